@@ -30,7 +30,7 @@ from tiny_llm_course.measuring.machine import machine  # noqa: E402
 
 RECORD = Path(__file__).with_suffix(".json")
 TOGETHER = 8
-LIMITS = Limits(slots=TOGETHER, budget=32)
+LIMITS = Limits(max_num_seqs=TOGETHER, max_num_batched_tokens=32)
 PROMPT = 16  # tokens
 LONG = 1024
 
@@ -77,7 +77,7 @@ class Served:
     def serve(self, mode: str, slots: int, count: int, new: int) -> float:
         """New tokens a second of some requests that come together."""
         scheduler = self.schedulers[mode]
-        scheduler.slots = slots
+        scheduler.max_num_seqs = slots
         for _ in range(count):
             scheduler.submit(self.request(PROMPT, new))
         begun = time.perf_counter()
@@ -91,7 +91,7 @@ class Served:
         All of them get their tokens in the same steps. So their mean is the TPOT of each, and of all of them the p95.
         """
         scheduler = self.schedulers[mode]
-        scheduler.slots = TOGETHER
+        scheduler.max_num_seqs = TOGETHER
         writing = [self.request(PROMPT, new) for _ in range(TOGETHER - 1)]
         for request in writing:
             scheduler.submit(request)
@@ -117,9 +117,12 @@ def in_shape() -> dict[str, Any]:
     from tiny_llm_solution.serving.scheduler import Scheduler
 
     config = ModelConfig.from_dict(SHAPE)
-    weights, limits = random_weights(), modes.Limits(slots=TOGETHER, budget=LIMITS.budget)
+    weights, limits = (
+        random_weights(),
+        modes.Limits(max_num_seqs=TOGETHER, max_num_batched_tokens=LIMITS.max_num_batched_tokens),
+    )
     paged = modes.paged(config, weights, limits)
-    dense = Scheduler(paged.model, NativeSlots(config, TOGETHER, 1024), plan=paged.plan)
+    dense = Scheduler(paged.model, NativeSlots(config, TOGETHER, 1024), policy=paged.policy)
     return {"paged": paged, "chunked": dense, "int8": modes.paged(config, weights, replace(limits, int8=True))}
 
 

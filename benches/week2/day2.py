@@ -33,16 +33,16 @@ def measure(quick: bool = False) -> Table:
     for step in steps:
         computed, moved = flops(step).total, traffic(step, Storage()).total
         taken = timed(_run(model, step), least_seconds=0.01 if quick else 0.5).median
-        reached = roofline.reached(computed, moved, taken)
+        used = roofline.utilization(computed, moved, taken)
         name = f"decode after {step.offset}" if step.offset else f"prefill {step.length}"
-        shares = (100 * reached.bandwidth, 100 * reached.rate)
+        shares = (100 * used.bandwidth, 100 * used.compute)
         rows.append(
             (name, moved / 1e6, computed / 1e6, 1e3 * roofline.least_seconds(computed, moved), 1e3 * taken, *shares)
         )
     longest = next(step for step in reversed(steps) if not step.offset)
     unevaluated = timed(lambda: [_run(model, longest)(), None][1], least_seconds=0.01).median
-    turn = roofline.turn(lambda n: _work(config, n), ROWS)
-    where = f"a batch of {turn} rows" if turn else f"no batch of up to {ROWS:,} rows"
+    crossover = roofline.crossover(lambda n: _work(config, n), ROWS)
+    where = f"a batch of {crossover} rows" if crossover else f"no batch of up to {ROWS:,} rows"
     return Table(
         ("step", "MB", "MFLOP", "at least: ms", "ms", "% of the bandwidth", "% of the rate"),
         tuple(rows),

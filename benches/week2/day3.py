@@ -7,7 +7,7 @@ import mlx.core as mx
 
 from tiny_llm.config import ModelConfig
 from tiny_llm.quantized.affine import quantize
-from tiny_llm.quantized.least_error import quantize_with_least_error
+from tiny_llm.quantized.least_squares import quantize_least_squares
 from tiny_llm.quantized.parts import Packed, Quantized
 from tiny_llm.quantized.perplexity import perplexity
 from tiny_llm.qwen3_cached.model import Qwen3CachedModel
@@ -45,7 +45,7 @@ def measure(quick: bool = False) -> Table:
         "8 bits, groups of 64": Counting(64, 8, quantize),
         "4 bits, groups of 32": Counting(32, 4, quantize),
         "4 bits, groups of 64": Counting(64, 4, quantize),
-        "the same, least error": Counting(64, 4, quantize_with_least_error),
+        "the same, least error": Counting(64, 4, quantize_least_squares),
     }
     models = {kind: Qwen3CachedModel(config, weights, parts) for kind, parts in kinds.items()}
     tokenizer = ByteLevelBPE.from_file(checkpoint.tokenizer)

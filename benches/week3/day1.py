@@ -6,7 +6,7 @@ import mlx.core as mx
 
 from tiny_llm.config import ModelConfig
 from tiny_llm.kernels.model import KernelParts
-from tiny_llm.serving.memory import DenseMemory
+from tiny_llm.serving.kv_cache import DenseKVCache
 from tiny_llm.serving.ragged import RaggedModel
 from tiny_llm.serving.request import Chunk, Request
 from tiny_llm.serving.scheduler import Scheduler
@@ -51,10 +51,10 @@ def measure(quick: bool = False) -> Table:
 
 def _step(model: RaggedModel, layers: int, count: int) -> Callable[[], object]:
     """A token of each of so many requests."""
-    memory = DenseMemory(layers)
+    memory = DenseKVCache(layers)
     requests = [Request([258] * (BEFORE + 1), 1) for _ in range(count)]
     for request in requests:
-        memory.begin(request)
+        memory.admit(request)
         mx.eval(model([Chunk(request, 0, [258] * BEFORE, 1)], memory))
     chunks = [Chunk(request, BEFORE, [258], 1) for request in requests]
 
@@ -62,7 +62,7 @@ def _step(model: RaggedModel, layers: int, count: int) -> Callable[[], object]:
         logits = model(chunks, memory)
         mx.eval(logits)
         for request in requests:
-            memory.shorten(request, BEFORE)
+            memory.truncate(request, BEFORE)
         return logits
 
     return step
@@ -72,12 +72,12 @@ def _serve(model: RaggedModel, layers: int, lengths: tuple[int, ...], static: bo
     """All texts, until the last one is done; what is given are the steps."""
 
     def serve() -> int:
-        scheduler = Scheduler(model, DenseMemory(layers), slots=SLOTS, static=static)
+        scheduler = Scheduler(model, DenseKVCache(layers), max_num_seqs=SLOTS, static=static)
         requests = [Request([258 + number], length) for number, length in enumerate(lengths)]
         for request in requests:
             scheduler.submit(request)
         steps = 0
-        while not all(request.finished for request in requests):
+        while not all(request.finish_reason for request in requests):
             scheduler.step()
             steps += 1
         return steps

@@ -6,13 +6,13 @@ from itertools import pairwise
 import mlx.core as mx
 
 from tiny_llm.config import ModelConfig
-from tiny_llm.serving.latency import Latency, Times
-from tiny_llm.serving.memory import DenseMemory
-from tiny_llm.serving.plans import chunked_prefill, whole_prompts
+from tiny_llm.serving.kv_cache import DenseKVCache
+from tiny_llm.serving.latency import Latency, RequestTimes
+from tiny_llm.serving.policies import chunked_prefill, unchunked_prefill
 from tiny_llm.serving.ragged import RaggedModel
 from tiny_llm.serving.request import Request
 from tiny_llm.serving.scheduler import Scheduler
-from tiny_llm.serving.step import Plan
+from tiny_llm.serving.step import Policy
 from tiny_llm_course.checkpoints.checkpoint import load_checkpoint
 from tiny_llm_course.engine.engine import find_model
 from tiny_llm_course.measuring.clock import Cell, Table
@@ -33,15 +33,15 @@ def measure(quick: bool = False) -> Table:
     config = ModelConfig.from_dict(checkpoint.config)
     model = RaggedModel(config, checkpoint.weights)
 
-    def served(plan: Plan, budget: int, prompt: int) -> tuple[float, float, float]:
-        memory = DenseMemory(config.num_hidden_layers)
-        scheduler = Scheduler(model, memory, slots=WRITERS + 1, budget=budget, plan=plan)
+    def served(plan: Policy, budget: int, prompt: int) -> tuple[float, float, float]:
+        memory = DenseKVCache(config.num_hidden_layers)
+        scheduler = Scheduler(model, memory, max_num_seqs=WRITERS + 1, max_num_batched_tokens=budget, policy=plan)
         return _served(scheduler, tokens, prompt)
 
-    served(whole_prompts, 0, 0)  # which loads what is to be loaded
-    plans: list[tuple[str, Plan, int, int]] = [
-        ("no long prompt", whole_prompts, 0, 0),
-        ("whole", whole_prompts, 0, length),
+    served(unchunked_prefill, 0, 0)  # which loads what is to be loaded
+    plans: list[tuple[str, Policy, int, int]] = [
+        ("no long prompt", unchunked_prefill, 0, 0),
+        ("whole", unchunked_prefill, 0, length),
     ]
     plans += [(f"budget {n * WRITERS}", chunked_prefill, n * WRITERS, length) for n in (8, 4, 2)]
     rounds = [[served(plan, b, long) for _, plan, b, long in plans] for _ in range(1 if quick else ROUNDS)]
@@ -75,6 +75,6 @@ def _served(scheduler: Scheduler, tokens: int, prompt: int) -> tuple[float, floa
             times[chunk.request] += [now] * len(new)
     latency = Latency()
     for request in writers:
-        latency.add(Times(0.0, 0.0, times[request]))
+        latency.add(RequestTimes(0.0, 0.0, times[request]))
     longest = max(later - earlier for request in writers for earlier, later in pairwise(times[request]))
     return latency.percentile(latency.tpot, 95), longest, (times[long][0] - came if prompt else 0.0)

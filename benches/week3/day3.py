@@ -6,10 +6,10 @@ import mlx.core as mx
 import numpy as np
 
 from tiny_llm.config import ModelConfig
-from tiny_llm.paged.memory import PagedMemory
+from tiny_llm.paged.kv_cache import PagedKVCache
 from tiny_llm.paged.sizes import PageSizes
 from tiny_llm.paged.storage import PagedArrays
-from tiny_llm.serving.memory import DenseMemory, Memory
+from tiny_llm.serving.kv_cache import DenseKVCache, KVCacheManager
 from tiny_llm.serving.ragged import RaggedModel
 from tiny_llm.serving.request import Chunk, Request
 from tiny_llm_course.checkpoints.checkpoint import load_checkpoint
@@ -31,7 +31,10 @@ def measure(quick: bool = False) -> Table:
     pages = [16] if quick else [256, 64, 16, 4, 1]
     lengths = np.random.default_rng(0).integers(20, 601, 1000).tolist()
     kinds = [_reserved(config, longest, lengths), *(_in_pages(config, longest, page, lengths) for page in pages)]
-    memories: list[Memory] = [DenseMemory(config.num_hidden_layers), *(_paged(config, page, length) for page in pages)]
+    memories: list[KVCacheManager] = [
+        DenseKVCache(config.num_hidden_layers),
+        *(_paged(config, page, length) for page in pages),
+    ]
     times = [each / STEPS for each in seconds(*(_steps(model, memory, length) for memory in memories))]
     names = [f"reserved for {longest:,}", *(f"pages of {page}" for page in pages)]
     rows = tuple(
@@ -67,25 +70,25 @@ def _in_pages(config: ModelConfig, longest: int, page: int, lengths: list[int]) 
     return len(here), 100 * waste / (waste + sum(here) * sizes.token_bytes)
 
 
-def _paged(config: ModelConfig, page: int, length: int) -> PagedMemory:
+def _paged(config: ModelConfig, page: int, length: int) -> PagedKVCache:
     """Pages for a request of so many tokens and as many again."""
     pages = 2 * -(-length // page)
     heads, dims = config.num_key_value_heads, config.head_dim
-    return PagedMemory(PagedArrays(config.num_hidden_layers, pages, page, heads, dims, mx.float32))
+    return PagedKVCache(PagedArrays(config.num_hidden_layers, pages, page, heads, dims, mx.float32))
 
 
-def _steps(model: RaggedModel, memory: Memory, length: int) -> Callable[[], object]:
+def _steps(model: RaggedModel, memory: KVCacheManager, length: int) -> Callable[[], object]:
     """Some tokens, one after the other, behind so many; then they are forgotten."""
     request = Request([258] * length, STEPS)
-    memory.begin(request)
+    memory.admit(request)
     memory.reserve(request, length)
     mx.eval(model([Chunk(request, 0, request.prompt, 1)], memory))
-    request.read = length
+    request.num_computed_tokens = length
 
     def run() -> None:
         for position in range(length, length + STEPS):
             memory.reserve(request, position + 1 - length)
             mx.eval(model([Chunk(request, position, [258], 1)], memory))
-        memory.shorten(request, length)
+        memory.truncate(request, length)
 
     return run

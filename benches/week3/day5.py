@@ -6,9 +6,9 @@ from itertools import count
 import mlx.core as mx
 
 from tiny_llm.config import ModelConfig
-from tiny_llm.paged.memory import PagedMemory
+from tiny_llm.paged.kv_cache import PagedKVCache
 from tiny_llm.paged.storage import PagedArrays
-from tiny_llm.prefix.memory import PrefixMemory
+from tiny_llm.prefix.kv_cache import PrefixKVCache
 from tiny_llm.serving.ragged import RaggedModel
 from tiny_llm.serving.request import Request
 from tiny_llm.serving.scheduler import Scheduler
@@ -33,12 +33,12 @@ def measure(quick: bool = False) -> Table:
     rows = []
     for shared in lengths:
         arrays = [PagedArrays(config.num_hidden_layers, PAGES, PAGE, heads, dims) for _ in range(2)]
-        plain, remembering = PagedMemory(arrays[0]), PrefixMemory(arrays[1])
+        plain, remembering = PagedKVCache(arrays[0]), PrefixKVCache(arrays[1])
         with_cache = _first_token(model, remembering, shared)
         whole, rest = seconds(_first_token(model, plain, shared), with_cache)
-        asked, hit = remembering.asked, remembering.hit
+        asked, hit = remembering.queried_tokens, remembering.hit_tokens
         with_cache()
-        rate = (remembering.hit - hit) / (remembering.asked - asked)
+        rate = (remembering.hit_tokens - hit) / (remembering.queried_tokens - asked)
         rows.append((shared, shared + OWN, 1e3 * whole, 1e3 * rest, whole / rest, 100 * rate))
     return Table(
         ("shared", "in all", "all read: ms", "with cache: ms", "times as fast", "hit rate: %"),
@@ -48,7 +48,7 @@ def measure(quick: bool = False) -> Table:
     )
 
 
-def _first_token(model: RaggedModel, memory: PagedMemory, shared: int) -> Callable[[], object]:
+def _first_token(model: RaggedModel, memory: PagedKVCache, shared: int) -> Callable[[], object]:
     """A request that begins as those before it did, and goes on as none of them."""
     numbers = count(300)
 

@@ -3,12 +3,12 @@
 import mlx.core as mx
 
 from tiny_llm.config import ModelConfig
-from tiny_llm.serving.memory import DenseMemory
+from tiny_llm.serving.kv_cache import DenseKVCache
 from tiny_llm.serving.ragged import RaggedModel
 from tiny_llm.serving.request import Request
 from tiny_llm.serving.scheduler import Scheduler
-from tiny_llm.speculative.draft import DraftModel
-from tiny_llm.speculative.drafts import Drafter
+from tiny_llm.speculative.draft_model import DraftModel
+from tiny_llm.speculative.drafter import Drafter
 from tiny_llm.speculative.ngram import NgramDrafter
 from tiny_llm.speculative.scheduling import Speculation
 from tiny_llm.tokenizer import ByteLevelBPE
@@ -57,9 +57,9 @@ class _Loaded:
         config = ModelConfig.from_dict(checkpoint.config)
         self.model, self.layers = RaggedModel(config, checkpoint.weights), config.num_hidden_layers
 
-    def memory(self) -> DenseMemory:
+    def memory(self) -> DenseKVCache:
         """With nobody in it."""
-        return DenseMemory(self.layers)
+        return DenseKVCache(self.layers)
 
 
 class _Serving:
@@ -78,11 +78,11 @@ class _Serving:
             if isinstance(self.small, _Loaded):
                 drafter = DraftModel(self.small.model, self.small.memory())
             drafts = Speculation(drafter, COUNT)
-            loop = Scheduler(self.large.model, memory, plan=drafts.plan, choose=drafts.choose)
+            loop = Scheduler(self.large.model, memory, policy=drafts.plan, sampler=drafts.sample)
         for prompt in self.prompts:
             loop.submit(Request(list(prompt), self.length))
         while loop.running or loop.waiting:
             loop.step()
             self.steps += 1
         if self.small:
-            self.rate = drafts.accepted / max(1, drafts.drafted)
+            self.rate = drafts.num_accepted_tokens / max(1, drafts.num_draft_tokens)

@@ -11,7 +11,7 @@ import mlx.core as mx
 from tiny_llm.config import ModelConfig
 from tiny_llm.server.loop import EngineLoop
 from tiny_llm.server.streaming import Piece, TextStream
-from tiny_llm.serving.memory import DenseMemory
+from tiny_llm.serving.kv_cache import DenseKVCache
 from tiny_llm.serving.ragged import RaggedModel
 from tiny_llm.serving.request import Request
 from tiny_llm.serving.scheduler import Scheduler
@@ -65,7 +65,7 @@ def _engine() -> tuple[Callable[[], Scheduler], ByteLevelBPE]:
     config = ModelConfig.from_dict(checkpoint.config)
     model = RaggedModel(config, checkpoint.weights)
     tokenizer = ByteLevelBPE.from_file(checkpoint.tokenizer)
-    return lambda: Scheduler(model, DenseMemory(config.num_hidden_layers)), tokenizer
+    return lambda: Scheduler(model, DenseKVCache(config.num_hidden_layers)), tokenizer
 
 
 def _prompt(caller: int) -> list[int]:

@@ -10,8 +10,8 @@ import sys
 import zlib
 from html import escape
 
-from tiny_llm_course.dev.book.heads import PICTURE as NAME
-from tiny_llm_course.dev.book.heads import SIZE, settings
+from tiny_llm_course.dev.book.page_metadata import PICTURE as NAME
+from tiny_llm_course.dev.book.page_metadata import SIZE, settings
 from tiny_llm_course.dev.book.parts import present
 from tiny_llm_course.paths import BOOK, make_importable
 

@@ -1,1 +1,1 @@
-"""An LLM inference engine on MLX, built day by day. The course's book says what to write where."""
+"""An LLM inference engine on MLX, built day by day along the course's book."""

@@ -1,4 +1,4 @@
-"""Attention: every query position reads a weighted average of the values."""
+"""Attention: each query position gets a weighted average of the values."""
 
 import mlx.core as mx
 
@@ -17,12 +17,12 @@ def scaled_dot_product_attention_simple(
     softmax(query @ key.T * scale + mask) @ value, the softmax over the keys.
 
     Args:
-        query: N.. x L x D, any number of leading dimensions, also none.
+        query: N.. x L x D, any number of leading dimensions, including none.
         key: N.. x S x D, query's dtype.
         value: N.. x S x D, query's dtype.
-        scale: what the dot products are multiplied by; None means 1 / sqrt(D).
-        mask: added to the scaled scores; broadcasts to N.. x L x S, of any float dtype, also with numbers that query's
-            dtype cannot hold. -inf forbids a key; every query keeps at least one.
+        scale: multiplies the dot products; None means 1 / sqrt(D).
+        mask: added to the scaled scores; broadcasts to N.. x L x S, of any float dtype. Its values may exceed the range
+            of query's dtype. -inf hides a key; every query keeps at least one.
 
     Returns:
         N.. x L x D, in query's dtype. The arguments are not changed.
@@ -33,7 +33,7 @@ def scaled_dot_product_attention_simple(
         scale = query.shape[-1] ** -0.5  # a Python float: an mx.array would turn float16 scores into float32
     scores = (query @ key.swapaxes(-1, -2)) * scale  # N.. x L x S
     if mask is not None:
-        scores = scores + mask  # in the wider dtype of the two: in float16, a bias of -100,000 would be -inf
+        scores = scores + mask  # in the wider of the two dtypes: in float16, a bias of -100,000 would be -inf
     return softmax(scores, axis=-1).astype(value.dtype) @ value  # N.. x L x D
 
 
@@ -52,21 +52,21 @@ class SimpleMultiHeadAttention:
         wv: mx.array,
         wo: mx.array,
     ) -> None:
-        """Keep the four weight matrices, laid out as `linear` takes them. D is the number of wq's rows over H.
+        """Store the four weight matrices, laid out as `linear` takes them. D is the number of wq's rows divided by H.
 
         Args:
             hidden_size: E, the size of one token's vector.
             num_heads: H.
-            wq: (H * D) x E, the query projection.
-            wk: (H * D) x E, the key projection.
-            wv: (H * D) x E, the value projection.
-            wo: E x (H * D), the output projection.
+            wq: (H * D) x E.
+            wk: (H * D) x E.
+            wv: (H * D) x E.
+            wo: E x (H * D).
 
-        All four have the dtype of the queries, keys and values to come.
+        All four have the dtype of the queries, keys and values.
 
         Raises:
-            ValueError: wq's rows are not a multiple of num_heads, or a weight has another shape than those above. The
-                message names the weight and says how many rows wq has, or the shape that the weight has and needs.
+            ValueError: wq's rows are not a multiple of num_heads, or a weight's shape is not as above. The message
+                names the weight and states wq's rows, or the weight's shape and the one needed.
         """
         width = wq.shape[0]
         if width % num_heads:
@@ -108,17 +108,17 @@ class SimpleMultiHeadAttention:
             self._split_heads(linear(value, self.wv)),  # N x H x S x D
             mask=mask,
         )
-        # Back behind the length before joining: the features of one token must lie side by side again.
+        # Heads move back after the length before joining: the features of one token must be adjacent again.
         joined = heads.swapaxes(-3, -2).flatten(-2)  # N x L x (H * D)
         return linear(joined, self.wo)
 
     def _split_heads(self, x: mx.array) -> mx.array:
-        """N x L x (H * D) -> N x H x L x D: split the features first, then bring the heads in front of the length."""
+        """N x L x (H * D) -> N x H x L x D: split the features first, then move the heads before the length."""
         return mx.unflatten(x, -1, (self.num_heads, -1)).swapaxes(-3, -2)
 
 
 def causal_mask(L: int, S: int, dtype: mx.Dtype) -> mx.array:
-    """A mask that hides the future: the L queries are the last L of the S positions.
+    """Return the mask that hides the future; the L queries are the last L of the S positions.
 
     Args:
         L: the number of queries.
@@ -129,7 +129,7 @@ def causal_mask(L: int, S: int, dtype: mx.Dtype) -> mx.array:
         L x S: 0 where key j is not after query i, that is j <= i + S - L, and -inf elsewhere.
 
     Raises:
-        ValueError: L > S, so that the first queries would have no key at all.
+        ValueError: L > S, so the first queries would have no key.
     """
     if L > S:
         raise ValueError(f"L = {L} queries are more than S = {S} keys, so the first would see nothing")
@@ -144,7 +144,7 @@ def scaled_dot_product_attention_grouped(
     scale: float | None = None,
     mask: mx.array | str | None = None,
 ) -> mx.array:
-    """Attention in which each key-value head serves a group of query heads, none of them copied.
+    """Compute grouped-query attention: each key-value head serves a group of query heads, without being copied.
 
     Query head h reads key-value head h // (H / H_kv). H_kv = H is multi-head attention, H_kv = 1 multi-query attention.
 
@@ -152,7 +152,7 @@ def scaled_dot_product_attention_grouped(
         query: N.. x H x L x D.
         key: N.. x H_kv x S x D, query's dtype.
         value: N.. x H_kv x S x D, query's dtype.
-        scale: what the dot products are multiplied by; None means 1 / sqrt(D).
+        scale: multiplies the dot products; None means 1 / sqrt(D).
         mask: None; "causal" (`causal_mask`); or an array as `scaled_dot_product_attention_simple` takes it, which
             broadcasts to N.. x H x L x S.
 
@@ -160,7 +160,7 @@ def scaled_dot_product_attention_grouped(
         N.. x H x L x D, in query's dtype.
 
     Raises:
-        ValueError: H is not a multiple of H_kv, mask is another string than "causal", or it is "causal" and L > S.
+        ValueError: H is not a multiple of H_kv, mask is a string other than "causal", or it is "causal" and L > S.
 
     Source: Ainslie et al. 2023; `mx.fast.scaled_dot_product_attention`.
     """

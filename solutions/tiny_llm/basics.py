@@ -1,10 +1,10 @@
-"""The small array functions that everything else is made of."""
+"""The basic array functions: softmax, linear, SiLU."""
 
 import mlx.core as mx
 
 
 def softmax(x: mx.array, axis: int) -> mx.array:
-    """Turn scores into weights: exponentials along `axis`, divided by their sum.
+    """Convert scores to weights: exponentials along `axis`, divided by their sum.
 
     Args:
         x: scores of any shape, float32, float16 or bfloat16. Entries may be -inf, but not all of them along `axis`.
@@ -27,7 +27,7 @@ def linear(x: mx.array, w: mx.array, bias: mx.array | None = None) -> mx.array:
     """Multiply by a weight matrix stored one row per output: x @ w.T + bias.
 
     Args:
-        x: N.. x I, any number of leading dimensions, also none.
+        x: N.. x I, any number of leading dimensions, including none.
         w: O x I, one row of weights for each output feature.
         bias: O, added to every output row; None adds nothing.
 
@@ -44,13 +44,13 @@ def linear(x: mx.array, w: mx.array, bias: mx.array | None = None) -> mx.array:
 
 
 def silu(x: mx.array) -> mx.array:
-    """x * sigmoid(x): almost x for large numbers, almost 0 for very negative ones, smooth in between.
+    """Return x * sigmoid(x): almost x for large numbers, almost 0 for very negative ones, smooth in between.
 
     Args:
         x: any shape, float32, float16 or bfloat16.
 
     Returns:
-        An array of x's shape and dtype; no x overflows, however large or negative. Small results keep their digits:
+        An array of x's shape and dtype; no x overflows, however large or negative. Small results keep their precision:
         in every dtype -9 gives -0.00111, not 0.
 
     Source: Elfwing et al. 2017; `mlx.nn.silu`.

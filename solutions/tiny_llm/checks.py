@@ -1,4 +1,4 @@
-"""Checks: what one runs to learn whether a program is right, and what a check must be like to be trusted."""
+"""A check of attention, which must pass correct programs and fail wrong ones."""
 
 from collections.abc import Callable
 
@@ -8,17 +8,17 @@ Attention = Callable[..., mx.array]
 
 
 def check_attention(attention: Attention) -> None:
-    """Let an attention pass if it does what `scaled_dot_product_attention_simple` promises, and stop it if it does not.
+    """Return if an attention does what `scaled_dot_product_attention_simple` promises; raise otherwise.
 
-    Its docstring is what is promised, no more and no less: a right program need not compute as yours does, nor round
-    as yours does, and may do as it likes with what no caller may ask of it.
+    Its docstring is the whole contract: a correct program need not compute or round as yours does, and may do anything
+    with arguments that the docstring rules out.
 
     Args:
         attention: called as attention(query, key, value, scale=None, mask=None), with arrays and plain values.
 
     Raises:
-        Exception: the program is wrong; any will do but NotImplementedError, and `assert` raises one. What is returned
-            does not count.
+        Exception: the program is wrong. Any exception but NotImplementedError counts, such as that of `assert`; the
+            return value is ignored.
     """
     for dtype in (mx.float32, mx.float16, mx.bfloat16):
         query, key, value = _inputs(dtype, 2)
@@ -28,7 +28,7 @@ def check_attention(attention: Attention) -> None:
         for scale, mask in ((None, None), (None, hidden), (0.7, bias), (None, narrow), (0.0, bias + hidden)):
             result = attention(query, key, value, scale=scale, mask=mask)
             _agrees(result, _formula(query, key, value, scale, mask), dtype)
-    # What holds whatever the formula is: weights that sum to one leave values that are all alike as they are.
+    # Independent of the formula: weights that sum to one leave equal values unchanged.
     query, key, value = _inputs(mx.float32, 2)
     alike = attention(query, key, mx.ones_like(value), mask=hidden)
     _agrees(alike, mx.ones_like(query), mx.float32)
@@ -39,14 +39,14 @@ def check_attention(attention: Attention) -> None:
 
 
 def _inputs(dtype: mx.Dtype, *leading: int) -> tuple[mx.array, mx.array, mx.array]:
-    """Queries, keys and values, .. x 3 x 6, .. x 5 x 6 and .. x 5 x 6: no two sizes can be confused."""
+    """Return queries, keys and values, .. x 3 x 6, .. x 5 x 6 and .. x 5 x 6: no two sizes can be confused."""
     sizes = ((3, 6), (5, 6), (5, 6))
     query, key, value = (mx.random.normal((*leading, *size), key=mx.random.key(i)) for i, size in enumerate(sizes))
     return query.astype(dtype), key.astype(dtype), value.astype(dtype)
 
 
 def _formula(query: mx.array, key: mx.array, value: mx.array, scale: float | None, mask: mx.array | None) -> mx.array:
-    """The definition, number by number and in float32: slow, and too plain to be wrong in the same way."""
+    """Compute the definition elementwise in float32: slow, and too simple to share a program's mistake."""
     query, key, value = (x.astype(mx.float32) for x in (query, key, value))
     scale = query.shape[-1] ** -0.5 if scale is None else scale
     scores = mx.sum(query[..., :, None, :] * key[..., None, :, :], axis=-1) * scale  # N.. x L x S
@@ -56,9 +56,9 @@ def _formula(query: mx.array, key: mx.array, value: mx.array, scale: float | Non
 
 
 def _agrees(result: mx.array, expected: mx.array, dtype: mx.Dtype) -> None:
-    """The same shape, the dtype that is promised, and numbers as close as that dtype can be expected to come."""
+    """Assert the shape, the promised dtype, and values within that dtype's rounding."""
     assert result.shape == expected.shape, f"{result.shape}, not {expected.shape}"
     assert result.dtype == dtype, f"{result.dtype}, not {dtype}"
-    allowed = 16 * mx.finfo(dtype).eps  # a few roundings of numbers near 1; a mistake is far more
+    allowed = 16 * mx.finfo(dtype).eps  # a few roundings of numbers near 1; a mistake is far larger
     distance = mx.max(mx.abs(result.astype(mx.float32) - expected))
     assert distance <= allowed, f"{distance.item()} apart"  # which a NaN is not

@@ -1,21 +1,21 @@
-"""RMSNorm: every token's vector brought to one length, then weighted feature by feature."""
+"""RMSNorm: each token's vector is scaled to one length, then weighted feature by feature."""
 
 import mlx.core as mx
 
 
 class RMSNorm:
-    """Divides a vector by the root of the mean of its squares."""
+    """Divides a vector by its root mean square."""
 
     def __init__(self, dim: int, weight: mx.array, eps: float = 1e-5) -> None:
-        """Keep the learned weight.
+        """Store the learned weight.
 
         Args:
             dim: the size of the vectors, x's last dimension.
-            weight: dim, what each normalised feature is multiplied by, in any float dtype.
-            eps: added to the mean square, under the root, so that a vector of zeros stays one.
+            weight: dim, the factor of each normalised feature, in any float dtype.
+            eps: added to the mean square, under the root, so that a zero vector remains zero.
 
         Raises:
-            ValueError: weight has another shape than (dim,).
+            ValueError: weight's shape is not (dim,).
         """
         if weight.shape != (dim,):
             raise ValueError(f"weight has shape {weight.shape}, but {(dim,)} is needed")
@@ -28,7 +28,7 @@ class RMSNorm:
             x: N.. x dim.
 
         Returns:
-            An array of x's shape and dtype. The mean is taken in float32: a sum of squares outgrows float16.
+            An array of x's shape and dtype. The mean is computed in float32: a sum of squares overflows float16.
 
         Source: Zhang and Sennrich 2019; `mx.fast.rms_norm`.
         """

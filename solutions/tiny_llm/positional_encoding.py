@@ -1,4 +1,4 @@
-"""RoPE: a token's position, written into the direction of its queries and keys."""
+"""RoPE: a token's position, encoded in the direction of its queries and keys."""
 
 import functools
 
@@ -6,12 +6,12 @@ import mlx.core as mx
 
 
 def rotation_angles(dims: int, seq_len: int, base: float) -> mx.array:
-    """How far each pair of features turns at each position: position * base ** (-2i / dims) for pair i.
+    """Return the angle of each pair of features at each position: position * base ** (-2i / dims) for pair i.
 
     Args:
-        dims: D, the features of one head; even, as they turn in pairs.
-        seq_len: how many positions, counted from 0.
-        base: theta, which sets the slowest pair's pace.
+        dims: D, the features of one head; even, as they are rotated in pairs.
+        seq_len: the number of positions, counted from 0.
+        base: theta, which sets the lowest frequency.
 
     Returns:
         seq_len x D/2, float32, in radians.
@@ -22,27 +22,27 @@ def rotation_angles(dims: int, seq_len: int, base: float) -> mx.array:
     Source: Su et al. 2021, section 3.2.2.
     """
     if dims % 2:
-        raise ValueError(f"dims is {dims}, but features turn in pairs, so an even number is needed")
+        raise ValueError(f"dims is {dims}, but features are rotated in pairs, so an even number is needed")
     pair = mx.arange(dims // 2, dtype=mx.float32)
     frequencies = mx.power(base, -2.0 * pair / dims)  # D/2, falling from 1 towards 1 / base
     return mx.arange(seq_len, dtype=mx.float32)[:, None] * frequencies
 
 
-@functools.lru_cache(maxsize=4)  # all layers of a model turn by the same tables: megabytes once, not once a layer
+@functools.lru_cache(maxsize=4)  # all layers of a model share the tables: megabytes once, not once per layer
 def _tables(dims: int, seq_len: int, base: float) -> tuple[mx.array, mx.array]:
-    """The cosines and sines of all angles, each seq_len x D/2, float32."""
+    """Return the cosines and sines of all angles, each seq_len x D/2, float32."""
     angles = rotation_angles(dims, seq_len, base)
     return mx.cos(angles), mx.sin(angles)
 
 
 class RoPE:
-    """Turns each pair of features of a query or key by an angle that grows with the token's position.
+    """Rotates each pair of features of a query or key by an angle that grows with the token's position.
 
-    The dot product of a turned query and a turned key depends on their distance, not on where they stand.
+    The dot product of a rotated query and a rotated key depends on their distance, not on their positions.
     """
 
     def __init__(self, dims: int, seq_len: int, base: float = 10000, traditional: bool = False) -> None:
-        """Prepare the sines and cosines of every position.
+        """Compute the sines and cosines of every position.
 
         Args:
             dims: D, the features of one head.
@@ -57,7 +57,7 @@ class RoPE:
         self.dims, self.seq_len, self.traditional = dims, seq_len, traditional
 
     def __call__(self, x: mx.array, offset: slice | list[slice] | None = None) -> mx.array:
-        """Turn every head's features by the angles of its token's position.
+        """Rotate every head's features by the angles of its token's position.
 
         Args:
             x: N x L x H x D.
@@ -65,13 +65,13 @@ class RoPE:
                 has one slice for each of the N rows; None means slice(0, L).
 
         Returns:
-            An array of x's shape and dtype; the turning is done in float32.
+            An array of x's shape and dtype; the rotation is computed in float32.
 
         Raises:
-            ValueError: x's last dimension is not D, a slice does not hold L positions or leaves seq_len, or a list does
-                not hold N slices.
+            ValueError: x's last dimension is not D, a slice does not span L positions or exceeds seq_len, or a list
+                does not have N slices.
 
-        Source: `mx.fast.rope` (which wants the length next to last: N x H x L x D).
+        Source: `mx.fast.rope` (which takes the length next to last: N x H x L x D).
         """
         batch, length, _, dims = x.shape
         if dims != self.dims:
@@ -91,6 +91,6 @@ class RoPE:
         else:
             first, second = mx.split(x, 2, axis=-1)
         # A rotation in the plane of the two features.
-        turned = [first * cos - second * sin, first * sin + second * cos]
-        y = mx.stack(turned, axis=-1).flatten(-2) if self.traditional else mx.concatenate(turned, axis=-1)
+        rotated = [first * cos - second * sin, first * sin + second * cos]
+        y = mx.stack(rotated, axis=-1).flatten(-2) if self.traditional else mx.concatenate(rotated, axis=-1)
         return y.astype(x.dtype)

@@ -1,4 +1,4 @@
-"""Sampling: choosing one token from the logits, for every row of a batch by itself."""
+"""Sampling: choosing one token per row from the logits."""
 
 from collections.abc import Callable
 
@@ -12,7 +12,7 @@ def penalize_repetition(logits: mx.array, tokens: list[list[int]], penalty: floa
 
     Args:
         logits: N x V. It is not changed.
-        tokens: for each of the N rows, the tokens so far, in any order and number. They are not changed either.
+        tokens: for each of the N rows, the tokens so far, in any order and number. They are not changed.
         penalty: positive logits of used tokens are divided by it, negative ones multiplied; 1 changes nothing.
 
     Returns:
@@ -28,11 +28,11 @@ def penalize_repetition(logits: mx.array, tokens: list[list[int]], penalty: floa
 
 
 def keep_top_k(logits: mx.array, k: int) -> mx.array:
-    """Leave the k largest logits of each row, and those equal to the k-th; the others become -inf.
+    """Keep the k largest logits of each row, and those equal to the k-th; the others become -inf.
 
     Args:
         logits: N x V.
-        k: at least 1; V or more leaves all.
+        k: at least 1; V or more keeps all.
 
     Returns:
         N x V, in logits' dtype.
@@ -46,13 +46,13 @@ def keep_top_k(logits: mx.array, k: int) -> mx.array:
 
 
 def keep_top_p(logits: mx.array, p: float) -> mx.array:
-    """Leave the smallest set of the likeliest tokens whose probabilities sum to p or more; the others become -inf.
+    """Keep the smallest set of most likely tokens whose probabilities sum to p or more; the others become -inf.
 
-    The token whose probability crosses p stays, so at least one does.
+    The token that crosses p is kept, so at least one token is.
 
     Args:
-        logits: N x V; -inf has probability 0. Probabilities are computed and summed in float32, whatever its dtype.
-        p: from 0 to 1; 1 leaves all.
+        logits: N x V; -inf has probability 0. Probabilities are computed and summed in float32 for all dtypes.
+        p: from 0 to 1; 1 keeps all.
 
     Returns:
         N x V, in logits' dtype.
@@ -61,20 +61,20 @@ def keep_top_p(logits: mx.array, p: float) -> mx.array:
     """
     if p >= 1:
         return logits  # a float32 sum may reach 1 early, and would drop the rarest tokens
-    order = mx.argsort(-logits, axis=-1)  # N x V, the likeliest token first
+    order = mx.argsort(-logits, axis=-1)  # N x V, the most likely token first
     probabilities = mx.take_along_axis(softmax(logits.astype(mx.float32), axis=-1), order, axis=-1)
-    before = mx.cumsum(probabilities, axis=-1, inclusive=False)  # the probability of all likelier tokens
+    before = mx.cumsum(probabilities, axis=-1, inclusive=False)  # the probability of all more likely tokens
     kept = (before < p) | (mx.arange(logits.shape[-1]) == 0)
-    # Back to the order of the vocabulary: `order` sorted is the vocabulary.
+    # Back to vocabulary order: argsort(order) is the inverse permutation.
     return mx.where(mx.take_along_axis(kept, mx.argsort(order, axis=-1), axis=-1), logits, -mx.inf)
 
 
 def keep_min_p(logits: mx.array, min_p: float) -> mx.array:
-    """Leave the tokens at least min_p times as likely as the likeliest one; the others become -inf.
+    """Keep the tokens at least min_p times as likely as the most likely one; the others become -inf.
 
     Args:
-        logits: N x V. Probabilities are computed in float32, whatever its dtype.
-        min_p: from 0, which leaves all, to 1.
+        logits: N x V. Probabilities are computed in float32 for all dtypes.
+        min_p: from 0, which keeps all, to 1.
 
     Returns:
         N x V, in logits' dtype.
@@ -94,28 +94,28 @@ def make_sampler(
     repetition_penalty: float = 1.0,
     seed: int | None = None,
 ) -> Callable[[mx.array, list[list[int]]], mx.array]:
-    """A function that chooses the next token of each row.
+    """Return a function that chooses the next token of each row.
 
-    The order is: repetition penalty, temperature, top-k, top-p, min-p, each on what the one before has left; then one
-    token is drawn for each row, independently of the other rows, with the probabilities that remain.
+    It applies repetition penalty, temperature, top-k, top-p and min-p, in this order, each to the previous result; then
+    it samples one token per row, independently of the other rows, from the remaining probabilities.
 
     Args:
-        temp: the logits are divided by it; 0 means the likeliest token, without drawing.
+        temp: divides the logits; 0 means the most likely token, without sampling.
         top_k: 0 means off.
         top_p: 1 means off.
         min_p: 0 means off.
         repetition_penalty: 1 means off.
-        seed: the same seed gives the same tokens for the same logits, call by call, whatever else draws random numbers,
-            and MLX's global random state stays as it is; None draws from that state.
+        seed: the same seed gives the same tokens for the same logits, call by call, whatever else uses random numbers,
+            and leaves MLX's global random state unchanged; None uses that state.
 
     Returns:
-        A function of logits, N x V, and of each row's tokens so far, that gives N token ids.
+        A function of logits, N x V, and of each row's tokens so far, that returns N token ids.
 
     Raises:
         ValueError: temp < 0, top_k < 0, top_p or min_p outside 0 to 1, or repetition_penalty <= 0; the message names
             the argument.
 
-    Source: `mlx_lm.sample_utils.make_sampler` (which orders the filters in another way), `transformers`.
+    Source: `mlx_lm.sample_utils.make_sampler` (which applies the filters in a different order), `transformers`.
     """
     for name, value, right in [
         ("temp", temp, temp >= 0),
@@ -143,7 +143,7 @@ def make_sampler(
             logits = keep_min_p(logits, min_p)
         if key is None:
             return mx.random.categorical(logits)
-        key, now = mx.random.split(key)  # each call draws with a key of its own
+        key, now = mx.random.split(key)  # a new key for each call
         return mx.random.categorical(logits, key=now)
 
     return sample

@@ -1,8 +1,7 @@
-"""Builds a library of a text in C++ whose functions take buffers, in one of two ways.
+"""Builds a library from C++ text whose functions take buffers, in one of two ways.
 
-The checked one calls the runtime before each access to memory; a loop that it hands to `watch_chunks` runs chunk by
-chunk. The fast one is what an engine would run: all that is watched of it are the guard zones of its buffers, and how
-it ends.
+The checked build calls the runtime before each memory access, and runs a loop given to `watch_chunks` chunk by chunk.
+The fast build is what an engine would run; only the guard zones of its buffers and its exit are checked.
 """
 
 import platform
@@ -17,7 +16,7 @@ from .compiling import CALLS, Compiler
 RUNTIME = Path(__file__).parent / "runtime"
 HEADERS = RUNTIME / "common.h", RUNTIME / "watch.h"
 COMMON = ("-std=c++17", "-fPIC", "-pthread")
-# All other names are the library's own: it must call our memcpy and our allocator, and nobody else must.
+# All other symbols stay local: the library must call our memcpy and allocator, and nothing else may.
 LINUX_LINK, MAC_LINK = (f"-Wl,--version-script={RUNTIME / 'exports.map'}", "-ldl"), ("-Wl,-exported_symbol,_watch*",)
 PARTS = RUNTIME / "memory.cpp", RUNTIME / "run.cpp"
 WATCHING = CALLS / "compiler.cpp", RUNTIME / "library.cpp"
@@ -26,7 +25,7 @@ FUNCTION = re.compile(r'^[ \t]*extern\s+"C"\s+void\s+(?P<name>\w+)\s*\((?P<param
 
 @dataclass(frozen=True)
 class Parameter:
-    """One of a function: its type without `const` and `*`, and how it is passed."""
+    """A function's parameter: its type without `const` and `*`, and how it is passed."""
 
     name: str
     kind: str
@@ -36,26 +35,22 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Source:
-    """A text in C++, and the file that it stands for: its lines are that file's, and so are its headers."""
+    """C++ text, and the file whose lines and includes it stands for."""
 
     text: str
     file: Path
 
     @property
     def functions(self) -> dict[str, tuple[Parameter, ...]]:
-        """What can be called, by name: each `extern "C" void name(...)` that is defined in it."""
+        """Return the callable functions by name: each `extern "C" void name(...)` that the text defines."""
         return {found["name"]: _parameters(found["parameters"]) for found in FUNCTION.finditer(self.text)}
 
 
 def build(source: Source, command: Sequence[str], kept: Path, checked: bool) -> Path:
-    """The library made of a source by a compiler, in the folder `kept`.
-
-    Raises:
-        DoesNotCompile: the compiler refuses it.
-    """
+    """Return the library compiled from a source, in the folder `kept`; DoesNotCompile if the compiler rejects it."""
     compiler = Compiler(tuple(command), kept)
     flags = [*COMMON, "-g1", *_flags(compiler, checked)]
-    # What kernels include takes longer to compile than they do; where they are not watched it differs by kernel.
+    # Precompiled, because kernels' headers take longer to compile than kernels; unchecked builds differ by kernel.
     head = compiler.header([*flags, "-DWATCHED"], RUNTIME, HEADERS) if checked else HEADERS[1]
     own = [*flags, *["-DWATCHED"] * checked, "-include", str(head), "-iquote", str(source.file.parent)]
     callable_ = "".join(f"WATCH_CALLABLE({name})\n" for name in source.functions)
@@ -67,14 +62,14 @@ def build(source: Source, command: Sequence[str], kept: Path, checked: bool) -> 
 
 
 def _part(file: Path, compiler: Compiler) -> Path:
-    """A file of the runtime, compiled: it is not itself watched, and none of its names is seen from outside."""
+    """Return a compiled file of the runtime: not instrumented itself, and with hidden symbols."""
     flags = [*COMMON, "-O2", "-fvisibility=hidden", "-I", str(CALLS), "-c"]
     reads = [*CALLS.glob("*.h"), *RUNTIME.glob("*.h"), file]
     return compiler.made(f"{file.stem}.o", flags, [file], reads)
 
 
 def _flags(compiler: Compiler, checked: bool) -> list[str]:
-    """How the two builds differ. Clang does not watch registers wider than 16 bytes, so it is not given any."""
+    """Return the flags that distinguish the builds. Clang does not instrument registers wider than 16 bytes."""
     native = "-march=native" if platform.machine() in ("x86_64", "AMD64") else "-mcpu=native"
     if not checked:
         return ["-O3", native]

@@ -1,7 +1,7 @@
-"""Runs a C++ compiler, and keeps what it makes by its content.
+"""Runs a C++ compiler, and caches its outputs by content.
 
-With -fsanitize=thread it calls a function before each access to memory. Those functions are in `calls/compiler.cpp`,
-and all that they do is to call `touch` of `calls/access.h`, which each user of this module defines in its own way.
+With -fsanitize=thread it calls a function before each memory access. Those functions are in `calls/compiler.cpp`, and
+only call `touch` of `calls/access.h`, which each user of this module defines.
 """
 
 import hashlib
@@ -18,46 +18,42 @@ from functools import cache
 from pathlib import Path
 
 CALLS = Path(__file__).parent / "calls"  # what a user's own runtime is compiled with
-UNIT = "unit.cpp"  # what a text is called that says no other name for its lines
-MOST = 1000  # libraries, beyond which the oldest half goes
+UNIT = "unit.cpp"  # the file name of a text without #line
+MOST = 1000  # libraries, beyond which the oldest half is deleted
 
 
 class DoesNotCompile(Exception):
-    """The compiler refuses a text; the message is all that it said."""
+    """The compiler rejects a text; the message is its full output."""
 
 
 @dataclass(frozen=True)
 class Compiler:
-    """A compiler's command, and the folder in which what it makes is kept."""
+    """A compiler's command, and the cache folder."""
 
     command: tuple[str, ...]
     kept: Path
 
     @property
     def version(self) -> str:
-        """What it is, and for which processor."""
+        """Return the compiler's version and the processor."""
         return _version(self.command)
 
     @property
     def is_clang(self) -> bool:
-        """Or else GCC."""
+        """Return whether it is Clang; otherwise GCC."""
         return "clang" in self.version
 
     def library(
         self, text: str, flags: Sequence[str], link: Sequence[str], parts: Sequence[Path], reads: Iterable[Path] = ()
     ) -> Path:
-        """The library made of a text, which may read some files, and of parts that are compiled, named by content.
-
-        Raises:
-            DoesNotCompile: the compiler refuses it.
-        """
+        """Return the library of a text, which reads some files, and of compiled parts; DoesNotCompile if rejected."""
 
         def fill(new: Path) -> None:
             unit = new.with_name(UNIT)
             unit.write_text(text, encoding="utf-8")
             self._run([*flags, "-c", str(unit), "-o", f"{unit}.o"])
             self._run([*link, f"{unit}.o", *map(str, parts), "-o", str(new)])
-            if sys.platform == "darwin" and shutil.which("dsymutil"):  # else the lines would stay behind in the object
+            if sys.platform == "darwin" and shutil.which("dsymutil"):  # otherwise line numbers stay in the object file
                 subprocess.run(["dsymutil", str(new), "-o", f"{made}.dSYM"], capture_output=True, check=False)
 
         made = self.kept / f"{self._hash(text, *flags, *link, *map(str, parts), *_texts(reads))}.so"
@@ -66,13 +62,13 @@ class Compiler:
         return _once(made, fill)
 
     def made(self, name: str, flags: Sequence[str], sources: Sequence[Path], reads: Iterable[Path]) -> Path:
-        """A file of this name that is made of sources, which read some files."""
+        """Return a file of this name compiled from sources, which read some files."""
         place = self.kept / f"{Path(name).stem}-{self._hash(*_texts(reads), *flags)}{Path(name).suffix}"
         where = ["-install_name", str(place)] if sys.platform == "darwin" and place.suffix == ".so" else []
         return _once(place, lambda new: self._run([*flags, *where, *map(str, sources), "-o", str(new)]))
 
     def header(self, flags: Sequence[str], root: Path, files: Sequence[Path]) -> Path:
-        """The first of some headers below a root, compiled: for `-include`, where the flags are the same."""
+        """Return the first of some headers below a root, precompiled, for `-include` with the same flags."""
 
         def copy(new: Path) -> None:
             for file in files:
@@ -98,10 +94,10 @@ class Compiler:
 
 
 def forget_old(kept: Path, most: int = MOST) -> None:
-    """Of too many libraries leave those that were used last."""
+    """Delete the least recently used half of the libraries if there are more than `most`."""
     libraries = list(kept.glob("[0-9a-f]*.so"))
     if len(libraries) > most:
-        with suppress(OSError):  # another process forgets them, too
+        with suppress(OSError):  # another process deletes them too
             libraries.sort(key=lambda file: file.stat().st_mtime)
         for file in libraries[: len(libraries) // 2]:
             file.unlink(missing_ok=True)
@@ -109,9 +105,9 @@ def forget_old(kept: Path, most: int = MOST) -> None:
 
 
 def _once(place: Path, fill: Callable[[Path], None]) -> Path:
-    """What `fill` puts at the path that it is given: made once, and whole as soon as it is there."""
+    """Return the path, filled by `fill` if it is new; it appears atomically."""
     if place.exists():
-        os.utime(place)  # so that it is not among those that go
+        os.utime(place)  # marks it as used
         return place
     place.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=place.parent) as scratch:

@@ -1,4 +1,4 @@
-"""What a kernel did wrong, in words, and at which of its lines."""
+"""A kernel's fault, in words, with its source lines."""
 
 import ctypes
 import signal
@@ -12,7 +12,7 @@ from .lines import lines_at
 DEPTH = 12  # runtime/run.cpp
 OUTSIDE, INTO_INPUT, UNWRITTEN_READ, RACE, SIGNAL, THROWN, UNWRITTEN, ENDLESS = range(1, 9)
 DOES = {0: "reads", 1: "writes", 2: "changes", -1: "touches"}
-OWN = [file.name for folder in (RUNTIME, CALLS) for file in folder.iterdir()]  # the runtime's lines are nobody's fault
+OWN = [file.name for folder in (RUNTIME, CALLS) for file in folder.iterdir()]  # lines of the runtime are skipped
 SIGNALS = {
     "SIGSEGV": "touches memory that is not there",
     "SIGBUS": "touches memory that is not there",
@@ -23,7 +23,7 @@ SIGNALS = {
 
 
 class Report(ctypes.Structure):
-    """As runtime/run.cpp fills it."""
+    """The report that runtime/run.cpp fills."""
 
     _fields_ = (
         ("fault", ctypes.c_int32),
@@ -57,13 +57,13 @@ class Fault:
     """One fault; `what` completes "matvec.cpp:41 ..."."""
 
     what: str
-    lines: tuple[Line, ...]  # on the way to it, innermost last
-    other: Line | None = None  # where the other chunk of a race was
-    thrown: str | None = None  # the words of the exception, if that is all
+    lines: tuple[Line, ...]  # call stack, innermost last
+    other: Line | None = None  # the other access of a race
+    thrown: str | None = None  # the exception's message, if that is the fault
 
 
 def fault_of(report: Report, function: str, source: Source, library: Path) -> Fault:
-    """What a report says of a call of a function."""
+    """Return the fault in the report of a function call."""
     parameters = source.functions[function]
     calls = [report.callers[i] for i in reversed(range(report.depth))]
     lines = tuple(line for at in [*calls, report.at] if at for line in _lines(library, at, source.file))
@@ -96,7 +96,7 @@ def fault_of(report: Report, function: str, source: Source, library: Path) -> Fa
 
 
 def _lines(library: Path, address: int, source: Path) -> tuple[Line, ...]:
-    """The lines of the code that a return address lies behind, the innermost of inlined functions last."""
+    """Return the source lines of a return address, innermost inlined function last."""
     found = [(Path(file), number) for file, number in reversed(lines_at(library, address))]
     lines = [Line(source if file.name == UNIT else file, number) for file, number in found]
     return tuple(line for line in lines if line.file.is_absolute() and line.file.name not in OWN)

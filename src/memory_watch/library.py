@@ -1,4 +1,4 @@
-"""A built library: calls its functions on buffers that are watched."""
+"""A built library, whose functions run on watched buffers."""
 
 import ctypes
 from collections.abc import Sequence
@@ -27,39 +27,36 @@ TYPES: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Fresh:
-    """An argument that the function is to fill: what it has not written is a fault."""
+    """An output argument: elements that the function does not write are a fault."""
 
     shape: tuple[int, ...]
     dtype: Any = np.float32
 
 
 class Library:
-    """A library made by `building.build` of a source."""
+    """A library made by `building.build` from a source."""
 
     def __init__(self, path: Path, source: Source) -> None:
         self._path, self._source = path, source
         self._functions = source.functions
-        self.chunks = 0  # of the largest loop of the last call; 0 of a fast build
+        self.chunks = 0  # of the last call's largest loop; 0 in a fast build
         self._library = ctypes.CDLL(str(path), ctypes.RTLD_LOCAL)
         self._library.watch_add.restype = ctypes.c_void_p
         self._library.watch_add.argtypes = [ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int32, ctypes.c_int32]
         self._library.watch_run.restype = ctypes.POINTER(Report)
 
     def call(self, name: str, arguments: Sequence[Any]) -> tuple[list[np.ndarray[Any, Any]], Fault | None]:
-        """Call a function; what has become of its fresh arguments, and what it did wrong, if it did.
+        """Call a function; return its filled fresh arguments, and its fault, if any.
 
-        An argument is a NumPy array or `Fresh` for a pointer, else a number. An array whose parameter is not constant
-        is changed in place.
-
-        Raises:
-            ValueError: there is no such function, or the arguments are not those of its parameters.
+        A pointer takes a NumPy array or `Fresh`, other parameters a number. An array of a non-const parameter changes
+        in place. Raises ValueError if there is no such function, or the arguments do not match its parameters.
         """
         if (parameters := self._functions.get(name)) is None:
             there = ", ".join(self._functions) or "none"
             raise ValueError(f'{self._source.file.name} defines no extern "C" void {name}(...); there is {there}')
         if len(arguments) != len(parameters):
             raise ValueError(f"{name} takes {len(parameters)} arguments, not {len(arguments)}")
-        buffers: list[tuple[int, np.ndarray[Any, Any]]] = []  # where it stands, and the array that it gets back to
+        buffers: list[tuple[int, np.ndarray[Any, Any]]] = []  # address, and the array to copy back to
         try:
             passed = [self._pass(i, *pair, buffers) for i, pair in enumerate(zip(parameters, arguments, strict=True))]
             pointers = (ctypes.c_void_p * len(passed))(*map(ctypes.addressof, passed))
@@ -73,7 +70,7 @@ class Library:
         return made, fault_of(report, name, self._source, self._path) if report.fault else None
 
     def _pass(self, number: int, parameter: Parameter, argument: Any, buffers: list[Any]) -> Any:
-        """What C++ is handed for an argument."""
+        """Return the C++ value of an argument."""
         if not parameter.points:
             return TYPES[parameter.kind](argument)
         if isinstance(argument, Fresh):

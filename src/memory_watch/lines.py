@@ -1,4 +1,4 @@
-"""Which line of its sources a place in a library's code belongs to."""
+"""Maps an address in a library's code to source lines."""
 
 import ctypes
 import re
@@ -13,11 +13,8 @@ SAID = re.compile(r"^(?:.* \()?([^:\n()]+):(\d+)", re.MULTILINE)
 
 @cache
 def lines_at(library: Path, address: int) -> tuple[tuple[str, int], ...]:
-    """The file and the line of a call that returns to this address, then of those that it was inlined into.
-
-    Nothing, if the tool is missing that can read a library's lines.
-    """
-    base, at = base_of(address), address - 1  # a return address lies behind the call
+    """Return file and line of the call that returns to this address, then of its inlining callers; () on failure."""
+    base, at = base_of(address), address - 1  # a return address is after the call
     if not base:
         return ()
     if sys.platform == "darwin":
@@ -47,7 +44,7 @@ class _Info(ctypes.Structure):
 
 
 def base_of(address: int) -> int:
-    """Where the library that holds an address lies in memory; 0 if none does."""
+    """Return the load address of the library that contains an address; 0 if there is none."""
     info = _Info()
     found = ctypes.CDLL(None).dladdr(ctypes.c_void_p(address), ctypes.byref(info))
     return int(info.dli_fbase or 0) if found else 0

@@ -1,8 +1,8 @@
-"""Runs Metal kernels on a CPU, and says what is wrong with them and at which line. See README.md.
+"""Runs Metal kernels on a CPU, and reports their faults with source lines. See README.md.
 
-`metal_kernel` is `mlx.core.fast.metal_kernel`, by its signature and by what it computes. A kernel that does what it
-must not raises a `KernelFault`; `kernel.counters` says what the last run has moved. `prepare` compiles what all kernels
-need, which the first of them does otherwise.
+`metal_kernel` has the signature and results of `mlx.core.fast.metal_kernel`. A faulty kernel raises `KernelFault`;
+`kernel.counters` has the memory traffic of the last run. `prepare` compiles what all kernels share, which otherwise
+happens with the first kernel.
 """
 
 from .compiling import NoCompiler, prepare

@@ -1,4 +1,4 @@
-"""How kernels in C++ are compiled so that the runtime watches them, once for each text."""
+"""Compiles instrumented C++ kernels, once per text."""
 
 import os
 import shlex
@@ -12,7 +12,7 @@ from pathlib import Path
 from memory_watch.compiling import CALLS, Compiler, DoesNotCompile
 
 HERE = Path(__file__).parent
-STACK = 200_000  # bytes of variables that a thread may have: less than the stacks of runtime/groups.cpp
+STACK = 200_000  # bytes of a thread's variables, below the stacks of runtime/groups.cpp
 
 _LANGUAGE = ("-std=c++20", "-fPIC", "-fno-exceptions", "-fno-rtti", "-fvisibility=hidden")
 _RUNTIME = (*_LANGUAGE, "-O2", "-fno-stack-protector", "-I", str(CALLS))
@@ -21,7 +21,7 @@ _KERNEL = (
     *_LANGUAGE,
     "-O1",
     "-g1",
-    "-fsanitize=thread",  # a call before each access, to our own runtime
+    "-fsanitize=thread",  # a call to our runtime before each access
     "-fsanitize=integer-divide-by-zero,bounds",
     "-ffp-contract=off",
     "-fno-math-errno",
@@ -29,7 +29,7 @@ _KERNEL = (
     "-fwrapv",
     "-fno-stack-protector",
     "-fno-threadsafe-statics",
-    "-ftrivial-auto-var-init=pattern",  # what a thread has not written is the same rubbish each time
+    "-ftrivial-auto-var-init=pattern",  # deterministic uninitialized values
     "-Werror=uninitialized",
     "-Werror=return-type",
 )
@@ -46,7 +46,7 @@ _GCC = (
 _CLANG = (
     "-fno-finite-loops",
     "-ferror-limit=1",
-    "-fno-sanitize=local-bounds",  # it stops without a word
+    "-fno-sanitize=local-bounds",  # it aborts without a message
     f"-Wframe-larger-than={STACK}",
     "-Werror=frame-larger-than",
     "-mllvm",
@@ -60,27 +60,19 @@ class NoCompiler(Exception):
 
 
 def library(text: str) -> Path:
-    """The library made of a kernel's text in C++.
-
-    Raises:
-        NoCompiler, DoesNotCompile
-    """
+    """Return the library of a kernel's C++ text; raise NoCompiler or DoesNotCompile."""
     compiler = _compiler()
     own, header = prepare()
-    # The library of the compiler's own -fsanitize is not linked: its functions are the runtime's.
+    # The compiler's own sanitizer library is not linked: the runtime defines its functions.
     return compiler.library(text, [*_flags(compiler), "-include", str(header)], _LINK, [own])
 
 
 def prepare() -> tuple[Path, Path]:
-    """What every kernel is compiled with, the runtime's library and a header: the first time it takes some seconds.
-
-    Raises:
-        NoCompiler
-    """
+    """Return the runtime's library and header for all kernels, compiled on first use; raise NoCompiler."""
     return _prepared(_compiler())
 
 
-@cache  # to see whether all is as it was takes longer than most kernels run
+@cache  # checking the cache takes longer than most kernels
 def _prepared(compiler: Compiler) -> tuple[Path, Path]:
     with ThreadPoolExecutor() as both:
         parts = both.submit(_must, compiler, _runtime), both.submit(_must, compiler, _header)
@@ -103,7 +95,7 @@ def _flags(compiler: Compiler) -> list[str]:
 
 
 def folder() -> Path:
-    """Where compiled kernels are kept: METAL_SIMULATOR_CACHE, or the system's place for such."""
+    """Return the cache folder: METAL_SIMULATOR_CACHE, or the system's cache folder."""
     if named := os.environ.get("METAL_SIMULATOR_CACHE"):
         kept = Path(named).absolute()
     elif sys.platform == "darwin":
@@ -133,7 +125,7 @@ def _must(compiler: Compiler, make: Callable[[Compiler], Path]) -> Path:
 
 
 def _command() -> tuple[str, ...]:
-    """The command of a C++ compiler: METAL_SIMULATOR_CXX, or the first that is installed."""
+    """Return the C++ compiler's command: METAL_SIMULATOR_CXX, or the first one installed."""
     if named := os.environ.get("METAL_SIMULATOR_CXX"):
         return tuple(shlex.split(named))
     for name in ("clang++", "g++", "c++") if sys.platform == "darwin" else ("g++", "clang++", "c++"):

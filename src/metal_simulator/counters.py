@@ -1,4 +1,4 @@
-"""What a run has moved: figures that are the same on every machine."""
+"""A run's memory traffic, the same on every machine."""
 
 import ctypes
 from dataclasses import dataclass, fields
@@ -8,8 +8,8 @@ from dataclasses import dataclass, fields
 class Counters:
     """The counters of one run.
 
-    An access is what a SIMD-group does at one place of the source at one time; a transaction is a line of 64 bytes of
-    device memory that an access touches. 32 floats beside each other are two transactions, 32 floats in 32 rows are 32.
+    An access is made by a SIMD-group at one source location at one time; a transaction is a 64-byte line of device
+    memory that an access touches. 32 adjacent floats are two transactions, 32 floats in 32 rows are 32.
     """
 
     threads: int
@@ -29,7 +29,7 @@ class Counters:
 
     @property
     def device_bytes(self) -> int:
-        """Read and written."""
+        """Return the bytes read and written."""
         return self.device_bytes_read + self.device_bytes_written
 
     def __str__(self) -> str:
@@ -38,10 +38,10 @@ class Counters:
 
 
 class CountersInC(ctypes.Structure):
-    """As runtime/traffic.h has them."""
+    """The struct in runtime/traffic.h."""
 
     _fields_ = tuple((field.name, ctypes.c_uint64) for field in fields(Counters))
 
     def value(self) -> Counters:
-        """The same, for good."""
+        """Return a Python copy."""
         return Counters(*(getattr(self, field.name) for field in fields(Counters)))

@@ -1,4 +1,4 @@
-"""What a kernel did wrong, in words, and at which of its lines."""
+"""A kernel's fault, in words, with its source lines."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,7 +7,7 @@ Position = tuple[int, int, int]
 
 
 class Kind(StrEnum):
-    """What can be wrong with a kernel."""
+    """The kinds of faults."""
 
     DOES_NOT_COMPILE = "does not compile"
     OUT_OF_BOUNDS = "out of bounds"
@@ -25,7 +25,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Where:
-    """A line of a kernel's source, or of its header."""
+    """A line of a kernel's source or header."""
 
     line: int
     in_header: bool = False
@@ -35,17 +35,17 @@ class Where:
 
 
 class KernelFault(Exception):
-    """A kernel does what it must not. The run ended there; later faults are not known.
+    """A fault of a kernel. The run ended there; later faults are unknown.
 
     Attributes:
-        kind: what is wrong.
-        line: of the source as it was handed over, the first being 1; None if no line can be named.
+        kind: the kind of fault.
+        line: of the source as given, from 1; None if unknown.
         in_header: whether it is a line of the header.
-        message: in one sentence, which completes "line 3 ...".
+        message: one sentence, which completes "line 3 ...".
         kernel: its name.
         code: the text of that line.
-        buffer, index: what it is about, where it is about an element; the index counts elements.
-        thread, threadgroup: who did it, as positions.
+        buffer, index: the element concerned, if any; the index counts elements.
+        thread, threadgroup: the positions of the thread.
         other: the other line, of a race or of two barriers.
     """
 

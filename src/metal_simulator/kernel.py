@@ -1,4 +1,4 @@
-"""`metal_kernel`, and what it gives back: a kernel that can be called on arrays."""
+"""`metal_kernel`, and the kernel object that it returns."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -28,12 +28,9 @@ def metal_kernel(
     atomic_outputs: bool = False,
     compile_options: Mapping[str, str] | None = None,
 ) -> "Kernel":
-    """A kernel of the body of a function in Metal, as `mlx.core.fast.metal_kernel` makes one; it runs on the CPU.
+    """Return a kernel from the body of a Metal function, like `mlx.core.fast.metal_kernel`; it runs on the CPU.
 
-    `compile_options` says how exact a GPU is to compute, and changes nothing here.
-
-    Raises:
-        ValueError: there is no output.
+    `compile_options` sets a GPU's math mode, and has no effect here. Raises ValueError without an output.
     """
     if not output_names:
         raise ValueError("[metal_kernel] Must specify at least one output.")
@@ -44,10 +41,7 @@ def metal_kernel(
 
 
 class Kernel:
-    """A kernel that can be called. `counters` says what its last run has moved, None before the first.
-
-    It is made by `metal_kernel`.
-    """
+    """A callable kernel, made by `metal_kernel`. `counters` has its last run's traffic, None before the first."""
 
     def __init__(
         self,
@@ -77,11 +71,11 @@ class Kernel:
         verbose: bool = False,
         stream: Any = None,
     ) -> list[mx.array]:
-        """Run the kernel on `grid` threads, and return its outputs, which hold their values already.
+        """Run the kernel on `grid` threads, and return its outputs, already evaluated.
 
         Raises:
-            KernelFault: the kernel does not compile, or does what it must not.
-            ValueError: the arguments do not belong together, as MLX says it.
+            KernelFault: the kernel does not compile, or has a fault.
+            ValueError: the arguments do not match, as in MLX.
         """
         for what, n, given in (
             ("inputs", len(self.input_names), inputs),
@@ -140,7 +134,7 @@ class Kernel:
 
 
 def _fitted(grid: Sequence[int], threadgroup: Sequence[int]) -> tuple[int, ...]:
-    """The size of a threadgroup, which is no larger than the grid."""
+    """Return the threadgroup's size, limited to the grid."""
     for what, numbers in (("grid", grid), ("threadgroup", threadgroup)):
         if len(numbers) != 3 or min(numbers) < 1:
             raise ValueError(f"[metal_kernel] {what} must be three numbers from 1, not {tuple(numbers)}.")
@@ -153,7 +147,7 @@ def _fitted(grid: Sequence[int], threadgroup: Sequence[int]) -> tuple[int, ...]:
 
 
 def _empty(shape: Sequence[int], dtype: mx.Dtype, init_value: float | None) -> np.ndarray[Any, Any]:
-    """The bytes of an output before the run; without an initial value they mean nothing."""
+    """Return an output's bytes before the run; arbitrary without an initial value."""
     if init_value is not None:
         return raw(mx.full(tuple(shape), init_value, dtype), True)[0]
     return np.empty(int(np.prod(shape)) * dtype.size, np.uint8)

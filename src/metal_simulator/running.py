@@ -1,4 +1,4 @@
-"""Hands arrays to the runtime, runs a compiled kernel on them and takes back what it has written."""
+"""Copies arrays to the runtime, runs a compiled kernel on them, and copies the outputs back."""
 
 import ctypes
 import threading
@@ -26,10 +26,10 @@ _one_at_a_time = threading.Lock()  # the runtime knows one run
 
 @dataclass(frozen=True)
 class Buffer:
-    """What is handed to a kernel for a parameter.
+    """The buffer of a kernel parameter.
 
-    `data` is what it holds, as bytes; of an output that holds nothing, only how many they are counts. The kernel's
-    pointer points `first` bytes behind the beginning.
+    `data` holds its bytes; of an uninitialized output only their number matters. The kernel's pointer is `first` bytes
+    after the start.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Launch:
-    """A compiled kernel and what it runs on."""
+    """A compiled kernel and its launch configuration."""
 
     kernel: str
     library: Path
@@ -51,11 +51,9 @@ class Launch:
 
 
 def run(launch: Launch, buffers: Sequence[Buffer]) -> tuple[list[bytes], Counters, KernelFault | None]:
-    """Run a kernel: what is in its outputs then, what it has moved, what it did wrong.
+    """Run a kernel; return its outputs, its counters and its fault.
 
-    Raises:
-        ValueError: there are more threadgroups than can be told apart.
-        MemoryError: there is no room for the buffers.
+    Raises ValueError for more threadgroups than can be tracked, MemoryError if the buffers do not fit.
     """
     groups = 1
     for threads, size in zip(launch.grid, launch.threadgroup, strict=True):
@@ -95,10 +93,10 @@ def run(launch: Launch, buffers: Sequence[Buffer]) -> tuple[list[bytes], Counter
 
 
 def raw(array: mx.array, contiguous: bool) -> tuple[np.ndarray[Any, Any], int, tuple[int, ...]]:
-    """An array's memory: the elements as bytes, the byte at which the first one lies, and the strides in elements.
+    """Return an array's bytes, the offset of its first element, and its strides in elements.
 
-    Contiguous, it is a copy in the order of rows; otherwise it is the memory as it is, from the lowest element of the
-    array to the highest.
+    If `contiguous`, a row-major copy; otherwise the memory as it is, from the lowest element of the array to the
+    highest.
     """
     size = array.itemsize
     plain = array.view(mx.uint16) if array.dtype == mx.bfloat16 else array
@@ -116,7 +114,7 @@ def raw(array: mx.array, contiguous: bool) -> tuple[np.ndarray[Any, Any], int, t
 
 
 def array_of(data: bytes, shape: Sequence[int], dtype: mx.Dtype) -> mx.array:
-    """An array that holds these bytes."""
+    """Return an array with these bytes."""
     return mx.array(np.frombuffer(data, np.uint8)).view(dtype).reshape(shape)
 
 

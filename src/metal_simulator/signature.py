@@ -26,7 +26,7 @@ TYPES = {
     mx.bfloat16: "bfloat16_t",
     mx.complex64: "complex64_t",
 }
-FEW = 8  # elements from which on an input is no longer `constant`
+FEW = 8  # inputs with fewer elements are `constant`
 
 # Each attribute of a thread: its type, and its value of `t`, a Thread of runtime/interface.h.
 ATTRIBUTES = {
@@ -57,7 +57,7 @@ Argument = mx.Dtype | int | bool
 
 @dataclass(frozen=True)
 class Parameter:
-    """One of the function, for which a buffer is handed over."""
+    """A parameter of the function, which takes a buffer."""
 
     name: str
     type: str  # with `*` or `&`
@@ -68,13 +68,13 @@ class Parameter:
 
     @property
     def metal(self) -> str:
-        """As MLX writes it, without the number of the buffer."""
+        """Return the declaration as MLX writes it, without the buffer's number."""
         return f"{'const ' * self.reads_only}{'constant' if self.constant else 'device'} {self.type} {self.name}"
 
 
 @dataclass(frozen=True)
 class Signature:
-    """The head of the function that is made for inputs of these types and these arguments of its template."""
+    """The function's head for these input types and template arguments."""
 
     name: str
     parameters: tuple[Parameter, ...]
@@ -83,16 +83,16 @@ class Signature:
 
     @property
     def template_head(self) -> str:
-        """`template <typename T, int N>`, or nothing."""
+        """Return `template <typename T, int N>`, or ""."""
         return f"template <{', '.join(f'{kind} {name}' for kind, name, _ in self.template)}>\n" if self.template else ""
 
     @property
     def template_values(self) -> str:
-        """`<float, 4>`, or nothing."""
+        """Return `<float, 4>`, or ""."""
         return f"<{', '.join(value for *_, value in self.template)}>" if self.template else ""
 
     def metal(self, source: str, header: str) -> str:
-        """The text that MLX makes, and prints when it is asked to be verbose."""
+        """Return the text that MLX generates, and prints if verbose."""
         heads = [f"  {p.metal} [[buffer({i})]]" for i, p in enumerate(self.parameters)]
         heads += [f"  {ATTRIBUTES[name][0]} {name} [[{name}]]" for name in self.attributes]
         text = f"{header}{self.template_head}[[kernel]] void {self.name}(\n" + ",\n".join(heads)
@@ -111,11 +111,7 @@ def signature(
     template: Sequence[tuple[str, Argument]],
     atomic_outputs: bool,
 ) -> Signature:
-    """The function for a call.
-
-    Raises:
-        ValueError: an argument of the template is no type, int or bool.
-    """
+    """Return the function for a call; raise ValueError for a template argument that is no dtype, int or bool."""
     parameters = []
     for i, (name, array) in enumerate(inputs):
         mark = "&" if array.ndim == 0 else "*"

@@ -1,6 +1,6 @@
-"""Makes C++ of a kernel in Metal. Nearly all of it is C++ already; metal/metal.h knows the rest.
+"""Translates a Metal kernel to C++. Nearly all of it is C++ already; metal/metal.h defines the rest.
 
-Lines stay where they are, so that what a compiler or the runtime says of a line is true of the kernel's own text.
+Line numbers are preserved, so that messages of the compiler and the runtime refer to the kernel's own text.
 """
 
 import re
@@ -31,7 +31,7 @@ void simulator_entry(void** b, const simulator::Thread* me) {{
 
 
 def translated(made: Signature, source: str, header: str) -> str:
-    """A file in C++ with a function `simulator_entry`, which runs one thread of the kernel."""
+    """Return a C++ file with a function `simulator_entry`, which runs one thread of the kernel."""
     heads = [f"{'const ' * p.reads_only}{p.type} {p.name}" for p in made.parameters]
     heads += [f"{ATTRIBUTES[name][0]} {name}" for name in made.attributes]
     values = [
@@ -47,7 +47,7 @@ def translated(made: Signature, source: str, header: str) -> str:
 
 
 def in_cpp(text: str) -> str:
-    """A piece of Metal in C++: its floats, and its variables in threadgroup memory."""
+    """Return a piece of Metal as C++: float literals, and variables in threadgroup memory."""
     return _SHARED.sub(_declared, _REAL.sub(lambda found: found[0] + "f", _INCLUDE.sub("", text)))
 
 
@@ -56,7 +56,7 @@ def _pointer(kind: str, reads_only: bool) -> str:
 
 
 def _declared(found: re.Match[str]) -> str:
-    """A static variable for each, and a reference to it by the name that the kernel gave it."""
+    """Return a static variable for each declaration, and a reference to it under its own name."""
     made = []
     for one in re.split(r",(?![^\[]*\])", found["all"]):
         name = _NAME.search(one)

@@ -1,4 +1,4 @@
-"""Makes a `KernelFault` of what the runtime or the compiler has found."""
+"""Makes a `KernelFault` from a report of the runtime or the compiler."""
 
 import ctypes
 import re
@@ -38,7 +38,7 @@ class Three(ctypes.Structure):
 
 
 class Party(ctypes.Structure):
-    """One of the two that a fault is about, as runtime/fault.h has it."""
+    """One of the two accesses of a fault, as in runtime/fault.h."""
 
     _fields_ = (
         ("how", ctypes.c_int32),
@@ -52,7 +52,7 @@ class Party(ctypes.Structure):
 
 
 class FaultInC(ctypes.Structure):
-    """As runtime/fault.h has it."""
+    """The struct in runtime/fault.h."""
 
     _fields_ = (
         ("kind", ctypes.c_int32),
@@ -67,7 +67,7 @@ class FaultInC(ctypes.Structure):
 
 
 def fault_of(found: FaultInC, kernel: str, texts: dict[str, str], library: Path) -> KernelFault:
-    """The fault that the runtime has found; `texts` are the kernel's source and header."""
+    """Return the fault that the runtime reports; `texts` are the kernel's source and header."""
     kind, name = KINDS[found.kind - 1], found.name.decode(errors="replace")
     here, there = _line(found.here, library), _line(found.there, library)
     about_element = kind in (
@@ -97,7 +97,7 @@ def fault_of(found: FaultInC, kernel: str, texts: dict[str, str], library: Path)
 
 
 def refusal_of(said: str, kernel: str, texts: dict[str, str]) -> KernelFault:
-    """What the compiler says of a kernel that it refuses: its first message, at the kernel's own line."""
+    """Return the compiler's first error as a fault, at the kernel's own line."""
     error = re.search(r"^(.*?):(\d+):(?:\d+:)? (?:fatal )?error: (.*)$", said, re.MULTILINE)
     at = None
     if error and error[1].endswith((SOURCE, HEADER)):

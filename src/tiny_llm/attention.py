@@ -1,4 +1,4 @@
-"""Attention: every query position reads a weighted average of the values."""
+"""Attention: each query position gets a weighted average of the values."""
 
 import mlx.core as mx
 
@@ -17,12 +17,12 @@ def scaled_dot_product_attention_simple(
     softmax(query @ key.T * scale + mask) @ value, the softmax over the keys.
 
     Args:
-        query: N.. x L x D, any number of leading dimensions, also none.
+        query: N.. x L x D, any number of leading dimensions, including none.
         key: N.. x S x D, query's dtype.
         value: N.. x S x D, query's dtype.
-        scale: what the dot products are multiplied by; None means 1 / sqrt(D).
-        mask: added to the scaled scores; broadcasts to N.. x L x S, of any float dtype, also with numbers that query's
-            dtype cannot hold. -inf forbids a key; every query keeps at least one.
+        scale: multiplies the dot products; None means 1 / sqrt(D).
+        mask: added to the scaled scores; broadcasts to N.. x L x S, of any float dtype. Its values may exceed the range
+            of query's dtype. -inf hides a key; every query keeps at least one.
 
     Returns:
         N.. x L x D, in query's dtype. The arguments are not changed.
@@ -47,21 +47,21 @@ class SimpleMultiHeadAttention:
         wv: mx.array,
         wo: mx.array,
     ) -> None:
-        """Keep the four weight matrices, laid out as `linear` takes them. D is the number of wq's rows over H.
+        """Store the four weight matrices, laid out as `linear` takes them. D is the number of wq's rows divided by H.
 
         Args:
             hidden_size: E, the size of one token's vector.
             num_heads: H.
-            wq: (H * D) x E, the query projection.
-            wk: (H * D) x E, the key projection.
-            wv: (H * D) x E, the value projection.
-            wo: E x (H * D), the output projection.
+            wq: (H * D) x E.
+            wk: (H * D) x E.
+            wv: (H * D) x E.
+            wo: E x (H * D).
 
-        All four have the dtype of the queries, keys and values to come.
+        All four have the dtype of the queries, keys and values.
 
         Raises:
-            ValueError: wq's rows are not a multiple of num_heads, or a weight has another shape than those above. The
-                message names the weight and says how many rows wq has, or the shape that the weight has and needs.
+            ValueError: wq's rows are not a multiple of num_heads, or a weight's shape is not as above. The message
+                names the weight and states wq's rows, or the weight's shape and the one needed.
         """
         raise NotImplementedError("1.1.4 Multi-head attention")
 
@@ -89,7 +89,7 @@ class SimpleMultiHeadAttention:
 
 
 def causal_mask(L: int, S: int, dtype: mx.Dtype) -> mx.array:
-    """A mask that hides the future: the L queries are the last L of the S positions.
+    """Return the mask that hides the future; the L queries are the last L of the S positions.
 
     Args:
         L: the number of queries.
@@ -100,7 +100,7 @@ def causal_mask(L: int, S: int, dtype: mx.Dtype) -> mx.array:
         L x S: 0 where key j is not after query i, that is j <= i + S - L, and -inf elsewhere.
 
     Raises:
-        ValueError: L > S, so that the first queries would have no key at all.
+        ValueError: L > S, so the first queries would have no key.
     """
     raise NotImplementedError("1.3.1 Causal mask")
 
@@ -112,7 +112,7 @@ def scaled_dot_product_attention_grouped(
     scale: float | None = None,
     mask: mx.array | str | None = None,
 ) -> mx.array:
-    """Attention in which each key-value head serves a group of query heads, none of them copied.
+    """Compute grouped-query attention: each key-value head serves a group of query heads, without being copied.
 
     Query head h reads key-value head h // (H / H_kv). H_kv = H is multi-head attention, H_kv = 1 multi-query attention.
 
@@ -120,7 +120,7 @@ def scaled_dot_product_attention_grouped(
         query: N.. x H x L x D.
         key: N.. x H_kv x S x D, query's dtype.
         value: N.. x H_kv x S x D, query's dtype.
-        scale: what the dot products are multiplied by; None means 1 / sqrt(D).
+        scale: multiplies the dot products; None means 1 / sqrt(D).
         mask: None; "causal" (`causal_mask`); or an array as `scaled_dot_product_attention_simple` takes it, which
             broadcasts to N.. x H x L x S.
 
@@ -128,7 +128,7 @@ def scaled_dot_product_attention_grouped(
         N.. x H x L x D, in query's dtype.
 
     Raises:
-        ValueError: H is not a multiple of H_kv, mask is another string than "causal", or it is "causal" and L > S.
+        ValueError: H is not a multiple of H_kv, mask is a string other than "causal", or it is "causal" and L > S.
 
     Source: Ainslie et al. 2023; `mx.fast.scaled_dot_product_attention`.
     """

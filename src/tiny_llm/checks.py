@@ -1,4 +1,4 @@
-"""Checks: what one runs to learn whether a program is right, and what a check must be like to be trusted."""
+"""A check of attention, which must pass correct programs and fail wrong ones."""
 
 from collections.abc import Callable
 
@@ -8,16 +8,16 @@ Attention = Callable[..., mx.array]
 
 
 def check_attention(attention: Attention) -> None:
-    """Let an attention pass if it does what `scaled_dot_product_attention_simple` promises, and stop it if it does not.
+    """Return if an attention does what `scaled_dot_product_attention_simple` promises; raise otherwise.
 
-    Its docstring is what is promised, no more and no less: a right program need not compute as yours does, nor round
-    as yours does, and may do as it likes with what no caller may ask of it.
+    Its docstring is the whole contract: a correct program need not compute or round as yours does, and may do anything
+    with arguments that the docstring rules out.
 
     Args:
         attention: called as attention(query, key, value, scale=None, mask=None), with arrays and plain values.
 
     Raises:
-        Exception: the program is wrong; any will do but NotImplementedError, and `assert` raises one. What is returned
-            does not count.
+        Exception: the program is wrong. Any exception but NotImplementedError counts, such as that of `assert`; the
+            return value is ignored.
     """
     raise NotImplementedError("1.C Write the checks")

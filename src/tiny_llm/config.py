@@ -1,4 +1,4 @@
-"""A model's measures, as a checkpoint's config.json states them."""
+"""A model's dimensions, read from a checkpoint's config.json."""
 
 import dataclasses
 from typing import Any
@@ -8,9 +8,9 @@ ARCHITECTURES = ("qwen3", "qwen2")
 
 @dataclasses.dataclass(frozen=True)
 class ModelConfig:
-    """What distinguishes one Qwen3 or Qwen2.5 model from another. Qwen3 has q/k norms, Qwen2.5 has q, k, v biases.
+    """The configuration of a Qwen3 or Qwen2.5 model, under the names of config.json.
 
-    The names are those of config.json, so that whoever knows a checkpoint knows these.
+    Qwen3 has q/k norms, Qwen2.5 has q, k, v biases.
     """
 
     model_type: str  # "qwen3", or "qwen2" for Qwen2.5
@@ -28,7 +28,7 @@ class ModelConfig:
 
     @staticmethod
     def from_dict(config: dict[str, Any]) -> "ModelConfig":
-        """Read the contents of a config.json; what else it holds is left aside.
+        """Read the contents of a config.json, ignoring other entries.
 
         Raises:
             ValueError: the architecture is unknown, or an entry is missing.
@@ -36,7 +36,7 @@ class ModelConfig:
         if config.get("model_type") not in ARCHITECTURES:
             raise ValueError(f"model_type is {config.get('model_type')!r}, known are {' and '.join(ARCHITECTURES)}")
         known = dict(config)
-        # Newer files keep theta in a table of its own; older ones leave head_dim to be computed.
+        # Newer files have theta in rope_parameters; older ones omit head_dim.
         if known.get("rope_theta") is None:
             known["rope_theta"] = (config.get("rope_parameters") or {}).get("rope_theta")
         if known.get("head_dim") is None and {"hidden_size", "num_attention_heads"} <= known.keys():

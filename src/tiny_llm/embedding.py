@@ -1,4 +1,4 @@
-"""Embedding: from token ids to vectors, and with the same table back from vectors to scores for every token."""
+"""Embedding: from token ids to vectors and, with the same table, from vectors to logits."""
 
 import mlx.core as mx
 
@@ -6,10 +6,10 @@ from .basics import linear
 
 
 class Embedding:
-    """A table with one row for each token."""
+    """A table with one row per token."""
 
     def __init__(self, vocab_size: int, embedding_dim: int, weight: mx.array) -> None:
-        """Keep the table.
+        """Store the table.
 
         Args:
             vocab_size: V, the number of tokens.
@@ -17,12 +17,12 @@ class Embedding:
             weight: V x E.
 
         Raises:
-            ValueError: weight has another shape than (V, E).
+            ValueError: weight's shape is not (V, E).
         """
         raise NotImplementedError("1.5.1 Embedding")
 
     def __call__(self, tokens: mx.array) -> mx.array:
-        """Look tokens up.
+        """Return the vectors of tokens.
 
         Args:
             tokens: N.., integers from 0 to V - 1.
@@ -33,13 +33,13 @@ class Embedding:
         raise NotImplementedError("1.5.1 Embedding")
 
     def as_linear(self, x: mx.array) -> mx.array:
-        """Compare vectors with every row of the table: the output head of a model with tied embeddings.
+        """Return the dot product with every row of the table: the output head of a model with tied embeddings.
 
         Args:
             x: N.. x E.
 
         Returns:
-            N.. x V, the dot product with each token's vector, in the dtype that x and the table share.
+            N.. x V, in the dtype that x and the table share.
 
         Source: Press and Wolf 2017; `mlx.nn.Embedding.as_linear`.
         """

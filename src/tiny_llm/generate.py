@@ -1,4 +1,4 @@
-"""Generation: ask the model for the next token, append it, ask again."""
+"""Generation: sample the next token, append it, repeat."""
 
 from collections.abc import Callable, Collection, Iterator
 
@@ -11,7 +11,7 @@ Sampler = Callable[[mx.array, list[list[int]]], mx.array]  # logits N x V, each 
 
 
 def greedy(logits: mx.array, tokens: list[list[int]]) -> mx.array:
-    """The most likely token of each row, N x V -> N."""
+    """Return the most likely token of each row, N x V -> N."""
     return mx.argmax(logits, axis=-1)
 
 
@@ -27,17 +27,17 @@ def generate_tokens(
     """Continue a prompt, yielding each token as soon as it is known.
 
     Args:
-        model: gives logits N x L x V for tokens N x L. It is given all tokens so far, 1 x L.
-        prompt: the tokens to begin with, at least one. It is not changed.
-        max_tokens: yield at most so many.
-        eos_ids: each of these ends the text; it is not yielded.
-        context_length: the most tokens that the model takes, prompt and continuation together; None for no limit. The
-            text ends when it is reached.
-        sampler: chooses from the last position's logits, 1 x V, in float32, and is told all tokens so far in one row.
+        model: returns logits N x L x V for tokens N x L. It gets all tokens so far, 1 x L.
+        prompt: at least one token. It is not changed.
+        max_tokens: yield at most this many.
+        eos_ids: each of these ends the generation; it is not yielded.
+        context_length: the maximum length of prompt and continuation together, at which generation ends; None for no
+            limit.
+        sampler: chooses from the last position's logits, 1 x V, in float32; it also gets all tokens so far, in one row.
 
     Raises:
         ValueError: the prompt is empty, or already longer than context_length. It is raised at the call, before the
-            first token is asked for.
+            first token is requested.
     """
     raise NotImplementedError("1.6.6 Generating tokens")
 
@@ -54,13 +54,13 @@ def simple_generate(
 ) -> Iterator[str]:
     """Continue a text, yielding for each token the characters that it completes; joined, they are the decoded answer.
 
-    A piece may be empty or left out. What is begun and not completed comes at the end.
+    A piece may be empty or omitted. An incomplete character is yielded at the end.
 
     Args:
-        model: gives logits N x L x V for tokens N x L.
-        tokenizer: encodes the prompt and decodes the answer; special tokens are not shown.
+        model: returns logits N x L x V for tokens N x L.
+        tokenizer: encodes the prompt and decodes the answer, without special tokens.
         prompt: the text so far.
-        max_tokens, eos_ids, context_length, sampler: as `generate_tokens` takes them.
+        max_tokens, eos_ids, context_length, sampler: as in `generate_tokens`.
 
     Raises:
         ValueError: as `generate_tokens`.

@@ -1,15 +1,15 @@
-"""RoPE: a token's position, written into the direction of its queries and keys."""
+"""RoPE: a token's position, encoded in the direction of its queries and keys."""
 
 import mlx.core as mx
 
 
 def rotation_angles(dims: int, seq_len: int, base: float) -> mx.array:
-    """How far each pair of features turns at each position: position * base ** (-2i / dims) for pair i.
+    """Return the angle of each pair of features at each position: position * base ** (-2i / dims) for pair i.
 
     Args:
-        dims: D, the features of one head; even, as they turn in pairs.
-        seq_len: how many positions, counted from 0.
-        base: theta, which sets the slowest pair's pace.
+        dims: D, the features of one head; even, as they are rotated in pairs.
+        seq_len: the number of positions, counted from 0.
+        base: theta, which sets the lowest frequency.
 
     Returns:
         seq_len x D/2, float32, in radians.
@@ -23,13 +23,13 @@ def rotation_angles(dims: int, seq_len: int, base: float) -> mx.array:
 
 
 class RoPE:
-    """Turns each pair of features of a query or key by an angle that grows with the token's position.
+    """Rotates each pair of features of a query or key by an angle that grows with the token's position.
 
-    The dot product of a turned query and a turned key depends on their distance, not on where they stand.
+    The dot product of a rotated query and a rotated key depends on their distance, not on their positions.
     """
 
     def __init__(self, dims: int, seq_len: int, base: float = 10000, traditional: bool = False) -> None:
-        """Prepare the sines and cosines of every position.
+        """Compute the sines and cosines of every position.
 
         Args:
             dims: D, the features of one head.
@@ -43,7 +43,7 @@ class RoPE:
         raise NotImplementedError("1.2.2 RoPE")
 
     def __call__(self, x: mx.array, offset: slice | list[slice] | None = None) -> mx.array:
-        """Turn every head's features by the angles of its token's position.
+        """Rotate every head's features by the angles of its token's position.
 
         Args:
             x: N x L x H x D.
@@ -51,12 +51,12 @@ class RoPE:
                 has one slice for each of the N rows; None means slice(0, L).
 
         Returns:
-            An array of x's shape and dtype; the turning is done in float32.
+            An array of x's shape and dtype; the rotation is computed in float32.
 
         Raises:
-            ValueError: x's last dimension is not D, a slice does not hold L positions or leaves seq_len, or a list does
-                not hold N slices.
+            ValueError: x's last dimension is not D, a slice does not span L positions or exceeds seq_len, or a list
+                does not have N slices.
 
-        Source: `mx.fast.rope` (which wants the length next to last: N x H x L x D).
+        Source: `mx.fast.rope` (which takes the length next to last: N x H x L x D).
         """
         raise NotImplementedError("1.2.2 RoPE")

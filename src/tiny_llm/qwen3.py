@@ -1,4 +1,4 @@
-"""The Qwen3 model, from its attention to its logits; Qwen2.5 is the same with other switches."""
+"""The Qwen3 model, from attention to logits; Qwen2.5 is the same with other options."""
 
 import mlx.core as mx
 
@@ -11,7 +11,7 @@ from .positional_encoding import RoPE
 
 
 class Qwen3MultiHeadAttention:
-    """Self-attention with grouped key-value heads, positions by RoPE, and a norm on each head's queries and keys."""
+    """Grouped-query self-attention with RoPE and an RMS norm on each head's queries and keys."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class Qwen3MultiHeadAttention:
         theta: float = 1000000,
         rms_norm_eps: float = 1e-6,
     ) -> None:
-        """Keep the weights, laid out as `linear` takes them. Their shapes are not checked.
+        """Store the weights, laid out as `linear` takes them. Their shapes are not checked.
 
         Args:
             hidden_size: E.
@@ -50,7 +50,7 @@ class Qwen3MultiHeadAttention:
             bk: H_kv * D.
             bv: H_kv * D.
             max_seq_len: the longest sequence.
-            theta: RoPE's base; the pairs are halves apart (`traditional=False`).
+            theta: RoPE's base; pair i is features i and i + D/2 (`traditional=False`).
             rms_norm_eps: eps of both norms.
 
         Raises:
@@ -59,7 +59,7 @@ class Qwen3MultiHeadAttention:
         raise NotImplementedError("1.3.3 Qwen3 attention")
 
     def __call__(self, x: mx.array, mask: mx.array | str | None = None) -> mx.array:
-        """Attend within each row.
+        """Compute self-attention within each row.
 
         Args:
             x: N x L x E, the tokens at positions 0 to L - 1.
@@ -70,7 +70,7 @@ class Qwen3MultiHeadAttention:
             N x L x E, in the dtype that x and the weights share.
 
         Raises:
-            ValueError: L is more than max_seq_len.
+            ValueError: L exceeds max_seq_len.
 
         Source: the Qwen3 report, 2025, section 2; `mlx_lm.models.qwen3.Attention`.
         """
@@ -78,10 +78,10 @@ class Qwen3MultiHeadAttention:
 
 
 class Qwen3MLP:
-    """SwiGLU: one projection says how much of another one passes."""
+    """SwiGLU: one projection gates another."""
 
     def __init__(self, dim: int, hidden_dim: int, w_gate: mx.array, w_up: mx.array, w_down: mx.array) -> None:
-        """Keep the weights.
+        """Store the weights.
 
         Args:
             dim: E.
@@ -91,12 +91,12 @@ class Qwen3MLP:
             w_down: E x I.
 
         Raises:
-            ValueError: a weight has another shape; the message names it.
+            ValueError: a weight's shape is not as above; the message names it.
         """
         raise NotImplementedError("1.4.3 SwiGLU")
 
     def __call__(self, x: mx.array) -> mx.array:
-        """w_down(silu(w_gate(x)) * w_up(x)).
+        """Return w_down(silu(w_gate(x)) * w_up(x)).
 
         Args:
             x: N.. x E.
@@ -110,17 +110,17 @@ class Qwen3MLP:
 
 
 class Qwen3TransformerBlock:
-    """One layer: attention, then MLP, each on a normalised copy of the stream and added back to it."""
+    """One layer: attention, then MLP, each on the normalised residual stream and added back to it."""
 
     def __init__(self, config: ModelConfig, weights: dict[str, mx.array]) -> None:
         """Build the layer's parts from its weights.
 
         Args:
-            config: the model's measures.
+            config: the model's.
             weights: by their names within a layer: `input_layernorm.weight`, `self_attn.q_proj.weight` (k, v, o alike),
                 `self_attn.q_proj.bias` (k, v alike; Qwen2.5), `self_attn.q_norm.weight` (k alike; Qwen3),
-                `post_attention_layernorm.weight`, `mlp.gate_proj.weight` (up, down alike). The config says which of
-                these a model has; others that lie in the dictionary are left alone.
+                `post_attention_layernorm.weight`, `mlp.gate_proj.weight` (up, down alike). The config determines which
+                of these a model has; other names are ignored.
 
         Raises:
             KeyError: a weight that the architecture needs is missing.
@@ -128,48 +128,47 @@ class Qwen3TransformerBlock:
         raise NotImplementedError("1.5.2 Transformer block")
 
     def __call__(self, x: mx.array, mask: mx.array | str | None = None) -> mx.array:
-        """Two residual steps.
+        """Add attention's output and then the MLP's to the residual stream.
 
         Args:
-            x: N x L x E, the stream.
+            x: N x L x E, the residual stream.
             mask: as `Qwen3MultiHeadAttention` takes it.
 
         Returns:
-            N x L x E, in the dtype that x and the weights share: the stream after this layer.
+            N x L x E, in the dtype that x and the weights share: the residual stream after this layer.
 
         Raises:
-            ValueError: L is more than the config's max_position_embeddings.
+            ValueError: L exceeds the config's max_position_embeddings.
         """
         raise NotImplementedError("1.5.2 Transformer block")
 
 
 class Qwen3Model:
-    """Token ids in, logits for the next token out."""
+    """Token ids in, next-token logits out."""
 
     def __init__(self, config: ModelConfig, weights: dict[str, mx.array]) -> None:
         """Build the layers.
 
         Args:
-            config: the model's measures.
+            config: the model's.
             weights: by the names of a checkpoint: `model.embed_tokens.weight` (V x E), `model.layers.0.` and the names
                 of `Qwen3TransformerBlock`, ..., `model.norm.weight`, and `lm_head.weight` (V x E), which is used only
                 if the config does not tie the word embeddings.
 
         Raises:
             KeyError: a weight is missing.
-            ValueError: one of the embedding, the norms or the MLP has another shape than the config says.
+            ValueError: the shape of the embedding, a norm or an MLP weight does not fit the config.
         """
         raise NotImplementedError("1.5.3 The model")
 
     def __call__(self, tokens: mx.array) -> mx.array:
-        """Score every token of the vocabulary as the next one, after each position.
+        """Return the next-token logits at each position.
 
         Args:
             tokens: N x L, integers.
 
         Returns:
-            N x L x V, the logits, in the dtype that all weights share. Those at position i depend on the tokens up to i
-            only.
+            N x L x V, in the dtype that all weights share. The logits at position i depend only on the tokens up to i.
 
         Source: `mlx_lm.models.qwen3.Model`, `transformers.Qwen3ForCausalLM`.
         """

@@ -1,4 +1,4 @@
-"""Byte-level BPE: text to token ids and back, and a way to show text while the ids are still coming."""
+"""Byte-level BPE: text to token ids and back, and a streaming detokenizer."""
 
 import functools
 import json
@@ -7,16 +7,16 @@ from pathlib import Path
 
 import regex
 
-# What GPT-2 splits text by; newer tokenizers bring a pattern of their own.
+# GPT-2's pattern for splitting text into words; newer tokenizers have their own.
 GPT2_PATTERN = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 
 
 def byte_alphabet() -> dict[int, str]:
-    """A printable character for each byte, so that a token of any bytes can be written in a JSON file.
+    """Return a printable character for each byte, so that a token of any bytes can be written in a JSON file.
 
     Returns:
-        A new dict of 256 different characters. Bytes that are visible in Latin-1 (33-126, 161-172, 174-255) stand
-        for themselves; the others, in rising order, for the characters from U+0100 on: the space is "\u0120".
+        A new dict of 256 distinct characters. Bytes that are visible in Latin-1 (33-126, 161-172, 174-255) map to
+        themselves; the others, in ascending order, to the characters from U+0100 on: the space is "\u0120".
 
     Source: Radford et al. 2019 (GPT-2).
     """
@@ -24,18 +24,19 @@ def byte_alphabet() -> dict[int, str]:
 
 
 def merge_pairs(symbols: list[str], ranks: dict[tuple[str, str], int]) -> list[str]:
-    """Join neighbours, the pair learned first before all others, until no neighbours are a known pair.
+    """Merge adjacent pairs, the pair learned first before all others, until no adjacent pair is known.
 
-    The pair that was learned first is joined wherever it stands, from left to right, and only then the next one: "aaa"
-    becomes "aa" and "a". Two pairs may spell the same, such as "a" + "bc" and "ab" + "c": they remain two pairs.
+    All occurrences of the pair that was learned first are merged, from left to right, and only then the next pair: with
+    "a" + "a", "aaa" becomes "aa" and "a". Two pairs that spell the same, such as "a" + "bc" and "ab" + "c", remain two
+    pairs.
 
     Args:
         symbols: a word in pieces; in `encode` one for each byte. It is not changed.
-        ranks: the pairs that may be joined; the lowest number was learned first. A pair was learned after all pairs
-            that make one of its two pieces.
+        ranks: the pairs that may be merged; the lowest number was learned first. A pair was learned after all pairs
+            that produce one of its two pieces.
 
     Returns:
-        The pieces that are left, which spell the same word.
+        The remaining pieces, which spell the same word.
 
     Source: Sennrich et al. 2016, section 3.2.
     """
@@ -43,7 +44,7 @@ def merge_pairs(symbols: list[str], ranks: dict[tuple[str, str], int]) -> list[s
 
 
 class ByteLevelBPE:
-    """The tokenizer of GPT-2 and Qwen: no unknown characters, as every byte is a token."""
+    """The tokenizer of GPT-2 and Qwen. No character is unknown, as every byte is a token."""
 
     def __init__(
         self,
@@ -53,15 +54,14 @@ class ByteLevelBPE:
         pattern: str = GPT2_PATTERN,
         normalization: str | None = None,
     ) -> None:
-        """Keep the tables.
+        """Store the tables.
 
         Args:
-            vocab: the id of each token, in the letters of `byte_alphabet`; ids in any order.
+            vocab: the id of each token, in the characters of `byte_alphabet`; ids in any order.
             merges: the pairs in the order in which they were learned.
-            special_tokens: the ids of tokens that are found in the text as they stand, and never split; they may lie
-                anywhere among the others.
-            pattern: a regular expression without groups whose matches are the words; no token reaches over two words.
-            normalization: a Unicode form such as "NFC" that the text is brought to first, or None.
+            special_tokens: the ids of tokens that are matched literally in the text and never split; any ids.
+            pattern: a regular expression without groups whose matches are the words; no token spans two words.
+            normalization: a Unicode form such as "NFC" that is applied to the text first, or None.
         """
         self.vocab, self.special_tokens, self.normalization = vocab, special_tokens or {}, normalization
         self.ranks = {pair: rank for rank, pair in enumerate(merges)}
@@ -80,7 +80,7 @@ class ByteLevelBPE:
         """Read a tokenizer.json.
 
         Raises:
-            ValueError: it describes another kind of tokenizer.
+            ValueError: it describes a different kind of tokenizer.
         """
         data = json.loads(path.read_text(encoding="utf-8"))
         model, normalization = data["model"], (data.get("normalizer") or {}).get("type")
@@ -113,18 +113,18 @@ class ByteLevelBPE:
         )
 
     def encode(self, text: str) -> list[int]:
-        """Turn text into token ids.
+        """Convert text to token ids.
 
-        Special tokens in the text become their ids; where several begin, the longest is meant. What is between them is
-        normalised, split into words, and each word's UTF-8 bytes are merged into tokens.
+        Special tokens in the text become their ids; if several match at the same place, the longest wins. The text
+        between them is normalised, split into words, and each word's UTF-8 bytes are merged into tokens.
 
         Args:
             text: any string without lone surrogates.
 
         Returns:
-            The ids, in a new list; none for the empty text.
+            The ids, in a new list; empty for the empty text.
 
-        Source: Hugging Face's `tokenizers`, to which it is equal id for id.
+        Source: Hugging Face's `tokenizers`, which gives the same ids.
         """
         raise NotImplementedError("1.6.3 Encoding")
 
@@ -133,46 +133,40 @@ class ByteLevelBPE:
         return tuple(self.vocab[token] for token in merge_pairs(letters, self.ranks))
 
     def decode(self, ids: Iterable[int], skip_special_tokens: bool = False) -> str:
-        """Turn token ids into text.
+        """Convert token ids to text.
 
         Args:
-            ids: any tokens, not only those that `encode` would give.
-            skip_special_tokens: leave those out.
+            ids: any tokens, not only those that `encode` would return.
+            skip_special_tokens: omit special tokens.
 
         Returns:
             The text; bytes that are not UTF-8 become U+FFFD.
 
         Raises:
-            KeyError: there is no such token.
+            KeyError: an id is unknown.
         """
         raise NotImplementedError("1.6.4 Decoding")
 
 
 class StreamingDetokenizer:
-    """Turns ids into text one at a time and never shows half a character: a token may end inside one."""
+    """Converts ids to text one at a time, never emitting an incomplete character: a token may end inside one."""
 
     def __init__(self, tokenizer: ByteLevelBPE, skip_special_tokens: bool = True) -> None:
         """Start with no text.
 
         Args:
-            tokenizer: whose `token_bytes` say what each id stands for.
-            skip_special_tokens: show nothing for special tokens.
+            tokenizer: its `token_bytes` are the bytes of each id.
+            skip_special_tokens: omit special tokens.
         """
         raise NotImplementedError("1.6.5 Streaming text")
 
     def add(self, token: int) -> str:
-        """Take a token.
-
-        Returns:
-            The characters that have become complete; often one word, sometimes nothing.
-        """
+        """Add a token and return the characters that it completes; often one word, sometimes nothing."""
         raise NotImplementedError("1.6.5 Streaming text")
 
     def finish(self) -> str:
-        """End the text; no token follows.
+        """End the text and return what is still held back: U+FFFD for an incomplete character, otherwise nothing.
 
-        Returns:
-            What is still held back: U+FFFD if a character was begun and not completed, else nothing. All pieces
-            together are what `ByteLevelBPE.decode` gives for all tokens.
+        All pieces together are what `ByteLevelBPE.decode` returns for all tokens.
         """
         raise NotImplementedError("1.6.5 Streaming text")

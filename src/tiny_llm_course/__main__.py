@@ -1,4 +1,4 @@
-"""`python -m tiny_llm_course` is the command line."""
+"""`python -m tiny_llm_course`: the command line."""
 
 from .commands.cli import main
 

@@ -1,4 +1,4 @@
-"""Where the parts of the checkout are; TINY_LLM_ROOT names another one, such as the harness's tests have."""
+"""Paths in the checkout; TINY_LLM_ROOT overrides its root, as in the harness's tests."""
 
 import os
 import shlex
@@ -9,8 +9,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
-COURSE = Path(__file__).resolve().parent  # the harness's own code
-WATCHERS = COURSE.with_name("memory_watch"), COURSE.with_name("metal_simulator")  # what it runs kernels with
+COURSE = Path(__file__).resolve().parent  # the harness
+WATCHERS = COURSE.with_name("memory_watch"), COURSE.with_name("metal_simulator")  # what runs kernels
 ROOT = Path(os.environ.get("TINY_LLM_ROOT") or COURSE.parents[1]).resolve()
 LEARNER = ROOT / "src" / "tiny_llm"
 SOLUTION = ROOT / "solutions" / "tiny_llm"
@@ -21,16 +21,16 @@ MODELS = ROOT / "models"
 EMBEDDED_MODEL = MODELS / "tiny-qwen3"
 
 
-def typed(file: Path) -> str:
-    """A file in a command that somebody shall type: as seen from the folder that they stand in."""
-    with suppress(OSError):  # that folder is gone
+def shell_path(file: Path) -> str:
+    """Return a file's quoted path for a command, relative to the current folder if that is in the checkout."""
+    with suppress(OSError):  # the current folder no longer exists
         if Path.cwd().is_relative_to(ROOT):
             return shlex.quote(os.path.relpath(file))
     return shlex.quote(str(file))
 
 
 def make_importable() -> None:
-    """Let `tests.week1.formulas` and `book.generate.week1.widgets` be imported, whatever else has such a name here."""
+    """Make `tests.week1.formulas` and `book.generate.week1.widgets` importable, whatever else has these names."""
     for folder in (TESTS, BOOK):
         if folder.name not in sys.modules:
             package = ModuleType(folder.name)
@@ -38,25 +38,21 @@ def make_importable() -> None:
             sys.modules[folder.name] = package
 
 
-class _AsItIs(SourceFileLoader):
-    """Compiles a file whenever it is imported, and keeps no bytecode.
-
-    Python takes what is kept if the file has the same size and was written in the same second. A learner who exchanges
-    a sign and saves is quicker than that.
-    """
+class _UncachedLoader(SourceFileLoader):
+    """Compiles on every import: bytecode is stale after an edit of equal size within the same second."""
 
     def path_stats(self, path: Any) -> NoReturn:
-        raise OSError("nothing is kept")
+        raise OSError("no bytecode cache")
 
 
 def put_first(package: Path) -> None:
-    """Let `tiny_llm` be the one in this folder, whatever else is installed; a learner's files count as they are now."""
+    """Make `tiny_llm` the package in this folder, and always import the learner's files from source."""
     sys.path.insert(0, str(package.parent))
-    if _finder_of_learners_files not in sys.path_hooks:
-        sys.path_hooks.insert(0, _finder_of_learners_files)
+    if _learner_finder not in sys.path_hooks:
+        sys.path_hooks.insert(0, _learner_finder)
 
 
-def _finder_of_learners_files(folder: str) -> FileFinder:
+def _learner_finder(folder: str) -> FileFinder:
     if not Path(folder).is_relative_to(LEARNER):
         raise ImportError
-    return FileFinder(folder, (_AsItIs, SOURCE_SUFFIXES))
+    return FileFinder(folder, (_UncachedLoader, SOURCE_SUFFIXES))

@@ -1,8 +1,4 @@
-"""What `pdm run python` runs before its first prompt: what is borrowed is borrowed there too.
-
-Python runs it because pyproject.toml names it as PYTHONSTARTUP, and only where somebody types. A file of that kind
-which the user has anyhow is run after it; pyproject.toml hands it on as TINY_LLM_THEIR_STARTUP.
-"""
+"""The PYTHONSTARTUP of interactive `pdm run python`: borrow, then run the user's own (TINY_LLM_THEIR_STARTUP)."""
 
 
 def _borrow() -> None:
@@ -13,10 +9,10 @@ def _borrow() -> None:
         from tiny_llm_course.programs import borrowing
         from tiny_llm_course.terminal.screen import say
 
-        lent = progress.borrowed_tasks()
-        borrowing.install(lent)
-        if lent:
-            say(f"Borrowed here as well: {', '.join(task.id for task in lent)}")
+        borrowed = progress.borrowed_tasks()
+        borrowing.install(borrowed)
+        if borrowed:
+            say(f"Borrowed here as well: {', '.join(task.id for task in borrowed)}")
 
 
 def _run_theirs() -> None:
@@ -28,7 +24,7 @@ def _run_theirs() -> None:
             exec(compile(source.read(), file, "exec"), globals())
 
 
-# Nothing of this file stays behind among the user's names, save what their own file puts there.
+# Leave no names of this file in the user's namespace.
 _borrow()
 _run_theirs()
 del _borrow, _run_theirs

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tiny_llm_course.commands.attention.pictures import page as page_of
-from tiny_llm_course.engine.attending import Looks
+from tiny_llm_course.engine.attention_maps import AttentionMaps
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Request
@@ -18,11 +18,11 @@ AXE = (Path(__file__).parent / "axe" / "axe.min.js").read_text(encoding="utf-8")
 TOKENS = ("That", " is", " a", " blue", " dog")
 
 
-def some_looks() -> Looks:
+def some_looks() -> AttentionMaps:
     """Two layers of three heads, drawn."""
     scores = np.random.default_rng(1).standard_normal((2, 3, 5, 5))
     weights = np.tril(np.exp(2 * scores))
-    return Looks(TOKENS, (weights / weights.sum(axis=-1, keepdims=True)).astype(np.float32), mx.zeros((5, 1)))
+    return AttentionMaps(TOKENS, (weights / weights.sum(axis=-1, keepdims=True)).astype(np.float32), mx.zeros((5, 1)))
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -34,7 +34,7 @@ class TokenPages:
     """A storage that holds the tokens themselves."""
 
     def __init__(self, page: int, pages: int) -> None:
-        self.page, self.pages = page, pages
+        self.page_size, self.pages = page, pages
         self.tokens = np.full((pages, page), -1)
 
     def attend(
@@ -44,7 +44,7 @@ class TokenPages:
         seen, at = [], 0
         for chunk, table in zip(chunks, tables, strict=True):
             for position in range(chunk.start, chunk.end):
-                self.tokens[table[position // self.page], position % self.page] = key[at]
+                self.tokens[table[position // self.page_size], position % self.page_size] = key[at]
                 at += 1
             seen.append(self.tokens[table].flatten()[: chunk.end].tolist())
         return seen
@@ -91,7 +91,7 @@ class Toy:
 
 
 def _back(chunk: Chunk) -> Iterator[int]:
-    return reversed(range(chunk.scored))
+    return reversed(range(chunk.num_logits))
 
 
 class Plans:
@@ -103,15 +103,15 @@ class Plans:
     def __call__(self, running: Sequence[Request], budget: int) -> list[Chunk]:
         """A plan of the kind: whole, cut or guessed."""
         if self.kind == "whole":
-            return [next_chunk(request, request.unread) for request in running]
+            return [next_chunk(request, request.num_uncomputed_tokens) for request in running]
         chunks = []
         for request in running:
             # Any but the oldest may be left out.
             if request is not running[0] and self.random.random() < 0.2:
                 continue
-            chunk = next_chunk(request, self.random.randint(1, request.unread))
+            chunk = next_chunk(request, self.random.randint(1, request.num_uncomputed_tokens))
             guesses = min(self.random.randint(0, 3), request.max_tokens - len(request.output))
-            if self.kind == "guessed" and chunk.scored and guesses:
+            if self.kind == "guessed" and chunk.num_logits and guesses:
                 chunk = self._guessed(chunk, guesses)
             chunks.append(chunk)
         self.random.shuffle(chunks)
@@ -129,8 +129,8 @@ def verified(logits: mx.array, chunks: list[Chunk]) -> list[list[int]]:
     scores: Any = mx.argmax(logits, axis=-1).tolist() if logits.shape[0] else []
     likeliest, found = iter(scores), list[list[int]]()
     for chunk in chunks:
-        answers = [next(likeliest) for _ in range(chunk.scored)]
-        guesses = chunk.tokens[len(chunk.tokens) - chunk.scored + 1 :] if chunk.scored else []
+        answers = [next(likeliest) for _ in range(chunk.num_logits)]
+        guesses = chunk.tokens[len(chunk.tokens) - chunk.num_logits + 1 :] if chunk.num_logits else []
         kept = 0
         while kept < len(guesses) and guesses[kept] == answers[kept]:
             kept += 1
@@ -157,16 +157,16 @@ class Machine(RuleBasedStateMachine):
         """A machine of any size."""
         self.random = random.Random(seed)
         self.storage = TokenPages(page, pages)
-        self.memory = type(self).make(self.storage)
+        self.kv_cache = type(self).make(self.storage)
         self.model = Toy()
         queue = type(self).make_queue
         self.scheduler = type(self).make_scheduler(
             self.model,
-            self.memory,
-            slots=slots,
-            plan=Plans(plan, seed),
-            choose=verified,
-            waiting=queue() if queue else None,
+            self.kv_cache,
+            max_num_seqs=slots,
+            policy=Plans(plan, seed),
+            sampler=verified,
+            queue=queue() if queue else None,
         )
         self.in_order = queue is None
         self.alive: list[Request] = []
@@ -182,7 +182,7 @@ class Machine(RuleBasedStateMachine):
             text = [(kind * 5 + i * i) % VOCAB for i in range(length - 1)] + [self.random.randrange(VOCAB)]
             ends: Any = {"eos_ids": (EOS,), "stop": lambda token: token == STOP} if self.random.random() < 0.2 else {}
             request = Request(text, new, user=str(kind), **ends)
-            fits = length + new <= self.storage.page * self.storage.pages
+            fits = length + new <= self.storage.page_size * self.storage.pages
             try:
                 self.scheduler.submit(request)
             except ValueError:
@@ -205,7 +205,7 @@ class Machine(RuleBasedStateMachine):
         """Somebody goes, wherever the request is."""
         request = data.draw(st.sampled_from(self.alive))
         self.scheduler.cancel(request)
-        assert request.finished == "cancelled"
+        assert request.finish_reason == "cancelled"
         self.steps["cancelled"] += 1
         self.settle()
         self.count()
@@ -222,9 +222,9 @@ class Machine(RuleBasedStateMachine):
             self.steps["failures"] += 1
             for request in self.scheduler.running:
                 assert request.output == before[request], "a step that failed has written"
-                assert len(self.memory.tables[request]) == -(-request.read // self.storage.page), (
-                    "room was not given back"
-                )
+                assert len(self.kv_cache.block_tables[request]) == -(
+                    -request.num_computed_tokens // self.storage.page_size
+                ), "room was not given back"
         self.model.fails = False
         self.moved = ()
         self.count()
@@ -234,54 +234,57 @@ class Machine(RuleBasedStateMachine):
         done = self.scheduler.step()
         self.steps["steps"] += 1
         self.steps["preemptions"] += len(done.preempted)
-        self.steps["hit"] = max(self.steps["hit"], getattr(self.memory, "hit", 0))
+        self.steps["hit"] = max(self.steps["hit"], getattr(self.kv_cache, "hit_tokens", 0))
         self.settle()
         self.count()
         if self.in_order and self.alive:
-            oldest = min(self.alive, key=lambda one: one.number)
-            moved = oldest.number, len(oldest.output), oldest.read
-            assert moved > self.moved, f"the oldest request, {oldest.number}, has not moved on"
+            oldest = min(self.alive, key=lambda one: one.request_id)
+            moved = oldest.request_id, len(oldest.output), oldest.num_computed_tokens
+            assert moved > self.moved, f"the oldest request, {oldest.request_id}, has not moved on"
             self.moved = moved
-            last = max((one.number for one in self.scheduler.running), default=-1)
-            waiting = {one.number for one in self.alive} - {one.number for one in self.scheduler.running}
+            last = max((one.request_id for one in self.scheduler.running), default=-1)
+            waiting = {one.request_id for one in self.alive} - {one.request_id for one in self.scheduler.running}
             assert last < min(waiting, default=last + 1), "somebody runs who has come later than one that waits"
 
     def settle(self) -> None:
         """Look at those who have ended."""
-        for request in [one for one in self.alive if one.finished]:
+        for request in [one for one in self.alive if one.finish_reason]:
             self.alive.remove(request)
             text = alone(request)
-            if request.finished == "cancelled":
+            if request.finish_reason == "cancelled":
                 text = text[: len(request.output)]
-            assert request.output == text, f"request {request.number} has another text than alone"
+            assert request.output == text, f"request {request.request_id} has another output than alone"
 
     def count(self) -> None:
         """No page is lost, none is shared by accident, and everybody has the pages of what was read."""
-        memory, page, running = self.memory, self.storage.page, self.scheduler.running
-        assert set(memory.tables) == set(running), "tables are not those of the requests that run"
-        held = Counter(number for table in memory.tables.values() for number in table)
+        memory, page, running = self.kv_cache, self.storage.page_size, self.scheduler.running
+        assert set(memory.block_tables) == set(running), "tables are not those of the requests that run"
+        held = Counter(number for table in memory.block_tables.values() for number in table)
         for number, times in held.items():
             if times > 1:
                 self.shared(number)
         held.update(in_tree(memory))
-        found = [memory.pool.holders(number) for number in range(self.storage.pages)]
+        found = [memory.pool.ref_count(number) for number in range(self.storage.pages)]
         assert found == [held[number] for number in range(self.storage.pages)], "a page is lost, or counted twice"
-        assert memory.pool.free == found.count(0)
+        assert memory.pool.num_free == found.count(0)
         for request in running:
-            table = memory.tables[request]
-            assert len(table) * page >= request.read, "tokens were read that have no page"
-            tokens = self.storage.tokens[table].flatten()[: request.read].tolist()
-            assert tokens == request.tokens(0, request.read), "other tokens are in a page than were read"
+            table = memory.block_tables[request]
+            assert len(table) * page >= request.num_computed_tokens, "tokens were read that have no page"
+            tokens = self.storage.tokens[table].flatten()[: request.num_computed_tokens].tolist()
+            assert tokens == request.tokens(0, request.num_computed_tokens), "other tokens are in a page than were read"
 
     def shared(self, number: int) -> None:
         """Who holds the same page has it at the same place, full of the same tokens."""
-        page, holders = self.storage.page, [one for one, table in self.memory.tables.items() if number in table]
-        assert hasattr(self.memory, "tree"), f"page {number} is in two tables"
-        places = {self.memory.tables[one].index(number) for one in holders}
+        page, holders = (
+            self.storage.page_size,
+            [one for one, table in self.kv_cache.block_tables.items() if number in table],
+        )
+        assert hasattr(self.kv_cache, "tree"), f"page {number} is in two tables"
+        places = {self.kv_cache.block_tables[one].index(number) for one in holders}
         assert len(places) == 1, f"page {number} is at two places"
         end = (places.pop() + 1) * page
         assert len({tuple(one.tokens(0, end)) for one in holders}) == 1, f"page {number} is shared by different texts"
-        assert all(one.read >= end for one in holders), f"page {number} is shared, and not full"
+        assert all(one.num_computed_tokens >= end for one in holders), f"page {number} is shared, and not full"
 
     def teardown(self) -> None:
         """All that is left comes to an end, in as many steps as there are tokens at most; then nothing is held."""
@@ -292,9 +295,9 @@ class Machine(RuleBasedStateMachine):
             if not self.alive:
                 break
             self.step()
-        assert not self.alive, f"requests {[one.number for one in self.alive]} have starved"
-        held = len(set(in_tree(self.memory)))
-        assert self.memory.pool.free == self.storage.pages - held, "pages are held, and nobody is here"
+        assert not self.alive, f"requests {[one.request_id for one in self.alive]} have starved"
+        held = len(set(in_tree(self.kv_cache)))
+        assert self.kv_cache.pool.num_free == self.storage.pages - held, "pages are held, and nobody is here"
 
 
 def in_tree(memory: Any) -> Iterator[int]:

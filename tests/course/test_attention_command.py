@@ -15,8 +15,7 @@ from tests.course.checkpoint_folders import small
 from tiny_llm_course.commands.attention.pictures import drawing, page
 from tiny_llm_course.course.registry import UsageError, load_course
 from tiny_llm_course.dev.transcripts import Edit, Scenario, checkout_for, environment
-from tiny_llm_course.engine import attending
-from tiny_llm_course.engine.attending import Looks, look, visible
+from tiny_llm_course.engine.attention_maps import ATTENTION, WITH_WEIGHTS, AttentionMaps, attention_maps, visible
 from tiny_llm_course.engine.engine import Engine, load_engine
 from tiny_llm_course.paths import ROOT
 from tiny_llm_course.programs.packages import LearnerError, installed, program
@@ -34,8 +33,8 @@ def engine() -> Engine:
 
 
 @pytest.fixture(scope="module")
-def looks(engine) -> Looks:
-    return look(engine, TEXT)
+def looks(engine) -> AttentionMaps:
+    return attention_maps(engine, TEXT)
 
 
 def run(*words, checkout=ROOT, **more):
@@ -60,7 +59,7 @@ def test_the_logits_are_those_of_the_engine(engine, looks):
 
 def test_weights_times_values_are_the_engines_own_output(engine, looks):
     """In every layer; and when the engine runs on these outputs, its logits are what they were."""
-    target, layers = load_course().task(attending.ATTENTION).program, []
+    target, layers = load_course().task(ATTENTION).program, []
     own = program(target, engine.package_name)
 
     def by_weights(query, key, value, *args, **kwargs):
@@ -86,24 +85,24 @@ def test_other_models_and_dtypes(checkpoint, dtype):
     """Heads that share keys otherwise, a head dimension that is not E / H, Qwen3 with norms."""
     engine = load_engine(str(checkpoint(small())), True, dtype, ENGINE_OF_WEEK_1)
     config = engine.checkpoint.config
-    found = look(engine, "the one")
+    found = attention_maps(engine, "the one")
     shape = (config["num_hidden_layers"], config["num_attention_heads"], len(found.tokens), len(found.tokens))
     assert found.weights.shape == shape
     assert np.allclose(found.weights.sum(axis=-1), 1, atol=0.02)
 
 
 @pytest.mark.parametrize("wrong", [
-    ("what it gives", lambda given: given[0], "gave a mlx.core.array, expected a tuple: output, weights"),
-    ("one head's weights", lambda given: (given[0], given[1][:, :1]), "gave weights that are 1 x 1 x 5 x 5, expected"),
-    ("another output", lambda given: (2 * given[0], given[1]), "gives another output in layer 0 than task 1.3.2"),
+    ("what it gives", lambda given: given[0], "returned a mlx.core.array, expected a tuple: output, weights"),
+    ("one head's weights", lambda given: (given[0], given[1][:, :1]), "returned weights that are 1 x 1 x 5 x 5"),
+    ("another output", lambda given: (2 * given[0], given[1]), "returns another output in layer 0 than task 1.3.2"),
 ], ids=lambda wrong: wrong[0])  # fmt: skip
 def test_weights_that_are_not_the_engines_are_refused(engine, wrong):
     _, change, words = wrong
-    target = load_course().task(attending.WITH_WEIGHTS).program
+    target = load_course().task(WITH_WEIGHTS).program
     own = program(target, engine.package_name)
     with installed(target, lambda *args, **kwargs: change(own(*args, **kwargs)), engine.package_name):  # noqa: SIM117
         with pytest.raises(LearnerError, match=re.escape(words)):
-            look(engine, TEXT)
+            attention_maps(engine, TEXT)
 
 
 # What a terminal shows
@@ -201,12 +200,12 @@ def test_the_page_holds_all_weights_and_asks_for_nothing(looks, tmp_path):
 
 def test_what_a_text_says_is_no_part_of_the_page(looks):
     text = page(
-        Looks(("</script><b>", *looks.tokens[1:]), looks.weights, looks.logits), "</title><script>{DATA}", "<i>"
+        AttentionMaps(("</script><b>", *looks.tokens[1:]), looks.weights, looks.logits), "</title><script>{DATA}", "<i>"
     )
     assert "</title><script>" not in text
     assert "<b>" not in text
     assert text.count("</script>") == 2
-    assert "What the heads look at: &lt;/title&gt;&lt;script&gt;{DATA}</title>" in text
+    assert "Attention weights: &lt;/title&gt;&lt;script&gt;{DATA}</title>" in text
 
 
 def test_files_are_written_over_only_if_they_are_ours(tmp_path):
@@ -228,13 +227,13 @@ def test_files_are_written_over_only_if_they_are_ours(tmp_path):
     ("words", "said"),
     [
         ([], "Missing argument 'TEXT'."),
-        ([""], "The text is empty, but heads need at least one token to look at."),
+        ([""], "The text is empty, but attention needs at least one token."),
         ([TEXT, "--layer", "6"], "There is no layer 6: the model has layers 0 to 5."),
         ([TEXT, "--head", "9"], "There is no head 9: the model has heads 0 to 5."),
         ([TEXT, "--layer", "-1"], "Invalid value for '--layer': -1 is not in the range x>=0."),
-        ([("dog " * 99).strip()], "The text has 100 tokens, and a picture has room for 64."),
-        ([("dog " * 40).strip()], "A map of 41 tokens takes 90 columns, and there are 80."),
-        ([TEXT, "--model", "no-such"], "no-such is neither a checkpoint's folder nor an id of the Hub."),
+        ([("dog " * 99).strip()], "The text has 100 tokens, and a picture holds at most 64."),
+        ([("dog " * 40).strip()], "A map of 41 tokens needs 90 columns; the terminal has 80."),
+        ([TEXT, "--model", "no-such"], "no-such is neither a checkpoint folder nor a Hub id."),
         ([TEXT, "--svg", "no/folder/x.svg"], "no/folder/x.svg cannot be written"),
         ([b"\xff"], "The text is not UTF-8."),
     ],
@@ -251,12 +250,12 @@ def test_one_line_on_what_is_wrong(words, said):
 def test_a_text_too_wide_for_the_terminal_can_be_a_page(tmp_path):
     done = run(("dog " * 40).strip(), "--solution", "--html", tmp_path / "x.html")
     assert done.returncode == 0
-    assert "A map of 41 tokens takes 90 columns, and there are 80." in done.stdout
+    assert "A map of 41 tokens needs 90 columns; the terminal has 80." in done.stdout
     assert (tmp_path / "x.html").stat().st_size > 10_000
 
 
 def test_too_many_squares_for_a_drawing(looks):
-    wide = Looks(("a",) * 64, np.zeros((6, 6, 64, 64), np.float32), looks.logits)
+    wide = AttentionMaps(("a",) * 64, np.zeros((6, 6, 64, 64), np.float32), looks.logits)
     with pytest.raises(UsageError, match="--layer or --head"):
         drawing(wide, list(range(6)), list(range(6)), "a")
 
@@ -269,7 +268,7 @@ def test_a_learners_engine_needs_week_1_and_the_task():
     with checkout_for(Scenario("week 1", typed=(""), solved=DONE)) as checkout:
         done = run(TEXT, checkout=checkout)
         assert done.returncode == 1
-        assert done.stderr.startswith("not started: 4.2.4 Attention that gives its weights")
+        assert done.stderr.startswith("not started: 4.2.4 Attention that returns its weights")
 
 
 def test_a_learners_weights():
@@ -285,7 +284,7 @@ def test_a_learners_weights():
         done = run(TEXT, checkout=checkout)
         assert done.returncode == 1
         assert done.stderr == (
-            "Task 4.2.4 gives another output in layer 0 than task 1.3.2: these are not the engine's weights\n"
+            "Task 4.2.4 returns another output in layer 0 than task 1.3.2: these are not the engine's weights\n"
             "What the tests say:\n    pdm run test 1.3.2 4.2.4\n"
         )
 

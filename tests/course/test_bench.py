@@ -9,7 +9,7 @@ import pytest
 from tests.course.checkouts import fixture
 
 from tiny_llm_course.checkpoints.checkpoint import load_checkpoint
-from tiny_llm_course.course.places import chapter_path
+from tiny_llm_course.course.file_paths import chapter_path
 from tiny_llm_course.course.registry import UsageError, load_course
 from tiny_llm_course.dev.book.parts import present
 from tiny_llm_course.dev.transcripts import Edit, Scenario, checkout_for, run
@@ -60,7 +60,7 @@ def test_a_measurement_runs_and_its_record_has_the_same_form(name, tmp_path):
         assert all(map(math.isfinite, numbers))
     week, day = name.split(".")
     assert f"Week {week}, day {day}: {found['title']}  (solutions/tiny_llm)\n" in done.stdout
-    assert "too small to say anything" in done.stdout
+    assert "too small for meaningful numbers" in done.stdout
     assert found["see"] in done.stdout
 
 
@@ -125,7 +125,7 @@ def test_what_is_borrowed_is_measured_and_named(untouched):
     done = run("bench 1.1 --quick", untouched)
     assert run("return 1.1.1 1.1.2", untouched).returncode == 0
     assert done.returncode == 0, done.stdout
-    assert "⇢ ours, as you have borrowed them: 1.1.1, 1.1.2\n" in done.stdout
+    assert "⇢ ours, because borrowed: 1.1.1, 1.1.2\n" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_what_is_borrowed_is_measured_and_named(untouched):
 def test_only_code_that_passes_is_measured(solved, edits, words, command):
     with fixture(*solved, edits=edits) as checkout:
         done = run("bench 1.1", checkout)
-    line = f"{words} (with --solution, ours is measured). Your next step:"
+    line = f"{words} (--solution measures ours). Your next step:"
     assert (done.returncode, done.stdout) == (1, f"{line}\n    {command}\n")
 
 
@@ -167,7 +167,7 @@ def test_what_raises_in_the_measurement_is_told_without_a_traceback():
     first, frame, *more = done.stdout.splitlines()
     assert first == "src/tiny_llm: raised AssertionError: too long"
     assert "src/tiny_llm/spread.py" in frame
-    assert more == ["What the tests say of it:", "    pdm run test"]
+    assert more == ["What the tests say:", "    pdm run test"]
 
 
 # The command line
@@ -183,14 +183,14 @@ def test_alone_it_lists_what_there_is(untouched):
 @pytest.mark.parametrize(
     ("typed", "words"),
     [
-        ("bench 1.1.2", "1.1.2 is not a day, and what is measured are days: pdm run bench 1.1"),
-        ("bench 1", "1 is not a day, and what is measured are days: pdm run bench 1.1"),
+        ("bench 1.1.2", "1.1.2 is not a day; benchmarks are per day: pdm run bench 1.1"),
+        ("bench 1", "1 is not a day; benchmarks are per day: pdm run bench 1.1"),
         ("bench 1.9", "There is no day 9 in week 1"),
         ("bench attention", "'attention' is not a task"),
         ("bench --json x.json", "--json needs a day: pdm run bench 1.1 --json FILE"),
         ("bench 1.1 --json nowhere/x.json", "nowhere/x.json cannot be written: nowhere is not a folder"),
         ("bench 1.1 --json src", "'src' is a directory"),
-        ("bench 1.1 --json pyproject.toml", "pyproject.toml is there already, and is no earlier record: name another"),
+        ("bench 1.1 --json pyproject.toml", "pyproject.toml exists and is not an earlier record: name another"),
         ("dev bench 1.1.2", "1.1.2 is not a day"),
     ],
 )
@@ -204,7 +204,7 @@ def test_wrong_use_is_one_line(typed, words, untouched):
 
 def test_a_day_without_a_measurement(monkeypatch):
     monkeypatch.setattr("tiny_llm_course.measuring.benches.bench_path", lambda day: ROOT / "benches" / "none.py")
-    with pytest.raises(UsageError, match=r"^Nothing is measured on day 1\.1 yet\.$"):
+    with pytest.raises(UsageError, match=r"^Day 1\.1 has no benchmark yet\.$"):
         find("1.1")
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.course.requirements import missing
-from tiny_llm_course.dev.book.rooflines import in_a_file
+from tiny_llm_course.dev.book.bench_charts import ROOFLINE
 from tiny_llm_course.dev.transcripts import run
 from tiny_llm_course.engine.engine import load_engine
 from tiny_llm_course.measuring.engine_speed import Kept, Kind, _steps, kept, measure
@@ -48,19 +48,19 @@ def test_the_command_prints_writes_and_draws(tmp_path):
     found = json.loads(record.read_text(encoding="utf-8"))
     assert f"{found['title']}, {found['storage']}  (solutions/tiny_llm)\n" in done.stdout
     assert "a prefill 1 " in done.stdout
-    assert "too small to say anything" in done.stdout
-    assert drawing.read_text(encoding="utf-8") == in_a_file(found)
+    assert "too small for meaningful numbers" in done.stdout
+    assert drawing.read_text(encoding="utf-8") == ROOFLINE.in_a_file(found)
     ElementTree.parse(drawing)
 
 
 @pytest.mark.parametrize(
     ("typed", "words"),
     [
-        ("bench 1.1 --stage week1", "--stage is for a whole engine: pdm run bench engine --stage week1"),
-        ("bench --model x", "--model is for a whole engine: pdm run bench engine --model x"),
+        ("bench 1.1 --stage week1", "--stage applies to a whole engine: pdm run bench engine --stage week1"),
+        ("bench --model x", "--model applies to a whole engine: pdm run bench engine --model x"),
         ("bench engine --stage fast", "There is no stage 'fast'."),
-        ("bench engine --svg pyproject.toml", "pyproject.toml is there already, and is no earlier drawing"),
-        ("bench engine --json pyproject.toml", "pyproject.toml is there already, and is no earlier record"),
+        ("bench engine --svg pyproject.toml", "pyproject.toml exists and is not an earlier drawing"),
+        ("bench engine --json pyproject.toml", "pyproject.toml exists and is not an earlier record"),
     ],
 )
 def test_wrong_use_is_one_line(typed, words):

@@ -195,7 +195,7 @@ def test_a_measurement_says_which_it_was():
         ("", "Accelerate, Apple's own", {"CXX": "none"}, "Accelerate, Apple's own"),
         ("", REFERENCE, {"TINY_LLM_BLAS": "0"}, f"{REFERENCE}, as TINY_LLM_BLAS=0 asks"),
         ("", REFERENCE, {"CXX": "none"}, f"{REFERENCE}: with a C++ compiler"),
-        ("", REFERENCE, {"CXX": sys.executable}, f"{REFERENCE}: NumPy's OpenBLAS could not take its place; "),
+        ("", REFERENCE, {"CXX": sys.executable}, f"{REFERENCE}: NumPy's OpenBLAS could not be used instead; "),
     ],
 )
 def test_doctor_says_which_it_is_and_why(fast, own, settings, words, monkeypatch):

@@ -12,10 +12,10 @@ import pytest
 from tests.course.fences import fences
 
 from tiny_llm_course.commands.cli import cli
-from tiny_llm_course.course import places
-from tiny_llm_course.course.nouns import Day
+from tiny_llm_course.course import file_paths
+from tiny_llm_course.course.entities import Day
 from tiny_llm_course.course.registry import load_course
-from tiny_llm_course.dev.book import current, heads, parts
+from tiny_llm_course.dev.book import current, page_metadata, parts
 from tiny_llm_course.dev.book.mdbook import build_book
 from tiny_llm_course.paths import BOOK, ROOT
 
@@ -113,14 +113,14 @@ def test_links_to_other_sites_are_safe(html: dict[Path, Html]) -> None:
 
 def test_pages_know_where_they_are(html: dict[Path, Html], built: Path) -> None:
     """On the web, by a description of their own; and each leads to the repository."""
-    assert (built / heads.PICTURE).is_file()
+    assert (built / page_metadata.PICTURE).is_file()
     said = []
     for path, page in html.items():
-        assert heads.repository() in page.links
-        if path.name not in heads.NO_PAGES:
+        assert page_metadata.repository() in page.links
+        if path.name not in page_metadata.NO_PAGES:
             text = path.read_text(encoding="utf-8")
             place = path.relative_to(built).as_posix().removesuffix("index.html")
-            assert f'<link rel="canonical" href="{heads.address()}{place}">' in text
+            assert f'<link rel="canonical" href="{page_metadata.address()}{place}">' in text
             said += re.findall(r'<meta name="description" content="(.+?)">', text)
     assert len(said) == len(set(said)) >= len(PAGES)
 
@@ -142,7 +142,7 @@ def test_a_day_has_its_chapter_and_a_section_for_each_task(day: Day, html: dict[
 
 @every_day
 def test_a_chapter_shows_signature_hints_and_command_of_each_task(day: Day) -> None:
-    text = places.chapter_path(day).read_text(encoding="utf-8")
+    text = file_paths.chapter_path(day).read_text(encoding="utf-8")
     names = ["tasks", *(f"{part}-{task.number}" for task in day.tasks for part in ("signature", "hints"))]
     names += [] if day.is_open else ["quiz"]
     wanted = [f"generated/{day.name}.md:{name}}}}}" for name in names]
@@ -181,8 +181,8 @@ def test_recorded_outputs_fit_the_page(page: Path) -> None:
 
 @every_day
 def test_the_tests_that_a_chapter_names_exist(day: Day) -> None:
-    tests = "".join(file.read_text(encoding="utf-8") for file in places.tests_paths(day.tasks))
-    text = places.chapter_path(day).read_text(encoding="utf-8")
+    tests = "".join(file.read_text(encoding="utf-8") for file in file_paths.tests_paths(day.tasks))
+    text = file_paths.chapter_path(day).read_text(encoding="utf-8")
     named = set(re.findall(r"`(test_\w+)`", text))
     assert named, "a chapter names the tests of its invariants"
     assert named <= set(re.findall(r"^def (test_\w+)", tests, re.MULTILINE))
@@ -196,7 +196,7 @@ def test_the_glossary_is_in_order_and_explains_every_term() -> None:
     beginnings = tuple(words.lower() for words in re.findall(r"^(?:: )?(.*)$", glossary, re.MULTILINE))
     unknown = set()
     for day in DAYS:
-        text = re.sub(r"^\|.*", "", places.chapter_path(day).read_text(encoding="utf-8"), flags=re.MULTILINE)
+        text = re.sub(r"^\|.*", "", file_paths.chapter_path(day).read_text(encoding="utf-8"), flags=re.MULTILINE)
         terms = {" ".join(term.split()) for term in re.findall(r"\*\*([A-Za-z][^*`]*[a-zA-Z])\*\*", text)} - NO_TERMS
         unknown |= {term for term in terms if not any(b.startswith(term.lower().removesuffix("s")) for b in beginnings)}
     assert not unknown

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tiny_llm_course.dev.book import heads
+from tiny_llm_course.dev.book import page_metadata
 from tiny_llm_course.paths import BOOK, ROOT
 
-SITE, REPOSITORY = heads.address(), heads.repository()
+SITE, REPOSITORY = page_metadata.address(), page_metadata.repository()
 SAYING = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(BOOK / "src").rglob("*.md")]
 PAGE = """<!DOCTYPE html><html><head><title>Day 1: Vectors &amp; co - tiny-llm</title>
 <meta name="description" content="The book's."></head>
@@ -43,8 +43,8 @@ def test_addresses_are_those_of_the_one_place() -> None:
     ],
 )
 def test_a_description_is_the_first_paragraph(paragraphs: str, about: str) -> None:
-    assert heads.description(PAGE.format(paragraphs)) == about
-    assert len(about) <= heads.LONGEST
+    assert page_metadata.description(PAGE.format(paragraphs)) == about
+    assert len(about) <= page_metadata.LONGEST
 
 
 def test_a_page_knows_itself(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_a_page_knows_itself(tmp_path: Path) -> None:
     files = {name: tmp_path / name for name in ("index.html", "week1/day1.html", "print.html")}
     for file in files.values():
         file.write_text(PAGE.format("<p>It says &lt;this&gt; &amp; that.</p>"), encoding="utf-8")
-    heads.complete(tmp_path)
+    page_metadata.complete(tmp_path)
     day = files["week1/day1.html"].read_text(encoding="utf-8")
     assert day.count('name="description"') == 1
     for line in (
@@ -62,7 +62,7 @@ def test_a_page_knows_itself(tmp_path: Path) -> None:
         '<meta property="og:title" content="Day 1: Vectors &amp; co - tiny-llm">',
         '<meta property="og:description" content="It says &lt;this&gt; &amp; that.">',
         f'<meta property="og:url" content="{SITE}week1/day1.html">',
-        f'<meta property="og:image" content="{SITE}{heads.PICTURE}">',
+        f'<meta property="og:image" content="{SITE}{page_metadata.PICTURE}">',
         '<meta name="twitter:card" content="summary_large_image">',
     ):
         assert line in day
@@ -77,4 +77,4 @@ def test_the_share_picture_is_current() -> None:
     """A photograph cannot be compared, as fonts differ; but it says of which page it is one."""
     script = runpy.run_path(str(BOOK / "figures" / "share.py"))
     assert script["comment"]() == script["digest"](), "draw it anew: pdm run dev book"
-    assert struct.unpack(">II", script["PICTURE"].read_bytes()[16:24]) == heads.SIZE
+    assert struct.unpack(">II", script["PICTURE"].read_bytes()[16:24]) == page_metadata.SIZE

@@ -16,7 +16,7 @@ import pytest
 from book.generate.week1 import day6, dayC, engine, heads
 
 from tiny_llm_course.course.registry import load_course
-from tiny_llm_course.dev.book.growing import Count, counted
+from tiny_llm_course.dev.book.open_task_steps import Count, count_programs
 from tiny_llm_course.dev.book.parts import present
 from tiny_llm_course.paths import BOOK, EMBEDDED_MODEL, ROOT, SOLUTION, TESTS
 from tiny_llm_course.programs.packages import load_solution
@@ -77,7 +77,7 @@ def draws() -> int:
 
 def grown(step: str) -> Count:
     """What the check of the open task's chapter stops at one of its steps."""
-    return counted(load_course().open_task(1), dayC.STEPS[step])
+    return count_programs(load_course().open_task(1), dayC.STEPS[step])
 
 
 def kernels_in(step: str) -> Count:

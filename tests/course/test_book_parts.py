@@ -20,7 +20,7 @@ def root(tmp_path, monkeypatch):
         monkeypatch.setattr(module, "FOLDER", tmp_path / "generated")
     monkeypatch.setattr(current, "KEYS", tmp_path / "inputs.json")
     monkeypatch.setattr(current, "ROOT", tmp_path)
-    monkeypatch.setattr("tiny_llm_course.course.places.ROOT", tmp_path)
+    monkeypatch.setattr("tiny_llm_course.course.file_paths.ROOT", tmp_path)
     monkeypatch.setattr(current, "names_of_files", lambda course: list(WANTED))
     made = []
 
@@ -46,11 +46,11 @@ def test_a_part_is_read_as_it_was_written(root):
     [
         ("1.1", "two", "three", "generated/1.1.md:hints-1 is out of date"),
         ("1.1", "hints-1", "hints-2", "generated/1.1.md:hints-1 is missing"),
-        ("1.1", "hints-1", "hints-2", "generated/1.1.md:hints-2 is not generated any more"),
+        ("1.1", "hints-1", "hints-2", "generated/1.1.md:hints-2 is no longer generated"),
         ("1.1", "-->\n\n<!--", "-->\n<!--", "generated/1.1.md is out of date"),
         ("1", "", "", "generated/1.md is missing"),
-        ("1.2", "", "# more", "generated/1.2.md is not generated any more"),
-        ("course", "", "# more", "generated/course.md is not generated any more"),
+        ("1.2", "", "# more", "generated/1.2.md is no longer generated"),
+        ("course", "", "# more", "generated/course.md is no longer generated"),
     ],
 )
 def test_what_is_not_current_is_named_by_file_and_anchor(root, name, old, new, line):

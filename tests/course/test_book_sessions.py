@@ -18,8 +18,8 @@ import pytest
 from tests.course import pycon_sessions
 from tests.course.fences import fences
 
-from tiny_llm_course.course.nouns import Day, Task
-from tiny_llm_course.course.places import chapter_path
+from tiny_llm_course.course.entities import Day, Task
+from tiny_llm_course.course.file_paths import chapter_path
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.dev.book import parts
 from tiny_llm_course.dev.transcripts import Scenario, scenarios

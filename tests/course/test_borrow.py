@@ -187,8 +187,8 @@ def test_borrowing_twice_borrowing_what_is_passed_and_nothing(fresh):
     done = run("borrow 1.1.3 1.1.2 1.2", fresh)
     assert done.returncode == 0
     assert done.stdout.splitlines()[:4] == [
-        f"⇢ {VARIANCE}: borrowed, though your own passes",
-        f"⇢ {LINE}: was borrowed before",
+        f"⇢ {VARIANCE}: borrowed, although yours passes",
+        f"⇢ {LINE}: already borrowed",
         f"⇢ {SCORES}: borrowed",
         "⇢ 1.2.2 Windows: borrowed",
     ]
@@ -202,12 +202,14 @@ def test_returning(fresh):
     run("borrow 1.1.1 1.2", fresh)
     done = run("return 1.2.1 1.1.3", fresh)
     assert done.returncode == 0
-    assert done.stdout.startswith(f"{SCORES}: returned, your own code counts again\n1.1.3: was not borrowed\n")
+    assert done.stdout.startswith(f"{SCORES}: returned; your own code counts again\n1.1.3: was not borrowed\n")
     assert run("return 1.2", fresh).stdout.startswith("1.2.2 Windows: returned")
     assert run("return --all", fresh).stdout.startswith(f"{MEAN}: returned")
     assert run("return", fresh).stdout.startswith("Nothing is borrowed. ")
     assert (
-        run("borrow --week 1 --day 2", fresh).stdout.splitlines()[-1].startswith("To take it back: pdm run return 1.2 ")
+        run("borrow --week 1 --day 2", fresh)
+        .stdout.splitlines()[-1]
+        .startswith("To use your own again: pdm run return 1.2 ")
     )
     assert run("return --week 1", fresh).stdout.startswith(f"{SCORES}: returned")
 
@@ -220,7 +222,7 @@ def test_returning(fresh):
         ("borrow variance", f"'variance' {NO_TASK} Did you mean 1.1.2?\n"),
         ("return 1.1.2", "1.1.2 is not borrowed. Borrowed: 1.1.3.\n    pdm run return 1.1.3\n"),
         ("return 1.1.3 nothing", f"'nothing' {NO_TASK}\n"),
-        ("return 1.1.3 --all", "Name tasks or days, or say --all, not both.\n"),
+        ("return 1.1.3 --all", "Name tasks or days, or use --all, not both.\n"),
     ],
 )
 def test_wrong_use_is_one_line_and_changes_nothing(fresh, typed, line):

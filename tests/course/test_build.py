@@ -111,7 +111,7 @@ def test_the_verdicts_of_a_task_that_is_built_first(tmp_path):
     assert "✗ src/tiny_llm/extension/add.cpp:5 does not compile: " in text
     assert "      return x + z;\n" in text
     assert "✗ 1.1.2 Sum: failed, src/tiny_llm/extension/add.cpp cannot be built\n" in text
-    assert "Next: mend src/tiny_llm/extension/add.cpp:5." in text
+    assert "Next: fix src/tiny_llm/extension/add.cpp:5." in text
     assert "✗ 1.1.2 Sum: failing" in board
     write(package, "return x + z;", 'throw std::runtime_error("1.1.2 Sum");')
     ((status, text),) = run(root, "test 1.1.2")

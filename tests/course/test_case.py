@@ -145,7 +145,9 @@ def test_what_never_ends_is_not_called():
         done = run("case 1.1.1", checkout)
     assert done.returncode == 1
     assert "still running after 1 s" in done.stdout
-    assert "Your code is not called here. These are the first inputs of that check:\n" in done.stdout
+    assert (
+        "Your code is not run here, as it ended the process. These are the first inputs of that check:\n" in done.stdout
+    )
     assert "\n  expected  float64, " in done.stdout
     assert "yours" not in done.stdout
 

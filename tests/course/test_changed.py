@@ -5,12 +5,12 @@ import sys
 import mlx.core as mx
 import pytest
 
-from tiny_llm_course.course.nouns import Target
+from tiny_llm_course.course.entities import Target
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.paths import SOLUTION
 from tiny_llm_course.programs.packages import SOLUTION_NAME, load_solution, program
 from tiny_llm_course.programs.patched import patched, source_of
-from tiny_llm_course.source.changed import DoesNotApply, changed
+from tiny_llm_course.source.edits import DoesNotApply, changed
 from tiny_llm_course.testkit.naming import mistakes
 from tiny_llm_course.testkit.variants import Variants, load_variants
 
@@ -44,7 +44,7 @@ def test_a_place_of_one_line_or_several_is_changed(old, new, line, expected):
 
 @pytest.mark.parametrize(("old", "times"), [("third(i)", 0), ("(i)", 2), ("first(i)\nsecond(i)", 0)])
 def test_old_words_stand_exactly_once(old, times):
-    with pytest.raises(DoesNotApply, match=f"stands {times} times"):
+    with pytest.raises(DoesNotApply, match=f"occurs {times} times"):
         changed(LOOP, [(old, "")])
 
 
@@ -120,7 +120,7 @@ def test_a_mistake_that_is_a_change_is_named():
 
 def test_a_change_that_does_not_apply_is_matched_by_nothing_and_says_so():
     _, _, _, nowhere, not_python, _ = known().wrong_programs
-    with pytest.raises(DoesNotApply, match=r"the change nowhere: 'x \* w' stands 0 times in basics:linear, not once"):
+    with pytest.raises(DoesNotApply, match=r"the change nowhere: 'x \* w' occurs 0 times in basics:linear, not once"):
         _ = nowhere.program
     with pytest.raises(DoesNotApply, match=r"the change not-python: line \d+ of basics:linear is not Python any more"):
         _ = not_python.program

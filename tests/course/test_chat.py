@@ -9,7 +9,7 @@ from tests.course.checkpoint_folders import chatting
 from tiny_llm_course.engine import talk
 from tiny_llm_course.engine.engine import Engine, Sampling, load_engine
 
-FORGOTTEN = "The context is full: the {} forgotten.\n"
+FORGOTTEN = "The context is full: the {} dropped.\n"
 
 
 @pytest.fixture

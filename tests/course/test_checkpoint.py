@@ -194,7 +194,7 @@ def test_weights_that_are_not_quantized_stay_as_they_are(checkpoint):
 def test_weights_that_the_layers_cannot_take_are_refused_with_a_stage_that_can(checkpoint, bits, own, seen):
     folder = checkpoint(quantized(small(), 32, bits, **own))
     load_checkpoint(folder)
-    wanted = "this stage takes 4 or 8 bits, the same everywhere; --stage kv-cache takes all"
+    wanted = "this stage supports 4 or 8 bits, the same everywhere; --stage kv-cache supports all"
     with pytest.raises(UsageError) as refused:
         load_checkpoint(folder, packed=True)
     assert str(refused.value) == f"{folder} has weights of {seen}, but {wanted}"

@@ -38,7 +38,7 @@ def test_a_file_that_is_longer_than_it_says(checkpoint):
 def test_a_pointer_instead_of_the_weights(checkpoint):
     folder = checkpoint(small())
     (folder / "model.safetensors").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 9\n")
-    assert refusal(folder) == ("model.safetensors is only a pointer of Git LFS, expected the weights: git lfs pull")
+    assert refusal(folder) == ("model.safetensors is a Git LFS pointer, expected the weights: git lfs pull")
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_no_damage_to_a_header_escapes_as_another_error(checkpoint):
     ("index", "line"),
     [
         ("{", "is not JSON: "),
-        ("[]", "holds a JSON list, expected an object"),
+        ("[]", "contains a JSON list, expected an object"),
         ('{"weight_map": ["a"]}', NO_MAP),
         ('{"weight_map": {"a": 3}}', NO_MAP),
         ('{"weight_map": {"a": ["b"]}}', NO_MAP),
@@ -97,7 +97,7 @@ def test_a_damaged_index(checkpoint, index, line):
 def test_an_index_of_nothing(checkpoint):
     folder = checkpoint(small(), shards=2)
     (folder / "model.safetensors.index.json").write_text('{"weight_map": {}}')
-    assert refusal(folder) == "FOLDER holds no *.safetensors file"
+    assert refusal(folder) == "FOLDER has no *.safetensors file"
 
 
 def test_a_missing_shard(checkpoint):
@@ -110,21 +110,20 @@ def test_a_missing_shard(checkpoint):
 def test_a_missing_weight(checkpoint, name):
     model = small()
     shape = model.weights[name].shape
-    assert refusal(checkpoint(model.without(name))) == f"FOLDER holds no weight {name}, expected one of shape {shape}"
+    assert refusal(checkpoint(model.without(name))) == f"FOLDER has no weight {name}, expected one of shape {shape}"
 
 
 def test_a_missing_bias(checkpoint):
     name = "model.layers.1.self_attn.v_proj.bias"
     assert (
-        refusal(checkpoint(small(QWEN25).without(name)))
-        == f"FOLDER holds no weight {name}, expected one of shape (48,)"
+        refusal(checkpoint(small(QWEN25).without(name))) == f"FOLDER has no weight {name}, expected one of shape (48,)"
     )
 
 
 def test_a_wrong_shape(checkpoint):
     folder = checkpoint(small().with_weights(**{QUERY: mx.zeros((64, 96))}))
     assert refusal(folder) == (
-        f"model.safetensors: {QUERY} has shape (64, 96), but config.json asks for (96, 64): "
+        f"model.safetensors: {QUERY} has shape (64, 96), but config.json implies (96, 64): "
         "num_attention_heads * head_dim is 96"
     )
 
@@ -133,7 +132,7 @@ def test_a_wrong_shape(checkpoint):
 def test_weights_that_are_no_fractions(checkpoint, dtype):
     line = refusal(checkpoint(small().with_weights(**{QUERY: mx.zeros((96, 64), dtype)})))
     assert line == (
-        f"model.safetensors: {QUERY} is {dtype}, expected float32, float16, bfloat16 or MLX's quantized form"
+        f"model.safetensors: {QUERY} is {dtype}, expected float32, float16, bfloat16 or MLX's quantized format"
     )
 
 
@@ -143,9 +142,9 @@ LAYER = QUERY.removesuffix(".weight")
 @pytest.mark.parametrize(
     ("table", "line"),
     [
-        (None, f"{QUERY} is quantized, but config.json states no group_size and bits for it"),
-        ({"group_size": 32}, f"{QUERY} is quantized, but config.json states no group_size and bits for it"),
-        ("4 bits", f"{QUERY} is quantized, but config.json states no group_size and bits for it"),
+        (None, f"{QUERY} is quantized, but config.json has no group_size and bits for it"),
+        ({"group_size": 32}, f"{QUERY} is quantized, but config.json has no group_size and bits for it"),
+        ("4 bits", f"{QUERY} is quantized, but config.json has no group_size and bits for it"),
         ({"group_size": 32, "bits": 4, LAYER: False, "mode": "mxfp4"}, f"{QUERY} is quantized in mode 'mxfp4'"),
         ({"group_size": 32, "bits": 8}, f"{QUERY} cannot be dequantized: [dequantize]"),
         ({"group_size": 32, "bits": 5}, f"{QUERY} cannot be dequantized: [dequantize]"),
@@ -162,7 +161,7 @@ def test_a_quantization_that_does_not_suit(checkpoint, table, line):
 
 def test_quantized_weights_without_their_biases(checkpoint):
     folder = checkpoint(quantized(small(), 32, 4).without(f"{LAYER}.biases"))
-    assert refusal(folder) == f"model.safetensors holds a quantized {QUERY}, but no {LAYER}.biases"
+    assert refusal(folder) == f"model.safetensors has a quantized {QUERY}, but no {LAYER}.biases"
 
 
 def test_scales_that_are_no_fractions(checkpoint):

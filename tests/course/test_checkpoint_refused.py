@@ -18,10 +18,10 @@ def change(file, **entries):
 
 def test_no_folder(tmp_path):
     assert refusal(tmp_path / "none") == (
-        "FOLDER does not exist; expected a checkpoint's folder, with config.json and *.safetensors"
+        "FOLDER does not exist; expected a checkpoint folder with config.json and *.safetensors"
     )
     (tmp_path / "file").write_text("{}")
-    assert refusal(tmp_path / "file").startswith("FOLDER is not a folder; expected a checkpoint's folder")
+    assert refusal(tmp_path / "file").startswith("FOLDER is not a folder; expected a checkpoint folder")
 
 
 def test_an_empty_folder(tmp_path):
@@ -33,7 +33,7 @@ def test_an_empty_folder(tmp_path):
     [
         ("config.json", "config.json is missing"),
         ("tokenizer.json", "tokenizer.json is missing"),
-        ("model.safetensors", "FOLDER holds no *.safetensors file"),
+        ("model.safetensors", "FOLDER has no *.safetensors file"),
     ],
 )
 def test_a_missing_file(checkpoint, name, line):
@@ -52,8 +52,8 @@ JSON_FILES = ["config.json", "tokenizer.json", "tokenizer_config.json", "generat
         (b"", "is not JSON: Expecting value"),
         (b'{"a": ', "is not JSON: Expecting value"),
         (b"version https://git-lfs.github.com/spec/v1\n", "is not JSON"),
-        (b"[1, 2]", "holds a JSON list, expected an object"),
-        (b"null", "holds a JSON NoneType, expected an object"),
+        (b"[1, 2]", "contains a JSON list, expected an object"),
+        (b"null", "contains a JSON NoneType, expected an object"),
         (b'{"a": "\xff"}', "is not UTF-8"),
         (b"[" * 100_000, "is not JSON"),
     ],
@@ -99,15 +99,18 @@ HUGE = 10**9
     [
         (
             {"vocab_size": HUGE},
-            f"embed_tokens.weight has shape ({ROWS}, 64), but config.json asks for ({HUGE}, 64): vocab_size is {HUGE}",
+            f"embed_tokens.weight has shape ({ROWS}, 64), but config.json implies ({HUGE}, 64): vocab_size is {HUGE}",
         ),
-        ({"hidden_size": HUGE}, f"({ROWS}, 64), but config.json asks for ({ROWS}, {HUGE}): hidden_size is {HUGE}"),
-        ({"intermediate_size": HUGE}, f"(160, 64), but config.json asks for ({HUGE}, 64): intermediate_size is {HUGE}"),
-        ({"num_hidden_layers": HUGE}, f"config.json has num_hidden_layers = {HUGE}, but the weights are those of 2"),
-        ({"num_hidden_layers": 1}, "config.json has num_hidden_layers = 1, but the weights are those of 2"),
-        ({"num_attention_heads": 3 * HUGE}, f"(96, 64), but config.json asks for ({48 * HUGE}, 64): num_attention_hea"),
+        ({"hidden_size": HUGE}, f"({ROWS}, 64), but config.json implies ({ROWS}, {HUGE}): hidden_size is {HUGE}"),
+        ({"intermediate_size": HUGE}, f"(160, 64), but config.json implies ({HUGE}, 64): intermediate_size is {HUGE}"),
+        (
+            {"num_hidden_layers": HUGE},
+            f"config.json has num_hidden_layers = {HUGE}, but the files have the weights of 2",
+        ),
+        ({"num_hidden_layers": 1}, "config.json has num_hidden_layers = 1, but the files have the weights of 2"),
+        ({"num_attention_heads": 3 * HUGE}, f"(96, 64), but config.json implies ({48 * HUGE}, 64): num_attention_hea"),
         ({"num_key_value_heads": 2}, "num_key_value_heads * head_dim is 32"),
-        ({"head_dim": HUGE}, f"asks for ({6 * HUGE}, 64): num_attention_heads * head_dim is {6 * HUGE}"),
+        ({"head_dim": HUGE}, f"implies ({6 * HUGE}, 64): num_attention_heads * head_dim is {6 * HUGE}"),
         ({"head_dim": None}, "config.json has hidden_size = 64, expected a multiple of its 6 heads"),
         ({"max_position_embeddings": HUGE}, f"config.json has max_position_embeddings = {HUGE}, expected at most"),
         ({"vocab_size": 10**30}, "expected a whole number above 0 and below 2**62"),
@@ -128,11 +131,11 @@ def test_a_config_that_contradicts_the_weights_is_refused_before_anything_is_bui
     [
         (
             {"model_type": "llama"},
-            "says model_type 'llama', known are 'qwen3' (Qwen3), 'qwen2' (Qwen2 and Qwen2.5), 'qwen3_moe' (Qwen3-MoE), "
+            "has model_type 'llama', expected 'qwen3' (Qwen3), 'qwen2' (Qwen2 and Qwen2.5), 'qwen3_moe' (Qwen3-MoE), "
             "'mistral' (Mistral)",
         ),
-        ({"model_type": None}, "says model_type None, known are 'qwen3' (Qwen3), 'qwen2' (Qwen2 and Qwen2.5)"),
-        ({"model_type": ["qwen3"]}, "says model_type ['qwen3'], known are"),
+        ({"model_type": None}, "has model_type None, expected 'qwen3' (Qwen3), 'qwen2' (Qwen2 and Qwen2.5)"),
+        ({"model_type": ["qwen3"]}, "has model_type ['qwen3'], expected"),
         ({"hidden_size": None, "rms_norm_eps": None}, "lacks hidden_size, rms_norm_eps"),
         ({"rope_theta": None}, "lacks rope_theta"),
         ({"max_position_embeddings": None}, "lacks max_position_embeddings"),
@@ -141,16 +144,16 @@ def test_a_config_that_contradicts_the_weights_is_refused_before_anything_is_bui
         ({"num_hidden_layers": -1}, "has num_hidden_layers = -1, expected a whole number above 0"),
         ({"num_attention_heads": 0}, "has num_attention_heads = 0, expected a whole number above 0"),
         ({"num_key_value_heads": 4}, "has 6 heads and 4 key-value heads, expected a divisor of 6"),
-        ({"head_dim": 7}, "has heads of 7 numbers, expected an even number: RoPE turns pairs"),
+        ({"head_dim": 7}, "has head_dim = 7, expected an even number: RoPE rotates pairs"),
         ({"rms_norm_eps": True}, "has rms_norm_eps = True, expected a number above 0"),
         ({"rope_theta": float("nan")}, "has rope_theta = nan, expected a number above 0"),
-        ({"hidden_act": "gelu"}, "says hidden_act 'gelu', but this engine has 'silu' only"),
-        ({"attention_bias": True}, "says attention_bias true, but this engine's Qwen3 has no biases"),
+        ({"hidden_act": "gelu"}, "has hidden_act 'gelu', but this engine supports 'silu' only"),
+        ({"attention_bias": True}, "has attention_bias true, but this engine's Qwen3 has no biases"),
         (
             {"quantization_config": {"quant_method": "gptq", "bits": 4}},
-            "says the weights are quantized by 'gptq', expected MLX's own form or none",
+            "has weights quantized by 'gptq', expected MLX's format or none",
         ),
-        ({"eos_token_id": "<|im_end|>"}, "has eos_token_id = ['<|im_end|>'], expected a token's number, or a list"),
+        ({"eos_token_id": "<|im_end|>"}, "has eos_token_id = ['<|im_end|>'], expected a token id, or a list of them"),
     ],
     ids=str,
 )
@@ -187,21 +190,21 @@ def test_a_generation_config_that_does_not_suit(checkpoint):
 @pytest.mark.parametrize(
     ("entries", "line"),
     [
-        ({"model": None}, "holds no vocabulary, expected model.vocab with a number for each token"),
-        ({"model": {"type": "BPE", "vocab": {}}, "added_tokens": []}, "holds no vocabulary"),
-        ({"model": {"type": "BPE", "vocab": {"a": "b"}}}, "holds no vocabulary"),
-        ({"added_tokens": [{"content": "x"}]}, "holds no vocabulary"),
-        ({"added_tokens": False}, "holds no vocabulary"),
+        ({"model": None}, "has no vocabulary, expected model.vocab with an id for each token"),
+        ({"model": {"type": "BPE", "vocab": {}}, "added_tokens": []}, "has no vocabulary"),
+        ({"model": {"type": "BPE", "vocab": {"a": "b"}}}, "has no vocabulary"),
+        ({"added_tokens": [{"content": "x"}]}, "has no vocabulary"),
+        ({"added_tokens": False}, "has no vocabulary"),
         ({"added_tokens": [{"content": "x", "id": -1}]}, f"has token -1, but the model's vocab_size is {ROWS}"),
         ({"added_tokens": [{"content": "x", "id": ROWS}]}, f"has token {ROWS}, but the model's vocab_size is {ROWS}"),
-        ({"pre_tokenizer": None}, "describes another tokenizer, expected byte-level BPE"),
-        ({"pre_tokenizer": {"type": "Metaspace"}}, "describes another tokenizer, expected byte-level BPE"),
-        ({"model": {**tokenizer_table()["model"], "type": "Unigram"}}, "describes another tokenizer"),
-        ({"model": {**tokenizer_table()["model"], "byte_fallback": True}}, "describes another tokenizer"),
-        ({"model": {**tokenizer_table()["model"], "merges": None}}, "describes another tokenizer"),
-        ({"model": {**tokenizer_table()["model"], "merges": [1]}}, "describes another tokenizer"),
-        ({"normalizer": True}, "describes another tokenizer"),
-        ({"normalizer": {"type": "Lowercase"}}, "normalizes by 'Lowercase', expected NFC, NFD, NFKC, NFKD or nothing"),
+        ({"pre_tokenizer": None}, "describes another kind of tokenizer, expected byte-level BPE"),
+        ({"pre_tokenizer": {"type": "Metaspace"}}, "describes another kind of tokenizer, expected byte-level BPE"),
+        ({"model": {**tokenizer_table()["model"], "type": "Unigram"}}, "describes another kind of tokenizer"),
+        ({"model": {**tokenizer_table()["model"], "byte_fallback": True}}, "describes another kind of tokenizer"),
+        ({"model": {**tokenizer_table()["model"], "merges": None}}, "describes another kind of tokenizer"),
+        ({"model": {**tokenizer_table()["model"], "merges": [1]}}, "describes another kind of tokenizer"),
+        ({"normalizer": True}, "describes another kind of tokenizer"),
+        ({"normalizer": {"type": "Lowercase"}}, "has normalizer 'Lowercase', expected NFC, NFD, NFKC, NFKD or nothing"),
     ],
 )
 def test_a_tokenizer_that_does_not_suit(checkpoint, entries, line):

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.week1.reference_model import QWEN3, random_model, random_tokens
 from tiny_llm_solution.config import ModelConfig
-from tiny_llm_solution.serving.memory import DenseMemory
-from tiny_llm_solution.serving.plans import chunked_prefill, whole_prompts
+from tiny_llm_solution.serving.kv_cache import DenseKVCache
+from tiny_llm_solution.serving.policies import chunked_prefill, unchunked_prefill
 from tiny_llm_solution.serving.queue import FairQueue
 from tiny_llm_solution.serving.ragged import RaggedModel
 from tiny_llm_solution.serving.request import Request
@@ -45,11 +45,13 @@ def test_whatever_the_budget(texts, budget, slots):
     prompts = [random_tokens(number, 1, length).tolist()[0] for number, (_, length, _, _) in enumerate(texts)]
     alone = []
     for prompt, (_, _, most, user) in zip(prompts, texts, strict=True):
-        scheduler = Scheduler(MODEL, DenseMemory(CONFIG.num_hidden_layers), plan=whole_prompts)
+        scheduler = Scheduler(MODEL, DenseKVCache(CONFIG.num_hidden_layers), policy=unchunked_prefill)
         alone += served(scheduler, [(0, prompt, most, user)])[0]
     given_texts = [(came, prompt, most, user) for prompt, (came, _, most, user) in zip(prompts, texts, strict=True)]
-    memory = DenseMemory(CONFIG.num_hidden_layers)
-    scheduler = Scheduler(MODEL, memory, slots=slots, budget=budget, plan=chunked_prefill, waiting=FairQueue())
+    memory = DenseKVCache(CONFIG.num_hidden_layers)
+    scheduler = Scheduler(
+        MODEL, memory, max_num_seqs=slots, max_num_batched_tokens=budget, policy=chunked_prefill, queue=FairQueue()
+    )
     found, read = served(scheduler, sorted(given_texts, key=lambda text: text[0]))
     order = sorted(range(len(texts)), key=lambda number: texts[number][0])
     assert found == [alone[number] for number in order]

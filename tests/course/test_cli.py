@@ -75,7 +75,7 @@ def test_a_selection_may_fit_one_day_of_several(checkout):
     assert done.returncode == 0
     assert "1.2.1 Standard scores: passed, 1 check\n" in done.stdout
     nothing = tiny_llm(checkout, "test", "1.1", "1.2", "--solution", "--", "-k", "nothing")
-    assert (nothing.returncode, nothing.stdout, nothing.stderr) == (2, "", "No check fits -k nothing.\n")
+    assert (nothing.returncode, nothing.stdout, nothing.stderr) == (2, "", "No check matches -k nothing.\n")
 
 
 @pytest.mark.parametrize(

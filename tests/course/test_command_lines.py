@@ -66,7 +66,7 @@ WRONG = {
     "compare 1.1": f"1.1 is a day, and compare takes one task of it: {ONE_DAY}\npdm run compare 1.1.1",
     "hint 1": "1 is a week, and hint takes one task:\npdm run hint 1.1.1",
     "compare 1.1.1 1.1.2": "compare takes one task at a time:\npdm run compare 1.1.1",
-    "reset": "Say what to reset, a task or a day:\npdm run reset 1.1.1",
+    "reset": "Name a task or a day to reset:\npdm run reset 1.1.1",
     # Options.
     "test 1.1 --week 1": "Name a task or a day either as 1.1.2 or with --week and --day, not both.",
     "status 1.1 --day 1": "Name a task or a day either as 1.1.2 or with --week and --day, not both.",
@@ -82,23 +82,23 @@ WRONG = {
     "test --time-limit nan": "Invalid value for '--time-limit': nan is not a finite number.\npdm run test --help",
     "test --oracle jax": "Invalid value for '--oracle': 'jax' is not one of 'recorded', 'torch'.\npdm run test --help",
     "hint 1.1.1 --next": "No such option '--next'.\npdm run hint --help",
-    "return 1.1 --all": "Name tasks or days, or say --all, not both.",
-    "export 1.1": "Say which format (junit, json, gradescope):\npdm run export --format junit --out verdicts.xml",
+    "return 1.1 --all": "Name tasks or days, or use --all, not both.",
+    "export 1.1": "Choose a format (junit, json, gradescope):\npdm run export --format junit --out verdicts.xml",
     "generate": "Missing argument 'PROMPT'.\npdm run generate --help",
     "generate Once upon": "Got unexpected extra argument (upon)\npdm run generate --help",
-    "generate Once --model /nowhere": "/nowhere is neither a checkpoint's folder nor an id of the Hub.",
+    "generate Once --model /nowhere": "/nowhere is neither a checkpoint folder nor a Hub id.",
     "chat hello": "Got unexpected extra argument (hello)\npdm run chat --help",
     "doctor 1.1": "Got unexpected extra argument (1.1)\npdm run doctor --help",
     # Commands.
-    "tset 1.1": "There is no command 'tset'. You may mean:\npdm run test 1.1",
-    "statsu": "There is no command 'statsu'. You may mean:\npdm run status",
-    "hints 1.1.2": "There is no command 'hints'. You may mean:\npdm run hint 1.1.2",
+    "tset 1.1": "There is no command 'tset'. Did you mean:\npdm run test 1.1",
+    "statsu": "There is no command 'statsu'. Did you mean:\npdm run status",
+    "hints 1.1.2": "There is no command 'hints'. Did you mean:\npdm run hint 1.1.2",
     "gen 'Once upon'": "There is no command 'gen'. All of them:\npdm run help",
-    "genrate 'Once upon'": "There is no command 'genrate'. You may mean:\npdm run generate 'Once upon'",
-    "1.1.2": "There is no command '1.1.2'. You may mean:\npdm run test 1.1.2",
+    "genrate 'Once upon'": "There is no command 'genrate'. Did you mean:\npdm run generate 'Once upon'",
+    "1.1.2": "There is no command '1.1.2'. Did you mean:\npdm run test 1.1.2",
     "banana": "There is no command 'banana'. All of them:\npdm run help",
-    "help tset": "There is no command 'tset'. You may mean:\npdm run test --help",
-    "dev chekc": "There is no command 'chekc'. You may mean:\npdm run dev check",
+    "help tset": "There is no command 'tset'. Did you mean:\npdm run test --help",
+    "dev chekc": "There is no command 'chekc'. Did you mean:\npdm run dev check",
     "dev banana": "There is no command 'banana'. All of them:\npdm run dev --help",
 }
 
@@ -126,7 +126,7 @@ def test_without_a_command_all_are_listed_with_one_next_step(typed, line):
     names = re.findall(r"^  ([a-z-]+) +[A-Z]", out, re.MULTILINE)
     assert sorted(names) == sorted(name for name, command in every_command() if not command.hidden)
     assert out.count("pdm run ") == 2, "in the usage, and the next step"
-    assert out.endswith("  Where you are, and what to do next: pdm run status\n")
+    assert out.endswith("  Your progress and next step: pdm run status\n")
     assert not re.search(r"\.\.\.\n", out.partition("\n\n")[2]), "no description is cut"
     assert max(map(len, out.splitlines())) <= 80
 
@@ -192,7 +192,7 @@ def test_a_relative_path_begins_where_the_person_stands(tmp_path):
     (tmp_path / "mine").mkdir()
     for root, said in (
         (ROOT, "mine/config.json is missing\n"),
-        (tmp_path, "mine is neither a checkpoint's folder nor"),
+        (tmp_path, "mine is neither a checkpoint folder nor"),
     ):
         env = {**os.environ, "PDM_PROJECT_ROOT": str(root), "PDM_RUN_CWD": str(tmp_path)}
         done = subprocess.run(started, cwd=ROOT, env=env, capture_output=True, text=True)

@@ -14,8 +14,8 @@ from tests.course.checkouts import fixture, replace
 from tests.course.terminal import all_of
 
 from tiny_llm_course.commands import compare as command
-from tiny_llm_course.course.nouns import Target
-from tiny_llm_course.course.places import variants_path
+from tiny_llm_course.course.entities import Target
+from tiny_llm_course.course.file_paths import variants_path
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.dev.transcripts import Edit, environment, run
 from tiny_llm_course.grading import processes
@@ -57,7 +57,7 @@ def test_your_code_beside_ours_and_other_ways_with_figures(checkout):
     assert done.returncode == 0
     order = ["yours  (src/tiny_llm/basics.py:", "for _ in range(20)", "ours  (solutions/tiny_llm/basics.py:"]
     order += ["another way: shares  (tests/week1/variants_1_1_1.py:", "def shares"]
-    order += ["Speed and memory, where ours is 1:", "On x 64 x 4,096, float32 (CPU, ", " runs in turns; ours takes"]
+    order += ["Speed and memory, relative to ours:", "On x 64 x 4,096, float32 (CPU, ", " interleaved runs; ours takes"]
     places = [done.stdout.index(part) for part in order]
     assert places == sorted(places)
     assert '"""' not in done.stdout  # both docstrings are the same, and left out
@@ -73,9 +73,9 @@ def test_it_has_to_be_earned(checkout):
     assert (done.returncode, done.stdout.splitlines()) == (
         1,
         [
-            "1.1.3 Line has not passed yet, and compare shows ours when yours has passed. First:",
+            "1.1.3 Line has not passed yet; compare shows ours once yours has passed. First:",
             "    pdm run test 1.1.3",
-            "To see ours all the same:",
+            "To see ours anyway:",
             "    pdm run compare 1.1.3 --spoil",
         ],
     )
@@ -131,7 +131,7 @@ def test_side_by_side_in_colour_where_there_is_room(checkout):
 def test_a_task_that_is_not_timed_says_why(checkout):
     done = run("compare 1.2.1 --spoil", checkout)
     assert done.returncode == 0
-    assert done.stdout.endswith("\n\nNothing is timed: a line after a mean.\n")
+    assert done.stdout.endswith("\n\nNot timed: a line after a mean.\n")
 
 
 STUB = 'raise NotImplementedError("1.1.3 Line")'
@@ -245,9 +245,9 @@ def failed(subject, ours=sorted):
 
 def test_only_programs_that_compute_the_same_are_timed(monkeypatch):
     assert failed(lambda x: x * 1.0001, mx.array) == ""
-    assert failed(lambda x: x * 1.1, mx.array) == "computes something else than ours"
+    assert failed(lambda x: x * 1.1, mx.array) == "computes another result than ours"
     assert failed(lambda x: x.shape, lambda x: (2, 3)) == ""
-    assert failed(lambda x: x.size, lambda x: (2, 3)) == "computes something else than ours"
+    assert failed(lambda x: x.size, lambda x: (2, 3)) == "computes another result than ours"
     assert failed(lambda x: x @ x, mx.array) == "raises ValueError"
     monkeypatch.setattr(speed, "TOO_LONG", 0.0)
     assert re.fullmatch(r"takes \S+ s, and ours \S+ s", failed(mx.array, mx.array))

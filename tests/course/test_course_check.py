@@ -58,9 +58,9 @@ def report():
     "problem",
     [
         "src/tiny_llm/basics.py differs from the generated stub at line 6 (pdm run dev stubs)",
-        "1.1.1: mean has another signature or docstring",
+        "1.1.1: mean differs in signature or docstring",
         "book/src/generated/1.1.md:hints-3 is out of date (pdm run dev book)",
-        "the transcript not-squared is not what is printed now",
+        "the transcript not-squared is out of date",
         "1.1: test_of_no_task grades no task (tests/week1/test_day1.py)",
         "1.1.2: minutes must be at least 1, and the difficulty 1 to 5",
         "1.1.3: test_task_2_line_always_passes passes on the stub",
@@ -70,8 +70,8 @@ def report():
         "1.1.3: the wrong program no-offset is named no-offset and no-offset-again",
         "1.1.3: the accepted program no-offset-accepted is named as a mistake",
         "1.1.3: the solution raises ValueError on x 2 x 3, slope 2: ",
-        "1.1.2: nothing says what compare times: known.sized, or known.not_timed",
-        "1.1.3: the change no-place: 'x @ v' stands 0 times in basics:line, not once",
+        "1.1.2: compare has nothing to time: call known.sized or known.not_timed",
+        "1.1.3: the change no-place: 'x @ v' occurs 0 times in basics:line, not once",
     ],
 )
 def test_a_planted_fault_is_reported(report, problem):

@@ -47,7 +47,7 @@ def test_a_result_that_is_computed_after_the_learners_code_has_returned():
     trace = trace_of(f"Thread 0x01 (most recent call first):\n{IN_CHECK}", LEARNER)
     assert trace == Trace(computing=True)
     lines = death("it crashed", trace, "test_x").lines
-    assert lines == ("after your code had returned, while its result was computed", "check     test_x")
+    assert lines == ("after your code had returned, while its result was evaluated", "check     test_x")
 
 
 @pytest.mark.parametrize("text", ["", 'Thread 0x01 (most recent call first):\n  File "/usr/lib/x.py", line 3 in f\n'])

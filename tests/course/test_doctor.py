@@ -80,15 +80,15 @@ def test_a_checkout_without_anything_wrong_in_it(checkout):
     # The copy has no git, and the course's own checkout stands behind it on the path.
     assert all(line.split()[1] in ("git", "course") for line in problems(done))
     assert all(line.count(" Fix: ") == 1 for line in problems(done))
-    assert done.stdout.splitlines()[-1].endswith("none of which stops the course. Next: pdm run test --week 1 --day 1")
+    assert done.stdout.splitlines()[-1].endswith("none of which blocks the course. Next: pdm run test --week 1 --day 1")
 
 
 @pytest.mark.parametrize(
     ("core", "words"),
     [
         ("raise ImportError('no suitable library\\nfound')", "cannot be used"),
-        ("import os\nos.abort()", "cannot be used: its process ended with -6"),
-        ("import sys\nsys.exit(0)", "cannot be used: its process ended with 0, and said nothing"),
+        ("import os\nos.abort()", "cannot be used: its process exited with -6"),
+        ("import sys\nsys.exit(0)", "cannot be used: its process exited with 0 and no message"),
         ("x = (", "cannot be used: SyntaxError: '(' was never closed"),
         ("", "cannot be used: AttributeError: module 'mlx.core' has no attribute 'default_device'"),
     ],
@@ -119,7 +119,7 @@ def test_the_first_run_shows_what_it_does_and_keeps_stdout_for_the_command(tmp_p
     pdm.write_text("#!/bin/sh\necho Install idna successful; exit $STATUS\n", encoding="utf-8")
     pdm.chmod(0o755)
     for status, end in (
-        ("1", "The course's packages could not be installed; PDM says above why. To try again: pdm install"),
+        ("1", "The course's packages could not be installed; see PDM's output above. To retry: pdm install"),
         ("0", "Run `pdm install`, then `pdm run test`."),
     ):
         env = {**os.environ, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}", "STATUS": status}
@@ -127,7 +127,7 @@ def test_the_first_run_shows_what_it_does_and_keeps_stdout_for_the_command(tmp_p
         assert (done.returncode, done.stdout) == (2, "")
         first, harmless, installed, last = done.stderr.splitlines()
         assert first.startswith("First run: installing the course's packages, about 230 MB")
-        assert harmless.startswith("If PDM has just warned about the Python version, no harm")
+        assert harmless.startswith("You can ignore PDM's warning about the Python version")
         assert installed == "Install idna successful"
         assert last.endswith(end)
 
@@ -202,7 +202,7 @@ def test_git_and_its_remotes(checkout, tmp_path):
     subprocess.run([*git, "init", "--quiet"], check=True)
     assert "Fix: git remote add upstream URL" in line_on("git", run(checkout, "doctor"))
     subprocess.run([*git, "remote", "add", "origin", str(tmp_path)], check=True)
-    assert line_on("git", run(checkout, "doctor")) == "✓ git        sync would ask the remote origin"
+    assert line_on("git", run(checkout, "doctor")) == "✓ git        sync uses the remote origin"
     subprocess.run([*git, "remote", "remove", "origin"], check=True)
 
 
@@ -223,13 +223,16 @@ def test_another_copy_of_the_package_on_the_path(checkout, tmp_path):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("src/mlx/__init__.py", "✗ src        src/mlx is taken for the library mlx, by your code and by the tests."),
-        ("src/regex.py", "✗ src        src/regex.py is taken for the library regex, by your code and by the tests."),
-        ("src/statistics.py", "✗ src        src/statistics.py is taken for Python's own statistics, by your code and"),
+        ("src/mlx/__init__.py", "✗ src        src/mlx shadows the library mlx, in your code and in the tests."),
+        ("src/regex.py", "✗ src        src/regex.py shadows the library regex, in your code and in the tests."),
+        ("src/statistics.py", "✗ src        src/statistics.py shadows Python's own statistics, in your code and"),
         ("src/sitecustomize.py", "✗ src        src/sitecustomize.py runs whenever Python starts here, before your"),
         ("src/notes.py", None),
         ("src/regex/notes.txt", None),
-        ("pytest.ini", "✗ pytest     pytest.ini comes before the course's pyproject.toml in your editor; pdm run test"),
+        (
+            "pytest.ini",
+            "✗ pytest     pytest.ini overrides the course's pyproject.toml in your editor; pdm run test ignores",
+        ),
         ("tests/week1/conftest.py", "○ pytest     tests/week1/conftest.py is run by your editor's tests; pdm run test"),
     ],
 )
@@ -264,7 +267,7 @@ def test_what_would_end_every_python_is_named_before_it_runs(checkout, name, cod
     shown = f"src/{name.removesuffix('/__init__.py')}"
     assert done.returncode == 2
     assert done.stdout == (
-        f"{shown} runs whenever Python starts here, before your code and the tests. Put it aside:\n"
+        f"{shown} runs whenever Python starts here, before your code and the tests. Move it away:\n"
         f"    mv {shown} {shown}.old\n"
     )
 
@@ -274,7 +277,7 @@ def test_a_command_that_cannot_be_loaded_says_what_is_in_the_way(checkout):
     (checkout / "src" / "mlx" / "__init__.py").touch()
     done = run(checkout, "generate", arguments=["x"])
     assert (done.returncode, done.stdout.count("\n")) == (2, 1)
-    assert done.stdout.startswith("src/mlx is taken for the library mlx, by your code and by the tests. Rename it")
+    assert done.stdout.startswith("src/mlx shadows the library mlx, in your code and in the tests. Rename it")
 
 
 def test_it_imports_neither_torch_nor_mlx_into_itself():

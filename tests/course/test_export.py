@@ -68,7 +68,7 @@ def test_json_has_verdicts_points_and_messages(as_json):
     assert tasks[1]["message"].startswith("raised ValueError: bad ")
     assert f"{tasks[1]['checks_passed']} of {tasks[1]['checks']} checks passed" in tasks[1]["details"]
     assert tasks[0]["prints"].startswith("\\x00\\x1b[31m]]> \\ud800 & <b> \\uffff \\u202e \u00e9\n")
-    assert tasks[2]["message"] == "borrowed, no points; take it back: pdm run return 1.1.3"
+    assert tasks[2]["message"] == "borrowed, no points; to return it: pdm run return 1.1.3"
 
 
 def test_hashes_are_those_of_the_files(checkout, as_json):
@@ -189,7 +189,7 @@ def test_without_names_the_whole_course_counts_in_its_order(checkout):
     ("args", "words"),
     [
         (["--format", "csv"], "Invalid value for '--format': 'csv' is not one of 'junit', 'json', 'gradescope'."),
-        ([], "Say which format (junit, json, gradescope):\n    pdm run export --format junit"),
+        ([], "Choose a format (junit, json, gradescope):\n    pdm run export --format junit"),
         (
             ["--format", "json", "--day", "1"],
             "--day 1 needs a week:\n    pdm run export --format json --week 1 --day 1",
@@ -198,7 +198,7 @@ def test_without_names_the_whole_course_counts_in_its_order(checkout):
         (["--format", "json", "--out", "no/such/folder.json"], "no/such/folder.json cannot be written: no/such"),
         (
             ["--format", "json", "--out", "src/tiny_llm/basics.py"],
-            "src/tiny_llm/basics.py is there already, and is no earlier export: name another file, or delete it first.",
+            "src/tiny_llm/basics.py exists and is not an earlier export: name another file, or delete it first.",
         ),
         (["--format", "json", "--out", "src"], "Invalid value for '--out': File 'src' is a directory."),
     ],
@@ -228,7 +228,7 @@ def test_a_file_is_written_over_only_if_it_is_an_earlier_export(tmp_path):
         b'<?xml version="1.0"?><testsuites/>',
     ):
         file.write_bytes(contents)
-        with pytest.raises(UsageError, match="is there already, and is no earlier export"):
+        with pytest.raises(UsageError, match="exists and is not an earlier export"):
             must_be_writable(file, "export", formats.is_export)
 
 

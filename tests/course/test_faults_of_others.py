@@ -12,7 +12,7 @@ from tests.course.terminal import Terminal
 
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.dev.transcripts import Edit, run
-from tiny_llm_course.source import written
+from tiny_llm_course.source import targets
 
 WRITTEN = ("1.1.1", "1.1.2", "1.2.1")
 MEAN, VARIANCE, LINE, SCORES = "1.1.1 Mean", "1.1.2 Variance", "1.1.3 Line", "1.2.1 Standard scores"
@@ -73,7 +73,7 @@ def test_a_file_that_cannot_be_imported_is_told_once_and_stubs_are_not_started(n
     edit, what = AT_IMPORT[name]
     screen, board, remembered = played(name, edit)
     day1, day2 = days(screen)
-    line = re.search(rf"Next: mend ({re.escape(FILE)}:\d+)\.\n$", screen)
+    line = re.search(rf"Next: fix ({re.escape(FILE)}:\d+)\.\n$", screen)
     assert line, screen
     told = what.format(line=line[1].rpartition(":")[2])
     assert day1.lstrip().startswith(f"✗ {told}"), screen
@@ -91,7 +91,7 @@ def test_a_task_that_does_not_end_is_told_once_and_stubs_are_not_started(name):
     edit, did = WHEN_CALLED[name]
     screen, board, remembered = played(name, edit)
     day1, day2 = days(screen)
-    assert f"✗ {MEAN}: failed, stopped after 0 of 5 checks\n" in day1
+    assert f"✗ {MEAN}: failed, stopped after 0 of 5 checks (" in day1
     assert "      check     test_task_1_mean_formula[" in day1
     assert f"~ {VARIANCE}: not run, it uses 1.1.1, which {did}\n" in day1
     assert f"○ {LINE}: not started\n    code " in day1
@@ -115,7 +115,7 @@ def test_where_nothing_is_written_the_file_is_told_all_the_same():
     with fixture(edits=(module_level("x = ("),)) as checkout:
         done = run("test", checkout)
     assert done.returncode == 1
-    told = rf"\n✗ {FILE}:\d+ is not Python.*\n .*\n\nNothing is written yet. Next: mend {FILE}:\d+\.\n"
+    told = rf"\n✗ {FILE}:\d+ is not Python.*\n .*\n\nNothing is written yet. Next: fix {FILE}:\d+\.\n"
     assert re.search(told, done.stdout)
 
 
@@ -135,16 +135,16 @@ def test_watch_shows_the_file_and_what_is_not_started():
         Terminal("watch", "1.1", "--time-limit", "2", checkout=checkout) as terminal,
     ):
         terminal.wait_for("Graded 1.1.1, 1.1.2, 1.1.3 in")
-        page = terminal.wait_for("runs all again\n")
+        page = terminal.wait_for("grades all again\n")
         assert f"✗ {FILE} cannot be imported: still running after 2 s" in page
         assert "while True: pass" in page
         terminal.type("l")
-        page = terminal.wait_for("runs all again\n")
+        page = terminal.wait_for("grades all again\n")
         assert f"○ {LINE}: not started" in page
         assert f"~ {VARIANCE}: not run, {FILE} cannot be imported" in " ".join(page.split())
         basics = checkout / FILE
         basics.write_text(basics.read_text(encoding="utf-8").replace("while True: pass", ""), encoding="utf-8")
-        assert "Graded 1.1.1, 1.1.2, 1.1.3 in" in (page := terminal.wait_for("runs all again\n"))
+        assert "Graded 1.1.1, 1.1.2, 1.1.3 in" in (page := terminal.wait_for("grades all again\n"))
         assert "cannot be imported" not in page
         terminal.type("q")
         assert terminal.end() == 0
@@ -178,7 +178,7 @@ STUB = 'raise NotImplementedError("1.1.1 Softmax")'
 )
 def test_what_is_left_of_a_stub_does_not_make_one(tmp_path, body, is_stub):
     (tmp_path / "basics.py").write_text(f"def softmax(x, axis):\n{body}\n", encoding="utf-8")
-    assert written.holds_stub(load_course().task("1.1.1"), tmp_path) == is_stub
+    assert targets.holds_stub(load_course().task("1.1.1"), tmp_path) == is_stub
 
 
 def test_a_stub_that_was_left_behind_a_return_is_graded():

@@ -7,8 +7,8 @@ import pytest
 from tests.course.checkpoint_folders import put_json, quantized, refusal, small
 from tests.course.further_models import CHANGES, EXPERTS, WINDOW, further, stacked
 
-from tiny_llm_course.checkpoints.beyond import beyond, narrowed
 from tiny_llm_course.checkpoints.checkpoint import load_checkpoint, read_config
+from tiny_llm_course.checkpoints.features import unsupported_features, with_window
 from tiny_llm_course.course.registry import UsageError
 from tiny_llm_course.programs.packages import load_solution
 
@@ -35,7 +35,7 @@ def change(file, **entries):
     ],
 )
 def test_what_it_asks_for_is_said(checkpoint, name, words):
-    assert beyond(read_config(checkpoint(further(name)))) == words
+    assert unsupported_features(read_config(checkpoint(further(name)))) == words
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_what_it_asks_for_is_said(checkpoint, name, words):
 def test_what_week_1_runs_stays_with_the_stages(checkpoint, entries):
     folder = checkpoint(small())
     change(folder / "config.json", **entries)
-    assert beyond(read_config(folder)) == ""
+    assert unsupported_features(read_config(folder)) == ""
 
 
 @pytest.mark.parametrize("name", CHANGES)
@@ -97,7 +97,7 @@ def test_quantized_experts_are_dequantized(checkpoint):
         (
             "qwen3, yarn",
             {"rope_scaling": {"rope_type": "llama3", "factor": 8.0}},
-            "asks for rope_scaling of type 'llama3', known are 'default', 'linear', 'dynamic', 'yarn'",
+            "has rope_scaling of type 'llama3', expected 'default', 'linear', 'dynamic', 'yarn'",
         ),
         ("qwen3, yarn", {"rope_scaling": "yarn"}, "has rope_scaling of type 'yarn' with factor = None, expected a num"),
         (
@@ -113,17 +113,17 @@ def test_quantized_experts_are_dequantized(checkpoint):
         (
             "qwen3, yarn",
             {"rope_parameters": {"full_attention": {"rope_type": "yarn"}}},
-            "has another RoPE for each kind of layer, but this engine has one for all",
+            "has a different RoPE for each layer type, but this engine has one for all layers",
         ),
         (
             "qwen3, linear",
             {"partial_rotary_factor": 0.5},
-            "says partial_rotary_factor 0.5, but this engine's RoPE turns whole heads only",
+            "has partial_rotary_factor = 0.5, but this engine's RoPE rotates whole heads only",
         ),
         (
             "qwen2.5, dynamic",
             {"use_sliding_window": True, "sliding_window": 3, "max_window_layers": 0},
-            "asks for RoPE scaling of type 'dynamic' and a sliding window; no engine has both",
+            "has RoPE scaling of type 'dynamic' and a sliding window; no engine supports both",
         ),
         (
             "qwen3, windows from layer 1 on",
@@ -139,19 +139,19 @@ def test_quantized_experts_are_dequantized(checkpoint):
         (
             "qwen3, windows by layer types",
             {"layer_types": ["chunked_attention"] * 3},
-            "has a layer of type 'chunked_attention', known are 'full_attention', 'sliding_attention'",
+            "has a layer of type 'chunked_attention', expected 'full_attention', 'sliding_attention'",
         ),
         (
             "qwen3, windows by layer types",
             {"use_sliding_window": False},
             "has layers of type 'sliding_attention', but use_sliding_window is not true",
         ),
-        ("mistral", {"attention_sinks": -1}, "has attention_sinks = -1, expected a whole number from 0 on"),
-        ("mistral", {"attention_bias": True}, "says attention_bias true, but this engine's Mistral has no biases"),
+        ("mistral", {"attention_sinks": -1}, "has attention_sinks = -1, expected a whole number of at least 0"),
+        ("mistral", {"attention_bias": True}, "has attention_bias true, but this engine's Mistral has no biases"),
         (MOE, {"num_experts": None}, "lacks num_experts"),
         (MOE, {"num_experts_per_tok": 8}, "has num_experts_per_tok = 8, expected at most its 7 experts"),
         (MOE, {"moe_intermediate_size": 0.5}, "has moe_intermediate_size = 0.5, expected a whole number above 0"),
-        (MOE, {"mlp_only_layers": [None]}, "has mlp_only_layers = [None], expected a list of layers' numbers"),
+        (MOE, {"mlp_only_layers": [None]}, "has mlp_only_layers = [None], expected a list of layer numbers"),
     ],
     ids=str,
 )
@@ -164,23 +164,23 @@ def test_a_config_that_does_not_suit_is_one_line(checkpoint, name, entries, line
 def test_experts_that_the_files_do_not_hold_are_one_line(checkpoint):
     model = further(MOE)
     name = "model.layers.1.mlp.experts.6.up_proj.weight"
-    assert refusal(checkpoint(model.without(name))) == f"FOLDER holds no weight {name}, expected one of shape (48, 64)"
+    assert refusal(checkpoint(model.without(name))) == f"FOLDER has no weight {name}, expected one of shape (48, 64)"
     folder = checkpoint(stacked(model))
     change(folder / "config.json", num_experts=10**9)
-    assert "mlp.gate.weight has shape (7, 64), but config.json asks for (1000000000, 64)" in refusal(folder)
+    assert "mlp.gate.weight has shape (7, 64), but config.json implies (1000000000, 64)" in refusal(folder)
 
 
 def test_a_window_and_sinks_that_are_typed_take_the_place_of_the_files(checkpoint):
     folder = checkpoint(small())
     file, config = folder / "config.json", read_config(folder)
-    assert FurtherConfig.from_dict(narrowed(file, config, 8, None)).windows == (8, 8)
-    assert FurtherConfig.from_dict(narrowed(file, config, 8, 4)).sinks == 4
+    assert FurtherConfig.from_dict(with_window(file, config, 8, None)).windows == (8, 8)
+    assert FurtherConfig.from_dict(with_window(file, config, 8, 4)).sinks == 4
     windows = small(**WINDOW).config
-    assert FurtherConfig.from_dict(narrowed(file, windows, None, 2)).windows == (None, 5, 5)
-    with pytest.raises(UsageError, match=r"config\.json has no sliding window, so sinks change nothing\."):
-        narrowed(file, config, None, 4)
+    assert FurtherConfig.from_dict(with_window(file, windows, None, 2)).windows == (None, 5, 5)
+    with pytest.raises(UsageError, match=r"config\.json has no sliding window, so sinks have no effect\."):
+        with_window(file, config, None, 4)
     moe = {**config, "model_type": "qwen3_moe", **EXPERTS}
-    assert FurtherConfig.from_dict(narrowed(file, moe, 3, None)).windows == (3, 3)
+    assert FurtherConfig.from_dict(with_window(file, moe, 3, None)).windows == (3, 3)
 
 
 @pytest.mark.parametrize(

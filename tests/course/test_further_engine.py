@@ -60,13 +60,13 @@ def test_what_no_stage_takes_is_for_it(experts):
     assert load_engine(str(experts), True, "float32").stage == ENGINE
     with pytest.raises(UsageError) as refused:
         load_engine(str(experts), True, "float32", "kv-cache")
-    line = "The checkpoint asks for a mixture of experts, which the stage kv-cache has not got. Leave --stage out."
+    line = "The checkpoint needs a mixture of experts, which the stage kv-cache does not support. Omit --stage."
     assert str(refused.value) == line
 
 
 def test_a_course_without_it_says_so(monkeypatch):
     monkeypatch.setattr(type(COURSE), "engines", lambda self: ())
-    with pytest.raises(UsageError, match=r"^The checkpoint asks for experts, but no stage has that yet\.$"):
+    with pytest.raises(UsageError, match=r"^The checkpoint needs experts, but no stage supports that yet\.$"):
         stages.choose(None, True, "experts")
 
 
@@ -139,7 +139,7 @@ def test_the_progression_is_of_stages(windows):
     with pytest.raises(UsageError) as refused:
         progression.measure(str(windows), True)
     line, command = str(refused.value).splitlines()
-    assert line == f"{windows} asks for a sliding window, which no stage has. Its engine by itself:"
+    assert line == f"{windows} asks for a sliding window, which no stage supports. To measure its own engine:"
     assert command.strip() == f"pdm run bench engine --model {windows}"
 
 

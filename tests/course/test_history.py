@@ -213,13 +213,13 @@ def test_tasks_are_listed_and_one_is_shown(checkout):
     assert re.sub(r"[\d-]{10} [\d:]{5}", "THEN", listed).splitlines() == [
         "✓ 1.1.1 Mean: 1 attempt, passed THEN",
         "✓ 1.1.2 Variance: 2 attempts, passed THEN",
-        "To look at one: pdm run history 1.1.2",
+        "To see one: pdm run history 1.1.2",
     ]
     shown = run("history 1.1.2", checkout).stdout
     assert "    named: the distances from the mean are not squared (not-squared)\n" in shown
     assert "    -    return mean(mx.abs(centred), axis)\n    +    return mean(centred * centred, axis)\n" in shown
     nothing = run("history 1.1.3", checkout)
-    assert nothing.stdout == "No attempt at 1.1.3 Line is remembered. To make one: pdm run test 1.1.3\n"
+    assert nothing.stdout == "No attempt at 1.1.3 Line is recorded. To make one: pdm run test 1.1.3\n"
     assert nothing.returncode == 0
 
 
@@ -234,7 +234,7 @@ def test_a_long_difference_is_cut_unless_somebody_wants_it_whole(checkout, tmp_p
         run("test 1.1.2", folder)
         short, full = run("history 1.1.2", folder).stdout, run("history 1.1.2 --full", folder).stdout
     assert len(short.splitlines()) <= 24
-    assert short.endswith(" lines more: pdm run history 1.1.2 --full\n")
+    assert short.endswith(" more lines: pdm run history 1.1.2 --full\n")
     assert full.splitlines()[-1] == "    +    return y"
 
 
@@ -250,7 +250,7 @@ def test_an_export_has_it_only_if_it_is_asked_for(checkout):
     refused = run("export --format junit --history", checkout)
     assert (refused.returncode, refused.stdout) == (
         2,
-        "junit has no place for attempts; json has:\n    pdm run export --format json --history\n",
+        "junit cannot hold attempts; json can:\n    pdm run export --format json --history\n",
     )
     assert run("export --format json --out history.json --history 1.1.2 1.1.3", checkout).returncode == 0
     with_history, never_tried = json.loads((checkout / "history.json").read_text(encoding="utf-8"))["tasks"]

@@ -77,7 +77,7 @@ def test_a_compile_error_bars_the_tasks_of_its_file_alone(course):
     assert (status, other) == (1, 0)
     assert "✗ src/tiny_llm/kernels/sums.cpp:9 does not compile: 'z' was not declared in this scope\n" in text
     assert "      for (int i = 0; i < n; ++i) *y += z[i];\n" in text
-    assert "Next: mend src/tiny_llm/kernels/sums.cpp:9." in text
+    assert "Next: fix src/tiny_llm/kernels/sums.cpp:9." in text
 
 
 def test_a_mistake_is_named(course):
@@ -89,7 +89,7 @@ def test_a_race_is_known_as_a_mistake_where_it_shows(course):
     wrong = "pool().run(rows, 2, [&](int first, int last) {\n"
     wrong += "    for (int i = first; i < last; ++i) sum(x + i * n, y, n);\n  });"
     ((_, text),) = course("test 1.1.2", sum="solved", sums=wrong)
-    assert "    Your kernel does what one does in which all sums go to y[0].\n" in text
+    assert "    Your kernel behaves like one in which all sums go to y[0].\n" in text
 
 
 def test_a_part_is_right_although_one_that_it_calls_is_not(course):
@@ -132,7 +132,7 @@ def test_what_is_optional_comes_last(course):
 
 def test_the_one_next_step_where_there_is_no_compiler(course):
     ((why, _),) = course("build-ext", environment={"CXX": "no-such-compiler"})
-    assert str(why).startswith("There is no C++ compiler, which this needs.")
+    assert str(why).startswith("This needs a C++ compiler.")
 
 
 def test_dev_check_proves_known_kernels(course):

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from tiny_llm_course.course.nouns import Day, Target, Task, Week
+from tiny_llm_course.course.entities import Day, Target, Task, Week
 from tiny_llm_course.course.registry import Course
 from tiny_llm_course.course.registry_check import OTHER_LANGUAGES
 from tiny_llm_course.course.results import TaskResult
@@ -15,7 +15,7 @@ from tiny_llm_course.source import code
 from tiny_llm_course.source.excerpts import NoSuchCode, code_of
 from tiny_llm_course.source.languages import CPP, LANGUAGES, METAL, language_of
 from tiny_llm_course.source.package import differences, stub_package, write_stubs
-from tiny_llm_course.source.written import holds_stub, is_within, region, where
+from tiny_llm_course.source.targets import holds_stub, is_within, region, where
 
 AXPY = """\
 #include <stdexcept>

@@ -137,7 +137,7 @@ def test_a_kernel_that_cuda_has_no_words_for_is_refused(name):
     load_solution()
     from tiny_llm_solution.metal.device import in_cuda
 
-    with pytest.raises(ValueError, match="CUDA has no matrices of a SIMD-group: this kernel needs Metal"):
+    with pytest.raises(ValueError, match="CUDA has no SIMD-group matrices: this kernel needs Metal"):
         in_cuda((SOLUTION / "metal" / f"{name}.metal").read_text(encoding="utf-8"))
 
 

@@ -8,11 +8,11 @@ from tests.course.checkpoint_folders import small
 from tests.course.terminal import Terminal
 
 from tiny_llm_course.commands.mistake import SEED
-from tiny_llm_course.course.guesses import nearest
-from tiny_llm_course.course.nouns import Task
-from tiny_llm_course.course.places import chapter_path
+from tiny_llm_course.course.entities import Task
+from tiny_llm_course.course.file_paths import chapter_path
 from tiny_llm_course.course.registry import UsageError, load_course
-from tiny_llm_course.dev.book.broken import broken_parts, lines_that_differ
+from tiny_llm_course.course.suggestions import nearest
+from tiny_llm_course.dev.book.mistake_diffs import mistake_diff, mistake_parts
 from tiny_llm_course.dev.transcripts import Scenario, checkout_for, run
 from tiny_llm_course.engine import broken, mistakes, stages
 from tiny_llm_course.engine.broken import STORIES, Breaker, Comparison
@@ -91,7 +91,7 @@ def test_logits_that_are_no_numbers(compare):
 
 def test_tokens_that_spell_something_else_have_no_bits(compare):
     found = compare("1.6.3:spaces-lost")
-    assert found.broken_bits.why_not == "its tokens spell other texts than the stories"
+    assert found.broken_bits.why_not == "its tokens do not spell the stories"
 
 
 @pytest.mark.parametrize("mistake", ["1.6.3:no-merges", "1.6.3:specials-as-text"])
@@ -185,7 +185,7 @@ def test_the_command_shows_both_and_can_be_repeated(typed):
     code, out, err = typed("generate", "Once upon a time", "--mistake", "1.1.2:no-scale", *words)
     assert (code, err) == (0, "")
     assert out.startswith(
-        "1.1.2 Scaled dot-product attention, with a known mistake: no-scale\n\nright: 9 tokens\n\n    Once upon"
+        "1.1.2 Scaled dot-product attention, with a known mistake: no-scale\n\ncorrect: 9 tokens\n\n    Once upon"
     )
     assert "\n\nwith the mistake: 9 tokens\n\n    Once upon a time" in out
     assert out.count(SIGN) == 3
@@ -202,7 +202,7 @@ def test_two_columns_on_a_wide_terminal():
         assert terminal.end() == 0
     lines = terminal.screen.splitlines()
     assert "The right engine writes ..." in lines
-    assert any(line.startswith("right: 6 tokens ") and "| with the mistake: 6 tokens" in line for line in lines)
+    assert any(line.startswith("correct: 6 tokens ") and "| with the mistake: 6 tokens" in line for line in lines)
     assert max(map(len, lines)) <= 100
 
 
@@ -249,12 +249,12 @@ def test_a_learners_own_engine():
 
 
 def test_a_chapter_shows_what_the_mistakes_change_that_it_records():
-    parts = {(day, anchor): text for day in load_course().days() for anchor, text in broken_parts(day).items()}
+    parts = {(day, anchor): text for day in load_course().days() for anchor, text in mistake_parts(day).items()}
     assert parts
     for (day, anchor), text in parts.items():
         assert f"generated/{day.name}.md:{anchor}}}}}" in chapter_path(day).read_text(encoding="utf-8")
         assert {line[:2] for line in text.splitlines()[1:-1]} >= {"- ", "+ "}
-    moved = lines_that_differ(load_course().task("1.7.5"), "temperature-last").splitlines()
+    moved = mistake_diff(load_course().task("1.7.5"), "temperature-last").splitlines()
     assert moved[2:-1] == [
         "- logits = logits / temp",
         "  if top_k:",
@@ -264,4 +264,4 @@ def test_a_chapter_shows_what_the_mistakes_change_that_it_records():
         "  if key is None:",
     ]
     with pytest.raises(ValueError, match=r"1\.5\.3 has no known mistake 'head-dim-from-hidden' that is a change"):
-        lines_that_differ(load_course().task("1.5.3"), "head-dim-from-hidden")
+        mistake_diff(load_course().task("1.5.3"), "head-dim-from-hidden")

@@ -7,7 +7,7 @@ import itertools
 import pytest
 from tests.course.checkpoint_folders import small
 
-from tiny_llm_course.course.nouns import Mode, Target
+from tiny_llm_course.course.entities import Mode, Target
 from tiny_llm_course.course.registry import Course, UsageError, load_course
 from tiny_llm_course.course.requirements import missing
 from tiny_llm_course.engine import serving, stages
@@ -20,7 +20,7 @@ MODES = load_course().modes()
 ONE = Mode("one", "serves one", Target("engines.modes", "static"), ("3.1.2",), ("3.4.2",))
 MANY = Mode("many", "serves many", Target("engines.modes", "paged"), ("3.1.2", "3.3.3"))
 TEXTS = ["Once upon a time", "That is a blue dog", "Tom had a", "One day, the little girl went to the"]
-LIMITS = Limits(slots=3, budget=16)
+LIMITS = Limits(max_num_seqs=3, max_num_batched_tokens=16)
 by_model = pytest.mark.parametrize(
     "kernels",
     [
@@ -52,13 +52,13 @@ def written(mode: str, kernels: bool, limits: Limits = LIMITS) -> list[str]:
         engine.scheduler.submit(one)
     while engine.scheduler.running or engine.scheduler.waiting:
         engine.scheduler.step()
-    assert all(one.finished for one in requests)
+    assert all(one.finish_reason for one in requests)
     return [engine.tokenizer.decode(one.output) for one in requests]
 
 
 @by_model
 def test_all_modes_write_the_same_and_what_each_request_gets_alone(kernels: bool) -> None:
-    alone = written("static", kernels, limits=dataclasses.replace(LIMITS, slots=1))
+    alone = written("static", kernels, limits=dataclasses.replace(LIMITS, max_num_seqs=1))
     assert "a little girl named" in alone[0]
     for mode in MODES:
         assert written(mode.name, kernels) == alone, mode.name
@@ -67,7 +67,7 @@ def test_all_modes_write_the_same_and_what_each_request_gets_alone(kernels: bool
 @by_model
 def test_where_memory_is_short_some_are_put_back_and_write_the_same(kernels: bool) -> None:
     of_token = 2 * 6 * 2 * 64 * 4  # layers, heads, dimensions, bytes
-    short = dataclasses.replace(LIMITS, memory=40 * of_token, page=4)
+    short = dataclasses.replace(LIMITS, kv_cache_bytes=40 * of_token, page_size=4)
     for mode in ("paged", "prefix", "speculative"):
         assert written(mode, kernels, limits=short) == written(mode, kernels), mode
 
@@ -75,7 +75,7 @@ def test_where_memory_is_short_some_are_put_back_and_write_the_same(kernels: boo
 @by_model
 def test_a_draft_model_guesses_and_changes_nothing(kernels: bool) -> None:
     draft = str(ROOT / "models/tiny-qwen3-draft")
-    engine = load_scheduler(None, True, "speculative", Limits(slots=2), "float32", draft, kernels)
+    engine = load_scheduler(None, True, "speculative", Limits(max_num_seqs=2), "float32", draft, kernels)
     request = importlib.import_module(f"{SOLUTION_NAME}.serving.request").Request
     requests = [request(engine.tokenizer.encode(text), 14) for text in TEXTS]
     for one in requests:
@@ -104,13 +104,19 @@ def test_the_kernels_serve_where_they_are_there() -> None:
 
 
 def test_limits_reach_the_scheduler() -> None:
-    engine = load_scheduler(None, True, "paged", Limits(slots=5, budget=70, page=32), "float32", kernels=False)
-    assert (engine.scheduler.slots, engine.scheduler.budget, engine.scheduler.memory.storage.page) == (5, 70, 32)
+    engine = load_scheduler(
+        None, True, "paged", Limits(max_num_seqs=5, max_num_batched_tokens=70, page_size=32), "float32", kernels=False
+    )
+    assert (
+        engine.scheduler.max_num_seqs,
+        engine.scheduler.max_num_batched_tokens,
+        engine.scheduler.kv_cache.storage.page_size,
+    ) == (5, 70, 32)
 
 
 def test_limits_that_are_too_narrow_are_said_in_words() -> None:
     with pytest.raises(UsageError, match=r"cannot be served: 5000 bytes hold 0 tokens of 6144 bytes"):
-        load_scheduler(None, True, "paged", Limits(memory=5000), "float32")
+        load_scheduler(None, True, "paged", Limits(kv_cache_bytes=5000), "float32")
 
 
 @pytest.mark.parametrize(
@@ -140,7 +146,7 @@ def test_an_unknown_one_is_refused_with_those_that_there_are(two: set[str]) -> N
     with pytest.raises(UsageError) as refused:
         serving.choose("fast", solution=False)
     listed = "one (serves one), many (serves many)"
-    assert str(refused.value) == f"There is no stage 'fast' of serving. There is: {listed}."
+    assert str(refused.value) == f"There is no stage 'fast' of serving. Stages: {listed}."
 
 
 def test_what_this_machine_cannot_run_is_refused_by_name(two: set[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,7 +37,7 @@ def checkout():
         done = run("dev new-day 2.1 --title Sums --week-title Kernels --target kernels.sums:twice", checkout)
         assert done.returncode == 0, done.stdout
         generated = [f"book/src/generated/{name}.md: changed" for name in ("2.1", "course")]
-        made = "6 generated files made again, 2 changed; the inputs of all others are the same."
+        made = "6 files regenerated, 2 changed; all other inputs are unchanged."
         last = ["What is still missing: pdm run dev check 2.1"]
         last.append("When it is written, generate and record what it shows: pdm run dev refresh 2.1")
         assert done.stdout.splitlines() == [*WRITTEN, *generated, made, *last]
@@ -113,8 +113,11 @@ def test_of_a_registered_day_it_writes_what_is_not_there(checkout):
         ("2.01", "'2.01' is not a day. A day is named like 2.1."),
         ("2.4", "Day 2.4 cannot come next; 1.3 or 2.3 or the first day of a week can."),
         ("4.2", "Day 4.2 cannot come next; 1.3 or 2.3 or the first day of a week can."),
-        ("1.1", "Day 1.1 has a file of each kind. What else it lacks:"),
-        ("2.1 --title Other", "Day 2.1 has its titles and targets: src/tiny_llm_course/course/tasks/week2.toml"),
+        ("1.1", "Day 1.1 has a file of each kind. To see what is missing:"),
+        (
+            "2.1 --title Other",
+            "Day 2.1 is registered; its titles and targets are in src/tiny_llm_course/course/tasks/week2.toml",
+        ),
         ("2.3 --week-title Other", "Week 2 has its title: src/tiny_llm_course/course/tasks/week2.toml"),
         ("2.3 --target basics:mean", "task 2.3.1: 'target' is basics:mean, the target of 1.1.1 already."),
         ("2.3 --target basics", "task 2.3.1: 'target' is 'basics', which is not module:name."),

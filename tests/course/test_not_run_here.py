@@ -14,7 +14,7 @@ from tiny_llm_course.commands import compare
 from tiny_llm_course.commands.bench import bench
 from tiny_llm_course.commands.export import formats
 from tiny_llm_course.commands.export.provenance import Provenance
-from tiny_llm_course.commands.export.verdicts import GradedDay, verdict
+from tiny_llm_course.commands.export.verdicts import GradedDay, verdict_of
 from tiny_llm_course.commands.watch import page as watch_page
 from tiny_llm_course.commands.watch.session import Session
 from tiny_llm_course.course import requirements
@@ -67,7 +67,7 @@ def test_the_board_has_a_mark_for_it_and_never_proposes_it(said):
 
 
 def test_nothing_is_left_to_watch(said):
-    assert said["watch"][1].startswith("Every task that can be run here is done or borrowed.")
+    assert said["watch"][1].startswith("Every task that can run here is done or borrowed.")
 
 
 def test_dev_check_counts_what_it_cannot_prove(said):
@@ -118,7 +118,7 @@ def test_exports_count_it_neither_for_nor_against(nowhere):
         TaskResult(load_course().task("1.1.1"), checks=1, passed=1, absent=2, missing=("cuda",)),
         TaskResult(nowhere, absent=1, missing=("cuda",)),
     ]
-    day = GradedDay(load_course().day(1, 1), tuple(verdict(result, 3, False, "") for result in results), 0.5)
+    day = GradedDay(load_course().day(1, 1), tuple(verdict_of(result, 3, False, "") for result in results), 0.5)
     source = Provenance("2026-01-01T00:00:00+00:00", {}, {}, "", None, {}, "linux")
     exported = json.loads(formats.as_json([day], source))
     passed, absent = exported["tasks"]
@@ -198,7 +198,7 @@ def test_a_task_that_waits_for_it_is_not_the_next_step(nowhere, monkeypatch):
 
 def test_words_that_nobody_knows_are_refused_with_those_that_there_are():
     with pytest.raises(
-        ValueError, match=r"'metall' is no requirement; the requirements are compiler, simulator, .*port"
+        ValueError, match=r"'metall' is not a requirement; the requirements are compiler, simulator, .*port"
     ):
         needs("metal", "metall")
     assert in_words(["metal", "cuda", "metal"]) == "Metal and CUDA"

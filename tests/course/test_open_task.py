@@ -8,8 +8,8 @@ from tiny_llm_course.course.findings import CheckFailed
 from tiny_llm_course.course.registry import UsageError, load_course, resolve
 from tiny_llm_course.course.requirements import missing
 from tiny_llm_course.grading.failing_case import kept_case
-from tiny_llm_course.testkit.apart import Apart, programs_of
-from tiny_llm_course.testkit.judging import let_through, stops_what_is_wrong
+from tiny_llm_course.testkit.blind import BlindPrograms, programs_of
+from tiny_llm_course.testkit.judging import check_verdicts, rejects_wrong_programs
 from tiny_llm_course.testkit.variants import load_variants
 
 COURSE = load_course()
@@ -34,30 +34,30 @@ def test_it_has_no_other_name(name):
 
 @pytest.fixture(scope="module")
 def attentions():
-    return Apart("1.1.2")
+    return BlindPrograms("1.1.2")
 
 
 def test_programs_are_one_function_in_an_order_that_is_drawn_anew(attentions):
     """Two of 23! orders are the same by chance never."""
     functions, orders = [], []
     for _ in range(2):
-        functions += attentions.turns()
-        orders.append(attentions.had_turns())
+        functions += attentions.trials()
+        orders.append(attentions.reveal())
     assert len(set(functions)) == 1
     assert orders[0] != orders[1]
     assert sorted(orders[0]) == sorted(orders[1])
     assert [known.right for known in sorted(orders[0])].index(False) == sum(known.right for known in orders[0])
 
 
-def by_name(apart, *args, **kwargs):
+def by_name(programs, *args, **kwargs):
     """What each program makes of some inputs: what it gives, or the error that it raises."""
     made = []
-    for program in apart.turns():
+    for program in programs.trials():
         try:
             made.append(program(*args, **kwargs))
         except Exception as error:
             made.append(error)
-    return dict(zip([known.name for known in apart.had_turns()], made, strict=True))
+    return dict(zip([known.name for known in programs.reveal()], made, strict=True))
 
 
 @pytest.mark.parametrize("dtype", [mx.float32, mx.float16, mx.bfloat16], ids=str)
@@ -78,7 +78,7 @@ def test_errors_come_as_what_they_are(attentions):
 
 def test_what_a_program_changes_is_the_callers():
     x = mx.array([[1.0, 2.0, 4.0]])
-    by_name(Apart("1.1.1"), x, -1)
+    by_name(BlindPrograms("1.1.1"), x, -1)
     assert x.tolist() == [[-3.0, -2.0, 0.0]]
 
 
@@ -88,11 +88,11 @@ def test_nothing_else_comes_or_goes(attentions, thing):
 
 
 def test_who_has_no_turn_is_not_known():
-    apart = Apart("1.1.2")
-    next(apart.turns())
-    with pytest.raises(CheckFailed, match="asks it which one"):
-        apart.had_turns()
-    assert not apart.is_there
+    programs = BlindPrograms("1.1.2")
+    next(programs.trials())
+    with pytest.raises(CheckFailed, match="asked it which one"):
+        programs.reveal()
+    assert not programs.is_alive
 
 
 def test_a_check_is_told_the_first_that_it_gets_wrong():
@@ -107,14 +107,14 @@ def test_a_check_is_told_the_first_that_it_gets_wrong():
         assert attention(x, x, x, mask=mx.zeros((3, 3))).dtype == mx.bfloat16
 
     with pytest.raises(CheckFailed, match="How far do dot products") as caught:
-        stops_what_is_wrong(only_shapes, of="1.1.2")
+        rejects_wrong_programs(only_shapes, of="1.1.2")
     case = kept_case(caught.value, only_shapes)
     assert (case.call, case.listed[-1]) == ("program(misjudged)", "misjudged")
     case.names["program"](case.names["misjudged"])  # which passes
-    with pytest.raises(CheckFailed, match="though right: our solution") as caught:
-        stops_what_is_wrong(nothing_wide, of="1.1.2")
+    with pytest.raises(CheckFailed, match="a right program: our solution") as caught:
+        rejects_wrong_programs(nothing_wide, of="1.1.2")
     assert isinstance(caught.value.__cause__, AssertionError)
-    assert let_through(nothing_wide, of="1.1.2").tolist() == [0] * 23
+    assert check_verdicts(nothing_wide, of="1.1.2").tolist() == [0] * 23
 
 
 # Kernels
@@ -124,7 +124,7 @@ def test_a_check_is_told_the_first_that_it_gets_wrong():
 def norms():
     if missing(["simulator"]):
         pytest.skip("no C++ compiler")
-    return Apart("2.5.2")
+    return BlindPrograms("2.5.2")
 
 
 @pytest.mark.parametrize("dtype", [mx.float32, mx.float16], ids=str)
@@ -145,11 +145,11 @@ def test_a_kernel_gives_what_is_counted_of_its_own_call(norms, dtype):
 
 def test_a_fault_is_an_error_in_both_processes(norms):
     x, weight = mx.ones((2, 20)), mx.ones((20,))
-    apart = by_name(norms, x, weight, 1.0)["numbers-behind-the-row"]
+    error = by_name(norms, x, weight, 1.0)["numbers-behind-the-row"]
     (here,) = (v for v in programs_of(load_variants(COURSE.task("2.5.2"))) if v.name == "numbers-behind-the-row")
     with pytest.raises(RuntimeError, match=r"reads x\[40\]") as caught:
         here.program(x, weight, 1.0)
-    assert (type(apart), str(apart)) == (RuntimeError, str(caught.value))
+    assert (type(error), str(error)) == (RuntimeError, str(caught.value))
 
 
 def test_a_check_of_kernels_is_judged_like_any_other(norms):
@@ -157,6 +157,6 @@ def test_a_check_of_kernels_is_judged_like_any_other(norms):
         rms_norm(mx.ones((2, 64)), mx.ones((64,)), 1e-5)
 
     with pytest.raises(CheckFailed, match="3 of 19 wrong programs are stopped, 5 of 5 right ones pass") as caught:
-        stops_what_is_wrong(faults_only, of="2.5.2")
+        rejects_wrong_programs(faults_only, of="2.5.2")
     case = kept_case(caught.value, faults_only)
     case.names["program"](case.names["misjudged"])  # which passes

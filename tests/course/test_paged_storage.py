@@ -6,7 +6,7 @@ import pytest
 
 from tiny_llm_course.programs.packages import load_solution
 from tiny_llm_course.testkit.inputs import normals
-from tiny_llm_course.testkit.memory import most_at_once
+from tiny_llm_course.testkit.memory import peak_bytes
 
 load_solution()
 from tiny_llm_solution.paged.storage import PagedArrays  # noqa: E402
@@ -44,4 +44,4 @@ def test_no_token_copies_the_pages():
         return storage.attend(0, query, new, new, [Chunk(request, 40, [0], 1)], [[5, 9, 2]])
 
     mx.eval(step())
-    assert most_at_once(step) < storage.keys[0].nbytes // 8
+    assert peak_bytes(step) < storage.keys[0].nbytes // 8

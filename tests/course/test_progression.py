@@ -10,7 +10,7 @@ from tests.course.checkpoint_folders import small, write_checkpoint
 
 from tiny_llm_course.course.registry import Course, load_course
 from tiny_llm_course.course.requirements import missing
-from tiny_llm_course.dev.book import progressions
+from tiny_llm_course.dev.book.bench_charts import PROGRESSION
 from tiny_llm_course.dev.transcripts import run
 from tiny_llm_course.engine import stages
 from tiny_llm_course.learner import progress
@@ -140,7 +140,7 @@ def test_what_does_not_run_is_a_row_that_says_so(bare, model, monkeypatch):
     assert told["cpu-kernel"].startswith("needs a C++ compiler")
     assert told["mlx-lm"] == "needs mlx-lm (pdm run pip install mlx-lm)"
     assert told["llama.cpp"] == "needs llama-cpp-python and gguf" or row_of(found, "llama.cpp")["turns"]
-    drawn = progressions.in_a_file(found)
+    drawn = PROGRESSION.in_a_file(found)
     assert "week1" in drawn
     assert "cpu-kernel" not in drawn
 
@@ -150,12 +150,12 @@ def test_what_does_not_run_is_a_row_that_says_so(bare, model, monkeypatch):
     [
         (
             "bench engine --progression",
-            "--progression is of all stages, so not with engine: pdm run bench --progression",
+            "--progression covers all stages, so drop engine.",
         ),
         ("bench --progression --stage fused", "so not with --stage fused: pdm run bench --progression"),
-        ("bench --progression --model /nowhere", "/nowhere is neither a checkpoint's folder nor an id of the Hub."),
-        ("bench --progression --svg pyproject.toml", "pyproject.toml is there already, and is no earlier drawing"),
-        ("bench --progression --json pyproject.toml", "pyproject.toml is there already, and is no earlier record"),
+        ("bench --progression --model /nowhere", "/nowhere is neither a checkpoint folder nor a Hub id."),
+        ("bench --progression --svg pyproject.toml", "pyproject.toml exists and is not an earlier drawing"),
+        ("bench --progression --json pyproject.toml", "pyproject.toml exists and is not an earlier record"),
     ],
 )
 def test_wrong_use_is_one_line(typed, words):
@@ -170,8 +170,8 @@ def test_the_command_prints_writes_and_draws(model, tmp_path):
     assert done.returncode == 0, done.stdout
     found = json.loads(record.read_text(encoding="utf-8"))
     assert f"{found['title']}  (solutions/tiny_llm)\n" in done.stdout
-    assert "too small to say anything" in done.stdout
-    assert drawing.read_text(encoding="utf-8") == progressions.in_a_file(found)
+    assert "too small for meaningful numbers" in done.stdout
+    assert drawing.read_text(encoding="utf-8") == PROGRESSION.in_a_file(found)
     ElementTree.parse(drawing)
 
 
@@ -199,7 +199,7 @@ def test_an_engine_writes_as_many_as_it_is_told():
 
 
 def test_a_process_that_ends_is_an_error():
-    with pytest.raises(RuntimeError, match="an engine has ended"):
+    with pytest.raises(RuntimeError, match="an engine process exited"):
         Process(["false"])
     assert issubclass(LlamaCpp, Obeying)
 

@@ -11,7 +11,7 @@ from tests.course.course_and_clone import git, without_settings
 
 from tiny_llm_course.dev.transcripts import environment, run
 
-SAID = "The tests are not as they were published: "
+SAID = "These tests differ from the published ones: "
 GRADING = (
     "tests/week1/test_day1.py", "tests/week1/variants_1_1_1.py", "tests/week1/formulas.py", "pyproject.toml",
     "conftest.py", "tests/conftest.py", "tests/week1/conftest.py", "src/conftest.py", "pytest.ini", "tests/pytest.ini",
@@ -22,7 +22,7 @@ EACH = """
 import json, sys
 from pathlib import Path
 from tiny_llm_course.commands.export import provenance
-from tiny_llm_course.course.places import day_files
+from tiny_llm_course.course.file_paths import day_files
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.doctor.git import changed
 found = []

@@ -53,7 +53,7 @@ VARIANCE = "What is the variance of 1 and 5?"
 def test_a_wrong_answer_is_explained_and_no_program_shown(checkout):
     screen = wrong(checkout, VARIANCE, "2")
     assert "✗ No.\n  This comes out when the distances from the mean are not squared." in screen
-    assert "  Its program is shown when 1.1.2 has passed, or by --spoil.\n  Right: 4\n" in screen
+    assert "  Its program is shown once 1.1.2 has passed, or with --spoil.\n  Right: 4\n" in screen
     assert "centred" not in screen
     assert "\n0 of 2 right. " in screen
 
@@ -63,16 +63,16 @@ def test_its_program_is_shown_to_whoever_asks_or_has_borrowed_or_passed(before, 
     with fixture("1.1.1", "1.1.2") as folder:
         asked(folder, typed=before)
         screen = wrong(folder, VARIANCE, "2", options)
-    assert f"With this change of ours, the question's numbers give your answer:\n{CHANGE}    + " in screen
+    assert f"With this edit of ours, the question's numbers give your answer:\n{CHANGE}    + " in screen
 
 
 def test_a_round_is_remembered_and_the_next_has_another_order(checkout):
-    assert "Last time" not in asked(checkout, "", "")
+    assert "Last round" not in asked(checkout, "", "")
     orders = {tuple(re.findall(r"^  \w  .*$|^What .*$", asked(checkout, "", ""), re.MULTILINE)) for _ in range(6)}
     assert len(orders) > 1
     again = asked(checkout, "1", "1")
     right = again.count("✓ Right.")
-    assert re.search(rf"^Last time, \d{{4}}-\d\d-\d\d: {right} of 2 right\.$", asked(checkout, "q"), re.MULTILINE)
+    assert re.search(rf"^Last round, \d{{4}}-\d\d-\d\d: {right} of 2 right\.$", asked(checkout, "q"), re.MULTILINE)
     assert f"      Quiz: {right} of 2 right\n" in run("status 1.1", checkout).stdout
 
 
@@ -86,7 +86,7 @@ def test_a_round_that_is_ended_is_not_remembered_and_keeps_its_order(checkout):
 
 def test_what_is_no_answer_is_asked_again(checkout):
     screen = asked(checkout, "x", "9", "0", "²", "abc", "A", "2")
-    assert screen.count("is no answer here.") == 5
+    assert screen.count("is not an answer here.") == 5
     assert len(re.findall("✓ Right|✗ No", screen)) == 2
 
 
@@ -95,7 +95,7 @@ def test_a_damaged_memory_costs_only_the_memory(checkout, damage):
     file = checkout / ".tiny-llm/progress.json"
     file.parent.mkdir(exist_ok=True)
     file.write_text(damage)
-    assert "Last time" not in asked(checkout, "", "")
+    assert "Last round" not in asked(checkout, "", "")
     assert json.loads(file.read_text())["quizzes"]["1.1"]["number"] == 1
 
 
@@ -116,7 +116,7 @@ def test_a_day_without_a_quiz():
     with fixture() as folder:
         (folder / "book/quizzes/week1/day1.py").unlink()
         done = run("quiz", folder)
-        assert (done.returncode, done.stdout) == (2, "Day 1.1 has no quiz; these days have one: 1.2.\n")
+        assert (done.returncode, done.stdout) == (2, "Day 1.1 has no quiz; days with a quiz: 1.2.\n")
         assert "Quiz" not in run("status 1.1", folder).stdout
 
 
@@ -137,7 +137,7 @@ def test_on_a_terminal(checkout):
         assert re.search("✓ Right|✗ No", terminal.wait_for(PROMPT))
         terminal.type(CTRL_D)
         assert terminal.end() == 0
-    assert "\nEnded before the last question" in terminal.screen
+    assert "\nStopped before the last question" in terminal.screen
     assert max(map(len, terminal.screen.splitlines())) <= 40
 
 

@@ -7,12 +7,12 @@ import sys
 
 import pytest
 
-from tiny_llm_course.course.nouns import Day
+from tiny_llm_course.course.entities import Day
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.dev.book.parts import present
 from tiny_llm_course.dev.book.questions import OfMeasurement, OfMessage, OfProgram, Option, Record
 from tiny_llm_course.dev.book.quizzes import load_quiz, numbers, quiz_parts
-from tiny_llm_course.dev.lacking import QUESTIONS
+from tiny_llm_course.dev.completeness import QUESTIONS
 from tiny_llm_course.paths import COURSE
 from tiny_llm_course.testkit.variants import Variants
 
@@ -111,7 +111,7 @@ def test_a_message_is_shown_up_to_its_name() -> None:
     assert question.text.endswith("mask causal, seed 0\n```")
     assert "Your output equals" not in question.text
     (right,) = (option.text for option in question.options(DAYS[2]) if option.right)
-    assert "as if these were dealt out" in right
+    assert "a round-robin assignment" in right
 
 
 @pytest.mark.parametrize(

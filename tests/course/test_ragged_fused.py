@@ -58,10 +58,10 @@ class Given:
         return part("serving.ragged", "RaggedModel")(self.config, self.weights, parts)
 
     def dense(self):
-        return part("serving.memory", "DenseMemory")(self.config.num_hidden_layers)
+        return part("serving.kv_cache", "DenseKVCache")(self.config.num_hidden_layers)
 
     def paged(self, page=4, pages=80):
-        return part("paged.memory", "PagedMemory")(part("engines.fused", "NativePages")(self.config, pages, page))
+        return part("paged.kv_cache", "PagedKVCache")(part("engines.fused", "NativePages")(self.config, pages, page))
 
     def slots(self, tokens=96):
         return part("engines.fused", "NativeSlots")(self.config, 3, tokens)
@@ -76,11 +76,16 @@ def play(model, memory):
     request, chunk = part("serving.request", "Request"), part("serving.request", "Chunk")
     requests = [request(tokens(90, seed), 1) for seed in range(3)]
     for each in requests:
-        assert memory.begin(each)
+        assert memory.admit(each)
     given = []
     for counts in STEPS:
         chunks = [
-            chunk(each, each.read, each.prompt[each.read : each.read + count], scored)
+            chunk(
+                each,
+                each.num_computed_tokens,
+                each.prompt[each.num_computed_tokens : each.num_computed_tokens + count],
+                scored,
+            )
             for each, (count, scored) in zip(requests, counts, strict=True)
             if count
         ]
@@ -88,7 +93,7 @@ def play(model, memory):
             assert memory.reserve(each.request, len(each.tokens))
         given.append(model(chunks, memory))
         for each in chunks:
-            each.request.read = each.end
+            each.request.num_computed_tokens = each.end
     return mx.concatenate(given)
 
 
@@ -117,23 +122,23 @@ def test_one_request_is_the_engine_of_week_2(base):
     flash = part("kernels.fused", "Qwen3FusedModel")(given.config, given.weights, flash=True)
     request, chunk = part("serving.request", "Request"), part("serving.request", "Chunk")
     one, memory, caches = request(tokens(40), 1), given.paged(), flash.new_caches()
-    memory.begin(one)
+    memory.admit(one)
     for length in (17, 1, 1, 1, 12, 1):
         memory.reserve(one, length)
-        read = one.prompt[one.read : one.read + length]
-        actual = given.fused([chunk(one, one.read, read, 1)], memory)
+        read = one.prompt[one.num_computed_tokens : one.num_computed_tokens + length]
+        actual = given.fused([chunk(one, one.num_computed_tokens, read, 1)], memory)
         assert close(actual, flash(mx.array([read]), caches)[:, 0])
-        one.read += length
+        one.num_computed_tokens += length
 
 
 def test_a_step_that_asks_for_nothing_has_read_all_the_same():
     given = Given(QWEN3)
     request, chunk = part("serving.request", "Request"), part("serving.request", "Chunk")
     one, memory = request(tokens(9), 1), given.paged()
-    memory.begin(one)
+    memory.admit(one)
     assert given.fused([chunk(one, 0, one.prompt[:8], 0)], memory).shape == (0, QWEN3["vocab_size"])
     last = given.fused([chunk(one, 8, one.prompt[8:], 1)], memory)
-    memory.shorten(one, 0)
+    memory.truncate(one, 0)
     memory.reserve(one, 9)
     assert close(last, given.fused([chunk(one, 0, one.prompt, 1)], memory))
 
@@ -169,20 +174,25 @@ def test_eight_bits_are_close_and_each_token_is_rounded_by_itself():
     memory, requests = given.paged(), [request(tokens(12, seed), 1) for seed in range(11)]
 
     def step(these):
-        chunks = [chunk(each, each.read, each.prompt[each.read : each.read + 1], 1) for each in these]
+        chunks = [
+            chunk(
+                each, each.num_computed_tokens, each.prompt[each.num_computed_tokens : each.num_computed_tokens + 1], 1
+            )
+            for each in these
+        ]
         for each in chunks:
             assert memory.reserve(each.request, 1)
         logits = given.fused(chunks, memory)
         for each in these:
-            each.read += 1
+            each.num_computed_tokens += 1
         return logits
 
     for each in requests:
-        assert memory.begin(each)
+        assert memory.admit(each)
     many = mx.stack([step(requests) for _ in range(12)])  # eight of them and three
     for each in requests:
-        memory.shorten(each, 0)
-        each.read = 0
+        memory.truncate(each, 0)
+        each.num_computed_tokens = 0
     for i, each in enumerate(requests):
         alone = mx.concatenate([step([each]) for _ in range(12)])
         assert mx.array_equal(alone, many[:, i])  # to the last bit
@@ -199,7 +209,7 @@ def test_what_it_refuses_is_said_in_one_line():
     given = Given(QWEN3)
     request, chunk = part("serving.request", "Request"), part("serving.request", "Chunk")
     one, memory = request(tokens(5), 1), given.paged()
-    memory.begin(one)
+    memory.admit(one)
     size = QWEN3["vocab_size"]
     for token in (-1, size):
         with pytest.raises(IndexError, match=f"^the vocabulary has no token {token}$"):
@@ -208,8 +218,8 @@ def test_what_it_refuses_is_said_in_one_line():
         given.fused([chunk(one, 0, tokens(9), 1)], memory)
     with pytest.raises(ValueError, match=r"^97 tokens are more than max_position_embeddings = 96$"):
         given.fused([chunk(one, 0, tokens(97), 1)], memory)
-    memory.tables[one] = [80, 1]
+    memory.block_tables[one] = [80, 1]
     with pytest.raises(IndexError, match=r"^there is no page 80 among 80$"):
         given.fused([chunk(one, 0, tokens(5), 1)], memory)
-    with pytest.raises(TypeError, match="not DenseMemory"):
+    with pytest.raises(TypeError, match="not DenseKVCache"):
         given.fused([chunk(one, 0, tokens(5), 1)], given.dense())

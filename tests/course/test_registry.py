@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tiny_llm_course.course.nouns import Target
+from tiny_llm_course.course.entities import Target
 from tiny_llm_course.course.registry import Course, UsageError, load_course, resolve
 
 TASK = """
@@ -125,7 +125,7 @@ def test_a_target_in_a_folder_and_one_in_another_language(tmp_path: Path) -> Non
     assert (axpy.target.file, axpy.target.module, axpy.program) == ("kernels/axpy.py", "kernels.axpy", axpy.target)
     assert (softmax.target.file, str(softmax.target)) == ("kernels/softmax.metal", "kernels/softmax.metal:softmax")
     assert softmax.program == Target("kernels.softmax", "softmax")
-    with pytest.raises(ValueError, match="is in no module of Python"):
+    with pytest.raises(ValueError, match="is in no Python module"):
         _ = softmax.target.module
 
 
@@ -198,7 +198,7 @@ def test_an_empty_course_says_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "complaint"),
     [
-        (week(1), week(1) + open_task('"2.1.1"'), "week 1: 'open': 'of' names 2.1.1, which is no task of the week"),
+        (week(1), week(1) + open_task('"2.1.1"'), "week 1: 'open': 'of' names 2.1.1, which is not a task of the week"),
         (week(1), week(1) + open_task("1"), "week 1: 'open': 'of' must be a string, not 1"),
         (week(1), week(1) + open_task() + 'id = "1.C"\n', "week 1: 'open': there is no key 'id'"),
         (week(1), week(1) + 'open = "1.1.2"\n', "week 1: 'open' must be a table, not '1.1.2'"),
@@ -225,7 +225,7 @@ def test_an_empty_course_says_so(tmp_path: Path) -> None:
         (
             "minutes = 10",
             'minutes = 10\nrequires = ["gcc"]',
-            "task 1.1.1: 'requires': 'gcc' is no requirement; the requirements are compiler, simulator, ",
+            "task 1.1.1: 'requires': 'gcc' is not a requirement; the requirements are compiler, simulator, ",
         ),
         *(
             ('"module:function_1_1_2"', f'"{target}"', f"task 1.1.2: 'target' is {target!r}, which is not module:name")
@@ -247,15 +247,15 @@ def test_an_empty_course_says_so(tmp_path: Path) -> None:
             "task 1.1.2: 'program' is module:function_1_1_1, the target of 1.1.1 already",
         ),
         ("minutes = 10", "minutes = true", "task 1.1.1: 'minutes' must be a whole number, not True"),
-        ('id = "1.1.2"', 'id = "1.1.1"', "task 1.1.1 is there twice"),
+        ('id = "1.1.2"', 'id = "1.1.1"', "task 1.1.1 is listed twice"),
         ('id = "1.1.2"', 'id = "1.2.2"', "task 1.2.2: its id does not match its place, day 1.1"),
         ('id = "1.1.2"', 'id = "1.1.02"', "task 1.1.02: its id does not match its place, day 1.1"),
         ("needs = []", 'needs = ["1.2.1"]', "task 1.1.1: 'needs' names 1.2.1, which does not come before it"),
         ("needs = []", 'needs = ["1.1.1"]', "task 1.1.1: 'needs' names 1.1.1, which does not come before it"),
         ("needs = []", 'needs = ["1.7.7"]', "task 1.1.1: 'needs' names 1.7.7, which does not exist"),
         ('chapter = "day.md"\n', "", "day 1.1: the key 'chapter' is missing"),
-        (day(2) + task("1.2.1"), day(1) + "tasks = []\n", "week 1: day 1 is there twice"),
-        (week(2) + day(1) + task("2.1.1"), week(1) + "days = []\n", "week 1 is there twice"),
+        (day(2) + task("1.2.1"), day(1) + "tasks = []\n", "week 1: day 1 is listed twice"),
+        (week(2) + day(1) + task("2.1.1"), week(1) + "days = []\n", "week 1 is listed twice"),
         ('title = "Week"\n', "", "week 1: the key 'title' is missing"),
         ("---\nnumber = 1", "---\nyears = 1\nnumber = 1", "week 1: there is no key 'years'"),
         ("---\nnumber = 1", "---\n[number = 1", "week1.toml: "),
@@ -269,9 +269,9 @@ def test_an_empty_course_says_so(tmp_path: Path) -> None:
             'title = "Week"\n' + stage(model='"m"'),
             "stage s: 'model' is 'm', which is not module:name",
         ),
-        ('title = "Week"\n', 'title = "Week"\n' + stage() + stage(), "stage s is there twice"),
-        ('title = "Week"\n', 'title = "Week"\n' + stage() + engine(), "stage s is there twice"),
-        ('title = "Week"\n', 'title = "Week"\n' + mode() + mode(), "mode m is there twice"),
+        ('title = "Week"\n', 'title = "Week"\n' + stage() + stage(), "stage s is listed twice"),
+        ('title = "Week"\n', 'title = "Week"\n' + stage() + engine(), "stage s is listed twice"),
+        ('title = "Week"\n', 'title = "Week"\n' + mode() + mode(), "mode m is listed twice"),
         ('title = "Week"\n', 'title = "Week"\n' + mode(make='"m"'), "mode m: 'make' is 'm', which is not module:name"),
         ('title = "Week"\n', 'title = "Week"\n' + mode('["1.1.9"]'), "mode m: 'kernels' names 1.1.9, which does not"),
         (

@@ -11,7 +11,7 @@ from tests.course.checkouts import FIXTURE, fixture, stubs_of_the_course
 from tests.course.terminal import Terminal
 
 from tiny_llm_course.commands import reset
-from tiny_llm_course.course.nouns import Target
+from tiny_llm_course.course.entities import Target
 from tiny_llm_course.course.registry import UsageError, load_course
 from tiny_llm_course.dev.transcripts import Edit, run
 from tiny_llm_course.paths import REGISTRY, ROOT, SOLUTION
@@ -139,8 +139,8 @@ def test_a_task_goes_back_and_the_backup_comes_back(checkout):
     assert (done.returncode, done.stdout.splitlines()) == (
         0,
         [
-            "src/tiny_llm/basics.py: mean (1.1.1 Mean) becomes a stub again.",
-            "To get your file back as it was:",
+            "src/tiny_llm/basics.py: mean (1.1.1 Mean) will be a stub again.",
+            "To restore your file:",
             f"  cp {place} src/tiny_llm/basics.py",
             "Next: pdm run test 1.1.1",
         ],
@@ -163,7 +163,7 @@ def test_a_stub_is_left_as_it_is(checkout):
     done = run("reset 1.2.2 --yes", checkout)
     assert (done.returncode, done.stdout) == (
         0,
-        "1.2.2: the stub is there already, so there is nothing to reset.\n",
+        "1.2.2: already a stub, nothing to reset.\n",
     )
     assert not (checkout / ".tiny-llm").exists()
 
@@ -174,19 +174,21 @@ def test_windows_line_ends_stay(checkout):
     run("reset 1.1.1 --yes", checkout)
     assert b'raise NotImplementedError("1.1.1 Mean")\r\n' in file.read_bytes()
     assert not re.search(rb"(?<!\r)\n", file.read_bytes())
-    assert run("reset 1.1.1 --yes", checkout).stdout.startswith("1.1.1: the stub is there already")
+    assert run("reset 1.1.1 --yes", checkout).stdout.startswith("1.1.1: already a stub")
 
 
 @pytest.mark.parametrize(
     ("damage", "reason"),
-    [(b"\ndef (\n", "is not Python"), (b"\n\0", "is not Python"), (b"\n# \xff\n", "is not text in UTF-8")],
+    [(b"\ndef (\n", "is not Python"), (b"\n\0", "is not Python"), (b"\n# \xff\n", "is not UTF-8")],
 )
 def test_a_file_that_is_not_python_goes_back_whole(checkout, damage, reason):
     file = learners(checkout)
     file.write_bytes(before := file.read_bytes() + damage)
     done = run("reset 1.1.1 --yes", checkout)
     assert done.returncode == 0
-    assert done.stdout.startswith(f"src/tiny_llm/basics.py {reason}: all of it becomes its stub, with 1.1.1, 1.1.3.\n")
+    assert done.stdout.startswith(
+        f"src/tiny_llm/basics.py {reason}: the whole file becomes its stub, with 1.1.1, 1.1.3.\n"
+    )
     assert file.read_bytes() == STUBS_OF_THE_FIXTURE["basics.py"].encode()
     assert [copy.read_bytes() for copy in backups(checkout)] == [before]
 
@@ -196,12 +198,14 @@ def test_what_is_gone_comes_back(checkout):
     text = file.read_text(encoding="utf-8")
     file.write_text(text[: text.index("def line")].rstrip() + "\n", encoding="utf-8")
     done = run("reset 1.1.3 --yes", checkout)
-    assert done.stdout.startswith("src/tiny_llm/basics.py: line (1.1.3 Line) is gone: it comes back, as a stub.\n")
+    assert done.stdout.startswith(
+        "src/tiny_llm/basics.py: line (1.1.3 Line) is missing: it will be restored, as a stub.\n"
+    )
     assert file.read_text(encoding="utf-8").count("\n\n\ndef ") == 2
     assert run("test 1.1.1", checkout).returncode == 0
     file.unlink()
     done = run("reset 1.1.3 --yes", checkout)
-    assert done.stdout.startswith("src/tiny_llm/basics.py is gone: all of it comes back, as stubs.\nNext: ")
+    assert done.stdout.startswith("src/tiny_llm/basics.py is missing: it will be restored, as stubs.\nNext: ")
     assert file.read_bytes() == STUBS_OF_THE_FIXTURE["basics.py"].encode()
 
 
@@ -210,7 +214,7 @@ def test_without_a_terminal_it_asks_for_a_yes(checkout):
     done = run("reset 1.1.1", checkout)
     assert done.returncode == 2
     assert done.stdout.splitlines()[-2:] == [
-        "There is no terminal to ask on, so nothing was changed. To go on without:",
+        "There is no terminal to ask on, so nothing was changed. To reset without asking:",
         "    pdm run reset 1.1.1 --yes",
     ]
     assert learners(checkout).read_bytes() == before
@@ -253,7 +257,7 @@ def test_a_file_that_may_not_be_written_is_told_before_anything_is_done(tmp_path
     ("typed", "line"),
     [
         ("reset 1.1.9 --yes", "There is no task 1.1.9. Day 1 of week 1 has 1.1.1, 1.1.2, 1.1.3.\n"),
-        ("reset", "Say what to reset, a task or a day:\n    pdm run reset 1.1.1\n"),
+        ("reset", "Name a task or a day to reset:\n    pdm run reset 1.1.1\n"),
     ],
 )
 def test_wrong_use_is_one_line(checkout, typed, line):
@@ -264,5 +268,5 @@ def test_wrong_use_is_one_line(checkout, typed, line):
 def test_a_one_line_class_takes_no_method_so_the_file_goes_back_whole():
     with fixture(edits=(Edit("spread.py", "\n\nclass Standardizer: pass\n"),)) as folder:
         done = run("reset 1.2.1 --yes", folder)
-        assert "does not take the stub where it would stand: all of it becomes its stub, with 1.1.2" in done.stdout
+        assert "does not take the stub where it would stand: the whole file becomes its stub, with 1.1.2" in done.stdout
         assert learners(folder, "spread.py").read_bytes() == STUBS_OF_THE_FIXTURE["spread.py"].encode()

@@ -145,7 +145,7 @@ CASES: dict[str, Case] = {
         line="import signal, time; signal.setitimer(signal.ITIMER_REAL, 0.01); time.sleep(5)",
     ),
     "it kills itself": Case(
-        (f"✓ {MEAN}", f"✗ {LINE}", "the process crashed: SIGKILL, which comes from outside"),
+        (f"✓ {MEAN}", f"✗ {LINE}", "the process crashed: SIGKILL, sent from outside"),
         line="import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
     ),
     "killed from outside": Case(
@@ -385,27 +385,27 @@ CASES: dict[str, Case] = {
     "another folder to be in": Case(BOTH_PASS, put="import os; os.chdir('/')"),
     # What the tests are not there.
     "no tests": Case(
-        ("tests/week1/test_day1.py is missing. Bring it back: git checkout -- ", "tests"),
+        ("tests/week1/test_day1.py is missing. Restore it: git checkout -- ", "tests"),
         status=2,
         prepare=without("tests/week1/test_day1.py"),
     ),
     "no variants": Case(
-        ("tests/week1/variants_1_1_1.py is missing. Bring it back: git checkout -- ", "tests"),
+        ("tests/week1/variants_1_1_1.py is missing. Restore it: git checkout -- ", "tests"),
         status=2,
         prepare=without("tests/week1/variants_1_1_1.py"),
     ),
     "no module that tests share": Case(
-        ("tests/week1/formulas.py is missing. Bring it back: git checkout -- ", "tests"),
+        ("tests/week1/formulas.py is missing. Restore it: git checkout -- ", "tests"),
         status=2,
         prepare=without("tests/week1/formulas.py"),
     ),
     "empty tests": Case(
-        ("tests/week1/test_day1.py holds no check of 1.1.1. Bring it back: git checkout -- ", "tests"),
+        ("tests/week1/test_day1.py has no check of 1.1.1. Restore it: git checkout -- ", "tests"),
         status=2,
         prepare=rewritten(lambda text: b"", "tests/week1/test_day1.py"),
     ),
     "a task without its tests": Case(
-        ("tests/week1/test_day1.py holds no check of 1.1.1. Bring it back: git checkout -- ", "tests"),
+        ("tests/week1/test_day1.py has no check of 1.1.1. Restore it: git checkout -- ", "tests"),
         status=2,
         prepare=rewritten(lambda text: text.replace(b"def test_task_1_mean", b"def tesst"), "tests/week1/test_day1.py"),
     ),
@@ -440,7 +440,7 @@ CASES: dict[str, Case] = {
     "scratch files named like a library, or like pytest's own": Case(BOTH_PASS, prepare=scratch_files),
     "a package named like a library": Case(
         (
-            "src/mlx is taken for the library mlx, by your code and by the tests. Rename it, or move it out of src.\n",
+            "src/mlx shadows the library mlx, in your code and in the tests. Rename it, or move it out of src.\n",
             "The tests could not be run: ModuleNotFoundError: No module named 'mlx.core'",
         ),
         status=2,

@@ -219,7 +219,7 @@ def test_a_question_fits(origin, tmp_path):
     assert (
         terminal.screen.splitlines()[-3:]
         == [
-            "A backup of what is there now will be",
+            "Your current code will be backed up.",
             "kept.",
             "Go on? [y/N]: n",
             "Nothing was changed.",

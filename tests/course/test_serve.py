@@ -434,7 +434,7 @@ def test_who_sends_half_a_request(port, client):
 
 
 def test_a_key_and_back_pressure():
-    with serving("--api-key", "open sesame", "--slots", "1", "--waiting", "0") as port:
+    with serving("--api-key", "open sesame", "--max-num-seqs", "1", "--waiting", "0") as port:
         with client_of(port, "open says me") as stranger, pytest.raises(openai.AuthenticationError):
             stranger.models.list()
         with client_of(port, "open sesame") as client:

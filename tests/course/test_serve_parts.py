@@ -11,9 +11,9 @@ from tests.week3.engine_room import Request
 
 from tiny_llm_course.engine.serving import load_scheduler
 from tiny_llm_course.serving.app import make_app
+from tiny_llm_course.serving.monitoring import LogprobRecorder
 from tiny_llm_course.serving.run import is_loopback
 from tiny_llm_course.serving.service import Service
-from tiny_llm_course.serving.watching import LogprobRecorder
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,7 @@ def test_a_model_that_fails(service, stream, monkeypatch):
     last = body.split("data: ")[-1]
     assert json.loads(last)["error"]["code"] == "engine_failed"
     assert "[DONE]" not in body
-    assert service.engine.scheduler.memory.pool.free == service.engine.scheduler.memory.pool.pages
+    assert service.engine.scheduler.kv_cache.pool.num_free == service.engine.scheduler.kv_cache.pool.pages
     assert service.gate.inside == 0
 
 
@@ -88,8 +88,8 @@ def test_a_client_that_leaves(service):
         return inside
 
     assert asyncio.run(script()) == 0
-    pool = service.engine.scheduler.memory.pool
-    assert (service.engine.scheduler.running, pool.free) == ([], pool.pages)
+    pool = service.engine.scheduler.kv_cache.pool
+    assert (service.engine.scheduler.running, pool.num_free) == ([], pool.pages)
 
 
 def test_scores_of_several_tokens_in_a_step():
@@ -98,11 +98,11 @@ def test_scores_of_several_tokens_in_a_step():
     one, other = Request([1], 9, output=[]), Request([1], 9, output=[9, 9])
     scores = LogprobRecorder(lambda logits, chunks: [[0], [0, 2]])
     first, second = scores.ask(one, 1), scores.ask(other, 2)
-    chunks = [SimpleNamespace(request=one, scored=2), SimpleNamespace(request=other, scored=2)]
+    chunks = [SimpleNamespace(request=one, num_logits=2), SimpleNamespace(request=other, num_logits=2)]
     assert scores(logits, chunks) == [[0], [0, 2]]
     assert first[0].logprob == pytest.approx(float(mx.log(mx.array(0.5))))
     assert sorted(second) == [2, 3]
-    assert [token for token, _ in second[2].likeliest] == [0, 1]
+    assert [token for token, _ in second[2].top] == [0, 1]
     assert second[3].token == 2
     scores.forget(one)
     assert scores(logits, chunks) == [[0], [0, 2]]

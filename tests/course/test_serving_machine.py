@@ -4,8 +4,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 from tests.course.serving_machine import Machine
-from tiny_llm_solution.paged.memory import PagedMemory
-from tiny_llm_solution.prefix.memory import PrefixMemory
+from tiny_llm_solution.paged.kv_cache import PagedKVCache
+from tiny_llm_solution.prefix.kv_cache import PrefixKVCache
 from tiny_llm_solution.serving.queue import FairQueue
 from tiny_llm_solution.serving.scheduler import Scheduler
 
@@ -20,7 +20,7 @@ PLAYED = settings(
 )
 FOUND = settings(PLAYED, phases=[Phase.generate])
 
-MEMORIES = {"paged": PagedMemory, "prefix": PrefixMemory}
+MEMORIES = {"paged": PagedKVCache, "prefix": PrefixKVCache}
 
 
 def machine(make, scheduler=Scheduler, queue=None):
@@ -39,90 +39,90 @@ def test_any_requests_at_once_are_as_each_alone(memory, queue):
     assert memory == "paged" or played.steps["hit"] > 0
 
 
-class ShortenForgetsADrop(PagedMemory):
-    def shorten(self, request, length):
-        del self.tables[request][self.pages_for(length) :]
+class ShortenForgetsADrop(PagedKVCache):
+    def truncate(self, request, length):
+        del self.block_tables[request][self.pages_for(length) :]
 
 
-class ReleaseForgetsADrop(PagedMemory):
+class ReleaseForgetsADrop(PagedKVCache):
     def release(self, request):
-        del self.tables[request]
+        del self.block_tables[request]
 
 
-class DropsWhatItKeeps(PagedMemory):
-    def shorten(self, request, length):
-        table = self.tables[request]
-        self.pool.drop(table[self.pages_for(length) :])
+class DropsWhatItKeeps(PagedKVCache):
+    def truncate(self, request, length):
+        table = self.block_tables[request]
+        self.pool.release(table[self.pages_for(length) :])
 
 
-class SharesAPage(PagedMemory):
+class SharesAPage(PagedKVCache):
     """Whoever comes second writes into the first page of the one before."""
 
-    def begin(self, request):
-        others = list(self.tables.values())
-        begun = super().begin(request)
+    def admit(self, request):
+        others = list(self.block_tables.values())
+        begun = super().admit(request)
         if begun and others:
-            self.pool.drop(self.tables[request][:1])
-            self.pool.hold(others[-1][:1])
-            self.tables[request][0] = others[-1][0]
+            self.pool.release(self.block_tables[request][:1])
+            self.pool.retain(others[-1][:1])
+            self.block_tables[request][0] = others[-1][0]
         return begun
 
 
-class CutsAHalfPage(PagedMemory):
-    def shorten(self, request, length):
-        super().shorten(request, length // self.storage.page * self.storage.page)
+class CutsAHalfPage(PagedKVCache):
+    def truncate(self, request, length):
+        super().truncate(request, length // self.storage.page_size * self.storage.page_size)
 
 
-class ReservesWhatThereIs(PagedMemory):
+class ReservesWhatThereIs(PagedKVCache):
     def reserve(self, request, count):
         if not super().reserve(request, count):
-            self.tables[request] += self.pool.take(self.pool.free)[:-1]
+            self.block_tables[request] += self.pool.allocate(self.pool.num_free)[:-1]
             return False
         return True
 
 
-class ChecksThePrompt(PagedMemory):
-    def check(self, request):
+class ChecksThePrompt(PagedKVCache):
+    def validate(self, request):
         if self.pages_for(len(request.prompt)) > self.pool.pages:
             raise ValueError("too long")
 
 
-class KeepsWhatIsUnread(PrefixMemory):
+class KeepsWhatIsUnread(PrefixKVCache):
     def release(self, request):
-        request.read = min(request.length, len(self.tables[request]) * self.storage.page)
+        request.num_computed_tokens = min(request.num_tokens, len(self.block_tables[request]) * self.storage.page_size)
         super().release(request)
 
 
-class FindsWithoutHolding(PrefixMemory):
-    def begin(self, request):
-        begun = super().begin(request)
+class FindsWithoutHolding(PrefixKVCache):
+    def admit(self, request):
+        begun = super().admit(request)
         if begun:
-            self.pool.drop(self.tables[request][: request.read // self.storage.page])
+            self.pool.release(self.block_tables[request][: request.num_computed_tokens // self.storage.page_size])
         return begun
 
 
 class TheOldestGoes(Scheduler):
-    def make_room(self, chunk, step):
+    def preempt_until_reserved(self, chunk, step):
         self.running.reverse()
         try:
-            return super().make_room(chunk, step)
+            return super().preempt_until_reserved(chunk, step)
         finally:
             self.running.reverse()
 
 
 class LastInTheQueue(Scheduler):
-    def make_room(self, chunk, step):
-        self.waiting.put_back = self.waiting.add
-        return super().make_room(chunk, step)
+    def preempt_until_reserved(self, chunk, step):
+        self.waiting.requeue = self.waiting.add
+        return super().preempt_until_reserved(chunk, step)
 
 
 class NothingIsRolledBack(Scheduler):
     def step(self):
-        shorten, self.memory.shorten = self.memory.shorten, lambda request, length: None
+        shorten, self.kv_cache.truncate = self.kv_cache.truncate, lambda request, length: None
         try:
             return super().step()
         finally:
-            self.memory.shorten = shorten
+            self.kv_cache.truncate = shorten
 
 
 FAULTS = [
@@ -143,6 +143,6 @@ FAULTS = [
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_planted_faults_are_found(fault):
-    memory, scheduler = (PagedMemory, fault) if issubclass(fault, Scheduler) else (fault, Scheduler)
+    memory, scheduler = (PagedKVCache, fault) if issubclass(fault, Scheduler) else (fault, Scheduler)
     with pytest.raises((AssertionError, ValueError, KeyError, IndexError)):
         run_state_machine_as_test(machine(memory, scheduler), settings=FOUND)

@@ -7,7 +7,7 @@ import typing
 import mlx.core as mx
 import pytest
 
-from tiny_llm_course.course.nouns import Stage, Target
+from tiny_llm_course.course.entities import Stage, Target
 from tiny_llm_course.course.registry import Course, UsageError, load_course
 from tiny_llm_course.course.requirements import missing
 from tiny_llm_course.course.selection import in_brief
@@ -67,8 +67,8 @@ def test_what_this_machine_cannot_run_is_never_chosen_and_refused_by_name(
 def test_an_unknown_one_is_refused_with_those_that_there_are(two: set[str]) -> None:
     with pytest.raises(UsageError) as refused:
         stages.choose("fast", solution=False)
-    listed = "week1 (reads the whole text again for every token), quick (keeps what it has read)"
-    assert str(refused.value) == f"There is no stage 'fast'. There is: {listed}."
+    listed = "week1 (recomputes the whole sequence for every token), quick (keeps what it has read)"
+    assert str(refused.value) == f"There is no stage 'fast'. Stages: {listed}."
 
 
 def test_its_own_class_and_function_are_what_runs(monkeypatch: pytest.MonkeyPatch) -> None:

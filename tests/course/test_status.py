@@ -75,12 +75,12 @@ def test_the_next_step_is_the_first_thing_to_mend_then_to_write_then_to_return(c
     assert board(checkout).endswith("\nNext: 1.1.2 Variance: changed since it passed\n      pdm run test 1.1.2\n")
     changed_back(checkout)
     assert "✓ 1.1.2 Variance: done" in board(checkout), "it is again what passed"
-    assert board(checkout).endswith("\nNext: mend 1.1.3 Line, src/tiny_llm/basics.py:20\n      pdm run test 1.1.3\n")
+    assert board(checkout).endswith("\nNext: fix 1.1.3 Line, src/tiny_llm/basics.py:20\n      pdm run test 1.1.3\n")
     run("borrow 1.1.3", checkout)
     assert "\nNext: write 1.2.2 Windows, src/tiny_llm/windows.py:" in board(checkout)
     run("borrow 1", checkout)
     assert board(checkout).endswith(
-        "\nNext: 1.1.1 Mean is still borrowed: write it yourself\n      pdm run return 1.1.1\n"
+        "\nNext: 1.1.1 Mean is still borrowed: write your own\n      pdm run return 1.1.1\n"
     )
 
 
@@ -95,9 +95,9 @@ def test_a_task_that_fails_by_another_one_waits_when_that_one_has_changed(checko
     changed_back(checkout)
     run("return 1.2.1", checkout)
     run("test 1.2.1", checkout)
-    assert "✗ 1.2.1 Standard scores: fails by 1.1.3" in board(checkout, "1.2")
+    assert "✗ 1.2.1 Standard scores: fails because of 1.1.3" in board(checkout, "1.2")
     edit(checkout, WRONG, "return x * slope if offset is None else x * slope + offset")
-    assert "~ 1.2.1 Standard scores: failed by 1.1.3, changed since" in board(checkout, "1.2")
+    assert "~ 1.2.1 Standard scores: failed because of 1.1.3, changed since" in board(checkout, "1.2")
 
 
 def test_what_was_done_and_waits_now_is_not_done(checkout):
@@ -124,10 +124,10 @@ def test_a_file_that_is_gone(checkout):
     (checkout / ".tiny-llm/progress.json").unlink()
     (checkout / "src/tiny_llm/spread.py").unlink()
     text = board(checkout, "1.1")
-    assert "○ 1.1.1 Mean: its file is gone" in text
-    assert "○ 1.1.2 Variance: its file is gone" in text
+    assert "○ 1.1.1 Mean: its file is missing" in text
+    assert "○ 1.1.2 Variance: its file is missing" in text
     run("test 1.2", checkout)
-    assert board(checkout).endswith("\nNext: 1.1.1 Mean: its file is gone\n      pdm run reset 1.1.1\n")
+    assert board(checkout).endswith("\nNext: 1.1.1 Mean: its file is missing\n      pdm run reset 1.1.1\n")
 
 
 def test_all_done():
@@ -136,7 +136,7 @@ def test_all_done():
         text = board(checkout)
         assert "  5 of 5 tasks done\n" in text
         assert "○" not in text
-        assert text.endswith('Next: all is done, run what you have built\n      pdm run generate "Once upon a time"\n')
+        assert text.endswith('Next: all is done, run your engine\n      pdm run generate "Once upon a time"\n')
 
 
 def test_an_untouched_checkout():

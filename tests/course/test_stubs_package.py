@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.course.checkouts import stubs_of_the_course
 
-from tiny_llm_course.course.nouns import Day, Target, Task, Week
+from tiny_llm_course.course.entities import Day, Target, Task, Week
 from tiny_llm_course.course.registry import Course, load_course
 from tiny_llm_course.paths import SOLUTION
 from tiny_llm_course.source.package import differences, stub_package, write_stubs

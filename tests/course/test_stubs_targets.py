@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tiny_llm_course.course.nouns import Target, Task
+from tiny_llm_course.course.entities import Target, Task
 from tiny_llm_course.source.stubs import stub_source
 
 

@@ -157,7 +157,7 @@ def test_both_are_graded_named_and_borrowed(root):
     assert "\n⇢ on the reference, as you have borrowed" in passing
     assert "✓ 1.1.2 scale: done" in run(root, "status")
     done = run(root, "reset 1.1.2 --yes")
-    assert done.startswith(f"{FILE}/scale.metal: scale (1.1.2 scale) becomes a stub again.\n")
+    assert done.startswith(f"{FILE}/scale.metal: scale (1.1.2 scale) will be a stub again.\n")
     assert "kernels/scale.metal src/tiny_llm/kernels/scale.metal" in done
     assert "○ 1.1.2 scale: not started" in run(root, "status")
 

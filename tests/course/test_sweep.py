@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from tiny_llm_course.course.findings import CheckFailed, Finding, Kind
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.course.results import TaskResult
-from tiny_llm_course.dev import lacking
+from tiny_llm_course.dev import completeness
 from tiny_llm_course.grading.exceptions import finding_of
 from tiny_llm_course.paths import LEARNER
-from tiny_llm_course.testkit.again import built, spread_out
+from tiny_llm_course.testkit.again import built, non_contiguous
 from tiny_llm_course.testkit.agreement import agrees, compare
 from tiny_llm_course.testkit.inputs import DTYPES, MASKS, broadcasting, distinct, forbidding, mask_of, normals
 from tiny_llm_course.testkit.properties import property_test
@@ -200,7 +200,7 @@ def test_objects_that_share_their_weights_are_found():
         return r(x * w)
 
     finding = found(scaled, scaled64, normals(1)(3), normals(2)(3))
-    assert finding.case.endswith("after another object's with other weights")
+    assert finding.case.endswith("after another object with other weights")
 
 
 def test_a_list_that_is_changed_is_told_and_stays_as_it_was_for_others():
@@ -220,7 +220,7 @@ def test_a_list_that_is_changed_is_told_and_stays_as_it_was_for_others():
 
 def test_a_program_that_gives_one_list_twice_is_found():
     kept = [1, 2]
-    with pytest.raises(CheckFailed, match="who changes one, changes both"):
+    with pytest.raises(CheckFailed, match="a change to one changes both"):
         again(lambda: kept, "the case")
     assert again(lambda: [1, 2], "the case") == [1, 2]
 
@@ -258,7 +258,7 @@ def test_a_program_that_reads_memory_as_if_it_were_contiguous_is_found():
 @pytest.mark.parametrize("shape", [(), (1,), (5,), (2, 3), (2, 3, 4)], ids=str)
 def test_spread_out_numbers_are_the_same(shape):
     x = normals(1)(*shape)
-    assert np.array_equal(to_float64(spread_out(x)), to_float64(x))
+    assert np.array_equal(to_float64(non_contiguous(x)), to_float64(x))
 
 
 def test_small_results_do_not_hide_behind_large_ones():
@@ -268,7 +268,7 @@ def test_small_results_do_not_hide_behind_large_ones():
 
     x = mx.array([0.0, 1.0, -18.0])
     agrees(lambda x: mx.softmax(x, axis=-1), softmax64, x, seed=1)
-    assert found(without_small_ones, softmax64, x).headline == "values differ in 1 of 3 elements, furthest at [2]"
+    assert found(without_small_ones, softmax64, x).headline == "values differ in 1 of 3 elements, largest error at [2]"
 
 
 @pytest.mark.parametrize("dtype", [mx.float32, mx.float16], ids=str)
@@ -279,7 +279,7 @@ def test_what_rounding_makes_of_large_inputs_is_allowed(dtype):
 
 def test_a_text_that_differs_the_second_time_is_found():
     texts = iter(["dog", "dig"])
-    with pytest.raises(CheckFailed, match="the second call with the same inputs gave something else"):
+    with pytest.raises(CheckFailed, match="the second call with the same inputs returned something else"):
         again(lambda: next(texts), "the case")
 
 
@@ -289,8 +289,8 @@ def test_a_text_that_differs_the_second_time_is_found():
 @pytest.mark.parametrize(
     ("actual", "headline"),
     [
-        ([1.0, -np.inf, -np.inf], "ruled out (-inf) that should stay: 1 of 3 elements, first at [1]"),
-        ([1.0, 2.0, 3.0], "left that should be ruled out (-inf): 1 of 3 elements, first at [2]"),
+        ([1.0, -np.inf, -np.inf], "set to -inf but should be kept: 1 of 3 elements, first at [1]"),
+        ([1.0, 2.0, 3.0], "kept but should be set to -inf: 1 of 3 elements, first at [2]"),
         ([1.0, np.nan, -np.inf], "NaN or infinity in 1 of 3 elements, first at [1]"),
     ],
 )
@@ -325,7 +325,7 @@ def test_a_formula_that_fails_is_the_course_s_fault():
 
     finding = found(lambda x: x, formula, normals(1)(2, 3))
     assert finding.kind == Kind.COURSE
-    assert finding.headline.startswith("a check of the course failed in itself, not your code: ValueError: matmul")
+    assert finding.headline.startswith("a check of the course is broken, not your code: ValueError: matmul")
     assert "(tests/course/test_sweep.py:" in finding.headline
 
 
@@ -340,7 +340,7 @@ def test_a_check_without_a_name_it_needs_is_the_course_s_fault_and_a_wrong_retur
 
 def test_a_task_whose_check_is_wrong_has_neither_passed_nor_failed():
     task = load_course().task("1.1.1")
-    fault = Finding(Kind.COURSE, "a check of the course failed in itself, not your code: ValueError")
+    fault = Finding(Kind.COURSE, "a check of the course is broken, not your code: ValueError")
     result = TaskResult(task, checks=2, passed=1, failed=1)
     result.add(fault)
     assert result.status == "not run"
@@ -349,15 +349,15 @@ def test_a_task_whose_check_is_wrong_has_neither_passed_nor_failed():
 
 
 def test_properties_compare_with_one_distance_for_all():
-    with pytest.raises(CheckFailed, match="furthest at \\[1\\]"):
+    with pytest.raises(CheckFailed, match="largest error at \\[1\\]"):
         compare(mx.array([1.0, 2.0]), np.array([1.5, 3.0]), mx.float32, 0.6, "the case", 2)
 
 
 def test_a_task_without_a_sweep_is_reported(monkeypatch, tmp_path):
     tests = tmp_path / "test_day1.py"
     tests.write_text("def test_task_1_softmax_sweep():\n    ...\n", encoding="utf-8")
-    monkeypatch.setattr(lacking, "tests_path", lambda task: tests)
-    monkeypatch.setattr(lacking, "name_of", lambda file: file.name)
-    told = [line for line in lacking.for_the_book(load_course().day(1, 1)) if "no sweep" in line]
+    monkeypatch.setattr(completeness.file_paths, "tests_path", lambda task: tests)
+    monkeypatch.setattr(completeness, "name_of", lambda file: file.name)
+    told = [line for line in completeness.for_the_book(load_course().day(1, 1)) if "no sweep" in line]
     assert told[0] == "1.1.2: no sweep, test_task_1_attention_sweep (test_day1.py)"
     assert len(told) == 3

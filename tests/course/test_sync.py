@@ -71,7 +71,7 @@ def test_committed_work_is_joined_by_a_merge(course, clone, capsys):
     assert len(git(clone, "rev-list", "--parents", "-1", "HEAD").split()) == 3
     assert git(clone, "status", "--porcelain") == f" M {LEARNER}/basics.py"
     assert git(clone, "worktree", "list").count("\n") == 0
-    assert "one commit joins" in capsys.readouterr().out
+    assert "a merge commit joins" in capsys.readouterr().out
     commit(course, basics=edited(BASICS, DOC, ("Project.", "Project x.")))
     bring_in(clone)
     assert read(clone, "basics") == edited(BASICS, SOFTMAX, DOC, ("Project.", "Mine."))
@@ -97,7 +97,7 @@ def test_a_dry_run_changes_nothing_and_says_the_same(course, clone, capsys):
     assert backups(clone) == {}
     dry = capsys.readouterr().out
     assert "updated  softmax" in dry
-    assert "Nothing is changed. For good:\n    pdm run sync\n" in dry
+    assert "Nothing has changed. To sync:\n    pdm run sync\n" in dry
     bring_in(clone)
     assert everything(clone) != before
     assert "updated  softmax" in capsys.readouterr().out
@@ -151,7 +151,7 @@ def test_both_changed_a_given_function(course, clone, capsys):
     assert read(clone, "config") == edited(CONFIG, ("return 1", "return 2"))
     assert backups(clone) == {"config.upstream.py": theirs}
     printed = capsys.readouterr().out
-    assert f"~ {LEARNER}/config.py: as you have it\n    yours    read\n      upstream changed its body\n" in printed
+    assert f"~ {LEARNER}/config.py: unchanged\n    yours    read\n      upstream changed its body\n" in printed
     named = printed.split("to compare:\n    ")[1].split("\n")[0]
     assert (clone / named).read_text(encoding="utf-8") == theirs
 

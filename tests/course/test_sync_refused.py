@@ -120,10 +120,10 @@ REFUSED = [
         conflict,
         '\n    git checkout origin/main -- other.txt\n    git commit -m "As upstream" -- other.txt\n    pdm run sync\n',
     ),
-    (unmerged, "There are conflicts in README.md. Mend them, then:\n    git add -- README.md\n    pdm run sync"),
+    (unmerged, "There are conflicts in README.md. Resolve them, then:\n    git add -- README.md\n    pdm run sync"),
     (unfinished, "A merge is not finished here"),
     (no_name, "git config user.name"),
-    (no_clone, "This folder is no clone"),
+    (no_clone, "This folder is not a git clone"),
     (unrelated, "no commit in common"),
 ]
 
@@ -180,7 +180,7 @@ def test_the_ways_out_that_the_refusals_name_work(course, clone):
 
 def test_a_file_that_is_in_the_way_is_moved_by_the_command(course, clone):
     untracked_outside(course, clone)
-    typed_out(course, clone, refusal(clone), "Upstream brings notes.txt")
+    typed_out(course, clone, refusal(clone), "Upstream adds notes.txt")
     assert (read(clone, "notes_txt"), (clone / "notes.txt.mine").read_text()) == ("theirs\n", "mine\n")
 
 
@@ -213,7 +213,7 @@ def test_a_branch_can_be_made_where_there_is_none(course, clone):
     commit(course, other_txt="2\n")
     detach(course, clone)
     said = refusal(clone)
-    typed_out(course, clone, said, "Make one here")
+    typed_out(course, clone, said, "Create a branch here")
     bring_in(clone)
     assert (read(clone, "other_txt"), git(clone, "branch", "--show-current")) == ("2\n", "my-work")
 

@@ -68,12 +68,12 @@ def test_a_trained_model_tells_a_story(trial_model):
         (["generate", "x", "--seed", "-1"], "Invalid value for '--seed': -1 is not in the range"),
         (["generate", "x", "--max-tokens", "0"], "Invalid value for '--max-tokens': 0 is not in the range x>=1."),
         (["generate", "x", "--dtype", "int8"], "Invalid value for '--dtype': 'int8' is not one of"),
-        (["generate", "x", "--model", "no-such"], "no-such is neither a checkpoint's folder nor an id of the Hub."),
-        (["generate", "x", "--model", ""], "The empty name is neither a checkpoint's folder nor an id of the Hub."),
-        (["generate", "x", "--model", "~nobody-here/x y"], "~nobody-here/x y is neither a checkpoint's folder nor"),
+        (["generate", "x", "--model", "no-such"], "no-such is neither a checkpoint folder nor a Hub id."),
+        (["generate", "x", "--model", ""], "The empty name is neither a checkpoint folder nor a Hub id."),
+        (["generate", "x", "--model", "~nobody-here/x y"], "~nobody-here/x y is neither a checkpoint folder nor"),
         (
             ["generate", "x", "--model", "pyproject.toml"],
-            "pyproject.toml is not a folder; expected a checkpoint's folder",
+            "pyproject.toml is not a folder; expected a checkpoint folder",
         ),
         (
             ["generate", "x", "--model", "MODEL", "--temp", "nan", "--solution"],
@@ -196,17 +196,17 @@ MISTAKES = {
     ),
     "not a list": (
         Edit("tokenizer.py", "\n\nByteLevelBPE.encode = lambda self, text: None\n"),
-        ["src/tiny_llm gave the engine what it cannot use: TypeError: ByteLevelBPE.encode gave NoneType"],
+        ["src/tiny_llm gave the engine something that it cannot use: TypeError: ByteLevelBPE.encode returned NoneType"],
         "ints",
     ),
     "no text": (
         Edit("tokenizer.py", "\n\nStreamingDetokenizer.add = lambda self, token: None\n"),
-        ["src/tiny_llm gave the engine what it cannot use: TypeError: StreamingDetokenizer gave NoneType"],
+        ["src/tiny_llm gave the engine something that it cannot use: TypeError: StreamingDetokenizer returned None"],
         "str",
     ),
     "no iterator": (
         Edit("generate.py", "\n\ndef generate_tokens(*args, **kwargs):\n    pass\n"),
-        ["src/tiny_llm gave the engine what it cannot use: TypeError: 'NoneType' object is not iterable"],
+        ["src/tiny_llm gave the engine something that it cannot use: TypeError: 'NoneType' object is not iterable"],
         "iterable",
     ),
 }
@@ -235,7 +235,7 @@ def test_a_mistake_is_told_with_the_learners_own_lines(solved, model, edit, star
         file.write_text(before)
     assert done.returncode == 1
     *lines, heading, command = done.stderr.splitlines()
-    assert (heading, command) == ("What the tests say of it:", "    pdm run test")
+    assert (heading, command) == ("What the tests say:", "    pdm run test")
     assert lines[0].startswith(starts[0])
     assert all(line.startswith("  src/tiny_llm/") or line == "  ..." for line in lines[1:])
     for start, line in zip(starts[1:], lines[1:], strict=False):

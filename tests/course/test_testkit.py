@@ -67,7 +67,7 @@ def test_a_finding_counts_and_places_what_differs():
     with pytest.raises(CheckFailed) as caught:
         compare(mx.array([[1.0, 2.5], [3.0, 5.0]]), np.array([[1.0, 2.0], [3.0, 4.0]]), mx.float32, 0.1, "c", 4)
     finding = caught.value.finding
-    assert finding.headline == "values differ in 2 of 4 elements, furthest at [1, 1]"
+    assert finding.headline == "values differ in 2 of 4 elements, largest error at [1, 1]"
     assert finding.lines == ("expected  4", "got       5")
 
 

@@ -4,15 +4,15 @@ import re
 
 import pytest
 from tests.week3.chunking import next_token
-from tiny_llm_solution.serving.plans import chunked_prefill, whole_prompts
+from tiny_llm_solution.serving.policies import chunked_prefill, unchunked_prefill
 from tiny_llm_solution.serving.request import Chunk, Request
 from tiny_llm_solution.serving.step import Step
-from tiny_llm_solution.serving.timeline import MARKS, Row, drawn, timeline
+from tiny_llm_solution.serving.timeline import MARKS, Row, render, timeline
 
 
 def run_of(plan, budget, *texts, slots=4):
     """The steps in which texts are served, each told as the step before which it comes, its prompt, its tokens."""
-    waiting = [(came, Request([1] * prompt, most, number=i)) for i, (came, prompt, most) in enumerate(texts)]
+    waiting = [(came, Request([1] * prompt, most, request_id=i)) for i, (came, prompt, most) in enumerate(texts)]
     came, running, steps = {request: at for at, request in waiting}, [], []
     while waiting or running:
         step = Step()
@@ -22,11 +22,11 @@ def run_of(plan, budget, *texts, slots=4):
         step.chunks = plan(running, budget)
         for chunk in step.chunks:
             request = chunk.request
-            request.read = chunk.end
-            step.new.append([next_token(request.tokens(0, chunk.end))] * chunk.scored)
+            request.num_computed_tokens = chunk.end
+            step.new.append([next_token(request.tokens(0, chunk.end))] * chunk.num_logits)
             request.output += step.new[-1]
             if len(request.output) == request.max_tokens:
-                request.finished = "length"
+                request.finish_reason = "length"
                 step.finished.append(request)
                 running.remove(request)
         steps.append(step)
@@ -38,7 +38,7 @@ def states(*run):
 
 
 def test_whole_prompts():
-    assert states(*run_of(whole_prompts, 8, (0, 2, 5), (2, 20, 2))) == ["pdddf", "  pf "]
+    assert states(*run_of(unchunked_prefill, 8, (0, 2, 5), (2, 20, 2))) == ["pdddf", "  pf "]
 
 
 def test_a_prompt_in_pieces():
@@ -58,7 +58,7 @@ def test_who_waits_in_a_slot():
 
 
 def test_without_arrivals_everybody_was_there():
-    steps, _ = run_of(whole_prompts, 8, (0, 2, 4), (2, 3, 1))
+    steps, _ = run_of(unchunked_prefill, 8, (0, 2, 4), (2, 3, 1))
     assert states(steps) == ["pddf", "wwf "]
 
 
@@ -68,7 +68,7 @@ def chunk(request, start, count, scored):
 
 def test_put_back_and_read_again():
     """What was written is read again with the prompt, in two pieces: no piece of that is writing."""
-    one, other = Request([1] * 3, 9, number=0), Request([1] * 2, 9, number=1)
+    one, other = Request([1] * 3, 9, request_id=0), Request([1] * 2, 9, request_id=1)
     other.output = [1, 1]
     steps = [
         Step([chunk(one, 0, 3, 1), chunk(other, 0, 2, 1)], [[1], [1]], [one, other]),
@@ -79,33 +79,33 @@ def test_put_back_and_read_again():
         Step([chunk(other, 3, 1, 1)], [[1]], finished=[one]),
         Step([chunk(other, 4, 1, 1)], [[1]]),
     ]
-    one.finished = "length"
+    one.finish_reason = "length"
     assert states(steps) == ["pddddf ", "pdxwppd"]
 
 
 def test_cancelled():
     """One while it writes, one in the queue; who has not ended goes on waiting."""
-    one, two, three = (Request([1], 9, number=number) for number in range(3))
-    one.finished = two.finished = "cancelled"
+    one, two, three = (Request([1], 9, request_id=number) for number in range(3))
+    one.finish_reason = two.finish_reason = "cancelled"
     steps = [Step([chunk(one, 0, 1, 1)], [[1]], [one]), Step([chunk(one, 1, 1, 1)], [[1]]), Step()]
     assert states(steps, {two: 0, three: 1}) == ["pd ", "   ", " ww"]
 
 
 def test_nothing():
     assert timeline([]) == []
-    assert drawn([]) == []
+    assert render([]) == []
 
 
 def test_lines():
     rows = timeline(*run_of(chunked_prefill, 8, (0, 2, 7), (2, 20, 3)))
     wait, read, write, back, end = (mark for mark, _ in MARKS.values())
-    assert drawn(rows, ["writer", "long"]) == [
+    assert render(rows, ["writer", "long"]) == [
         "        0",
         f"writer  {read}{write * 5}{end}",
         f"long      {read * 3}{write}{end}",
-        f"{read} reads its prompt   {write} writes   {end} has its last token",
+        f"{read} prefills   {write} decodes   {end} finishes",
     ]
-    assert drawn(rows)[1].startswith("request 0  ")
+    assert render(rows)[1].startswith("request 0  ")
     assert len({wait, read, write, back, end}) == 5
 
 
@@ -113,7 +113,7 @@ def test_lines():
 def test_no_line_is_too_long(width):
     run = run_of(chunked_prefill, 8, (0, 2, 150), (2, 90, 30), (3, 4, 40), slots=2)
     rows = timeline(*run)
-    lines = drawn(rows, ["a name that is far too long", "b", "c"], width)
+    lines = render(rows, ["a name that is far too long", "b", "c"], width)
     assert max(map(len, lines)) <= width
     assert not any(re.search(r"\x1b|\s$", line) for line in lines)
     marks = {mark: letter for letter, (mark, _) in MARKS.items()}
@@ -124,6 +124,6 @@ def test_no_line_is_too_long(width):
 
 
 def test_parts_begin_at_round_steps():
-    lines = drawn([Row(Request([1], 1, number=7), "p" + "d" * 44)], width=36)
+    lines = render([Row(Request([1], 1, request_id=7), "p" + "d" * 44)], width=36)
     assert [line.split() for line in lines if line.startswith(" ")] == [["0", "10"], ["20", "30"], ["40"]]
     assert sum(line.startswith("request 7") for line in lines) == 3

@@ -38,7 +38,7 @@ def test_a_claim_that_the_checks_contradict_is_told_of_one_case():
     """The probe is float32; the checks see that the program loses float16 besides, which the known one does not."""
     screen = graded(edit("basics.py", "y = x * slope", "y = (x + slope).astype(mx.float32)"), task="1.1.3")
     assert "of 8 checks failed" in screen
-    assert f"In this case, your output {NAMED} the slope is added. In others there is something else." in screen
+    assert f"In this case, your output {NAMED} the slope is added. In other cases the cause is different." in screen
 
 
 def test_what_a_single_case_shows_is_not_told():
@@ -72,7 +72,7 @@ def test_a_mistake_that_stops_the_program_is_named_in_other_words():
         solved=("1.1.1", "1.1.2"),
     )
     assert "raised ValueError" in screen
-    assert "Your program stops as one does in which the mean has lost the axis that it was taken along." in screen
+    assert "Your program fails like one in which the mean has lost the axis that it was taken along." in screen
     assert NAMED not in screen
 
 
@@ -106,16 +106,16 @@ def test_a_green_task_that_a_later_one_blames_is_green_no_more():
         assert "      case      float32, x 1 x 5" in screen
         assert "code src/tiny_llm/spread.py:9 " in screen
         board = run("status --week 1", checkout).stdout
-        assert "✗ 1.1.2 Variance: passed its own checks, but 1.2.1 shows that it is wrong" in board
-        assert board.endswith("Next: mend 1.1.2 Variance, src/tiny_llm/spread.py:9\n      pdm run test 1.2.1\n")
-        assert "✗ 1.2.1 Standard scores: fails by 1.1.2" in board
+        assert "✗ 1.1.2 Variance: passes its own checks, but 1.2.1 shows that it is wrong" in board
+        assert board.endswith("Next: fix 1.1.2 Variance, src/tiny_llm/spread.py:9\n      pdm run test 1.2.1\n")
+        assert "✗ 1.2.1 Standard scores: fails because of 1.1.2" in board
         assert "1.1.2 Variance: passed" in run("test 1.1.2", checkout).stdout
         assert "✗ 1.1.2 Variance" in run("status --week 1", checkout).stdout, "its own checks know no better"
         file = checkout / "src/tiny_llm/spread.py"
         file.write_text(file.read_text(encoding="utf-8").replace(FAULT.put, FAULT.find), encoding="utf-8")
         board = run("status --week 1", checkout).stdout
         assert "~ 1.1.2 Variance: changed since it passed" in board
-        assert "~ 1.2.1 Standard scores: failed by 1.1.2, changed since" in board
+        assert "~ 1.2.1 Standard scores: failed because of 1.1.2, changed since" in board
 
 
 STUB = "1.6.7"
@@ -151,7 +151,7 @@ MISTAKEN = {
             "        if top_k:\n            logits = keep_top_k(logits, top_k)\n"
             "        if top_p < 1:\n            logits = keep_top_p(logits, top_p)\n        logits = logits / temp\n",
         ),
-        "the temperature comes after the filters",
+        "the temperature is applied after the filters",
         ("1.1", "1.7"),
     ),
     "words-between-spaces": (
@@ -169,7 +169,7 @@ MISTAKEN = {
             "            text = self.held.decode()\n        except UnicodeDecodeError:\n            return ''\n"
             "        self.held = b''\n        return text\n",
         ),
-        "characters that are complete are held back",
+        "complete characters are held back",
         ("1.6",),
     ),
     "a-mask-for-one-row": (
@@ -179,7 +179,7 @@ MISTAKEN = {
             "mask=mask,\n        )\n        #",
             "mask=None if len(query) > 1 else mask,\n        )\n        #",
         ),
-        "the mask does not reach the attention",
+        "the mask is not passed to the attention",
         ("1.1",),
     ),
 }

@@ -142,7 +142,7 @@ def test_a_run_that_was_stopped_ends_as_one_that_was_not(text, recipe, trained, 
             break
     rest = run.stdout.read()
     assert run.wait() == 130
-    stopped = re.search(r"Stopped at step (\d+)\. The same command goes on from there\.", rest)
+    stopped = re.search(r"Stopped at step (\d+)\. Run the same command to resume\.", rest)
     assert stopped, rest
     resumed = train(text, "--recipe", half, "--out", out, "--workers", 1)
     assert resumed.returncode == 0
@@ -344,7 +344,7 @@ def test_wrong_use_is_one_line(typed, text, recipe, trained, tmp_path):
         (latin, "--out", out): "is not UTF-8",
         (pipe, "--out", out): "is a pipe, expected a file",
         (text, "--out", out, "--recipe", pipe): "is a pipe, expected a file",
-        (text, "--out", EMBEDDED_MODEL): "which holds the course's own models: name another folder",
+        (text, "--out", EMBEDDED_MODEL): "which holds the course's own models: choose another folder",
         (
             text,
             "--out",
@@ -354,12 +354,12 @@ def test_wrong_use_is_one_line(typed, text, recipe, trained, tmp_path):
             "--seed",
             9,
         ): "holds a run with another recipe, text, tokenizer or",
-        (text, "--out", theirs, "--recipe", recipe): "holds a model already: name another --out",
+        (text, "--out", theirs, "--recipe", recipe): "already holds a model: choose another --out",
         (text, "--out", text / "x", "--recipe", recipe): "cannot be written to: Not a directory",
-        (text, "--out", out, "--recipe", recipe, "--teacher", trained): "so a --teacher would teach nothing",
+        (text, "--out", out, "--recipe", recipe, "--teacher", trained): "so --teacher would have no effect",
         (text, "--out", out, "--recipe", EMBEDDED_MODEL.parent / "tiny-qwen3-draft" / "recipe.toml"): "with --teacher",
         (text, "--out", out): "The recipe's vocab_size is 2048, but the text gives",
-        (text, "--out", out, "--recipe", long): "The text fills no row of 60000 tokens: add text, or lower context",
+        (text, "--out", out, "--recipe", long): "The text does not fill one row of 60000 tokens: add text, or lower context",
     }
     for args, line in tries.items():
         code, _, said = typed("train", "--device", "cpu", *args, "--workers", 2)
@@ -376,7 +376,7 @@ def test_a_damaged_checkpoint_is_one_line(text, recipe, tmp_path):
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1, done.stderr
     assert "cannot be read" in done.stderr
-    assert "delete it to begin anew" in done.stderr
+    assert "delete it to start over" in done.stderr
 
 
 def test_the_tokenizer_is_one_that_the_course_can_read(trained):
@@ -398,7 +398,7 @@ def test_the_stories_that_judge_are_not_trained_on(tmp_path):
     mine = [f"Once upon a time there were {n} frogs in a pond." for n in range(40)]
     near_copy = shipped_stories()[3].replace("snail", "worm").upper()
     file.write_text(END.join([*mine, near_copy]), encoding="utf-8")
-    with pytest.raises(UsageError, match=r"s\.txt has stories of models/held-out-stories\.txt, which judge all models"):
+    with pytest.raises(UsageError, match=r"s\.txt has stories of models/held-out-stories\.txt, which are reserved for evaluation"):
         training_stories((file,))
     file.write_text(END.join(mine), encoding="utf-8")
     assert sorted([story for part in training_stories((file,)) for story in part]) == sorted(mine)

@@ -18,10 +18,10 @@ import mlx.core as mx
 import pytest
 from tests.course.unearned_libraries import write_libraries
 
-from tiny_llm_course.course.places import variants_path
+from tiny_llm_course.course.file_paths import variants_path
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.dev.transcripts import Scenario, checkout_for, environment
-from tiny_llm_course.grading.own_work import not_written_here
+from tiny_llm_course.grading.own_work import foreign_target
 from tiny_llm_course.grading.traps import Traps, nothing_compiled
 from tiny_llm_course.paths import SOLUTION
 from tiny_llm_course.testkit.variants import load_variants
@@ -117,7 +117,7 @@ def test_accepted_programs_are_written_where_they_stand(task):
     """The rule of the learner's files, held against the files of the known programs."""
     traps = Traps([variants_path(task), SOLUTION])
     for variant in load_variants(task).accepted_programs:
-        assert not_written_here(variant.program, traps) == "", variant.name
+        assert foreign_target(variant.program, traps) == "", variant.name
 
 
 def test_the_tables_are_large():

@@ -8,7 +8,7 @@ import pytest
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.paths import SOLUTION
 from tiny_llm_course.programs.packages import SOLUTION_NAME, installed, load_package, program
-from tiny_llm_course.testkit.naming import Diagnosis, diagnosis, explained, mistakes, right
+from tiny_llm_course.testkit.naming import Candidates, candidates, explained, mistakes, right
 from tiny_llm_course.testkit.outcomes import refusals
 from tiny_llm_course.testkit.variants import Variants, load_variants
 
@@ -52,11 +52,11 @@ def test_equal_on_some_probes_is_not_enough(known):
 
 
 def said(known: Variants, subject) -> list[str]:
-    return [variant.name for variant in diagnosis(known, subject, []).programs]
+    return [variant.name for variant in candidates(known, subject, []).programs]
 
 
 def likely(known: Variants, subject) -> list[str]:
-    return [variant.name for variant in diagnosis(known, subject, []).likely]
+    return [variant.name for variant in candidates(known, subject, []).likely]
 
 
 def test_two_mistakes_at_once_are_both_named(known):
@@ -70,7 +70,7 @@ def test_two_that_several_pairs_come_to_are_not_named(known):
 
 
 def test_no_pair_is_named_when_there_was_no_time_to_try_them_all(known):
-    found = diagnosis(known, lambda x, w, bias=None: 2 * LINEAR(x, w), [], until=0.0)
+    found = candidates(known, lambda x, w, bias=None: 2 * LINEAR(x, w), [], until=0.0)
     assert found.programs == ()
     assert [variant.name for variant in found.likely] == ["no-bias", "doubled"]
 
@@ -106,7 +106,7 @@ def test_a_mistake_is_named_in_the_solution_in_other_words_too(known):
     assert not known.alike(known.outcomes(subject), known.wrong_programs)
     known.written("for no negative bias", ("if bias is None", "if bias is None or mx.all(bias < 0)"))
     assert said(known, subject) == ["bias-subtracted for no negative bias"]
-    assert [m.name for m in diagnosis(known, subject, []).mistakes] == ["bias-subtracted"]
+    assert [m.name for m in candidates(known, subject, []).mistakes] == ["bias-subtracted"]
     assert [v.name for v in known.in_other_words] == ["bias-subtracted for no negative bias"], "only what can be made"
 
 
@@ -171,11 +171,11 @@ def test_a_right_program_on_a_wrong_need_is_told_apart():
     subject = program(attention.target)
     with installed(softmax.target, lambda x, axis: x - x):
         assert not right(variants, subject)
-        assert diagnosis(variants, subject, [softmax]) == Diagnosis(culprits=(softmax,))
+        assert candidates(variants, subject, [softmax]) == Candidates(culprits=(softmax,))
         no_scale = variants.wrong_programs[0]
-        assert diagnosis(variants, no_scale.program, [softmax]) == Diagnosis((no_scale,))
+        assert candidates(variants, no_scale.program, [softmax]) == Candidates((no_scale,))
     assert right(variants, subject)
-    assert diagnosis(variants, subject, [softmax]) == Diagnosis()
+    assert candidates(variants, subject, [softmax]) == Candidates()
 
 
 @pytest.mark.usefixtures("solution_as_tiny_llm")
@@ -198,7 +198,7 @@ def test_two_wrong_needs_are_both_named_and_no_third():
     softmax, mask = course.task("1.1.1"), course.task("1.3.1")
     wrong_mask = next(v for v in load_variants(mask).wrong_programs if v.name == "keys-by-queries").program
     with installed(softmax.target, lambda x, axis: x - x), installed(mask.target, wrong_mask):
-        assert diagnosis(variants, subject, needs) == Diagnosis(culprits=(softmax, mask))
+        assert candidates(variants, subject, needs) == Candidates(culprits=(softmax, mask))
 
 
 @pytest.mark.usefixtures("solution_as_tiny_llm")
@@ -207,7 +207,7 @@ def test_what_a_wrong_need_left_in_a_cache_is_forgotten():
     rope, angles = course.task("1.2.2"), course.task("1.2.1")
     variants = load_variants(rope)
     with installed(angles.target, lambda dims, seq_len, base: mx.ones((seq_len, dims // 2))):
-        assert diagnosis(variants, program(rope.target), [angles]) == Diagnosis(culprits=(angles,))
+        assert candidates(variants, program(rope.target), [angles]) == Candidates(culprits=(angles,))
     assert right(variants, program(rope.target))
 
 

@@ -21,7 +21,7 @@ from tiny_llm_course.course.selection import selected
 from tiny_llm_course.dev.transcripts import environment
 from tiny_llm_course.grading.supervisor import Limits
 
-FOOTER = "runs all again\n"
+FOOTER = "grades all again\n"
 SOLVED = (FIXTURE / "solutions/tiny_llm/spread.py").read_text(encoding="utf-8")
 WRONG = SOLVED.replace("mean(centred * centred, axis)", "mean(mx.abs(centred), axis)", 1)
 HANGING = "hanging"  # a file that the endless loop makes when it begins
@@ -101,7 +101,7 @@ def test_the_keys(checkout):
         terminal.type("h")
         page = terminal.wait_for(FOOTER)
         assert "1.1.2 Variance, hint 1 of 3" in page
-        assert "The next one: h · back: any other key\n" in page
+        assert "Next hint: h · back: any other key\n" in page
         terminal.type("H")
         assert "hint 2 of 3" in terminal.wait_for(FOOTER)
         terminal.type("l")
@@ -135,14 +135,14 @@ def test_what_was_just_broken_comes_before_what_was_chosen(checkout):
         save(checkout, broken, "basics.py")
         page = terminal.wait_for(FOOTER)
         assert "✗ 1.1.1 Mean: " in page
-        assert "1.1.1 first, which you have just changed and which fails; then on with 1.1.3." in page
+        assert "1.1.1 first: you just changed it and it fails. Then 1.1.3." in page
         save(checkout, before, "basics.py")
         assert "\n1.1.1 passed. Next: 1.1.3, in a second; n goes now, p stays.\n" in terminal.wait_for(FOOTER)
         page = terminal.wait_for(FOOTER)
         assert "\n○ 1.1.3 Line: not started\n    code" in page
-        assert "first, which" not in page
+        assert "first: you" not in page
         save(checkout, broken, "basics.py")
-        assert "1.1.1 first, which" in terminal.wait_for(FOOTER)
+        assert "1.1.1 first: you" in terminal.wait_for(FOOTER)
         terminal.type("n")
         assert "\n○ 1.1.3 Line: not started\n    code" in terminal.wait_for(FOOTER)
         terminal.type("q")
@@ -219,7 +219,7 @@ def test_after_the_last_task_it_stays_and_n_goes_to_the_next_day(checkout):
         save(checkout, SOLVED)
         page = terminal.wait_for(FOOTER)
         assert "✓ 1.1.2 Variance: passed" in page
-        assert "All of it has passed.\nNext: n, or later: pdm run watch 1.1\n" in page
+        assert "Everything has passed.\nNext: n, or later: pdm run watch 1.1\n" in page
         time.sleep(LINGER + 0.5)
         terminal.type("n")
         page = terminal.wait_for(FOOTER)
@@ -243,9 +243,9 @@ def test_half_a_file_and_a_deleted_file_are_waited_for(checkout):
         (checkout / "src" / "tiny_llm" / "spread.py").unlink()
         assert "✗ src/tiny_llm/spread.py is not there" in (page := terminal.wait_for(FOOTER))
         assert "pdm run reset 1.1.2" in page
-        assert "Mend it and save, and grading goes on." in page
+        assert "Fix it and save; grading then resumes." in page
         save(checkout, SOLVED)
-        assert "All of it has passed." in terminal.wait_for(FOOTER)
+        assert "Everything has passed." in terminal.wait_for(FOOTER)
         terminal.type("q")
         assert terminal.end() == 0
 
@@ -256,7 +256,7 @@ def test_an_endless_loop_blocks_no_key_and_gives_way_to_the_next_save(checkout):
         wait_until_it_hangs(checkout)
         hanging = children(terminal)
         save(checkout, SOLVED)
-        assert "All of it has passed." in terminal.wait_for(FOOTER)
+        assert "Everything has passed." in terminal.wait_for(FOOTER)
         assert not psutil.wait_procs(hanging, timeout=5)[1]
         terminal.type("q")
         assert terminal.end() == 0
@@ -328,7 +328,7 @@ def test_without_a_terminal_there_are_verdicts_and_no_keys(checkout, options):
     page = lines_until(process, "✗ 1.1.2 Variance: ")
     assert not any("hint n next" in line or "\x1b" in line for line in page)
     save(checkout, SOLVED)
-    lines_until(process, "All of it has passed.")
+    lines_until(process, "Everything has passed.")
     process.send_signal(signal.SIGINT)
     rest, _ = process.communicate(timeout=20)
     assert (process.returncode, rest.split()[-1]) == (130, "interrupted")
@@ -352,7 +352,7 @@ def test_where_the_system_reports_no_save_it_looks_by_itself(checkout, watchfile
             save(checkout, WRONG)
             assert "✗ 1.1.2 Variance: " in terminal.wait_for(FOOTER)
             save_by_renaming(checkout, SOLVED)
-            assert "All of it has passed." in terminal.wait_for(FOOTER)
+            assert "Everything has passed." in terminal.wait_for(FOOTER)
             terminal.type("q")
             assert terminal.end() == 0
     finally:

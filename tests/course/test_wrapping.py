@@ -43,7 +43,7 @@ BROKEN = {
         ["There is no task 1.1.9. Day 1 of week 1", "has 1.1.1, 1.1.2."],
     ),
     "a line of a list does not": (
-        "1.2.1 Rotation angles: returned, your own code counts again",
+        "1.2.1 Rotation angles: returned; your own code counts again",
         40,
         ["1.2.1 Rotation angles: returned, your", "  own code counts again"],
     ),

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from _pytest.runner import runtestprotocol
 
-from tiny_llm_course.course.places import tests_paths
+from tiny_llm_course.course.file_paths import tests_paths
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.grading.plugin import CLOSED, FINDING, TASK
 from tiny_llm_course.grading.processes import OWN_SETTINGS

@@ -1,4 +1,4 @@
-"""A layer of PyTorch's own operators, and the measures that a sweep draws for layers."""
+"""A transformer layer of PyTorch operators, and the dimensions that a sweep draws for layers."""
 
 from tests.week1.reference_model import QWEN3, QWEN25
 
@@ -6,7 +6,7 @@ ARCHITECTURES = [QWEN3, QWEN25]
 
 
 def measures(n):
-    """Of a model as a sweep draws them, and every other time with E = H * D."""
+    """Return the config dimensions of a sweep case; every other case has E = H * D."""
     heads, dims = n.K * n.G, 2 * n.P
     return {
         "hidden_size": n.turn(n.E, heads * dims),
@@ -21,7 +21,7 @@ def measures(n):
 
 
 def torch_block(torch, x, config, w):
-    """A layer of PyTorch's own operators, with a causal mask; `w` by the names within a layer."""
+    """Compute a layer with PyTorch operators and a causal mask; `w` is keyed by the names within a layer."""
     functional, eps, dims = torch.nn.functional, config["rms_norm_eps"], config["head_dim"]
     angles = torch.outer(torch.arange(x.shape[1]), config["rope_theta"] ** (-torch.arange(0, dims, 2) / dims))
     cos, sin = (torch.cat([f(angles), f(angles)], dim=-1) for f in (torch.cos, torch.sin))

@@ -1,4 +1,4 @@
-"""Tables of tokenizers drawn at random: what no table that was learned from a text happens to hold."""
+"""Random tokenizer tables, for cases that a learned table does not contain."""
 
 import itertools
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Tables:
-    """What a `ByteLevelBPE` is made of, in the letters of the byte alphabet, and the bytes of each id."""
+    """The tables of a `ByteLevelBPE`, in characters of the byte alphabet, and the bytes of each id."""
 
     vocab: dict[str, int]
     merges: list[tuple[str, str]]
@@ -18,18 +18,18 @@ class Tables:
 
     @property
     def ranks(self) -> dict[tuple[str, str], int]:
-        """The place of each pair among the merges."""
+        """The rank of each pair among the merges."""
         return {pair: rank for rank, pair in enumerate(self.merges)}
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """What a `ByteLevelBPE` is made with."""
+        """The constructor arguments of a `ByteLevelBPE`."""
         given = {"vocab": self.vocab, "merges": self.merges, "special_tokens": self.specials}
         return given | {"normalization": "NFC"}
 
 
 def drawn_pairs(seed: int, letters: str, number: int) -> list[tuple[str, str]]:
-    """Pairs in an order in which they can be learned, many of which spell the same: the shorter first."""
+    """Return pairs in a learnable order, the shorter first; many of them spell the same token."""
     generator = np.random.default_rng(seed)
     made, pairs = list(letters), []
     for length in range(2, 6):
@@ -41,9 +41,9 @@ def drawn_pairs(seed: int, letters: str, number: int) -> list[tuple[str, str]]:
 
 
 def drawn_tables(seed: int, alphabet: dict[int, str], specials: list[str]) -> Tables:
-    """Pairs of "abc ", of the halves of an e with an accent and of a line's end; ids in any order with gaps.
+    """Return tables with pairs of "abc ", of the two bytes of e-acute and of CR LF; ids are shuffled and have gaps.
 
-    Id 0 is the last special token's if the seed is even, and else the line's end.
+    Id 0 belongs to the last special token if the seed is even, and else to CR LF.
     """
     generator = np.random.default_rng(seed)
     merges = [

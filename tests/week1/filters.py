@@ -9,7 +9,7 @@ from tests.week1.formulas import softmax64
 from tiny_llm_course.testkit.inputs import distinct, forbidding, token_ids
 from tiny_llm_course.testkit.rounding import exact
 
-# Probabilities of six tokens. No sum of the first few lies near one of P, and no ratio near one of MIN_P: which tokens
+# Probabilities of six tokens. No cumulative sum is close to one of P, and no ratio to one of MIN_P: which tokens
 # stay does not depend on rounding.
 SHARP = [0.60, 0.18, 0.13, 0.05, 0.03, 0.01]
 MIDDLE = [0.36, 0.26, 0.18, 0.11, 0.06, 0.03]
@@ -17,14 +17,14 @@ FLAT = [0.21, 0.20, 0.18, 0.16, 0.14, 0.11]
 
 
 def vocabularies(seed, dtype=mx.float32, rows=(SHARP, MIDDLE, FLAT)):
-    """Logits with these probabilities: each row in an order of its own, and shifted by a number of its own."""
+    """Return logits with these probabilities; each row is shuffled and shifted differently."""
     generator = np.random.default_rng(seed)
     logits = [generator.permutation(np.log(row)) + shift for row, shift in zip(rows, (2, -1, 1), strict=False)]
     return mx.array(np.array(logits, np.float32)).astype(dtype)
 
 
 def log_rows(*rows, dtype=mx.float32):
-    """Logits with these probabilities; those of the second row are shifted."""
+    """Return logits with these probabilities; the second row is shifted."""
     return mx.array([[math.log(p) - 3 * i for p in row] for i, row in enumerate(rows)]).astype(dtype)
 
 
@@ -60,26 +60,26 @@ def min_p64(logits, min_p, *, r=exact):
 
 
 def used(n, size, most=3):
-    """For each row of a sweep's case up to `most` tokens, the vocabulary's last among them, and some of them often."""
+    """Return up to `most` tokens per row of a sweep case, with repetitions and the last token of the vocabulary."""
     return [token_ids(n.seed + row, size, (most + row) % (most + 1)) for row in range(n.N)]
 
 
 def unlike(n):
-    """Logits of a sweep's case, no two of a row alike; some are -inf, and in float32 they lie far from 0."""
+    """Return logits of a sweep case, distinct within a row; some are -inf, and in float32 they are far from 0."""
     shift = n.shift if n.spread >= 1 else 0
     logits = distinct(n.seed, n.dtype, n.N, n.V, max(n.spread, 0.1), shift)
     return n.turn(logits, forbidding(n.seed, logits))
 
 
 def in_order(logits):
-    """The same, the likeliest token of each row at the end of the vocabulary, and at its beginning."""
+    """Return the logits sorted in ascending and in descending order."""
     return mx.sort(logits, axis=-1), -mx.sort(-logits, axis=-1)
 
 
 def off(borders, wanted, dtype):
-    """A number near the wanted one that is far from all borders: a choice that does not depend on rounding.
+    """Return a number near the wanted one that is far from all borders, so that rounding cannot change the choice.
 
-    If logits are narrow, it is just off one, but not by what float32 can mistake: probabilities must be float32.
+    With half-precision logits it is just off a border, by more than float32 rounding: probabilities must be float32.
     """
     near = np.linspace(0.9 * wanted, 1.1 * wanted, 41)
     distance = np.abs(near[:, None] - np.asarray(borders).reshape(-1)).min(axis=1)

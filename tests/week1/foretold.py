@@ -1,4 +1,4 @@
-"""A model whose answers can be foretold, and what iterators yield."""
+"""A scripted model, and helpers for iterators."""
 
 import itertools
 
@@ -10,14 +10,14 @@ from tiny_llm_course.testkit.errors import Kind, fail
 
 
 class Model:
-    """A model that can be foretold: `follow` gives the next token for all tokens so far. Notes what it was given."""
+    """A scripted model: `follow` returns the next token for all tokens so far. Records its inputs."""
 
     def __init__(self, follow, case, vocab=11, dtype=mx.float32, longest=None):
         self.follow, self.case, self.vocab, self.dtype, self.longest = follow, case, vocab, dtype, longest
         self.seen = []
 
     def logits(self, tokens):
-        """L x V, signed, largest at the token that follows each position."""
+        """Return signed logits, L x V, largest at the token that follows each position."""
         rows = np.random.default_rng(len(tokens)).uniform(-2, 2, (len(tokens), self.vocab))
         for i in range(len(tokens)):
             rows[i, self.follow(tokens[: i + 1])] = 3.0
@@ -32,19 +32,19 @@ class Model:
             fail(Kind.SHAPE, f"the model was given tokens of shape {shape or '()'}, expected 1 x L", self.case)
         self.seen.append(tokens[0].tolist())
         if self.longest and tokens.size > self.longest:
-            fail(Kind.VALUES, f"the model was given {tokens.size} tokens, it takes {self.longest}", self.case)
+            fail(Kind.VALUES, f"the model was given {tokens.size} tokens, its limit is {self.longest}", self.case)
         return self.logits(self.seen[-1])[None]
 
 
 def drawn(iterator, case, most=50):
-    """What an iterator yields, at most so much: a program that never ends is wrong and not a hanging test."""
+    """Return up to `most` items of an iterator, so that an endless one fails instead of hanging the test."""
     if not hasattr(iterator, "__next__"):
         fail(Kind.TYPE, f"got {type_words(iterator)}, expected an iterator", case)
     return list(itertools.islice(iterator, most))
 
 
 def in_turn(first, second, case):
-    """What two iterators yield that are asked in turn."""
+    """Return the items of two interleaved iterators."""
     return [
         [item for item in items if item is not None]
         for items in zip(*drawn(itertools.zip_longest(first, second), case), strict=True)

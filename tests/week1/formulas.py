@@ -1,7 +1,7 @@
 """The formulas of week 1 in NumPy float64, the first oracle of the tests.
 
-Each is written for exactness and not for speed, apart from the solution, one head and one row at a time where that is
-plainer. `r` rounds every step; module `tiny_llm_course.testkit.rounding` says what for.
+Each is written for exactness, not speed, and independently of the solution, one head and one row at a time where
+that is simpler. `r` rounds every step; see `tiny_llm_course.testkit.rounding`.
 """
 
 import math
@@ -66,23 +66,23 @@ def multi_head64(
 def rope64(
     x: Array64, positions: list[range], base: float = 10000, traditional: bool = False, *, r: Round = exact
 ) -> Array64:
-    """Turn x, N x L x H x D, as complex numbers: pair i of a token at position p is multiplied by exp(j p theta_i).
+    """Rotate x, N x L x H x D, as complex numbers: pair i of a token at position p is multiplied by exp(j p theta_i).
 
-    `positions` holds one range for each row. The turning is float32 in every dtype: of the dtype is the result alone.
+    `positions` holds one range per row. The rotation is float32 for every dtype; only the result is rounded.
     """
     dims = x.shape[-1]
     even, odd = (slice(0, None, 2), slice(1, None, 2)) if traditional else (slice(dims // 2), slice(dims // 2, None))
     frequencies = float(base) ** (-np.arange(0, dims, 2) / dims)
     angles = np.stack([in_float32(r)(np.outer(np.array(row), frequencies)) for row in positions])
-    turns = np.exp(1j * angles)
-    turned = (x[..., even] + 1j * x[..., odd]) * turns[:, :, None, :]
+    rotations = np.exp(1j * angles)
+    rotated = (x[..., even] + 1j * x[..., odd]) * rotations[:, :, None, :]
     y = np.empty_like(x)
-    y[..., even], y[..., odd] = turned.real, turned.imag
+    y[..., even], y[..., odd] = rotated.real, rotated.imag
     return r(y)
 
 
 def causal64(length: int, keys: int) -> Array64:
-    """0 where a query may look, -inf where it may not; the last query sees the last key."""
+    """Return 0 where a query may look, -inf where it may not; the last query sees the last key."""
     return np.triu(np.full((length, keys), -np.inf), k=keys - length + 1)
 
 
@@ -95,7 +95,7 @@ def grouped64(
     *,
     r: Round = exact,
 ) -> Array64:
-    """Attention with each key-value head written out for every query head that reads it."""
+    """Attention with each key-value head repeated for every query head that reads it."""
     group = query.shape[-3] // key.shape[-3]
     bias = causal64(query.shape[-2], key.shape[-2]) if isinstance(mask, str) else mask
     key, value = np.repeat(key, group, axis=-3), np.repeat(value, group, axis=-3)

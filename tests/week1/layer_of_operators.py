@@ -1,11 +1,11 @@
-"""A layer of MLX's operators, for checks of layers and models; programs known to 1.5.2 and 1.5.3 are made of it."""
+"""A layer of MLX operators, for checks of layers and models; the variants of 1.5.2 and 1.5.3 use it."""
 
 import mlx.core as mx
 import mlx.nn as nn
 
 
 def layer_of_operators(x, config, w, mask=None):
-    """What a transformer block computes. Only RoPE and the scale read head_dim: a config may be wrong about it."""
+    """Compute a transformer block. Only RoPE and the scale read head_dim, which the config may have wrong."""
     eps, dims = config.rms_norm_eps, config.head_dim
     normed = mx.fast.rms_norm(x, w["input_layernorm.weight"], eps)
     heads = {}
@@ -18,7 +18,7 @@ def layer_of_operators(x, config, w, mask=None):
         if name != "v":
             y = mx.fast.rope(y, dims, traditional=False, base=config.rope_theta, scale=1.0, offset=0)
         heads[name] = y
-    # The operator takes no mask that is wider than the queries.
+    # The operator rejects a mask with a wider dtype than the queries.
     wide = mx.float32 if isinstance(mask, mx.array) else x.dtype
     mask = mask.astype(wide) if isinstance(mask, mx.array) else mask
     q, k, v = (heads[name].astype(wide) for name in "qkv")

@@ -1,6 +1,6 @@
-"""Learns the small tokenizer of day 6's tests from `tokenizer_text.txt`: `python tests/week1/learn_tokenizer.py`.
+"""Train the small tokenizer of day 6's tests on `tokenizer_text.txt`: `python tests/week1/learn_tokenizer.py`.
 
-The commonest pair of neighbours becomes a token, again and again. The result is committed as `tokenizer.json`.
+The most frequent adjacent pair becomes a token, repeatedly. The result is committed as `tokenizer.json`.
 """
 
 import itertools
@@ -18,14 +18,14 @@ from tiny_llm_solution.tokenizer import byte_alphabet, merge_pairs  # noqa: E402
 FOLDER = Path(__file__).parent
 MERGES = 400
 SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
-# Words as Qwen has them: contractions in both cases, letters with one other character before them, single digits.
+# Qwen's word pattern: contractions in both cases, letters with one other character before them, single digits.
 PATTERN = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
 
 
 def learn() -> dict[str, object]:
-    """The contents of the tokenizer.json."""
+    """Return the contents of the tokenizer.json."""
     alphabet = byte_alphabet()
     text = (FOLDER / "tokenizer_text.txt").read_text(encoding="utf-8")
     words = [[alphabet[byte] for byte in word.encode()] for word in regex.findall(PATTERN, text)]

@@ -1,4 +1,4 @@
-"""Records what Hugging Face's `tokenizers` gives for texts that are hard: `python tests/week1/record_ids.py`.
+"""Record the ids of Hugging Face's `tokenizers` for difficult texts: `python tests/week1/record_ids.py`.
 
 The ids are those of the small tokenizer in `tokenizer.json`; they are committed as `token_ids.json`.
 """

@@ -1,8 +1,8 @@
-"""Small random Qwen models, the embedded one, and what they compute in float64.
+"""Small random Qwen models, the embedded model, and their formulas in float64.
 
-The random ones are a checkpoint's stand-in wherever a test needs a model. Their measures all differ, H * D is not E
-where the architecture allows it, no norm's weight is one, the two thetas differ, and eps is nobody's default: whatever
-a program mixes up or leaves out, it shows.
+The random ones replace a checkpoint wherever a test needs a model. Their dimensions all differ, H * D is not E where
+the architecture allows it, no norm weight is one, the two thetas differ, and eps is no default: every mix-up or
+omission changes the output.
 """
 
 import dataclasses
@@ -19,7 +19,7 @@ from tiny_llm_course.testkit.embedded import embedded_checkpoint
 from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.rounding import Array64, Round, exact, to_float64
 
-# As a config.json states them.
+# Entries of a config.json.
 QWEN3: dict[str, Any] = {
     "model_type": "qwen3",
     "hidden_size": 12,
@@ -41,7 +41,7 @@ by_head = pytest.mark.parametrize("tied", [False, True], ids=["untied", "tied"])
 
 @dataclasses.dataclass(frozen=True)
 class ReferenceModel:
-    """The contents of a config.json, and weights under a checkpoint's names."""
+    """The contents of a config.json, and weights under checkpoint names."""
 
     config: dict[str, Any]
     weights: dict[str, mx.array]
@@ -75,11 +75,11 @@ class ReferenceModel:
         return ReferenceModel(self.config, {n: w for n, w in self.weights.items() if n != name})
 
     def backwards(self) -> "ReferenceModel":
-        """The same measures with other weights: these, every axis in reverse order."""
+        """The same dimensions with different weights: these, with every axis reversed."""
         return ReferenceModel(self.config, {name: backwards(w) for name, w in self.weights.items()})
 
     def __str__(self) -> str:
-        """How a failing case names the model."""
+        """The name of the model in a failing case."""
         c = self.config
         letters = {
             "V": "vocab_size",
@@ -97,7 +97,7 @@ class ReferenceModel:
 
 
 def random_model(config: dict[str, Any], seed: int, dtype: mx.Dtype = mx.float32, **changes: Any) -> ReferenceModel:
-    """A model with seeded weights; `changes` are entries of the config."""
+    """Return a model with seeded weights; `changes` are entries of the config."""
     config = {**config, **changes}
     draw = normals(seed, dtype)
     hidden, inner, dims = config["hidden_size"], config["intermediate_size"], config["head_dim"]
@@ -153,7 +153,7 @@ def block64(
     *,
     r: Round = exact,
 ) -> Array64:
-    """One layer of a model: x plus attention of its norm, then that plus the MLP of its norm."""
+    """Compute one layer: h = x + attention(norm(x)), then h + MLP(norm(h))."""
     c, w = model.config, model.layer64(number)
     eps = c["rms_norm_eps"]
     attended = qwen_attention64(

@@ -1,6 +1,6 @@
 """Week 1, day 1: softmax, scaled dot-product attention, linear, multi-head attention.
 
-Each task is held to its formula in float64, to MLX's own operator and to PyTorch, in three dtypes; then to properties.
+Each task is compared with its float64 formula, MLX's operator and PyTorch, in three dtypes; then come properties.
 """
 
 import math
@@ -39,25 +39,25 @@ def test_task_1_softmax_formula(shape, dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_task_1_softmax_large_scores(dtype):
-    """Scores of a thousand, and rows that lie far apart: each row has a largest score of its own."""
+    """Scores of a thousand, and rows that are far apart: each row needs its own maximum."""
     x = normals(2, dtype)(3, 4, spread=4.0) + mx.array([[1000], [0], [-1000]]).astype(dtype)
     agrees(basics.softmax, softmax64, x, -1, seed=2)
     agrees(basics.softmax, softmax64, x.T, 0, seed=2)
-    if dtype != mx.float16:  # which holds no number that an int32 does not
+    if dtype != mx.float16:  # a subset of int32
         agrees(basics.softmax, softmax64, normals(2, dtype)(3, 4, spread=1e12), -1, seed=2)
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_task_1_softmax_of_long_rows_sums_to_one(dtype):
-    """As far as the logarithm of a sum may be rounded: a sum that outgrows its dtype is far off."""
+    """Allow the rounding of a logarithm of the sum; a sum that overflows its dtype is far off."""
     weights = basics.softmax(normals(6, dtype)(2, 4200, spread=0.1), -1)
-    case = f"sums of the weights of {dtype_word(dtype)}, x 2 x 4200, axis -1, seed 6"
+    case = f"sums of the probabilities of {dtype_word(dtype)}, x 2 x 4200, axis -1, seed 6"
     allowed = EPSILON[dtype] * math.log(4200)
     compare(mx.sum(weights.astype(mx.float32), axis=-1), np.ones(2), mx.float32, allowed, case, weights.size)
 
 
 def test_task_1_softmax_forbidden_scores():
-    """exp(-inf) is zero: a score of -inf gives no weight."""
+    """exp(-inf) is zero: a score of -inf has probability 0."""
     x = mx.where(mx.array([[1, 0, 1, 1], [1, 1, 1, 0]]) == 1, normals(3)(2, 4), -math.inf)
     agrees(basics.softmax, softmax64, x, -1, seed=3)
 
@@ -77,7 +77,7 @@ def test_task_1_softmax_pytorch(pytorch):
 def test_task_1_softmax_sweep():
     for n in sweep(A=4200, B=1100, C=4200):
         if n.dtype != mx.float32 and (max(n.sizes.values()) > 20 or n.spread > 1):
-            continue  # exp(x - logsumexp(x)) is right, too, and such a logarithm has few digits there
+            continue  # exp(x - logsumexp(x)) is also right, and its logarithm has few digits there
         x = normals(n.seed, n.dtype)(n.A, n.B, n.C, spread=n.spread)
         for axis in (-1, 0, 1) if n.seed % 2 else (2, -2, -3):
             agrees(basics.softmax, softmax64, x, axis, seed=n)
@@ -92,7 +92,7 @@ def test_task_1_softmax_sweep():
 @property_test
 @given(rows=st.integers(1, 4), columns=st.integers(1, 40), shift=st.integers(-60, 60), seed=st.integers(0, 99))
 def test_task_1_softmax_ignores_a_shift(rows, columns, shift, seed):
-    """Adding one number to every score of a row leaves its weights."""
+    """Adding a constant to every score of a row does not change its probabilities."""
     x = normals(seed)(rows, columns)
     case = f"float32, x {rows} x {columns}, against the same x plus {shift}, seed {seed}"
     compare(basics.softmax(x + shift, -1), softmax64(to_float64(x), -1), mx.float32, 1e-4, case, x.size)
@@ -121,7 +121,7 @@ def test_task_1_attention_scale(scale, dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_task_1_attention_finite_mask(dtype):
-    """A bias that is not infinite: it shows whether the mask is scaled, and where it is added."""
+    """A finite bias shows whether the mask is scaled, and where it is added."""
     inputs = attention_inputs(3, dtype, (2,))
     mask = normals(30, dtype)(3, 5, spread=2.0)
     agrees(attention.scaled_dot_product_attention_simple, attention64, *inputs, mask=mask, seed=3)
@@ -142,19 +142,19 @@ def test_task_1_attention_float32_mask(dtype):
 
 
 def test_task_1_attention_float16_mask():
-    """A mask of a narrower dtype takes nothing away from the scores' precision."""
+    """A mask of a narrower dtype does not reduce the precision of the scores."""
     inputs = attention_inputs(9, mx.float32)
     agrees(attention.scaled_dot_product_attention_simple, attention64, *inputs, mask=causal(3, 5, mx.float16), seed=9)
 
 
 def test_task_1_attention_large_scores():
-    """Scores of some hundreds: the softmax must be the stable one."""
+    """Scores of several hundred need the stable softmax."""
     query, key, value = attention_inputs(10, mx.float32)
     agrees(attention.scaled_dot_product_attention_simple, attention64, query * 40, key * 40, value, seed=10)
 
 
 def test_task_1_attention_masks_that_broadcast():
-    """For all queries, for each key, for each head, for each row of a batch, and so on."""
+    """Masks for all queries, per key, per head, per row of a batch, and so on."""
     inputs = attention_inputs(6, mx.float32, (2, 4))
     for shape in broadcasting(2, 4, 3, 5):
         mask = normals(60)(*shape, spread=2.0)
@@ -214,7 +214,7 @@ def test_task_1_attention_five_tokens():
         [0.0158, 0.4429, 0.5057, 0.0357, 0.0],
         [0.0205, 0.0530, 0.4005, 0.4777, 0.0483],
     ]
-    # Keys and values that are the identity matrix: the products are the query, and the output is the weights.
+    # Keys and values are the identity matrix: the products are the query, and the output is the attention weights.
     eye, query = mx.eye(5), mx.array(products)
     output = attention.scaled_dot_product_attention_simple(query, eye, eye, 0.125, causal(5, 5, mx.float32))
     case = 'float32, the five tokens "That is a blue dog", scale 1/8, causal mask'
@@ -224,7 +224,7 @@ def test_task_1_attention_five_tokens():
 @property_test
 @given(length=st.integers(1, 4), keys=st.integers(1, 9), dims=st.integers(1, 8), seed=st.integers(0, 99))
 def test_task_1_attention_of_ones_is_one(length, keys, dims, seed):
-    """The weights of a query sum to one, so values that are all one come out as one."""
+    """The attention weights of a query sum to one, so values of one give an output of one."""
     query, key, _ = attention_inputs(seed, mx.float32, (), length, keys, dims)
     output = attention.scaled_dot_product_attention_simple(query, key, mx.ones((keys, 2)))
     case = f"float32, query {length} x {dims}, key {keys} x {dims}, value {keys} x 2 of ones, seed {seed}"
@@ -234,7 +234,7 @@ def test_task_1_attention_of_ones_is_one(length, keys, dims, seed):
 @property_test
 @given(length=st.integers(2, 6), changed=st.integers(1, 5), seed=st.integers(0, 99))
 def test_task_1_attention_causal_keeps_the_past(length, changed, seed):
-    """Behind a causal mask, another future leaves every earlier output."""
+    """With a causal mask, changing the future does not change any earlier output."""
     changed = min(changed, length - 1)
     query, key, value = attention_inputs(seed, mx.float32, (), length, length)
     noise = mx.where(mx.arange(length)[:, None] < changed, 0.0, 5.0)
@@ -333,7 +333,7 @@ def test_task_2_multi_head_float32_mask(dtype):
 
 
 def test_task_2_multi_head_finite_mask():
-    """A bias for all, for each key, for each head, for each row of the batch, for each row and head, and so on."""
+    """Masks for all queries, per key, per head, per row of the batch, per row and head, and so on."""
     for shape in broadcasting(2, 3, 4, 5):
         agrees(multi_head, multi_head64, *multi_head_inputs(4), mask=normals(40)(*shape, spread=2.0), seed=4)
 
@@ -348,7 +348,7 @@ def test_task_2_multi_head_sweep():
 
 @pytest.mark.parametrize(("heads", "dims"), [(1, 1), (1, 5), (2, 2), (3, 2), (4, 4), (7, 3)])
 def test_task_2_multi_head_hidden_size_that_heads_divide(heads, dims):
-    """E = H * D: then D may also be taken as E // H."""
+    """E = H * D: here E // H is D too."""
     inputs = multi_head_inputs(8, hidden=heads * dims, heads=heads, dims=dims)
     agrees(multi_head, multi_head64, *inputs, seed=8)
 

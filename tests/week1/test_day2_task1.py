@@ -16,7 +16,7 @@ from tiny_llm_course.testkit.sizes import sizes as sizes_of
 
 
 def angles64(dims: int, seq_len: int, base: float, *, r: Round = exact) -> Array64:
-    """Pair i turns by base ** (-2i / dims) a position."""
+    """Pair i rotates by base ** (-2i / dims) per position."""
     return r(np.outer(np.arange(seq_len), float(base) ** (-2 * np.arange(dims // 2) / dims)))
 
 
@@ -35,7 +35,7 @@ def test_task_1_angles_five_tokens():
 
 @pytest.mark.parametrize("pair", [0, 1, 31, 63])
 def test_task_1_angles_slow_pairs(pair):
-    """Qwen3's sizes: the slowest pair turns by about a millionth, so a pair is measured by its own largest angle."""
+    """Qwen3's sizes: the slowest pair rotates by a millionth, so errors are relative to the pair's largest angle."""
 
     def angles_of_one_pair(dims, seq_len, base, pair):
         angles = positional_encoding.rotation_angles(dims, seq_len, base)
@@ -53,7 +53,7 @@ def test_task_1_angles_of_many_positions():
 
 
 def test_task_1_angles_mlx():
-    """`mx.fast.rope` turns the vector (1, 0) of a pair into (cos, sin) of its angle."""
+    """`mx.fast.rope` rotates the vector (1, 0) of a pair to (cos, sin) of its angle."""
 
     def direction(dims, seq_len, base):
         angles = positional_encoding.rotation_angles(dims, seq_len, base)
@@ -64,8 +64,8 @@ def test_task_1_angles_mlx():
         return np.stack([r(np.cos(angles)), r(np.sin(angles))], axis=-1)
 
     ones = mx.broadcast_to(mx.array([1.0, 0.0]), (7, 3, 2)).reshape(1, 1, 7, 6)
-    turned = mx.fast.rope(ones, 6, traditional=True, base=300.0, scale=1.0, offset=0)
-    expected = to_float64(turned).reshape(7, 3, 2)
+    rotated = mx.fast.rope(ones, 6, traditional=True, base=300.0, scale=1.0, offset=0)
+    expected = to_float64(rotated).reshape(7, 3, 2)
     agrees(direction, direction64, 6, 7, 300, seed=1, dtype=mx.float32, expected=expected)
 
 
@@ -91,7 +91,7 @@ def test_task_1_angles_sweep():
 @property_test
 @given(seq_len=st.integers(1, 40), **sizes)
 def test_task_1_angles_begin_with_zero(dims, seq_len, base):
-    """Position 0 is not turned at all."""
+    """Position 0 is not rotated."""
     case = f"float32, dims {dims}, seq_len {seq_len}, base {base}, position 0 alone"
     first = positional_encoding.rotation_angles(dims, seq_len, base)[0]
     compare(first, np.zeros(dims // 2), mx.float32, 0.0, case, seq_len * dims)
@@ -100,9 +100,9 @@ def test_task_1_angles_begin_with_zero(dims, seq_len, base):
 @property_test
 @given(seq_len=st.integers(2, 30), shift=st.integers(1, 30), **sizes)
 def test_task_1_angles_sinusoidal_shift(dims, seq_len, shift, base):
-    """Sines and cosines of the angles, as the first transformers added them: going `shift` on is a rotation.
+    """Sinusoidal encodings, as in the first transformers: a shift of the position is a rotation.
 
-    The encoding of position p + shift is the one of position p, each pair turned by what `shift` alone says.
+    The encoding of position p + shift is that of p, each pair rotated by an angle that depends only on `shift`.
     """
     angles = positional_encoding.rotation_angles(dims, seq_len + shift, base)
     sin, cos = mx.sin(angles), mx.cos(angles)

@@ -20,7 +20,7 @@ from tiny_llm_course.testkit.sizes import narrow, sizes
 
 
 def mask_agrees(length, keys, dtype, expected=None):
-    """Every entry of a mask is 0 or -inf, so that there is nothing to round."""
+    """Check a mask exactly: every entry is 0 or -inf."""
     case = f"{dtype_word(dtype)}, L {length}, S {keys}"
     try:
         mask = attention.causal_mask(length, keys, dtype)
@@ -44,7 +44,7 @@ def test_task_1_mask_two_of_five_tokens():
 
 
 def test_task_1_mask_mlx():
-    """In MLX's own operator, the mask does what the operator's "causal" does."""
+    """In MLX's operator, the mask has the effect of "causal"."""
     mask, draw = mask_agrees(3, 5, mx.float32), normals(1)
     query, key, value = draw(2, 4, 3, 8), draw(2, 4, 5, 8), draw(2, 4, 5, 8)
     masked = mx.fast.scaled_dot_product_attention(query, key, value, scale=0.5, mask=mask)
@@ -62,7 +62,7 @@ def test_task_1_mask_pytorch(pytorch, length, keys):
 
 
 def test_task_1_mask_pytorch_lower_right(pytorch):
-    """PyTorch's attention with its own lower-right bias gives what the formula gives with the mask."""
+    """PyTorch's attention with its lower-right bias equals the formula with the mask."""
     mask, draw = mask_agrees(3, 5, mx.float32), normals(2)
     query, key, value = draw(2, 3, 4), draw(2, 5, 4), draw(2, 5, 4)
 
@@ -81,7 +81,7 @@ def test_task_1_mask_pytorch_lower_right(pytorch):
 @property_test
 @given(keys=st.integers(1, 9), length=st.integers(1, 9))
 def test_task_1_mask_is_the_last_rows_of_the_whole(keys, length):
-    """Queries that arrive later see what they would have seen had all come at once."""
+    """Queries that arrive later see the same keys as if all had arrived at once."""
     length = min(length, keys)
     whole = mask_agrees(keys, keys, mx.float32)
     case = f"float32, L {length}, S {keys}, against the last {length} rows of L {keys}, S {keys}"

@@ -51,7 +51,7 @@ def test_task_2_grouped_scale(scale):
 
 
 def test_task_2_grouped_finite_mask():
-    """A bias for all, for each key, for each head, for each row of the batch, for each row and head, and so on."""
+    """Masks for all queries, per key, per head, per row of the batch, per row and head, and so on."""
     for shape in broadcasting(5, 6, 4, 7):
         agrees(grouped, grouped64, *grouped_inputs(5), mask=normals(50)(*shape, spread=2.0), seed=5)
 
@@ -111,7 +111,7 @@ def test_task_2_grouped_sweep():
 @property_test
 @given(kv_heads=st.integers(1, 4), group=st.integers(1, 4), extra=st.integers(0, 3), seed=st.integers(0, 99))
 def test_task_2_grouped_is_day_1_with_repeated_heads(kv_heads, group, extra, seed):
-    """Day 1's attention on key and value heads written out for every query head gives the same."""
+    """Day 1's attention on repeated key and value heads gives the same."""
     query, key, value = grouped_inputs(seed, mx.float32, (), kv_heads * group, kv_heads, 3, 3 + extra, 5)
     agrees(grouped, grouped64, query, key, value, mask="causal", seed=seed)
     output = grouped(query, key, value, mask="causal")
@@ -126,9 +126,9 @@ def test_task_2_grouped_is_day_1_with_repeated_heads(kv_heads, group, extra, see
 @property_test
 @given(length=st.integers(1, 5), before=st.integers(0, 4), changed=st.integers(1, 8), seed=st.integers(0, 99))
 def test_task_2_grouped_causal_keeps_the_past(length, before, changed, seed):
-    """Another future leaves every earlier output, also when some keys were there before the first query."""
+    """Changing the future does not change any earlier output, even with keys before the first query."""
     keys = before + length
-    changed = min(changed, keys)  # keys and values from here on are others
+    changed = min(changed, keys)  # keys and values change from here on
     query, key, value = grouped_inputs(seed, mx.float32, (), 4, 2, length, keys, 6)
     agrees(grouped, grouped64, query, key, value, mask="causal", seed=seed)
     noise = mx.where(mx.arange(keys)[:, None] < changed, 0.0, 5.0)
@@ -140,7 +140,7 @@ def test_task_2_grouped_causal_keeps_the_past(length, before, changed, seed):
 
 
 def test_task_2_grouped_copies_no_keys_or_values():
-    """2 key-value heads for 32 query heads: copied for each, keys or values alone would take 8 times what both hold."""
+    """2 key-value heads for 32 query heads: repeated keys alone would take 8 times the memory of keys and values."""
     query, key, value = grouped_inputs(14, leading=(1,), heads=32, kv_heads=2, length=1, keys=2048, dims=64)
     agrees(grouped, grouped64, query, key, value, seed=14)
     case = "float32, query 1 x 32 x 1 x 64, key 1 x 2 x 2048 x 64, value 1 x 2 x 2048 x 64, seed 14"
@@ -163,5 +163,5 @@ def test_task_2_grouped_refuses_a_causal_mask_for_more_queries_than_keys():
 def test_task_2_grouped_refuses_unknown_masks(word):
     query, key, value = grouped_inputs(13)
     shapes = "query 5 x 6 x 4 x 8, key 5 x 2 x 7 x 8, value 5 x 2 x 7 x 8"
-    with raises_value_error(f"float32, {shapes}, mask {word or 'of no letters'}"):
+    with raises_value_error(f"float32, {shapes}, mask {word or 'of an empty string'}"):
         mx.eval(grouped(query, key, value, mask=word))

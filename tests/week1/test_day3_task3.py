@@ -17,7 +17,7 @@ from tiny_llm_course.testkit.sizes import sweep
 
 
 def up_to(max_seq_len):
-    """The learner's layer for so many tokens, with the parameters of its formula."""
+    """Return the learner's layer for `max_seq_len` tokens, with the parameters of its formula."""
 
     @built
     def qwen_attention(
@@ -47,13 +47,13 @@ def qwen_inputs(seed, dtype=mx.float32, batch=4, length=5, hidden=7, heads=6, kv
 
 
 def norms(seed, dtype=mx.float32, dims=8):
-    """Qwen3's extra weights, not ones: on ones, exchanged weights and a norm after RoPE go unnoticed."""
+    """Return Qwen3's norm weights, not ones: ones would hide swapped weights and a norm after RoPE."""
     draw = normals(seed, dtype)
     return {"q_norm": 1 + draw(dims, spread=0.5), "k_norm": 1 + draw(dims, spread=0.5)}
 
 
 def biases(seed, dtype=mx.float32, heads=6, kv_heads=3, dims=8):
-    """Qwen2.5's extra weights."""
+    """Return Qwen2.5's biases."""
     draw = normals(seed, dtype)
     return {"bq": draw(heads * dims), "bk": draw(kv_heads * dims), "bv": draw(kv_heads * dims)}
 
@@ -109,13 +109,13 @@ def test_task_3_qwen3_finite_mask():
 
 
 def test_task_3_qwen3_hidden_size_that_heads_divide():
-    """E = H * D / 2: D is the one that was given, not E over H."""
+    """E = H * D / 2: D is head_dim, not E / H."""
     inputs = qwen_inputs(8, hidden=24)
     agrees(qwen_attention, qwen_attention64, *inputs, **norms(80), theta=500, mask="causal", seed=8)
 
 
 def test_task_3_qwen3_defaults():
-    """max_seq_len, theta and rms_norm_eps need not be given."""
+    """max_seq_len, theta and rms_norm_eps have defaults."""
 
     @built
     def by_default(x, heads, kv_heads, *weights, **extra):
@@ -126,18 +126,18 @@ def test_task_3_qwen3_defaults():
 
 
 def test_task_3_qwen3_mlx():
-    """The same, put together from MLX's own operators."""
+    """The same, composed of MLX operators."""
     inputs, extra = qwen_inputs(10), norms(100)
     x, heads, kv_heads, wq, wk, wv, wo = inputs
 
     def split(w, number):
         return mx.unflatten(x @ w.T, -1, (number, -1)).swapaxes(1, 2)
 
-    def turn(y):
+    def apply_rope(y):
         return mx.fast.rope(y, 8, traditional=False, base=500, scale=1.0, offset=0)
 
-    query = turn(mx.fast.rms_norm(split(wq, heads), extra["q_norm"], 1e-6))
-    key = turn(mx.fast.rms_norm(split(wk, kv_heads), extra["k_norm"], 1e-6))
+    query = apply_rope(mx.fast.rms_norm(split(wq, heads), extra["q_norm"], 1e-6))
+    key = apply_rope(mx.fast.rms_norm(split(wk, kv_heads), extra["k_norm"], 1e-6))
     attended = mx.fast.scaled_dot_product_attention(query, key, split(wv, kv_heads), scale=8**-0.5, mask="causal")
     expected = to_float64(attended.swapaxes(1, 2).flatten(2) @ wo.T)
     agrees(qwen_attention, qwen_attention64, *inputs, **extra, theta=500, mask="causal", seed=10, expected=expected)
@@ -145,7 +145,7 @@ def test_task_3_qwen3_mlx():
 
 @pytest.mark.parametrize("model", ["qwen3", "qwen2.5"])
 def test_task_3_qwen3_pytorch(pytorch, model):
-    """The same, put together from PyTorch's operators."""
+    """The same, composed of PyTorch operators."""
     inputs, extra = qwen_inputs(11), norms(110) if model == "qwen3" else biases(111)
 
     def composed(torch, x, heads, kv_heads, wq, wk, wv, wo, q_norm=None, k_norm=None, bq=None, bk=None, bv=None):
@@ -154,7 +154,7 @@ def test_task_3_qwen3_pytorch(pytorch, model):
         def split(w, bias, number):
             return functional.linear(x, w, bias).unflatten(-1, (number, -1)).transpose(1, 2)
 
-        def turn(y):
+        def apply_rope(y):
             length, dims = y.shape[-2:]
             angles = torch.outer(torch.arange(length), 500.0 ** (-torch.arange(0, dims, 2) / dims)).repeat(1, 2)
             left, right = y.chunk(2, dim=-1)
@@ -165,7 +165,7 @@ def test_task_3_qwen3_pytorch(pytorch, model):
             query = functional.rms_norm(query, q_norm.shape, q_norm, 1e-6)
             key = functional.rms_norm(key, k_norm.shape, k_norm, 1e-6)
         attended = functional.scaled_dot_product_attention(
-            turn(query), turn(key), value, is_causal=True, enable_gqa=True
+            apply_rope(query), apply_rope(key), value, is_causal=True, enable_gqa=True
         )
         return functional.linear(attended.transpose(1, 2).flatten(2), wo)
 
@@ -189,7 +189,7 @@ def test_task_3_qwen3_sweep():
 @property_test
 @given(length=st.integers(2, 6), changed=st.integers(1, 5), seed=st.integers(0, 99))
 def test_task_3_qwen3_causal_keeps_the_past(length, changed, seed):
-    """Other tokens from some position on leave every earlier output."""
+    """Changing the tokens from some position on does not change any earlier output."""
     changed = min(changed, length - 1)
     x, *weights = qwen_inputs(seed, batch=1, length=length, heads=4, kv_heads=2, dims=6)
     extra = {**norms(seed + 100, dims=6), "theta": 500, "mask": "causal"}
@@ -204,7 +204,7 @@ def test_task_3_qwen3_causal_keeps_the_past(length, changed, seed):
 @property_test
 @given(longer=st.sampled_from([0.25, 4.0, 32.0]), seed=st.integers(0, 99))
 def test_task_3_qwen3_norm_makes_lengths_equal(longer, seed):
-    """Behind the norms, queries and keys of any length give the same scores."""
+    """After the norms, queries and keys of any length give the same scores."""
     x, heads, kv_heads, wq, wk, wv, wo = qwen_inputs(seed, batch=1, heads=4, kv_heads=2)
     extra = {**norms(seed + 100), "theta": 500, "eps": 1e-9}
     agrees(qwen_attention, qwen_attention64, x, heads, kv_heads, wq, wk, wv, wo, **extra, seed=seed)
@@ -215,7 +215,7 @@ def test_task_3_qwen3_norm_makes_lengths_equal(longer, seed):
 
 
 def test_task_3_qwen3_refuses_more_tokens_than_max_seq_len():
-    """The layer of these tests takes 16."""
+    """These tests use max_seq_len 16."""
     qwen_attention(*qwen_inputs(20, length=16))
     with raises_value_error("float32, x 4 x 17 x 7, max_seq_len 16"):
         mx.eval(qwen_attention(*qwen_inputs(20, length=17)))

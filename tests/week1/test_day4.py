@@ -1,6 +1,6 @@
-"""Week 1, day 4: RMSNorm, SiLU, and the MLP that is made of it.
+"""Week 1, day 4: RMSNorm, SiLU and SwiGLU.
 
-Each task is held to its formula in float64, to MLX's own operator and to PyTorch, in three dtypes; then to properties.
+Each task is compared with its float64 formula, MLX's operator and PyTorch, in three dtypes; then come properties.
 """
 
 import mlx.core as mx
@@ -25,7 +25,7 @@ LEADING = [(), (2,), (2, 3), (2, 3, 4)]
 
 @pytest.fixture
 def uncompiled():
-    """MLX's activations are compiled, which takes a second on a CPU with a C++ compiler: let them run step by step."""
+    """Disable compilation: MLX compiles its activations, which takes a second on a CPU with a C++ compiler."""
     mx.disable_compile()
     yield
     mx.enable_compile()
@@ -49,7 +49,7 @@ def test_task_1_rms_norm_formula(leading, dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_task_1_rms_norm_uneven_vectors(dtype):
-    """Vectors that lie to one side of zero, and differ in length: each has a mean square of its own."""
+    """Vectors with a nonzero mean and different lengths: each needs its own mean square."""
     draw = normals(2, dtype)
     x = (draw(2, 3, 6) + 1) * mx.array([[1.0], [16.0], [0.25]]).astype(dtype)
     agrees(rms_norm, rms_norm64, x, draw(6), 1e-6, seed=2)
@@ -57,14 +57,14 @@ def test_task_1_rms_norm_uneven_vectors(dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_task_1_rms_norm_large_numbers(dtype):
-    """A few hundred: float16 holds the numbers, but not their squares."""
+    """A few hundred: float16 can represent the numbers, but not their squares."""
     draw = normals(3, dtype)
     agrees(rms_norm, rms_norm64, draw(3, 8, spread=400.0), draw(8), 1e-6, seed=3)
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_task_1_rms_norm_small_numbers(dtype):
-    """A ten-thousandth: float16 holds the numbers, but their squares and this eps are 0 in it."""
+    """A ten-thousandth: float16 can represent the numbers, but rounds their squares and this eps to 0."""
     draw = normals(4, dtype)
     agrees(rms_norm, rms_norm64, draw(3, 8, spread=1e-4), draw(8), 1e-8, seed=4)
 
@@ -72,7 +72,7 @@ def test_task_1_rms_norm_small_numbers(dtype):
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("eps", [0.0, 0.3, 2.0])
 def test_task_1_rms_norm_eps(eps, dtype):
-    """An eps as large as the squares: it shows where it is added."""
+    """An eps as large as the squares shows where it is added."""
     draw = normals(5, dtype)
     agrees(rms_norm, rms_norm64, draw(2, 5), draw(5), eps, seed=5)
 
@@ -94,7 +94,7 @@ def test_task_1_rms_norm_default_eps():
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_task_1_rms_norm_of_zeros(dtype):
-    """A vector of zeros stays one, and its neighbour does not mind."""
+    """A vector of zeros stays zero, and does not affect the next one."""
     draw = normals(7, dtype)
     x = draw(2, 5) * mx.array([[0.0], [1.0]]).astype(dtype)
     agrees(rms_norm, rms_norm64, x, draw(5), 1e-6, seed=7)
@@ -104,7 +104,7 @@ def test_task_1_rms_norm_of_zeros(dtype):
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_task_1_rms_norm_weight_of_another_dtype(dtype, weight_dtype):
     """The result has x's dtype, whatever the weight's is."""
-    weight = normals(80)(5).astype(mx.bfloat16).astype(weight_dtype)  # numbers that every dtype holds
+    weight = normals(80)(5).astype(mx.bfloat16).astype(weight_dtype)  # exact in every dtype
     agrees(rms_norm, rms_norm64, normals(8, dtype)(2, 5), weight, 1e-6, seed=8)
 
 
@@ -169,7 +169,7 @@ def test_task_1_rms_norm_has_mean_square_one(rows, dim, spread, seed):
 @property_test
 @given(dim=st.integers(1, 12), power=st.integers(-8, 8), seed=st.integers(0, 99))
 def test_task_1_rms_norm_ignores_a_factor(dim, power, seed):
-    """Without an eps, a positive factor of x leaves the result: only the direction counts."""
+    """Without eps, scaling x by a positive factor does not change the result."""
     draw = normals(seed)
     x, weight = draw(3, dim), draw(dim)
     expected = rms_norm64(to_float64(x), to_float64(weight), 0.0)
@@ -200,13 +200,13 @@ def test_task_2_silu_very_negative(dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_task_2_silu_very_large(dtype):
-    """Large numbers pass as they are."""
+    """Large inputs pass unchanged."""
     agrees(basics.silu, silu64, mx.array([12.0, 20.0, 89.0, 110.0, 1000.0, 30000.0]).astype(dtype), seed=3)
 
 
 @pytest.mark.parametrize("dtype", DTYPES[::-1], ids=str)
 def test_task_2_silu_keeps_small_results(dtype):
-    """Around -9 the result is a thousandth: small, but every dtype holds it."""
+    """Around -9 the result is a thousandth: small, but every dtype can represent it."""
     x = -8 - 2 * mx.array(np.linspace(0, 1, 9), dtype=dtype)
     agrees(basics.silu, silu64, x, seed=4)
 
@@ -230,7 +230,7 @@ def test_task_2_silu_pytorch(pytorch):
 @property_test
 @given(size=st.integers(10, 20), spread=st.sampled_from([0.1, 1.0, 10.0, 1e4]), seed=st.integers(0, 99))
 def test_task_2_silu_of_both_signs(size, spread, seed):
-    """silu(x) - silu(-x) = x: what is held back of x is what is held back of -x."""
+    """silu(x) - silu(-x) = x."""
 
     def difference(x):
         return basics.silu(x) - basics.silu(-x)
@@ -252,7 +252,7 @@ def mlp(x, w_gate, w_up, w_down):
 
 
 def mlp_inputs(seed, dtype=mx.float32, leading=(2, 3), hidden=5, width=7):
-    """The weights keep the projections' spread at one, as trained weights do."""
+    """Return inputs whose projections have unit variance, as with trained weights."""
     draw = normals(seed, dtype)
     up = [draw(width, hidden, spread=hidden**-0.5) for _ in ("gate", "up")]
     return draw(*leading, hidden), *up, draw(hidden, width, spread=width**-0.5)
@@ -272,7 +272,7 @@ def test_task_2_mlp_any_width(width):
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_task_2_mlp_large_gates(dtype):
-    """A gate that is far from zero lets everything pass, or nothing."""
+    """A gate far from zero passes everything or nothing."""
     x, w_gate, w_up, w_down = mlp_inputs(3, dtype)
     agrees(mlp, mlp64, x, w_gate * 16, w_up, w_down, seed=3)
 
@@ -315,7 +315,7 @@ def test_task_2_mlp_is_linear_in_w_up(power, seed):
 @property_test
 @given(length=st.integers(2, 6), seed=st.integers(0, 99))
 def test_task_2_mlp_takes_tokens_one_by_one(length, seed):
-    """A token's output is the same alone and in company: the MLP does not look at the neighbours."""
+    """A token's output does not depend on the other tokens."""
 
     def token_by_token(x, *weights):
         return mx.concatenate([mlp(x[:, i : i + 1], *weights) for i in range(length)], axis=1)

@@ -44,7 +44,7 @@ def test_task_1_embedding_formula(leading, dtype):
 
 @pytest.mark.parametrize("dtype", [mx.int32, mx.int64, mx.uint32], ids=str)
 def test_task_1_embedding_every_token(dtype):
-    """The ids 0 to V - 1 in order give the table itself, whatever kind of integers they are."""
+    """The ids 0 to V - 1 return the table itself, for any integer dtype."""
     weight = normals(2)(7, 5)
     agrees(embed, embed64, mx.arange(7).astype(dtype), weight, seed=2, dtype=mx.float32)
 
@@ -83,7 +83,7 @@ def test_task_1_embedding_sweep():
 
 
 def test_task_1_embedding_large_vocabulary():
-    """More tokens than 16 bits can count, as real models have them."""
+    """More tokens than 16 bits can count, as in real models."""
     weight, tokens = normals(7)(70000, 1), mx.array([69999, 40000, 32768, 65536, 0])
     agrees(embed, embed64, tokens, weight, seed=7, dtype=mx.float32)
 

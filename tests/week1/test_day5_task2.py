@@ -30,7 +30,7 @@ def block(x, model, mask=None, number=0):
 
 
 def stream(seed, model, batch=2, length=5):
-    """What enters a layer: N x L x E."""
+    """Return the input of a layer, N x L x E."""
     return normals(seed, model.dtype)(batch, length, model.config["hidden_size"])
 
 
@@ -59,7 +59,7 @@ def test_task_2_block_finite_mask(base):
 @pytest.mark.parametrize("change", [{"rope_theta": 500.0}, {"rms_norm_eps": 0.1}, {"num_key_value_heads": 2}], ids=str)
 @by_architecture
 def test_task_2_block_other_config(base, change):
-    """Theta, eps and the number of heads are the config's."""
+    """Theta, eps and the number of heads come from the config."""
     model = random_model(base, 4, **change)
     agrees(block, block64, stream(4, model), model, "causal", seed=4)
 
@@ -102,7 +102,7 @@ def test_task_2_block_pytorch(pytorch, base):
 
 
 def test_task_2_block_longest_sequence():
-    """Every position that the config allows can be used; one head of queries, as the scores are four million."""
+    """Every position that the config allows works; one query head keeps the scores at four million."""
     model = random_model(QWEN3, 9, num_attention_heads=1, num_key_value_heads=1, max_position_embeddings=2049)
     x = stream(9, model, 1, 2049)
     case = f"float32, x 1 x 2049 x 12, {model}, max_position_embeddings 2049, causal, seed 9"
@@ -128,7 +128,7 @@ def test_task_2_block_refuses_more_tokens_than_the_config_allows(base):
 
 @by_architecture
 def test_task_2_block_that_adds_nothing(base):
-    """With wo and w_down of zeros both steps add zero, and the stream passes through as it came."""
+    """With wo and w_down of zeros both branches add zero, and the residual stream is unchanged."""
     model = random_model(base, 7)
     names = "model.layers.0.self_attn.o_proj.weight", "model.layers.0.mlp.down_proj.weight"
     model = model.with_weights(**{name: mx.zeros_like(model.weights[name]) for name in names})
@@ -137,8 +137,8 @@ def test_task_2_block_that_adds_nothing(base):
 
 @by_architecture
 @pytest.mark.parametrize("silent", ["self_attn.o_proj", "mlp.down_proj"])
-def test_task_2_block_with_one_step_silent(silent, base):
-    """With zeros for wo or for w_down one step adds nothing, and the other one is seen alone."""
+def test_task_2_block_with_one_branch_zero(silent, base):
+    """With zeros for wo or w_down one branch adds nothing, which isolates the other."""
     model = random_model(base, 10, rope_theta=500.0)
     name = f"model.layers.0.{silent}.weight"
     model = model.with_weights(**{name: mx.zeros_like(model.weights[name])})
@@ -147,7 +147,7 @@ def test_task_2_block_with_one_step_silent(silent, base):
 
 @by_architecture
 def test_task_2_block_needs_every_weight(base):
-    """It is missed when the layer is built, and not only when it runs."""
+    """A missing weight raises when the layer is built, not only when it runs."""
     model = random_model(base, 8)
     for name in model.layer(0):
         part = model.without(f"model.layers.0.{name}").layer(0)
@@ -157,7 +157,7 @@ def test_task_2_block_needs_every_weight(base):
 
 @by_architecture
 def test_task_2_block_is_what_the_config_says(base):
-    """Norms or biases of the other architecture, which lie in the same dictionary, are not used; it stays as it was."""
+    """Norms or biases of the other architecture in the same dictionary are ignored, and the dictionary is unchanged."""
     model = random_model(base, 12)
     other = random_model({**base, "model_type": {"qwen3": "qwen2", "qwen2": "qwen3"}[base["model_type"]]}, 120)
     fuller, x = dataclasses.replace(model, weights=other.weights | model.weights), stream(12, model)
@@ -175,7 +175,7 @@ def test_task_2_block_is_what_the_config_says(base):
 @property_test
 @given(length=st.integers(2, 6), changed=st.integers(1, 5), seed=st.integers(0, 99))
 def test_task_2_block_causal_keeps_the_past(length, changed, seed):
-    """Behind a causal mask, another future leaves the stream as it was."""
+    """With a causal mask, changing the future does not change earlier positions."""
     changed = min(changed, length - 1)
     model = random_model(QWEN3, seed)
     x = stream(seed, model, 1, length)

@@ -56,26 +56,26 @@ def test_task_3_model_small(batch, length, base):
 @pytest.mark.parametrize("change", [{"rope_theta": 500.0}, {"rms_norm_eps": 0.1}, {"num_hidden_layers": 1}], ids=str)
 @by_architecture
 def test_task_3_model_other_config(base, change):
-    """Theta, eps and the number of layers are the config's."""
+    """Theta, eps and the number of layers come from the config."""
     model = random_model(base, 3, **change)
     agrees(logits, model64, random_tokens(3, 2, 5), model, seed=3, dtype=mx.float32)
 
 
 @by_architecture
 def test_task_3_model_longest_sequence(base):
-    """Every position that the config allows can be used."""
+    """Every position that the config allows works."""
     model = random_model(base, 10, max_position_embeddings=33)
     agrees(logits, model64, random_tokens(10, 1, 33), model, seed=10, dtype=mx.float32)
 
 
 def test_task_3_model_of_eleven_layers():
-    """As words, "10" comes before "2"; as layers it does not."""
+    """ "10" sorts before "2" as a string, but not as a layer number."""
     model = random_model(QWEN3, 4, num_hidden_layers=11)
     agrees(logits, model64, random_tokens(4, 1, 3), model, seed=4, dtype=mx.float32)
 
 
 def test_task_3_model_ties_as_the_config_says():
-    """Some checkpoints hold an lm_head that their config does not use."""
+    """Some checkpoints contain an lm_head that their config does not use."""
     model = random_model(QWEN3, 5, tie_word_embeddings=True).with_weights(**{"lm_head.weight": normals(50)(29, 12)})
     agrees(logits, model64, random_tokens(5, 2, 5), model, seed=5, dtype=mx.float32)
 
@@ -94,20 +94,20 @@ def computed_once(tokens, r):
 
 
 def trained64(tokens, model, *, r=exact):
-    """`model64` of the embedded model, which takes a second."""
+    """Return `model64` of the embedded model, which takes a second."""
     return computed_once(tuple(map(tuple, tokens.tolist())), r)
 
 
 def test_task_3_model_trained():
-    """The model that comes with the course: six layers, three heads of queries to a head of keys, theta a million."""
+    """The embedded model: six layers, three query heads per key-value head, theta a million."""
     model = embedded_model()
     tokens = random_tokens(11, 1, 12, vocab_size=model.config["vocab_size"])
     agrees(logits, trained64, tokens, model, seed=11, dtype=mx.float32)
 
 
 @pytest.mark.parametrize("length", [1, 7])
-def test_task_3_model_trained_reads_no_further(length):
-    """What comes after a position changes nothing at it: with a cache it need not be computed again."""
+def test_task_3_model_trained_ignores_later_tokens(length):
+    """Later tokens do not change a position, so a cache can reuse it."""
     model = embedded_model()
     tokens = random_tokens(12, 1, 12, vocab_size=model.config["vocab_size"])
     whole, part = logits(tokens, model), logits(tokens[:, :length], model)
@@ -158,7 +158,7 @@ def test_task_3_model_needs_every_weight(base):
 
 @by_architecture
 def test_task_3_model_needs_every_layer(base):
-    """The config says how many layers there are, and a file that lost one lacks its weights."""
+    """The config gives the number of layers; a file that lacks one raises."""
     model = random_model(base, 13)
     for number in range(2):
         prefix = f"model.layers.{number}."
@@ -169,7 +169,7 @@ def test_task_3_model_needs_every_layer(base):
 
 @by_architecture
 def test_task_3_model_tied_is_untied_with_the_table(base):
-    """A tied head is a head whose weight is the embedding's table."""
+    """A tied head equals a head whose weight is the embedding table."""
     tied = random_model(base, 9, tie_word_embeddings=True)
     untied = random_model(base, 9).with_weights(**{"lm_head.weight": tied.weights["model.embed_tokens.weight"]})
     tokens = random_tokens(9, 2, 4)
@@ -180,7 +180,7 @@ def test_task_3_model_tied_is_untied_with_the_table(base):
 @property_test
 @given(length=st.integers(2, 6), changed=st.integers(1, 5), seed=st.integers(0, 99))
 def test_task_3_model_keeps_the_past(length, changed, seed):
-    """Another later token leaves the logits of every earlier position."""
+    """Changing a later token does not change the logits of any earlier position."""
     changed = min(changed, length - 1)
     model, tokens = random_model(QWEN3, seed), random_tokens(seed, 1, length)
     other = mx.where(mx.arange(length) < changed, tokens, (tokens + 1) % 29)
@@ -196,6 +196,6 @@ def test_task_3_model_row_alone(batch, length, seed):
     model, tokens = random_model(QWEN25, seed), random_tokens(seed, batch, length)
     together = logits(tokens, model)
     for row in range(batch):
-        case = f"float32, row {row} of tokens {batch} x {length} by itself, and in its batch, seed {seed}"
+        case = f"float32, row {row} of tokens {batch} x {length} alone, and in its batch, seed {seed}"
         alone = to_float64(logits(tokens[row : row + 1], model))
         compare(together[row : row + 1], alone, mx.float32, 1e-4, case, tokens.size)

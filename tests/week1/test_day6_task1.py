@@ -31,31 +31,33 @@ def checked_alphabet(case):
         (255, "\u00ff"),
     ],
 )  # fmt: skip
-def test_task_1_alphabet_letters(byte, letter):
-    case = f"the letter of byte {byte}"
+def test_task_1_alphabet_characters(byte, letter):
+    case = f"the character of byte {byte}"
     same_text(checked_alphabet(case)[byte], letter, case)
 
 
 def test_task_1_alphabet_formula():
-    alphabet = checked_alphabet("the letters of all 256 bytes")
+    alphabet = checked_alphabet("the characters of all 256 bytes")
     for byte, letter in alphabet_formula().items():
-        same_text(alphabet[byte], letter, f"the letter of byte {byte}")
+        same_text(alphabet[byte], letter, f"the character of byte {byte}")
 
 
 def test_task_1_alphabet_sweep():
-    """Once more, after somebody has changed the first one: each call gives a dict of its own."""
-    checked_alphabet("the letters of all 256 bytes").clear()
-    alphabet = checked_alphabet("the letters of all 256 bytes, after the dict of an earlier call was emptied")
+    """Each call returns a new dict, even after the caller has changed an earlier one."""
+    checked_alphabet("the characters of all 256 bytes").clear()
+    alphabet = checked_alphabet("the characters of all 256 bytes, after the dict of an earlier call was emptied")
     for byte, letter in alphabet_formula().items():
-        same_text(alphabet[byte], letter, f"the letter of byte {byte}, after the dict of an earlier call was emptied")
+        same_text(
+            alphabet[byte], letter, f"the character of byte {byte}, after the dict of an earlier call was emptied"
+        )
 
 
 def test_task_1_alphabet_is_reversible_and_printable():
-    """No two bytes share a letter, and none is a character that a file or a terminal could lose."""
-    case = "the letters of all 256 bytes"
+    """No two bytes share a character, and every character is visible."""
+    case = "the characters of all 256 bytes"
     alphabet = checked_alphabet(case)
     for letter, count in Counter(alphabet.values()).items():
         if count > 1:
-            fail(Kind.VALUES, f"{count} bytes have the letter {letter!a}", case)
+            fail(Kind.VALUES, f"{count} bytes have the character {letter!a}", case)
         if not letter.isprintable() or letter.isspace():
-            fail(Kind.VALUES, f"the letter {letter!a} cannot be seen", case)
+            fail(Kind.VALUES, f"the character {letter!a} is invisible", case)

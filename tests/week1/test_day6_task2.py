@@ -18,10 +18,10 @@ from tiny_llm_course.testkit.texts import LENGTHS, again, same_pieces
 
 
 def check_merge(symbols, pairs, expected, ranks=None):
-    """`pairs` in the order in which they were learned, as in "b+l l+u"; these are its ranks by default."""
+    """Check the merges of a word; `pairs` are in learned order, as in "b+l l+u", which gives the default ranks."""
     ranks = ranks or {tuple(pair.split("+")): rank for rank, pair in enumerate(pairs.split())}
-    case = f"the word {words(''.join(symbols))} in {len(symbols)} pieces, pairs by rank: {pairs or 'none'}"
-    given: list[list[str]] = []  # to each call a list of its own, which it may give back if there is nothing to join
+    case = f"the word {words(''.join(symbols))} in {len(symbols)} symbols, pairs by rank: {pairs or 'none'}"
+    given: list[list[str]] = []  # each call gets a new list, which it may return if there is nothing to merge
 
     def merge():
         given.append(list(symbols))
@@ -30,7 +30,7 @@ def check_merge(symbols, pairs, expected, ranks=None):
     merged = again(merge, case)
     same_pieces(merged, expected, case)
     if any(each != list(symbols) for each in given):
-        fail(Kind.INPUT_CHANGED, "the caller's `symbols` was changed", case, "make a list of your own first")
+        fail(Kind.INPUT_CHANGED, "the caller's `symbols` was changed", case, "copy the list first")
 
 
 @pytest.mark.parametrize(
@@ -38,13 +38,13 @@ def check_merge(symbols, pairs, expected, ranks=None):
     [
         ("blue", "b+l u+e bl+ue", "blue"),
         ("blue", "b+l u+e", "bl ue"),
-        ("blue", "l+u b+l u+e lu+e", "b lue"),  # b+l stands first, but l+u was learned first
+        ("blue", "l+u b+l u+e lu+e", "b lue"),  # b+l comes first, but l+u was learned first
         ("blue", "u+e l+ue b+l bl+ue", "b lue"),
         ("abcd", "b+c a+b c+d bc+d", "a bcd"),
         ("dog", "d+o do+g", "dog"),
-        ("dogdog", "d+o do+g", "dog dog"),  # every place of a pair
+        ("dogdog", "d+o do+g", "dog dog"),  # every occurrence of a pair
         ("doodad", "d+o", "do o d a d"),
-        ("dog", "g+o o+d", "d o g"),  # the order within a pair counts
+        ("dog", "g+o o+d", "d o g"),  # the order within a pair matters
         ("dog", "", "d o g"),
         ("d", "d+d", "d"),
         ("", "d+o", ""),
@@ -57,18 +57,18 @@ def test_task_1_merge_by_hand(word, pairs, expected):
 @pytest.mark.parametrize(
     ("length", "expected"), [(2, "aa"), (3, "aa a"), (4, "aaaa"), (5, "aaaa a"), (6, "aaaa aa"), (7, "aaaa aa a")]
 )
-def test_task_1_merge_repeated_letters(length, expected):
-    """In "aaa" the pair a+a stands twice, and the two share a letter: the first gets it."""
+def test_task_1_merge_repeated_characters(length, expected):
+    """In "aaa" the pair a+a occurs twice, overlapping: the left one is merged."""
     check_merge(["a"] * length, "a+a aa+aa", expected.split())
 
 
 def test_task_1_merge_long_word_sweep():
-    """More joins than a program may call itself: two halves make each power of two, the largest first."""
+    """More merges than Python's recursion limit: pairs of equal powers of two, the largest first."""
     powers = ["a" * 2**n for n in range(11)]
     check_merge(["a"] * 1100, " ".join(f"{a}+{a}" for a in powers[:-1]), [powers[n] for n in (10, 6, 3, 2)])
 
 
-def test_task_1_merge_goes_by_rank_and_not_by_place_in_the_table():
+def test_task_1_merge_goes_by_rank():
     """`ranks` may list its pairs in any order."""
     case = "the word 'blue', ranks {(b, l): 1, (l, u): 0}"
     with noted(case):
@@ -81,7 +81,7 @@ def rank_of(pairs):
 
 
 def learned(text, number):
-    """Pairs as they are learned: the commonest first, never one that makes a piece that there is."""
+    """Learn pairs: the most frequent first, never one that spells an existing symbol."""
     pieces = list(text)
     pairs: list[tuple[str, str]] = []
     while len(pairs) < number:
@@ -98,14 +98,14 @@ def learned(text, number):
 @property_test
 @given(text=st.text("abc", min_size=2, max_size=60), word=st.text("abc", max_size=20), number=st.integers(1, 12))
 def test_task_1_merge_formula(text, word, number):
-    """A table learned from one text, used on another word."""
+    """A table learned from one text, applied to a different word."""
     pairs = learned(text, number)
     ranks = {pair: rank for rank, pair in enumerate(pairs)}
     check_merge(list(word), " ".join("+".join(pair) for pair in pairs), merge_formula(word, ranks))
 
 
 def test_task_1_merge_sweep():
-    """Words of all lengths, with tables of few and of many pairs, learned from such words."""
+    """Words of all lengths, with tables of few and many pairs learned from similar words."""
     tables_of = [learned(text, number) for text in ("abcab" * 9, "1223" * 20, "a" * 70) for number in (1, 2, 3, 8, 30)]
     text = "thatisabluedogandthedogsatonthematwiththecatatnine" * 3
     pairs = learned(text, 60)
@@ -118,9 +118,9 @@ def test_task_1_merge_sweep():
             check_merge(list(word), " ".join("+".join(p) for p in pairs), merge_formula(word, rank_of(pairs)))
 
 
-def test_task_1_merge_drawn_sweep():
-    """Tables drawn at random: pairs that spell the same, listed in any order, ranks with gaps. Words of single letters,
-    and words of which some are joined already.
+def test_task_1_merge_random_sweep():
+    """Random tables: pairs that spell the same, listed in any order, ranks with gaps. Words of single characters, and
+    words that are partly merged already.
     """
     for seed in range(40):
         generator = np.random.default_rng(seed)

@@ -39,7 +39,7 @@ def check_encode(bpe, text, expected, where):
     ("text", "expected"),
     [
         ("That is", [CAP_THAT, SPACE_IS]),
-        ("s s", [ord("s"), 32, ord("s")]),  # s+space is a pair, but no token reaches over two words
+        ("s s", [ord("s"), 32, ord("s")]),  # s+space is a pair, but no token spans two words
         ("dog", [DOG]),
         (" dog", [SPACE_DOG]),
         ("  dog", [32, SPACE_DOG]),
@@ -58,7 +58,7 @@ def test_task_2_encode_by_hand(text, expected):
 
 @every_recorded
 def test_task_2_encode_tokenizers(row):
-    """Id for id what Hugging Face's `tokenizers` gives."""
+    """The same ids as Hugging Face's `tokenizers`."""
     check_encode(tokenizer.ByteLevelBPE.from_file(TABLES), row["text"], row["ids"], f"tokenizer.json ({row['name']})")
 
 
@@ -85,7 +85,7 @@ def test_task_2_encode_normalises(normalization):
         (" dog", [32, 303]),  # the special token comes before the words
         ("<|END|>", [*b"<|END|>"]),
         ("<|e\u0301", [301, 0xCC, 0x81]),
-        ("e\u0301\u00e9", [304, E_ACUTE]),  # what is special is found before the text is normalised
+        ("e\u0301\u00e9", [304, E_ACUTE]),  # special tokens are matched before the text is normalised
         ("<|end|>that", [300, THAT]),
         ("<|end|><|e<|end|>", [300, 301, 300]),
     ],
@@ -109,13 +109,13 @@ def test_task_2_encode_special_tokens(text, expected):
     ],
 )
 def test_task_2_encode_special_tokens_that_overlap(text, expected):
-    """The one that begins first ends before another can begin, also before a longer one."""
+    """The one that starts first wins, even over a longer one."""
     specials = {"<|do": 300, "dog|>": 301, ">that": 302}
     check_encode(tokenizer.ByteLevelBPE(**by_hand(specials)), text, expected, f"special tokens {', '.join(specials)}")
 
 
 def test_task_2_encode_uses_the_pattern():
-    """A pattern of one character a word: then no pair can be joined."""
+    """A pattern with one character per word: no pair can be merged."""
     check_encode(
         tokenizer.ByteLevelBPE(**by_hand(pattern=r"\s|\S")),
         "That is",
@@ -143,7 +143,7 @@ def test_task_2_encode_formula(chunks):
 @property_test
 @given(left=ANY_TEXT, right=ANY_TEXT)
 def test_task_2_encode_special_tokens_separate(left, right):
-    """Text on one side of a special token does not see the other side."""
+    """Text on one side of a special token does not affect the other side."""
     bpe = tokenizer.ByteLevelBPE.from_file(TABLES)
     case = f"the text {words(left + '<|im_end|>' + right)} against its two sides alone"
     with noted(case):
@@ -157,9 +157,9 @@ def test_task_2_encode_sweep():
         check_encode(bpe, text, encode_formula(text, ranks, vocab, special, pattern, "NFC"), "tokenizer.json")
 
 
-def test_task_2_encode_drawn_sweep():
-    """Ids in any order, special tokens' among them, pairs that spell the same, and each token's own text: what a word
-    spells may be a token that its pairs do not lead to.
+def test_task_2_encode_random_sweep():
+    """Shuffled ids, special tokens among them, pairs that spell the same, and each token's own text: a word may spell a
+    token that its merges do not produce.
     """
     for seed in range(2):
         tables = random_tables(seed)
@@ -170,4 +170,4 @@ def test_task_2_encode_drawn_sweep():
         for text in [*texts, *(text for text in own if len(text) > 1)]:
             pattern = tokenizer.GPT2_PATTERN
             expected = encode_formula(text, tables.ranks, tables.vocab, tables.specials, pattern, "NFC")
-            check_encode(bpe, text, expected, f"tables drawn at random, seed {seed}")
+            check_encode(bpe, text, expected, f"random tables, seed {seed}")

@@ -36,8 +36,8 @@ def check_decode(ids, expected, what, bpe=None, **skip):
 
 
 @every_recorded
-def test_task_2_decode_gives_the_text_back(row):
-    """What was encoded, in its composed form."""
+def test_task_2_decode_returns_the_text(row):
+    """Decoding returns the encoded text, in its composed form."""
     check_decode(row["ids"], unicodedata.normalize("NFC", row["text"]), row["name"])
 
 
@@ -61,13 +61,11 @@ def test_task_2_decode_by_hand(ids, expected):
 
 
 def test_task_2_decode_skips_special_tokens():
-    """Only when it is asked to. What they stood between is then side by side."""
+    """Special tokens are skipped only on request, and the text around them is joined."""
     ids = [START, 615, STOP, 281, 267, END, 486]
     check_decode(ids, "That is\U0001f415", "by hand", skip_special_tokens=True)
     check_decode(ids, "<|im_start|>That<|im_end|> is\ufffd<|endoftext|>\ufffd\ufffd", "by hand")
-    bpe = tokenizer.ByteLevelBPE(
-        **by_hand(SPECIALS)
-    )  # the same letters of the alphabet, other ids of the special tokens
+    bpe = tokenizer.ByteLevelBPE(**by_hand(SPECIALS))  # the same byte alphabet, other special token ids
     for token, number in SPECIALS.items():
         case = f"token {number}, which is the special token {token!r}, skipped"
         with noted(case):
@@ -91,7 +89,7 @@ def test_task_2_decode_refuses_unknown_tokens(unknown):
 @property_test
 @given(ids=st.lists(st.one_of(st.integers(0, 255), st.integers(256, STOP)), max_size=12), skip=st.booleans())
 def test_task_2_decode_any_tokens(ids, skip):
-    """Also tokens that no text gives: what is not UTF-8 becomes U+FFFD, as in Python's own decoder."""
+    """Also tokens that no text produces: invalid UTF-8 becomes U+FFFD, as in Python's decoder."""
     check_decode(ids, decode_formula(ids, skip), "any tokens", **({"skip_special_tokens": True} if skip else {}))
 
 
@@ -102,8 +100,8 @@ def test_task_2_decode_sweep():
         check_decode(ids, decode_formula(ids, True), "any tokens", bpe, skip_special_tokens=True)
 
 
-def test_task_2_decode_drawn_sweep():
-    """Ids in any order, special tokens' among them, and every sort of token after every other."""
+def test_task_2_decode_random_sweep():
+    """Shuffled ids, special tokens among them, and every kind of token after every other."""
     for seed in range(2):
         tables = random_tables(seed)
         bpe = tokenizer.ByteLevelBPE(**tables.arguments)
@@ -111,4 +109,4 @@ def test_task_2_decode_drawn_sweep():
             for ids in streams_of_every_sort(seed):
                 expected = decode_formula(ids, skip, tables.bytes_of, tables.specials.values())
                 named = {"skip_special_tokens": True} if skip else {}
-                check_decode(ids, expected, f"tables drawn at random, seed {seed}", bpe, **named)
+                check_decode(ids, expected, f"random tables, seed {seed}", bpe, **named)

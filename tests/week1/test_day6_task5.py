@@ -29,7 +29,7 @@ BYTES = {piece[0]: i for i, piece in PIECES.items() if len(piece) == 1}  # the t
 
 
 def stream(ids, case, bpe=None, **skip):
-    """What a fresh detokenizer shows after each token, and at the end."""
+    """Return the pieces of a new detokenizer after each token, and at the end."""
     bpe = bpe or tokenizer.ByteLevelBPE.from_file(TABLES)
 
     def pieces():
@@ -67,15 +67,15 @@ def test_task_3_stream_shows_characters_when_they_are_complete(row):
 
 
 def test_task_3_stream_special_tokens():
-    """Not shown, unless it is asked for; and a character may begin before one and end behind it."""
+    """Special tokens are skipped by default; a character may start before one and end after it."""
     ids = [START, 615, 267, STOP, 486]
     check_stream(ids, ["", "That", "", "", "\U0001f415", ""], "special tokens skipped")
     check_stream(ids[:2], ["<|im_start|>", "That", ""], "special tokens shown", skip_special_tokens=False)
 
 
-def test_task_3_stream_two_texts_at_once():
-    """Two detokenizers know nothing of each other."""
-    case = "two detokenizers in turn, each given the two halves of a dog emoji"
+def test_task_3_stream_two_at_once():
+    """Two detokenizers are independent."""
+    case = "two alternating detokenizers, each given the two halves of a dog emoji"
     with noted(case):
         bpe = tokenizer.ByteLevelBPE.from_file(TABLES)
         one, other = tokenizer.StreamingDetokenizer(bpe), tokenizer.StreamingDetokenizer(bpe)
@@ -86,7 +86,7 @@ def test_task_3_stream_two_texts_at_once():
 @property_test
 @given(text=ANY_TEXT)
 def test_task_3_stream_never_half_a_character(text):
-    """Any text, one byte a token: the hardest way to cut it."""
+    """Any text with one byte per token: the hardest split."""
     ids = [BYTES[byte] for byte in text.encode()]
     check_stream(ids, stream_formula(ids), f"the bytes of {words(text)}")
 
@@ -97,7 +97,7 @@ def check_joined(ids, what, bpe=None, tables=None, **skip):
     for piece in pieces:
         if not isinstance(piece, str):
             fail(Kind.TYPE, f"a piece is {type_words(piece)}, expected a str", case)
-    # As large as the list of pieces: of two cases that fail, the one that shows pieces is told.
+    # As large as the list of pieces: of two failing cases, the one that shows pieces is reported.
     drawn_ones = (tables.bytes_of, tables.specials.values()) if tables else ()
     expected = decode_formula(ids, skip.get("skip_special_tokens", True), *drawn_ones)
     same_text("".join(pieces), expected, case, size=len(pieces) + 1)
@@ -106,14 +106,14 @@ def check_joined(ids, what, bpe=None, tables=None, **skip):
 @property_test
 @given(ids=st.lists(st.one_of(st.integers(0, 255), st.integers(256, STOP)), max_size=12), skip=st.booleans())
 def test_task_3_stream_pieces_make_the_text(ids, skip):
-    """Also for tokens that no text gives: joined, the pieces are what decode gives for all tokens."""
+    """Also for tokens that no text produces: the joined pieces equal decode of all tokens."""
     check_joined(ids, "any tokens", skip_special_tokens=skip)
 
 
 @property_test
 @given(data=st.binary(max_size=8), cut=st.integers(0, 24))
 def test_task_3_stream_bytes_that_are_not_text(data, cut):
-    """Random bytes, and every beginning of characters of two, three and four bytes."""
+    """Random bytes, and every prefix of characters of two, three and four bytes."""
     data += "\u00e9\u72d7\U0001f415\u0301\ufffd".encode()[:cut]
     check_joined([BYTES[byte] for byte in data], f"the bytes {data.hex(' ') or 'none'}")
 
@@ -128,11 +128,11 @@ def test_task_3_stream_sweep():
             check_stream(ids, stream_formula(ids), f"the bytes of {words(text)}", bpe)
 
 
-def test_task_3_stream_drawn_sweep():
-    """Every sort of token after every other, special tokens shown and not, and the end after each."""
+def test_task_3_stream_random_sweep():
+    """Every kind of token after every other, special tokens shown and skipped, ending after each."""
     for seed in range(2):
         tables = random_tables(seed)
         bpe = tokenizer.ByteLevelBPE(**tables.arguments)
         for skip in (False, True):
             for ids in streams_of_every_sort(seed):
-                check_joined(ids, f"tables drawn at random, seed {seed}", bpe, tables, skip_special_tokens=skip)
+                check_joined(ids, f"random tables, seed {seed}", bpe, tables, skip_special_tokens=skip)

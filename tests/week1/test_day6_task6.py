@@ -44,11 +44,11 @@ def check_tokens(follow, prompt, max_tokens, expected, dtype=mx.float32, vocab=1
     same_ids(tokens, expected, case)
     if len(model.seen) > 2 * (len(tokens) + 1):  # both times
         calls = f"{len(model.seen) // 2} times for {len(tokens)} tokens"
-        fail(Kind.VALUES, f"the model was called {calls}: it is asked no more when the text has ended", case)
+        fail(Kind.VALUES, f"the model was called {calls}; it must not be called after generation has stopped", case)
     for i, seen in enumerate(model.seen[: len(tokens)]):
-        same_ids(seen, [*prompt, *tokens[:i]], f"what the model is given for token {i} of the answer; {case}")
+        same_ids(seen, [*prompt, *tokens[:i]], f"what the model is given for token {i} of the continuation; {case}")
     if given != prompt:
-        fail(Kind.INPUT_CHANGED, "the caller's `prompt` was changed", case, "append to a list of your own")
+        fail(Kind.INPUT_CHANGED, "the caller's `prompt` was changed", case, "append to a copy")
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -65,12 +65,12 @@ def test_task_4_tokens_length_limit(max_tokens):
 @property_test
 @given(prompt=st.lists(st.integers(0, 10), min_size=1, max_size=6), max_tokens=st.integers(0, 8))
 def test_task_4_tokens_formula(prompt, max_tokens):
-    """Every token depends on all before it."""
+    """Every token depends on all earlier ones."""
     check_tokens(add_up, prompt, max_tokens, continuation(add_up, prompt, max_tokens))
 
 
 def test_task_4_tokens_of_a_large_vocabulary():
-    """More tokens than 16 bits can count, as real models have them."""
+    """More tokens than 16 bits can count, as in real models."""
 
     def go_far(tokens):
         return (tokens[-1] + 32768) % 70000
@@ -79,7 +79,7 @@ def test_task_4_tokens_of_a_large_vocabulary():
 
 
 def test_task_4_tokens_sweep():
-    """Prompts, answers and vocabularies of many sizes."""
+    """Prompts, continuations and vocabularies of many sizes."""
     for n in sizes(P=1100, M=140, V=4200):
 
         def wander_about(tokens, n=n):
@@ -92,7 +92,7 @@ def test_task_4_tokens_sweep():
             check_tokens(wander_about, prompt, n.M + 3, answer, vocab=n.V, context_length=n.P + n.M)
         if n.M <= 20 and (n.turn(False, True) or n.V > 256):
             ends = answer[: answer.index(answer[-1])]
-            others = [n.V, n.V + 1, n.V + 2]  # which the model never says
+            others = [n.V, n.V + 1, n.V + 2]  # which the model never generates
             check_tokens(wander_about, prompt, n.M, ends, vocab=n.V, eos_ids=[*others, answer[-1]])
 
 
@@ -105,7 +105,7 @@ def test_task_4_tokens_sweep():
         ([6, 10], [4, 5]),
         ({9, 6, 7}, [4, 5]),
         ({4}, []),
-        (frozenset({3}), [4, 5, 6, 7, 8, 9, 10, 0, 1, 2]),  # only what the model says ends the text, not the prompt
+        (frozenset({3}), [4, 5, 6, 7, 8, 9, 10, 0, 1, 2]),  # only generated tokens stop generation, not the prompt's
         ((0,), [4, 5, 6, 7, 8, 9, 10]),
     ],
     ids=str,
@@ -133,29 +133,29 @@ def test_task_4_tokens_context_length(prompt, max_tokens, context_length, expect
     ("prompt", "options"), [([], {}), ([1, 2, 3], {"context_length": 2}), ([3], {"context_length": 0})], ids=str
 )
 def test_task_4_tokens_refused_at_the_call(prompt, options):
-    """Before a token is asked for: an iterator that fails later fails far from the mistake."""
-    case = f"prompt {prompt}, {options or 'no limit'}, no token asked for yet"
+    """The call raises, not the first next(), which may be far from the mistake."""
+    case = f"prompt {prompt}, {options or 'no limit'}, no token requested yet"
     with raises_value_error(case):
         generate.generate_tokens(Model(count_up, case), prompt, 3, **options)
 
 
 def test_task_4_tokens_as_soon_as_known():
-    """The first token comes before the model is asked for the second."""
+    """The first token is yielded before the model is called for the second."""
     case = "a model that counts up, prompt [3], tokens taken one at a time"
     model = Model(count_up, case)
     with noted(case):
         tokens = generate.generate_tokens(model, [3], 5)
         for number in range(1, 6):
             if not drawn(tokens, case, 1):
-                fail(Kind.VALUES, f"token {number} did not come", case, size=9)
+                fail(Kind.VALUES, f"token {number} was not yielded", case, size=9)
             if len(model.seen) != number:
-                headline = f"when token {number} came, the model had been called {len(model.seen)} times"
+                headline = f"when token {number} was yielded, the model had been called {len(model.seen)} times"
                 fail(Kind.VALUES, headline, case, f"expected  {number}", f"got       {len(model.seen)}")
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_task_4_tokens_sampler(dtype):
-    """It is asked for each token, with the last position's logits in float32, and has the last word."""
+    """The sampler is called for each token with the last position's logits in float32, and its choice is used."""
     case = f"{dtype_word(dtype)} logits, a sampler that chooses the second most likely token, prompt [3, 5]"
     model, calls = Model(add_up, case, dtype=dtype), []
 
@@ -171,16 +171,16 @@ def test_task_4_tokens_sampler(dtype):
     same_ids(tokens, expected[2:], case)
     for i, (logits, so_far) in enumerate(calls):
         row = to_float64(model.logits(expected[: 2 + i])[-1:])
-        compare(logits, row, mx.float32, 0.0, f"the logits that the sampler is given for token {i}; {case}", row.size)
-        where = f"the tokens that the sampler is given for token {i}; {case}"
+        compare(logits, row, mx.float32, 0.0, f"the logits passed to the sampler for token {i}; {case}", row.size)
+        where = f"the tokens passed to the sampler for token {i}; {case}"
         if not isinstance(so_far, list) or len(so_far) != 1:
             fail(Kind.TYPE, f"the sampler was given {words(so_far)}, expected one row: a list of one list", where)
         same_ids(so_far[0], expected[: 2 + i], where)
 
 
 def test_task_4_tokens_two_at_once():
-    """Two texts that are continued in turn, by one model each."""
-    case = "two continuations that are asked for tokens in turn, prompts [3] and [5, 6]"
+    """Two interleaved generations, with one model each."""
+    case = "two interleaved continuations, prompts [3] and [5, 6]"
     with noted(case):
         made = [generate.generate_tokens(Model(count_up, case), prompt, 4) for prompt in ([3], [5, 6])]
         tokens = in_turn(*made, case)

@@ -12,9 +12,9 @@ from tiny_llm_course.testkit.texts import again, awkward_texts, same_ids, same_p
 
 
 def check_text(prompt, script, pieces, max_tokens=20, bpe=None, **options):
-    """`script` is what the model says, token for token, whatever came before; its last token again and again."""
+    """Check generation with a model that outputs `script`, and then repeats its last token."""
     shown = ", ".join(f"{name} {value}" for name, value in options.items() if name != "sampler")
-    case = f"prompt {words(prompt)}, the model says {script}, max_tokens {max_tokens}" + f", {shown}" * bool(shown)
+    case = f"prompt {words(prompt)}, the model generates {script}, max_tokens {max_tokens}" + f", {shown}" * bool(shown)
     ranks, vocab, special, pattern = tables()
     before = encode_formula(prompt, ranks, vocab, special, pattern, "NFC")
     model = Model(lambda t: script[min(max(0, len(t) - len(before)), len(script) - 1)], case, vocab=STOP + 1)
@@ -26,7 +26,7 @@ def check_text(prompt, script, pieces, max_tokens=20, bpe=None, **options):
     same_pieces([text for text in texts if text], pieces, case)
     once = model.seen[: len(model.seen) // 2]
     for i, seen in enumerate(once[: len(script)]):
-        same_ids(seen, [*before, *script[:i]], f"what the model is given for token {i} of the answer; {case}")
+        same_ids(seen, [*before, *script[:i]], f"what the model is given for token {i} of the continuation; {case}")
 
 
 def test_task_4_text_five_tokens():
@@ -43,13 +43,13 @@ def test_task_4_text_unfinished_character():
 
 
 def test_task_4_text_special_tokens():
-    """In the prompt they are tokens; in the answer they are not shown."""
+    """Special tokens are encoded in the prompt and skipped in the continuation."""
     prompt = "<|im_start|>user\nIs that a dog?<|im_end|>\n<|im_start|>assistant\n"
     check_text(prompt, [START, 615, 281, STOP, 258, END], ["That", " is", " a"], eos_ids=[END])
 
 
 def test_task_4_text_sweep():
-    """Prompts and answers of every kind."""
+    """Prompts and continuations of every kind."""
     bpe, (ranks, vocab, special, pattern) = tokenizer.ByteLevelBPE.from_file(TABLES), tables()
     texts = [text for text in awkward_texts() if text and len(text.encode()) <= 20]
     for i, text in enumerate([text for text in texts if len(text.encode()) <= 3] + texts[::4]):
@@ -63,8 +63,8 @@ def test_task_4_text_sweep():
 
 
 def test_task_4_text_two_at_once():
-    """Two answers of one tokenizer that come in turn: with each space an emoji is begun, and ends in the next token."""
-    script, case = [283, 486, 283, 487], "two answers that are asked for pieces in turn, each two emojis of two tokens"
+    """Two interleaved generations with one tokenizer: each emoji starts in one token and ends in the next."""
+    script, case = [283, 486, 283, 487], "two interleaved generations, each with two emojis of two tokens"
     bpe = tokenizer.ByteLevelBPE.from_file(TABLES)
     with noted(case):
         models = [Model(lambda t: script[(len(t) - 1) % 4], case, vocab=STOP + 1) for _ in range(2)]
@@ -84,8 +84,8 @@ def test_task_4_text_context_length():
 
 
 def test_task_4_text_sampler():
-    """A sampler that always says ` dog`."""
-    case = "prompt 'That is', a sampler that always says ' dog', max_tokens 2"
+    """A sampler that always returns ` dog`."""
+    case = "prompt 'That is', a sampler that always returns ' dog', max_tokens 2"
     model = Model(lambda tokens: 258, case, vocab=STOP + 1)
     with noted(case):
         pieces = drawn(
@@ -105,16 +105,16 @@ def test_task_4_text_sampler():
     ("prompt", "options"), [("", {}), ("That is a", {"context_length": 2}), ("dog", {"context_length": 0})], ids=str
 )
 def test_task_4_text_refused_at_the_call(prompt, options):
-    case = f"prompt {prompt!r}, {options or 'no limit'}, no text asked for yet"
+    case = f"prompt {prompt!r}, {options or 'no limit'}, no text requested yet"
     bpe = tokenizer.ByteLevelBPE.from_file(TABLES)
     with raises_value_error(case):
         generate.simple_generate(Model(lambda tokens: 258, case, vocab=STOP + 1), bpe, prompt, 3, **options)
 
 
 def test_task_4_text_as_soon_as_known():
-    """A piece comes before the model is asked for the token after it."""
+    """A piece is yielded before the model is called for the next token."""
     script = [615, 267, 486, 281]
-    case = f"prompt 'That', the model says {script}, pieces taken one at a time"
+    case = f"prompt 'That', the model generates {script}, pieces taken one at a time"
     model = Model(lambda t: script[min(3, len(t) - 1)], case, vocab=STOP + 1)
     with noted(case):
         texts = generate.simple_generate(model, tokenizer.ByteLevelBPE.from_file(TABLES), "That", 4)
@@ -123,5 +123,5 @@ def test_task_4_text_as_soon_as_known():
         for piece, calls in (("That", 1), ("\U0001f415", 3), (" is", 4)):
             same_text(next((text for text in texts if text), ""), piece, case)
             if len(model.seen) != calls:
-                headline = f"when {words(piece)} came, the model had been called {len(model.seen)} times"
+                headline = f"when {words(piece)} was yielded, the model had been called {len(model.seen)} times"
                 fail(Kind.VALUES, headline, case, f"expected  {calls}", f"got       {len(model.seen)}")

@@ -28,7 +28,7 @@ def test_task_1_penalty_formula(penalty, dtype):
 
 @pytest.mark.parametrize("rows", [1, 2, 5])
 def test_task_1_penalty_every_token_used(rows):
-    """Positive and negative logits in one row, all of them used, if only long ago."""
+    """Positive and negative logits in one row, all of them used."""
     logits = normals(2)(rows, 7, spread=3.0)
     agrees(sampler.penalize_repetition, penalty64, logits, [[*range(7)]] * rows, 1.5, seed=2)
     agrees(sampler.penalize_repetition, penalty64, logits, [[*range(7), *[0] * 200]] * rows, 1.5, seed=2)
@@ -50,7 +50,7 @@ def test_task_1_penalty_of_forbidden_and_zero_logits():
 
 
 def test_task_1_penalty_large_vocabulary():
-    """More tokens than 16 bits can count, as real models have them."""
+    """More tokens than 16 bits can count, as in real models."""
     tokens = [[69999, 32768], [40000, 65536, 0]]
     agrees(sampler.penalize_repetition, penalty64, normals(6)(2, 70000), tokens, 1.5, seed=6)
 

@@ -30,7 +30,7 @@ def test_task_1_top_k_many_tokens(rows):
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("k", [6, 7, 9])
-def test_task_1_top_k_of_all_leaves_all(k, dtype):
+def test_task_1_top_k_of_all_keeps_all(k, dtype):
     agrees(sampler.keep_top_k, top_k64, vocabularies(3, dtype), k, seed=3)
 
 
@@ -43,7 +43,7 @@ def test_task_1_top_k_ties(k):
 
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_task_1_top_k_forbidden_tokens(k):
-    """-inf stays -inf, also where fewer than k tokens are left to choose from."""
+    """-inf stays -inf, even when fewer than k finite logits remain."""
     logits = mx.array([[-math.inf, 1.0, -math.inf, -2.0], [-3.0, -math.inf, -math.inf, -math.inf]])
     agrees(sampler.keep_top_k, top_k64, logits, k, seed=0)
 
@@ -78,8 +78,8 @@ def test_task_1_top_k_pytorch(pytorch):
 
 @property_test
 @given(rows=st.integers(1, 4), size=st.integers(1, 30), k=st.integers(1, 30), seed=st.integers(0, 99))
-def test_task_1_top_k_leaves_k_tokens(rows, size, k, seed):
+def test_task_1_top_k_keeps_k_tokens(rows, size, k, seed):
     logits = normals(seed)(rows, size)
     left = mx.sum((sampler.keep_top_k(logits, k) > -math.inf).astype(mx.int32), axis=-1)
-    case = f"number of tokens left of float32, logits {rows} x {size}, k {k}, seed {seed}"
+    case = f"number of tokens kept of float32, logits {rows} x {size}, k {k}, seed {seed}"
     compare(left, np.full(rows, min(k, size)), mx.int32, 0.0, case, logits.size)

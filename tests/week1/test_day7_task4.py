@@ -31,14 +31,14 @@ def test_task_2_min_p_rows(rows):
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_task_2_min_p_of_zero_leaves_all(dtype):
+def test_task_2_min_p_of_zero_keeps_all(dtype):
     """Even tokens whose probability is 0 in float32."""
     logits = mx.array([[200.0, 1.0, -2.0, -90.0], [0.5, 0.1, -0.3, -0.4]]).astype(dtype)
     agrees(sampler.keep_min_p, min_p64, logits, 0.0, seed=0)
 
 
-def test_task_2_min_p_of_one_leaves_the_likeliest():
-    """And all that are as likely as it."""
+def test_task_2_min_p_of_one_keeps_the_most_likely():
+    """min_p 1 keeps the most likely token and its equals."""
     logits = mx.array([[1.0, 2.0, 2.0, 0.5], [-3.0, -4.0, -5.0, -6.0], [0.0, 0.0, 0.0, 0.0]])
     agrees(sampler.keep_min_p, min_p64, logits, 1.0, seed=0)
 
@@ -80,8 +80,8 @@ def test_task_2_min_p_pytorch(pytorch):
 @property_test
 @given(shift=st.integers(-40, 40), min_p=st.sampled_from(MIN_P), seed=st.integers(0, 99))
 def test_task_2_min_p_ignores_a_shift(shift, min_p, seed):
-    """Adding one number to all logits of a row leaves the same tokens."""
+    """Adding a constant to all logits of a row keeps the same tokens."""
     logits = vocabularies(seed)
     stays = mx.isfinite(sampler.keep_min_p(logits + shift, min_p)).astype(mx.int32)
-    case = f"which tokens are left of float32, logits 3 x 6 plus {shift}, min_p {min_p}, seed {seed}"
+    case = f"which tokens are kept of float32, logits 3 x 6 plus {shift}, min_p {min_p}, seed {seed}"
     compare(stays, np.isfinite(min_p64(to_float64(logits), min_p)), mx.int32, 0.0, case, logits.size)

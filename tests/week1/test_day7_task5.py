@@ -1,7 +1,7 @@
 """Week 1, day 7, task 5: the sampler.
 
-It is held to the probabilities that it must draw with: seeds are fixed, and the bounds are such that a right program
-fails once in a million, in whatever way it uses its random numbers.
+Token frequencies are compared with the specified probabilities: seeds are fixed, and the bounds fail a right program
+once in a million, however it uses its random numbers.
 """
 
 import math
@@ -23,14 +23,14 @@ from tiny_llm_course.testkit.sizes import sweep
 
 
 def sampling64(logits, tokens, temp=1.0, top_k=0, top_p=1.0, min_p=0.0, repetition_penalty=1.0):
-    """The probabilities that a sampler draws with, N x V."""
+    """Return the probabilities of a sampler, N x V."""
     y = penalty64(logits, tokens, repetition_penalty) / temp
     y = top_k64(y, top_k) if top_k else y
     return softmax64(min_p64(top_p64(y, top_p), min_p), -1)
 
 
 def possible64(logits, tokens, temp=1.0, seed=None, slack=1e-4, **settings):
-    """Which tokens a sampler may choose, N x V; those at the border, which rounding may let in, too."""
+    """Return which tokens a sampler may choose, N x V, including borderline ones that rounding may keep."""
     if temp == 0:
         y = penalty64(logits, tokens, settings.get("repetition_penalty", 1.0))
         return y >= y.max(axis=-1, keepdims=True)
@@ -42,23 +42,23 @@ def possible64(logits, tokens, temp=1.0, seed=None, slack=1e-4, **settings):
 
 
 def choose(sample, logits, tokens, case):
-    """What a sampler chose, as whole numbers, one for each row."""
+    """Return the sampled ids, one per row."""
     with noted(case):
         chosen = sample(logits, tokens)
         if isinstance(chosen, mx.array):
             mx.eval(chosen)
     if isinstance(chosen, mx.array) and not mx.issubdtype(chosen.dtype, mx.integer):
         got = str(chosen.dtype).removeprefix("mlx.core.")
-        raise CheckFailed(Finding(Kind.DTYPE, "token ids are whole numbers", (f"got       {got}",), case, logits.size))
+        raise CheckFailed(Finding(Kind.DTYPE, "token ids are integers", (f"got       {got}",), case, logits.size))
     ids = chosen.astype(mx.int32) if isinstance(chosen, mx.array) else chosen
     rows = len(tokens)
     if not isinstance(ids, mx.array) or ids.shape != (rows,):
-        compare(ids, np.zeros(rows), mx.int32, 0.0, case, logits.size)  # says what is wrong
+        compare(ids, np.zeros(rows), mx.int32, 0.0, case, logits.size)  # reports the difference
     return ids
 
 
 def chooses(sample, logits, tokens, expected, case):
-    """Check that a sampler gives these ids."""
+    """Check that a sampler returns these ids."""
     compare(choose(sample, logits, tokens, case), np.array(expected), mx.int32, 0.0, case, logits.size, indirect=False)
 
 
@@ -83,7 +83,7 @@ GREEDY = [
 
 @pytest.mark.parametrize("settings", GREEDY, ids=words)
 def test_task_3_sampler_greedy(settings):
-    """temp 0: the likeliest token of each row, after the penalty."""
+    """temp 0: the most likely token of each row, after the penalty."""
     logits = normals(1)(4, 7) + mx.array([[3.0], [0.0], [1.0], [-9.0]])
     likeliest = mx.argsort(-logits, axis=-1).tolist()
     tokens = [likeliest[0][:2], likeliest[1][:1] * 3, [], likeliest[3][1:]]
@@ -111,7 +111,7 @@ SWEPT = [
 
 
 def test_task_3_sampler_sweep():
-    """Samplers that choose again and again, for batches and vocabularies of many sizes: never what is ruled out."""
+    """Repeated calls, for batches and vocabularies of many sizes, never return a dropped token."""
     samplers = [made(**settings) for settings in SWEPT]
     mx.random.seed(0)
     for n in sweep(N=1100, V=4200):
@@ -124,7 +124,7 @@ def test_task_3_sampler_sweep():
             left = possible64(to_float64(logits), tokens, **settings)
             for row, token in enumerate(chosen):
                 if not (0 <= token < n.V and left[row, token]):
-                    headline = f"row {row} got token {token}, which is ruled out"
+                    headline = f"row {row} got token {token}, which the filters drop"
                     raise CheckFailed(Finding(Kind.VALUES, headline, (), case, logits.size))
 
 
@@ -134,8 +134,8 @@ def test_task_3_sampler_greedy_pytorch(pytorch):
     chooses(made(temp=0.0), logits, [[]] * 5, expected, "float32, logits 5 x 9, no tokens, temp 0, seed 3")
 
 
-def test_task_3_sampler_greedy_draws_nothing():
-    """Random numbers that are drawn afterwards are what they would have been."""
+def test_task_3_sampler_greedy_uses_no_random_numbers():
+    """Random numbers drawn afterwards are unaffected."""
     sample = made(temp=0.0)
     mx.random.seed(4)
     expected = to_float64(mx.random.uniform(shape=(5,)))
@@ -149,8 +149,8 @@ def test_task_3_sampler_greedy_draws_nothing():
     [{"top_k": 1}, {"top_p": 0.0}, {"top_p": 0.01}, {"min_p": 1.0}, {"temp": 0.001}, {"top_k": 1, "temp": 5.0}],
     ids=words,
 )
-def test_task_3_sampler_sure_choices(settings):
-    """Settings that leave one token: nothing depends on the draw."""
+def test_task_3_sampler_one_token_kept(settings):
+    """Settings that keep one token: nothing is random."""
     logits, tokens = vocabularies(5), [[0], [1], [2]]
     case = f"float32, logits 3 x 6, {words(settings)}, seed 5"
     chooses(made(**settings), logits, tokens, to_float64(logits).argmax(axis=-1), case)
@@ -167,12 +167,12 @@ def bound(categories, significance=1e-6):
 
 
 def draws_with(settings, logits, tokens, probabilities, case):
-    """Check that each row of logits is drawn from with its own probabilities, in 20 calls of 100 copies of each row."""
+    """Check that each row is sampled with its own probabilities, in 20 calls with 100 copies of each row."""
     sample = made(**settings)
     rows, size = logits.shape
     copies, their_tokens = mx.concatenate([logits] * ROWS), tokens * ROWS
     case = f"float32, logits {rows} x {size}, {words(settings)}, {case}"
-    counts = np.zeros((rows, size), dtype=int)
+    counts, alike = np.zeros((rows, size), dtype=int), np.ones(rows, dtype=bool)
     for _ in range(CALLS):
         ids = np.array(choose(sample, copies, their_tokens, case))
         if ids.min() < 0 or ids.max() >= size:
@@ -180,6 +180,7 @@ def draws_with(settings, logits, tokens, probabilities, case):
                 Finding(Kind.VALUES, f"a token id that does not exist: {ids.max()}", (), case, logits.size)
             )
         np.add.at(counts, (np.arange(len(ids)) % rows, ids), 1)
+        alike &= (ids.reshape(-1, rows) == ids[:rows]).all(axis=0)
     total = ROWS * CALLS
     for row in range(rows):
         possible = probabilities[row] > 0
@@ -190,10 +191,12 @@ def draws_with(settings, logits, tokens, probabilities, case):
             raise CheckFailed(Finding(Kind.VALUES, headline, (f"row {row}, token by token", *lines), case, logits.size))
 
         if counts[row][~possible].any():
-            fail("a token was drawn that the filters drop")
+            fail("a token was sampled that the filters drop")
         wanted = total * probabilities[row][possible]
         if ((counts[row][possible] - wanted) ** 2 / wanted).sum() > bound(int(possible.sum())):
-            fail(f"in {total} draws the tokens do not come as often as they should")
+            if alike[row]:
+                fail(f"all {ROWS} copies of a row got the same token in each call: they share a random number")
+            fail(f"over {total} samples per row, the token frequencies do not match the probabilities")
 
 
 DRAWN = [
@@ -221,7 +224,7 @@ DRAWN = [
 
 @pytest.mark.parametrize("settings", DRAWN, ids=words)
 def test_task_3_sampler_probabilities(settings):
-    """Every filter alone, also just beside its off, any two whose order makes a difference, and all together."""
+    """Every filter alone, also close to its neutral value, any two whose order matters, and all together."""
     tokens = [[1, 1, 4], [0]]
     logits = vocabularies(6, rows=[MIDDLE, FLAT])
     expected = sampling64(to_float64(logits), tokens, **settings)
@@ -229,11 +232,11 @@ def test_task_3_sampler_probabilities(settings):
 
 
 def test_task_3_sampler_probabilities_of_one_row():
-    """As a text is generated: one row, and each call draws."""
+    """As in generation: one row, and a new random number for each call."""
     case = "forty calls on the same logits 1 x 6, seed 61"
     sample, logits = made(seed=61), vocabularies(6, rows=[FLAT])
     drawn = mx.stack([choose(sample, logits, [[]], case) for _ in range(40)])
-    differ(drawn, mx.broadcast_to(drawn[:1], drawn.shape), "every call chose the same token", case)
+    differ(drawn, mx.broadcast_to(drawn[:1], drawn.shape), "every call sampled the same token", case)
 
 
 def test_task_3_sampler_probabilities_without_a_seed():
@@ -244,7 +247,7 @@ def test_task_3_sampler_probabilities_without_a_seed():
 
 @pytest.mark.parametrize("shift", SHIFTS[:2])
 def test_task_3_sampler_probabilities_forbidden_tokens(shift):
-    """A token whose logit is -inf is never drawn, wherever the others lie."""
+    """A token whose logit is -inf is never sampled, whatever the other logits are."""
     logits = mx.where(mx.arange(6) == 2, -math.inf, vocabularies(8, rows=[MIDDLE, FLAT]) + shift)
     draws_with(
         {"seed": 80},
@@ -269,11 +272,11 @@ def test_task_3_sampler_probabilities_pytorch(pytorch):
     draws_with({"temp": 1.3, "top_k": 5, "top_p": 0.72, "seed": 90}, logits, [[], []], expected, "seed 9")
 
 
-WIDE = (3, 1000)  # rows x tokens: that ten calls agree by chance is out of the question
+WIDE = (3, 1000)  # rows x tokens: ten calls cannot agree by chance
 
 
 def several(sample, case, calls=10):
-    """What some calls with the same logits choose, calls x rows."""
+    """Return the ids of several calls with the same logits, calls x rows."""
     logits = normals(10)(*WIDE, spread=0.1)
     return mx.stack([choose(sample, logits, [[]] * WIDE[0], case) for _ in range(calls)])
 
@@ -284,7 +287,7 @@ def same(actual, expected, case):
 
 def differ(a, b, headline, case):
     if mx.array_equal(a, b):
-        raise CheckFailed(Finding(Kind.VALUES, headline, (), case))  # of no size, so that it is told first
+        raise CheckFailed(Finding(Kind.VALUES, headline, (), case))  # size 0, so that it is reported first
 
 
 def test_task_3_sampler_seed_gives_the_same_tokens():
@@ -294,14 +297,14 @@ def test_task_3_sampler_seed_gives_the_same_tokens():
 
 
 def test_task_3_sampler_seed_of_zero():
-    """0 is a seed like any other."""
+    """0 is a valid seed."""
     case = "two samplers with seed 0, ten calls each on the same logits"
     first = several(made(seed=0), case)
     same(several(made(seed=0), case), first, case)
 
 
-def test_task_3_sampler_seed_withstands_other_draws():
-    """Somebody else draws random numbers, or sets MLX's seed, between the calls."""
+def test_task_3_sampler_seed_ignores_other_random_numbers():
+    """Other code draws random numbers, or sets MLX's seed, between the calls."""
     case = "seed 5, ten calls, with other random numbers drawn between them"
     first = several(made(seed=5), case)
     sample = made(seed=5)
@@ -314,7 +317,7 @@ def test_task_3_sampler_seed_withstands_other_draws():
 
 
 def test_task_3_sampler_seed_leaves_the_global_state():
-    """A sampler with a seed of its own makes nobody else's random numbers repeat."""
+    """A seeded sampler does not affect MLX's global random numbers."""
     mx.random.seed(11)
     expected = to_float64(mx.random.uniform(shape=(5,)))
     case = "five random numbers drawn with mx.random after three calls of a sampler with seed 5"
@@ -324,26 +327,26 @@ def test_task_3_sampler_seed_leaves_the_global_state():
 
 
 def test_task_3_sampler_samplers_share_no_state():
-    """Two samplers that take turns choose what each would choose alone."""
-    case = "samplers with seeds 5 and 6 that take turns, ten calls each"
+    """Two alternating samplers return the same ids as each would alone."""
+    case = "alternating samplers with seeds 5 and 6, ten calls each"
     alone = [several(made(seed=seed), case) for seed in (5, 6)]
     five, six = made(seed=5), made(seed=6)
     turns = [(several(five, case, 1), several(six, case, 1)) for _ in range(10)]
     for together, expected in zip(zip(*turns, strict=True), alone, strict=True):
         same(mx.concatenate(list(together)), expected, case)
-    differ(*alone, "different seeds choose the same tokens", case)
+    differ(*alone, "different seeds sample the same tokens", case)
 
 
 @pytest.mark.parametrize("seed", [None, 5])
 def test_task_3_sampler_calls_differ(seed):
-    """Each call draws anew, and so does each row."""
+    """Each call and each row uses new random numbers."""
     case = f"ten calls on the same logits, seed {seed}"
     ids = several(made(seed=seed), case)
-    differ(ids, mx.broadcast_to(ids[:1], ids.shape), "every call chose the same tokens", case)
+    differ(ids, mx.broadcast_to(ids[:1], ids.shape), "every call sampled the same tokens", case)
 
 
 def test_task_3_sampler_uses_a_key_once():
-    """A key is drawn with, or split, and never both: the numbers of two calls would be made of the same bits."""
+    """A key is used for sampling or split, never both: otherwise two calls would share random bits."""
     case = "two calls on the same logits, seed 5"
     ids, logits = several(made(seed=5), case, 2), normals(10)(*WIDE, spread=0.1)
     for half in (0, 1):
@@ -351,19 +354,19 @@ def test_task_3_sampler_uses_a_key_once():
         for _ in range(3):
             keys = key, mx.random.split(key)[half]
             drawn = mx.stack([mx.random.categorical(logits, key=one).astype(ids.dtype) for one in keys])
-            differ(ids, drawn, "a key that one call draws with is split for the next call", case)
+            differ(ids, drawn, "a key that one call samples with is split for the next call", case)
             key = keys[1]
 
 
 def test_task_3_sampler_rows_differ():
-    """Rows with the same logits are drawn for independently."""
+    """Rows with the same logits are sampled independently."""
     case = "one call, logits 100 x 1000, all rows equal, seed 5"
     ids = choose(made(seed=5), mx.zeros((100, 1000)), [[]] * 100, case)
-    differ(ids, mx.broadcast_to(ids[:1], ids.shape), "every row got the same token", case)
+    differ(ids, mx.broadcast_to(ids[:1], ids.shape), "every row sampled the same token", case)
 
 
 def test_task_3_sampler_without_a_seed_follows_mlx():
-    """seed None: mx.random.seed decides."""
+    """seed None uses mx.random.seed."""
     case = "no seed, mx.random.seed(12) before, ten calls"
     mx.random.seed(12)
     first = several(made(), case)

@@ -1,4 +1,4 @@
-"""What the probes of tasks about text share: outcomes as numbers, a small tokenizer, and a model that is told."""
+"""Shared by the probes of text tasks: outcomes as numbers, a small tokenizer, and a scripted model."""
 
 import importlib
 import itertools
@@ -15,7 +15,7 @@ def numbers(values):
 
 
 def pieces(texts):
-    """The bytes of texts, with a 256 behind each."""
+    """Return the bytes of texts, each followed by 256."""
     return numbers(itertools.chain.from_iterable([*text.encode(), 256] for text in texts))
 
 
@@ -23,9 +23,9 @@ PAIRS = "t+h th+a \u0120+i \u0120i+s d+o do+g \u0120+dog \u00c3+\u00a9 s+\u0120 
 
 
 def small(program, merges=PAIRS, **settings):
-    """A tokenizer of the 256 bytes, some merges and three special tokens.
+    """Return a tokenizer of the 256 bytes, some merges and three special tokens.
 
-    It is of the package that the program is of, so that a learner's encode meets the learner's merge_pairs.
+    It comes from the program's package, so that a learner's encode calls the learner's merge_pairs.
     """
     package = program.__module__.partition(".")[0]
     pairs = [tuple(pair.split("+")) for pair in merges.split()]
@@ -36,13 +36,13 @@ def small(program, merges=PAIRS, **settings):
 
 
 def learned(program):
-    """The tokenizer that was learned from TEXT, of the package that the program is of."""
+    """Return the tokenizer learned from TEXT, from the program's package."""
     package = program.__module__.partition(".")[0]
     return importlib.import_module(f"{package}.tokenizer").ByteLevelBPE.from_file(FOLDER / "tokenizer.json")
 
 
 class Model:
-    """A model whose answer depends on all tokens so far; notes their numbers."""
+    """A model whose output depends on all tokens so far; records their count."""
 
     def __init__(self, follow, vocab=11, dtype=mx.float32):
         self.follow, self.vocab, self.dtype, self.lengths = follow, vocab, dtype, []
@@ -64,14 +64,14 @@ def count_up(ids):
 
 
 def taken(iterator, most=40):
-    """The first of what an iterator gives; a TypeError if it is none."""
+    """Return the first item of an iterator; raise TypeError if it is not one."""
     if not hasattr(iterator, "__next__"):
         raise TypeError("not an iterator")
     return itertools.islice(iterator, most)
 
 
 def growth(iterator, calls):
-    """How many calls of a model are noted after each of four tokens."""
+    """Return the number of model calls after each of four tokens."""
     found = []
     for _ in range(4):
         next(iterator, None)
@@ -80,7 +80,7 @@ def growth(iterator, calls):
 
 
 def sampled(start):
-    """What a sampler is given that takes the least likely token, and what comes of it."""
+    """Return the inputs of a sampler that takes the least likely token, and the resulting tokens."""
     seen = []
 
     def least(logits, tokens):
@@ -92,7 +92,7 @@ def sampled(start):
 
 
 def refused_when(start, *cases):
-    """When each case is refused: 1, at the call, 2, at the first token; 3 for another error, 20 and more for none."""
+    """Return when each case raises: 1 at the call, 2 at the first token; 3 for another error, 20 and more for none."""
 
     def when(case):
         try:

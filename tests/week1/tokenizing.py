@@ -1,6 +1,6 @@
-"""Byte-level BPE by slow formulas on bytes, the tables of tokenizer.json and drawn ones, and what is recorded.
+"""Byte-level BPE by slow formulas on bytes, the tables of tokenizer.json and random ones, and recorded ids.
 
-What is recorded are the ids of Hugging Face's `tokenizers` (`record_ids.py`).
+The recorded ids are those of Hugging Face's `tokenizers` (`record_ids.py`).
 """
 
 import itertools
@@ -21,26 +21,26 @@ FOLDER = Path(__file__).parent
 TABLES = FOLDER / "tokenizer.json"
 RECORDED = json.loads((FOLDER / "token_ids.json").read_text(encoding="utf-8"))
 END, START, STOP = 656, 657, 658  # <|endoftext|>, <|im_start|>, <|im_end|> in tokenizer.json
-# Every character that can be written but U+FFFD, which stands for what is broken; surrogates are no characters.
+# Every character except U+FFFD, which marks invalid bytes, and surrogates, which are not characters.
 CHARACTER = st.integers(0, 0x10FFFF - 0x800 - 1).map(lambda n: chr(n + 0x800 * (n >= 0xD800) + (n >= 0xFFFD - 0x800)))
 ANY_TEXT = st.one_of(st.text("ab \n\u00e9\u0301\u72d7", max_size=12), st.lists(CHARACTER, max_size=6).map("".join))
 every_recorded = pytest.mark.parametrize("row", RECORDED, ids=lambda row: row["name"])
 
 
 def words(text):
-    """A text in the words of a case: every character visible."""
+    """Return a text as a case shows it, with every character visible."""
     shown = ascii(text)
     return shown if len(shown) <= 60 else f"{shown[:56]} ..."
 
 
 def alphabet_formula():
-    """A byte stands for itself if Unicode calls its character neither a control, nor a space, nor a format mark."""
+    """A byte maps to itself unless its character is a control, space or format character in Unicode."""
     hidden = [byte for byte in range(256) if unicodedata.category(chr(byte)) in ("Cc", "Zs", "Cf")]
     return {byte: chr(256 + hidden.index(byte)) if byte in hidden else chr(byte) for byte in range(256)}
 
 
 def merge_formula(symbols, ranks):
-    """One join at a time: the pair of the lowest rank, where it stands first."""
+    """One merge at a time: the leftmost pair of the lowest rank."""
     symbols = list(symbols)
     while True:
         found = [(ranks[pair], i) for i, pair in enumerate(itertools.pairwise(symbols)) if pair in ranks]
@@ -51,7 +51,7 @@ def merge_formula(symbols, ranks):
 
 
 def by_hand(specials=None, normalization=None, **pattern):
-    """What a tokenizer is made of: the 256 bytes, tokens 256 to 266 in the letters of the alphabet, special tokens."""
+    """The tables of a tokenizer: the 256 bytes, tokens 256 to 266 in the byte alphabet, special tokens."""
     pairs = "a+t t+h th+at T+h Th+at \u0120+i \u0120i+s d+o do+g \u0120+dog \u00c3+\u00a9 s+\u0120"
     merges = [(a, b) for a, _, b in (pair.partition("+") for pair in pairs.split())]
     vocab = {letter: byte for byte, letter in alphabet_formula().items()}
@@ -64,7 +64,7 @@ SPECIALS = {"<|end|>": 300, "<|e": 301, "<|end|><|end|>": 302, "dog": 303, "e\u0
 
 
 def encode_formula(text, ranks, vocab, specials, pattern, form):
-    """Greedy scan for special tokens; between them words; each word's bytes joined one pair at a time."""
+    """Scan greedily for special tokens; split the rest into words; merge each word's bytes one pair at a time."""
     # White space is Unicode's, without the four control characters that Python's own adds.
     pattern = pattern.replace(r"\s", r"\p{White_Space}").replace(r"\S", r"\P{White_Space}")
     letters, rest = alphabet_formula(), ""
@@ -104,7 +104,7 @@ def random_tables(seed):
 
 
 def pieces_of():
-    """The bytes of each token, read without the learner's help."""
+    """Return the bytes of each token, without the learner's code."""
     _, vocab, special, _ = tables()
     byte_of = {letter: byte for byte, letter in alphabet_formula().items()}
     pieces = {i: bytes(byte_of[letter] for letter in token) for token, i in vocab.items()}
@@ -121,7 +121,7 @@ def decode_formula(ids, skip=False, pieces=PIECES, specials=SPECIAL_IDS):
 
 @cache
 def awkward_ids():
-    """What the sweep's texts are as tokens; every token alone, and beside others."""
+    """Return the sweep's texts as tokens; every token alone, and next to others."""
     ranks, vocab, special, pattern = tables()
     texts = [encode_formula(text, ranks, vocab, special, pattern, "NFC") for text in awkward_texts()]
     return [*([i] for i in PIECES), *([i, 267, (i * 7) % 659] for i in PIECES), *texts, [*PIECES] * 7]
@@ -129,8 +129,8 @@ def awkward_ids():
 
 @cache
 def streams_of_every_sort(seed):
-    """For tables drawn at random: all short lists of a line's end, the two halves of a character, bytes that no text
-    has, the beginning of a long character and special tokens, in every order; and some long ones.
+    """For random tables: all short lists of CR LF, the two bytes of a character, invalid bytes, the start of a long
+    character and special tokens, in every order; and some long ones.
     """
     tables = random_tables(seed)
     id_of = {piece: number for number, piece in tables.bytes_of.items()}
@@ -142,7 +142,7 @@ def streams_of_every_sort(seed):
 
 
 def stream_formula(ids):
-    """For valid text: after each token all characters that are complete, less those that were shown."""
+    """For valid text, return after each token the newly completed characters."""
     shown, begun, pieces = 0, b"", []
     for i in ids:
         begun += PIECES[i]

@@ -1,4 +1,4 @@
-"""Known programs of task 1.1.1, softmax."""
+"""Reference variants of task 1.1.1, softmax."""
 
 import mlx.core as mx
 from tiny_llm_solution.basics import softmax
@@ -45,12 +45,12 @@ known.change(
     "global-maximum",
     ("mx.max(x, axis=axis, keepdims=True)", "mx.max(x)"),
     fact="the largest score of the whole array is subtracted from every row",
-    question="What becomes of a row whose own largest score lies 200 below that of another row?",
+    question="What happens to a row whose own largest score is 200 below that of another row?",
 )
 known.change(
     "axis-ignored",
     ("shifted = x", "axis = -1\nshifted = x"),
-    fact="the softmax always runs along the last axis, whatever `axis` says",
+    fact="the softmax always runs along the last axis, and `axis` is ignored",
     question="For x of 3 x 4 and axis 0, which numbers should sum to one?",
 )
 known.change(
@@ -62,45 +62,45 @@ known.change(
 known.change(
     "log-softmax",
     ("exponentials / mx.sum(exponentials,", "shifted - mx.logsumexp(shifted,"),
-    fact="the result is the logarithm of the weights",
+    fact="the result is the logarithm of the probabilities",
     question="Can a weight be negative?",
 )
 known.change(
     "float32-result",
     ("shifted = x", "shifted = x.astype(mx.float32)"),
-    fact="the result stays in float32 although the scores came in another dtype",
-    question="Which dtype should float16 scores give, and where was it left?",
+    fact="the result stays float32 although the scores have another dtype",
+    question="Which dtype should float16 scores return, and where was it lost?",
 )
 known.change(
     "in-place",
     ("shifted = x -", "shifted = x\nshifted -="),
-    fact="the largest score is subtracted in place, so that the caller's array changes",
+    fact="the largest score is subtracted in place, which changes the caller's array",
     question="After softmax(x, -1), what does the caller find in x?",
 )
 known.change(
     "sum-without-its-axis",
     ("mx.sum(exponentials, axis=axis, keepdims=True)", "mx.sum(exponentials, axis=axis)"),
-    fact="the sums have lost the axis that they were taken along, and are lined up with another one",
-    question="x is 3 x 4. Which shape have the sums along its last axis, and with which axis of x do they line up?",
+    fact="the sums have lost the reduced axis and broadcast along a different one",
+    question="x is 3 x 4. What is the shape of its row sums, and with which axis of x do they broadcast?",
 )
 known.change(
     "maximum-without-its-axis",
     ("mx.max(x, axis=axis, keepdims=True)", "mx.max(x, axis=axis)"),
-    fact="the largest scores have lost the axis that they were taken along, and are lined up with another one",
-    question="x is 3 x 4. Which shape have its rows' largest scores, and with which axis of x do they line up?",
+    fact="the maxima have lost the reduced axis and broadcast along a different one",
+    question="x is 3 x 4. What is the shape of its row maxima, and with which axis of x do they broadcast?",
 )
 known.change(
     "divided-by-the-largest",
     ("mx.sum(exponentials,", "mx.max(exponentials,"),
     fact="the exponentials are divided by the largest of them instead of by their sum",
-    question="What do the weights of a row of equal scores sum to?",
+    question="What do the probabilities of a row of equal scores sum to?",
 )
 
 known.change(
     "minimum-subtracted",
     ("mx.max(x,", "mx.min(x,"),
-    fact="the smallest score of a row is subtracted from it, and not the largest",
-    question="How large can the exponents become then?",
+    fact="the smallest score of each row is subtracted instead of the largest",
+    question="How large can the exponentials become then?",
 )
 
 

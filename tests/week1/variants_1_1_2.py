@@ -1,4 +1,4 @@
-"""Known programs of task 1.1.2, scaled dot-product attention."""
+"""Reference variants of task 1.1.2, scaled dot-product attention."""
 
 import math
 
@@ -54,88 +54,88 @@ known.change(
 known.change(
     "scale-ignored",
     ("if scale is None:", "if True:"),
-    fact="the scale is always 1/sqrt(D), also when the caller gives another one",
+    fact="the scale is always 1/sqrt(D), and the caller's scale is ignored",
     question="What should scale=0.7 change?",
 )
 known.change(
     "scale-0-is-default",
     ("if scale is None:", "if not scale:"),
-    fact="a given scale of 0 counts as none given",
+    fact="a scale of 0 is treated as no scale given",
     question="What does `scale or default` give for 0.0?",
 )
 known.change(
     "scale-divides",
     ("if scale is None:", "scale = scale and 1 / scale\nif scale is None:"),
-    fact="the scores are divided by a scale that the caller gives",
+    fact="the scores are divided by the caller's scale",
     question="The default multiplies by 1/sqrt(D). What should a given scale do?",
 )
 known.change(
     "mask-ignored",
     ("if mask is not None:", "if False:"),
-    fact="the mask is not used",
+    fact="the mask is ignored",
     question="Which entries of the result should change when a mask forbids the last key?",
 )
 known.change(
     "mask-before-scale",
     ("scores + mask", "scores + mask * scale"),
     fact="the mask is added before the scores are scaled",
-    question="With D = 64, what is left of a mask entry of -2 after the scaling?",
+    question="With D = 64, how much of a mask entry of -2 survives the scaling?",
 )
 known.change(
     "mask-after-softmax",
     ("(query @ key.swapaxes(-1, -2)) * scale", "softmax(query @ key.swapaxes(-1, -2) * scale, axis=-1)"),
     ("scores + mask", "scores * mx.exp(mask)"),
     ("softmax(scores, axis=-1)", "scores"),
-    fact="the mask is applied to the weights, after the softmax",
-    question="What do the weights of a query sum to, once some of them are struck out?",
+    fact="the mask is applied after the softmax, to the attention weights",
+    question="What do the attention weights of a query sum to after some of them are masked out?",
 )
 known.change(
     "softmax-over-queries",
     ("axis=-1", "axis=-2"),
-    fact="the softmax runs over the queries instead of the keys",
-    question="Whose weights should sum to one: those of a query over all keys, or those of a key over all queries?",
+    fact="the softmax runs over the queries instead of over the keys",
+    question="What should sum to one: the weights of one query over all keys, or of one key over all queries?",
 )
 known.change(
     "no-softmax",
     ("softmax(scores, axis=-1)", "scores"),
-    fact="the scores multiply the values without a softmax",
-    question="What should the five numbers that weigh the values of one query sum to?",
+    fact="the softmax is missing, and the raw scores multiply the values",
+    question="What should the five attention weights of one query sum to?",
 )
 known.change(
     "float32-result",
     (".astype(value.dtype) @ value", ".astype(value.dtype) @ value.astype(mx.float32)"),
     fact="the result is float32 although the query is not",
-    question="Which of your factors is an array of float32: the scale, perhaps, or a cast?",
+    question="Which of your factors is a float32 array: the scale, or a cast?",
 )
 known.change(
     "mask-dtype",
     ("softmax(scores, axis=-1).astype(value.dtype)", "softmax(scores, axis=-1)"),
-    fact="a float32 mask turns a float16 result into float32",
+    fact="a float32 mask promotes a float16 result to float32",
     question="What is float16 + float32, and when did that addition happen?",
 )
 known.change(
     "key-not-transposed",
     ("key.swapaxes(-1, -2)", "key"),
-    fact="the queries are multiplied by the keys as they are, S x D, without exchanging these two axes",
-    question="Which axis of the keys should a product of L x D with them run over, and which one comes first?",
+    fact="the queries are multiplied by the keys as S x D, without a transpose",
+    question="Which axis of the keys should the product with an L x D matrix run over, and which axis comes first?",
 )
 known.change(
     "key-reshaped",
     ("key.swapaxes(-1, -2)", "key.reshape(*key.shape[:-2], key.shape[-1], key.shape[-2])"),
     fact="the keys are reshaped to D x S instead of transposed",
-    question="Write out [[1, 2, 3], [4, 5, 6]] reshaped to 3 x 2, and transposed. Are they the same?",
+    question="Write out [[1, 2, 3], [4, 5, 6]] reshaped to 3 x 2, and transposed. Are they equal?",
 )
 known.change(
     "all-axes-reversed",
     ("key.swapaxes(-1, -2)", "key.T"),
-    fact="all axes of the keys are reversed, the leading ones too",
-    question="Which shape has key.T for a key of 2 x 5 x 6?",
+    fact="all axes of the keys are reversed, including the leading ones",
+    question="What is the shape of key.T for a key of 2 x 5 x 6?",
 )
 known.change(
     "scale-by-number-of-keys",
     ("query.shape[-1] ** -0.5", "key.shape[-2] ** -0.5"),
     fact="the default scale is 1/sqrt(S)",
-    question="Over how many numbers does one dot product run: over a vector's features, or over the keys?",
+    question="What does one dot product sum over: a vector's features, or the keys?",
 )
 known.change(
     "forbidden-weights-zero",
@@ -144,27 +144,27 @@ known.change(
         "softmax(scores, axis=-1)",
         "(softmax(scores, axis=-1) if mask is None else mx.where(mask == -mx.inf, 0, softmax(scores, axis=-1)))",
     ),
-    fact="the weights of forbidden keys are set to zero after the softmax, and a finite mask has no effect",
-    question="What do the weights of a query sum to, once one of them has been set to zero?",
+    fact="the weights of masked keys are set to zero after the softmax, and a finite mask has no effect",
+    question="What do the attention weights of a query sum to after one of them is set to zero?",
 )
 known.change(
     "mask-multiplied",
     ("scores + mask", "scores * mask"),
     fact="the scores are multiplied by the mask",
-    question="Which mask should leave all scores as they are: one of ones, or one of zeros?",
+    question="Which mask should leave all scores unchanged: one of ones, or one of zeros?",
 )
 known.change(
     "mask-not-zero-forbids",
     ("scores + mask", "mx.where(mask == 0, scores, -mx.inf)"),
-    fact="every entry of the mask that is not 0 forbids its key",
+    fact="every nonzero mask entry masks out its key",
     question="What should a mask entry of -0.5 do to a score of 2?",
 )
 
 known.change(
     "truth-of-the-mask",
     ("if mask is not None:", "if mask:"),
-    fact="an array of many numbers is asked whether it is true, by `if mask`",
-    question="What tells an argument that was not given from an array?",
+    fact="`if mask` takes the truth value of an array with more than one element",
+    question="How can you tell an argument that was not given from an array?",
 )
 
 

@@ -1,4 +1,4 @@
-"""Known programs of task 1.1.3, linear."""
+"""Reference variants of task 1.1.3, linear."""
 
 import mlx.core as mx
 
@@ -25,31 +25,31 @@ known.change(
     "reshaped-weight",
     ("w.swapaxes(-1, -2)", "w.reshape(w.shape[1], w.shape[0])"),
     fact="w is reshaped to I x O instead of transposed",
-    question="Write out [[1, 2, 3], [4, 5, 6]] reshaped to 3 x 2, and transposed. Are they the same?",
+    question="Write out [[1, 2, 3], [4, 5, 6]] reshaped to 3 x 2, and transposed. Are they equal?",
 )
 known.change(
     "not-transposed-when-square",
     ("w.swapaxes(-1, -2)", "(w if w.shape[0] == w.shape[1] else w.swapaxes(-1, -2))"),
-    fact="w is transposed only if the shapes would not fit otherwise",
-    question="With O = I both products have the same shape. Which of the two is asked for?",
+    fact="w is transposed only when the shapes do not fit otherwise",
+    question="With O = I both products have the same shape. Which of the two does the docstring specify?",
 )
 known.change(
     "no-bias",
     ("y + bias", "y"),
-    fact="the bias is left out",
-    question="What should linear give for x = 0?",
+    fact="the bias is not added",
+    question="What should linear return for x = 0?",
 )
 known.change(
     "bias-subtracted",
     ("y + bias", "y - bias"),
     fact="the bias is subtracted",
-    question="What should linear give for x = 0: the bias, or its negative?",
+    question="What should linear return for x = 0: the bias, or its negative?",
 )
 known.change(
     "flattened",
     ("y = x", "y = x.reshape(-1, w.shape[1])"),
     fact="the leading dimensions are flattened into one and not restored",
-    question="For x of 2 x 3 x 4 and w of 5 x 4, which shape should come out?",
+    question="For x of 2 x 3 x 4 and w of 5 x 4, what should the shape of the result be?",
 )
 known.change(
     "scaled",
@@ -60,39 +60,39 @@ known.change(
 known.change(
     "float32-result",
     ("y = x", "y = x.astype(mx.float32)"),
-    fact="the result is float32 although the arrays are not",
-    question="Which dtype do three float16 arrays share?",
+    fact="the result is float32 although the inputs are not",
+    question="What is the dtype of an operation on three float16 arrays?",
 )
 known.change(
     "not-transposed",
     ("w.swapaxes(-1, -2)", "w"),
-    fact="x is multiplied by w as it is, O x I, without exchanging its axes",
-    question="Which axis of w should a product of N x I with it run over, and which one comes first?",
+    fact="x is multiplied by w as O x I, without a transpose",
+    question="Which axis of w should the product with an N x I matrix run over, and which axis comes first?",
 )
 known.change(
     "bias-in-a-column",
     ("y + bias", "y + bias[:, None]"),
-    fact="the bias is turned into a column, and so lined up with the rows of the result",
-    question="The result is N x O. Which of its axes has one number of the bias for each place?",
+    fact="the bias is a column, so it broadcasts along the rows of the result",
+    question="The result is N x O. Which axis is as long as the bias?",
 )
 known.change(
     "bias-always-added",
     ("y if bias is None else y + bias", "y + bias"),
-    fact="a bias is added even if there is none",
-    question="What is `bias` when the caller gives none?",
+    fact="a bias is added even when none is given",
+    question="What is `bias` when the caller does not pass one?",
 )
 
 known.change(
     "truth-of-the-bias",
     ("y if bias is None else y + bias", "y + bias if bias else y"),
-    fact="an array of many numbers is asked whether it is true, by `if bias`",
-    question="What tells an argument that was not given from an array?",
+    fact="`if bias` takes the truth value of an array with more than one element",
+    question="How can you tell an argument that was not given from an array?",
 )
 
 
 @known.accepted("einsum")
 def linear_einsum(x, w, bias=None):
-    if x.shape[-1] != w.shape[1]:  # einsum lets an axis of 1 fit any other
+    if x.shape[-1] != w.shape[1]:  # einsum broadcasts an axis of 1
         raise ValueError(f"x has {x.shape[-1]} features, w takes {w.shape[1]}")
     y = mx.einsum("...i,oi->...o", x, w)
     return y if bias is None else y + bias

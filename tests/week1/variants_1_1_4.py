@@ -1,4 +1,4 @@
-"""Known programs of task 1.1.4, multi-head attention."""
+"""Reference variants of task 1.1.4, multi-head attention."""
 
 import mlx.core as mx
 from tiny_llm_solution.attention import SimpleMultiHeadAttention
@@ -40,131 +40,131 @@ known.change(
     "split-without-swap",
     ("x, -1, (self.num_heads, -1)).swapaxes(-3, -2)", "x.flatten(1), -1, (self.num_heads, x.shape[1], -1))"),
     fact="the projected features are reshaped straight to N x H x L x D, without swapping axes",
-    question="After that reshape, which token do the numbers of head 1, position 0 come from?",
+    question="After that reshape, which token do the features of head 1, position 0 come from?",
 )
 known.change(
     "join-without-swap",
     ("heads.swapaxes(-3, -2).flatten(-2)", "heads.reshape(*query.shape[:2], -1)"),
-    fact="the heads are reshaped straight from N x H x L x D to N x L x (H * D), without swapping axes back",
-    question="Which numbers lie side by side in memory, and whose should lie side by side in the joined result?",
+    fact="the heads are reshaped straight from N x H x L x D to N x L x (H * D), without swapping the axes back",
+    question="Which numbers are adjacent in memory, and which should be adjacent in the concatenated result?",
 )
 known.change(
     "heads-interleaved",
     ("(self.num_heads, -1)).swapaxes(-3, -2)", "(-1, self.num_heads)).transpose(0, 3, 1, 2)"),
     ("heads.swapaxes(-3, -2)", "heads.transpose(0, 2, 3, 1)"),
-    fact="the features are split as D x H instead of H x D, so that head h gets every H-th feature",
-    question="Which features belong to head 0: the first D, or one of every H?",
+    fact="the features are split as D x H instead of H x D, so head h gets every H-th feature",
+    question="Which features belong to head 0: the first D, or every H-th one?",
 )
 known.change(
     "no-heads",
     ("(self.num_heads, -1)", "(1, -1)"),
     fact="one attention runs over all H * D features, as if there were a single head",
-    question="How many rows of weights should each query have with three heads?",
+    question="How many rows of attention weights should each query have with three heads?",
 )
 known.change(
     "scale-by-width",
     ("mask=mask", "scale=self.wq.shape[0] ** -0.5, mask=mask"),
     fact="the scores are scaled by 1/sqrt(H * D) instead of 1/sqrt(D)",
-    question="Over how many numbers does the dot product of one head run?",
+    question="How many features does the dot product of one head sum over?",
 )
 known.change(
     "scale-by-hidden-size",
     ("mask=mask", "scale=(self.wq.shape[1] // self.num_heads) ** -0.5, mask=mask"),
     fact="the scores are scaled as if D were hidden_size // num_heads",
-    question="Which of the arguments says how many rows the projections have?",
+    question="Which argument determines how many rows the projections have?",
 )
 known.change(
     "no-scale",
     ("mask=mask", "scale=1.0, mask=mask"),
     fact="the scale 1/sqrt(D) is missing",
-    question="Does your attention scale by itself, or did the layer pass it a scale?",
+    question="Does your attention apply the default scale, or did the layer pass it a scale?",
 )
 known.change(
     "mask-ignored",
     ("mask=mask", "mask=None"),
-    fact="the mask does not reach the attention",
-    question="Where does `mask` go after __call__ has received it?",
+    fact="the mask is not passed to the attention",
+    question="What does __call__ do with `mask`?",
 )
 known.change(
     "value-from-key",
     ("linear(value, self.wv)", "linear(key, self.wv)"),
     fact="the values are projected from `key`",
-    question="In self-attention query, key and value are one array. What if they are three?",
+    question="In self-attention query, key and value are the same array. What if they are three different ones?",
 )
 known.change(
     "wk-and-wv-swapped",
     ("= wq, wk, wv, wo", "= wq, wv, wk, wo"),
-    fact="wk and wv have changed places",
+    fact="wk and wv are swapped",
     question="Which weight projects the keys?",
 )
 known.change(
     "no-output-projection",
     ("linear(joined, self.wo)", "joined"),
-    fact="the joined heads are returned without the output projection wo",
-    question="Which weight is still unused?",
+    fact="the concatenated heads are returned without the output projection wo",
+    question="Which weight does your layer never use?",
 )
 known.change(
     "float32-result",
     ("linear(joined, self.wo)", "linear(joined.astype(mx.float32), self.wo)"),
     fact="the result is float32 although the inputs are not",
-    question="Where do your float16 inputs meet a float32 number?",
+    question="Where does a float32 array enter your float16 computation?",
 )
 known.change(
     "split-and-join-without-swap",
     ("x, -1, (self.num_heads, -1)).swapaxes(-3, -2)", "x.flatten(1), -1, (self.num_heads, x.shape[1], -1))"),
     ("heads.swapaxes(-3, -2).flatten(-2)", "heads.reshape(*query.shape[:2], -1)"),
-    fact="the features are reshaped straight to N x H x L x D, and straight back, without swapping axes either time",
-    question="After your first reshape, how many different tokens do the numbers of head 0 come from?",
+    fact="the features are reshaped to N x H x L x D and back without swapping axes either time",
+    question="After your first reshape, how many different tokens do the features of head 0 come from?",
 )
 known.change(
     "D-from-hidden-size",
     ("(self.num_heads, -1)", "(self.num_heads, self.wq.shape[1] // self.num_heads)"),
-    fact="D is taken for hidden_size // num_heads",
-    question="wq has H * D rows. Does anything say that these are as many as hidden_size?",
+    fact="D is computed as hidden_size // num_heads",
+    question="wq has H * D rows. Does anything guarantee that this equals hidden_size?",
 )
 known.change(
     "mask-reshaped",
     ("mask=mask", "mask=None if mask is None else mask.reshape(len(query), -1, query.shape[1], key.shape[1])"),
-    fact="the mask is reshaped to the scores' N x H x L x S instead of being broadcast",
-    question="How many numbers does a mask of L x S hold, and how many N x H x L x S?",
+    fact="the mask is reshaped to N x H x L x S instead of being broadcast",
+    question="How many elements does an L x S mask have, and how many an N x H x L x S one?",
 )
 known.change(
     "mask-only-alone",
     ("mask=mask", "mask=mask if len(query) == 1 else None"),
-    fact="the mask is used only if N = 1",
-    question="Where does your code look at N before it uses the mask?",
+    fact="the mask is used only when N = 1",
+    question="Where does your code check N before it uses the mask?",
 )
 known.change(
     "wo-transposed",
     ("linear(joined, self.wo)", "linear(joined, self.wo.T)"),
-    fact="wo is transposed before it is given to linear, which transposes it again",
-    question="wo is E x (H * D). How does linear want its weight?",
+    fact="wo is transposed before linear, which transposes it again",
+    question="wo is E x (H * D). Which layout does linear expect?",
 )
 known.change(
     "all-from-query",
     ("linear(key, self.wk)", "linear(query, self.wk)"),
     ("linear(value, self.wv)", "linear(query, self.wv)"),
-    fact="keys and values are projected from `query` too",
-    question="In self-attention query, key and value are one array. What if they are three?",
+    fact="keys and values are also projected from `query`",
+    question="In self-attention query, key and value are the same array. What if they are three different ones?",
 )
 known.change(
     "attention-among-heads",
     ("(self.num_heads, -1)).swapaxes(-3, -2)", "(self.num_heads, -1))"),
     ("heads.swapaxes(-3, -2)", "heads"),
-    fact="the heads of one token attend to each other: length and heads have not changed places",
-    question="Over which axis does your attention take its softmax: over the keys' tokens, or over their heads?",
+    fact="the length and head axes are not swapped, so the heads of one token attend to each other",
+    question="Which axis does your softmax run over: the tokens of the keys, or their heads?",
 )
 known.change(
     "scale-by-all-of-hidden-size",
     ("mask=mask", "scale=self.wq.shape[1] ** -0.5, mask=mask"),
     fact="the scores are scaled by 1/sqrt(E) instead of 1/sqrt(D)",
-    question="Over how many numbers does the dot product of one head run?",
+    question="How many features does the dot product of one head sum over?",
 )
 known.change(
     "split-as-D-x-H",
     ("(self.num_heads, -1)).swapaxes(-3, -2)", "(-1, self.num_heads)).transpose(0, 3, 1, 2)"),
     fact="the features are split as D x H, and joined as H x D",
-    question="Which features belong to head 0: the first D, or one of every H?",
+    question="Which features belong to head 0: the first D, or every H-th one?",
 )
 known.together("split-without-swap", "join-without-swap", makes="split-and-join-without-swap")
 

@@ -1,4 +1,4 @@
-"""Known programs of task 1.2.2, RoPE."""
+"""Reference variants of task 1.2.2, RoPE."""
 
 import mlx.core as mx
 from tiny_llm_solution.positional_encoding import RoPE, rotation_angles
@@ -13,7 +13,7 @@ def tokens(seed, dtype=mx.float32, batch=2, heads=4):
     return normals(seed, dtype)(batch, 3, heads, 10)
 
 
-# Each call has its own x, as a program may write to it.
+# Each call gets a new x, since a program may write to it.
 
 
 @known.probe()
@@ -34,7 +34,7 @@ known.probe_table(mx.bfloat16, far=lambda program: program(10, 900, 300)(tokens(
 
 @known.probe()
 def rope_rows_apart(program):
-    rows = [slice(5, 8), slice(2, 5), slice(6, 9)]  # the other way round they are in no order, either
+    rows = [slice(5, 8), slice(2, 5), slice(6, 9)]  # unsorted in both directions
     return tuple(program(10, 9, 300, pairing)(tokens(23, batch=3), rows) for pairing in (False, True))
 
 
@@ -47,87 +47,87 @@ def sized(program):
 known.change(
     "offset-ignored",
     ("rows = offset", "offset = None\nrows = offset"),
-    fact="every sequence begins at position 0, whatever `offset` says",
-    question="A token that is generated later comes alone. How does your code know where it stands?",
+    fact="every sequence starts at position 0, and `offset` is ignored",
+    question="During decoding a single token arrives. How does your code know its position?",
 )
 known.change(
     "list-ignored",
     ("rows = offset", "offset = None if isinstance(offset, list) else offset\nrows = offset"),
-    fact="a single slice is used, but a list of slices counts as position 0 for every row",
-    question="Which branch of your code does a list take?",
+    fact="a single slice is used, but a list of slices is treated as position 0 for every row",
+    question="Which branch of your code handles a list?",
 )
 known.change(
     "first-row-for-all",
     ("rows = offset if", "rows = offset[:1] * batch if"),
-    fact="all rows are turned by the first row's slice",
-    question="Two requests share a batch, one at position 5 and one at position 2. What is row 1 turned by?",
+    fact="all rows are rotated by the first row's slice",
+    question="Two requests share a batch, one at position 5 and one at position 2. By which position is row 1 rotated?",
 )
 known.change(
     "rows-reversed",
     ("rows = offset if", "rows = offset[::-1] if"),
-    fact="the slices of a list reach the rows in reverse order",
+    fact="the slices of a list are applied to the rows in reverse order",
     question="Which row does the first slice of the list belong to?",
 )
 known.change(
     "pairings-exchanged",
     ("= dims, seq_len, traditional", "= dims, seq_len, not traditional"),
-    fact="traditional means the opposite: True pairs the halves, False the neighbours",
-    question="For D = 10 and traditional=False, which feature is the partner of feature 0?",
+    fact="`traditional` is inverted: True pairs the halves, False the adjacent features",
+    question="For D = 10 and traditional=False, which feature is paired with feature 0?",
 )
 known.change(
     "always-halves",
     ("= dims, seq_len, traditional", "= dims, seq_len, False"),
-    fact="features i and i + D/2 are paired, also if `traditional` is True",
-    question="Where does your code look at `traditional`?",
+    fact="features i and i + D/2 are paired even when `traditional` is True",
+    question="Where does your code read `traditional`?",
 )
 known.change(
     "always-neighbours",
     ("= dims, seq_len, traditional", "= dims, seq_len, True"),
-    fact="features 2i and 2i + 1 are paired, also if `traditional` is False",
-    question="Where does your code look at `traditional`?",
+    fact="features 2i and 2i + 1 are paired even when `traditional` is False",
+    question="Where does your code read `traditional`?",
 )
 known.change(
     "not-put-back",
-    ("mx.stack(turned, axis=-1).flatten(-2)", "mx.concatenate(turned, axis=-1)"),
-    fact="neighbours are turned, but all first features are put before all second ones",
-    question="With traditional=True, feature 1 is the partner of feature 0. Where does it stand in your result?",
+    ("mx.stack(rotated, axis=-1).flatten(-2)", "mx.concatenate(rotated, axis=-1)"),
+    fact="adjacent features are rotated, but the result has all first features before all second ones",
+    question="With traditional=True, feature 1 is paired with feature 0. Where is it in your result?",
 )
 known.change(
     "turned-backwards",
     ("mx.sin(angles)", "-mx.sin(angles)"),
-    fact="every pair is turned by minus its angle",
-    question="(1, 0) turned by a quarter of a full circle is (0, 1). What does your code make of it?",
+    fact="every pair is rotated by minus its angle",
+    question="(1, 0) rotated by 90 degrees is (0, 1). What does your code return for it?",
 )
 known.change(
     "both-signs-plus",
     ("first * cos - second", "first * cos + second"),
     fact="the first feature of a pair becomes a cos + b sin, and the second a sin + b cos",
-    question="Turn (1, 1) by 45 degrees. How long was it before, and how long is your result?",
+    question="Rotate (1, 1) by 45 degrees. What is its length before, and what is the length of your result?",
 )
 known.change(
     "first-overwritten",
     ("[first * cos - second", "[first := first * cos - second"),
-    fact="the second feature of a pair is computed from the first one after that has been turned",
-    question="When your second formula reads the first feature, has it still its old value?",
+    fact="the second feature of a pair is computed from the already rotated first one",
+    question="When your second formula reads the first feature, does it still have its old value?",
 )
 known.change(
     "sin-and-cos-exchanged",
     ("mx.cos(angles), mx.sin(angles)", "mx.sin(angles), mx.cos(angles)"),
-    fact="sine and cosine have changed places",
-    question="What should become of a token at position 0, where the sine is 0?",
+    fact="sine and cosine are swapped",
+    question="What should the result be for a token at position 0, where the sine is 0?",
 )
 known.change(
     "heads-turned",
     ("self.cos[row] for row in rows])[:, :, None, :]", "self.cos[row.start:][:x.shape[2]] for row in rows])[:, None]"),
     ("self.sin[row] for row in rows])[:, :, None, :]", "self.sin[row.start:][:x.shape[2]] for row in rows])[:, None]"),
-    fact="the angle depends on the number of the head instead of the token's position",
-    question="x is N x L x H x D. Along which of its axes do positions run?",
+    fact="the angle depends on the head index instead of the token's position",
+    question="x is N x L x H x D. Which of its axes are the positions on?",
 )
 known.change(
     "base-hard-coded",
     ("_tables(dims, seq_len, base)", "_tables(dims, seq_len, 10000)"),
-    fact="the base is always 10000, whatever `base` says",
-    question="Where does the `base` of __init__ go?",
+    fact="the base is always 10000, and `base` is ignored",
+    question="What does __init__ do with `base`?",
 )
 known.change(
     "exponent-i-over-D",
@@ -139,72 +139,72 @@ known.change(
     "positions-from-1",
     ("rotation_angles(dims, seq_len, base)", "rotation_angles(dims, seq_len + 1, base)[1:]"),
     fact="positions are counted from 1",
-    question="What should become of a token at position 0?",
+    question="What should the result be for a token at position 0?",
 )
 known.change(
     "float16-tables",
     ("_tables(dims, seq_len, base)", "(t.astype(mx.float16).astype(mx.float32) for t in _tables(dims, seq_len, base))"),
-    fact="the sines and cosines are kept in float16",
-    question="How many digits does float16 keep, and what does a float32 caller expect?",
+    fact="the sines and cosines are stored in float16",
+    question="How many digits does float16 have, and what does a float32 caller expect?",
 )
 known.change(
     "angles-in-the-input's-dtype",
     ("mx.cos(angles), mx.sin(angles)", "angles, angles"),
-    ("turned =", "cos, sin = mx.cos(cos.astype(x.dtype)), mx.sin(sin.astype(x.dtype))\nturned ="),
-    fact="the angles are rounded to x's dtype before their sines and cosines are taken",
-    question="Which numbers around 700 can bfloat16 hold?",
+    ("rotated =", "cos, sin = mx.cos(cos.astype(x.dtype)), mx.sin(sin.astype(x.dtype))\nrotated ="),
+    fact="the angles are rounded to x's dtype before the sine and cosine are computed",
+    question="Which numbers around 700 can bfloat16 represent?",
 )
 known.change(
     "float32-result",
     ("y.astype(x.dtype)", "y"),
-    fact="the result is left in float32 although x is not",
-    question="float16 times float32 is float32. Who brings it back?",
+    fact="the result stays float32 although x is not",
+    question="float16 times float32 is float32. Where does your code convert it back?",
 )
 known.change(
     "in-place",
     ("return y.astype(x.dtype)", "x[...] = y.astype(x.dtype)\nreturn x"),
-    fact="x itself is written to, so that the caller's array changes",
+    fact="x is modified in place, which changes the caller's array",
     question="After the call, what does the caller find in x?",
 )
 known.change(
     "list-taken-for-a-slice",
     ("rows = offset if isinstance(offset, list) else ", "rows = "),
     ("if isinstance(offset, list) and len(rows) != batch:", "if False:"),
-    fact="a list of slices is read as if it were one slice",
-    question="What has a slice that a list has not, and which of the two did the caller give?",
+    fact="a list of slices is handled as if it were one slice",
+    question="Which attributes does a slice have that a list does not, and which of the two was passed?",
 )
 known.change(
     "list-taken-for-an-index",
     ("rows = offset if isinstance(offset, list) else ", "rows = "),
     ("if isinstance(offset, list) and len(rows) != batch:", "if False:"),
     ("for row in rows:", "for row in [] if isinstance(offset, list) else rows:"),
-    fact="a list of slices is used as it is to look positions up in the tables",
-    question="Which rows of a table does one slice choose, and what would a list of two slices have to choose?",
+    fact="a list of slices is passed straight to the indexing of the tables",
+    question="Which rows of a table does one slice select, and what should a list of two slices select?",
 )
 known.change(
     "offset-never-none",
     ("slice(0, length) if offset is None else offset", "offset"),
-    fact="an offset of None is read as if it were a slice",
-    question="What is `offset` when the caller gives none, and which positions are meant then?",
+    fact="an offset of None is handled as if it were a slice",
+    question="What is `offset` when the caller does not pass one, and which positions does that mean?",
 )
 known.change(
     "no-axis-for-heads",
     ("mx.stack([self.cos[row] for row in rows])[:, :, None, :]", "mx.stack([self.cos[row] for row in rows])"),
     ("mx.stack([self.sin[row] for row in rows])[:, :, None, :]", "mx.stack([self.sin[row] for row in rows])"),
-    fact="sines and cosines have no axis for the heads, so that positions are lined up with these",
-    question="x is N x L x H x D. Counted from the end, which axis do the positions of your table meet?",
+    fact="sines and cosines have no head axis, so the positions broadcast along the heads",
+    question="x is N x L x H x D. Counted from the end, which axis do the positions of your table broadcast along?",
 )
 known.change(
     "cosines-alone",
     ("first * cos - second * sin, first * sin + second * cos", "first * cos, second * cos"),
-    fact="both features of a pair are multiplied by the cosine, and the sines are left out",
-    question="Turn (1, 0) by a quarter of a full circle. How long is your result?",
+    fact="both features of a pair are multiplied by the cosine, and the sine terms are missing",
+    question="Rotate (1, 0) by 90 degrees. What is the length of your result?",
 )
 
 
 @known.accepted("complex-numbers")
 class ComplexNumbers:
-    """A pair is a complex number, a turn is a multiplication; positions are looked up one by one."""
+    """A pair is a complex number, a rotation is a multiplication; positions are looked up one by one."""
 
     def __init__(self, dims, seq_len, base=10000, traditional=False):
         if dims % 2:
@@ -225,8 +225,8 @@ class ComplexNumbers:
             raise ValueError("position")
         both = mx.unflatten(x.astype(mx.float32), -1, (pairs, 2) if self.traditional else (2, pairs))
         a, b = (both[..., 0], both[..., 1]) if self.traditional else (both[..., 0, :], both[..., 1, :])
-        turned = (a + 1j * b) * self.table[mx.array(positions)][:, :, None]
-        y = mx.stack([mx.real(turned), mx.imag(turned)], axis=-1 if self.traditional else -2)
+        rotated = (a + 1j * b) * self.table[mx.array(positions)][:, :, None]
+        y = mx.stack([mx.real(rotated), mx.imag(rotated)], axis=-1 if self.traditional else -2)
         return y.reshape(x.shape).astype(x.dtype)
 
 
@@ -258,7 +258,7 @@ class SwappedHalves:
 
 @known.accepted("rotation-matrices")
 class RotationMatrices:
-    """A D x D matrix for each position, on the solution's refusals."""
+    """A D x D matrix per position, with the solution's argument checks."""
 
     def __init__(self, dims, seq_len, base=10000, traditional=False):
         self.solution = RoPE(dims, seq_len, base, traditional)

@@ -1,4 +1,4 @@
-"""Known programs of task 1.3.1, causal mask."""
+"""Reference variants of task 1.3.1, causal mask."""
 
 import mlx.core as mx
 
@@ -24,55 +24,55 @@ known.change(
     "upper-left",
     ("mx.arange(S - L, S)", "mx.arange(L)"),
     fact="query i sees the keys 0 to i, as if the queries were the first L of the S positions",
-    question="Two new tokens join three older ones. Which key is the last that the second new token may see?",
+    question="Two new tokens follow three earlier ones. Which is the last key that the second new token may see?",
 )
 known.change(
     "strict-diagonal",
     ("<= queries", "< queries"),
-    fact="a query may not see its own position",
-    question="What may the very first token look at?",
+    fact="a query cannot see its own position",
+    question="Which keys may the very first token see?",
 )
 known.change(
     "one-too-many",
     ("<= queries", "<= queries + 1"),
-    fact="a query sees one position of the future",
+    fact="a query sees one future position",
     question="With four queries and four keys, how many keys may the first query see?",
 )
 known.change(
     "inverted",
     ("0.0, -mx.inf", "-mx.inf, 0.0"),
-    fact="the past is forbidden and the future allowed",
-    question="Which of the two numbers, 0 and -inf, leaves a score as it is?",
+    fact="the past is masked and the future is visible",
+    question="Which of the two values, 0 and -inf, leaves a score unchanged?",
 )
 known.change(
     "present-forbidden-too",
     ("<= queries", ">= queries"),
-    fact="the past is forbidden, and the present and the future allowed",
+    fact="the past is masked, and the present and future are visible",
     question="Read `j >= i` aloud. Does it describe what a query may see, or what it may not?",
 )
 known.change(
     "nothing-forbidden",
     ("-mx.inf", "0.0"),
-    fact="every entry is 0, in the future too",
-    question="Added to the scores, which number takes a key's whole weight away?",
+    fact="every entry is 0, including the future",
+    question="Which value, added to a score, makes the key's attention weight zero?",
 )
 known.change(
     "large-negative-number",
     ("-mx.inf", "-1e9"),
-    fact="the future holds -1e9, which only float16 rounds to -inf",
-    question="The docstring names the number that the future holds. Is -1e9 that number in float32?",
+    fact="the future is -1e9, which is -inf only in float16",
+    question="The docstring names the value for the future. Is -1e9 that value in float32?",
 )
 known.change(
     "smallest-finite-number",
     ("-mx.inf", "mx.finfo(dtype).min"),
-    fact="the future holds the most negative finite number of the dtype",
-    question="A query that may see nothing but such keys: are its weights zero?",
+    fact="the future is the most negative finite number of the dtype",
+    question="If a query sees only such keys, are its attention weights zero?",
 )
 known.change(
     "ones-and-zeros",
     ("0.0, -mx.inf", "1.0, 0.0"),
-    fact="the mask holds 1 where a query may look and 0 elsewhere",
-    question="This mask is added to the scores. What do 1 and 0 do to them?",
+    fact="the mask is 1 where a query may look and 0 elsewhere",
+    question="This mask is added to the scores. What does adding 1 or 0 do?",
 )
 known.change(
     "zero-times-infinity",
@@ -83,20 +83,20 @@ known.change(
 known.change(
     "booleans",
     ("mx.where(mx.arange(S) <= queries, 0.0, -mx.inf).astype(dtype)", "mx.arange(S) <= queries"),
-    fact="the mask holds booleans, True where a query may look",
-    question="Which dtype was asked for, and what happens to True when it is added to a score?",
+    fact="the mask is boolean, True where a query may look",
+    question="Which dtype does the caller ask for, and what happens when True is added to a score?",
 )
 known.change(
     "keys-by-queries",
     (".astype(dtype)", ".astype(dtype).T"),
-    fact="the mask is S x L, one row for each key",
-    question="The scores are L x S. Who has a row of its own: a query, or a key?",
+    fact="the mask is S x L, with one row per key",
+    question="The scores are L x S. What does a row stand for: a query, or a key?",
 )
 known.change(
     "float32-result",
     (".astype(dtype)", ""),
-    fact="the mask is float32 whatever `dtype` says",
-    question="Which dtype should causal_mask(3, 5, mx.float16) have?",
+    fact="the mask is always float32, and `dtype` is ignored",
+    question="What should the dtype of causal_mask(3, 5, mx.float16) be?",
 )
 known.change(
     "not-refused",
@@ -108,14 +108,14 @@ known.change(
     "square",
     ("mx.arange(S)", "mx.arange(L)"),
     ("mx.arange(S - L, S)", "mx.arange(L)"),
-    fact="the mask is L x L, whatever S is",
-    question="How many keys has a query to choose from: L, or S?",
+    fact="the mask is L x L, and S is ignored",
+    question="How many keys are there for each query: L, or S?",
 )
 known.change(
     "boundary-as-an-index",
     ("<= queries", "<= mx.arange(L)[:, None] + L - S"),
     fact="the boundary is i + L - S instead of i + S - L",
-    question="The last query stands at position S - 1. Which key is the last that your mask lets it see?",
+    question="The last query is at position S - 1. Which is the last key that your mask lets it see?",
 )
 known.together("strict-diagonal", "inverted", makes="present-forbidden-too")
 known.together("inverted", "present-forbidden-too", makes="strict-diagonal")

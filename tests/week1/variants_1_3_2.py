@@ -1,4 +1,4 @@
-"""Known programs of task 1.3.2, grouped attention."""
+"""Reference variants of task 1.3.2, grouped attention."""
 
 import mlx.core as mx
 from tiny_llm_solution.attention import causal_mask
@@ -48,27 +48,27 @@ known.change(
     ("mx.unflatten(query, -3, (kv_heads, -1))", "mx.unflatten(query, -3, (-1, kv_heads)).swapaxes(-4, -3)"),
     ("mx.unflatten(mask, -3, (kv_heads, -1))", "mx.unflatten(mask, -3, (-1, kv_heads)).swapaxes(-4, -3)"),
     ("attended.flatten(", "attended.swapaxes(-4, -3).flatten("),
-    fact="query head h reads key-value head h % H_kv, as if these were dealt out in turn",
+    fact="query head h reads key-value head h % H_kv, a round-robin assignment",
     question="With six query heads and two key-value heads, which one should query head 1 read?",
 )
 known.change(
     "group-before-kv-head",
     ("mx.unflatten(query, -3, (kv_heads, -1))", "mx.unflatten(query, -3, (-1, kv_heads)).swapaxes(-4, -3)"),
     ("mx.unflatten(mask, -3, (kv_heads, -1))", "mx.unflatten(mask, -3, (-1, kv_heads)).swapaxes(-4, -3)"),
-    fact="the query heads are split with the group's axis first, and joined with the key-value heads' axis first",
+    fact="the query heads are split with the group axis first, and joined with the key-value head axis first",
     question="After your two reshapes, does query head 1 come back as output head 1?",
 )
 known.change(
     "joined-in-another-order",
     ("attended.flatten(", "attended.swapaxes(-4, -3).flatten("),
-    fact="the heads come back in another order than they went in: the group's axis is joined as the outer one",
-    question="The heads went in as H_kv x H/H_kv. In which order of these two axes do they leave?",
+    fact="the output heads are permuted: they are joined with the group axis outermost",
+    question="The query heads are split as H_kv x H/H_kv. In which order are the two axes when you join them?",
 )
 known.change(
     "not-joined",
     ("attended.flatten(-4, -3)", "attended"),
     fact="the result still has the two axes H_kv x H/H_kv in place of H",
-    question="Which shape did the query come in, and which shape leaves?",
+    question="What is the shape of the query, and what is the shape of your result?",
 )
 known.change(
     "first-kv-head-only",
@@ -81,49 +81,49 @@ known.change(
     "value-head-tiled",
     ("value[..., None, :, :]", "mx.unflatten(value[..., mx.arange(heads) % kv_heads, :, :], -3, (kv_heads, -1))"),
     fact="the keys come from head h // (H / H_kv), but the values from head h % H_kv",
-    question="Do your keys and your values take the same way to a query head?",
+    question="Do your keys and your values reach a query head in the same way?",
 )
 known.change(
     "causal-ignored",
     ("mask = causal_mask(length, keys, query.dtype)", "mask = None"),
-    fact='mask="causal" hides nothing',
-    question="Where in your code does the word become an array?",
+    fact='mask="causal" masks nothing',
+    question="Where does your code turn the string into an array?",
 )
 known.change(
     "causal-upper-left",
     ("causal_mask(length, keys, query.dtype)", "mx.triu(mx.full((length, keys), -mx.inf), k=1)"),
-    fact='mask="causal" lets query i see the keys 0 to i, as if the queries were the first L of the S positions',
-    question="With three queries and five keys, which key is the last that the last query may see?",
+    fact='mask="causal" lets query i see keys 0 to i, as if the queries were the first L of the S positions',
+    question="With three queries and five keys, which is the last key that the last query may see?",
 )
 known.change(
     "always-causal",
     ("if isinstance(mask, str):", 'mask = "causal" if mask is None else mask\nif isinstance(mask, str):'),
-    fact="the future is hidden even when there is no mask",
-    question="What does mask=None ask for?",
+    fact="the future is masked even when mask is None",
+    question="What does mask=None mean?",
 )
 known.change(
     "array-mask-ignored",
     ("if isinstance(mask, str):", "mask = mask if isinstance(mask, str) else None\nif isinstance(mask, str):"),
-    fact="a mask that is an array is not used",
-    question='Which masks are there besides None and "causal"?',
+    fact="an array mask is ignored",
+    question='Which kinds of mask are there besides None and "causal"?',
 )
 known.change(
     "mask-dealt-out",
     ("mx.unflatten(mask, -3, (kv_heads, -1))", "mx.unflatten(mask, -3, (-1, kv_heads)).swapaxes(-4, -3)"),
-    fact="a mask with a head axis is split as H/H_kv x H_kv, so that query heads get each other's masks",
-    question="Query head 1 sits at [0, 1] of H_kv x H/H_kv. Where does your code look for its mask?",
+    fact="a mask with a head axis is split as H/H_kv x H_kv, so query heads get each other's masks",
+    question="Query head 1 is at [0, 1] of H_kv x H/H_kv. Where does your code look for its mask?",
 )
 known.change(
     "mask-of-the-first-in-the-group",
     ("mx.unflatten(mask, -3, (kv_heads, -1))", "mx.unflatten(mask, -3, (kv_heads, -1))[..., :1, :, :]"),
-    fact="every query head of a group gets the mask of the group's first head",
+    fact="all query heads of a group get the mask of the group's first head",
     question="How many different masks can H query heads have?",
 )
 known.change(
     "scale-by-all-heads",
     ("scale,", "(heads * query.shape[-1]) ** -0.5 if scale is None else scale,"),
     fact="the default scale is 1/sqrt(H * D)",
-    question="Over how many numbers does one dot product run?",
+    question="How many features does one dot product sum over?",
 )
 known.change(
     "no-scale",
@@ -134,32 +134,32 @@ known.change(
 known.change(
     "scale-0-is-default",
     ("        scale,\n", "        scale or None,\n"),
-    fact="a given scale of 0 counts as none given",
+    fact="a scale of 0 is treated as no scale given",
     question="What does `scale or default` give for 0.0?",
 )
 known.change(
     "scale-ignored",
     ("scale,", "None,"),
-    fact="the scale is always 1/sqrt(D), also when the caller gives another one",
+    fact="the scale is always 1/sqrt(D), and the caller's scale is ignored",
     question="What should scale=0.7 change?",
 )
 known.change(
     "float32-result",
     ("attended.flatten(-4, -3)", "attended.flatten(-4, -3).astype(mx.float32)"),
     fact="the result is float32 although the query is not",
-    question="Which of your factors is an array of float32: a scale, a mask, or a cast?",
+    question="Which of your factors is a float32 array: a scale, a mask, or a cast?",
 )
 known.change(
     "mask-dtype",
     ("attended.flatten(", "attended.astype(mx.result_type(query, query if mask is None else mask)).flatten("),
-    fact="a float32 mask turns a float16 result into float32",
+    fact="a float32 mask promotes a float16 result to float32",
     question="What is float16 + float32, and when did that addition happen?",
 )
 known.change(
     "mask-reshaped",
     ("mx.broadcast_to(mask, (*query.shape[:-2], length, keys))", "mask.reshape(*query.shape[:-2], length, keys)"),
     fact="the mask is reshaped to the scores' shape instead of being broadcast",
-    question="How many numbers does a mask of L x S hold, and how many N x H x L x S?",
+    question="How many elements does an L x S mask have, and how many an N x H x L x S one?",
 )
 known.change(
     "head-by-head",
@@ -168,14 +168,14 @@ known.change(
     ("value[..., None, :, :]", "value"),
     ("mask = mx.unflatten(mask, -3, (kv_heads, -1))", "pass"),
     ("attended.flatten(-4, -3)", "attended"),
-    fact="queries and keys meet head by head, as if H_kv were H",
-    question="With six query heads and two key-value heads, which key does query head 5 meet in your product?",
+    fact="queries and keys are multiplied head by head, as if H_kv were H",
+    question="With six query heads and two key-value heads, which key does query head 5 read in your product?",
 )
 known.change(
     "mask-only-alone",
     ("if mask is not None:", "mask = mask if isinstance(mask, str) or len(query) == 1 else None\nif mask is not None:"),
-    fact="a mask is used only if there is a single row",
-    question="Where does your code look at the leading dimensions before it uses the mask?",
+    fact="a mask is used only when the batch has a single row",
+    question="Where does your code check the leading dimensions before it uses the mask?",
 )
 known.change(
     "kv-heads-averaged",

@@ -1,4 +1,4 @@
-"""Known programs of task 1.3.3, Qwen3 attention."""
+"""Reference variants of task 1.3.3, Qwen3 attention."""
 
 import mlx.core as mx
 from tiny_llm_solution.attention import causal_mask
@@ -17,9 +17,9 @@ NORMS, BIASES = ("q_norm", "k_norm"), ("bq", "bk", "bv")
 
 
 def layer_inputs(seed, dtype=mx.float32, dims=8):
-    """x, the arguments of a layer with E = 24, H = 6, H_kv = 3, and the five weights that it may have or not.
+    """Return x, the arguments of a layer with E = 24, H = 6, H_kv = 3, and the five optional weights.
 
-    The weights give scores of about unit variance.
+    The scores have about unit variance.
     """
     draw = normals(seed, dtype)
     x, wo = draw(2, 5, 24), draw(24, 6 * dims, spread=0.15)
@@ -53,7 +53,7 @@ known.probe_table(mx.float16, half=lambda program: run(program, 36, dtype=mx.flo
 
 @known.probe()
 def qwen3_defaults(program):
-    """Small numbers, in whose norms eps counts."""
+    """Return inputs so small that eps matters in their norms."""
     x, arguments, extra = layer_inputs(44)
     return program(*arguments, q_norm=extra["q_norm"], k_norm=extra["k_norm"])(x * 0.001)
 
@@ -71,104 +71,104 @@ known.change(
     "no-norms",
     ("= q_norm, k_norm,", "= None, None,"),
     fact="queries and keys are not normalised",
-    question="Which two weights of D numbers are still unused?",
+    question="Which two weights of D numbers does your layer never use?",
 )
 known.change(
     "norm-after-rope",
     ("if self.q_norm is not None:", "query, key = self.rope(query), self.rope(key)\nif self.q_norm is not None:"),
     ("self.rope(query).", "query."),
     ("self.rope(key).", "key."),
-    fact="the norms come after RoPE",
+    fact="the norms are applied after RoPE",
     question="RoPE mixes features i and i + D/2. Which feature should q_norm's weight i multiply?",
 )
 known.change(
     "norms-exchanged",
     ("= q_norm, k_norm,", "= k_norm, q_norm,"),
-    fact="q_norm and k_norm have changed places",
+    fact="q_norm and k_norm are swapped",
     question="Both weights have D numbers. Which one belongs to the keys?",
 )
 known.change(
     "norm-over-all-heads",
     ("query, self.q_norm, self.eps)", "query.flatten(2), None, self.eps).reshape(query.shape) * self.q_norm"),
     ("key, self.k_norm, self.eps)", "key.flatten(2), None, self.eps).reshape(key.shape) * self.k_norm"),
-    fact="one norm runs over the features of all heads together",
-    question="q_norm has D weights. Over how many numbers does the mean of the squares run?",
+    fact="the norm runs over the features of all heads together",
+    question="q_norm has D weights. How many numbers should the mean of squares cover?",
 )
 known.change(
     "norm-weights-ignored",
     ("query, self.q_norm, self.eps", "query, None, self.eps"),
     ("key, self.k_norm, self.eps", "key, None, self.eps"),
     fact="queries and keys are normalised, but not multiplied by q_norm and k_norm",
-    question="What do the weights of a norm do after the division?",
+    question="What does a norm do with its weights after the division?",
 )
 known.change(
     "norms-without-weights",
     ("if self.q_norm is not None:", "if True:"),
     ("if self.k_norm is not None:", "if True:"),
-    fact="queries and keys are normalised even if q_norm and k_norm are None",
-    question="Qwen2.5 has no such weights. Does it have the norms?",
+    fact="queries and keys are normalised even when q_norm and k_norm are None",
+    question="Qwen2.5 has no such weights. Does it apply the norms?",
 )
 known.change(
     "values-normalised",
     ("key = mx.fast", "value = mx.fast.rms_norm(value, self.k_norm, self.eps)\nkey = mx.fast"),
-    fact="the values are normalised too, with k_norm",
-    question="What do queries and keys meet in, and do values take part in it?",
+    fact="the values are also normalised, with k_norm",
+    question="Which operation combines queries with keys, and are values part of it?",
 )
 known.change(
     "eps-fixed",
     ("k_norm, rms_norm_eps", "k_norm, 1e-6"),
-    fact="eps is always 1e-6, whatever rms_norm_eps says",
-    question="Where does rms_norm_eps go after the constructor has received it?",
+    fact="eps is always 1e-6, and rms_norm_eps is ignored",
+    question="What does the constructor do with rms_norm_eps?",
 )
 known.change(
     "no-positions",
     ("self.rope(query).", "query."),
     ("self.rope(key).", "key."),
-    fact="the positions are missing: nothing is turned",
-    question="Without RoPE, how would the layer tell `dog is blue` from `blue is dog`?",
+    fact="RoPE is missing",
+    question="Without RoPE, how could the layer distinguish `dog is blue` from `blue is dog`?",
 )
 known.change(
     "queries-turned-only",
     ("self.rope(key).", "key."),
-    fact="the queries are turned by RoPE, but not the keys",
-    question="A score should depend on the distance i - j. From where does it learn j?",
+    fact="RoPE is applied to the queries, but not to the keys",
+    question="A score should depend on the distance i - j. How does it depend on j?",
 )
 known.change(
     "values-turned",
     ("value.swapaxes(1, 2)", "self.rope(value).swapaxes(1, 2)"),
-    fact="the values are turned by RoPE too",
-    question="Which two of the three vectors meet in a score?",
+    fact="RoPE is also applied to the values",
+    question="Which two of the three vectors are multiplied to give a score?",
 )
 known.change(
     "positions-from-heads",
     ("self.rope(query).swapaxes(1, 2)", "self.rope(query.swapaxes(1, 2))"),
     ("self.rope(key).swapaxes(1, 2)", "self.rope(key.swapaxes(1, 2))"),
-    fact="the heads are counted as positions: head and length had changed places before RoPE ran",
+    fact="RoPE runs after the swap of length and heads, so it takes heads for positions",
     question="On which axis does your RoPE expect the length, and where is it when you call it?",
 )
 known.change(
     "traditional-pairs",
     ("max_seq_len, theta)", "max_seq_len, theta, traditional=True)"),
-    fact="neighbours are paired in RoPE, features 2i and 2i + 1",
-    question="Which pairing does the docstring of the constructor ask for?",
+    fact="RoPE pairs adjacent features, 2i and 2i + 1",
+    question="Which pairing does the docstring of the constructor specify?",
 )
 known.change(
     "theta-10000",
     ("max_seq_len, theta)", "max_seq_len)"),
-    fact="theta is always 10000 in RoPE, whatever the caller gives",
-    question="Which arguments does your RoPE get, and which does it take from its defaults?",
+    fact="theta is always 10000 in RoPE, and the caller's value is ignored",
+    question="Which arguments do you pass to RoPE, and which does it take from its defaults?",
 )
 known.change(
     "theta-1000000",
     ("max_seq_len, theta)", "max_seq_len, 1000000)"),
-    fact="theta is always 1000000 in RoPE, whatever the caller gives",
-    question="Not every model uses the default. Where does theta go?",
+    fact="theta is always 1000000 in RoPE, and the caller's value is ignored",
+    question="Not every model uses the default. What does the constructor do with theta?",
 )
 known.change(
     "no-biases",
     ("= bq, bk, bv", "= None, None, None"),
-    fact="the biases are left out",
-    question="Which weights does Qwen2.5 bring that Qwen3 does not?",
+    fact="the biases are not added",
+    question="Which weights does Qwen2.5 have that Qwen3 does not?",
 )
 known.change(
     "no-value-bias",
@@ -180,56 +180,56 @@ known.change(
     "norms-only-as-a-pair",
     ("if self.q_norm is not None:", "if self.q_norm is not None and self.k_norm is not None:"),
     ("if self.k_norm is not None:", "if self.q_norm is not None and self.k_norm is not None:"),
-    fact="queries and keys are normalised only if both q_norm and k_norm are given",
-    question="With q_norm given and k_norm None, which of the two norms does the constructor's docstring ask for?",
+    fact="queries and keys are normalised only when both q_norm and k_norm are given",
+    question="With q_norm given and k_norm None, which of the two norms does the constructor's docstring specify?",
 )
 known.change(
     "biases-only-together",
     ("= bq, bk, bv", "= (None,) * 3 if bq is None or bk is None or bv is None else (bq, bk, bv)"),
-    fact="the biases are added only if all three are given",
+    fact="the biases are added only when all three are given",
     question="With bq given and bv None, which projections have a bias?",
 )
 known.change(
     "biases-or-norms",
     ("= bq, bk, bv", "= (bq, bk, bv) if q_norm is None and k_norm is None else (None, None, None)"),
-    fact="the biases are left out where there are norms",
-    question="Qwen3 has norms and Qwen2.5 has biases. Which weights does the constructor forbid to come together?",
+    fact="the biases are not added when there are norms",
+    question="Qwen3 has norms and Qwen2.5 has biases. Does the constructor forbid having both?",
 )
 known.change(
     "mask-ignored",
     ("mask=mask", "mask=None"),
-    fact="the mask does not reach the attention",
-    question="Where does `mask` go after __call__ has received it?",
+    fact="the mask is not passed to the attention",
+    question="What does __call__ do with `mask`?",
 )
 known.change(
     "always-causal",
     ("mask=mask", 'mask="causal"'),
-    fact="the mask is causal whatever the caller gives",
-    question="What does mask=None ask for, and what an array?",
+    fact="the mask is always causal, and the caller's mask is ignored",
+    question="What does mask=None mean, and what does an array mean?",
 )
 known.change(
     "scale-from-hidden-size",
     ("mask=mask", "scale=(self.wq.shape[1] // self.num_heads) ** -0.5, mask=mask"),
     fact="the scores are scaled by 1/sqrt(E / H) instead of 1/sqrt(D)",
-    question="Is a head's size here what is left when E is shared among the heads?",
+    question="Is the head size here always E divided by the number of heads?",
 )
 known.change(
     "wk-and-wv-exchanged",
     ("= wq, wk, wv, wo", "= wq, wv, wk, wo"),
-    fact="wk and wv have changed places",
+    fact="wk and wv are swapped",
     question="Both have H_kv * D rows. Which weight projects the keys?",
 )
 known.change(
     "join-without-swap",
     ("attended.swapaxes(1, 2).flatten(2)", "attended.reshape(*x.shape[:2], -1)"),
-    fact="the heads are reshaped straight from N x H x L x D to N x L x (H * D), without swapping axes back",
-    question="Which numbers lie side by side in memory, and whose should lie side by side in the joined result?",
+    fact="the heads are reshaped straight from N x H x L x D to N x L x (H * D), without swapping the axes back",
+    question="Which numbers are adjacent in memory, and which should be adjacent in the concatenated result?",
 )
 known.change(
     "float32-result",
     ("flatten(2)", "flatten(2).astype(mx.float32)"),
     fact="the result is float32 although x is not",
-    question="Where do your float16 numbers meet a float32 one?",
+    question="Where does a float32 array enter your float16 computation?",
 )
 known.change(
     "split-without-swap",
@@ -237,7 +237,7 @@ known.change(
     ("self.rope(key).swapaxes(1, 2)", "self.rope(key).reshape(len(x), self.num_kv_heads, x.shape[1], -1)"),
     ("value.swapaxes(1, 2)", "value.reshape(len(x), self.num_kv_heads, x.shape[1], -1)"),
     fact="queries, keys and values are reshaped from N x L x H x D to N x H x L x D instead of swapping axes",
-    question="After that reshape, which token do the numbers of head 1, position 0 come from?",
+    question="After that reshape, which token do the features of head 1, position 0 come from?",
 )
 known.change(
     "split-and-join-without-swap",
@@ -245,69 +245,69 @@ known.change(
     ("self.rope(key).swapaxes(1, 2)", "self.rope(key).reshape(len(x), self.num_kv_heads, x.shape[1], -1)"),
     ("value.swapaxes(1, 2)", "value.reshape(len(x), self.num_kv_heads, x.shape[1], -1)"),
     ("attended.swapaxes(1, 2).flatten(2)", "attended.reshape(*x.shape[:2], -1)"),
-    fact="the features are reshaped to N x H x L x D, and back, without swapping axes either time",
-    question="After your first reshape, how many different tokens do the numbers of head 0 come from?",
+    fact="the features are reshaped to N x H x L x D and back without swapping axes either time",
+    question="After your first reshape, how many different tokens do the features of head 0 come from?",
 )
 known.change(
     "D-from-hidden-size",
     ("-1, (self.num_heads, -1))", "-1, (self.num_heads, x.shape[-1] // self.num_heads))"),
-    fact="D is taken for E // H",
-    question="The constructor receives head_dim. Does it have to be what is left when E is shared among the heads?",
+    fact="D is computed as E // H",
+    question="The constructor receives head_dim. Does it have to equal E divided by the number of heads?",
 )
 known.change(
     "mask-reshaped",
     ("=mask,", "=mask.reshape(len(x), self.num_heads, *mask.shape[-2:]) if isinstance(mask, mx.array) else mask,"),
-    fact="the mask is reshaped to the scores' N x H x L x L instead of being broadcast",
-    question="How many numbers does a mask of L x L hold, and how many N x H x L x L?",
+    fact="the mask is reshaped to N x H x L x L instead of being broadcast",
+    question="How many elements does an L x L mask have, and how many an N x H x L x L one?",
 )
 known.change(
     "mask-only-alone",
     ("mask=mask", "mask=mask if isinstance(mask, str) or len(x) == 1 else None"),
-    fact="a mask that is an array is used only if N = 1",
-    question="Where does your code look at N before it uses the mask?",
+    fact="an array mask is used only when N = 1",
+    question="Where does your code check N before it uses the mask?",
 )
 known.change(
     "queries-not-normalised",
     ("if self.q_norm is not None:", "if False:"),
     fact="the keys are normalised, but not the queries",
-    question="Which weight of D numbers is still unused?",
+    question="Which weight of D numbers does your layer never use?",
 )
 known.change(
     "keys-not-normalised",
     ("if self.k_norm is not None:", "if False:"),
     fact="the queries are normalised, but not the keys",
-    question="Which weight of D numbers is still unused?",
+    question="Which weight of D numbers does your layer never use?",
 )
 known.change(
     "eps-fixed-at-1e-5",
     ("k_norm, rms_norm_eps", "k_norm, 1e-5"),
-    fact="eps is always 1e-5, whatever rms_norm_eps says",
-    question="Where does rms_norm_eps go after the constructor has received it?",
+    fact="eps is always 1e-5, and rms_norm_eps is ignored",
+    question="What does the constructor do with rms_norm_eps?",
 )
 known.change(
     "wo-transposed",
     ("self.wo)", "self.wo.T)"),
-    fact="wo is transposed before it is given to linear, which transposes it again",
-    question="wo is E x (H * D). How does linear want its weight?",
+    fact="wo is transposed before linear, which transposes it again",
+    question="wo is E x (H * D). Which layout does linear expect?",
 )
 known.change(
     "causal-without-a-mask",
     ("mask=mask", 'mask="causal" if mask is None else mask'),
-    fact="no mask is taken for a causal one",
-    question="What does mask=None ask for?",
+    fact="mask=None is treated as a causal mask",
+    question="What does mask=None mean?",
 )
 known.change(
     "keys-with-the-queries'-weight",
     ("key, self.k_norm, self.eps", "key, self.q_norm, self.eps"),
     fact="the keys are normalised with q_norm's weight",
-    question="How many norms' weights does the layer receive, and how many are used?",
+    question="How many norm weights does the layer receive, and how many does it use?",
 )
 known.change(
     "truth-of-the-norms",
     ("if self.q_norm is not None:", "if self.q_norm:"),
     ("if self.k_norm is not None:", "if self.k_norm:"),
-    fact="an array of many numbers is asked whether it is true, by `if q_norm`",
-    question="What tells an argument that was not given from an array?",
+    fact="`if q_norm` takes the truth value of an array with more than one element",
+    question="How can you tell an argument that was not given from an array?",
 )
 known.together("split-without-swap", "join-without-swap", makes="split-and-join-without-swap")
 known.together("queries-not-normalised", "keys-not-normalised", makes="no-norms")
@@ -315,12 +315,12 @@ known.together("queries-not-normalised", "keys-not-normalised", makes="no-norms"
 
 @known.accepted("step-by-step")
 class StepByStep(Qwen3MultiHeadAttention):
-    """In steps that another way can replace."""
+    """Split into steps that a variant can replace."""
 
     def rms(self, x, weight):
         return x if weight is None else mx.fast.rms_norm(x, weight, self.eps)
 
-    def turn(self, q, k):
+    def apply_rope(self, q, k):
         return self.rope(q), self.rope(k)
 
     def attend(self, q, k, v, mask):  # N x H x L x D
@@ -329,7 +329,7 @@ class StepByStep(Qwen3MultiHeadAttention):
     def __call__(self, x, mask=None):
         weights = (self.wq, self.bq), (self.wk, self.bk), (self.wv, self.bv)
         q, k, v = (linear(x, w, b).reshape(*x.shape[:2], -1, len(self.wq) // self.num_heads) for w, b in weights)
-        q, k = self.turn(self.rms(q, self.q_norm), self.rms(k, self.k_norm))
+        q, k = self.apply_rope(self.rms(q, self.q_norm), self.rms(k, self.k_norm))
         attended = self.attend(q.swapaxes(1, 2), k.swapaxes(1, 2), v.swapaxes(1, 2), mask)
         return linear(attended.swapaxes(1, 2).reshape(*x.shape[:2], -1), self.wo)
 
@@ -345,19 +345,19 @@ class NormByHand(StepByStep):
 
 @known.accepted("positions-from-three")
 class PositionsFromThree(StepByStep):
-    """Right, as only the distance of two positions counts."""
+    """Right, since only the distance of two positions matters."""
 
     def __init__(self, *arguments, max_seq_len=32768, theta=1000000, **weights):
         super().__init__(*arguments, max_seq_len=max_seq_len + 3, theta=theta, **weights)
 
-    def turn(self, q, k):
+    def apply_rope(self, q, k):
         own = slice(3, 3 + q.shape[1])
         return self.rope(q, own), self.rope(k, own)
 
 
 @known.accepted("loop-over-heads")
 class LoopOverHeads(StepByStep):
-    """Day 1's attention for one head after another."""
+    """Day 1's attention, one head at a time."""
 
     def attend(self, q, k, v, mask):
         group, length = self.num_heads // self.num_kv_heads, q.shape[2]

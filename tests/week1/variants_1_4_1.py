@@ -1,4 +1,4 @@
-"""Known programs of task 1.4.1, RMSNorm."""
+"""Reference variants of task 1.4.1, RMSNorm."""
 
 import math
 
@@ -46,122 +46,122 @@ known.change(
     "mean-subtracted",
     ("scale = mx.rsqrt", "wide = wide - mx.mean(wide, axis=-1, keepdims=True)\nscale = mx.rsqrt"),
     fact="the mean of each vector is subtracted first, as LayerNorm does",
-    question="What should come out for a vector whose numbers are all 3?",
+    question="What should the result be for a vector whose elements are all 3?",
 )
 known.change(
     "eps-outside-the-root",
     ("mx.rsqrt(", "1 / (mx.sqrt("),
     (" + self.eps", ") + self.eps"),
-    fact="eps is added to the root, and not to the mean square under it",
-    question="What is divided by for a vector of zeros and eps = 1e-6: one thousandth, or one millionth?",
+    fact="eps is added to the root instead of to the mean square under it",
+    question="What is the divisor for a vector of zeros and eps = 1e-6: one thousandth, or one millionth?",
 )
 known.change(
     "eps-left-out",
     (" + self.eps", ""),
-    fact="eps is left out",
-    question="What does a vector of zeros give?",
+    fact="eps is missing",
+    question="What does your code return for a vector of zeros?",
 )
 known.change(
     "eps-fixed",
     ("= weight, eps", "= weight, 1e-5"),
-    fact="eps is always 1e-5, also when the caller gives another one",
-    question="Where does the `eps` that __init__ receives go?",
+    fact="eps is always 1e-5, and the caller's eps is ignored",
+    question="What does __init__ do with `eps`?",
 )
 known.change(
     "input-dtype-statistics",
     ("x.astype(mx.float32)", "x"),
-    fact="the squares and their mean are taken in x's own dtype",
+    fact="the squares and their mean are computed in x's own dtype",
     question="What are 300 * 300 and 0.0001 * 0.0001 in float16?",
 )
 known.change(
     "float32-result",
     ("(wide * scale).astype(x.dtype)", "(wide * scale)"),
-    fact="the result stays in float32 although x came in another dtype",
-    question="Where do the numbers go back to the dtype that they came in?",
+    fact="the result stays float32 although x has another dtype",
+    question="Where do you convert back to the dtype of x?",
 )
 known.change(
     "weight-decides-the-dtype",
     ("self.weight.astype(x.dtype)", "self.weight"),
-    fact="a float32 weight turns a float16 result into float32",
+    fact="a float32 weight promotes a float16 result to float32",
     question="What is float16 * float32, and when did that multiplication happen?",
 )
 known.change(
     "sum-of-squares",
     ("mx.mean(", "mx.sum("),
-    fact="the squares are summed, and not averaged",
-    question="How long is a vector of four ones, and what is its root mean square?",
+    fact="the squares are summed instead of averaged",
+    question="What are the length and the root mean square of a vector of four ones?",
 )
 known.change(
     "no-root",
     ("mx.rsqrt(", "1 / ("),
-    fact="the vectors are divided by the mean square itself, without a root",
+    fact="the vectors are divided by the mean square, without the root",
     question="What should happen to the result when x is doubled?",
 )
 known.change(
     "mean-of-absolute-values",
     ("mx.rsqrt(mx.mean(mx.square(", "1 / (mx.mean(mx.abs("),
-    fact="the mean of the absolute values takes the place of the root mean square",
-    question="What is the root of the mean square of 0 and 2, and what is the mean of the two?",
+    fact="the mean of absolute values replaces the root mean square",
+    question="What is the root mean square of 0 and 2, and what is their mean?",
 )
 known.change(
     "one-mean-for-everything",
     (", axis=-1, keepdims=True", ""),
     fact="one mean is taken over the whole array",
-    question="How many means does an array of 2 x 3 x 5 need, if each vector of 5 has its own?",
+    question="How many means does a 2 x 3 x 5 array need, if each vector of 5 has its own?",
 )
 known.change(
     "mean-over-tokens",
     ("axis=-1", "axis=-2"),
-    fact="the mean runs over the tokens, one for each feature",
-    question="Should a token's result change when its neighbour does?",
+    fact="the mean runs over the tokens, with one mean per feature",
+    question="Should a token's result change when another token does?",
 )
 known.change(
     "no-weight",
     (" * self.weight.astype(x.dtype)", ""),
     fact="the weight is not used",
-    question="What is __init__ given besides dim and eps?",
+    question="What does __init__ receive besides dim and eps?",
 )
 known.change(
     "weight-plus-one",
     ("self.weight.astype(x.dtype)", "(1 + self.weight.astype(x.dtype))"),
     fact="the result is multiplied by 1 + weight, as in Gemma",
-    question="What should a weight of zeros give?",
+    question="What should a weight of zeros return?",
 )
 known.change(
     "weight-before-the-norm",
     ("x.astype(mx.float32)", "x.astype(mx.float32) * self.weight"),
     (" * self.weight.astype(x.dtype)", ""),
-    fact="x is multiplied by the weight before its mean square is taken",
+    fact="x is multiplied by the weight before its mean square is computed",
     question="If every weight is 10, should the result be ten times as large?",
 )
 known.change(
     "mean-without-its-axis",
     ("axis=-1, keepdims=True", "axis=-1"),
-    fact="the means have lost the axis that they were taken along, and are lined up with another one",
-    question="x is 3 x 5. Which shape have its vectors' means, and with which axis of x do they line up?",
+    fact="the means have lost the reduced axis and broadcast along a different one",
+    question="x is 3 x 5. What is the shape of its vectors' means, and with which axis of x do they broadcast?",
 )
 known.change(
     "result-in-the-weight's-dtype",
     (".astype(x.dtype) * self.weight.astype(x.dtype)", ".astype(self.weight.dtype) * self.weight"),
-    fact="the vectors are brought to the weight's dtype before they are multiplied by it, and stay there",
-    question="x is float32 and the weight float16. Which of the two says what comes out?",
+    fact="the vectors are converted to the weight's dtype before the multiplication, and stay there",
+    question="x is float32 and the weight float16. Which of the two determines the dtype of the result?",
 )
 known.change(
     "eps-fixed-at-1e-6",
     ("= weight, eps", "= weight, 1e-6"),
-    fact="eps is always 1e-6, whatever the caller gives",
-    question="Where does the `eps` that __init__ receives go?",
+    fact="eps is always 1e-6, and the caller's eps is ignored",
+    question="What does __init__ do with `eps`?",
 )
 known.change(
     "multiplied-by-the-root",
     ("mx.rsqrt(", "mx.sqrt("),
-    fact="the vectors are multiplied by the root of the mean square instead of divided",
-    question="How long should a long vector be afterwards, compared with a short one?",
+    fact="the vectors are multiplied by the root mean square instead of divided",
+    question="Should the result of a long vector be longer than that of a short one?",
 )
 known.change(
     "variance",
     ("mx.mean(mx.square(wide), axis=-1, keepdims=True)", "mx.var(wide, axis=-1, keepdims=True)"),
-    fact="the variance takes the place of the mean square",
+    fact="the variance replaces the mean square",
     question="What are the variance and the mean square of 3, 3 and 3?",
 )
 
@@ -170,7 +170,7 @@ known.change(
 class DivisionByTheRoot:
     def __init__(self, dim, weight, eps=1e-5):
         if weight.ndim != 1 or len(weight) != dim:
-            raise ValueError(f"the weight is {weight.shape}, and should be ({dim},)")
+            raise ValueError(f"the weight is {weight.shape}, expected ({dim},)")
         self.g, self.eps = weight, eps
 
     def __call__(self, x):

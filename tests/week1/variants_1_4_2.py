@@ -1,4 +1,4 @@
-"""Known programs of task 1.4.2, SiLU."""
+"""Reference variants of task 1.4.2, SiLU."""
 
 import math
 
@@ -17,7 +17,7 @@ known.probe_table(
 known.probe_table(mx.float16, half=lambda program: program(normals(22, mx.float16)(3, 4)))
 known.probe_table(
     mx.bfloat16,
-    # Here 1 - sigmoid(-x) is exactly 0 in bfloat16, in whatever way it is computed.
+    # Here 1 - sigmoid(-x) is exactly 0 in bfloat16, however it is computed.
     tail=lambda program: program(mx.array([-10.0, -9.0, -8.0], dtype=mx.bfloat16)),
 )
 
@@ -38,40 +38,40 @@ known.change(
     "infinite-quotient-negative",
     ("-mx.abs(x)", "-x"),
     ("mx.where(x < 0, e, 1) / (1 + e)", "(1 - e / (1 + e))"),
-    fact="a quotient of exponentials of -x is subtracted from 1, and is infinity over infinity far below zero",
+    fact="a quotient of exponentials of -x is subtracted from 1, and is inf / inf for very negative x",
     question="What is exp(100) / (1 + exp(100)) in float32?",
 )
 known.change(
     "infinite-quotient-positive",
     ("-mx.abs(x)", "x"),
     ("mx.where(x < 0, e, 1) / (1 + e)", "(e / (1 + e))"),
-    fact="the sigmoid is exp(x) / (1 + exp(x)), which is infinity over infinity for large x",
+    fact="the sigmoid is exp(x) / (1 + exp(x)), which is inf / inf for large x",
     question="What is exp(100) / (1 + exp(100)) in float32?",
 )
 known.change(
     "sigmoid-alone",
     ("return x *", "return"),
-    fact="the sigmoid is returned without x",
-    question="What should 100 give, if large numbers pass as they are?",
+    fact="the sigmoid is returned without multiplying by x",
+    question="What should the result be for 100, if large inputs pass unchanged?",
 )
 known.change(
     "other-sign",
     ("x < 0", "x > 0"),
     fact="x is multiplied by sigmoid(-x)",
-    question="Which numbers should pass: the large ones, or the very negative ones?",
+    question="Which inputs should pass: large ones, or very negative ones?",
 )
 known.change(
     "relu",
     ("x * mx.where(x < 0, e, 1) / (1 + e)", "mx.maximum(x, 0)"),
-    fact="negative numbers become 0 and positive ones stay, which is relu",
+    fact="negative inputs become 0 and positive ones stay, which is ReLU",
     question="What is -1 * sigmoid(-1)?",
 )
 
 
 @known.wrong(
     "gelu",
-    fact="x is multiplied by the normal distribution's integral, which is GELU",
-    question="GELU has a bell curve in it. What does sigmoid have?",
+    fact="x is multiplied by the normal CDF, which is GELU",
+    question="GELU uses the normal distribution. What does sigmoid use?",
 )
 def gelu(x):
     wide = x.astype(mx.float32)
@@ -80,8 +80,8 @@ def gelu(x):
 
 @known.wrong(
     "gelu-tanh",
-    fact="the formula with tanh and x cubed is used, which is GELU's",
-    question="GELU needs the number 0.044715. Is there such a number in sigmoid?",
+    fact="the tanh formula with x cubed is used, which is the tanh approximation of GELU",
+    question="GELU needs the constant 0.044715. Does sigmoid have such a constant?",
 )
 def gelu_tanh(x):
     wide = x.astype(mx.float32)
@@ -93,13 +93,13 @@ known.change(
     "gelu-sigmoid",
     ("-mx.abs(x)", "-mx.abs(1.702 * x)"),
     fact="x is multiplied by sigmoid(1.702 * x), which is an approximation of GELU",
-    question="At which x is sigmoid(x) 0.731, and at which x is yours?",
+    question="At which x is sigmoid(x) 0.731, and at which x is your factor 0.731?",
 )
 known.change(
     "float32-result",
     ("e = mx.exp", "x = x.astype(mx.float32)\ne = mx.exp"),
     fact="the result is float32 although x is not",
-    question="Which dtype should float16 numbers give, and where was it left?",
+    question="Which dtype should float16 inputs return, and where was it lost?",
 )
 known.change(
     "softplus",
@@ -111,7 +111,7 @@ known.change(
     "tanh-gate",
     ("return x * mx.where(x < 0, e, 1) / (1 + e)", "return x * mx.tanh(x)"),
     fact="x is multiplied by tanh(x) instead of sigmoid(x)",
-    question="How much of a very negative number should pass: all of it, turned around, or almost nothing?",
+    question="How much of a very negative input should pass: all of it with its sign flipped, or almost nothing?",
 )
 
 

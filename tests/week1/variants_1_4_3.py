@@ -1,4 +1,4 @@
-"""Known programs of task 1.4.3, SwiGLU."""
+"""Reference variants of task 1.4.3, SwiGLU."""
 
 import mlx.core as mx
 from tiny_llm_solution.basics import linear, silu
@@ -33,101 +33,101 @@ def sized(program):
 known.change(
     "gate-and-up-swapped",
     ("= w_gate, w_up, w_down", "= w_up, w_gate, w_down"),
-    fact="w_gate and w_up have changed places: silu works on what w_up projects",
+    fact="w_gate and w_up are swapped: silu is applied to the output of w_up",
     question="Which of the two projections goes through silu?",
 )
 known.change(
     "no-silu",
     ("silu(linear(x, self.w_gate))", "linear(x, self.w_gate)"),
     fact="the two projections are multiplied without silu",
-    question="Where does the gate close, if it can be negative?",
+    question="Can a gate close if its output may be negative?",
 )
 known.change(
     "silu-of-the-product",
     ("silu(linear(x, self.w_gate)) * linear(x, self.w_up)", "silu(linear(x, self.w_gate) * linear(x, self.w_up))"),
-    fact="silu is taken of the product of the two projections",
+    fact="silu is applied to the product of the two projections",
     question="If up is doubled and gate stays, how should the product change?",
 )
 known.change(
     "silu-of-both",
     ("linear(x, self.w_up)", "silu(linear(x, self.w_up))"),
-    fact="both projections go through silu",
+    fact="silu is applied to both projections",
     question="If w_up is multiplied by -1, what should happen to the result?",
 )
 known.change(
     "sigmoid-gate",
     ("silu(linear", "mx.sigmoid(linear"),
-    fact="the gate is sigmoid and not silu",
-    question="How much should pass where the gate's projection is 10: as much as up, or ten times as much?",
+    fact="the gate is sigmoid instead of silu",
+    question="How much should pass where the gate projection is 10: up itself, or ten times up?",
 )
 known.change(
     "relu-gate",
     ("silu(linear(x, self.w_gate))", "mx.maximum(linear(x, self.w_gate), 0)"),
-    fact="the gate is relu and not silu",
-    question="What passes where the gate's projection is -1?",
+    fact="the gate is ReLU instead of silu",
+    question="What passes where the gate projection is -1?",
 )
 known.change(
     "gelu-gate",
     ("return linear(silu(", "from mlx.nn import gelu_approx\nreturn linear(gelu_approx("),
-    fact="the gate is GELU and not silu",
-    question="Which function do the letters Swi of SwiGLU stand for?",
+    fact="the gate is GELU instead of silu",
+    question="Which function does the Swi in SwiGLU stand for?",
 )
 known.change(
     "sum-in-place-of-product",
     ("* linear(x, self.w_up)", "+ linear(x, self.w_up)"),
     fact="the gate and the up projection are added",
-    question="What should come out where the gate is 0?",
+    question="What should the result be where the gate is 0?",
 )
 known.change(
     "no-up",
     (" * linear(x, self.w_up)", ""),
     fact="w_up is not used",
-    question="Three weights were given. Which of them has not met x yet?",
+    question="Three weights are given. Which of them does x never reach?",
 )
 known.change(
     "no-gate",
     ("silu(linear(x, self.w_gate)) * linear(x, self.w_up)", "silu(linear(x, self.w_up))"),
-    fact="w_gate is not used: silu works on the up projection, which is then projected down",
-    question="Three weights were given. Which of them has not met x yet?",
+    fact="w_gate is not used: silu is applied to the up projection, and the result goes to w_down",
+    question="Three weights are given. Which of them does x never reach?",
 )
 known.change(
     "no-down",
     ("linear(silu", "(silu"),
     (", self.w_down)", ")"),
-    fact="the gated numbers are returned without the projection w_down",
-    question="How many numbers should a token have on the way out?",
+    fact="the gated activations are returned without the projection w_down",
+    question="How many features should a token have in the result?",
 )
 known.change(
     "residual",
     ("return linear(silu", "return x + linear(silu"),
     fact="x is added to the result",
-    question="Does the formula have a sum in it? Whose task is the sum?",
+    question="Is there a sum in the formula? Which part of the model adds the residual?",
 )
 known.change(
     "float32-result",
     ("self.w_down)", "self.w_down.astype(mx.float32))"),
     fact="the result is float32 although x is not",
-    question="Where do your float16 numbers meet a float32 number?",
+    question="Where does a float32 array enter your float16 computation?",
 )
 known.change(
     "w_down-transposed",
     ("self.w_down)", "self.w_down.T)"),
-    fact="w_down is transposed before it is given to linear, which transposes it again",
-    question="w_down is E x I. How does linear want its weight?",
+    fact="w_down is transposed before linear, which transposes it again",
+    question="w_down is E x I. Which layout does linear expect?",
 )
 known.change(
     "w_gate-and-w_up-transposed",
     ("linear(x, self.w_gate)", "linear(x, self.w_gate.T)"),
     ("linear(x, self.w_up)", "linear(x, self.w_up.T)"),
-    fact="w_gate and w_up are transposed before they are given to linear, which transposes them again",
-    question="w_gate is I x E. How does linear want its weight?",
+    fact="w_gate and w_up are transposed before linear, which transposes them again",
+    question="w_gate is I x E. Which layout does linear expect?",
 )
 known.change(
     "silu-at-the-end",
     ("silu(linear(x, self.w_gate))", "linear(x, self.w_gate)"),
     (", self.w_down)", ", silu(self.w_down))"),
-    fact="silu is taken of the weight w_down",
-    question="Silu stands around one of the projections of x. Around which one?",
+    fact="silu is applied to the weight w_down",
+    question="silu is applied to one of the projections of x. Which one?",
 )
 known.together("gate-and-up-swapped", "no-up", makes="no-gate")
 known.together("gate-and-up-swapped", "no-gate", makes="no-up")

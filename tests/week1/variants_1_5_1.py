@@ -1,4 +1,4 @@
-"""Known programs of task 1.5.1, embedding."""
+"""Reference variants of task 1.5.1, embedding."""
 
 import mlx.core as mx
 from tests.week1.reference_model import random_tokens
@@ -39,26 +39,26 @@ def sized(program):
 known.change(
     "scaled-by-root-E",
     ("self.weight[tokens]", "self.weight[tokens] * self.weight.shape[1] ** 0.5"),
-    fact="the vectors that are looked up are multiplied by sqrt(E)",
-    question="Some models do that. Does this task's docstring?",
+    fact="the embedding vectors are multiplied by sqrt(E)",
+    question="Some models do that. Does this task's docstring ask for it?",
 )
 known.change(
     "ids-from-one",
     ("self.weight[tokens]", "self.weight[tokens.astype(mx.int32) - 1]"),
-    fact="each token gets the row before its own, as if ids began at 1",
+    fact="each token gets the row before its own, as if ids started at 1",
     question="Which row belongs to token 0?",
 )
 known.change(
     "flattened",
     ("self.weight[tokens]", "self.weight[tokens.flatten()]"),
-    fact="the tokens' leading dimensions are flattened into one and not restored",
-    question="For tokens of 2 x 3, which shape should come out?",
+    fact="the leading dimensions of the tokens are flattened into one and not restored",
+    question="For tokens of 2 x 3, what should the shape of the result be?",
 )
 known.change(
     "float32-lookup",
     ("self.weight[tokens]", "mx.eye(self.weight.shape[0])[tokens] @ self.weight"),
-    fact="looking up gives float32, whatever the table's dtype is",
-    question="If you select rows by a product, which dtype has the array that selects them?",
+    fact="the embedding lookup always returns float32, and the table's dtype is lost",
+    question="If you select rows with a matrix product, what is the dtype of the selecting matrix?",
 )
 known.change(
     "reshaped-table",
@@ -69,7 +69,7 @@ known.change(
 known.change(
     "not-transposed-when-square",
     ("linear(x, self.weight)", "x @ (self.weight if self.weight.shape[0] == self.weight.shape[1] else self.weight.T)"),
-    fact="as_linear transposes the table only if the shapes would not fit otherwise",
+    fact="as_linear transposes the table only when the shapes do not fit otherwise",
     question="With V = E both products have the same shape. Which of the two compares x with rows?",
 )
 known.change(
@@ -81,20 +81,20 @@ known.change(
 known.change(
     "cosines",
     ("linear(x, self.weight)", "linear(x, self.weight / mx.linalg.norm(self.weight, axis=1, keepdims=True))"),
-    fact="as_linear compares directions only: the table's rows are divided by their lengths",
+    fact="as_linear normalises the table's rows to unit length",
     question="Should a token with a long vector score as high as one with a short vector?",
 )
 known.change(
     "probabilities",
     ("linear(x, self.weight)", "mx.softmax(linear(x, self.weight), axis=-1)"),
-    fact="as_linear ends with a softmax over the vocabulary",
-    question="Does the docstring ask for dot products, or for weights?",
+    fact="as_linear applies a softmax over the vocabulary",
+    question="Does the docstring ask for dot products, or for probabilities?",
 )
 known.change(
     "not-transposed",
     ("linear(x, self.weight)", "x @ self.weight"),
-    fact="as_linear multiplies by the table as it is, V x E, without exchanging its axes",
-    question="Which axis of the table should a product of N x E with it run over, and which one comes first?",
+    fact="as_linear multiplies by the table as V x E, without a transpose",
+    question="Which axis of the table should the product with an N x E matrix run over, and which axis comes first?",
 )
 
 

@@ -1,4 +1,4 @@
-"""Known programs of task 1.5.3, the model."""
+"""Reference variants of task 1.5.3, the model."""
 
 import dataclasses
 
@@ -36,13 +36,13 @@ known.probe_table(mx.float16, half=lambda program: run_model(program, QWEN3, 36,
 
 @known.probe()
 def model_without_its_last_layer(program):
-    """Whether it is noticed that a layer's weights are missing."""
+    """Return whether missing layer weights raise."""
     model = random_model(QWEN3, 37)
     weights = {name: w for name, w in model.weights.items() if not name.startswith("model.layers.1.")}
     return refusals(lambda given: program(ModelConfig.from_dict(model.config), given), [weights], KeyError)
 
 
-@known.sized("8 tokens, the model that comes with the course, float32")
+@known.sized("8 tokens, the embedded model, float32")
 def sized(program):
     checkpoint = embedded_model()
     model = program(ModelConfig.from_dict(checkpoint.config), checkpoint.weights)
@@ -71,37 +71,37 @@ known.change(
     "one-layer-only",
     ("for layer in self.layers:", "for layer in self.layers[:1]:"),
     fact="only the first layer is run",
-    question="How many layers does the config ask for, and how often does your loop run?",
+    question="How many layers does the config specify, and how often does your loop run?",
 )
 known.change(
     "layers-all-read-embeddings",
     ("layer(x,", "layer(self.embedding(tokens),"),
-    fact="every layer reads the embeddings, and the last one's output is used",
-    question="What does layer 1 read: the output of layer 0, or what layer 0 read?",
+    fact="every layer reads the embeddings, and only the last layer's output is used",
+    question="What does layer 1 read: the output of layer 0, or the input of layer 0?",
 )
 known.change(
     "one-layer-too-few",
     ("for layer in self.layers:", "for layer in self.layers[:-1]:"),
     fact="the last layer is not run",
-    question="With two layers, which numbers does your loop count through?",
+    question="With two layers, which indices does your loop visit?",
 )
 known.change(
     "layers-counted-in-the-weights",
     ("range(config.num_hidden_layers)", 'range(sum(name.endswith("input_layernorm.weight") for name in weights))'),
-    fact="there are as many layers as the weights hold, however many the config says",
-    question="If a file lost its last layer, what tells you that it should be there?",
+    fact="the number of layers comes from the weights instead of from the config",
+    question="If a file has lost its last layer, how would you notice?",
 )
 known.change(
     "layers-in-reverse",
     ("for layer in self.layers:", "for layer in reversed(self.layers):"),
-    fact="the layers are run from the last to the first",
+    fact="the layers run from the last to the first",
     question="Which layer reads the embeddings?",
 )
 known.change(
     "last-weights-for-all",
     ('f"model.layers.{number}."', 'f"model.layers.{config.num_hidden_layers - 1}."'),
     fact="every layer has the weights of the last one",
-    question="While the layers are built, what tells layer 0's weights from those of layer 1?",
+    question="While you build the layers, how do you tell layer 0's weights from layer 1's?",
 )
 known.change(
     "first-weights-for-all",
@@ -112,45 +112,45 @@ known.change(
 known.change(
     "layers-sorted-as-words",
     ("range(config.num_hidden_layers)", "sorted(map(str, range(config.num_hidden_layers)))"),
-    fact="the layers are in the order of their numbers written as words: 0, 1, 10, 2",
+    fact="the layers are sorted as strings: 0, 1, 10, 2",
     question='Does "10" come before or after "2"?',
 )
 known.change(
     "no-causal-mask",
     ('layer(x, mask="causal")', "layer(x)"),
-    fact="no mask is given to the layers, so that every token sees the later ones",
+    fact="the layers get no mask, so every token sees the later ones",
     question="Which tokens may the logits at position 0 depend on?",
 )
 known.change(
     "mask-in-first-layer-only",
     ('mask="causal"', 'mask="causal" if layer is self.layers[0] else None'),
     fact="only the first layer is masked",
-    question="Where could a token of the second layer learn of a later one?",
+    question="Through which layer could a token learn about a later one?",
 )
 known.change(
     "no-final-norm",
     ("x = self.norm(x)", ""),
-    fact="the final norm is left out",
-    question="Which weight of the model is still unused?",
+    fact="the final norm is missing",
+    question="Which weight of the model does your code never use?",
 )
 known.change(
     "norm-after-every-layer",
     ('layer(x, mask="causal")', 'self.norm(layer(x, mask="causal"))'),
     ("x = self.norm(x)", ""),
     fact="the final norm is applied after every layer",
-    question="How many layers come after the one called final?",
+    question="How many layers come after the norm called final?",
 )
 known.change(
     "always-tied",
     ("self.embedding.as_linear(x) if self.head is None else linear(x, self.head)", "self.embedding.as_linear(x)"),
-    fact="the head is always the embedding's table, also where the config does not tie them",
+    fact="the head is always the embedding table, even when the config does not tie them",
     question="What is lm_head.weight for?",
 )
 known.change(
     "head-wherever-there-is-one",
     ('None if config.tie_word_embeddings else weights["lm_head.weight"]', 'weights.get("lm_head.weight")'),
-    fact="lm_head.weight is used wherever the weights hold one, also where the config ties the head to the table",
-    question="Who decides whether the head is tied: the config, or what happens to be in the file?",
+    fact="lm_head.weight is used whenever the weights contain it, even when the config ties the head to the table",
+    question="What decides whether the head is tied: the config, or the contents of the file?",
 )
 known.change(
     "scaled-embeddings",
@@ -169,38 +169,38 @@ known.change(
     "last-position-only",
     ("self.norm(x)", "self.norm(x)[:, -1]"),
     fact="only the last position's logits are returned",
-    question="For tokens of 2 x 5, how many rows of logits are asked for?",
+    question="For tokens of 2 x 5, how many rows of logits does the docstring specify?",
 )
 known.change(
     "theta-default",
     ("(config, own)", '(ModelConfig(**vars(config) | {"rope_theta": 1000000}), own)'),
-    fact="the theta of RoPE is 1000000, whatever the config says",
-    question="Does every layer receive your config as it came?",
+    fact="the theta of RoPE is 1000000, and the config's value is ignored",
+    question="Does every layer receive your config unchanged?",
 )
 known.change(
     "final-eps-default",
     ('weights["model.norm.weight"], config.rms_norm_eps', 'weights["model.norm.weight"]'),
-    fact="the final norm has an eps of its own, not the config's",
+    fact="the final norm uses a fixed eps instead of the config's",
     question="Where does the final norm's eps come from?",
 )
 known.change(
     "q-k-norms-skipped",
     ("x = layer(", "layer.attention.q_norm = layer.attention.k_norm = None\nx = layer("),
-    fact="the layers work without the norms of queries and keys",
-    question="Which of a Qwen3 layer's weights do your layers not receive?",
+    fact="the layers do not apply the norms of queries and keys",
+    question="Which of a Qwen3 layer's weights do you not pass to your layers?",
 )
 known.change(
     "biases-skipped",
     ("x = layer(", "layer.attention.bq = layer.attention.bk = layer.attention.bv = None\nx = layer("),
-    fact="the layers of Qwen2.5 work without the biases of queries, keys and values",
-    question="Which of a Qwen2.5 layer's weights do your layers not receive?",
+    fact="the layers of Qwen2.5 do not add the biases of queries, keys and values",
+    question="Which of a Qwen2.5 layer's weights do you not pass to your layers?",
 )
 
 
 @known.wrong(
     "head-dim-from-hidden",
-    fact="hidden_size / num_attention_heads is taken for head_dim, in RoPE and in the scale",
-    question="What is hidden_size / num_attention_heads in Qwen3-0.6B, and what does its config say head_dim is?",
+    fact="head_dim is computed as hidden_size / num_attention_heads, in RoPE and in the scale",
+    question="What is hidden_size / num_attention_heads in Qwen3-0.6B, and what does its config give as head_dim?",
 )
 class HeadDimFromHidden(ModelOfOperators):
     def __init__(self, config, weights):
@@ -212,26 +212,26 @@ known.change(
     "float32-result",
     ("self.norm(x)", "self.norm(x).astype(mx.float32)"),
     fact="the logits are float32 although the weights are not",
-    question="Where do your float16 weights meet a float32 number?",
+    question="Where does a float32 array enter your float16 computation?",
 )
 known.change(
     "head-always-its-own",
     ('None if config.tie_word_embeddings else weights["lm_head.weight"]', 'weights["lm_head.weight"]'),
-    fact="lm_head.weight is looked for also where the config ties the head to the embedding's table",
-    question="What is in the place of lm_head.weight where the word embeddings are tied?",
+    fact="lm_head.weight is looked up even when the config ties the head to the embedding table",
+    question="What replaces lm_head.weight when the word embeddings are tied?",
 )
 known.change(
     "final-norm-first",
     ("x = self.norm(x)", ""),
     ("for layer in self.layers:", "x = self.norm(x)\nfor layer in self.layers:"),
     fact="the final norm is applied to the embeddings, before the first layer",
-    question="What is the last thing that happens to the stream before the logits?",
+    question="What is the last operation on the residual stream before the logits?",
 )
 known.change(
     "masked-only-alone",
     ('mask="causal"', 'mask="causal" if len(tokens) == 1 else None'),
-    fact="the layers are masked only if N = 1",
-    question="Two texts are scored in one batch. Which tokens may the first position of the second one see?",
+    fact="the layers get the mask only when N = 1",
+    question="Two sequences share a batch. Which tokens may the first position of the second one see?",
 )
 known.change(
     "layers-without-numbers",

@@ -1,4 +1,4 @@
-"""Known programs of task 1.6.2, merging pairs."""
+"""Reference variants of task 1.6.2, merging pairs."""
 
 import itertools
 
@@ -45,34 +45,34 @@ def sized(program):
 known.change(
     "leftmost-first",
     ("min(pairs, key=ranks.__getitem__)", "pairs[0]"),
-    fact="the pair that stands first in the word is joined first",
-    question="Which of two pairs that both stand in the word was learned first?",
+    fact="the leftmost pair in the word is merged first",
+    question="Two known pairs occur in the word. Which of them was learned first?",
 )
 known.change(
     "highest-rank-first",
     ("min(pairs", "max(pairs"),
-    fact="the pair learned last is joined first",
+    fact="the pair learned last is merged first",
     question="Does rank 0 mean that a pair was learned first, or last?",
 )
 known.change(
     "one-round",
     ("symbols = merged", "return merged"),
-    fact="only the first pair is joined, and then no other",
-    question="After d and o have become do, can do and g be joined?",
+    fact="only the first pair is merged, and then no other",
+    question="After d and o have become do, can do and g be merged?",
 )
 known.change(
     "one-place",
     ("merged[-1] == first:", "merged[-1] == first and first + second not in merged:"),
     ("symbols = merged", "symbols, ranks = merged, {pair: ranks[pair] for pair in ranks if pair != (first, second)}"),
-    fact="a pair is joined in one place only, although it stands in several",
-    question="In dogdog, how often do d and o stand side by side?",
+    fact="a pair is merged at one position only, although it occurs several times",
+    question="In dogdog, how often are d and o adjacent?",
 )
 
 
 @known.wrong(
     "longest-piece",
-    fact="the longest piece of the table that fits is cut off from the left, without going by rank",
-    question="If l+u was learned before b+l, which pieces of blue are there after the first join?",
+    fact="the longest known token is taken from the left, and the ranks are ignored",
+    question="If l+u was learned before b+l, what are the symbols of blue after the first merge?",
 )
 def longest_piece(symbols, ranks):
     word, table, result = "".join(symbols), {a + b for a, b in ranks}, []
@@ -88,41 +88,41 @@ known.change(
     ("for symbol in symbols:", "for i, symbol in enumerate(symbols):"),
     ("merged and merged[-1] == first:", "i > 0 and symbols[i - 1] == first:"),
     ("merged[-1] = first + second", "merged[len(merged) - (merged[-1] == first) :] = [first + second]"),
-    fact="a piece is joined with the one before it and with the one behind it at once, so that aaa becomes aa aa",
-    question="How many letters do aa and aa have together, and how many has aaa?",
+    fact="a symbol is merged with both its left and its right neighbour, so aaa becomes aa aa",
+    question="How many characters do aa and aa have together, and how many does aaa have?",
 )
 known.change(
     "from-the-right",
     ("for symbol in symbols:", "for symbol in reversed(symbols):"),
     ("symbol == second and merged and merged[-1] == first:", "symbol == first and merged and merged[-1] == second:"),
     ("symbols = merged", "symbols = merged[::-1]"),
-    fact="the places of a pair are joined from right to left, so that aaa becomes a aa",
-    question="In aaa the pair a+a stands twice. Which place comes first in reading order?",
+    fact="a pair is merged from right to left, so aaa becomes a aa",
+    question="In aaa the pair a+a occurs twice. Which occurrence comes first from the left?",
 )
 known.change(
     "order-of-the-table",
     ("key=ranks.__getitem__", "key=list(ranks).index"),
-    fact="the pairs are tried in the order of the dictionary, whatever their ranks are",
-    question="What do the numbers in `ranks` say?",
+    fact="the pairs are merged in dictionary order, and their ranks are ignored",
+    question="What do the values in `ranks` mean?",
 )
 known.change(
     "input-changed",
     ("symbols = list(symbols)", ""),
     ("symbols = merged", "symbols[:] = merged"),
-    fact="the caller's list is joined in place",
+    fact="the caller's list is modified in place",
     question="What is in `symbols` after the call?",
 )
 known.change(
     "unknown-pairs-looked-up",
     ("[pair for pair in itertools.pairwise(symbols) if pair in ranks]", "list(itertools.pairwise(symbols))"),
-    fact="the rank of every pair of neighbours is looked up, also of those that are no known pair",
-    question="Which rank has a pair that was never learned?",
+    fact="`ranks` is indexed with every adjacent pair, including unknown ones",
+    question="What is the rank of a pair that was never learned?",
 )
 
 known.change(
     "rank-0-is-none",
     ("if pair in ranks", "if ranks.get(pair)"),
-    fact="the pair of rank 0 counts as one that is not known",
+    fact="the pair of rank 0 is treated as unknown",
     question="Is 0 true or false in Python, and is it a rank?",
 )
 

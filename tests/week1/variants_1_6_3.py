@@ -1,4 +1,4 @@
-"""Known programs of task 1.6.3, encoding."""
+"""Reference variants of task 1.6.3, encoding."""
 
 import unicodedata
 
@@ -8,7 +8,7 @@ from tiny_llm_solution.tokenizer import ByteLevelBPE, merge_pairs
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("1.6.3")
-encode = ByteLevelBPE.encode  # under a name of its own: a mistake may take the method's place
+encode = ByteLevelBPE.encode  # saved, since a variant may replace the method
 
 
 ACCENTS = "e\u0301 \u00e9 \ufb01 \u00bd", "\u00e9\u0301"
@@ -36,7 +36,7 @@ known.probe_table(
         ["is <|a|>> is", "a|>>that", "<|a|>>>>that"],
         special_tokens={"<|a": 300, "a|>>": 301, ">>that": 302},
     ),
-    # Merges that would join what GPT-2's pattern keeps apart: a word, a number, a mark, an apostrophe.
+    # Merges across GPT-2's word boundaries: a word, a number, a punctuation mark, an apostrophe.
     words_that_touch=lambda program: encoded(
         program,
         ["dog!", "a1", "isn't", "is  dog", "that's! 1a"],
@@ -45,7 +45,7 @@ known.probe_table(
 )
 
 
-@known.sized("5 kB of text, none of its words remembered")
+@known.sized("5 kB of text, without cached words")
 def sized(program):
     bpe, text = learned(program), TEXT + TEXT.upper()
 
@@ -66,26 +66,26 @@ known.change(
     "always-nfc",
     ("if self.normalization:", "if True:"),
     ("normalize(self.normalization, part)", 'normalize("NFC", part)'),
-    fact="the text is always brought to NFC, whatever the tokenizer's `normalization` is",
-    question="What should happen if `normalization` is None?",
+    fact="the text is always normalised to NFC, and `normalization` is ignored",
+    question="What should happen when `normalization` is None?",
 )
 known.change(
     "nfkc",
     ("normalize(self.normalization, part)", 'normalize("NFKC", part)'),
-    fact="the text is brought to NFKC, which takes ligatures and fractions apart",
+    fact="the text is normalised to NFKC, which decomposes ligatures and fractions",
     question="Which form does `normalization` name?",
 )
 known.change(
     "normalised-first",
     ("for part in", "if self.normalization:\n    text = unicodedata.normalize(self.normalization, text)\nfor part in"),
-    fact="the whole text is normalised before special tokens are looked for",
-    question="A special token is found as it stands. What if it was written in another form?",
+    fact="the text is normalised before special tokens are matched",
+    question="Special tokens are matched exactly as given. What if one is written in another normalisation form?",
 )
 known.change(
     "specials-as-text",
     ("self.specials.split(text) if self.specials else [text]", "[text]"),
     ("part in self.special_tokens", "False"),
-    fact="special tokens are split into words and bytes like any text",
+    fact="special tokens are split into words and bytes like ordinary text",
     question="How many ids should <|end|> give?",
 )
 known.change(
@@ -94,15 +94,15 @@ known.change(
         "self.specials.split(text)",
         'regex.split("(" + "|".join(map(regex.escape, sorted(self.special_tokens, key=len))) + ")", text)',
     ),
-    fact="of two special tokens that begin at the same place, the shorter one is taken",
-    question="If <|e and <|end|> are both special, which one begins the text <|end|>?",
+    fact="of two special tokens that start at the same position, the shorter one is matched",
+    question="If <|e and <|end|> are both special, which one matches at the start of <|end|>?",
 )
 
 
 @known.wrong(
     "longest-special-first",
-    fact="of two special tokens that overlap, the longer one is taken, even where the other one begins before it",
-    question="If ab and bcd are both special, which one does a reader from the left meet first in abcd?",
+    fact="of two overlapping special tokens, the longer one is matched even when the other starts earlier",
+    question="If ab and bcd are both special, which one does a scan from the left find first in abcd?",
 )
 def longest_special_first(self, text):
     found = max((s for s in self.special_tokens if s in text), key=len, default=None)
@@ -123,38 +123,38 @@ known.change(
             text = regex.sub(regex.escape(special), special, text, flags=regex.IGNORECASE)
         """,
     ),
-    fact="a special token is also found in capitals",
+    fact="special tokens are matched without regard to case",
     question="Is <|END|> the token <|end|>?",
 )
 known.change(
     "specials-dropped",
     ("ids.append(self.special_tokens[part])", ""),
-    fact="special tokens separate the text, but give no ids",
+    fact="special tokens split the text, but produce no ids",
     question="What does re.split keep when the pattern has a group?",
 )
 known.change(
     "no-words",
     ("self.words.findall(part)", "[part]"),
-    fact="the text is not split into words, so that tokens reach over two of them",
-    question="May a token hold the end of one word and the space before the next?",
+    fact="the text is not split into words, so tokens span word boundaries",
+    question="May a token contain the end of one word and the space before the next?",
 )
 known.change(
     "spaces-lost",
     ("self.encode_word(word)", "self.encode_word(word.strip())"),
     fact="the white space around words is lost",
-    question='Which ids should " dog" and "dog" give? Does decoding bring back the space?',
+    question='Which ids should " dog" and "dog" produce? Does decoding restore the space?',
 )
 known.change(
     "stripped",
     ("self.words.findall(part)", "self.words.findall(part.strip())"),
-    fact="white space at both ends of the text, or beside a special token, is lost",
-    question='What should decode(encode("dog ")) give?',
+    fact="white space is lost at both ends of the text and next to special tokens",
+    question='What should decode(encode("dog ")) return?',
 )
 known.change(
     "per-character",
     ("self.words.findall(part)", "part"),
-    fact="each character is encoded by itself",
-    question='How many ids should "dog" give if d+o and do+g are pairs?',
+    fact="each character is encoded separately",
+    question='How many ids should "dog" produce if d+o and do+g are known pairs?',
 )
 known.change(
     "no-merges",
@@ -165,33 +165,33 @@ known.change(
 known.change(
     "fixed-pattern",
     ("self.words.findall(part)", "regex.findall(GPT2_PATTERN, part)"),
-    fact="words are split by GPT-2's pattern, whatever the tokenizer's own pattern is",
-    question="What is kept in `self.words`?",
+    fact="words are split by GPT-2's pattern, and the tokenizer's own pattern is ignored",
+    question="What is stored in `self.words`?",
 )
 known.change(
     "words-between-spaces",
     ("self.words.findall(part)", 'regex.findall(r" ?\\S+|\\s+", part)'),
-    fact="words are split at white space only, so that a word and the mark or digit behind it are one",
+    fact="words are split only at white space, so a word keeps the punctuation or digit after it",
     question='How many words does the tokenizer\'s pattern find in "dog!"?',
 )
 known.change(
     "words-without-spaces",
     ("self.words.findall(part)", 'regex.findall(r"\\w+|[^\\w\\s]+|\\s+", part)'),
-    fact="the space before a word is a word of its own",
-    question='Which ids should " dog" give if there is a token for it, space included?',
+    fact="the space before a word becomes a separate word",
+    question='Which ids should " dog" produce if there is a token for it, space included?',
 )
 
 known.change(
     "normalised-by-none",
     ("if self.normalization:", "if True:"),
-    fact="unicodedata.normalize is called even if `normalization` is None",
-    question="Which form is text brought to if `normalization` is None?",
+    fact="unicodedata.normalize is called even when `normalization` is None",
+    question="Which form should be used when `normalization` is None?",
 )
 known.change(
     "split-at-no-specials",
     ("self.specials.split(text) if self.specials else [text]", "self.specials.split(text)"),
-    fact="the text is split at special tokens even if there are none, and `specials` is None",
-    question="What is `self.specials` if a tokenizer has no special tokens?",
+    fact="the text is split at special tokens even when `specials` is None",
+    question="What is `self.specials` for a tokenizer without special tokens?",
 )
 
 
@@ -209,7 +209,7 @@ def scan(self, text):
 
 
 def part_ids(self, text):
-    """The ids of text without special tokens."""
+    """Return the ids of text without special tokens."""
     text = unicodedata.normalize(self.normalization, text) if self.normalization else text
     return [i for word in self.words.findall(text) for i in self.encode_word(word)]
 

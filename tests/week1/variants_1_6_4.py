@@ -1,4 +1,4 @@
-"""Known programs of task 1.6.4, decoding."""
+"""Reference variants of task 1.6.4, decoding."""
 
 import codecs
 
@@ -53,40 +53,40 @@ known.change(
     "token-by-token",
     ('b"".join(self.token_bytes[i]', '"".join(self.token_bytes[i].decode(errors="replace")'),
     ('.decode("utf-8", errors="replace")', ""),
-    fact="each token's bytes are decoded by themselves and the texts are joined",
-    question="A dog emoji is four bytes in two tokens. Which text is the first token alone?",
+    fact="each token's bytes are decoded separately and the strings are joined",
+    question="A dog emoji is four bytes in two tokens. What does the first token decode to alone?",
 )
 known.change(
     "errors-ignored",
     ('errors="replace"', 'errors="ignore"'),
-    fact="bytes that are not UTF-8 are left out instead of becoming U+FFFD",
-    question="Which `errors` does bytes.decode need to show that something was there?",
+    fact="invalid UTF-8 bytes are dropped instead of becoming U+FFFD",
+    question="Which `errors` does bytes.decode need to mark an invalid byte?",
 )
 known.change(
     "backslashes",
     ('errors="replace"', 'errors="backslashreplace"'),
-    fact="bytes that are not UTF-8 are written as backslash codes",
+    fact="invalid UTF-8 bytes are written as backslash escapes",
     question="Which `errors` does bytes.decode need for U+FFFD?",
 )
 known.change(
     "always-skipped",
     (" if skip_special_tokens else set()", ""),
-    fact="special tokens are always left out",
-    question="What does skip_special_tokens=False ask for?",
+    fact="special tokens are always skipped",
+    question="What does skip_special_tokens=False mean?",
 )
 known.change(
     "never-skipped",
     ("set(self.special_tokens.values()) if skip_special_tokens else set()", "set()"),
-    fact="special tokens are kept, also when they should be left out",
-    question="What does skip_special_tokens=True ask for?",
+    fact="special tokens are kept even when they should be skipped",
+    question="What does skip_special_tokens=True mean?",
 )
 known.change(
     "skip-turned-around",
     ("if skip_special_tokens", "if not skip_special_tokens"),
-    fact="special tokens are left out when they should be kept, and kept when they should be left out",
-    question="What does skip_special_tokens=False ask for?",
+    fact="skip_special_tokens is inverted",
+    question="What does skip_special_tokens=False mean?",
 )
-# The tokens as the vocabulary writes them.
+# The tokens as vocabulary strings.
 WRITTEN = (
     'return b"".join(self.token_bytes[i]',
     'token_of = {i: token for token, i in {**self.vocab, **self.special_tokens}.items()}\nreturn "".join(token_of[i]',
@@ -95,52 +95,52 @@ known.change(
     "letters-shown",
     WRITTEN,
     ('.decode("utf-8", errors="replace")', ""),
-    fact="the tokens are joined as the vocabulary writes them, in the letters of the alphabet",
-    question="Which byte does the letter U+0120 stand for?",
+    fact="the tokens are joined as vocabulary strings, in the byte alphabet, without mapping back to bytes",
+    question="Which byte does the character U+0120 map to?",
 )
 known.change(
     "only-the-space",
     WRITTEN,
     ('.decode("utf-8", errors="replace")', '.replace("\u0120", " ")'),
-    fact="only U+0120 is turned back, into a space, and the other letters of the alphabet stay",
-    question="What becomes of a newline, and of the two bytes of e-acute?",
+    fact="only U+0120 is mapped back, to a space, and the other characters of the byte alphabet stay",
+    question="What happens to a newline, and to the two bytes of e-acute?",
 )
 known.change(
     "stripped",
     ('errors="replace")', 'errors="replace").strip()'),
     fact="white space at both ends of the text is lost",
-    question='What should decode give for the token " dog"?',
+    question='What should decode return for the token " dog"?',
 )
 known.change(
     "unknown-left-out",
     ("self.token_bytes[i]", 'self.token_bytes.get(i, b"")'),
-    fact="a token that does not exist is left out",
-    question="What should token 999 of a vocabulary of 300 give?",
+    fact="an unknown token id is skipped",
+    question="What should token 999 of a vocabulary of 300 do?",
 )
 known.change(
     "errors-strict",
     ('errors="replace"', 'errors="strict"'),
-    fact="bytes that are not UTF-8 are refused instead of becoming U+FFFD",
-    question="Which `errors` does bytes.decode need to go on?",
+    fact="invalid UTF-8 bytes raise an error instead of becoming U+FFFD",
+    question="Which `errors` does bytes.decode need to continue?",
 )
 known.change(
     "specials-unknown",
     ("self.token_bytes[i]", "{number: self.token_bytes[number] for number in self.vocab.values()}[i]"),
-    fact="special tokens are looked for in the vocabulary alone",
-    question="Where does the tokenizer keep the tokens that the vocabulary does not hold?",
+    fact="special tokens are looked up only in the vocabulary",
+    question="Where does the tokenizer keep the tokens that are not in the vocabulary?",
 )
 known.change(
     "joined-by-spaces",
     ('b"".join(', 'b" ".join('),
-    fact="a space is put between the tokens",
-    question='Which token of " that is" already holds the space?',
+    fact="a space is inserted between the tokens",
+    question='Which token of " that is" already contains the space?',
 )
 
 known.change(
     "first-space-lost",
     ('errors="replace")', 'errors="replace").removeprefix(" ")'),
-    fact="a space at the beginning of the text is lost",
-    question="Is the space before a word a part of its token?",
+    fact="a space at the start of the text is lost",
+    question="Is the space before a word part of its token?",
 )
 
 

@@ -1,4 +1,4 @@
-"""Known programs of task 1.6.5, streaming text."""
+"""Reference variants of task 1.6.5, streaming text."""
 
 import codecs
 
@@ -15,7 +15,7 @@ def ids_of(text):
 
 
 def streamed(program, ids, **skip):
-    """What is shown after each token, and at the end."""
+    """Return the pieces after each token, and at the end."""
     detokenizer = program(small(program), **skip)
     return pieces([*(detokenizer.add(i) for i in ids), detokenizer.finish()])
 
@@ -40,7 +40,7 @@ def stream_two(program):
 
 @known.probe()
 def stream_invalid_in_the_middle(program):
-    """What has been shown when whole characters have come behind a byte that belongs to none."""
+    """Return what is shown after an invalid byte followed by complete characters."""
     detokenizer, shown = program(small(program)), ""
     parts = []
     for letter in ("a", "b", "c"):
@@ -64,13 +64,13 @@ def sized(program):
 known.change(
     "token-by-token",
     ("self.decoder.decode(self.tokenizer.token_bytes[token])", "self.tokenizer.decode([token])"),
-    fact="each token is decoded by itself",
-    question="The first of a dog emoji's two tokens has come. What can already be shown?",
+    fact="each token is decoded separately",
+    question="The first of a dog emoji's two tokens has arrived. What can be shown already?",
 )
 
 
 class HoldsBack(StreamingDetokenizer):
-    """Shows at the end what has been held back."""
+    """Show the held-back text at the end."""
 
     text = ""
 
@@ -81,7 +81,7 @@ class HoldsBack(StreamingDetokenizer):
 @known.wrong(
     "waits-for-the-end",
     fact="nothing is shown before finish()",
-    question="When should the reader see the first word?",
+    question="When should the user see the first word?",
 )
 class WaitsForTheEnd(HoldsBack):
     def add(self, token):
@@ -104,8 +104,8 @@ class WaitsForASpace(HoldsBack):
 
 @known.wrong(
     "all-text-again",
-    fact="every call gives the whole text so far, and not only what is new",
-    question="What should the pieces give when they are joined?",
+    fact="every call returns the whole text so far instead of only the new part",
+    question="What should the pieces give when they are concatenated?",
 )
 class AllTextAgain(HoldsBack):
     def add(self, token):
@@ -116,26 +116,26 @@ class AllTextAgain(HoldsBack):
 known.change(
     "tail-dropped",
     ('self.decoder.decode(b"", final=True)', '""'),
-    fact="a character that was begun and not completed is dropped at the end",
-    question="What does decode give for the first token of a dog emoji alone?",
+    fact="an incomplete character is dropped at the end",
+    question="What does decode return for the first token of a dog emoji alone?",
 )
 known.change(
     "specials-shown",
     ("set(tokenizer.special_tokens.values()) if skip_special_tokens else set()", "set()"),
-    fact="special tokens are shown, also when they should not be",
+    fact="special tokens are shown even when they should be skipped",
     question="What is the default of skip_special_tokens?",
 )
 known.change(
     "specials-hidden",
     (" if skip_special_tokens else set()", ""),
-    fact="special tokens are never shown, also when they are asked for",
-    question="What does skip_special_tokens=False ask for?",
+    fact="special tokens are never shown, even with skip_special_tokens=False",
+    question="What does skip_special_tokens=False mean?",
 )
 known.change(
     "shared",
     ("self.decoder: Any =", "type(self).decoder ="),
     fact="all detokenizers share one buffer",
-    question="Is your buffer an attribute of the object, or of the class?",
+    question="Is your buffer an attribute of the instance, or of the class?",
 )
 
 
@@ -152,7 +152,7 @@ class OneLate(HoldsBack):
 
 @known.wrong(
     "complete-held-back",
-    fact="characters that are complete are held back while the token ends inside another one",
+    fact="complete characters are held back while the token ends inside another character",
     question="A token is a space and the first byte of e-acute. Which of the two can be shown?",
 )
 class CompleteHeldBack(HoldsBack):
@@ -166,8 +166,8 @@ class CompleteHeldBack(HoldsBack):
 
 @known.wrong(
     "stuck-at-an-invalid-byte",
-    fact="text is held back while the bytes so far are not UTF-8, so that one byte that never will be holds all back",
-    question="A byte has come that no character begins with. Which later byte would make it whole?",
+    fact="text is held back until all bytes so far are valid UTF-8, so one invalid byte blocks everything after it",
+    question="A byte arrives that cannot start a character. Which later byte could complete it?",
 )
 class StuckAtAnInvalidByte(StreamingDetokenizer):
     data = b""
@@ -187,8 +187,8 @@ class StuckAtAnInvalidByte(StreamingDetokenizer):
 
 @known.wrong(
     "strict",
-    fact="bytes that are not UTF-8 are refused instead of becoming U+FFFD",
-    question="What should a reader see in the place of a byte that belongs to no character?",
+    fact="invalid UTF-8 bytes raise an error instead of becoming U+FFFD",
+    question="What should the user see in place of an invalid byte?",
 )
 class Strict(StreamingDetokenizer):
     def __init__(self, *arguments, **options):
@@ -199,14 +199,14 @@ class Strict(StreamingDetokenizer):
 known.change(
     "errors-ignored",
     ('errors="replace"', 'errors="ignore"'),
-    fact="bytes that are not UTF-8 are left out instead of becoming U+FFFD",
-    question="What should a reader see in the place of a byte that belongs to no character?",
+    fact="invalid UTF-8 bytes are dropped instead of becoming U+FFFD",
+    question="What should the user see in place of an invalid byte?",
 )
 
 
 @known.accepted("decode-all-again")
 class DecodeAllAgain(StreamingDetokenizer):
-    """Decodes everything at every step, and holds back each U+FFFD at the end."""
+    """Decode everything at every step, and hold back each trailing U+FFFD."""
 
     def __init__(self, tokenizer, skip_special_tokens=True):
         super().__init__(tokenizer, skip_special_tokens)
@@ -225,7 +225,7 @@ class DecodeAllAgain(StreamingDetokenizer):
 
 @known.accepted("keeps-the-unfinished-bytes")
 class KeepsTheUnfinishedBytes(StreamingDetokenizer):
-    """Looks at the last three bytes for the beginning of a character that needs more."""
+    """Look for the start of an incomplete character in the last three bytes."""
 
     def __init__(self, tokenizer, skip_special_tokens=True):
         super().__init__(tokenizer, skip_special_tokens)

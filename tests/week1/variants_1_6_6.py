@@ -1,4 +1,4 @@
-"""Known programs of task 1.6.6, generating tokens."""
+"""Reference variants of task 1.6.6, generating tokens."""
 
 import mlx.core as mx
 from tests.week1.text_probes import Model, add_up, count_up, growth, numbers, refused_when, sampled, taken
@@ -54,81 +54,81 @@ def sized(program):
 known.change(
     "eos-yielded",
     ("if token in eos_ids:", "if token in eos_ids:\n    yield token"),
-    fact="the token that ends the text is yielded too",
-    question="Should a reader see <|im_end|>?",
+    fact="the end-of-sequence token is yielded too",
+    question="Should the user see <|im_end|>?",
 )
 known.change(
     "first-eos-only",
     ("token in eos_ids", "token in list(eos_ids)[:1]"),
-    fact="only the first of the eos_ids ends the text",
-    question="Which of [9, 6] end the text?",
+    fact="only the first of the eos_ids stops generation",
+    question="Which of [9, 6] stop generation?",
 )
 known.change(
     "eos-ignored",
     ("token in eos_ids", "False"),
-    fact="no token ends the text",
-    question="What should happen when the model says the token 8, and eos_ids is (8,)?",
+    fact="eos_ids is ignored",
+    question="What should happen when the model generates token 8, and eos_ids is (8,)?",
 )
 known.change(
     "zero-ends",
     ("if token in eos_ids", "if not token or token in eos_ids"),
-    fact="token 0 ends the text although it is not one of the eos_ids",
+    fact="token 0 stops generation although it is not in eos_ids",
     question="Is 0 true or false in Python, and is it a token?",
 )
 known.change(
     "one-too-many",
-    ("range(room)", "range(room + 1)"),
+    ("range(limit)", "range(limit + 1)"),
     fact="one token more than max_tokens is yielded",
-    question="How many tokens should max_tokens=0 give?",
+    question="How many tokens should max_tokens=0 yield?",
 )
 known.change(
     "one-too-few",
-    ("range(room)", "range(room - 1)"),
-    fact="one token less than max_tokens is yielded",
-    question="How many tokens should max_tokens=1 give?",
+    ("range(limit)", "range(limit - 1)"),
+    fact="one token fewer than max_tokens is yielded",
+    question="How many tokens should max_tokens=1 yield?",
 )
 known.change(
     "prompt-counted",
-    ("room = max_tokens if", "max_tokens -= len(prompt)\nroom = max_tokens if"),
+    ("limit = max_tokens if", "max_tokens -= len(prompt)\nroom = max_tokens if"),
     fact="the prompt's tokens count towards max_tokens",
     question="With a prompt of 3 tokens and max_tokens=6, how many should be yielded?",
 )
 known.change(
     "context-ignored",
     (" if context_length is None else min(max_tokens, context_length - len(prompt))", ""),
-    fact="the text goes on when the context length is reached",
-    question="The model takes 5 tokens. How many may follow a prompt of 2?",
+    fact="generation continues past the context length",
+    question="The context length is 5. How many tokens may follow a prompt of 2?",
 )
 known.change(
     "context-without-prompt",
     ("context_length - len(prompt))", "context_length)"),
-    fact="only the continuation counts towards the context length, and not the prompt",
-    question="The model takes 5 tokens. How many may follow a prompt of 2?",
+    fact="only the generated tokens count towards the context length, not the prompt",
+    question="The context length is 5. How many tokens may follow a prompt of 2?",
 )
 known.change(
     "first-position",
     ("[:, -1]", "[:, 0]"),
-    fact="the next token is chosen from the first position's logits",
-    question="Which position's logits say what follows the last token?",
+    fact="the next token is sampled from the first position's logits",
+    question="Which position's logits predict the token after the last one?",
 )
 known.change(
     "prompts-last-position",
-    ("for _ in range(room):", "last = len(tokens) - 1\nfor _ in range(room):"),
+    ("for _ in range(limit):", "last = len(tokens) - 1\nfor _ in range(limit):"),
     ("[:, -1]", "[:, last]"),
-    fact="the next token is always chosen from the position of the prompt's last token",
-    question="Where in the logits stands what follows the newest token?",
+    fact="the next token is always sampled at the position of the prompt's last token",
+    question="Which position's logits predict the token after the newest one?",
 )
 known.change(
     "last-token-only",
     ("mx.array([tokens])", "mx.array([tokens[-1:]])"),
-    fact="the model is given only the newest token, and not those before it",
-    question="What does the model need in order to know what came before?",
+    fact="the model receives only the newest token, and none of the earlier ones",
+    question="How does the model learn about the earlier tokens?",
 )
 known.change(
     "prompt-yielded",
-    ("for _ in range(room):", "yield from tokens\nfor _ in range(room):"),
+    ("for _ in range(limit):", "yield from tokens\nfor _ in range(limit):"),
     fact="the prompt's tokens are yielded before the new ones",
-    question="Which tokens are the continuation?",
+    question="Which tokens belong to the continuation?",
 )
 known.change(
     "prompt-changed",
@@ -139,77 +139,77 @@ known.change(
 known.change(
     "logits-not-float32",
     (".astype(mx.float32)", ""),
-    fact="the sampler is given the logits in the model's dtype",
+    fact="the sampler receives the logits in the model's dtype",
     question="Which dtype does the docstring promise to the sampler?",
 )
 known.change(
     "sampler-without-prompt",
-    ("for _ in range(room):", "first = len(tokens)\nfor _ in range(room):"),
+    ("for _ in range(limit):", "first = len(tokens)\nfor _ in range(limit):"),
     ("sampler(logits, [tokens])", "sampler(logits, [tokens[first:]])"),
-    fact="the sampler is told the new tokens only, and not the prompt's",
-    question="Which tokens does a penalty against repetition look at?",
+    fact="the sampler receives only the new tokens, not the prompt's",
+    question="Which tokens does a repetition penalty look at?",
 )
 known.change(
     "sampler-told-the-prompt",
-    ("for _ in range(room):", "first = len(tokens)\nfor _ in range(room):"),
+    ("for _ in range(limit):", "first = len(tokens)\nfor _ in range(limit):"),
     ("sampler(logits, [tokens])", "sampler(logits, [tokens[:first]])"),
-    fact="the sampler is told the prompt's tokens only, and not the new ones",
-    question="Which tokens does a penalty against repetition look at?",
+    fact="the sampler receives only the prompt's tokens, not the new ones",
+    question="Which tokens does a repetition penalty look at?",
 )
 known.change(
     "refused-late",
     ("return _continue(", "yield from _continue("),
-    fact="a prompt that cannot be continued is refused when the first token is asked for, not at the call",
-    question="When does the body of a function that contains `yield` begin to run?",
+    fact="an invalid prompt raises at the first token instead of at the call",
+    question="When does the body of a function that contains `yield` start to run?",
 )
 known.change(
     "all-at-once",
     ("return _continue(", "return (lambda *given: iter(list(_continue(*given))))("),
     fact="all tokens are computed before the first one is yielded",
-    question="How often has the model been called when the first token comes?",
+    question="How many times has the model been called when the first token is yielded?",
 )
 known.change(
     "sampler-ignored",
     ("sampler(logits, [tokens])", "greedy(logits, [tokens])"),
-    fact="the most likely token is taken, whatever the sampler says",
-    question="Who chooses the token?",
+    fact="the argmax is taken, and the sampler is ignored",
+    question="Which argument chooses the next token?",
 )
 known.change(
     "context-one-short",
     ("context_length - len(prompt))", "context_length - len(prompt) - 1)"),
-    fact="the text ends one token before the context length is reached",
-    question="The model takes 5 tokens. How many may follow a prompt of 2?",
+    fact="generation stops one token before the context length",
+    question="The context length is 5. How many tokens may follow a prompt of 2?",
 )
 known.change(
     "full-prompt-refused",
     ("len(prompt) > context_length", "len(prompt) >= context_length"),
-    fact="a prompt as long as the context is refused",
-    question="The model takes 5 tokens. Can it read a prompt of 5?",
+    fact="a prompt as long as the context length is rejected",
+    question="The context length is 5. Can the model read a prompt of 5?",
 )
 known.change(
     "logits-of-all-positions",
     ("[:, -1].astype(mx.float32)", ".astype(mx.float32)"),
-    fact="the sampler is given the logits of all positions, N x L x V",
-    question="How many rows of logits should the sampler choose from?",
+    fact="the sampler receives the logits of all positions, N x L x V",
+    question="How many rows of logits should the sampler receive?",
 )
 
 known.change(
     "one-at-least",
-    ("range(room)", "range(max(room, 1))"),
-    fact="one token is yielded even where there is room for none",
-    question="How many tokens should max_tokens=0 give?",
+    ("range(limit)", "range(max(limit, 1))"),
+    fact="one token is yielded even when max_tokens or the context length allows none",
+    question="How many tokens should max_tokens=0 yield?",
 )
 known.change(
     "context-one-too-many",
     ("context_length - len(prompt))", "context_length - len(prompt) + 1)"),
-    fact="the text goes on for one token after the context length is reached",
-    question="The model takes 5 tokens. How many may follow a prompt of 2?",
+    fact="generation continues for one token past the context length",
+    question="The context length is 5. How many tokens may follow a prompt of 2?",
 )
 known.change(
     "sampler-told-the-newest",
     ("sampler(logits, [tokens])", "sampler(logits, [tokens[-1:]])"),
-    fact="the sampler is told the newest token only",
-    question="Which tokens does a penalty against repetition look at?",
+    fact="the sampler receives only the newest token",
+    question="Which tokens does a repetition penalty look at?",
 )
 
 

@@ -1,4 +1,4 @@
-"""Known programs of task 1.6.7, generating text."""
+"""Reference variants of task 1.6.7, generating text."""
 
 import itertools
 
@@ -45,7 +45,7 @@ known.probe_table(
 
 @known.probe()
 def text_prompt(program):
-    """What the model is given for a prompt with a special token."""
+    """Return the model's inputs for a prompt with a special token."""
     bpe, model = small(program), Model(lambda ids: 5, 310)
     list(program(model, bpe, "<|end|>that is", 2))
     return numbers(model.lengths)
@@ -68,20 +68,20 @@ def sized(program):
 known.change(
     "token-by-token",
     ("detokenizer.add(token)", "detokenizer.tokenizer.decode([token], skip_special_tokens=True)"),
-    fact="each token is decoded by itself",
+    fact="each token is decoded separately",
     question="What is shown for a character that takes two tokens?",
 )
 known.change(
     "specials-shown",
     ("StreamingDetokenizer(tokenizer)", "StreamingDetokenizer(tokenizer, skip_special_tokens=False)"),
     fact="special tokens are shown",
-    question="Which tokens should a reader of the answer not see?",
+    question="Which tokens should the user not see?",
 )
 known.change(
     "tail-dropped",
     ("detokenizer.finish()", '""'),
-    fact="a character that is not complete when the text ends is dropped",
-    question="Who calls finish()?",
+    fact="an incomplete character is dropped at the end of generation",
+    question="Where do you call finish()?",
 )
 known.change(
     "all-text-again",
@@ -89,20 +89,20 @@ known.change(
     ("piece := detokenizer.add(token)", "piece := piece + detokenizer.add(token)"),
     ("piece := detokenizer.finish()", "piece := piece + detokenizer.finish()"),
     fact="each piece is the whole text so far",
-    question="What should the pieces give when they are joined?",
+    question="What should the pieces give when they are concatenated?",
 )
 known.change(
     "all-at-once",
     ("_stream(ids, StreamingDetokenizer(tokenizer))", 'iter(["".join(_stream(ids, StreamingDetokenizer(tokenizer)))])'),
     fact="the whole text comes in one piece at the end",
-    question="When should the reader see the first word?",
+    question="When should the user see the first word?",
 )
 
 
 @known.wrong(
     "prompt-shown",
     fact="the prompt is shown before the answer",
-    question="Is the prompt a part of the continuation?",
+    question="Is the prompt part of the continuation?",
 )
 def prompt_shown(model, tokenizer, prompt, max_tokens, **options):
     return itertools.chain([prompt], simple_generate(model, tokenizer, prompt, max_tokens, **options))
@@ -111,26 +111,26 @@ def prompt_shown(model, tokenizer, prompt, max_tokens, **options):
 known.change(
     "eos-not-passed",
     ("eos_ids=eos_ids, ", ""),
-    fact="eos_ids does not reach the generation of tokens",
-    question="Which of your arguments end up in generate_tokens?",
+    fact="eos_ids is not passed to generate_tokens",
+    question="Which of your arguments do you pass to generate_tokens?",
 )
 known.change(
     "context-not-passed",
     ("context_length=context_length, ", ""),
-    fact="context_length does not reach the generation of tokens",
-    question="Which of your arguments end up in generate_tokens?",
+    fact="context_length is not passed to generate_tokens",
+    question="Which of your arguments do you pass to generate_tokens?",
 )
 known.change(
     "sampler-not-passed",
     (", sampler=sampler", ""),
-    fact="the sampler does not reach the generation of tokens",
-    question="Which of your arguments end up in generate_tokens?",
+    fact="the sampler is not passed to generate_tokens",
+    question="Which of your arguments do you pass to generate_tokens?",
 )
 known.change(
     "refused-late",
     ("return _stream(", "yield from _stream("),
-    fact="a prompt that cannot be continued is refused when the first piece is asked for, not at the call",
-    question="When does the body of a function that contains `yield` begin to run?",
+    fact="an invalid prompt raises at the first piece instead of at the call",
+    question="When does the body of a function that contains `yield` start to run?",
 )
 
 

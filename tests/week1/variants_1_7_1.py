@@ -1,4 +1,4 @@
-"""Known programs of task 1.7.1, repetition penalty."""
+"""Reference variants of task 1.7.1, repetition penalty."""
 
 import mlx.core as mx
 import numpy as np
@@ -25,7 +25,7 @@ known.probe_table(
 known.probe_table(mx.float16, half=lambda program: program(normals(13, mx.float16)(3, 6), USED, 1.5))
 
 
-@known.sized("float32 logits 4 x 151,936, 256 tokens a row")
+@known.sized("float32 logits 4 x 151,936, 256 tokens per row")
 def sized(program):
     logits, tokens = normals(1)(4, 151936), [list(range(row, 151936, 600)) for row in range(4)]
     return lambda: program(logits, tokens, 1.1)
@@ -34,31 +34,31 @@ def sized(program):
 known.change(
     "always-divided",
     ("logits * penalty", "logits / penalty"),
-    fact="negative logits are divided by the penalty too",
-    question="Is -1 a less likely logit than -2, or a likelier one?",
+    fact="negative logits are also divided by the penalty",
+    question="Is a token with logit -1 more likely than one with -2, or less?",
 )
 known.change(
     "always-multiplied",
     ("logits / penalty", "logits * penalty"),
-    fact="positive logits are multiplied by the penalty too",
-    question="What becomes of a logit of 2 with a penalty of 1.5, and is it less likely then?",
+    fact="positive logits are also multiplied by the penalty",
+    question="What does a logit of 2 become with a penalty of 1.5, and is that less likely?",
 )
 known.change(
     "signs-exchanged",
     ("logits > 0", "logits < 0"),
     fact="positive logits are multiplied by the penalty and negative ones divided",
-    question="Should a token that was used become likelier?",
+    question="Should a used token become more likely?",
 )
 known.change(
     "below-one-is-off",
     ("mx.where(used,", "mx.where(used & (penalty > 1),"),
-    fact="a penalty below 1 changes nothing",
-    question="What should a penalty of 0.5 do to a token that was used?",
+    fact="a penalty below 1 has no effect",
+    question="What should a penalty of 0.5 do to a used token?",
 )
 known.change(
     "counted-in-row-0",
     ("used[row,", "used[0,"),
-    fact="all tokens are counted as those of the first row",
+    fact="the tokens of all rows are assigned to the first row",
     question="Which row has used the tokens in tokens[1]?",
 )
 known.change(
@@ -71,7 +71,7 @@ known.change(
 
 @known.wrong(
     "once-per-occurrence",
-    fact="a token is penalized again each time it occurs",
+    fact="a token is penalised again for each occurrence",
     question="A token was used three times. By what should its logit be divided?",
 )
 def once_per_occurrence(logits, tokens, penalty):
@@ -83,51 +83,51 @@ def once_per_occurrence(logits, tokens, penalty):
 known.change(
     "whole-batch",
     ("used[row, ", "used[:, "),
-    fact="the tokens of any row are penalized in every row",
-    question="Two requests share a batch. Should one's words change the other's?",
+    fact="the tokens of any row are penalised in every row",
+    question="Two requests share a batch. Should the tokens of one affect the other?",
 )
 known.change(
     "first-row",
     ("enumerate(tokens)", "enumerate([tokens[0]] * len(tokens))"),
-    fact="the first row's tokens are penalized in every row",
-    question="Where do the tokens of the second row go?",
+    fact="the first row's tokens are penalised in every row",
+    question="What does your code do with the tokens of the second row?",
 )
 known.change(
     "last-token",
     ("mx.array(seen)", "seen[-1]"),
-    fact="only the last token of each row is penalized",
+    fact="only the last token of each row is penalised",
     question="Which tokens has a row used?",
 )
 known.change(
     "unused-penalized",
     ("mx.where(used, ", "mx.where(~used, "),
-    fact="the tokens that were not used are penalized",
+    fact="the unused tokens are penalised instead of the used ones",
     question="For which tokens is your condition true?",
 )
 known.change(
     "in-place",
     ("return mx.where(", "logits[...] = mx.where("),
     ("penalty), logits)", "penalty), logits)\nreturn logits"),
-    fact="the penalized logits are written into the caller's array",
-    question="Who else holds the array that your assignment changes?",
+    fact="the penalised logits are written into the caller's array",
+    question="Who else holds a reference to the array that you modify?",
 )
 known.change(
     "float32-result",
     ("logits / penalty", "logits / mx.array(penalty)"),
     fact="the result is float32 although the logits are not",
-    question="Which of your factors is an array of float32?",
+    question="Which of your factors is a float32 array?",
 )
 known.change(
     "empty-row-as-an-index",
     ("if seen:", "if True:"),
-    fact="a row without tokens is used as a list of indices, too",
-    question="Which dtype has an array made of an empty list?",
+    fact="the empty token list of a row is used as indices",
+    question="What is the dtype of an array made from an empty list?",
 )
 known.change(
     "only-the-likeliest",
     ("mx.where(used, ", "mx.where(used & (logits == mx.max(logits, axis=-1, keepdims=True)), "),
-    fact="a used token is penalized only if it is the likeliest of its row",
-    question="A row has used the tokens 3 and 5. Whose logits should change?",
+    fact="a used token is penalised only if it is the most likely of its row",
+    question="A row has used tokens 3 and 5. Whose logits should change?",
 )
 
 

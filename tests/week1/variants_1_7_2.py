@@ -1,4 +1,4 @@
-"""Known programs of task 1.7.2, top-k."""
+"""Reference variants of task 1.7.2, top-k."""
 
 import math
 
@@ -33,56 +33,56 @@ def sized(program):
     return lambda: program(logits, 50)
 
 
-known.written("without a short cut for k = V", ("if k >= logits.shape[-1]", "if k > logits.shape[-1]"))
+known.written("without a shortcut for k = V", ("if k >= logits.shape[-1]", "if k > logits.shape[-1]"))
 known.change(
     "one-too-few",
     (">= threshold", "> threshold"),
-    fact="the k-th largest logit is dropped, so that k - 1 are left",
-    question="Your comparison meets the k-th largest logit itself: is it > or >=?",
+    fact="the k-th largest logit is also dropped, so k - 1 remain",
+    question="How do you compare with the k-th largest logit: > or >=?",
 )
 known.change(
     "one-too-many",
     ("[:, -k, None]", "[:, -k - 1, None]"),
-    fact="the k + 1 largest logits are left",
-    question="In a sorted row of 5, which index from the end has the largest one, and which the k-th?",
+    fact="the k + 1 largest logits are kept",
+    question="In a sorted row of 5, which index from the end has the largest number, and which the k-th largest?",
 )
 known.change(
     "k-smallest",
     ("[:, -k, None]", "[:, k - 1, None]"),
     (">= threshold", "<= threshold"),
-    fact="the k smallest logits are left",
+    fact="the k smallest logits are kept",
     question="Which end of a sorted row holds the largest?",
 )
 known.change(
     "drops-the-largest",
     ("logits, -mx.inf)", "-mx.inf, logits)"),
-    fact="the k largest logits are dropped and the others left",
-    question="mx.where takes its second argument where the condition is true. Which one is that?",
+    fact="the k largest logits are dropped and the others kept",
+    question="mx.where returns its second argument where the condition is true. Which one is that here?",
 )
 known.change(
     "positions-taken-for-ranks",
     ("logits >= threshold", "mx.argsort(-logits, axis=-1) < k"),
-    fact="argsort's result is compared with k as if it were each token's rank",
-    question="argsort([30, 10, 20]) is [1, 2, 0]. Which numbers are positions in it, and which are ranks?",
+    fact="argsort's result is compared with k as if it held each token's rank",
+    question="argsort([30, 10, 20]) is [1, 2, 0]. Are these numbers positions in the list, or ranks?",
 )
 known.change(
     "mask-in-sorted-order",
     ("logits >= threshold", "mx.arange(logits.shape[-1]) < k"),
-    fact="the first k tokens of the vocabulary are left, whatever their logits",
-    question="Your condition was made in sorted order. In which order are the logits?",
+    fact="the first k tokens of the vocabulary are kept, and the logits are ignored",
+    question="Your condition is in sorted order. In which order are the logits?",
 )
 known.change(
     "sorted-result",
     ("if k >=", "logits = -mx.sort(-logits, axis=-1)\nif k >="),
-    fact="the logits come back sorted",
-    question="Which token does the first number of a row belong to?",
+    fact="the logits are returned in sorted order",
+    question="Which token does the first logit of a row belong to?",
 )
 known.change(
     "one-threshold-for-all",
     ("k >= logits.shape[-1]", "k >= logits.size"),
     ("mx.sort(logits, axis=-1)[:, -k, None]", "mx.sort(logits, axis=None)[-k]"),
     fact="the k-th largest logit of the whole batch is the threshold of every row",
-    question="What is left of a row whose logits all lie below those of another row?",
+    question="What remains of a row whose logits are all below those of another row?",
 )
 known.change(
     "first-rows-threshold",
@@ -93,8 +93,8 @@ known.change(
 known.change(
     "ties-dropped",
     ("logits >= threshold", "mx.argsort(mx.argsort(-logits, axis=-1), axis=-1) < k"),
-    fact="exactly k tokens are left, and others equal to the k-th are dropped",
-    question="Two logits are equal to the k-th. Which of them does the docstring let you drop?",
+    fact="exactly k tokens are kept, and others equal to the k-th are dropped",
+    question="Two logits equal the k-th largest. Which of them does the docstring let you drop?",
 )
 known.change(
     "zeros",
@@ -106,34 +106,34 @@ known.change(
     "large-negative",
     ("-mx.inf", "-10000"),
     fact="the dropped logits become -10000 instead of -inf",
-    question="Which float is never drawn, whatever the other logits are?",
+    question="Which float gives probability 0, whatever the other logits are?",
 )
 known.change(
     "probabilities",
     ("return logits", "return softmax(logits, axis=-1)"),
     ("return mx.where(", "return softmax(mx.where("),
     ("-mx.inf)", "-mx.inf), axis=-1)"),
-    fact="probabilities come back instead of logits",
-    question="What does the next filter expect to be given?",
+    fact="probabilities are returned instead of logits",
+    question="What does the next filter take as its input?",
 )
 known.change(
     "float32-result",
     ("-mx.inf", "mx.array(-mx.inf)"),
     fact="the result is float32 although the logits are not",
-    question="Which dtype has the array that holds your -inf?",
+    question="What is the dtype of the array that holds your -inf?",
 )
 known.change(
     "threshold-not-a-column",
     ("[:, -k, None]", "[:, -k]"),
-    fact="the thresholds of the rows are lined up with the tokens: there is no axis for these",
-    question="There are N thresholds and N x V logits. Which axis of the logits do the thresholds meet?",
+    fact="the row thresholds have lost the vocabulary axis and broadcast along it",
+    question="There are N thresholds and N x V logits. Which axis of the logits do the thresholds broadcast along?",
 )
 
 known.change(
     "k-above-V",
     ("if k >= logits.shape[-1]:", "if k == logits.shape[-1]:"),
-    fact="a k larger than V is not taken for all",
-    question="Which index from the end has the 50th largest of 40 numbers?",
+    fact="k is not limited to V",
+    question="What is the index of the 50th largest of 40 numbers?",
 )
 
 

@@ -1,4 +1,4 @@
-"""Known programs of task 1.7.3, top-p."""
+"""Reference variants of task 1.7.3, top-p."""
 
 import math
 
@@ -29,7 +29,7 @@ known.probe_table(
     ends=lambda program: tuple(
         program(mx.array([[30.0, 1.0, -2.0, -9.0], [0.5, 0.1, -0.3, -0.4]]), p) for p in (0.0, 1.0)
     ),
-    # Which of the equal tokens are left is free.
+    # Any of the equal tokens may be kept.
     ties=lambda program: mx.sum(program(mx.array([[1.0] * 4, [-2.0] * 4]), 0.5) > -mx.inf, axis=-1),
 )
 known.probe_table(mx.float16, p_half=lambda program: program(log_rows(*NUCLEI, dtype=mx.float16), 0.6))
@@ -39,7 +39,7 @@ known.probe_table(mx.float16, p_half=lambda program: program(log_rows(*NUCLEI, d
 def top_p_many(program):
     result = program(normals(34, mx.float16)(2, 5000, spread=0.3), 0.8)
     left = mx.sum((result > -mx.inf).astype(mx.float32), axis=-1)
-    return mx.round(left / 250)  # one or two tokens more or less are rounding; here 3600 of 5000 are left
+    return mx.round(left / 250)  # one or two tokens more or less are rounding; here 3600 of 5000 are kept
 
 
 @known.sized("float32 logits 1 x 32,768, p 0.9")
@@ -51,20 +51,20 @@ def sized(program):
 known.change(
     "ascending",
     ("mx.argsort(-logits", "mx.argsort(logits"),
-    fact="the probabilities are summed from the rarest token up",
+    fact="the probabilities are summed from the least likely token up",
     question="In which order does mx.argsort sort, and which token should come first?",
 )
 known.change(  # a sum of negative numbers is below every p, so nothing is dropped
     "sums-of-log-probabilities",
     ("(before < p) | (mx.arange(logits.shape[-1]) == 0)", "mx.cumsum(mx.log(probabilities), axis=-1) < p"),
-    fact="logarithms of the probabilities are summed instead of the probabilities",
-    question="Which numbers should add up to 1 at the end of a row?",
+    fact="the log-probabilities are summed instead of the probabilities",
+    question="What should the sums reach at the end of a row?",
 )
 known.change(
     "sums-of-logits",
     ("softmax(logits.astype(mx.float32), axis=-1)", "logits.astype(mx.float32)"),
-    fact="the logits themselves are summed, without a softmax",
-    question="What do the logits of a row sum to, and what should the numbers that you sum add up to?",
+    fact="the logits are summed without a softmax",
+    question="What do the logits of a row sum to, and what should your sums reach?",
 )
 known.change(
     "crossing-dropped",
@@ -75,44 +75,44 @@ known.change(
 known.change(
     "crossing-dropped-but-one",
     ("before < p", "before + probabilities <= p"),
-    fact="the token whose probability crosses p is dropped, unless it is the likeliest",
+    fact="the token whose probability crosses p is dropped, unless it is the most likely one",
     question="Without that token, do the others sum to p?",
 )
 known.change(
     "one-too-many",
     ("== 0)", "== 0)\nkept = mx.concatenate([kept[:, :1], kept[:, :-1]], axis=-1)"),
-    fact="one more token is left after the one that crosses p",
+    fact="one extra token is kept after the one that crosses p",
     question="Which tokens' probabilities are in the sum that you compare with p?",
 )
 known.change(
     "p-is-dropped",
     ("before < p", "before < 1 - p"),
-    fact="probability p is dropped and 1 - p left",
-    question="How many tokens should p = 0.9 leave, compared with p = 0.1?",
+    fact="probability mass p is dropped and 1 - p kept",
+    question="How many tokens should p = 0.9 keep, compared with p = 0.1?",
 )
 known.change(
     "rarer-than-p",
     ("before < p", "probabilities >= 1 - p"),
-    fact="the tokens whose own probability is at least 1 - p are left, without any sum",
-    question="Five tokens have 0.2 each. How many of them should p = 0.7 leave?",
+    fact="the tokens with a probability of at least 1 - p are kept, without any cumulative sum",
+    question="Five tokens have 0.2 each. How many of them should p = 0.7 keep?",
 )
 known.change(
     "mask-in-sorted-order",
     ("mx.take_along_axis(kept, mx.argsort(order, axis=-1), axis=-1)", "kept"),
-    fact="the mask is left in sorted order and applied to the logits as they are",
-    question="The first place of your mask belongs to the likeliest token. To which token does the first logit belong?",
+    fact="the mask stays in sorted order and is applied to the unsorted logits",
+    question="The first entry of your mask is for the most likely token. Which token is the first logit for?",
 )
 known.change(
     "order-used-for-its-inverse",
     ("mx.argsort(order, axis=-1)", "order"),
-    fact="the mask is put back with the sorting order itself instead of its inverse",
-    question="order is [2, 0, 1]. Where in sorted order does token 0 stand?",
+    fact="the mask is unsorted with the sorting order instead of its inverse",
+    question="order is [2, 0, 1]. At which sorted position is token 0?",
 )
 known.change(
     "sorted-result",
     ("order = ", "logits = -mx.sort(-logits, axis=-1)\norder = "),
-    fact="the logits come back sorted",
-    question="Which token does the first number of a row belong to?",
+    fact="the logits are returned in sorted order",
+    question="Which token does the first logit of a row belong to?",
 )
 
 
@@ -128,20 +128,20 @@ def whole_batch(logits, p):
 known.change(
     "softmax-over-rows",
     ("(mx.float32), axis=-1", "(mx.float32), axis=0"),
-    fact="the softmax runs over the rows of the batch instead of the vocabulary",
+    fact="the softmax runs over the batch instead of the vocabulary",
     question="Along which axis should the probabilities sum to one?",
 )
 known.change(
     "ties-kept",
     ("== 0)", "== 0)\nkept = probabilities >= mx.min(mx.where(kept, probabilities, 1), axis=-1, keepdims=True)"),
-    fact="every token as likely as the last one in the set is left too",
+    fact="every token as likely as the last one kept is kept too",
     question="Four tokens have 0.25 each. What is the smallest set that reaches 0.5?",
 )
 known.change(
     "one-drops-some",
     ("if p >= 1", "if p > 1"),
-    fact="p = 1 drops tokens once the float32 sum has reached 1",
-    question="What is 1 - 1e-9 in float32, and which tokens should p = 1 leave?",
+    fact="p = 1 drops tokens after the float32 sum has reached 1",
+    question="What is 1 - 1e-9 in float32, and which tokens should p = 1 keep?",
 )
 known.change(
     "sums-in-float16",
@@ -160,26 +160,26 @@ known.change(
     ("return logits", "return softmax(logits, axis=-1)"),
     ("return mx.where(", "return softmax(mx.where("),
     ("-mx.inf)", "-mx.inf), axis=-1)"),
-    fact="probabilities come back instead of logits",
-    question="What does the next filter expect to be given?",
+    fact="probabilities are returned instead of logits",
+    question="What does the next filter take as its input?",
 )
 known.change(
     "float32-result",
     ("if p >= 1", "logits = logits.astype(mx.float32)\nif p >= 1"),
     fact="the result is float32 although the logits are not",
-    question="Your probabilities may be float32. What should be left of the logits?",
+    question="Your probabilities may be float32. What should the dtype of the logits be?",
 )
 known.change(
     "sum-of-all-rows",
     ("mx.cumsum(probabilities, axis=-1, inclusive=False)", "mx.cumsum(probabilities, axis=0, inclusive=False)"),
-    fact="the probabilities are summed down the rows of the batch",
-    question="Along which axis does the sum run from the likeliest token to the rarest?",
+    fact="the cumulative sum runs along the batch instead of the vocabulary",
+    question="Along which axis does the sum run from the most likely token to the least likely?",
 )
 known.change(
     "zero-leaves-nothing",
     ("(before < p) | (mx.arange(logits.shape[-1]) == 0)", "before < p"),
-    fact="p = 0 leaves no token at all",
-    question="What is the sum before the likeliest token, and is it below 0?",
+    fact="p = 0 keeps no token at all",
+    question="What is the sum before the most likely token, and is it below 0?",
 )
 known.together("crossing-dropped-but-one", "zero-leaves-nothing", makes="crossing-dropped")
 known.together("ascending", "ties-kept", makes="sums-of-log-probabilities")  # which drops nothing
@@ -202,7 +202,7 @@ def top_p_row_by_row(logits, p):
 
 @known.accepted("from-the-rarest-up")
 def from_the_rarest_up(logits, p):
-    """A token is dropped if it and all rarer ones have 1 - p or less between them."""
+    """Drop a token if it and all less likely ones sum to 1 - p or less."""
     order = mx.argsort(logits, axis=-1)
     probabilities = mx.take_along_axis(softmax(logits.astype(mx.float32), axis=-1), order, axis=-1)
     drop = (mx.cumsum(probabilities, axis=-1) <= 1 - p) & (p < 1)

@@ -1,4 +1,4 @@
-"""Known programs of task 1.7.4, min-p."""
+"""Reference variants of task 1.7.4, min-p."""
 
 import math
 
@@ -37,14 +37,14 @@ def sized(program):
 
 
 known.written(
-    "with a short cut for min_p = 0",
+    "with a shortcut for min_p = 0",
     ("probabilities = softmax", "if min_p == 0:\n    return logits\nprobabilities = softmax"),
 )
 known.change(
     "against-one",
     ("min_p * likeliest", "min_p"),
     fact="the probabilities are compared with min_p itself",
-    question="The likeliest token has probability 0.1. What should min_p = 0.2 leave?",
+    question="The most likely token has probability 0.1. What should min_p = 0.2 keep?",
 )
 known.change(
     "on-logits",
@@ -55,39 +55,39 @@ known.change(
 known.change(
     "likeliest-of-the-batch",
     ("mx.max(probabilities, axis=-1, keepdims=True)", "mx.max(probabilities)"),
-    fact="the threshold of every row comes from the likeliest token of the whole batch",
-    question="Which token is the likeliest of the second row?",
+    fact="the threshold of every row comes from the most likely token of the whole batch",
+    question="Which token is the most likely one of the second row?",
 )
 known.change(
     "softmax-over-the-batch",
     ("(mx.float32), axis=-1)", "(mx.float32), axis=None)"),
     ("mx.max(probabilities, axis=-1, keepdims=True)", "mx.max(probabilities)"),
-    fact="the softmax runs over the whole batch, and so does the maximum",
+    fact="both the softmax and the maximum run over the whole batch",
     question="What should the probabilities of one row sum to?",
 )
 known.change(
     "strictly-more",
     ("probabilities >= min_p", "probabilities > min_p"),
-    fact="a token exactly min_p times as likely as the likeliest is dropped",
-    question="What should min_p = 1 leave?",
+    fact="a token exactly min_p times as likely as the most likely one is dropped",
+    question="What should min_p = 1 keep?",
 )
 known.change(
     "subtracted",
     ("min_p * likeliest", "likeliest - min_p"),
     fact="the threshold is the largest probability minus min_p",
-    question="The likeliest token has 0.4, and min_p is 0.5. How likely is half as likely?",
+    question="The most likely token has 0.4, and min_p is 0.5. What is half of 0.4?",
 )
 known.change(
     "one-minus-min-p",
     ("min_p * likeliest", "(1 - min_p) * likeliest"),
-    fact="the tokens at least 1 - min_p times as likely as the likeliest are left",
-    question="Does a larger min_p leave more tokens, or fewer?",
+    fact="the tokens at least 1 - min_p times as likely as the most likely one are kept",
+    question="Does a larger min_p keep more tokens, or fewer?",
 )
 known.change(
     "inverted",
     ("logits, -mx.inf)", "-mx.inf, logits)"),
-    fact="the likely tokens are dropped and the rare ones left",
-    question="mx.where takes its second argument where the condition is true. Which one is that?",
+    fact="the likely tokens are dropped and the unlikely ones kept",
+    question="mx.where returns its second argument where the condition is true. Which one is that here?",
 )
 known.change(
     "zeros",
@@ -99,39 +99,39 @@ known.change(
     "large-negative",
     ("-mx.inf", "-10000"),
     fact="the dropped logits become -10000 instead of -inf",
-    question="Which float is never drawn, whatever the other logits are?",
+    question="Which float gives probability 0, whatever the other logits are?",
 )
 known.change(
     "probabilities",
     ("return mx.where(", "return softmax(mx.where("),
     ("-mx.inf)", "-mx.inf), axis=-1)"),
-    fact="probabilities come back instead of logits",
-    question="What does the next step expect to be given?",
+    fact="probabilities are returned instead of logits",
+    question="What does the next step take as its input?",
 )
 known.change(
     "float32-result",
     ("probabilities = ", "logits = logits.astype(mx.float32)\nprobabilities = "),
     fact="the result is float32 although the logits are not",
-    question="Your probabilities may be float32. What should be left of the logits?",
+    question="Your probabilities may be float32. What should the dtype of the logits be?",
 )
 known.change(
     "likeliest-without-its-axis",
     ("mx.max(probabilities, axis=-1, keepdims=True)", "mx.max(probabilities, axis=-1)"),
-    fact="the likeliest tokens of the rows are lined up with the tokens: there is no axis for these",
-    question="There are N largest probabilities and N x V in all. Which axis of these do the former meet?",
+    fact="the row maxima have lost the vocabulary axis and broadcast along it",
+    question="There are N maxima and N x V probabilities. Which axis do the maxima broadcast along?",
 )
 known.change(
     "softmax-over-rows",
     ("(mx.float32), axis=-1)", "(mx.float32), axis=0)"),
-    fact="the softmax runs over the rows of the batch instead of the vocabulary",
+    fact="the softmax runs over the batch instead of the vocabulary",
     question="Along which axis should the probabilities sum to one?",
 )
 
 known.change(
     "one-is-off",
     ("probabilities = softmax", "if min_p >= 1:\n    return logits\nprobabilities = softmax"),
-    fact="min_p = 1 leaves all tokens",
-    question="Which tokens are at least as likely as the likeliest one?",
+    fact="min_p = 1 keeps all tokens",
+    question="Which tokens are at least as likely as the most likely one?",
 )
 
 

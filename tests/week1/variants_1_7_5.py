@@ -1,4 +1,4 @@
-"""Known programs of task 1.7.5, the sampler."""
+"""Reference variants of task 1.7.5, the sampler."""
 
 import mlx.core as mx
 from tiny_llm_solution.basics import softmax
@@ -18,7 +18,7 @@ def log_rows(*rows):
 FIVE = [0.20, 0.10, 0.30, 0.15, 0.25]
 FOUR = [0.15, 0.50, 0.05, 0.30]
 LIKELY = mx.array([[60.0, 45.0, 30.0, 0.0]] * 2)
-DRAWS = 200  # a token with probability 0.05 stays away from all of them once in 28,000 samplers
+DRAWS = 200  # a token with probability 0.05 is missing from all of them for one in 28,000 samplers
 
 
 def with_peaks(*logits):
@@ -30,7 +30,7 @@ def ids(sample, logits, tokens):
 
 
 def occurring(program, rows, tokens=None, draws=DRAWS, **settings):
-    """Which tokens of each row of logits ever occur in the draws, rows x tokens."""
+    """Return which tokens of each row are ever sampled, rows x tokens."""
     n, size = rows.shape
     tokens = tokens or [[]] * n
     drawn = ids(program(**settings, seed=7), mx.concatenate([rows] * draws), tokens * draws).reshape(draws, n)
@@ -45,7 +45,7 @@ def sampler_greedy(program):
 
 @known.probe()
 def sampler_state(program):
-    """Whether calls repeat each other that should, or should not; 1000 tokens do not agree by chance."""
+    """Return whether calls repeat each other; 1000 tokens do not agree by chance."""
     logits, tokens = normals(56)(3, 1000, spread=0.1), [[]] * 3
 
     def calls(sample, number=4):
@@ -82,7 +82,7 @@ def sampler_state(program):
 
 
 known.probe_table(
-    # A cold and a hot one, and hot ones under a top-p that shows how flat the row has become, and when.
+    # Low and high temperatures, and high ones with a top-p that shows when the temperature is applied.
     temperature=lambda program: tuple(
         occurring(program, log_rows(FOUR), temp=temp, top_p=p)
         for temp, p in ((0.01, 1.0), (0.01, 0.75), (2.0, 0.55), (2.0, 0.75))
@@ -98,7 +98,7 @@ known.probe_table(
         occurring(program, log_rows(FOUR), temp=2.0, top_p=p, min_p=0.65) for p in (0.6, 0.75)
     ),
     hot_without_filters=lambda program: occurring(program, log_rows(FIVE), temp=50.0),
-    # Rows that differ in their tokens: top-k leaves the likeliest after the penalty, or no filter does.
+    # Rows that differ in their tokens, with top-k and without a filter: the penalty decides what is kept.
     penalty_first=lambda program: occurring(program, LIKELY, [[0, 0, 0], [1]], 100, repetition_penalty=4.0, top_k=1),
     penalty_alone=lambda program: occurring(program, LIKELY, [[0, 0, 0], [1]], 100, repetition_penalty=4.0),
     plain=lambda program: occurring(program, with_peaks(-20.0, 30.0, -20.0, -20.0, -20.0)),
@@ -111,7 +111,7 @@ known.probe_table(
 
 @known.probe()
 def sampler_keys(program):
-    """Whether a call draws with a key that is split for the next call: at first, or after one or two splits."""
+    """Return whether a call samples with a key that the next call splits: at first, or after one or two splits."""
     logits, sample = normals(57)(3, 1000, spread=0.1), program(seed=5)
     calls, found = [ids(sample, logits, [[]] * 3) for _ in range(2)], []
     for half in (0, 1):
@@ -124,7 +124,7 @@ def sampler_keys(program):
     return mx.any(mx.stack(found).reshape(2, 3), axis=0).astype(mx.int32)
 
 
-@known.sized("float32 logits 1 x 32,768, all filters on, one token certain")
+@known.sized("float32 logits 1 x 32,768, all filters on, one token with probability 1")
 def sized(program):
     logits, tokens = normals(1)(1, 32768, spread=3.0), [list(range(0, 32768, 128))]
     logits[0, 1] = 100.0
@@ -139,31 +139,31 @@ TEMP = "logits = logits / temp\n"
 TOP_K = "if top_k:\n    logits = keep_top_k(logits, top_k)\n"
 TOP_P = "if top_p < 1:\n    logits = keep_top_p(logits, top_p)\n"
 MIN_P = "if min_p:\n    logits = keep_min_p(logits, min_p)\n"
-NEW_KEY = "key, now = mx.random.split(key)  # each call draws with a key of its own"
+NEW_KEY = "key, now = mx.random.split(key)"
 
 known.change(
     "temperature-multiplied",
     ("logits / temp", "logits * temp"),
     fact="the logits are multiplied by the temperature",
-    question="Does a temperature of 2 push the probabilities apart, or closer together?",
+    question="Does a temperature of 2 spread the probabilities apart, or bring them closer together?",
 )
 known.change(
     "temperature-left-out",
     (TEMP, ""),
-    fact="the temperature is not used, unless it is 0",
-    question="Which tokens should occur at a temperature of 0.01?",
+    fact="the temperature is ignored unless it is 0",
+    question="Which tokens should be sampled at a temperature of 0.01?",
 )
 known.change(
     "temperature-last",
     (TEMP + TOP_K + TOP_P + MIN_P, TOP_K + TOP_P + MIN_P + TEMP),
-    fact="the temperature comes after the filters",
-    question="Which probabilities does top-p sum: those before the division, or those after it?",
+    fact="the temperature is applied after the filters",
+    question="Which probabilities does top-p sum: those before the division by the temperature, or after it?",
 )
 known.change(
     "temperature-on-probabilities",
     ("logits / temp", "softmax(logits, axis=-1) / temp"),
-    fact="probabilities are divided by the temperature instead of logits",
-    question="What do probabilities sum to after a division by 2?",
+    fact="the probabilities are divided by the temperature instead of the logits",
+    question="What do probabilities sum to after division by 2?",
 )
 known.change(
     "zero-divides",
@@ -174,51 +174,51 @@ known.change(
 known.change(
     "always-greedy",
     ("if temp == 0", "if temp >= 0"),
-    fact="the likeliest token is chosen at every temperature",
-    question="How often should a token with probability 0.3 be chosen?",
+    fact="the argmax is taken at every temperature",
+    question="How often should a token with probability 0.3 be sampled?",
 )
 known.change(
     "penalty-left-out",
     (PENALTY, ""),
-    fact="the repetition penalty is not used",
-    question="Where does `tokens` go after your sampler has received it?",
+    fact="the repetition penalty is missing",
+    question="What does your sampler do with `tokens`?",
 )
 known.change(
     "penalty-last",
     ("if repetition_penalty != 1", "if temp == 0"),
     (MIN_P, MIN_P + PENALTY),
-    fact="the repetition penalty comes after the filters",
-    question="Two tokens are left and one of them is penalized. Can the third one, by now likelier, come back?",
+    fact="the repetition penalty is applied after the filters",
+    question="Two tokens are kept and one of them is penalised. Can a third token, now more likely, come back?",
 )
 known.change(
     "top-k-left-out",
     (TOP_K, ""),
-    fact="top_k is not used",
-    question="Which tokens should occur with top_k = 2?",
+    fact="top_k is ignored",
+    question="Which tokens should be sampled with top_k = 2?",
 )
 known.change(
     "top-p-left-out",
     (TOP_P, ""),
-    fact="top_p is not used",
-    question="Which tokens should occur with a small top_p?",
+    fact="top_p is ignored",
+    question="Which tokens should be sampled with a small top_p?",
 )
 known.change(
     "min-p-left-out",
     (MIN_P, ""),
-    fact="min_p is not used",
-    question="Which tokens should occur with min_p = 0.6?",
+    fact="min_p is ignored",
+    question="Which tokens should be sampled with min_p = 0.6?",
 )
 known.change(
     "top-p-before-top-k",
     (TOP_K + TOP_P, TOP_P + TOP_K),
-    fact="top-p does not see what top-k has left, but all tokens",
-    question="Two tokens of 0.4 and 0.3 are left by top-k. What do they sum to, once the others have no probability?",
+    fact="top-p looks at all tokens instead of only those that top-k kept",
+    question="Top-k keeps two tokens of 0.4 and 0.3. What do they sum to after the others are at probability 0?",
 )
 known.change(
     "min-p-before-top-p",
     (TOP_P + MIN_P, MIN_P + TOP_P),
-    fact="min-p comes before top-p",
-    question="Min-p has left two tokens. Do their probabilities change, and so the sums that top-p takes?",
+    fact="min-p is applied before top-p",
+    question="Min-p keeps two tokens. Do their probabilities change, and with them the sums of top-p?",
 )
 known.change(
     "order-of-mlx-lm",
@@ -229,109 +229,109 @@ known.change(
 known.change(
     "top-p-zero-is-off",
     ("if top_p < 1", "if top_p"),
-    fact="top_p = 0 is taken for off",
-    question="Which set is the smallest whose probabilities sum to 0 or more, if at least one token stays?",
+    fact="top_p = 0 disables top-p",
+    question="Which is the smallest set whose probabilities sum to 0 or more, if at least one token stays?",
 )
 known.change(
     "zeros-for-dropped",
     ("if key is None", "logits = mx.where(logits == -mx.inf, 0, logits)\nif key is None"),
-    fact="a dropped logit becomes 0 instead of -inf before the draw",
+    fact="a dropped logit becomes 0 instead of -inf before sampling",
     question="What is the probability of a logit of 0 beside one of -2?",
 )
 known.change(
     "probabilities-for-logits",
     ("if key is None", "logits = softmax(logits, axis=-1)\nif key is None"),
-    fact="mx.random.categorical is given probabilities, where it takes logits",
-    question="categorical does a softmax itself. What does it make of the probabilities 1 and 0?",
+    fact="mx.random.categorical receives probabilities instead of logits",
+    question="categorical applies a softmax itself. What does it make of the probabilities 1 and 0?",
 )
 known.change(
     "same-key-each-call",
     (NEW_KEY, "now = key"),
-    fact="every call draws with the same key",
+    fact="every call samples with the same key",
     question="A key gives the same numbers each time. How do you get a new one for each call?",
 )
 known.change(
     "seed-ignored",
     ("None if seed is None else mx.random.key(seed)", "None"),
-    fact="the seed is not used, and every sampler draws from MLX's global state",
-    question="Somebody else draws a random number between two of your calls. Which tokens come then?",
+    fact="the seed is ignored, and every sampler uses MLX's global random state",
+    question="Other code draws a random number between two of your calls. Which tokens do you sample then?",
 )
 known.change(
     "ids-as-columns",
     ("categorical(logits)", "categorical(logits)[:, None]"),
     ("key=now)", "key=now)[:, None]"),
-    fact="the ids come as N x 1 instead of N",
-    question="Which shape has one id for each of N rows?",
+    fact="the ids have shape N x 1 instead of N",
+    question="What is the shape of one id for each of N rows?",
 )
 known.change(
     "seed-zero-is-none",
     ("None if seed is None else mx.random.key(seed)", "mx.random.key(seed) if seed else None"),
-    fact="seed 0 counts as no seed",
-    question="What does `if seed` say of 0?",
+    fact="seed 0 is treated as no seed",
+    question="What does `if seed` do for 0?",
 )
 known.change(
     "global-seed",
     ("mx.random.key(seed)", "mx.random.seed(seed)"),
-    fact="the seed is given to MLX's global random state, once",
-    question="Two samplers take turns. Whose random numbers does each of them draw?",
+    fact="the seed is set once on MLX's global random state",
+    question="Two samplers alternate. Whose random numbers does each of them use?",
 )
 known.change(
     "global-seed-each-call",
     (NEW_KEY, "mx.random.seed(seed)"),
     (", key=now", ""),
-    fact="every call gives the seed to MLX's global random state",
-    question="What does a call draw after a state that is the same each time?",
+    fact="every call sets the seed on MLX's global random state",
+    question="What does a call sample from a state that is the same each time?",
 )
 known.change(
     "one-key-for-all-samplers",
     ("key = None", "global key\nkey = None"),
     ("nonlocal key", "global key"),
-    fact="all samplers with a seed share one key, that of the newest seed",
-    question="Where does your key live: in the function that you return, or in the module?",
+    fact="all seeded samplers share one key, that of the newest sampler",
+    question="Where do you store your key: in the function that you return, or in the module?",
 )
 known.change(
     "greedy-forgets-the-penalty",
     (PENALTY + GREEDY, GREEDY + PENALTY),
-    fact="the repetition penalty is not used with temp = 0",
-    question="At temp = 0, which logits should the largest be taken of?",
+    fact="the repetition penalty is ignored when temp = 0",
+    question="At temp = 0, which logits should argmax see?",
 )
 known.change(
     "filters-of-the-first-row",
     ("if temp == 0", "logits = mx.broadcast_to(logits[:1], logits.shape)\nif temp == 0"),
-    fact="every row is drawn from the first row's logits",
-    question="Each row has tokens and logits of its own. Which of them does your draw read?",
+    fact="every row is sampled from the first row's logits",
+    question="Each row has its own tokens and logits. Which of them does your sampling read?",
 )
 known.change(
     "kept-half-drawn",
     (NEW_KEY, "key, _ = mx.random.split(key)"),
     ("key=now", "key=key"),
-    fact="each call draws with the half of its key that the next call splits",
-    question="A split gives two keys. Which one is drawn with, which one is kept, and can one be both?",
+    fact="each call samples with the same half of the split key that the next call splits",
+    question="A split gives two keys. Which one do you sample with, which one do you keep, and can one be both?",
 )
 known.change(
     "drawn-then-split",
     (NEW_KEY, "now = key\nkey, _ = mx.random.split(key)"),
-    fact="each call draws with its key first, and splits the same key afterwards",
-    question="A key that has been drawn with: may anything else be made of it?",
+    fact="each call samples with its key first, and then splits the same key",
+    question="May a key that has been used for sampling be used for anything else?",
 )
 known.change(
     "temperature-before-min-p",
     (TEMP + TOP_K + TOP_P + MIN_P, TOP_K + TOP_P + TEMP + MIN_P),
-    fact="the temperature comes after top-k and top-p, and before min-p",
-    question="Which probabilities does top-p sum: those before the division, or those after it?",
+    fact="the temperature is applied after top-k and top-p, and before min-p",
+    question="Which probabilities does top-p sum: those before the division by the temperature, or after it?",
 )
 known.change(
     "min-p-before-temperature",
     (TEMP + TOP_K + TOP_P + MIN_P, MIN_P + TEMP + TOP_K + TOP_P),
-    fact="min-p comes before the temperature",
-    question="Which probabilities does min-p compare: those before the division, or those after it?",
+    fact="min-p is applied before the temperature",
+    question="Which probabilities does min-p compare: those before the division by the temperature, or after it?",
 )
-# What top-k leaves and what min-p leaves are the same in either order.
+# Top-k and min-p commute.
 known.together("temperature-last", "top-p-before-top-k", makes="order-of-mlx-lm")
 
 
 def checked(make):
-    """The same make_sampler, refusing what the solution refuses."""
+    """The same make_sampler, with the solution's argument checks."""
 
     def careful(*args, **settings):
         make_sampler(*args, **settings)
@@ -343,7 +343,7 @@ def checked(make):
 @known.accepted("gumbel")
 @checked
 def gumbel(temp=1.0, top_k=0, top_p=1.0, min_p=0.0, repetition_penalty=1.0, seed=None):
-    """The largest of the logits plus Gumbel noise; a list of keys made ahead."""
+    """Take the argmax of the logits plus Gumbel noise; the keys are made in advance."""
     keys = None if seed is None else iter(mx.random.split(mx.random.key(seed), 4096))
 
     def sample(logits, tokens):
@@ -362,7 +362,7 @@ def gumbel(temp=1.0, top_k=0, top_p=1.0, min_p=0.0, repetition_penalty=1.0, seed
 @known.accepted("inverse-of-the-sums")
 @checked
 def inverse_of_the_sums(temp=1.0, top_k=0, top_p=1.0, min_p=0.0, repetition_penalty=1.0, seed=None):
-    """A uniform number for each row, looked up in the row's cumulative probabilities; the n-th call folds n in."""
+    """Look a uniform sample per row up in the cumulative probabilities; the n-th call folds n in."""
     number = [0]
 
     def sample(logits, tokens):

@@ -1,20 +1,20 @@
-"""Known programs of the open task of week 1: checks of scaled dot-product attention, good ones and bad ones."""
+"""Reference variants of the open task of week 1: checks of scaled dot-product attention, right and wrong."""
 
 import mlx.core as mx
 import numpy as np
 from tiny_llm_solution.attention import scaled_dot_product_attention_simple
 
 from tiny_llm_course.testkit.inputs import causal, normals
-from tiny_llm_course.testkit.judging import let_through
+from tiny_llm_course.testkit.judging import check_verdicts
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("1.C")
 
 
-known.probe_table(programs_let_through=lambda check: let_through(check, of="1.1.2"))
+known.probe_table(programs_let_through=lambda check: check_verdicts(check, of="1.1.2"))
 
 
-known.not_timed("a check is run once for each change of a program")
+known.not_timed("a check runs once per variant")
 
 
 known.change(
@@ -26,15 +26,15 @@ known.change(
 known.change(
     "stops-everything",
     ("distance <= allowed", "distance < 0"),
-    fact="stops every program, right or wrong",
-    question="Has your check ever passed? Which program would show that it can?",
+    fact="rejects every program, right or wrong",
+    question="Has your check ever passed? Which program would prove that it can?",
 )
 
 
 @known.wrong(
     "returns-what-it-finds",
-    fact="compares, and returns whether the numbers agree",
-    question="Who looks at what your check returns?",
+    fact="returns the result of its comparison instead of asserting it",
+    question="Does anything read the value that your check returns?",
 )
 def returns_what_it_finds(attention):
     query, key, value = (normals(i)(2, *size) for i, size in enumerate([(3, 6), (5, 6), (5, 6)]))
@@ -49,85 +49,85 @@ def returns_what_it_finds(attention):
 known.change(
     "shapes-only",
     ("assert result.dtype == dtype", "return\nassert result.dtype == dtype"),
-    fact="compares shapes and nothing else",
-    question="Which wrong programs give the right shape?",
+    fact="compares only shapes",
+    question="Which wrong programs return the right shape?",
 )
 known.change(
     "shapes-and-dtypes-only",
     ("assert distance <= allowed", "return\nassert distance <= allowed"),
-    fact="compares shapes and dtypes, and no numbers",
-    question="How many wrong programs give an array of the right shape and dtype?",
+    fact="compares only shapes and dtypes, never values",
+    question="How many wrong programs return an array of the right shape and dtype?",
 )
 known.change(
     "float32-only",
     ("(mx.float32, mx.float16, mx.bfloat16)", "(mx.float32,)"),
-    fact="gives float32 alone, or compares no dtypes",
-    question="In which dtype should the result be when the query is float16, and does anybody look?",
+    fact="passes only float32 inputs, or does not compare dtypes",
+    question="What should the dtype of the result be when the query is float16, and does your check test it?",
 )
 known.change(
     "no-mask",
     (", None), (None, hidden), (0.7, bias), (None, narrow), (0.0, bias + hidden", ", None), (0.7, None), (0.0, None"),
     ("mx.ones_like(value), mask=hidden)", "mx.ones_like(value))"),
-    fact="never gives a mask",
-    question="Which of a caller's five arguments does your check give?",
+    fact="never passes a mask",
+    question="Which of the five arguments does your check pass?",
 )
 known.change(
     "masks-of-infinities-only",
     ("(0.7, bias), (None, narrow), (0.0, bias + hidden)", "(0.7, hidden), (0.0, hidden)"),
-    fact="gives masks that hold 0 and -inf alone",
-    question="A mask may forbid, and it may also prefer. Which numbers would it hold then?",
+    fact="passes only masks of 0 and -inf",
+    question="A mask may also be a bias. Which values would it have then?",
 )
 known.change(
     "masks-in-the-query's-dtype",
     ("result = attention(", "mask = mask if mask is None else mask.astype(dtype)\nresult = attention("),
-    fact="gives masks in the query's dtype alone",
+    fact="passes masks only in the query's dtype",
     question="What does the docstring say about the mask's dtype?",
 )
 known.change(
     "default-scale-only",
     ("(0.7, bias)", "(None, bias)"),
     ("(0.0, bias + hidden)", "(None, bias + hidden)"),
-    fact="never gives a scale",
-    question="Which of a caller's five arguments does your check give?",
+    fact="never passes a scale",
+    question="Which of the five arguments does your check pass?",
 )
 known.change(
     "scale-never-0",
     ("(0.0, bias + hidden)", "(None, bias + hidden)"),
-    fact="never gives 0 as the scale",
-    question="Which numbers does Python take for false?",
+    fact="never passes a scale of 0",
+    question="Which numbers are false in Python?",
 )
 known.change(
     "as-many-keys-as-features",
     ("((3, 6), (5, 6), (5, 6))", "((3, 5), (5, 5), (5, 5))"),
-    fact="has as many keys as a vector has features",
-    question="Which two sizes are equal in your inputs, and which mistake could hide there?",
+    fact="has as many keys as features",
+    question="Which two sizes are equal in your inputs, and which mistake could that hide?",
 )
 known.change(
     "no-leading-dimensions",
     ("_inputs(dtype, 2)", "_inputs(dtype)"),
     ("_inputs(mx.float32, 2)", "_inputs(mx.float32)"),
     ("((), (1, 4))", "((),)"),
-    fact="gives no leading dimensions",
-    question="What is key.T for a key of three axes?",
+    fact="passes no leading dimensions",
+    question="What is key.T for a key with three axes?",
 )
 known.change(
     "too-wide",
     ("16 * mx.finfo(dtype).eps", "1.0"),
-    fact="allows numbers to be a whole unit apart",
-    question="How large are the numbers that you compare, and how large is what a mistake changes?",
+    fact="has a tolerance of 1",
+    question="How large are the values that you compare, and how much does a mistake change them?",
 )
 known.change(
     "mistaken-itself",
     ("query.shape[-1] ** -0.5 if scale", "1.0 if scale"),
-    fact="computes what should come out without the default scale",
-    question="Who has checked the numbers that your check expects?",
+    fact="omits the default scale in its own reference",
+    question="How did you verify the values that your check expects?",
 )
 
 
 @known.wrong(
     "to-the-last-digit",
-    fact="demands the very numbers that one way of computing them gives",
-    question="Two right programs add up in another order. How far apart may their numbers be in float16?",
+    fact="requires bit-exact equality with one implementation",
+    question="Two correct programs sum in different orders. How far apart may their results be in float16?",
 )
 def to_the_last_digit(attention):
     for dtype in (mx.float32, mx.float16, mx.bfloat16):
@@ -142,14 +142,14 @@ def to_the_last_digit(attention):
 
 @known.wrong(
     "sums-only",
-    fact="sees that the weights sum to one, and no more",
-    question="Which wrong weights sum to one, too?",
+    fact="tests only that the attention weights sum to one",
+    question="Which wrong attention weights also sum to one?",
 )
 def sums_only(attention):
     query, key, value = (normals(i)(2, *size) for i, size in enumerate([(3, 6), (5, 6), (5, 6)]))
     for mask in (None, causal(3, 5, mx.float32)):
         result = attention(query, key, mx.ones_like(value), mask=mask)
-        assert mx.allclose(result, mx.ones_like(query)), "weights do not sum to one"
+        assert mx.allclose(result, mx.ones_like(query)), "attention weights do not sum to one"
 
 
 @known.accepted("held-against-the-operator")

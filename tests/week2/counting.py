@@ -1,4 +1,4 @@
-"""What a step moves and computes, counted by doing it: the bytes of arrays, and the products of a model of zeros."""
+"""The bytes and FLOPs of a step, counted by running it: array sizes, and the products of a model of zeros."""
 
 from typing import Any
 
@@ -16,13 +16,13 @@ Config = dict[str, Any]  # the contents of a config.json
 
 
 def moved(model: ReferenceModel, storage: Any, length: int, offset: int, batch: int) -> dict[str, int]:
-    """The bytes of the arrays that a step looks at. Nothing is computed: MLX knows them beforehand."""
+    """Return the bytes of the arrays that a step reads; MLX knows them without computing."""
     c, dtype = model.config, OF_SIZE[storage.size]
     every = sum(part.nbytes for weight in model.weights.values() for part in stored(weight, storage))
     table = stored(model.weights[TABLE], storage)
     tokens = mx.zeros((batch, length), mx.int32)
     rows = sum(part[tokens].nbytes for part in table)
-    unread = 0 if c["tie_word_embeddings"] else sum(part.nbytes for part in table)  # as the head is another matrix
+    unread = 0 if c["tie_word_embeddings"] else sum(part.nbytes for part in table)  # the head is a separate matrix
 
     layers: int = c["num_hidden_layers"]
 
@@ -38,7 +38,7 @@ def moved(model: ReferenceModel, storage: Any, length: int, offset: int, batch: 
 
 
 def stored(weight: mx.array, storage: Any) -> list[mx.array]:
-    """The arrays that a weight is kept in: a matrix is packed by MLX if the storage says so."""
+    """Return the arrays of a weight; MLX packs a matrix if the storage is quantized."""
     if storage.bits is None or weight.ndim == 1:
         return [weight.astype(OF_SIZE[storage.size])]
     packed, *scales_and_biases = mx.quantize(weight, storage.group_size, storage.bits)
@@ -46,20 +46,20 @@ def stored(weight: mx.array, storage: Any) -> list[mx.array]:
 
 
 class Counter:
-    """Multiplies matrices, and counts what that takes, by what it is for."""
+    """Multiplies matrices, and counts FLOPs by category."""
 
     def __init__(self) -> None:
         self.flops = dict.fromkeys(("projections", "attention", "mlp", "head"), 0)
 
     def product(self, of: str, a: Any, b: Any) -> Any:
-        """a @ b: for each number of the result as many multiplications as a has columns, and as many additions."""
+        """Return a @ b and count 2 FLOPs per result element and column of a."""
         result = a @ b
         self.flops[of] += 2 * result.size * a.shape[-1]
         return result
 
 
 def computed(config: Config, length: int, offset: int, batch: int) -> dict[str, int]:
-    """What a model of zeros computes that reads the new tokens one after the other, as a mask of none allows it."""
+    """Count a model of zeros that runs on the new tokens one at a time, which needs no mask."""
     count, size, dims = Counter(), config["hidden_size"], config["head_dim"]
     heads, pairs = config["num_attention_heads"], config["num_key_value_heads"]
 
@@ -85,12 +85,12 @@ def computed(config: Config, length: int, offset: int, batch: int) -> dict[str, 
 
 
 def is_a(actual: Any, kind: type) -> bool:
-    """Whether something is of a kind; a known program's own kind is the solution's, of the same name."""
+    """Return whether a value has this type, by name: a variant's type is the solution's class of the same name."""
     return type(actual).__name__ == kind.__name__
 
 
 def same_counts(actual: Any, kind: type, expected: dict[str, int], case: str, size: int, swept: bool = False) -> None:
-    """Check that what was counted is of a kind, in whole numbers, and exactly this."""
+    """Check the type, that all fields are ints, and their exact values."""
 
     def fail(kind: Kind, headline: str, *lines: str) -> None:
         raise CheckFailed(Finding(kind, headline, lines, case, size, swept=swept))
@@ -100,7 +100,7 @@ def same_counts(actual: Any, kind: type, expected: dict[str, int], case: str, si
     found = {name: getattr(actual, name) for name in expected}
     for name, value in found.items():
         if type(value) is not int:
-            fail(Kind.TYPE, f"{name} is {type_words(value)}, expected an int: what is counted is whole")
+            fail(Kind.TYPE, f"{name} is {type_words(value)}, expected an int")
     if wrong := [name for name in expected if found[name] != expected[name]]:
         lines = [
             f"{word}{', '.join(f'{name} {table[name]:,}' for name in wrong)}"

@@ -1,4 +1,4 @@
-"""Parts of a model that double what each matrix gives: with matrices that are halved the model is as it was."""
+"""Layer factories that double the output of each matrix: with halved matrices the model is unchanged."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,7 +8,7 @@ from tests.week1.reference_model import ReferenceModel
 
 
 class Doubling:
-    """Has the methods of `Dense`, and nothing else."""
+    """Has only the methods of `Dense`."""
 
     def projection(self, weights: dict[str, mx.array], name: str, bias: bool = False) -> Callable[[mx.array], mx.array]:
         """x -> 2 x @ W.T + b."""
@@ -16,37 +16,37 @@ class Doubling:
         return lambda x: 2 * (x @ w.T) if b is None else 2 * (x @ w.T) + b
 
     def embedding(self, weights: dict[str, mx.array], name: str, config: Any) -> "DoublingTable":
-        """A table whose rows are doubled."""
+        """An embedding with doubled rows."""
         return DoublingTable(weights[f"{name}.weight"])
 
 
 class Counting(Doubling):
-    """Notes the names of the matrices that are made."""
+    """Records the names of the created matrices."""
 
     def __init__(self) -> None:
         self.made: list[str] = []
 
     def projection(self, weights: dict[str, mx.array], name: str, bias: bool = False) -> Callable[[mx.array], mx.array]:
-        """The same, noted."""
+        """Record and forward."""
         self.made.append(name)
         return super().projection(weights, name, bias)
 
 
 class DoublingTable:
-    """Has the methods of `Embedding`, and nothing else."""
+    """Has only the methods of `Embedding`."""
 
     def __init__(self, weight: mx.array) -> None:
         self._weight = weight
 
     def __call__(self, tokens: mx.array) -> mx.array:
-        """The doubled rows."""
+        """Return the doubled rows."""
         return 2 * self._weight[tokens]
 
     def as_linear(self, x: mx.array) -> mx.array:
-        """The doubled scores."""
+        """Return the doubled logits."""
         return 2 * (x @ self._weight.T)
 
 
 def halved(model: ReferenceModel) -> ReferenceModel:
-    """The model with its matrices halved."""
+    """Return the model with its matrices halved."""
     return model.with_weights(**{name: w / 2 for name, w in model.weights.items() if w.ndim == 2})

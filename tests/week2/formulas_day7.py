@@ -1,4 +1,4 @@
-"""The formulas of day 7 in NumPy float64: attention in which every key may be hidden from a query."""
+"""The formulas of day 7 in NumPy float64: attention that supports fully masked rows."""
 
 import math
 
@@ -11,7 +11,7 @@ from tiny_llm_course.testkit.rounding import Array64, Round, exact
 
 
 def average64(scores: Array64, values: Array64, cuts: tuple[int, ...] = (), *, r: Round = exact) -> Array64:
-    """softmax(scores) @ values, and zeros for a row of -inf; where the scores are cut makes no difference."""
+    """softmax(scores) @ values, and zeros for a row of -inf; the split into blocks makes no difference."""
     largest = scores.max(axis=-1, keepdims=True)
     weights = r(np.exp(r(scores - np.where(np.isneginf(largest), 0, largest))))
     total = r(weights.sum(axis=-1, keepdims=True))
@@ -28,7 +28,7 @@ def flash64(
     *,
     r: Round = exact,
 ) -> Array64:
-    """Attention with each key-value head written out for every query head that reads it."""
+    """Attention with each key-value head repeated for every query head that reads it."""
     group = query.shape[-3] // key.shape[-3]
     key, value = np.repeat(key, group, axis=-3), np.repeat(value, group, axis=-3)
     scores = r(r(query @ np.swapaxes(key, -1, -2)) * (1 / math.sqrt(query.shape[-1]) if scale is None else scale))

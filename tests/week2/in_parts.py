@@ -1,4 +1,4 @@
-"""A text that is read in several calls, and a model with caches whose answers can be foretold."""
+"""Sequences split over several calls, and a scripted model with caches."""
 
 import itertools
 from collections.abc import Callable
@@ -13,15 +13,15 @@ from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind
 
 
 class Parts(tuple[int, ...]):
-    """How many tokens each call gets. Below zero: so many others are read, and then rewound."""
+    """The number of tokens of each call. A negative one adds that many other tokens, and then rewinds them."""
 
     def __str__(self) -> str:
-        """How a failing case says it: `2 + 1 + (3 rewound) + 2`."""
+        """Return the split as a failing case shows it: `2 + 1 + (3 rewound) + 2`."""
         return " + ".join(f"({-size} rewound)" if size < 0 else str(size) for size in self)
 
 
 def parts_of(seed: int, length: int) -> Parts:
-    """So many tokens in parts: all at once, one by one, or as drawn, some of them with others that are rewound."""
+    """Return splits of `length` tokens: all at once, one at a time, or random, some with rewound tokens."""
     generator = np.random.default_rng(seed)
     match seed % 4:
         case 0:
@@ -38,9 +38,9 @@ def parts_of(seed: int, length: int) -> Parts:
 def in_parts(
     read: Callable[[mx.array], mx.array], rewind: Callable[[int], None], tokens: mx.array, parts: Parts
 ) -> mx.array:
-    """What `read` gives for tokens, N x L.., part by part, joined along the length.
+    """Return the results of `read` for tokens, N x L.., part by part, joined along the length.
 
-    What is rewound are the tokens from the last one backwards.
+    The rewound tokens are the sequence in reverse.
     """
     found, at = [], 0
     for size in parts:
@@ -55,23 +55,23 @@ def in_parts(
 
 
 class Notes:
-    """A cache that keeps the tokens themselves."""
+    """A cache that stores token ids."""
 
     def __init__(self) -> None:
         self.tokens: list[int] = []
 
     @property
     def offset(self) -> int:
-        """How many there are."""
+        """The number of tokens."""
         return len(self.tokens)
 
     def rewind(self, count: int) -> None:
-        """Forget the last ones."""
+        """Drop the last `count` tokens."""
         del self.tokens[len(self.tokens) - count :]
 
 
 class Reader:
-    """A model of two layers: `follow` gives the next token for all that the caches hold. Notes what it was given."""
+    """A scripted model of two layers: `follow` returns the next token for all cached ones. Records its inputs."""
 
     def __init__(
         self,
@@ -89,13 +89,13 @@ class Reader:
         return [Notes(), Notes()]
 
     def logits(self, text: list[int]) -> mx.array:
-        """After the last token of a text, V, signed, the largest at the token that follows."""
+        """Return signed logits, V, after the last token of a sequence, largest at the token that follows."""
         row = np.random.default_rng(len(text)).uniform(-2, 2, self.vocab)
         row[self.follow(text)] = 3.0
         return mx.array(row.astype(np.float32)).astype(self.dtype)
 
     def __call__(self, tokens: mx.array, caches: list[Notes] | None = None, all_positions: bool = False) -> mx.array:
-        """The logits after the last token, 1 x 1 x V, or after each one."""
+        """Return the logits of the last position, 1 x 1 x V, or of all positions."""
         if not isinstance(tokens, mx.array) or not mx.issubdtype(tokens.dtype, mx.integer):
             what = tokens.dtype if isinstance(tokens, mx.array) else type_words(tokens)
             self._refuse(Kind.TYPE, f"the model was given {what}, expected an mx.array of integers")
@@ -104,14 +104,14 @@ class Reader:
             self._refuse(Kind.SHAPE, f"the model was given tokens of shape {shape or '()'}, expected 1 x L")
         caches = self.new_caches() if caches is None else caches
         if not isinstance(caches, list) or len(caches) != 2 or not all(isinstance(each, Notes) for each in caches):
-            self._refuse(Kind.TYPE, "the model was given other caches than those that its new_caches() makes")
+            self._refuse(Kind.TYPE, "the model was given caches that its new_caches() did not create")
         new: list[int] = tokens[0].tolist()  # type: ignore[assignment]
         self.seen.append(new)
         before = list(caches[0].tokens)
         for cache in caches:
             cache.tokens += new
         if self.longest and caches[0].offset > self.longest:
-            self._refuse(Kind.VALUES, f"the model was given {caches[0].offset} tokens, it takes {self.longest}")
+            self._refuse(Kind.VALUES, f"the model was given {caches[0].offset} tokens, its limit is {self.longest}")
         texts = [[*before, *new[: i + 1]] for i in range(len(new))]
         return mx.stack([self.logits(text) for text in (texts if all_positions else texts[-1:])])[None]
 
@@ -120,7 +120,7 @@ class Reader:
 
 
 by_parts = pytest.mark.parametrize("parts", [(5,), (3, 2), (1, 1, 1, 1, 1), (2, -3, 3)], ids=str)
-# How a property cuts a text: where, and after which part how many other tokens are read and rewound.
+# How a property splits a sequence: where, and after which part how many other tokens are added and rewound.
 cuts = st.lists(st.integers(1, 3), min_size=1, max_size=4)
 junk = st.tuples(st.integers(0, 4), st.integers(0, 3))
 

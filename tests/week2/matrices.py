@@ -1,4 +1,4 @@
-"""Quantized matrices for tests of kernels, and what a product with one is in float64."""
+"""Quantized matrices for tests of kernels, and their products in float64."""
 
 import math
 
@@ -15,26 +15,26 @@ BITS, PER_WORD = 4, 8
 
 
 def matrix(seed, outputs, inputs, group_size, dtype=mx.float32, spread=1.0):
-    """q from 0 to 15, outputs x inputs, and for each group of a row a scale and a bias, signed and of any size."""
+    """Return q from 0 to 15, outputs x inputs, and a scale and a bias per group, of any sign and size."""
     q = np.random.default_rng(seed).integers(0, 16, (outputs, inputs)).astype(np.uint8)
     draw, shape = normals(seed + 1, dtype), (outputs, inputs // group_size)
     return mx.array(q), draw(*shape, spread=spread), draw(*shape, spread=4 * spread)
 
 
 def packed(q):
-    """As `mx.quantize` packs it: weight i of a row is in word i / 8, the first one in the lowest four bits."""
+    """Pack like `mx.quantize`: weight i of a row is in word i / 8, the first one in the lowest four bits."""
     words = np.array(q).astype(np.uint32).reshape(q.shape[0], -1, PER_WORD)
     return mx.array((words << np.arange(0, 32, BITS, dtype=np.uint32)).sum(axis=-1, dtype=np.uint32))
 
 
 def unpacked(words):
-    """The q of packed words."""
+    """Return the q of packed words."""
     digits = np.array(words)[..., None] >> np.arange(0, 32, BITS, dtype=np.uint32) & 15
     return mx.array(digits.reshape(words.shape[0], -1).astype(np.uint8))
 
 
 def by(kernel):
-    """A kernel that is given q, which a learner can read, in place of packed words."""
+    """Wrap a kernel to take q, which a learner can read, instead of packed words."""
 
     def product(x, q, scales, biases, group_size, *more):
         return kernel(x, packed(q), scales, biases, group_size, *more)
@@ -43,21 +43,21 @@ def by(kernel):
 
 
 def product(program, seed, *sizes, dtype=mx.float32, more=()):
-    """What a kernel gives for seeded inputs. Sizes: tokens if there are several, outputs, inputs, group size."""
+    """Return a kernel's output for seeded inputs. Sizes: tokens if there are several, outputs, inputs, group size."""
     *tokens, outputs, inputs, group_size = sizes
     given = matrix(seed, outputs, inputs, group_size, dtype)
     return by(program)(normals(seed)(*tokens, inputs), *given, group_size, *more)
 
 
 def beyond_float16(program, *tokens):
-    """What a kernel gives in float16 where the sums on the way are beyond it."""
+    """Return a kernel's float16 output where intermediate sums overflow float16."""
     x = mx.array([20000] * 64 + [-20000] * 62 + [-19000, -17000], mx.float16)
     q, ones = mx.ones((8, 128), mx.uint8), mx.ones((8, 2), mx.float16)
     return by(program)(x.reshape(*tokens, 128), q, ones, 0 * ones, 64)
 
 
 def timed(*sizes):
-    """What builds the function to time, for a product of so many tokens, if there are several, outputs and inputs."""
+    """Return a builder of the function to time; sizes are tokens if there are several, outputs and inputs."""
     *tokens, outputs, inputs = sizes
 
     def build(program):
@@ -75,7 +75,7 @@ def product64(x, q, scales, biases, group_size, *, r=exact):
 
 
 def one_weight(kernel, *tokens):
-    """Of all weights one alone is not 0, in each place of a word once, and x counts: each number is another one."""
+    """Only one weight is not 0, at each position of a word in turn; x counts up, so that all its values differ."""
     x = (mx.arange(math.prod(tokens) * 64) + 1).astype(mx.float32).reshape(*tokens, 64)
     for place in range(9):
         q = np.zeros((2, 64), np.uint8)
@@ -85,26 +85,26 @@ def one_weight(kernel, *tokens):
 
 
 def scales_alone(kernel, *tokens):
-    """All weights are 1 times their group's scale."""
+    """Every q is 1 and every bias 0: only the scales matter."""
     _, scales, _ = matrix(3, 5, 256, 64)
     x, q = normals(3)(*tokens, 256), mx.ones((5, 256), mx.uint8)
     agrees(by(kernel), product64, x, q, scales, mx.zeros((5, 4)), 64, seed=3)
 
 
 def biases_alone(kernel, *tokens):
-    """All weights are their group's bias."""
+    """Every q is 0: only the biases matter."""
     _, _, biases = matrix(4, 5, 256, 64)
     x, q = normals(4)(*tokens, 256), mx.zeros((5, 256), mx.uint8)
     agrees(by(kernel), product64, x, q, mx.zeros((5, 4)), biases, 64, seed=4)
 
 
 def is_divided(kernel, *tokens):
-    """Whether a product with 1,030 rows is cut into chunks, so that several cores can compute it."""
+    """Return whether a product with 1,030 rows is split into chunks, so that several cores can compute it."""
     return chunks_of(by(kernel), normals(6)(*tokens, 32), *matrix(6, 1030, 32, 32), 32) > 1
 
 
 def divides(kernel, *tokens):
     """Check that it is."""
     if not is_divided(kernel, *tokens):
-        lines = ("expected  pool().run with two chunks or more", "got       one chunk, or no pool().run")
+        lines = ("expected  pool().run with two chunks or more", "got       one chunk, or no pool().run at all")
         raise CheckFailed(Finding(Kind.VALUES, "one core computes all rows", lines, "float32, 1030 rows of 32", 1030))

@@ -1,4 +1,4 @@
-"""Words of 32 bits, quantized weights and their formulas, and models that answer from a table."""
+"""32-bit words, quantized weights and their formulas, and models that look logits up in a table."""
 
 import itertools
 from collections.abc import Callable
@@ -17,12 +17,12 @@ Triple = tuple[mx.array, mx.array, mx.array]
 
 
 def halves(packed: mx.array) -> mx.array:
-    """Each word as two numbers that float32 can hold, the lower half first: N.. x P x 2."""
+    """Return each word as two numbers that are exact in float32, the lower half first: N.. x P x 2."""
     return mx.stack([packed & 0xFFFF, packed >> 16], axis=-1).astype(mx.float32)
 
 
 def halves64(values: Array64, bits: int = 4, *, r: Round = exact) -> Array64:
-    """Those of the words that hold these values, N.. x I, with nothing to round."""
+    """Return the halves of the words that pack these values, N.. x I, without rounding."""
     words = np.zeros((*values.shape[:-1], values.shape[-1] * bits // 32))
     for i in range(32 // bits):
         words += values[..., i :: 32 // bits] * 2.0 ** (i * bits)
@@ -30,13 +30,13 @@ def halves64(values: Array64, bits: int = 4, *, r: Round = exact) -> Array64:
 
 
 def numbers64(packed: Array64, bits: int = 4, *, r: Round = exact) -> Array64:
-    """What halves hold, N.. x P x 2, number after number."""
+    """Return the numbers packed in halves, N.. x P x 2, in order."""
     taken = [packed // 2**shift % 2**bits for shift in range(0, 16, bits)]
     return np.stack(taken, axis=-1).reshape(*packed.shape[:-2], -1)
 
 
 def same_words(actual: Any, expected: mx.array, case: str) -> None:
-    """Check that an array holds the very words that are expected; a difference is told in hexadecimal."""
+    """Check that an array holds exactly the expected words; report a difference in hexadecimal."""
 
     def fail(kind: Kind, headline: str, wanted: str, got: str) -> None:
         lines = (f"expected  {wanted}", f"got       {got}")
@@ -76,18 +76,18 @@ def same_triple(actual: Any, expected: Triple, case: str) -> None:
 
 
 def in_bytes(packed: mx.array) -> mx.array:
-    """Each word as its four bytes, the lowest first, in whole numbers of which a probe sees each bit."""
+    """Return each word as four bytes, the lowest first, as integers, so that a probe sees each bit."""
     return (packed[..., None] >> mx.arange(0, 32, 8, dtype=mx.uint32)).astype(mx.uint32) & 255
 
 
 def taken_apart(found: Triple) -> tuple[mx.array, ...]:
-    """Words, scales and biases as probes compare them."""
+    """Return words, scales and biases as probes compare them."""
     packed, scales, biases = found
     return in_bytes(packed), scales, biases
 
 
 def weights64(packed: mx.array, scales: mx.array, biases: mx.array, group_size: int, bits: int) -> Array64:
-    """The weights that quantized ones stand for, exactly: scale * q + bias, in float64."""
+    """Return the dequantized weights, scale * q + bias, in float64."""
     words = np.array(packed)[..., None] >> np.arange(0, 32, bits, dtype=np.uint32)
     q = (words & (2**bits - 1)).reshape(*packed.shape[:-1], -1).astype(np.float64)
     scale, bias = (
@@ -98,21 +98,21 @@ def weights64(packed: mx.array, scales: mx.array, biases: mx.array, group_size: 
 
 
 def errors64(w: mx.array, found: Triple, group_size: int, bits: int) -> Array64:
-    """The squared error of each group, O x groups."""
+    """Return the squared error of each group, O x groups."""
     apart = np.array(w.astype(mx.float32)).astype(np.float64) - weights64(*found, group_size, bits)
     errors: Array64 = np.square(apart).reshape(len(w), -1, group_size).sum(-1)
     return errors
 
 
 class TableModel:
-    """A model whose logits after a token stand in a table, V x V; notes what it is given."""
+    """A model that looks the logits after a token up in a table, V x V; records its inputs."""
 
     def __init__(self, table: mx.array, case: str = "") -> None:
         self.table, self.case = table, case
         self.seen: list[list[int]] = []
 
     def __call__(self, tokens: Any, caches: Any = None, all_positions: bool = False) -> mx.array:
-        """1 x L x V, or 1 x 1 x V."""
+        """Return logits, 1 x L x V or 1 x 1 x V."""
         if not isinstance(tokens, mx.array) or tokens.ndim != 2 or len(tokens) != 1 or not tokens.size:
             got = shape_words(tokens.shape) if isinstance(tokens, mx.array) else type_words(tokens)
             raise CheckFailed(Finding(Kind.SHAPE, f"the model was given {got}, expected tokens, 1 x L", (), self.case))
@@ -122,7 +122,7 @@ class TableModel:
 
 
 def perplexity64(logits: Array64, texts: list[list[int]], *, r: Round = exact) -> Array64:
-    """By the formula, of a table."""
+    """Compute the perplexity by the formula, for a table of logits."""
     losses = []
     for text in texts:
         for now, following in itertools.pairwise(text):
@@ -133,9 +133,9 @@ def perplexity64(logits: Array64, texts: list[list[int]], *, r: Round = exact) -
 
 
 def beyond_float16(layer: Callable[..., Callable[[mx.array], mx.array]]) -> mx.array:
-    """Return what a layer of packed weights gives where the sums on the way are beyond float16.
+    """Return the output of a packed layer where intermediate sums overflow float16.
 
-    Half of the products are added, and then nearly as much is taken away.
+    Half of the products are positive, and the others nearly cancel them.
     """
     signs = mx.repeat(mx.array([1, -1], mx.float16), 2048)
     x = mx.repeat(mx.array([3000, 2992], mx.float16), 2048)[None]
@@ -164,10 +164,10 @@ KINDS = {
     "far below zero": lambda x: 0.01 * x - 5,
     "ends equally far from zero": lambda x: mx.sign(x),
     "halves of steps": lambda x: mx.round(x * 4) / 4,
-    "next to nothing": lambda x: 1e-9 * x,
+    "close to zero": lambda x: 1e-9 * x,
     "large": lambda x: 1000 * x,
-    "one of a thousand": lambda x: mx.where(x == mx.max(x, axis=-1, keepdims=True), 1000, x),
-    "one of minus a thousand": lambda x: mx.where(x == mx.min(x, axis=-1, keepdims=True), -1000, x),
+    "one weight of a thousand": lambda x: mx.where(x == mx.max(x, axis=-1, keepdims=True), 1000, x),
+    "one weight of minus a thousand": lambda x: mx.where(x == mx.min(x, axis=-1, keepdims=True), -1000, x),
 }
 
 
@@ -177,7 +177,7 @@ def quantized(seed, outputs, inputs, group_size, bits, dtype=mx.float32, spread=
 
 
 class Words(tuple[mx.array, ...]):
-    """Quantized weights as a case names them; `backwards`: others of the same shapes."""
+    """Return quantized weights named as in a case; `backwards` gives different ones of the same shapes."""
 
     def __str__(self):
         packed, scales, _ = self

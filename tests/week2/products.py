@@ -1,8 +1,8 @@
-"""Checks of products with a quantized matrix, whatever kernel computes them.
+"""Checks of products with a quantized matrix, for any kernel.
 
-What is expected is the product in float64 with the weights that the packed ones stand for, MLX's own `quantized_matmul`
-in float32, and PyTorch's product. The simulator runs the kernels and counts what they move; where there is a GPU, it
-runs them, too.
+The oracles are the product with the dequantized weights in float64, MLX's `quantized_matmul` in float32, and
+PyTorch's product. The simulator runs the kernels and counts their memory traffic; where there is a GPU, it runs them
+too.
 """
 
 import mlx.core as mx
@@ -19,20 +19,20 @@ by_group = pytest.mark.parametrize("group_size", [32, 64, 128])
 
 
 def right(kernel, seed, rows, outputs, inputs, group_size, dtype=mx.float32, scales=None, expected=None):
-    """A kernel's product is the formula's: of a drawn matrix, and of x, `rows` of them or a vector."""
+    """Compare a kernel with the formula, for a random matrix and `rows` rows of x or a vector."""
     x = normals(seed, dtype)(*rows, inputs)
     given = matrix(seed, outputs, inputs, group_size, scales or dtype)
     agrees(by(kernel), product64, x, *given, group_size, seed=seed, expected=expected)
 
 
 def every_scale(kernel, dtype, *rows):
-    """Of x in a dtype, with scales in each."""
+    """Compare for x in one dtype, with scales in each dtype."""
     for seed, scales in enumerate(DTYPES):
         right(kernel, seed, rows, 5, 192, 64, dtype, scales)
 
 
 def as_mlx(kernel, group_size, *rows):
-    """Of a matrix that MLX has quantized, what MLX multiplies."""
+    """Compare with MLX's product, for a matrix that MLX has quantized."""
     draw = normals(5)
     words, scales, biases = mx.quantize(draw(6, 384), group_size, BITS)
     x = draw(*rows, 384)
@@ -42,7 +42,7 @@ def as_mlx(kernel, group_size, *rows):
 
 
 def as_pytorch(pytorch, kernel, dtype, *rows):
-    """What PyTorch multiplies, of the weights in float32."""
+    """Compare with PyTorch's product of the float32 weights."""
 
     def product(torch, x, q, scales, biases):
         w = q.unflatten(-1, (-1, 32)) * scales[..., None] + biases[..., None]
@@ -53,7 +53,7 @@ def as_pytorch(pytorch, kernel, dtype, *rows):
 
 
 def large_sums(kernel, *rows):
-    """The numbers and their sum fit into float16; what comes between does not."""
+    """The values and their sum fit in float16; the intermediate sums do not."""
     x = mx.array([20000] * 64 + [-20000] * 62 + [-19000, -17000], mx.float16)
     q, ones = mx.ones((3, 128), mx.uint8), mx.ones((3, 2), mx.float16)
     agrees(by(kernel), product64, mx.broadcast_to(x, (*rows, 128)), q, ones, 0 * ones, 64, seed=7)
@@ -65,7 +65,7 @@ def on_the_gpu(kernel, *rows):
 
 
 def many_sizes(kernel, **rows):
-    """The sweep of a product: rows, groups of a row, and what all is made of."""
+    """Sweep rows, groups per row and dtypes."""
     for n in sweep(**rows, O=80, G=8):
         group_size = n.turn(64, 32, 128)
         x = normals(n.seed, n.dtype)(*(n.sizes[letter] for letter in rows), n.G * group_size, spread=n.spread)
@@ -74,7 +74,7 @@ def many_sizes(kernel, **rows):
 
 
 def tiles_cost_at_most(kernel, seed, **enough):
-    """Of 2 x 2 tiles: for 32 inputs of a row two lines of x, and one each of words, scales and biases."""
+    """The traffic of 2 x 2 tiles: for 32 inputs of a row two lines of x, and one each of words, scales and biases."""
     x, given = normals(seed)(64, 256), matrix(seed, 64, 256, 32)
     moved = 4 * 8 * 32 * (2 + 3) * LINE + 64 * 64 * 4
     costs_at_most(by(kernel), x, *given, 32, seed=seed, moved=moved, **enough)

@@ -1,4 +1,4 @@
-"""A clock that stands still until a program runs, and sees what has been computed whenever it is read."""
+"""A clock that advances only when the program runs, and records what has been evaluated at each reading."""
 
 import dataclasses
 import gc
@@ -10,9 +10,9 @@ import mlx.core as mx
 
 from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind
 
-SIZE = 1 << 14  # numbers of an array: 64 KB, which MLX's count of its memory shows
-LONG = 150_000  # numbers whose sorting takes some milliseconds on any machine
-ENDLESS = 150  # runs and readings after which there should have been an end
+SIZE = 1 << 14  # elements of an array: 64 KB, which MLX's memory counter shows
+LONG = 150_000  # elements whose sorting takes some milliseconds on any machine
+ENDLESS = 150  # runs and readings after which the program counts as endless
 
 FORMS: dict[str, Callable[[Any], Any]] = {
     "an array": lambda new: new(),
@@ -27,7 +27,7 @@ FORMS: dict[str, Callable[[Any], Any]] = {
 
 @cache
 def numbers() -> mx.array:
-    """In no order."""
+    """Return unsorted numbers."""
     x = mx.random.normal((LONG,), key=mx.random.key(0))
     mx.eval(x)
     return x
@@ -35,22 +35,22 @@ def numbers() -> mx.array:
 
 @dataclasses.dataclass
 class Stopwatch:
-    """A program of foretold runs, and the clock that goes with it.
+    """A program with scripted run times, and the clock that goes with it.
 
-    Run by run it takes the seconds that `seconds` says, from the first one again when they are used up; runs that warm
-    up take some, too. `events` is what happened: "run", and "clock" for each reading.
+    Each run, warm-up included, takes the next of `seconds`, which repeat. `events` records "run", and "clock" for each
+    reading.
     """
 
     seconds: Sequence[float]
-    form: str = "an array"  # of what a run gives
-    long: bool = False  # whether what it gives takes long to compute
-    leaves: bool = False  # whether a run starts work that is not in what it gives
+    form: str = "an array"  # of the result of a run
+    long: bool = False  # whether the result takes long to compute
+    leaves: bool = False  # whether a run starts work that is not part of its result
     case: str = ""
     now: float = 1000.0
     events: list[str] = dataclasses.field(default_factory=list)
     uncomputed: list[int] = dataclasses.field(default_factory=list)  # for each reading: arrays of earlier runs
     busy: list[bool] = dataclasses.field(default_factory=list)  # for each reading: whether something is being computed
-    _before: int = 1 << 62  # bytes that MLX held before anything long was started
+    _before: int = 1 << 62  # bytes that MLX held before any long work was started
 
     def __post_init__(self) -> None:
         self._arrays: list[mx.array] = []
@@ -58,7 +58,7 @@ class Stopwatch:
             self._note_memory()
 
     def start_something(self) -> None:
-        """Start what takes long, and wait for nothing."""
+        """Start long work without waiting for it."""
         self._note_memory()
         mx.async_eval(self._long())
 
@@ -72,7 +72,7 @@ class Stopwatch:
         return FORMS[self.form](self._new)
 
     def clock(self) -> float:
-        """The time. What has not been computed yet is computed here, so that it is seen once."""
+        """Return the time. Arrays not evaluated yet are evaluated here, so that each is counted once."""
         self._must_end()
         self.busy.append(mx.get_active_memory() - self._before > 2 * LONG)  # bytes: half of what sorting holds
         late = 0
@@ -93,25 +93,25 @@ class Stopwatch:
 
     def _note_memory(self) -> None:
         numbers()
-        gc.collect()  # arrays that others have left must not go meanwhile
+        gc.collect()  # earlier garbage must not be freed in the meantime
         mx.synchronize()
         self._before = mx.get_active_memory()
 
     def _new(self) -> mx.array:
-        """An array that is not computed yet."""
+        """Return an array that is not evaluated yet."""
         self._arrays.append(mx.broadcast_to(self._long(), (SIZE,)) * 2 if self.long else numbers()[:SIZE] * 2)
         return self._arrays[-1]
 
     def _long(self) -> mx.array:
-        """A number that takes long. On the way to it there is a large array, which is gone as soon as it is there.
+        """Return a scalar that takes long to compute, through a large temporary array.
 
-        There are few operations in it: MLX starts no more than some ten before it waits for the first.
+        It uses few operations: MLX starts only about ten before it waits for the first.
         """
         return mx.sum(mx.sort(numbers()))
 
 
 def expected_events(seconds: Sequence[float], least_seconds: float, least_runs: int, warm_up: int) -> list[str]:
-    """What happens while a program is timed as `timed` promises it."""
+    """Return the events of a program timed as `timed` specifies."""
     taken: list[float] = []
     while len(taken) < least_runs or sum(taken) < least_seconds:
         taken.append(seconds[(warm_up + len(taken)) % len(seconds)])

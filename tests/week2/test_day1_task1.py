@@ -14,16 +14,16 @@ from tiny_llm_course.testkit.cases import noted, type_words
 from tiny_llm_course.testkit.errors import Kind, fail, raises_value_error
 from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.marks import by_dtype
-from tiny_llm_course.testkit.memory import most_at_once
+from tiny_llm_course.testkit.memory import peak_bytes
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import exact, to_float64
 from tiny_llm_course.testkit.sizes import sweep
 
 
 def fetches(number):
-    """The keys, 0, or the values, 1, of all fetches, one behind the other: N x H_kv x (S + S' + ..) x D.
+    """Return the keys, 0, or the values, 1, of all fetches, concatenated: N x H_kv x (S + S' + ..) x D.
 
-    Those of each call are held while later ones write.
+    The arrays of each call are kept alive while later calls write.
     """
 
     def all_fetches(key, value, parts, block=4):
@@ -77,7 +77,7 @@ def test_task_1_cache_fetches_all(parts, dtype):
 
 @pytest.mark.parametrize("block", [1, 2, 3, 5, 256])
 def test_task_1_cache_any_block(block):
-    """Also a block that is as long as the first keys, and one that is longer than all."""
+    """Includes a block as long as the first keys, and one longer than all."""
     for parts in ((5, 2), (2, 3, 2), (1,) * 7, (3, -2, 4)):
         cache_agrees(*pair(2, 2, 3, 7, 4), parts, block, seed=2)
 
@@ -87,8 +87,8 @@ def test_task_1_cache_several_blocks_at_once():
 
 
 @pytest.mark.parametrize("parts", [(-4, 5), (2, -2, 4), (4, -4, 4)], ids=str)
-def test_task_1_cache_keeps_what_was_fetched(parts):
-    """Keys and values of an earlier call stay as they were when others are written where they were, in a full block."""
+def test_task_1_cache_keeps_earlier_fetches(parts):
+    """Keys and values of an earlier call do not change when a full block is overwritten after a rewind."""
     cache_agrees(*pair(4, 2, 3, sum(n for n in parts if n > 0), 5), parts, seed=4)
 
 
@@ -106,7 +106,7 @@ def test_task_1_cache_any_split(parts, junk, block, seed):
 
 
 def test_task_1_cache_counts():
-    """offset is a plain number, 0 at first; two caches count for themselves."""
+    """offset is an int that starts at 0; two caches are independent."""
     case = "block 4, calls of 2, 1 and 4 tokens, then rewind(3), rewind(0) and rewind(4)"
     with noted(case):
         kept, other = cache.KVCache(4), cache.KVCache(4)
@@ -126,7 +126,7 @@ def test_task_1_cache_counts():
 
 @pytest.mark.parametrize("count", [0, 1, 3, 6])
 def test_task_1_cache_rewind(count):
-    """What comes after a rewind stands where the forgotten ones stood."""
+    """New tokens after a rewind take the positions of the dropped ones."""
     key, value = pair(6, 2, 3, 6, 4)
     more_keys, more_values = pair(60, 2, 3, 5, 4)
     case = f"float32, key 2 x 3 x 6 x 4, block 4, rewind({count}), then key 2 x 3 x 5 x 4, seed 6"
@@ -141,7 +141,7 @@ def test_task_1_cache_rewind(count):
 
 
 def test_task_1_cache_leaves_the_caller_s_arrays():
-    """Four tokens fill a block; two are forgotten, and others take their places: not in the caller's own array."""
+    """Four tokens fill a block, and two are replaced after a rewind: the caller's array must not change."""
     given = pair(7, 2, 3, 4, 5)
     before = [to_float64(x) for x in given]
     case = "float32, key 2 x 3 x 4 x 5, block 4, rewind(2), then key 2 x 3 x 2 x 5, seed 7"
@@ -152,22 +152,22 @@ def test_task_1_cache_leaves_the_caller_s_arrays():
         mx.eval(kept.update_and_fetch(*pair(70, 2, 3, 2, 5)))
     for name, x, numbers in zip(("key", "value"), given, before, strict=True):
         if not np.array_equal(to_float64(x), numbers):
-            line = "x[...] = changes an MLX array in place, for everyone who holds it"
+            line = "x[...] = changes an MLX array in place, for every reference to it"
             fail(Kind.INPUT_CHANGED, f"the caller's `{name}` of an earlier call was changed", case, line)
 
 
 def test_task_1_cache_grows_by_blocks():
-    """Of 96 tokens, one at a time in blocks of 16, few need a copy of what is there."""
+    """For 96 tokens, one at a time in blocks of 16, only a few calls copy the cache."""
     token = normals(8)(1, 4, 1, 64)
     case = "float32, key and value 1 x 4 x 1 x 64, block 16, 96 calls"
     copied = 0
     with noted(case):
         kept = cache.KVCache(16)
         for number in range(96):
-            taken = most_at_once(lambda: kept.update_and_fetch(token, token))
+            taken = peak_bytes(lambda: kept.update_and_fetch(token, token))
             copied += number >= 16 and taken > number * token.nbytes
     if copied > 10:
-        headline = f"{copied} of the last 80 calls took as much memory as all keys: what is there is copied"
+        headline = f"{copied} of the last 80 calls allocated as much as all keys: the cache is copied"
         fail(Kind.VALUES, headline, case, "at most   10, as there are 5 new blocks")
 
 
@@ -181,7 +181,7 @@ OTHERS = {
 
 @pytest.mark.parametrize("shape", OTHERS.values(), ids=OTHERS.keys())
 def test_task_1_cache_refuses_other_shapes(shape):
-    """Also such as would broadcast to those that are there; afterwards it goes on as if nothing had been."""
+    """Includes shapes that would broadcast; a rejected call does not change the cache."""
     key, value = pair(9, 2, 3, 6, 4)
     case = f"float32, key 2 x 3 x 5 x 4, then key {' x '.join(map(str, shape))}"
     with noted(case):
@@ -217,4 +217,4 @@ def test_task_1_cache_refuses_to_rewind_more_than_there_is(count):
     with raises_value_error(case, str(abs(count)), "5"):
         kept.rewind(count)
     if kept.offset != 5:
-        fail(Kind.VALUES, "a refused rewind has changed offset", case, "expected  5", f"got       {kept.offset}")
+        fail(Kind.VALUES, "a rejected rewind has changed offset", case, "expected  5", f"got       {kept.offset}")

@@ -43,7 +43,7 @@ def attended_by_other_parts(x, model, parts):
 
 
 def attended64(x, model, parts, *, r=exact):
-    """Week 1's attention, of the whole text at once."""
+    """Week 1's attention, on the whole sequence at once."""
     c, w = model.config, model.layer64(0)
     names = [f"{name}_proj.weight" for name in "qkvo"] + ["q_norm.weight", "k_norm.weight"]
     names += [f"{name}_proj.bias" for name in "qkv"]
@@ -67,7 +67,7 @@ def test_task_2_attention_formula(parts, base, dtype):
 @by_architecture
 @pytest.mark.parametrize("parts", [(3, 1), (1, 3), (2, 2), (1, 1, 1, 1)], ids=str)
 def test_task_2_attention_small(parts, base):
-    """Four tokens of one row, and of four."""
+    """Four tokens in one row, and one token in each of four rows."""
     model = random_model(base, 2)
     for batch in (1, 4):
         agrees(attended, attended64, stream(2, model, batch, 4), model, Parts(parts), seed=2)
@@ -82,7 +82,7 @@ def test_task_2_attention_other_config(base, change):
 
 @by_architecture
 def test_task_2_attention_long(base):
-    """More tokens than a block has, every position that the config allows, and the ends of long parts."""
+    """More tokens than a block, every position that the config allows, and the ends of long parts."""
     model = random_model(base, 4, num_attention_heads=2, num_key_value_heads=1, max_position_embeddings=300)
     agrees(attended, attended64, stream(4, model, 1, 300), model, Parts((200, 1, 57, 42)), seed=4)
 
@@ -104,18 +104,18 @@ def test_task_2_attention_sweep():
 @property_test
 @given(parts=cuts, junk=junk, base=st.sampled_from([QWEN3, QWEN25]), seed=st.integers(0, 99))
 def test_task_2_attention_any_split(parts, junk, base, seed):
-    """However the tokens come, and whatever was read and rewound, what comes out is the same."""
+    """The output does not depend on the split into calls, or on rewound tokens."""
     junk = junk[0], min(junk[1], sum(parts))
     model = random_model(base, seed)
     agrees(attended, attended64, stream(seed, model, 1, sum(parts)), model, with_junk(parts, junk), seed=seed)
 
 
 @by_architecture
-def test_task_2_attention_two_texts_in_turn(base):
-    """One layer, two caches: neither text hears of the other."""
+def test_task_2_attention_two_sequences(base):
+    """One layer, two caches: the sequences are independent."""
     model = random_model(base, 5)
     x = stream(5, model)
-    case = f"float32, two texts of x 1 x 5 x {x.shape[-1]} in turn, {model}, parts 2 + 1 + 2, seed 5"
+    case = f"float32, two interleaved sequences of x 1 x 5 x {x.shape[-1]}, {model}, parts 2 + 1 + 2, seed 5"
     found = [[], []]
     with noted(case):
         layer, caches = (
@@ -150,7 +150,7 @@ def test_task_2_attention_appends_each_token_once(base):
 
 @by_architecture
 def test_task_2_attention_mlx(base):
-    """The same of MLX's own operators, for the whole text."""
+    """The same with MLX operators, for the whole sequence."""
     model = random_model(base, 7)
     x, w, c = stream(7, model), model.layer(0), model.config
     dims, eps = c["head_dim"], c["rms_norm_eps"]
@@ -170,7 +170,7 @@ def test_task_2_attention_mlx(base):
 
 @by_architecture
 def test_task_2_attention_refuses_more_tokens_than_the_config_allows(base):
-    """With those that the cache holds; and it holds no more than before."""
+    """Cached tokens count towards the limit, and a rejected call does not change the cache."""
     model = random_model(base, 8, max_position_embeddings=4)
     case = f"float32, {model}, max_position_embeddings 4, calls of 3 and 2 tokens"
     with noted(case):
@@ -182,14 +182,14 @@ def test_task_2_attention_refuses_more_tokens_than_the_config_allows(base):
     with raises_value_error(case):
         mx.eval(layer(stream(8, model, 1, 2), kept))
     if kept.offset != 3:
-        fail(Kind.VALUES, "tokens that were refused are in the cache", case, "expected  3", f"got       {kept.offset}")
+        fail(Kind.VALUES, "rejected tokens are in the cache", case, "expected  3", f"got       {kept.offset}")
     with noted(f"{case}, then one of 1"):
         mx.eval(layer(stream(8, model, 1, 1), kept))
 
 
 @by_architecture
-def test_task_2_attention_by_other_parts(base):
-    """Its matrices are halved, and the parts that it is given double what a projection gives."""
+def test_task_2_attention_with_other_parts(base):
+    """Halved matrices and parts that double each projection leave the output unchanged."""
     model = random_model(base, 11)
     agrees(attended_by_other_parts, attended64, stream(11, model), model, Parts((2, 1, 2)), seed=11)
 
@@ -205,7 +205,7 @@ def test_task_2_attention_needs_every_weight(base):
 
 @by_architecture
 def test_task_2_attention_is_what_the_config_says(base):
-    """Norms or biases of the other architecture, which lie in the same dictionary, are not used."""
+    """Norms or biases of the other architecture in the same dictionary are ignored."""
     own = random_model(base, 10)
     other = random_model({**base, "model_type": {"qwen3": "qwen2", "qwen2": "qwen3"}[base["model_type"]]}, 100)
     fuller, x = own.with_weights(**(other.weights | own.weights)), stream(10, own)

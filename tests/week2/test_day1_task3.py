@@ -1,7 +1,7 @@
 """Week 2, day 1, task 3: the model with caches.
 
-What is expected is what week 1 computes for the whole text at once, by its formulas in float64 and by MLX's operators:
-however a text is cut into calls, and whatever was read and rewound in between.
+The logits must equal those of week 1 for the whole sequence, by float64 formulas and MLX operators, however the
+sequence is split into calls, and whatever was rewound in between.
 """
 
 import itertools
@@ -33,7 +33,7 @@ from tiny_llm_course.testkit.cases import noted, type_words
 from tiny_llm_course.testkit.errors import Kind, fail, raises_error, raises_value_error
 from tiny_llm_course.testkit.inputs import token_ids
 from tiny_llm_course.testkit.marks import by_dtype
-from tiny_llm_course.testkit.memory import most_at_once
+from tiny_llm_course.testkit.memory import peak_bytes
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import exact, to_float64
 from tiny_llm_course.testkit.sizes import sizes
@@ -70,7 +70,7 @@ def logits64(tokens, model, parts, *, r=exact):
 
 @built
 def last_logits(tokens, model_, parts):
-    """After the last token of each part."""
+    """The logits after the last token of each part."""
     whole = model.Qwen3CachedModel(ModelConfig.from_dict(model_.config), model_.weights)
 
     def run(tokens):
@@ -108,7 +108,7 @@ def test_task_3_model_formula(base, tied, dtype):
 
 @by_dtype
 @by_architecture
-def test_task_3_model_scores_the_last_token(base, dtype):
+def test_task_3_model_returns_the_last_logits(base, dtype):
     whole, tokens = random_model(base, 2, dtype), random_tokens(2, 2, 5)
     for parts in ((5,), (2, 1, 2), (1, 1, 1, 1, 1)):
         agrees(last_logits, last_logits64, tokens, whole, Parts(parts), seed=2, dtype=dtype)
@@ -117,7 +117,7 @@ def test_task_3_model_scores_the_last_token(base, dtype):
 @by_architecture
 @pytest.mark.parametrize("all_positions", [False, True])
 def test_task_3_model_without_caches(all_positions, base):
-    """The whole text, of which nothing is kept."""
+    """Without caches, the whole sequence is computed and nothing is stored."""
     agrees(alone, alone64, random_tokens(3, 2, 5), random_model(base, 3), all_positions, seed=3, dtype=mx.float32)
 
 
@@ -130,8 +130,8 @@ def test_task_3_model_other_config(base, change):
 
 @by_head
 @by_architecture
-def test_task_3_model_by_other_parts(base, tied):
-    """Its matrices are halved, and the parts that it is given double what a matrix gives."""
+def test_task_3_model_with_other_parts(base, tied):
+    """Halved matrices and parts that double each product leave the logits unchanged."""
     whole, tokens = random_model(base, 15, tie_word_embeddings=tied), random_tokens(15, 2, 5)
     agrees(logits_by_other_parts, logits64, tokens, whole, Parts((2, 1, 2)), seed=15, dtype=mx.float32)
 
@@ -165,14 +165,14 @@ def test_task_3_model_sweep():
     seed=st.integers(0, 99),
 )
 def test_task_3_model_any_split(parts, junk, base, tied, batch, seed):
-    """However a text is cut into calls, and whatever was read and rewound, its logits are those of the whole."""
+    """The logits do not depend on the split into calls, or on rewound tokens."""
     junk = junk[0], min(junk[1], sum(parts))
     whole, tokens = random_model(base, seed, tie_word_embeddings=tied), random_tokens(seed, batch, sum(parts))
     agrees(logits, logits64, tokens, whole, with_junk(parts, junk), seed=seed, dtype=mx.float32)
 
 
 def test_task_3_model_trained():
-    """The model that comes with the course, a prompt and then one token at a time, by MLX's operators."""
+    """The embedded model: a prompt and then one token at a time, against MLX operators."""
     whole = embedded_model()
     tokens = random_tokens(6, 1, 12, vocab_size=whole.config["vocab_size"])
     c, w = ModelConfig.from_dict(whole.config), whole.weights
@@ -187,8 +187,8 @@ def test_task_3_model_trained():
 
 
 @by_architecture
-def test_task_3_model_reads_into_the_caches(base):
-    """Any KVCache will do, with blocks of any size; each then holds every token, and is all that the model goes by."""
+def test_task_3_model_fills_the_caches(base):
+    """The model works with any KVCache of any block size, fills it, and keeps no other state."""
     whole, tokens = random_model(base, 14), random_tokens(14, 2, 5)
     case = f"float32, tokens 2 x 5, {whole}, parts 2 + 3, caches in blocks of 4 and 1, seed 14"
     with noted(case):
@@ -204,10 +204,10 @@ def test_task_3_model_reads_into_the_caches(base):
 
 
 @by_architecture
-def test_task_3_model_two_texts_in_turn(base):
-    """One model, two lots of caches."""
+def test_task_3_model_two_sequences(base):
+    """One model, two sets of caches."""
     whole, tokens = random_model(base, 7), random_tokens(7, 2, 5)
-    case = f"float32, two texts of tokens 1 x 5 in turn, {whole}, parts 2 + 1 + 2, seed 7"
+    case = f"float32, two interleaved sequences of tokens 1 x 5, {whole}, parts 2 + 1 + 2, seed 7"
     found = [[], []]
     with noted(case):
         program = model.Qwen3CachedModel(ModelConfig.from_dict(whole.config), whole.weights)
@@ -231,7 +231,7 @@ def test_task_3_model_makes_a_cache_for_each_layer(layers):
         fail(Kind.TYPE, f"got {type_words(caches)}, expected a list of empty caches", case)
     if (count := len({id(each) for each in caches})) != layers or len(caches) != layers:
         lines = f"expected  {layers}, all different", f"got       {len(caches)}, of which {count} differ"
-        fail(Kind.VALUES, "another number of caches", case, *lines)
+        fail(Kind.VALUES, "the number of caches is wrong", case, *lines)
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])
@@ -245,18 +245,18 @@ def test_task_3_model_refuses_another_number_of_caches(count):
         )
 
 
-def test_task_3_model_computes_no_other_scores():
-    """50,000 tokens to score after 64 positions: the scores of all would take 12.8 MB, and those that are asked for
-    take 0.2."""
+def test_task_3_model_computes_no_other_logits():
+    """A vocabulary of 50,000 and 64 positions: all logits would take 12.8 MB, the requested ones take
+    0.2."""
     whole = random_model(QWEN3, 10, vocab_size=50000, max_position_embeddings=1000)
     tokens = random_tokens(10, 1, 64)
     case = f"float32, tokens 1 x 64, {whole}"
     with noted(case):
         program = model.Qwen3CachedModel(ModelConfig.from_dict(whole.config), whole.weights)
         mx.eval(program(tokens))
-        taken = most_at_once(lambda: program(tokens))
+        taken = peak_bytes(lambda: program(tokens))
     if taken > 64 * 50000 * 4 // 2:
-        headline = f"one call takes {taken / 1e6:.1f} MB: every position is scored, and not the last one alone"
+        headline = f"one call takes {taken / 1e6:.1f} MB: all positions are computed, not only the last"
         fail(Kind.VALUES, headline, case, "at most   6.4 MB")
 
 

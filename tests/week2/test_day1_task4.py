@@ -46,7 +46,7 @@ def drawn(iterator, case, most=200):
 
 
 def check_tokens(follow, prompt, max_tokens, expected, dtype=mx.float32, vocab=11, **options):
-    """The text, and what the model is given for it: the prompt, and then one token at a time."""
+    """Check the tokens and the model's inputs: the prompt, and then one token at a time."""
     shown = "".join(f", {name} {value}" for name, value in options.items())
     text = str(prompt) if len(prompt) < 20 else f"of {len(prompt)} tokens"
     case = f"a model that {follow.__name__.replace('_', 's ')}, prompt {text}, max_tokens {max_tokens}{shown}"
@@ -54,15 +54,15 @@ def check_tokens(follow, prompt, max_tokens, expected, dtype=mx.float32, vocab=1
     tokens = again(lambda: drawn(generate.generate_cached(reader, given, max_tokens, **options), case), case)
     same_ids(tokens, expected, case)
     if given != prompt:
-        fail(Kind.INPUT_CHANGED, "the caller's `prompt` was changed", case, "append to a list of your own")
+        fail(Kind.INPUT_CHANGED, "the caller's `prompt` was changed", case, "append to a copy")
     half = len(reader.seen) // 2  # both times
     room = min(max_tokens, options.get("context_length", len(prompt) + max_tokens) - len(prompt))
-    if half > (needed := len(tokens) + (len(tokens) < room)):  # one more finds the end
+    if half > (needed := len(tokens) + (len(tokens) < room)):  # one more call finds the end
         lines = f"at most   {needed}", f"got       {half}"
         fail(Kind.VALUES, f"for {len(tokens)} tokens the model was called more often than needed", case, *lines)
     for i, seen in enumerate(reader.seen[:half]):
         fed = [tokens[i - 1]] if i else prompt
-        same_ids(seen, fed, f"what call {i + 1} of the model is given; {case}")
+        same_ids(seen, fed, f"the input of model call {i + 1}; {case}")
 
 
 @by_dtype
@@ -83,7 +83,7 @@ def test_task_4_cached_formula(prompt, max_tokens):
 
 
 def test_task_4_cached_sweep():
-    """Prompts, answers and vocabularies of many sizes."""
+    """Prompts, continuations and vocabularies of many sizes."""
     for n in sizes(P=1100, M=140, V=4200):
 
         def wander_about(tokens, n=n):
@@ -95,7 +95,7 @@ def test_task_4_cached_sweep():
 
 @pytest.mark.parametrize(("eos_ids", "expected"), [([8], [4, 5, 6, 7]), ((6, 4), []), ({0, 7}, [4, 5, 6]), ((), None)])
 def test_task_4_cached_end(eos_ids, expected):
-    """Any of the eos_ids ends the text and is not yielded."""
+    """Any of the eos_ids stops generation and is not yielded."""
     wanted = continuation(count_up, [3], 12) if expected is None else expected
     check_tokens(count_up, [3], 12, wanted, eos_ids=eos_ids)
 
@@ -110,30 +110,30 @@ def test_task_4_cached_context_length(prompt, max_tokens, context_length, expect
 
 @pytest.mark.parametrize("options", [{}, {"context_length": 2}], ids=str)
 def test_task_4_cached_refused_at_the_call(options):
-    """Before a token is asked for."""
+    """The call raises, not the first next()."""
     prompt = [1, 2, 3] if options else []
-    case = f"prompt {prompt}, {options or 'no limit'}, no token asked for yet"
+    case = f"prompt {prompt}, {options or 'no limit'}, no token requested yet"
     with raises_value_error(case):
         generate.generate_cached(Reader(count_up, case), prompt, 3, **options)
 
 
 def test_task_4_cached_as_soon_as_known():
-    """The first token comes before the model is called a second time."""
+    """The first token is yielded before the model is called a second time."""
     case = "a model that counts up, prompt [3], tokens taken one at a time"
     reader = Reader(count_up, case)
     with noted(case):
         tokens = generate.generate_cached(reader, [3], 5)
         for number in range(1, 6):
             if not drawn(tokens, case, 1):
-                fail(Kind.VALUES, f"token {number} did not come", case)
+                fail(Kind.VALUES, f"token {number} was not yielded", case)
             if len(reader.seen) != number:
-                headline = f"when token {number} came, the model had been called {len(reader.seen)} times"
+                headline = f"when token {number} was yielded, the model had been called {len(reader.seen)} times"
                 fail(Kind.VALUES, headline, case, f"expected  {number}", f"got       {len(reader.seen)}")
 
 
 @by_dtype
 def test_task_4_cached_sampler(dtype):
-    """It is given the last position's logits in float32 and all tokens so far, and has the last word."""
+    """The sampler gets the last position's logits in float32 and all tokens so far, and its choice is used."""
     case = f"{dtype_word(dtype)} logits, a sampler that chooses the second most likely token, prompt [3, 5]"
     reader, calls = Reader(add_up, case, dtype=dtype), []
 
@@ -149,13 +149,13 @@ def test_task_4_cached_sampler(dtype):
     same_ids(tokens, expected[2:], case)
     for i, (scores, so_far) in enumerate(calls):
         row = to_float64(reader.logits(expected[: 2 + i]))[None]
-        compare(scores, row, mx.float32, 0.0, f"the logits that the sampler is given for token {i}; {case}", row.size)
-        same_ids(so_far[0], expected[: 2 + i], f"the tokens that the sampler is given for token {i}; {case}")
+        compare(scores, row, mx.float32, 0.0, f"the logits passed to the sampler for token {i}; {case}", row.size)
+        same_ids(so_far[0], expected[: 2 + i], f"the tokens passed to the sampler for token {i}; {case}")
 
 
 def test_task_4_cached_two_at_once():
-    """Two texts of one model that are continued in turn, each with caches of its own."""
-    case = "two continuations that are asked for tokens in turn, prompts [3] and [5, 6]"
+    """Two interleaved generations with one model, each with its own caches."""
+    case = "two interleaved continuations, prompts [3] and [5, 6]"
     with noted(case):
         reader = Reader(count_up, case)
         texts = [generate.generate_cached(reader, prompt, 4) for prompt in ([3], [5, 6])]
@@ -169,7 +169,7 @@ def test_task_4_cached_two_at_once():
 
 @by_architecture
 def test_task_4_cached_with_your_model(base):
-    """The likeliest tokens by the formula of the whole text, which is computed again for each."""
+    """Greedy tokens by the formula, which recomputes the whole sequence for each."""
     whole, prompt = random_model(base, 13), [5, 7, 11]
     expected = list(prompt)
     for _ in range(12):

@@ -1,4 +1,4 @@
-"""Week 2, day 2, task 2: every byte of a step."""
+"""Week 2, day 2, task 2: bytes of a step."""
 
 import pytest
 from hypothesis import given
@@ -27,7 +27,7 @@ def in_words(storage):
     if storage.bits is None:
         return f"{storage.size} bytes a number"
     packed = f"{storage.bits} bits in groups of {storage.group_size}, scales of {storage.scale_size} bytes"
-    return f"{packed}, other numbers of {storage.size}"
+    return f"{packed}, unpacked numbers of {storage.size}"
 
 
 WIDE = {"hidden_size": 128, "intermediate_size": 384, "head_dim": 64, "num_attention_heads": 6, "vocab_size": 37}
@@ -58,14 +58,14 @@ def test_task_2_traffic_steps(base, tied, length, offset, batch):
 @by_architecture
 @pytest.mark.parametrize("storage", STORAGES, ids=in_words)
 def test_task_2_traffic_quantized(base, tied, storage):
-    """As `mx.quantize` packs the matrices."""
+    """With matrices packed by `mx.quantize`."""
     model = random_model(base, 3, **WIDE, tie_word_embeddings=tied)
     counted_bytes(model, storage, 1, 2, 1)
     counted_bytes(model, storage, 3, 2, 5)
 
 
 def test_task_2_traffic_of_known_models():
-    """Qwen3-0.6B in bfloat16 and in 4 bits, for one token after 127: numbers that a checkpoint's files have, too."""
+    """Qwen3-0.6B in bfloat16 and in 4 bits, for one token after 127: the weights agree with a checkpoint's files."""
     config = ModelConfig("qwen3", 1024, 28, 3072, 16, 8, 128, 151936, 1e-6, 1e6, 40960, True)
     cache = {"cache_read": 128 * 114688, "cache_written": 114688}
     for storage, weights in ((Storage(2), 1_192_101_888), (Storage(2, 4, 64, 2), 335_372_864)):
@@ -93,7 +93,7 @@ def test_task_2_traffic_sweep():
 @property_test
 @given(length=st.integers(1, 9), offset=st.integers(0, 9), batch=st.integers(1, 4))
 def test_task_2_traffic_one_at_a_time(length, offset, batch):
-    """One token after the other: as much is written, and the weights are read again for each."""
+    """One token at a time writes as much, and reads the weights again for each."""
     config = ModelConfig.from_dict(QWEN3)
     case = f"Qwen3, L {length}, offset {offset}, N {batch}, against as many steps of one token"
     with noted(case):

@@ -1,4 +1,4 @@
-"""Week 2, day 2, task 3: every operation of a step."""
+"""Week 2, day 2, task 3: FLOPs of a step."""
 
 import itertools
 
@@ -39,7 +39,7 @@ def test_task_3_flops_steps(base, tied, length, offset, batch):
 
 
 def by_pytorch(torch, sizes, seen):
-    """What PyTorch counts while a layer of these sizes, and a head, work on one token after `seen` - 1 others."""
+    """Return PyTorch's FLOP count for a layer of these sizes and a head, for one token after `seen` - 1 others."""
     from torch.utils.flop_counter import FlopCounterMode
 
     size, heads, pairs, dims, inner, vocabulary = sizes
@@ -82,7 +82,7 @@ def test_task_3_flops_pytorch(pytorch, seen):
 
 
 def test_task_3_flops_of_known_models():
-    """Qwen3-0.6B: close to two for each weight, 0.88 billion of them without the rest of a prompt's head."""
+    """Qwen3-0.6B: about 2 FLOPs per weight, 0.88 billion in the layers; the head runs on one position of a prompt."""
     config = ModelConfig("qwen3", 1024, 28, 3072, 16, 8, 128, 151936, 1e-6, 1e6, 40960, True)
     for step, parts in (
         (Step(config, 1, 127), (352321536, 29360128, 528482304, 311164928)),
@@ -110,7 +110,7 @@ def test_task_3_flops_sweep():
 @property_test
 @given(parts=st.lists(st.integers(1, 5), min_size=1, max_size=4), offset=st.integers(0, 6), batch=st.integers(1, 3))
 def test_task_3_flops_any_split(parts, offset, batch):
-    """However a text is cut into calls, everything but the heads is computed once."""
+    """However a sequence is split into calls, everything but the head is computed once."""
     config = ModelConfig.from_dict(QWEN3)
     case = f"Qwen3, parts {' + '.join(map(str, parts))} after {offset}, N {batch}, against all in one call"
     starts = itertools.accumulate(parts[:-1], initial=offset)

@@ -20,7 +20,7 @@ def small_numbers(seed, bits, *shape, dtype=mx.uint32):
 
 
 def words_of(values, bits):
-    """The words, by NumPy."""
+    """Return the words, by NumPy."""
     low, high = np.moveaxis(halves64(np.array(values).astype(np.float64), bits), -1, 0)
     return mx.array((low + 65536 * high).astype(np.uint32))
 
@@ -51,20 +51,20 @@ def test_task_1_pack_any_shape(shape, bits):
 @by_bits
 @pytest.mark.parametrize("dtype", [mx.uint8, mx.int16, mx.int32, mx.uint32, mx.int64], ids=str)
 def test_task_1_pack_any_integers(dtype, bits):
-    """Also of one byte, which is shorter than a word. Those of an int8 do not reach 255."""
+    """Includes 8-bit dtypes, which are shorter than a word. An int8 does not reach 255."""
     packs(small_numbers(2, bits, 2, 16, dtype=dtype), bits, 2)
 
 
 @by_bits
 def test_task_1_pack_largest(bits):
-    """Every bit of a word is one, and every other number's bits."""
+    """All bits of a word set, and all bits of every other number."""
     most = 2**bits - 1
     packs(mx.array([[most] * 8, [0, most] * 4, [most, 0] * 4, [0] * 8]), bits, 3)
 
 
 @by_bits
 def test_task_1_pack_is_the_order_of_mlx(bits):
-    """A group of numbers from 0 on, one apart, is what MLX quantizes to them."""
+    """MLX quantizes a group of consecutive integers from 0 to themselves."""
     values = mx.concatenate([mx.array([2**bits - 1, 0]), small_numbers(4, bits, 62, dtype=mx.int32)])
     words, scales, _ = mx.quantize(values[None].astype(mx.float32), group_size=64, bits=bits)
     assert abs(scales.item()) == 1.0

@@ -13,7 +13,7 @@ from tiny_llm_course.testkit.sizes import sizes
 
 
 def unpacked(halves_, bits=4):
-    """From halves, as the formula takes them: a float64 holds a word, but not the float32 before it."""
+    """Take halves, as the formula does: a float64 can represent a word, but a float32 input cannot."""
     low, high = halves_[..., 0].astype(mx.uint32), halves_[..., 1].astype(mx.uint32)
     found = packing.unpack(low | (high << 16), bits)
     if type(found) is mx.array and found.dtype == mx.uint32:
@@ -45,8 +45,8 @@ def test_task_2_unpack_largest(bits):
 
 
 @by_bits
-def test_task_2_unpack_what_mlx_has_packed(bits):
-    """What it stands for, by MLX: with scales of 1 and biases of 0 that is the numbers."""
+def test_task_2_unpack_mlx(bits):
+    """MLX's dequantize with scales of 1 and biases of 0 returns the numbers."""
     words = any_words(3, 3, 16)
     ones = mx.ones((3, 16 * 32 // bits // 64))
     expected = to_float64(mx.dequantize(words, ones, mx.zeros_like(ones), group_size=64, bits=bits))

@@ -1,4 +1,4 @@
-"""Week 2, day 3, task 3: quantize by min and max."""
+"""Week 2, day 3, task 3: min-max quantization."""
 
 import mlx.core as mx
 import numpy as np
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.week2.packed import KINDS, by_bits, by_group, same_triple, told, weights64
 
 from tiny_llm.quantized import affine
-from tiny_llm_course.testkit.again import spread_out
+from tiny_llm_course.testkit.again import non_contiguous
 from tiny_llm_course.testkit.cases import noted
 from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind, raises_value_error
 from tiny_llm_course.testkit.inputs import DTYPES, normals
@@ -19,10 +19,10 @@ from tiny_llm_course.testkit.sizes import sweep
 
 
 def quantizes(w, group_size, bits, seed):
-    """The same as MLX, bit for bit; also once more, and of weights that are not contiguous."""
+    """The same as MLX, bit for bit; also on a second call, and for non-contiguous weights."""
     case, before = told(w, group_size, bits, seed), to_float64(w)
     expected = mx.quantize(w, group_size=group_size, bits=bits)
-    for which, given_ in (("", w), (", inputs that are not contiguous", spread_out(w))):
+    for which, given_ in (("", w), (", inputs that are not contiguous", non_contiguous(w))):
         with noted(case + which):
             found = affine.quantize(given_, group_size, bits)
         same_triple(found, expected, case + which)
@@ -46,7 +46,7 @@ def test_task_3_quantize_awkward_groups(bits, kind):
 
 
 def test_task_3_quantize_defaults():
-    """Groups of 64 and 4 bits, if nothing is said."""
+    """The defaults are groups of 64 and 4 bits."""
     w = normals(3)(2, 128)
     with noted(case := "float32, w 2 x 128, no group_size and no bits, seed 3"):
         found = affine.quantize(w)
@@ -62,7 +62,7 @@ def test_task_3_quantize_sweep():
 @property_test
 @given(seed=st.integers(0, 99), shift=st.sampled_from([0, 1, -1, 3, -3]), bits=st.sampled_from([4, 8]))
 def test_task_3_quantize_half_a_step(seed, shift, bits):
-    """Zero is kept where a group goes through it, and no weight is off by more than a step."""
+    """Zero is exact in a group that contains it, and no error exceeds a step."""
     w = normals(seed)(2, 64) + shift
     w[:, 7] = 0
     with noted(case := f"float32, w 2 x 64, bits {bits}, shift {shift}, seed {seed}"):
@@ -71,7 +71,7 @@ def test_task_3_quantize_half_a_step(seed, shift, bits):
     stands = weights64(*found, 64, bits)
     lines = (f"zero became {stands[:, 7].tolist()}",)
     if np.abs(stands[:, 7]).max() > 1e-5 or (np.abs(stands - to_float64(w)) > np.abs(to_float64(found[1]))).any():
-        raise CheckFailed(Finding(Kind.VALUES, "a weight is off by more than a step, or zero is not kept", lines, case))
+        raise CheckFailed(Finding(Kind.VALUES, "an error exceeds a step, or zero is not exact", lines, case))
 
 
 @pytest.mark.parametrize(("inputs", "group_size"), [(65, 64), (32, 64), (96, 128), (64, 128)])

@@ -22,7 +22,7 @@ def dequantized(scales, biases, packed, group_size=64, bits=4):
 
 
 def dequantizing(packed, group_size, bits):
-    """The formula for these words: a float64 of the test kit cannot hold them."""
+    """Return the formula for these words, which the test kit cannot pass as floats."""
 
     def dequantized64(scales, biases, packed=None, group_size=group_size, bits=bits, *, r=exact):
         q = weights64(kept, mx.ones(scales.shape), mx.zeros(scales.shape), group_size, bits)

@@ -1,4 +1,4 @@
-"""Week 2, day 3, task 5: quantize with the least error."""
+"""Week 2, day 3, task 5: least-squares quantization."""
 
 import mlx.core as mx
 import numpy as np
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.week2.packed import KINDS, by_bits, by_group, errors64, same_triple, told
 
-from tiny_llm.quantized import least_error
+from tiny_llm.quantized import least_squares
 from tiny_llm_course.testkit.cases import dtype_word, noted, shape_words, type_words
 from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind, raises_value_error
 from tiny_llm_course.testkit.inputs import DTYPES, normals
@@ -18,10 +18,10 @@ from tiny_llm_course.testkit.sizes import sweep
 
 
 def laid_out(w, group_size, bits, case):
-    """What the learner's program gives, in the layout of `quantize`, and its errors group by group."""
+    """Check the layout of the learner's result, and return its errors per group."""
     before = to_float64(w)
     with noted(case):
-        found = least_error.quantize_with_least_error(w, group_size, bits)
+        found = least_squares.quantize_least_squares(w, group_size, bits)
     if not isinstance(found, tuple) or len(found) != 3:
         raise CheckFailed(Finding(Kind.TYPE, f"returned {type_words(found)}, expected a tuple of three", (), case))
     groups = (*w.shape[:-1], w.shape[-1] // group_size)
@@ -49,7 +49,7 @@ def no_group_is_worse(w, group_size, bits, seed):
     worse = np.argwhere(~(errors <= allowed))
     if len(worse):
         at = tuple(map(int, worse[0]))
-        headline = f"{len(worse)} of {errors.size} groups have a larger error than by min and max, first {list(at)}"
+        headline = f"{len(worse)} of {errors.size} groups have a larger error than by min-max, first {list(at)}"
         lines = (f"at most   {before[at]:.6g}", f"got       {errors[at]:.6g}")
         raise CheckFailed(Finding(Kind.VALUES, headline, lines, case, w.size))
     return errors, before
@@ -58,50 +58,50 @@ def no_group_is_worse(w, group_size, bits, seed):
 @by_dtype
 @by_bits
 @by_group
-def test_task_5_least_error_no_group_is_worse(group_size, bits, dtype):
+def test_task_5_least_squares_no_group_is_worse(group_size, bits, dtype):
     no_group_is_worse(normals(1, dtype)(20, 2 * group_size), group_size, bits, "seed 1")
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @by_bits
-def test_task_5_least_error_awkward_groups(bits, kind):
+def test_task_5_least_squares_awkward_groups(bits, kind):
     for dtype in DTYPES:
         w = KINDS[kind](normals(2)(2, 128)).astype(dtype)
         no_group_is_worse(w, 64, bits, f"weights {kind}, seed 2")
 
 
 @by_dtype
-def test_task_5_least_error_is_smaller(dtype):
-    """Of groups from a normal distribution, with 4 bits."""
+def test_task_5_least_squares_is_smaller(dtype):
+    """For normally distributed groups, with 4 bits."""
     w = normals(3, dtype)(400, 64)
     errors, before = no_group_is_worse(w, 64, 4, "seed 3")
     if errors.sum() > 0.92 * before.sum():
         lines = (f"at most   {0.92 * before.sum():.5g}", f"got       {errors.sum():.5g}")
-        headline = "the error of all groups is more than 0.92 of what it is by min and max"
+        headline = "the total error is more than 0.92 of the min-max error"
         raise CheckFailed(Finding(Kind.VALUES, headline, lines, told(w, 64, 4, "seed 3"), w.size))
 
 
-def test_task_5_least_error_defaults():
+def test_task_5_least_squares_defaults():
     w = normals(4)(3, 128)
     with noted(case := "float32, w 3 x 128, no group_size and no bits, seed 4"):
-        found = least_error.quantize_with_least_error(w)
-    expected = least_error.quantize_with_least_error(w, 64, 4)
+        found = least_squares.quantize_least_squares(w)
+    expected = least_squares.quantize_least_squares(w, 64, 4)
     same_triple(found, expected, case)
 
 
 @property_test
 @given(seed=st.integers(0, 99), spread=st.sampled_from([1e-6, 0.02, 1, 1000]), shift=st.sampled_from([0, 0.5, -2]))
-def test_task_5_least_error_any_weights(seed, spread, shift):
+def test_task_5_least_squares_any_weights(seed, spread, shift):
     no_group_is_worse((normals(seed)(4, 64) + shift) * spread, 64, 4, f"seed {seed}")
 
 
-def test_task_5_least_error_sweep():
+def test_task_5_least_squares_sweep():
     for n in sweep(A=130, G=9):
         group_size, bits = n.turn(64, 32, 128), n.turn(4, 8)
         w = normals(n.seed, n.dtype)(n.A, n.G * group_size) * n.spread
         no_group_is_worse(w, group_size, bits, f"seed {n.seed}")
 
 
-def test_task_5_least_error_refuses_groups_that_are_not_full():
+def test_task_5_least_squares_refuses_groups_that_are_not_full():
     with raises_value_error("w 2 x 96, group_size 64", "96", "64"):
-        least_error.quantize_with_least_error(mx.ones((2, 96)), 64, 4)
+        least_squares.quantize_least_squares(mx.ones((2, 96)), 64, 4)

@@ -1,7 +1,7 @@
-"""Week 2, day 3, task 6: A linear layer of packed weights.
+"""Week 2, day 3, task 6: quantized linear layer.
 
-The product is held to the weights that quantized ones stand for, in float64: MLX's own product in a half dtype is no
-oracle on a CPU.
+The oracle is the float64 product with the dequantized weights: MLX's half-precision product is not accurate on a
+CPU.
 """
 
 import mlx.core as mx
@@ -16,7 +16,7 @@ from tiny_llm_course.testkit.cases import noted
 from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind, raises_value_error
 from tiny_llm_course.testkit.inputs import DTYPES, normals
 from tiny_llm_course.testkit.marks import by_dtype
-from tiny_llm_course.testkit.memory import most_at_once
+from tiny_llm_course.testkit.memory import peak_bytes
 from tiny_llm_course.testkit.rounding import to_float64
 from tiny_llm_course.testkit.sizes import sweep
 
@@ -51,13 +51,13 @@ def test_task_6_linear_any_shape(leading):
 @pytest.mark.parametrize("scales", DTYPES, ids=str)
 @by_dtype
 def test_task_6_linear_other_scales(dtype, scales):
-    """x and the scales have dtypes of their own; what comes out has x's."""
+    """x and the scales may have different dtypes; the result has x's."""
     multiplies(3, (2, 3), 5, 2, 64, 4, dtype, scales, bias=False)
 
 
 @by_dtype
 def test_task_6_linear_adds_in_float32(dtype):
-    """Rows of 4,096 weights: a sum in a half dtype is off by far more than the rounding of its result."""
+    """Rows of 4,096 weights: the error of a half-precision sum is far larger than the rounding of its result."""
     multiplies(4, (2,), 3, 64, 64, 4, dtype, bias=False)
 
 
@@ -80,15 +80,15 @@ def test_task_6_linear_defaults():
 
 
 def test_task_6_linear_stays_packed():
-    """A call holds less than the matrix in float32 would take: 2 MB of it."""
+    """A call allocates less than the 2 MB of the float32 matrix."""
     triple = Words(quantized(8, 1024, 512, 64, 4))
     x = normals(8)(1, 512)
     with noted(case := f"float32, x 1 x 512, {triple}, seed 8"):
         layer = layers.QuantizedLinear(*triple)
         mx.eval(layer(x))
-        taken = most_at_once(lambda: layer(x))
+        taken = peak_bytes(lambda: layer(x))
     if taken > 1024 * 512 * 4 // 2:
-        headline = f"one call takes {taken / 1e6:.1f} MB: the matrix is dequantized as a whole"
+        headline = f"one call takes {taken / 1e6:.1f} MB: the whole matrix is dequantized"
         raise CheckFailed(Finding(Kind.VALUES, headline, ("at most   1 MB",), case))
 
 
@@ -102,7 +102,7 @@ def test_task_6_linear_sweep():
 
 @pytest.mark.parametrize(("group_size", "bits"), [(32, 4), (128, 4), (64, 8)])
 def test_task_6_linear_refuses_parts_that_do_not_fit(group_size, bits):
-    """Words and scales of 256 weights a row, as they would be in another layout."""
+    """Words and scales for 256 weights per row, with a group_size or bits that does not fit."""
     triple = quantized(9, 3, 256, 64, 4)
     words = (str(256 * 4 // bits), str(4 * group_size))
     with raises_value_error(f"packed 3 x 32, scales 3 x 4, group_size {group_size}, bits {bits}", *words):

@@ -1,4 +1,4 @@
-"""Week 2, day 3, task 7: an embedding of packed weights."""
+"""Week 2, day 3, task 7: quantized embedding."""
 
 import itertools
 
@@ -14,7 +14,7 @@ from tiny_llm_course.testkit.cases import noted
 from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind
 from tiny_llm_course.testkit.inputs import DTYPES, normals
 from tiny_llm_course.testkit.marks import by_dtype
-from tiny_llm_course.testkit.memory import most_at_once
+from tiny_llm_course.testkit.memory import peak_bytes
 from tiny_llm_course.testkit.rounding import exact, to_float64
 from tiny_llm_course.testkit.sizes import sweep
 
@@ -51,7 +51,7 @@ def test_task_7_embedding_any_tokens(shape):
 
 @by_dtype
 @pytest.mark.parametrize("wanted", DTYPES, ids=str)
-def test_task_7_embedding_dtype_that_was_asked_for(wanted, dtype):
+def test_task_7_embedding_requested_dtype(wanted, dtype):
     looks_up(3, dtype, (2, 3), 64, 4, wanted=wanted)
 
 
@@ -89,13 +89,13 @@ def test_task_7_embedding_adds_in_float32():
 
 
 def test_task_7_embedding_other_rows_stay_packed():
-    """A look-up of two tokens holds less than a fiftieth of the table in float32, which has 4 MB."""
+    """A lookup of two tokens allocates less than a fiftieth of the float32 table, which takes 4 MB."""
     triple = Words(quantized(8, 2048, 512, 64, 4))
     tokens = mx.array([[3, 2000]])
     with noted(case := f"float32, tokens 1 x 2, {triple}, seed 8"):
         table = layers.QuantizedEmbedding(*triple)
         mx.eval(table(tokens))
-        taken = most_at_once(lambda: table(tokens))
+        taken = peak_bytes(lambda: table(tokens))
     if taken > 2048 * 512 * 4 // 50:
         headline = f"two tokens take {taken / 1e6:.2g} MB: the whole table is dequantized"
         raise CheckFailed(Finding(Kind.VALUES, headline, ("at most   0.08 MB",), case))

@@ -38,23 +38,23 @@ def test_task_8_perplexity_formula(lengths, dtype):
 
 
 def test_task_8_perplexity_long_and_short():
-    """A text of 30 tokens beside one of two: each token counts alike."""
+    """A text of 30 tokens and one of two: each token has the same weight."""
     draw = np.random.default_rng(2)
     judges(table(2, spread=3.0), [draw.integers(0, 7, n).tolist() for n in (30, 2)], 2)
 
 
 @pytest.mark.parametrize("shift", [0, 500, -500])
 def test_task_8_perplexity_large_logits(shift):
-    """exp of such numbers is infinite or 0 in float32."""
+    """exp of these logits overflows or underflows in float32."""
     judges(table(3, spread=20.0) + shift, [[1, 2, 3, 4, 5, 6, 0]], 3)
 
 
-def test_task_8_perplexity_all_alike():
+def test_task_8_perplexity_equal_logits():
     judges(mx.zeros((7, 7)), [[1, 2, 3], [4, 4]], 0)
 
 
 def test_task_8_perplexity_impossible():
-    """A token that cannot be: inf, and no error."""
+    """A token of probability 0 gives inf without an error."""
     with noted(case := "a logit of 5000 for the wrong token, and one of -inf for the right one"):
         for wrong in (mx.array([[5000.0, 0.0], [5000.0, 0.0]]), mx.array([[0.0, -mx.inf], [0.0, -mx.inf]])):
             found = perplexity.perplexity(TableModel(wrong), [[0, 1, 1]])
@@ -62,14 +62,14 @@ def test_task_8_perplexity_impossible():
 
 
 def test_task_8_perplexity_reads_each_text_once():
-    """All of it but the last token, which nothing follows; texts with nothing to predict are not read."""
+    """Each text is processed once, without its last token; texts with nothing to predict are skipped."""
     reader = TableModel(table(4), case := "texts [1, 2, 3, 4, 5, 6], [4], [5, 6]")
     with noted(case):
         perplexity.perplexity(reader, [[1, 2, 3, 4, 5, 6], [4], [5, 6]])
     read = sum(map(len, reader.seen))
-    if read > 8:  # the last one of each text may be read as well
+    if read > 8:  # the last token of each text may be included
         lines = ("at most   8", f"got       {read}, in calls of {', '.join(map(str, reader.seen))}")
-        raise CheckFailed(Finding(Kind.VALUES, "more tokens are read than there are to predict from", lines, case))
+        raise CheckFailed(Finding(Kind.VALUES, "the model was called on more tokens than needed", lines, case))
 
 
 def test_task_8_perplexity_sweep():

@@ -1,7 +1,7 @@
 """Week 2, day 4: the kernels in C++, one by one.
 
-What is expected is the product in float64 with the weights that the packed ones stand for, and MLX's own
-`quantized_matmul` in float32. Where the kernels touch memory that they must not, the checked build says so.
+The oracles are the float64 product with the dequantized weights, and MLX's `quantized_matmul` in float32. The checked
+build reports invalid memory accesses.
 """
 
 import math
@@ -35,14 +35,14 @@ by_scales = pytest.mark.parametrize("scales", DTYPES, ids=str)
 
 
 def right(kernel, seed, outputs, inputs, group_size, dtype=mx.float32, tokens=(), expected=None):
-    """A kernel's product is the formula's: of a drawn matrix, and of a drawn x."""
+    """Compare a kernel with the formula, for a random matrix and a random x."""
     x = normals(seed)(*tokens, inputs)
     given = matrix(seed, outputs, inputs, group_size, dtype)
     agrees(by(kernel), product64, x, *given, group_size, seed=seed, dtype=mx.float32, expected=expected)
 
 
 def as_mlx(kernel, group_size, *tokens):
-    """Of a matrix that MLX has quantized, what MLX multiplies."""
+    """Compare with MLX's product, for a matrix that MLX has quantized."""
     draw = normals(5)
     words, scales, biases = mx.quantize(draw(6, 384), group_size, BITS)
     x = draw(*tokens, 384)
@@ -52,7 +52,7 @@ def as_mlx(kernel, group_size, *tokens):
 
 
 def many_sizes(kernel, **tokens):
-    """The sweep of a product: rows, groups of a row, and what the scales are made of."""
+    """Sweep rows, groups per row and the dtype of the scales."""
     program = by(fast(kernel))
     for n in sweep(**tokens, O=300, G=131):
         group_size, narrow = n.turn(64, 32, 128), n.dtype != mx.float32
@@ -63,7 +63,7 @@ def many_sizes(kernel, **tokens):
         agrees(program, product64, x, *given, group_size, seed=n, dtype=mx.float32)
 
 
-# Task 1, one weight after another
+# Task 1, scalar
 
 
 @by_scales
@@ -102,7 +102,7 @@ def test_task_1_scalar_sweep():
     many_sizes(native.matvec_scalar)
 
 
-# Task 2, as many as a register holds
+# Task 2, SIMD
 
 
 @by_scales
@@ -113,13 +113,13 @@ def test_task_2_simd_formula(group_size, scales):
 
 @by_group
 def test_task_2_simd_one_group(group_size):
-    """A row may be shorter than a register of words is."""
+    """A row may have fewer words than a register."""
     right(native.matvec_simd, 2, 3, group_size, group_size)
 
 
 @pytest.mark.parametrize("inputs", [96, 160, 224, 1056])
 def test_task_2_simd_last_block(inputs):
-    """A row may end within a block."""
+    """A row may end inside a block."""
     right(native.matvec_simd, 3, 3, inputs, 32)
 
 
@@ -144,17 +144,17 @@ def test_task_2_simd_sweep():
     many_sizes(native.matvec_simd)
 
 
-# Task 3, all cores
+# Task 3, threads
 
 
 @pytest.mark.parametrize("outputs", [1, 15, 16, 17, 31, 32, 33, 100])
 def test_task_3_threads_rows(outputs):
-    """Fewer rows than a chunk has, as many, one more."""
+    """Fewer rows than a chunk, as many, one more."""
     right(native.matvec_threads, 1, outputs, 64, 64)
 
 
 def test_task_3_threads_many_rows():
-    """Rows for several chunks, however they are cut."""
+    """Rows for several chunks, however they are split."""
     right(native.matvec_threads, 2, 1030, 32, 32)
 
 
@@ -177,16 +177,16 @@ def test_task_3_threads_sweep():
 
 
 def test_task_3_threads_again_and_again():
-    """The fast build, many times: whoever takes which chunk, nothing else comes out."""
+    """The fast build, many times: the result does not depend on which thread takes which chunk."""
     x, given = normals(4)(256), matrix(4, 333, 256, 64)
     expected = product64(*map(to_float64, (x, *given)), 64)
-    by(native.matvec_threads)(x[:64], *matrix(4, 5, 64, 64), 64)  # watched: what has done nothing wrong may be run fast
+    by(native.matvec_threads)(x[:64], *matrix(4, 5, 64, 64), 64)  # in the checked build first
     for _ in range(50):
         again = by(fast(native.matvec_threads))(x, *given, 64)
         compare(again, expected, mx.float32, 1e-2, "float32, x 256, q 333 x 256, one call of 50, seed 4", 333)
 
 
-# Task 4, a few vectors
+# Task 4, several vectors
 
 
 @pytest.mark.parametrize("tokens", range(1, 10))
@@ -196,13 +196,13 @@ def test_task_4_matmul_tokens(tokens):
 
 @pytest.mark.parametrize("outputs", [1, 7, 8, 15, 16, 17, 31, 32, 33, 40])
 def test_task_4_matmul_rows(outputs):
-    """Panels that are full, and the last one, which is not."""
+    """Full panels, and a partial last one."""
     right(native.matmul, 2, outputs, 64, 64, tokens=(3,))
 
 
 @pytest.mark.parametrize("tokens", [11, 12, 13, 24, 25])
 def test_task_4_matmul_tiles(tokens):
-    """Tokens for several tiles, with some left over or none."""
+    """Tokens for several tiles, with and without a remainder."""
     right(native.matmul, 3, 33, 64, 32, tokens=(tokens,))
 
 
@@ -237,11 +237,11 @@ def test_task_4_matmul_sweep():
     many_sizes(native.matmul, N=140)
 
 
-# Task 5, eight bits for x
+# Task 5, int8
 
 
 def whole(seed, inputs, group_size):
-    """An x that eight bits hold exactly: whole numbers, the largest of each group 127, times a power of two."""
+    """Return an x that is exact in eight bits: integers, the largest of each group 127, times a power of two."""
     generator = np.random.default_rng(seed)
     x = generator.integers(-127, 128, (inputs // group_size, group_size)).astype(np.float32)
     x[:, generator.integers(group_size)] = 127
@@ -251,7 +251,7 @@ def whole(seed, inputs, group_size):
 @by_scales
 @by_group
 def test_task_5_int8_whole_numbers(group_size, scales):
-    """Where eight bits lose nothing, it is the product."""
+    """For an x that is exact in eight bits, the result equals the product."""
     given = matrix(1, 37, 3 * group_size, group_size, scales)
     program, x = by(native.matvec_int8), whole(1, 3 * group_size, group_size)
     agrees(program, product64, x, *given, group_size, seed=1, dtype=mx.float32)
@@ -272,18 +272,18 @@ def test_task_5_int8_several_chunks():
 
 
 def test_task_5_int8_biases_alone():
-    """The biases meet x as it was, and lose nothing."""
+    """The biases are multiplied by the original x, without quantization error."""
     biases_alone(native.matvec_int8)
 
 
 def test_task_5_int8_zeros():
-    """A group of zeros has no scale."""
+    """A group of zeros must not divide by a scale of 0."""
     x = mx.concatenate([mx.zeros(64), whole(4, 64, 64), mx.zeros(64)])
     agrees(by(native.matvec_int8), product64, x, *matrix(4, 5, 192, 64), 64, seed=4)
 
 
 def test_task_5_int8_sweep():
-    """Of any x, each number may be off by half of its group's largest by 127, and no more."""
+    """For any x, each value may be off by at most half of its group's maximum over 127."""
     for n in sweep(O=300, G=131):
         group_size = n.turn(64, 32, 128)
         x = normals(n.seed)(n.G * group_size, spread=min(max(n.spread, 1e-4), 30.0))
@@ -298,7 +298,7 @@ def test_task_5_int8_sweep():
         compare(made, expected, mx.float32, most + 1e-5 * size, case, x.size, swept=True)
 
 
-# Task 6, attention of one token
+# Task 6, attention for one token
 
 
 def attend64(queries, keys, values, scale, *, r=exact):
@@ -327,13 +327,13 @@ def test_task_6_attend_heads(heads):
 
 
 def test_task_6_attend_equal_scores():
-    """With queries of zeros it is the mean of all values."""
+    """Queries of zeros give the mean of all values."""
     draw = normals(4)
     agrees(native.attend, attend64, mx.zeros((2, 8)), draw(11, 8), draw(11, 8), 0.5, seed=4)
 
 
 def test_task_6_attend_large_scores():
-    """exp(300) is more than float32 holds: the largest score must go first."""
+    """exp(300) overflows float32: subtract the largest score first."""
     draw = normals(5)
     agrees(native.attend, attend64, draw(2, 8, spread=40), draw(9, 8), draw(9, 8), 2.0, seed=5)
 

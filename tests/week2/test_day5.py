@@ -1,7 +1,7 @@
 """Week 2, day 5: kernels in Metal, one by one.
 
-What is expected is the formula in float64, MLX's own operator and PyTorch. On every machine the kernels are run by the
-simulator, which says at which line they do what they must not, and what they move; where there is a GPU, on it, too.
+The oracles are the float64 formula, MLX's operator and PyTorch. On every machine the simulator runs the kernels,
+reports faults with their line, and counts memory traffic; where there is a GPU, they run on it too.
 """
 
 import mlx.core as mx
@@ -24,7 +24,7 @@ def add_scaled64(x, y, scale, *, r=exact):
     return r(wide(x + wide(scale * y)))
 
 
-# Task 1, number by number
+# Task 1, elementwise
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -36,13 +36,13 @@ def test_task_1_add_scaled_formula(shape, dtype):
 
 @pytest.mark.parametrize("size", [1, 255, 256, 257, 1023, 1024, 1025])
 def test_task_1_add_scaled_sizes(size):
-    """Fewer numbers than threads, as many, one more; and as many as four for each."""
+    """Fewer elements than threads, as many, one more; and as many as four per thread."""
     draw = normals(2)
     agrees(ops.add_scaled, add_scaled64, draw(size), draw(size), 2.5, seed=2)
 
 
 def test_task_1_add_scaled_narrow():
-    """Numbers that float16 has no room to add up one after the other."""
+    """Values whose intermediate results overflow float16."""
     x = mx.array([60000, -60000], mx.float16)
     agrees(ops.add_scaled, add_scaled64, x, -x, 1.5, seed=3)
 
@@ -62,7 +62,7 @@ def test_task_1_add_scaled_as_pytorch(pytorch, dtype):
 
 
 def test_task_1_add_scaled_moves():
-    """Both inputs and the output once, in whole lines of memory."""
+    """Both inputs and the output move once, in whole lines of memory."""
     x = normals(6)(4096)
     costs_at_most(ops.add_scaled, x, x, 0.5, seed=6, moved=3 * x.nbytes)
 
@@ -81,13 +81,13 @@ def test_task_1_add_scaled_sweep():
         agrees(ops.add_scaled, add_scaled64, draw(*shape, spread=spread), draw(*shape), n.turn(0.5, -2.0, 0.0), seed=n)
 
 
-# Task 2, row by row
+# Task 2, RMSNorm
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("size", [5, 32, 100, 300])
 def test_task_2_rms_norm_formula(size, dtype):
-    """A part of a SIMD-group, a whole one, several numbers for a thread, and several SIMD-groups."""
+    """A partial SIMD-group, a whole one, several elements per thread, and several SIMD-groups."""
     draw = normals(1, dtype)
     agrees(ops.rms_norm, rms_norm64, draw(2, 3, size, spread=2.0), draw(size), 1e-6, seed=1)
 
@@ -105,7 +105,7 @@ def test_task_2_rms_norm_one_row():
 
 @pytest.mark.parametrize("size", [6, 200])
 def test_task_2_rms_norm_uneven_rows(size):
-    """Each row has a mean of its own."""
+    """Each row has its own mean square."""
     draw = normals(4)
     x = draw(3, size) * mx.array([[1.0], [16.0], [0.25]])
     agrees(ops.rms_norm, rms_norm64, x, draw(size), 1e-6, seed=4)
@@ -118,7 +118,7 @@ def test_task_2_rms_norm_eps(eps):
 
 
 def test_task_2_rms_norm_large_numbers():
-    """float16 holds the numbers, and not their squares."""
+    """float16 can represent the values, but not their squares."""
     draw = normals(6, mx.float16)
     agrees(ops.rms_norm, rms_norm64, draw(3, 40, spread=400.0), draw(40), 1e-6, seed=6)
 
@@ -140,14 +140,14 @@ def test_task_2_rms_norm_as_pytorch(pytorch, dtype):
 
 @pytest.mark.parametrize("size", [64, 1024])
 def test_task_2_rms_norm_moves(size):
-    """For each row: x twice at most, the weight and the output once."""
+    """Per row, x moves at most twice, the weight and the output once."""
     draw = normals(9)
     x, weight = draw(4, size), draw(size)
     costs_at_most(ops.rms_norm, x, weight, 1e-5, seed=9, moved=4 * x.nbytes)
 
 
 def test_task_2_rms_norm_waits():
-    """In a long row no more often than in a short one: a tree of 256 sums has 8 steps."""
+    """A long row needs no more barriers than a short one: a tree reduction of 256 sums has 8 steps."""
     draw = normals(10)
     x, weight = draw(2, 3000), draw(3000)
     costs_at_most(ops.rms_norm, x, weight, 1e-5, seed=10, bank_conflicts=0, barriers=9 * len(x))
@@ -165,29 +165,29 @@ def test_task_2_rms_norm_sweep():
         agrees(ops.rms_norm, rms_norm64, draw(n.N, n.E, spread=n.spread), draw(n.E), n.turn(1e-6, 0.1), seed=n)
 
 
-# Task 3, pair by pair
+# Task 3, RoPE
 
 
-def turned64(x, offset, base, *, r=exact):
+def rotated64(x, offset, base, *, r=exact):
     return rope64(x, [range(offset, offset + x.shape[1])] * len(x), base, r=r)
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("offset", [0, 7])
 def test_task_3_rope_formula(offset, dtype):
-    agrees(ops.rope, turned64, normals(1, dtype)(2, 3, 5, 8), offset, 1000.0, seed=1)
+    agrees(ops.rope, rotated64, normals(1, dtype)(2, 3, 5, 8), offset, 1000.0, seed=1)
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 1, 2), (3, 1, 2, 6), (2, 16, 4, 4), (2, 4, 16, 4), (3, 5, 7, 10)], ids=str)
 def test_task_3_rope_shapes(shape):
     """Fewer pairs than threads, as many, and more; axes of size 1."""
-    agrees(ops.rope, turned64, normals(2)(*shape), 3, 10000.0, seed=2)
+    agrees(ops.rope, rotated64, normals(2)(*shape), 3, 10000.0, seed=2)
 
 
 def test_task_3_rope_as_mlx():
     x = normals(3)(2, 9, 3, 16)
     by_mlx = mx.fast.rope(x.swapaxes(1, 2), 16, traditional=False, base=500.0, scale=1.0, offset=4).swapaxes(1, 2)
-    agrees(ops.rope, turned64, x, 4, 500.0, seed=3, expected=to_float64(by_mlx))
+    agrees(ops.rope, rotated64, x, 4, 500.0, seed=3, expected=to_float64(by_mlx))
 
 
 def test_task_3_rope_as_pytorch(pytorch):
@@ -195,31 +195,31 @@ def test_task_3_rope_as_pytorch(pytorch):
         pairs = x.shape[-1] // 2
         angles = torch.outer(torch.arange(5) + 2, 100.0 ** (-torch.arange(pairs) / pairs))[None, :, None]
         first, second = x[..., :pairs], x[..., pairs:]
-        turned = first * angles.cos() - second * angles.sin(), first * angles.sin() + second * angles.cos()
-        return torch.cat(turned, dim=-1)
+        rotated = first * angles.cos() - second * angles.sin(), first * angles.sin() + second * angles.cos()
+        return torch.cat(rotated, dim=-1)
 
     x = normals(4)(2, 5, 3, 6)
-    agrees(ops.rope, turned64, x, 2, 100.0, seed=4, expected=pytorch(by_hand, x))
+    agrees(ops.rope, rotated64, x, 2, 100.0, seed=4, expected=pytorch(by_hand, x))
 
 
 def test_task_3_rope_moves():
-    """x and the output once; the angles come from nowhere."""
+    """x and the output move once; the angles are computed, not loaded."""
     x = normals(5)(2, 8, 4, 64)
     costs_at_most(ops.rope, x, 0, 10000.0, seed=5, moved=2 * x.nbytes)
 
 
 @on("gpu")
 def test_task_3_rope_on_the_gpu():
-    agrees(ops.rope, turned64, normals(6)(2, 9, 3, 16), 5, 10000.0, seed=6)
+    agrees(ops.rope, rotated64, normals(6)(2, 9, 3, 16), 5, 10000.0, seed=6)
 
 
 def test_task_3_rope_sweep():
     for n in sweep(N=5, L=300, H=9, P=40):
         x = normals(n.seed, n.dtype)(n.N, n.L, n.H, 2 * n.P, spread=n.spread)
-        agrees(ops.rope, turned64, x, n.turn(0, 3, 100), n.turn(10000.0, 500.0), seed=n)
+        agrees(ops.rope, rotated64, x, n.turn(0, 3, 100), n.turn(10000.0, 500.0), seed=n)
 
 
-# Task 4, column by column
+# Task 4, SwiGLU
 
 
 def swiglu64(x, *, r=exact):
@@ -242,7 +242,7 @@ def test_task_4_swiglu_sizes(size):
 
 @pytest.mark.parametrize("gate", [-1e4, -100.0, -20.0, 0.0, 20.0, 100.0, 1e4])
 def test_task_4_swiglu_large_gates(gate):
-    """exp(100) is more than float32 holds."""
+    """exp(100) overflows float32."""
     agrees(ops.swiglu, swiglu64, mx.array([[gate, gate, 0.5, -2.0]]), seed=3)
 
 
@@ -262,7 +262,7 @@ def test_task_4_swiglu_as_pytorch(pytorch):
 
 
 def test_task_4_swiglu_moves():
-    """Gate, up and the output once."""
+    """Gate, up and the output move once."""
     x = normals(6)(4, 1024)
     costs_at_most(ops.swiglu, x, seed=6, moved=3 * x.nbytes // 2)
 

@@ -18,19 +18,19 @@ def test_task_1_matvec_formula(dtype, group_size):
 
 @by_dtype
 def test_task_1_matvec_scales(dtype):
-    """Scales and biases are in a dtype of their own."""
+    """Scales and biases may have a dtype different from x's."""
     every_scale(quantized.quantized_matvec, dtype)
 
 
 @pytest.mark.parametrize("outputs", [1, 7, 8, 9, 16, 21])
 def test_task_1_matvec_rows(outputs):
-    """Fewer rows than a threadgroup has SIMD-groups, as many, one more."""
+    """Fewer rows than SIMD-groups in a threadgroup, as many, one more."""
     right(quantized.quantized_matvec, 2, (), outputs, 64, 64)
 
 
 @pytest.mark.parametrize("inputs", [32, 224, 256, 288, 512, 1056])
 def test_task_1_matvec_inputs(inputs):
-    """Fewer words than a SIMD-group has lanes, as many, some more."""
+    """Fewer words than lanes in a SIMD-group, as many, some more."""
     right(quantized.quantized_matvec, 3, (), 3, inputs, 32)
 
 
@@ -62,7 +62,7 @@ def test_task_1_matvec_as_pytorch(pytorch, dtype):
 
 @pytest.mark.parametrize("group_size", [32, 64])
 def test_task_1_matvec_moves(group_size):
-    """Every word once; of scales and biases a line for 32 words; x once for 8 rows; a line for each number of y."""
+    """Every word moves once, scales and biases a line per 32 words, x once per 8 rows, y a line per element."""
     x, given = normals(9)(1024), matrix(9, 16, 1024, group_size)
     words = 16 * 1024 // 2
     enough = words + 2 * words // 2 + 2 * x.nbytes + 16 * LINE
@@ -70,7 +70,7 @@ def test_task_1_matvec_moves(group_size):
 
 
 def test_task_1_matvec_banks():
-    """No thread waits for another one's bank, neither to put a number of x there nor to read it."""
+    """No bank conflicts, neither when x is written to threadgroup memory nor when it is read."""
     x, given = normals(10)(512), matrix(10, 8, 512, 64)
     costs_at_most(by(quantized.quantized_matvec), x, *given, 64, seed=10, bank_conflicts=0)
 

@@ -1,4 +1,4 @@
-"""Week 2, day 6, task 2: quantized products by tiles."""
+"""Week 2, day 6, task 2: tiled quantized matmul."""
 
 import pytest
 from tests.week2.matrices import biases_alone, one_weight, scales_alone
@@ -31,7 +31,7 @@ def test_task_2_tiles_scales(dtype):
 
 @pytest.mark.parametrize("rows", [1, 4, 31, 32, 33, 65])
 def test_task_2_tiles_rows(rows):
-    """Rows for a part of a tile, a whole one, some more."""
+    """Rows for a partial tile, a whole one, some more."""
     right(quantized.quantized_tiles, 2, (rows,), 6, 64, 64)
 
 
@@ -41,7 +41,7 @@ def test_task_2_tiles_columns(outputs):
 
 
 def test_task_2_tiles_several():
-    """Tiles below each other and beside each other."""
+    """Several tiles in both directions."""
     right(quantized.quantized_tiles, 4, (40,), 70, 96, 32)
 
 
@@ -76,7 +76,7 @@ def test_task_2_tiles_moves():
 
 
 def test_task_2_tiles_banks():
-    """No thread waits for another one's bank."""
+    """No bank conflicts."""
     tiles_cost_at_most(quantized.quantized_tiles, 10, bank_conflicts=0)
 
 

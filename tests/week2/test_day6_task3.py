@@ -1,4 +1,4 @@
-"""Week 2, day 6, task 3: matrices of a SIMD-group."""
+"""Week 2, day 6, task 3: SIMD-group matrices."""
 
 import pytest
 from tests.week2.matrices import biases_alone, one_weight, scales_alone
@@ -31,7 +31,7 @@ def test_task_3_matrices_scales(dtype):
 
 @pytest.mark.parametrize("rows", [1, 8, 9, 16, 17, 31, 32, 33, 65])
 def test_task_3_matrices_rows(rows):
-    """Rows for a part of a matrix, a whole one, some more; and so for a SIMD-group and a tile."""
+    """Rows for a partial matrix, a whole one, some more; and likewise for a SIMD-group and a tile."""
     right(quantized.quantized_matrices, 2, (rows,), 6, 64, 64)
 
 
@@ -75,7 +75,7 @@ def test_task_3_matrices_moves():
 
 
 def test_task_3_matrices_banks():
-    """Some turns at a bank have to be taken: of 4 tiles, 8 steps each and 4 SIMD-groups, 64 at most in a step."""
+    """Some bank conflicts are unavoidable: 4 tiles, 8 steps each and 4 SIMD-groups, at most 64 in a step."""
     tiles_cost_at_most(quantized.quantized_matrices, 10, bank_conflicts=4 * 8 * 4 * 64)
 
 

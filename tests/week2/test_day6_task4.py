@@ -21,7 +21,7 @@ split_in_3 = partial(quantized.quantized_split, parts=3)
 
 
 def parts64(x, q, scales, biases, group_size, parts, *, r=exact):
-    """The products of each part's inputs."""
+    """Compare the partial products of each part."""
     wide, inputs = in_float32(r), x.shape[-1]
     scale, bias = (np.repeat(each, group_size, axis=-1) for each in (scales, biases))
     w, each = wide(wide(scale * q) + bias), 256 * math.ceil(math.ceil(inputs / 256) / parts)
@@ -48,7 +48,7 @@ def test_task_4_split_scales(dtype):
 
 @pytest.mark.parametrize("parts", [1, 2, 3, 4, 5, 7])
 def test_task_4_split_parts(parts):
-    """1,184 inputs are 5 blocks, the last one short: for as many parts, fewer, and more."""
+    """1,184 inputs are 5 blocks, the last one partial: as many parts, fewer, and more."""
     parts_right(2, 2, 3, 1184, 32, parts)
 
 
@@ -89,7 +89,7 @@ def test_task_4_split_as_pytorch(pytorch, dtype):
 
 
 def test_task_4_split_moves():
-    """Every word once, for all rows of x; the rest as in task 1."""
+    """Every word moves once for all rows of x; the rest as in task 1."""
     x, given = normals(9)(8, 1024), matrix(9, 16, 1024, 64)
     words = 16 * 1024 // 2
     enough = words + 2 * words // 2 + 2 * x.nbytes + 16 * 8 * 2 * LINE

@@ -19,7 +19,7 @@ from tiny_llm_course.testkit.sizes import sweep
 
 
 def online(scores, values, cuts=()):
-    """The learner's average of values, of scores in blocks that end at `cuts`."""
+    """Return the learner's weighted mean of values, with scores in blocks that end at `cuts`."""
     running = online_softmax.OnlineSoftmax(*scores.shape[:-1], values.shape[-1])
     for first, last in itertools.pairwise((0, *cuts, scores.shape[-1])):
         running.add(scores[..., first:last], values[..., first:last, :])
@@ -27,7 +27,7 @@ def online(scores, values, cuts=()):
 
 
 def averages(scores, values, cuts=(), **options):
-    """A learner's result is float32, whatever comes in."""
+    """The result is float32, whatever the inputs are."""
     agrees(online, average64, scores, values, cuts, dtype=mx.float32, **options)
 
 
@@ -49,56 +49,56 @@ def test_task_1_online_any_split(cuts):
 
 @by_dtype
 def test_task_1_online_blocks_of_any_dtype(dtype):
-    """All is computed in float32, also what is float16."""
+    """Everything is computed in float32, including float16 inputs."""
     averages(*scores_and_values(3, dtype, keys=40), (7, 16, 33), seed=3)
 
 
-def test_task_1_online_larger_and_larger():
-    """Each block has a larger score than all before: everything that was kept must shrink."""
+def test_task_1_online_growing_maximum():
+    """Each block has a larger maximum than all earlier ones: the running state must be rescaled."""
     scores, values = scores_and_values(4, keys=8)
     averages(scores + 3 * mx.arange(8), values, (2, 4, 6), seed=4)
 
 
-def test_task_1_online_smaller_and_smaller():
-    """The largest score comes first, and stays the one that all are relative to."""
+def test_task_1_online_constant_maximum():
+    """The first block has the largest score, and the running maximum never changes."""
     scores, values = scores_and_values(5, keys=8)
     averages(scores - 3 * mx.arange(8), values, (2, 4, 6), seed=5)
 
 
 @pytest.mark.parametrize("shift", [-2000, 300, 2000])
 def test_task_1_online_large_scores(shift):
-    """exp(300) is more than float32 holds, and exp(-300) is 0."""
+    """exp(300) overflows float32, and exp(-300) is 0."""
     scores, values = scores_and_values(6)
     averages(scores + shift, values, (2, 4), seed=6)
 
 
 def test_task_1_online_rows_far_apart():
-    """Each row has a largest score of its own."""
+    """Each row has its own maximum."""
     scores, values = scores_and_values(17)
     averages(scores + 1000 * mx.arange(3)[:, None], values, (4,), seed=17)
 
 
 def test_task_1_online_equal_scores():
-    """The mean of all values."""
+    """Equal scores give the mean of all values."""
     averages(mx.zeros((2, 9)), normals(7)(9, 4), (4, 6), seed=7)
 
 
-def test_task_1_online_some_hidden():
+def test_task_1_online_some_masked():
     scores, values = scores_and_values(8, leading=(2,))
     averages(forbidding(8, scores), values, (3,), seed=8)
 
 
 @pytest.mark.parametrize("block", [0, 1, 2], ids=["first", "middle", "last"])
-def test_task_1_online_a_block_is_hidden(block):
-    """A mask may hide a whole block from some queries, also the first one, before there is any score."""
+def test_task_1_online_a_masked_block(block):
+    """A whole block may be masked for some queries, even the first block."""
     scores, values = scores_and_values(9, length=4, keys=9)
     hidden = (mx.arange(9) // 3 == block) & (mx.arange(4)[:, None] % 2 == 0)
     averages(mx.where(hidden, -mx.inf, scores), values, (3, 6), seed=9)
 
 
 @pytest.mark.parametrize("cuts", [(), (3,), (1, 2, 3, 4, 5, 6)], ids=str)
-def test_task_1_online_all_hidden(cuts):
-    """A query that sees no key gets zeros; the others are as ever."""
+def test_task_1_online_fully_masked(cuts):
+    """A fully masked row gives zeros; the others are unaffected."""
     scores, values = scores_and_values(10, length=4)
     averages(mx.where(mx.arange(4)[:, None] == 1, -mx.inf, scores), values, cuts, seed=10)
 
@@ -110,11 +110,11 @@ def test_task_1_online_values_for_several_heads():
 
 
 def test_task_1_online_nothing_yet():
-    case = "float32, no block at all, of the shape 2 x 3"
+    case = "float32, no block added, shape 2 x 3"
     compare(online_softmax.OnlineSoftmax(2, 3).result(), np.zeros((2, 3)), mx.float32, 0.0, case, 6)
 
 
-def test_task_1_online_goes_on_after_a_result():
+def test_task_1_online_continues_after_a_result():
     scores, values = scores_and_values(13)
     averages(scores, values, seed=13)
     running = online_softmax.OnlineSoftmax(3, 5)
@@ -126,7 +126,7 @@ def test_task_1_online_goes_on_after_a_result():
 
 
 def test_task_1_online_two_at_a_time():
-    """Two of them know nothing of each other."""
+    """Two instances are independent."""
     scores, values = scores_and_values(14)
     averages(scores, values, (4,), seed=14)
     one, other = online_softmax.OnlineSoftmax(3, 5), online_softmax.OnlineSoftmax(3, 5)
@@ -134,7 +134,7 @@ def test_task_1_online_two_at_a_time():
         one.add(scores[:, first:last], values[first:last])
         other.add(-scores[:, first:last], values[first:last])
     expected = average64(-to_float64(scores), to_float64(values))
-    compare(other.result(), expected, mx.float32, 1e-5, "float32, the second of two side by side, seed 14", 15)
+    compare(other.result(), expected, mx.float32, 1e-5, "float32, the second of two interleaved instances, seed 14", 15)
 
 
 def test_task_1_online_mlx():

@@ -31,7 +31,7 @@ def test_task_2_flash_formula(leading, dtype):
 
 @pytest.mark.parametrize("block", [1, 2, 3, 4, 5, 7, 8, 128])
 def test_task_2_flash_blocks(block):
-    """Blocks that divide neither L nor S, that are longer than one of them, and longer than both."""
+    """Blocks that divide neither L nor S, longer than one of them, and longer than both."""
     agrees(flash, flash64, *flash_inputs(2), block=block, seed=2)
 
 
@@ -60,7 +60,7 @@ def test_task_2_flash_scale(scale):
 
 
 def test_task_2_flash_finite_mask():
-    """A bias for all, for each key, for each head, for each row of the batch, for each row and head, and so on."""
+    """Masks for all queries, per key, per head, per row of the batch, per row and head, and so on."""
     for shape in broadcasting(5, 6, 4, 7):
         agrees(flash, flash64, *flash_inputs(7), mask=normals(70)(*shape, spread=2.0), block=4, seed=7)
 
@@ -77,8 +77,8 @@ def test_task_2_flash_float32_mask(dtype):
 
 
 @pytest.mark.parametrize("block", [2, 3, 8])
-def test_task_2_flash_hidden_blocks(block):
-    """A mask that hides whole blocks of keys from some queries, and all keys from one."""
+def test_task_2_flash_masked_blocks(block):
+    """Whole blocks of keys are masked for some queries, and all keys for one."""
     visible = mx.arange(9) < mx.array([9, 3, 0, 5])[:, None]
     mask = mx.where(visible[:, ::-1], 0.0, -mx.inf)
     agrees(flash, flash64, *flash_inputs(10, keys=9), mask=mask, block=block, seed=10)
@@ -110,8 +110,8 @@ def test_task_2_flash_pytorch(pytorch):
 
 
 @pytest.mark.parametrize("behind", [math.nan, math.inf, 3e38])
-def test_task_2_flash_skips_what_is_hidden(behind):
-    """Of 16 keys in blocks of 4 the last block is hidden from the first 12 queries: what is in it is not looked at."""
+def test_task_2_flash_skips_masked_blocks(behind):
+    """Of 16 keys in blocks of 4 the last block is masked for the first 12 queries, which must not read it."""
     query, key, value = flash_inputs(14, leading=(), length=16, keys=16)
     last = mx.arange(16)[:, None] >= 12
     agrees(flash, flash64, query, key, value, mask="causal", block=4, seed=14)
@@ -122,14 +122,14 @@ def test_task_2_flash_skips_what_is_hidden(behind):
 
 
 @pytest.mark.parametrize(("length", "keys"), [(1024, 1024), (64, 16384)])
-def test_task_2_flash_holds_no_table_of_scores(length, keys):
-    """Less than one byte for each score, whatever they are kept in."""
+def test_task_2_flash_stores_no_score_matrix(length, keys):
+    """Peak memory is less than one byte per score, whatever the dtype of the scores."""
     query, key, value = flash_inputs(15, leading=(), heads=2, kv_heads=1, length=length, keys=keys)
     agrees(flash, flash64, *flash_inputs(15, length=70, keys=130), mask="causal", block=64, seed=15)
     case = f'float32, query 2 x {length} x 8, key 1 x {keys} x 8, mask "causal", block 64, seed 15'
     scores = 2 * length * keys
     run = lambda: flash(query, key, value, mask="causal", block=64)  # noqa: E731
-    holds_less(run, scores, "one byte for each score", case=case)
+    holds_less(run, scores, "one byte per score", case=case)
 
 
 def test_task_2_flash_sweep():
@@ -165,5 +165,5 @@ def test_task_2_flash_refuses_a_causal_mask_for_more_queries_than_keys():
 def test_task_2_flash_refuses_unknown_masks(word):
     query, key, value = flash_inputs(18)
     shapes = "query 5 x 6 x 4 x 8, key 5 x 2 x 7 x 8, value 5 x 2 x 7 x 8"
-    with raises_value_error(f"float32, {shapes}, mask {word or 'of no letters'}"):
+    with raises_value_error(f"float32, {shapes}, mask {word or 'of an empty string'}"):
         mx.eval(flash(query, key, value, mask=word))

@@ -22,19 +22,19 @@ def kernel_inputs(seed, heads=6, kv_heads=2, length=4, tokens=7, dims=8, spread=
 
 @pytest.mark.parametrize("tokens", [1, 2, 3, 7, 95, 96, 97, 98, 193, 290])
 def test_task_3_kernel_decode(tokens):
-    """One query: fewer keys than a block has, as many, more."""
+    """One query: fewer keys than a block, as many, more."""
     agrees(native.flash, kernel64, *kernel_inputs(1, length=1, tokens=tokens), 0.4, seed=1)
 
 
 @pytest.mark.parametrize("length", [2, 3, 23, 24, 25, 49])
 def test_task_3_kernel_prefill(length):
-    """Fewer queries than a block has, as many, more; with no token before them."""
+    """Fewer queries than a block, as many, more, without earlier tokens."""
     agrees(native.flash, kernel64, *kernel_inputs(2, length=length, tokens=length), 0.4, seed=2)
 
 
 @pytest.mark.parametrize(("length", "tokens"), [(5, 96), (5, 98), (26, 97), (30, 200), (98, 98)])
 def test_task_3_kernel_tokens_before(length, tokens):
-    """A prompt that goes on: the last block of keys is hidden from some queries, or from some of a block."""
+    """A chunked prefill: the last block of keys is masked for some queries, or for part of a block."""
     agrees(native.flash, kernel64, *kernel_inputs(3, 2, 1, length, tokens), 0.4, seed=3)
 
 
@@ -49,25 +49,25 @@ def test_task_3_kernel_heads(heads, kv_heads):
 
 
 def test_task_3_kernel_equal_scores():
-    """With queries of zeros it is the mean of all values that a query sees."""
+    """Queries of zeros give the mean of all visible values."""
     _, keys, values = kernel_inputs(6, kv_heads=1, length=1, tokens=200)
     agrees(native.flash, kernel64, mx.zeros((5, 2, 8)), keys, values, 0.5, seed=6)
 
 
 def test_task_3_kernel_large_scores():
-    """exp(300) is more than float32 holds: scores count relative to the largest."""
+    """exp(300) overflows float32: scores must be relative to the maximum."""
     agrees(native.flash, kernel64, *kernel_inputs(7, 2, 1, length=30, tokens=130, spread=40), 2.0, seed=7)
 
 
 def test_task_3_kernel_scores_far_below_zero():
-    """exp(-160) is 0 in float32: the largest score of a query may itself be far below 0."""
+    """exp(-160) is 0 in float32: the maximum of a query may itself be far below 0."""
     queries, keys, values = kernel_inputs(12, 2, 1, length=30, tokens=130)
     agrees(native.flash, kernel64, -20 - mx.abs(queries), 1 + mx.abs(keys), values, 1.0, seed=12)
 
 
 @pytest.mark.parametrize("rising", [True, False])
 def test_task_3_kernel_moving_maximum(rising):
-    """The largest score of each block is larger, or smaller, than that of the block before."""
+    """The maximum of each block is larger, or smaller, than that of the block before."""
     queries, keys, values = kernel_inputs(8, length=2, tokens=250)
     keys = keys + mx.arange(250)[:, None] * (0.05 if rising else -0.05)
     agrees(native.flash, kernel64, mx.abs(queries), keys, values, 0.5, seed=8)
@@ -93,10 +93,10 @@ def test_task_3_kernel_pytorch(pytorch):
 
 
 def test_task_3_kernel_again_and_again():
-    """The fast build, many times: whoever takes which block, nothing else comes out."""
+    """The fast build, many times: the result does not depend on which thread takes which block."""
     inputs = kernel_inputs(11, length=100, tokens=150)
     expected = kernel64(*map(to_float64, inputs), 0.5)
-    native.flash(*kernel_inputs(11), 0.5)  # watched: what has done nothing wrong may be run fast
+    native.flash(*kernel_inputs(11), 0.5)  # in the checked build first
     for _ in range(30):
         again = fast(native.flash)(*inputs, 0.5)
         compare(again, expected, mx.float32, 1e-5, "float32, queries 100 x 6 x 8, one call of 30, seed 11", 4800)

@@ -32,13 +32,13 @@ def test_task_4_metal_formula(leading, dtype):
 
 @pytest.mark.parametrize("length", [1, 3, 15, 16, 17, 33])
 def test_task_4_metal_queries(length):
-    """Fewer queries than a block has, as many, more."""
+    """Fewer queries than a block, as many, more."""
     agrees(in_blocks, flash64, *few_inputs(2, length, 7), seed=2)
 
 
 @pytest.mark.parametrize("keys", [1, 2, 31, 32, 33, 64, 65, 100])
 def test_task_4_metal_keys(keys):
-    """Fewer keys than a block has, as many, more."""
+    """Fewer keys than a block, as many, more."""
     agrees(in_blocks, flash64, *few_inputs(3, 3, keys), seed=3)
 
 
@@ -51,7 +51,7 @@ def test_task_4_metal_causal(dtype):
     ("length", "keys"), [(1, 70), (9, 9), (17, 17), (33, 33), (5, 32), (5, 33), (18, 66), (33, 97)]
 )
 def test_task_4_metal_causal_blocks(length, keys):
-    """The diagonal goes through a block, or along its edge; the last block of keys is hidden from some queries."""
+    """The diagonal crosses a block, or follows its edge; the last block of keys is masked for some queries."""
     agrees(in_blocks, flash64, *few_inputs(5, length, keys), mask="causal", seed=5)
 
 
@@ -72,20 +72,20 @@ def test_task_4_metal_scale(scale):
 
 @pytest.mark.parametrize("mask", [None, "causal"])
 def test_task_4_metal_equal_scores(mask):
-    """With queries of zeros it is the mean of all values that a query sees."""
+    """Queries of zeros give the mean of all visible values."""
     query, key, value = few_inputs(9, 5, 70)
     agrees(in_blocks, flash64, 0 * query, key, value, mask=mask, seed=9)
 
 
 def test_task_4_metal_weights():
-    """The values are the rows of an identity: what comes out are the weights."""
+    """The values are an identity matrix, so the output is the attention weights."""
     query, key, _ = few_inputs(10, 5, 40, 40)
     agrees(in_blocks, flash64, query, key, mx.eye(40)[None], mask="causal", seed=10)
 
 
 @pytest.mark.parametrize("rising", [True, False])
 def test_task_4_metal_moving_maximum(rising):
-    """The largest score of each block is larger, or smaller, than that of the block before."""
+    """The maximum of each block is larger, or smaller, than that of the block before."""
     query, key, value = few_inputs(11, 2, 100)
     key = key + mx.arange(100)[:, None] * (0.1 if rising else -0.1)
     agrees(in_blocks, flash64, mx.abs(query), key, value, seed=11)
@@ -93,20 +93,20 @@ def test_task_4_metal_moving_maximum(rising):
 
 @pytest.mark.parametrize("mask", [None, "causal"])
 def test_task_4_metal_large_scores(mask):
-    """exp(300) is more than float32 holds: scores count relative to the largest."""
+    """exp(300) overflows float32: scores must be relative to the maximum."""
     query, key, value = few_inputs(12, 18, 70)
     agrees(in_blocks, flash64, 40 * query, key, value, 2.0, mask, seed=12)
 
 
 def test_task_4_metal_large_sums():
-    """Each value fits into float16; their sum, before it is divided, does not."""
+    """Each value fits in float16; their sum before the division does not."""
     query, key, value = few_inputs(13, 2, 40, dtype=mx.float16)
     agrees(in_blocks, flash64, query, key, value + 20000, seed=13)
 
 
 @pytest.mark.parametrize("behind", [math.nan, math.inf, 3e38])
-def test_task_4_metal_skips_what_is_hidden(behind):
-    """Of 48 keys the last 16 are hidden from the first 32 queries, in two blocks: they are not looked at."""
+def test_task_4_metal_skips_masked_blocks(behind):
+    """Of 48 keys the last 16 are masked for the first 32 queries, two blocks that must not read them."""
     query, key, value = few_inputs(14, 48, 48)
     last = mx.arange(48)[:, None] >= 32
     agrees(in_blocks, flash64, query, key, value, mask="causal", seed=14)
@@ -134,7 +134,7 @@ def test_task_4_metal_pytorch(pytorch):
 
 
 def metal_costs_at_most(seed, mask, dtype=mx.float32, **enough):
-    """Each block of 16 queries needs the keys and values that it sees, once, in whole blocks of 32."""
+    """Each block of 16 queries moves the keys and values that it sees once, in whole blocks of 32."""
     query, key, value = flash_inputs(seed, dtype, (), 1, 1, 96, 96, 32)
     blocks = sum(min(96, 32 * math.ceil(last / 32)) if mask else 96 for last in range(16, 97, 16))
     moved = 2 * (query.nbytes + query.nbytes) + 2 * blocks * 32 * dtype.size
@@ -143,7 +143,7 @@ def metal_costs_at_most(seed, mask, dtype=mx.float32, **enough):
 
 @by_dtype
 def test_task_4_metal_moves(dtype):
-    """No scores: queries, keys, values and the output."""
+    """Only queries, keys, values and the output move, no scores."""
     metal_costs_at_most(17, None, dtype)
 
 
@@ -152,7 +152,7 @@ def test_task_4_metal_skipped_blocks_are_not_moved():
 
 
 def test_task_4_metal_banks():
-    """No thread waits for another one's bank."""
+    """No bank conflicts."""
     query, key, value = few_inputs(19, 16, 64, 128)
     costs_at_most(in_blocks, query, key, value, seed=19, bank_conflicts=0)
 

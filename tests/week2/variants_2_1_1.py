@@ -1,9 +1,9 @@
-"""Known programs of task 2.1.1, the cache."""
+"""Reference variants of task 2.1.1, the cache."""
 
 import mlx.core as mx
 
 from tiny_llm_course.testkit.inputs import normals
-from tiny_llm_course.testkit.memory import most_at_once
+from tiny_llm_course.testkit.memory import peak_bytes
 from tiny_llm_course.testkit.outcomes import refusal, refusals
 from tiny_llm_course.testkit.variants import Variants
 
@@ -11,7 +11,7 @@ known = Variants("2.1.1")
 
 
 def fetched(program, *lengths, block=4, dtype=mx.float32, seed=1):
-    """Keys and values of every call, all held to the end. A length below zero is a rewind."""
+    """Return keys and values of every call, all kept to the end. A negative length is a rewind."""
     draw, kept, found = normals(seed, dtype), program(block), []
     for length in lengths:
         if length < 0:
@@ -23,14 +23,14 @@ def fetched(program, *lengths, block=4, dtype=mx.float32, seed=1):
 
 
 def refused(program, shape, dtype=mx.float32):
-    """Whether a key and value are refused after keys of 2 x 3 x 2 x 5, and how many tokens there are then."""
+    """Return whether a key and value are rejected after keys of 2 x 3 x 2 x 5, and the token count afterwards."""
     kept = program(4)
     kept.update_and_fetch(mx.ones((2, 3, 2, 5)), mx.ones((2, 3, 2, 5)))
     return mx.array([refusal(lambda: kept.update_and_fetch(*[mx.ones(shape, dtype)] * 2)), kept.offset])
 
 
 def rewound(program, count):
-    """Whether so many of five tokens cannot be rewound, and how many there are then."""
+    """Return whether rewinding `count` of five tokens raises, and the token count afterwards."""
     kept = program(4)
     kept.update_and_fetch(mx.ones((1, 2, 5, 3)), mx.ones((1, 2, 5, 3)))
     return mx.array([refusal(lambda: kept.rewind(count)), kept.offset])
@@ -42,7 +42,7 @@ known.probe_table(
     whole_blocks=lambda program: fetched(program, 4, 1, 3, 4, seed=2),
     one_call=lambda program: fetched(program, 3, seed=3),
     rewound=lambda program: fetched(program, 6, -3, 2, -1, 1, seed=4),
-    # What was fetched before is held, and then others are written in its place.
+    # Earlier fetches are kept while their slots are overwritten.
     rewound_when_full=lambda program: fetched(program, 4, -2, 2, seed=5),
     rewound_to_nothing=lambda program: fetched(program, 2, -2, 3, seed=6),
     refuses_shapes=lambda program: tuple(
@@ -60,7 +60,7 @@ known.probe_table(mx.float16, half=lambda program: fetched(program, 3, 2, dtype=
 
 @known.probe()
 def cache_caller(program):
-    """The caller's own arrays, after other tokens have taken the places of theirs."""
+    """Return the caller's arrays after their slots have been overwritten."""
     draw, kept = normals(8), program(4)
     key, value = draw(1, 2, 4, 3), draw(1, 2, 4, 3)
     kept.update_and_fetch(key, value)
@@ -71,10 +71,10 @@ def cache_caller(program):
 
 @known.probe()
 def cache_memory(program):
-    """Whether most calls take as much memory as all keys."""
+    """Return whether most calls allocate as much memory as all keys."""
     token, kept, copied = normals(9)(1, 4, 1, 64), program(16), 0
     for number in range(48):
-        taken = most_at_once(lambda: kept.update_and_fetch(token, token))
+        taken = peak_bytes(lambda: kept.update_and_fetch(token, token))
         copied += number >= 16 and taken > number * token.nbytes
     return mx.array(copied > 16)
 
@@ -96,55 +96,55 @@ def sized(program):
 known.change(
     "offset-stays",
     ("self._keys, self._values, self.offset = keys, values, end", "self._keys, self._values = keys, values"),
-    fact="offset stays at 0, so that every call writes over the one before",
-    question="After a call with three tokens, where does the next one begin to write?",
+    fact="offset stays at 0, so every call overwrites the one before",
+    question="After a call with three tokens, where does the next one start writing?",
 )
 known.change(
     "offset-by-one",
     ("self.offset = keys, values, end", "self.offset = keys, values, self.offset + 1"),
-    fact="offset moves on by 1, however many tokens came",
-    question="A prompt of five tokens has been read. At which position does the next token stand?",
+    fact="offset advances by 1, regardless of the number of tokens",
+    question="A prompt of five tokens has been prefilled. What is the position of the next token?",
 )
 known.change(
     "only-the-new",
     ("return keys[:, :, :end], values[:, :, :end]", "return key, value"),
-    fact="the new keys and values are given back alone",
-    question="What are the new queries to be compared with?",
+    fact="only the new keys and values are returned",
+    question="Which keys do the new queries attend to?",
 )
 known.change(
     "all-the-room",
     ("return keys[:, :, :end], values[:, :, :end]", "return keys, values"),
-    fact="the arrays are given back whole, with the places that nobody has written to yet",
-    question="How many tokens does your cache hold, and how many places has the array that you return?",
+    fact="the whole arrays are returned, including the slots that have not been written yet",
+    question="How many tokens does your cache hold, and how many slots does the returned array have?",
 )
 known.change(
     "new-before-old",
     ("keys[:, :, :end], values[:, :, :end]", "tuple(mx.roll(x[:, :, :end], key.shape[2], 2) for x in (keys, values))"),
-    fact="the new keys and values stand before the old ones",
-    question="In what order did the tokens come, and in what order do you give them?",
+    fact="the new keys and values are placed before the old ones",
+    question="In what order did the tokens arrive, and in what order do you return them?",
 )
 known.change(
     "growth-loses-the-old",
-    ("mx.concatenate([kept, more], axis=2)", "mx.zeros((batch, heads, room + more.shape[2], dims), new.dtype)"),
-    fact="what was there is lost whenever room is made",
-    question="When the arrays are full, you make larger ones. What is in them?",
+    ("mx.concatenate([kept, more], axis=2)", "mx.zeros((batch, heads, capacity + more.shape[2], dims), new.dtype)"),
+    fact="the cached tokens are lost whenever the arrays grow",
+    question="When the arrays are full, you allocate larger ones. What do they contain?",
 )
 known.change(
     "growth-by-the-token",
-    ("-(-end // self._block) * self._block - room", "end - room"),
-    fact="room is made for just the tokens that come, so that all that is there is copied for every one",
-    question="How many numbers does your cache copy when token 1,000 comes?",
+    ("-(-end // self._block) * self._block - capacity", "end - capacity"),
+    fact="the arrays grow by exactly the new tokens, so the whole cache is copied for every token",
+    question="How many numbers does your cache copy when token 1,000 arrives?",
 )
 known.change(
     "keys-for-values",
     ("return keys[:, :, :end], values[:, :, :end]", "return values[:, :, :end], keys[:, :, :end]"),
-    fact="values are given as keys, and keys as values",
+    fact="keys and values are returned in swapped order",
     question="Which of the two does the caller expect first?",
 )
 known.change(
     "keys-written-twice",
     ("values[:, :, self.offset : end] = value", "values[:, :, self.offset : end] = key"),
-    fact="the keys are written among the values, too",
+    fact="the keys are written into the values as well",
     question="What do you write into the values?",
 )
 known.change(
@@ -154,17 +154,17 @@ known.change(
         """
         end = self.offset + key.shape[2]
         if self._keys is None:
-            self._keys = self._values = self._with_room(None, key, end)
+            self._keys = self._values = self._grow(None, key, end)
         """,
     ),
-    fact="the first room is one array under two names, so that the values are written over the keys",
-    question="After `a = b = mx.zeros(3)`, what is in b when a[0] = 1 is done?",
+    fact="the initial arrays of keys and values are one array, so the values overwrite the keys",
+    question="After `a = b = mx.zeros(3)`, what is in b after a[0] = 1?",
 )
 known.change(
     "caller-s-array",
     ("more = mx.zeros(", "if kept is None:\n    return new\nmore = mx.zeros("),
-    fact="the first array that you are given becomes your own, and is later written to",
-    question="Who else holds the array that you keep, and what does x[...] = do to it?",
+    fact="the first array passed in is kept and later modified in place",
+    question="Who else holds a reference to the array that you keep, and what does x[...] = do to it?",
 )
 known.change(
     "fetched-when-full",
@@ -172,76 +172,82 @@ known.change(
         "return keys[:, :, :end], values[:, :, :end]",
         "return tuple(x if end == x.shape[2] else x[:, :, :end] for x in (keys, values))",
     ),
-    fact="the cache's own arrays are given away when they are full, and later written to",
-    question="After a rewind you write into an array. Who may have been given this very array before?",
+    fact="the cache returns its own arrays when they are full, and later modifies them in place",
+    question="After a rewind you write into an array. Which caller may still hold that array?",
 )
 known.change(
     "rewind-forgets-nothing",
     ("self.offset -= count", "pass"),
-    fact="rewind leaves offset as it was",
-    question="Where do tokens go that come after a rewind?",
+    fact="rewind does not change offset",
+    question="Where are the tokens written that arrive after a rewind?",
 )
 known.change(
     "rewind-to",
     ("self.offset -= count", "self.offset = count"),
-    fact="rewind(count) leaves count tokens, where it should forget them",
-    question="Six tokens are there. How many are left after rewind(2)?",
+    fact="rewind(count) keeps count tokens instead of dropping them",
+    question="The cache holds six tokens. How many remain after rewind(2)?",
 )
 known.change(
     "rewind-forgets-all",
     ("self.offset -= count", "self.offset = 0"),
-    fact="rewind forgets every token",
-    question="Six tokens are there. How many are left after rewind(2)?",
+    fact="rewind drops every token",
+    question="The cache holds six tokens. How many remain after rewind(2)?",
 )
 known.change(
     "rewind-too-far",
     ("if not 0 <= count <= self.offset:", "if count < 0:"),
-    fact="more tokens can be rewound than there are",
-    question="Five tokens are there. What does your offset say after rewind(6)?",
+    fact="rewind accepts more tokens than the cache holds",
+    question="The cache holds five tokens. What is your offset after rewind(6)?",
 )
 known.change(
     "rewind-as-far-as-it-goes",
     ("if not 0 <= count <= self.offset:", "if count < 0:"),
     ("self.offset -= count", "self.offset = max(0, self.offset - count)"),
-    fact="rewinding more than there is forgets all, and does not say so",
-    question="Somebody asks to forget six tokens of five. Is it likely that the caller is right about the rest?",
+    fact="rewinding more tokens than the cache holds empties it without an error",
+    question="A caller rewinds six tokens of five. Is the rest of its bookkeeping likely to be right?",
 )
 known.change(
     "rewind-forwards",
     ("if not 0 <= count <= self.offset:", "if count > self.offset:"),
-    fact="a negative count is taken, and offset moves on over what nobody has written",
+    fact="a negative count is accepted, and offset advances over unwritten slots",
     question="What does rewind(-1) do to your offset?",
 )
 known.change(
     "rewind-never-all",
     ("0 <= count <= self.offset", "0 <= count < self.offset"),
     fact="the first token cannot be rewound",
-    question="May a cache be emptied?",
+    question="May a cache become empty?",
 )
 known.change(
     "shapes-not-compared",
-    ("(kept.shape, kept.dtype) != ((batch, heads, room, dims), new.dtype)", "kept.dtype != new.dtype"),
-    fact="keys of another shape are taken wherever they broadcast",
-    question="What does an assignment do with a batch of 1 where there is room for 2?",
+    ("(kept.shape, kept.dtype) != ((batch, heads, capacity, dims), new.dtype)", "kept.dtype != new.dtype"),
+    fact="keys of a different shape are accepted wherever they broadcast",
+    question="What does an assignment do with a batch of 1 into an array for a batch of 2?",
 )
 known.change(
     "dtype-not-compared",
-    ("(kept.shape, kept.dtype) != ((batch, heads, room, dims), new.dtype)", "kept.shape != (batch, heads, room, dims)"),
-    fact="keys of another dtype are taken, and cast without a word",
-    question="What does an assignment do with float16 numbers where there are float32 ones?",
+    (
+        "(kept.shape, kept.dtype) != ((batch, heads, capacity, dims), new.dtype)",
+        "kept.shape != (batch, heads, capacity, dims)",
+    ),
+    fact="keys of a different dtype are silently converted",
+    question="What does an assignment do with float16 numbers into a float32 array?",
 )
 known.change(
     "values-not-compared",
     ("if (value.shape, value.dtype) != (key.shape, key.dtype):", "if value.dtype != key.dtype:"),
-    fact="values of another shape than the keys' are taken",
-    question="Five keys come with three values. What should become of them?",
+    fact="values whose shape differs from the keys' are accepted",
+    question="Five keys arrive with three values. What should happen?",
 )
 known.change(
     "float32-kept",
-    ("- room, dims), new.dtype)", "- room, dims))"),
-    ("(kept.shape, kept.dtype) != ((batch, heads, room, dims), new.dtype)", "kept.shape != (batch, heads, room, dims)"),
-    fact="keys and values are kept in float32, whatever they come in",
-    question="What dtype has mx.zeros, if nothing is said?",
+    ("- capacity, dims), new.dtype)", "- capacity, dims))"),
+    (
+        "(kept.shape, kept.dtype) != ((batch, heads, capacity, dims), new.dtype)",
+        "kept.shape != (batch, heads, capacity, dims)",
+    ),
+    fact="keys and values are stored in float32, whatever their dtype",
+    question="What is the default dtype of mx.zeros?",
 )
 
 

@@ -1,4 +1,4 @@
-"""Known programs of task 2.1.2, attention with a cache."""
+"""Reference variants of task 2.1.2, attention with a cache."""
 
 import mlx.core as mx
 from tests.week1.reference_model import QWEN3, QWEN25, random_model
@@ -18,7 +18,7 @@ known = Variants("2.1.2")
 
 
 def run_attention(program, base, seed, *lengths, dtype=mx.float32, batch=2, extra=None, doubling=False):
-    """What the layer gives and how many tokens its cache holds; `doubling`, by other parts and halved matrices."""
+    """Return the layer's output and its cache's token count; `doubling` uses doubling parts and halved matrices."""
     model = random_model(base, seed, dtype).with_weights(**(extra or {}))
     config, weights = ModelConfig.from_dict(model.config), (halved(model) if doubling else model).layer(0)
     layer, kept = program(config, weights, *[Doubling()] * doubling), KVCache(4)
@@ -44,7 +44,7 @@ known.probe_table(mx.float16, half=lambda program: run_attention(program, QWEN3,
 
 @known.probe()
 def attention_refuses(program):
-    """Whether two tokens are refused where there is room for one, and how many the cache then holds."""
+    """Return whether two tokens are rejected with one position left, and the cache's token count afterwards."""
     model = random_model(QWEN3, 39, max_position_embeddings=4)
     layer, kept = program(ModelConfig.from_dict(model.config), model.layer(0)), KVCache(4)
     x = normals(39)(1, 3, 12)
@@ -72,99 +72,99 @@ def sized(program):
 known.change(
     "positions-from-zero",
     ("slice(cache.offset, cache.offset + x.shape[1])", "slice(0, x.shape[1])"),
-    fact="every call counts its positions from 0",
-    question="Three tokens are in the cache. At which position does the next one stand?",
+    fact="the positions of every call start at 0",
+    question="Three tokens are in the cache. What is the position of the next one?",
 )
 known.change(
     "positions-one-short",
     ("cache.offset, cache.offset +", "max(0, cache.offset - 1), max(0, cache.offset - 1) +"),
-    fact="positions are counted from the last token of the cache, and not from the one behind it",
+    fact="the new positions start at the cache's last token instead of after it",
     question="Three tokens are in the cache, at positions 0, 1 and 2. Which is the next one?",
 )
 known.change(
     "positions-after-the-update",
     ("(cache.offset, cache.offset + x.shape[1])", "(cache.offset + x.shape[1], cache.offset + 2 * x.shape[1])"),
-    fact="offset is read after the new tokens are in the cache, so that every position is L too large",
-    question="What does offset say before update_and_fetch, and what behind it?",
+    fact="offset is read after update_and_fetch, so every position is too large by L",
+    question="What is offset before update_and_fetch, and what is it afterwards?",
 )
 known.change(
     "query-not-moved",
     ("self.rope(query, positions)", "self.rope(query)"),
-    fact="queries are turned from position 0 in every call, and keys at their own positions",
-    question="A score depends on the distance of a query and a key. At which position does your query stand?",
+    fact="queries are rotated from position 0 in every call, while keys get their own positions",
+    question="A score depends on the distance between query and key. Which position do you give the query?",
 )
 known.change(
     "key-not-moved",
     ("self.rope(key, positions)", "self.rope(key)"),
-    fact="keys are turned from position 0 in every call, and queries at their own positions",
-    question="Which positions are written into the keys that your cache keeps?",
+    fact="keys are rotated from position 0 in every call, while queries get their own positions",
+    question="Which positions are encoded in the keys that your cache stores?",
 )
 known.change(
     "keys-not-turned",
     ("self.rope(key, positions)", "key"),
-    fact="keys go into the cache without RoPE",
-    question="What is done to a key before a query meets it?",
+    fact="keys are cached without RoPE",
+    question="What must happen to a key before a query is multiplied by it?",
 )
 known.change(
     "query-not-turned",
     ("self.rope(query, positions)", "query"),
-    fact="queries are not turned at all",
-    question="Which two arrays does RoPE turn?",
+    fact="RoPE is not applied to the queries",
+    question="Which two arrays does RoPE rotate?",
 )
 known.change(
     "turned-once-more",
     ("keys, values, mask", "self.rope(keys.swapaxes(1, 2)).swapaxes(1, 2), values, mask"),
-    fact="the keys that the cache gives are turned a second time",
-    question="How often has a key of the cache been turned when the third token after it comes?",
+    fact="the keys that the cache returns are rotated a second time",
+    question="How many times has a cached key been rotated when the third token after it arrives?",
 )
 known.change(
     "cache-unread",
     ("keys, values = cache.update_and_fetch", "cache.update_and_fetch"),
     ("keys, values, mask", "key.swapaxes(1, 2), value.swapaxes(1, 2), mask"),
-    fact="the new queries see the new keys and values alone, and not what the cache gives",
+    fact="the new queries attend only to the new keys and values, not to what the cache returns",
     question="What do you do with the two arrays that update_and_fetch returns?",
 )
 known.change(
     "no-mask",
     (', mask="causal"', ""),
-    fact="there is no mask, so that a new token sees those that come after it in the same call",
-    question="Two tokens come in one call. May the first see the second?",
+    fact="there is no mask, so a new token sees later tokens of the same call",
+    question="Two tokens arrive in one call. May the first see the second?",
 )
 known.change(
     "mask-upper-left",
     (', mask="causal"', ", mask=mx.where(mx.arange(keys.shape[2]) <= mx.arange(x.shape[1])[:, None], 0.0, -mx.inf)"),
-    fact="the mask starts in the upper left corner, so that the first new token sees the first key alone",
-    question="Three tokens are in the cache, and one comes. Which of the four may it see?",
+    fact="the mask starts in the upper left corner, so the first new token sees only the first key",
+    question="Three tokens are in the cache, and one arrives. Which of the four may it see?",
 )
 known.change(
     "mask-of-the-new",
     (', mask="causal"', ", mask=mx.where(mx.arange(x.shape[1]) <= mx.arange(x.shape[1])[:, None], 0.0, -mx.inf)"),
-    fact="the mask is made for the new tokens alone, L x L",
-    question="How many columns has the mask, if two tokens come and three are there?",
+    fact="the mask covers only the new tokens, L x L",
+    question="How many columns does the mask have if two tokens arrive and three are cached?",
 )
 known.change(
     "mask-in-the-first-call",
     ('mask="causal"', 'mask="causal" if cache.offset == x.shape[1] else None'),
     fact="only the first call is masked",
-    question="A second part of three tokens comes. May its first token see its last?",
+    question="A second chunk of three tokens arrives. May its first token see its last?",
 )
 known.change(
     "keys-as-values",
     ("value.swapaxes(1, 2))", "key.swapaxes(1, 2))"),
-    fact="keys go into the cache as values, too",
-    question="What is averaged in attention: keys or values?",
+    fact="keys are cached in place of the values",
+    question="What does attention average: keys or values?",
 )
 known.change(
     "cached-twice",
     ("attended = ", "keys, values = cache.update_and_fetch(key.swapaxes(1, 2), value.swapaxes(1, 2))\nattended = "),
     fact="every new token is appended to the cache twice",
-    question="How many keys should there be after a first call with two tokens?",
+    question="How many keys should the cache hold after a first call with two tokens?",
 )
 known.change(
     "norms-left-out",
     ("if self.q_norm and self.k_norm:", "if False:"),
     fact="queries and keys are not normalised",
-    question="Which of Qwen3's weights do you not use?",
+    question="Which of Qwen3's weights does your layer never use?",
 )
 known.change(
     "norm-after-rope",
@@ -179,52 +179,52 @@ known.change(
 known.change(
     "one-norm-for-both",
     ("self.k_norm(key)", "self.q_norm(key)"),
-    fact="keys are normalised with the weight of the queries' norm",
-    question="Which two norms has the attention of a Qwen3 layer?",
+    fact="the keys are normalised with q_norm's weight",
+    question="Which two norms does the attention of a Qwen3 layer have?",
 )
 known.change(
     "whatever-weights-there-are",
     (" if qwen3 else None", ' if f"self_attn.{x}_norm.weight" in weights else None'),
     ("bias=not qwen3", 'bias=f"self_attn.{x}_proj.bias" in weights'),
-    fact="norms and biases are used wherever the weights hold some, whatever the config's model_type is",
-    question="Who decides whether there are biases: the config, or what happens to be in the dictionary?",
+    fact="norms and biases are used whenever the weights contain them, and the config's model_type is ignored",
+    question="What decides whether there are biases: the config, or the contents of the dictionary?",
 )
 known.change(
     "biases-left-out",
     (", bias=not qwen3", ""),
-    fact="the biases of Qwen2.5 are left out",
-    question="Which of Qwen2.5's weights do you not use?",
+    fact="the biases of Qwen2.5 are not added",
+    question="Which of Qwen2.5's weights does your layer never use?",
 )
 known.change(
     "theta-default",
     ("config.max_position_embeddings, config.rope_theta", "config.max_position_embeddings"),
-    fact="theta has RoPE's own default, not the config's number",
+    fact="RoPE uses its default base instead of the config's theta",
     question="Where does RoPE's base come from?",
 )
 known.change(
     "eps-default",
     ('_norm.weight"], config.rms_norm_eps', '_norm.weight"]'),
-    fact="the norms of queries and keys have an eps of their own, not the config's",
-    question="Where does the norms' eps come from?",
+    fact="the norms of queries and keys use a fixed eps instead of the config's",
+    question="Where does the eps of the norms come from?",
 )
 known.change(
     "head-dim-from-hidden",
     ("self.head_dim = config.head_dim", "self.head_dim = config.hidden_size // config.num_attention_heads"),
-    fact="hidden_size / num_attention_heads is taken for head_dim",
-    question="What is hidden_size / num_attention_heads here, and what does the config say head_dim is?",
+    fact="head_dim is computed as hidden_size / num_attention_heads",
+    question="What is hidden_size / num_attention_heads here, and what does the config give as head_dim?",
 )
 known.change(
     "parts-left-alone",
     ("self.output = parts.", "self.output = DENSE."),
     ("[parts.projection", "[DENSE.projection"),
-    fact="the projections use the weights as they stand in the checkpoint, whatever parts are given",
+    fact="the projections read the checkpoint's weights directly, and `parts` is ignored",
     question="What is the constructor's third argument for?",
 )
 known.change(
     "output-without-parts",
     ("self.output = parts.", "self.output = DENSE."),
-    fact="the last projection uses its weight as it stands in the checkpoint, whatever parts are given",
-    question="How many projections has attention, and how many of yours come from the parts?",
+    fact="the output projection reads the checkpoint's weight directly instead of using `parts`",
+    question="How many projections does attention have, and how many of yours does `parts` create?",
 )
 known.change(
     "refused-too-late",
@@ -236,14 +236,14 @@ known.change(
             cache.update_and_fetch(key.swapaxes(1, 2), value.swapaxes(1, 2))
         """,
     ),
-    fact="tokens beyond max_position_embeddings are refused, but by then they are in the cache",
-    question="When RoPE refuses, what is in the cache already?",
+    fact="tokens beyond max_position_embeddings raise an error only after they are in the cache",
+    question="When RoPE raises, what is in the cache already?",
 )
 
 
 @known.accepted("mask-as-an-array")
 class MaskAsAnArray:
-    """Heads that share keys lie side by side, and the mask is an array."""
+    """Heads that share keys are adjacent, and the mask is an array."""
 
     def __init__(self, config, weights, parts=DENSE):
         self.config, self.rope = config, RoPE(config.head_dim, config.max_position_embeddings, config.rope_theta)
@@ -272,7 +272,7 @@ class MaskAsAnArray:
 
 @known.accepted("turned-when-they-are-read")
 class TurnedWhenTheyAreRead(MaskAsAnArray):
-    """The cache holds keys that are not turned; each call turns all of them."""
+    """The cache holds keys without RoPE; each call rotates all of them."""
 
     def __call__(self, x, cache):
         offset, rope = cache.offset, self.rope

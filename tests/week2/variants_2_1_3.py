@@ -1,4 +1,4 @@
-"""Known programs of task 2.1.3, the model with caches."""
+"""Reference variants of task 2.1.3, the model with caches."""
 
 import mlx.core as mx
 import mlx.nn as nn
@@ -11,7 +11,7 @@ from tiny_llm_solution.qwen3_cached.cache import KVCache
 from tiny_llm_solution.qwen3_cached.parts import DENSE
 
 from tiny_llm_course.testkit.inputs import normals
-from tiny_llm_course.testkit.memory import most_at_once
+from tiny_llm_course.testkit.memory import peak_bytes
 from tiny_llm_course.testkit.outcomes import refusals
 from tiny_llm_course.testkit.variants import Variants
 
@@ -19,14 +19,14 @@ known = Variants("2.1.3")
 
 
 def made(program, base, seed, dtype=mx.float32, extra=None, doubling=False, **changes):
-    """The model; `doubling`, by other parts and halved matrices."""
+    """Return the model; `doubling` uses doubling parts and halved matrices."""
     model = random_model(base, seed, dtype, **changes).with_weights(**(extra or {}))
     weights = (halved(model) if doubling else model).weights
     return program(ModelConfig.from_dict(model.config), weights, *[Doubling()] * doubling)
 
 
 def run_model(program, base, seed, *parts, own_caches=False, batch=2, **options):
-    """The logits after every position, and how many tokens each cache holds then."""
+    """Return the logits of every position, and each cache's token count afterwards."""
     model = made(program, base, seed, **options)
     caches = [KVCache() for _ in range(2)] if own_caches else model.new_caches()
 
@@ -66,7 +66,7 @@ def model_last_token(program):
 
 @known.probe()
 def model_without_caches(program):
-    """Two texts, one after the other."""
+    """Two sequences, one after the other."""
     model, tokens = made(program, QWEN3, 40), random_tokens(40, 2, 6)
     return model(tokens[:, :3]), model(tokens[:, 3:]), model(tokens[:, :3], all_positions=True)
 
@@ -80,13 +80,13 @@ def model_numbers_of_caches(program):
 
 @known.probe()
 def model_memory(program):
-    """Whether one call holds the scores of all positions."""
+    """Return whether one call allocates the logits of all positions."""
     model, tokens = made(program, QWEN3, 42, vocab_size=50000, max_position_embeddings=1000), random_tokens(42, 1, 32)
     mx.eval(model(tokens))
-    return mx.array(most_at_once(lambda: model(tokens)) > 32 * 50000 * 4 // 2)
+    return mx.array(peak_bytes(lambda: model(tokens)) > 32 * 50000 * 4 // 2)
 
 
-@known.sized("one token after 128, the model that comes with the course, float32")
+@known.sized("one token after 128, the embedded model, float32")
 def sized(program):
     checkpoint = embedded_model()
     model = program(ModelConfig.from_dict(checkpoint.config), checkpoint.weights)
@@ -111,87 +111,87 @@ known.change(
 known.change(
     "one-cache-many-times",
     ("[KVCache() for _ in self.layers]", "[KVCache()] * len(self.layers)"),
-    fact="new_caches gives one cache under several names",
-    question="How many lists does [[]] * 3 make, and what is in the second after you append to the first?",
+    fact="new_caches returns the same cache several times",
+    question="How many lists does [[]] * 3 create, and what is in the second after you append to the first?",
 )
 known.change(
     "caches-left-empty",
     ("layer(x, cache)", "layer(x, KVCache())"),
-    fact="every call has caches of its own, and those that it is given stay empty",
-    question="After a call with five tokens, what is the offset of the caches that you were given?",
+    fact="every call creates new caches, and the ones passed in stay empty",
+    question="After a call with five tokens, what is the offset of the caches that were passed in?",
 )
 known.change(
     "caches-of-the-model",
     ("self.new_caches() if", 'vars(self).setdefault("kept", self.new_caches()) if'),
-    fact="the model keeps caches for itself, so that a call without any goes on with the text of the one before",
-    question="Two texts come one after the other, without caches. What does the second know of the first?",
+    fact="the model keeps its own caches, so a call without caches continues the previous sequence",
+    question="Two sequences run one after the other, without caches. What does the second know of the first?",
 )
 known.change(
     "one-cache-too-few",
     ("[KVCache() for _ in self.layers]", "[KVCache() for _ in self.layers[1:]]"),
-    fact="new_caches gives one cache less than there are layers",
+    fact="new_caches returns one cache fewer than there are layers",
     question="How many layers attend to earlier tokens?",
 )
 known.change(
     "number-not-compared",
     ("if len(caches) != len(self.layers):", "if False:"),
     ("strict=True", "strict=False"),
-    fact="only as many layers are run as there are caches, and further caches are ignored",
-    question="Where does zip stop, if one list is shorter than the other?",
+    fact="only as many layers run as there are caches, and extra caches are ignored",
+    question="Where does zip stop if one list is shorter than the other?",
 )
 known.change(
     "first-position",
     ("x[:, -1:]", "x[:, :1]"),
-    fact="the first position is scored, and not the last one",
-    question="Which of the L tokens says what comes next?",
+    fact="the logits of the first position are returned instead of those of the last",
+    question="Which of the L positions predicts the next token?",
 )
 known.change(
     "position-dropped",
     ("x[:, -1:]", "x[:, -1]"),
-    fact="the logits of the last token come as N x V",
-    question="Which shape does the docstring promise?",
+    fact="the logits of the last position have shape N x V",
+    question="Which shape does the docstring specify?",
 )
 known.change(
     "every-position-always",
     ("x if all_positions else x[:, -1:]", "x"),
-    fact="every position is scored, also where the last one is asked for",
+    fact="the logits of all positions are returned even when only the last is requested",
     question="How many rows of logits does the next token need?",
 )
 known.change(
     "last-position-always",
     ("x if all_positions else x[:, -1:]", "x[:, -1:]"),
-    fact="only the last position is scored, also where all are asked for",
-    question="What does all_positions=True ask for?",
+    fact="only the last position's logits are returned, even with all_positions=True",
+    question="What does all_positions=True mean?",
 )
 known.change(
     "cut-behind-the-head",
     ("(x if all_positions else x[:, -1:]))", "(x))[:, 0 if all_positions else -1 :]"),
-    fact="every position is scored, and all scores but the last are thrown away",
-    question="In which line is most of the work done: before or after your cut?",
+    fact="the logits of all positions are computed, and all but the last are discarded",
+    question="Which line does most of the work, and is it before or after your slice?",
 )
 known.change(
     "no-final-norm",
     ("self.norm(x if all_positions else x[:, -1:])", "x if all_positions else x[:, -1:]"),
-    fact="the final norm is left out",
-    question="Which weight of the model is still unused?",
+    fact="the final norm is missing",
+    question="Which weight of the model does your code never use?",
 )
 known.change(
     "always-tied",
     ("return self.head(", "return self.embedding.as_linear("),
-    fact="the head is always the embedding's table, also where the config does not tie them",
+    fact="the head is always the embedding table, even when the config does not tie them",
     question="What is lm_head.weight for?",
 )
 known.change(
     "head-wherever-there-is-one",
     ("if config.tie_word_embeddings else parts.projection", 'if "lm_head.weight" not in weights else parts.projection'),
-    fact="lm_head.weight is used wherever the weights hold one, also where the config ties the head to the table",
-    question="Who decides whether the head is tied: the config, or what happens to be in the file?",
+    fact="lm_head.weight is used whenever the weights contain it, even when the config ties the head to the table",
+    question="What decides whether the head is tied: the config, or the contents of the file?",
 )
 known.change(
     "one-layer-only",
     ("x = layer(x, cache)", "x = layer(x, cache) if layer is self.layers[0] else x"),
     fact="only the first layer is run",
-    question="How many layers does the config ask for, and how often does your loop run?",
+    question="How many layers does the config specify, and how often does your loop run?",
 )
 known.change(
     "first-weights-for-all",
@@ -202,68 +202,68 @@ known.change(
 known.change(
     "layers-all-read-embeddings",
     ("layer(x, cache)", "layer(self.embedding(tokens), cache)"),
-    fact="every layer reads the embeddings, and the last one's output is used",
-    question="What does layer 1 read: the output of layer 0, or what layer 0 read?",
+    fact="every layer reads the embeddings, and only the last layer's output is used",
+    question="What does layer 1 read: the output of layer 0, or the input of layer 0?",
 )
 known.change(
     "mlp-reads-x",
     ("self.mlp_norm(h)", "self.mlp_norm(x)"),
-    fact="the MLP reads the stream from before attention",
-    question="Where does the second branch leave the stream?",
+    fact="the MLP reads the residual stream from before attention",
+    question="Where does the second branch read the residual stream?",
 )
 known.change(
     "no-residual-at-attention",
     ("h = x + self.attention", "h = self.attention"),
-    fact="what attention gives takes the place of the stream, and is not added to it",
-    question="What is left of x in your h?",
+    fact="the attention output replaces the residual stream instead of being added to it",
+    question="Is x still part of your h?",
 )
 known.change(
     "no-residual-at-mlp",
     ("return h + self.mlp(", "return self.mlp("),
-    fact="what the MLP gives takes the place of the stream, and is not added to it",
-    question="What is left of h in what your layer returns?",
+    fact="the MLP output replaces the residual stream instead of being added to it",
+    question="Is h still part of your layer's result?",
 )
 known.change(
     "attention-reads-the-stream",
     ("self.attention(self.attention_norm(x), ", "self.attention(x, "),
-    fact="attention reads the stream as it is, without the norm",
-    question="Which norm stands before attention?",
+    fact="attention reads the residual stream directly, without the norm",
+    question="Which norm comes before attention?",
 )
 known.change(
     "one-norm-for-both-branches",
     ("self.mlp_norm(h)", "self.attention_norm(h)"),
-    fact="the MLP's branch begins with the norm of attention",
-    question="How many norms has a layer outside of its attention?",
+    fact="the MLP branch uses the norm of the attention branch",
+    question="How many norms does a layer have outside its attention?",
 )
 known.change(
     "parts-left-alone",
     ("super().__init__", "parts = DENSE\nsuper().__init__"),
-    fact="the matrices are used as they stand in the checkpoint, whatever parts are given",
+    fact="the matrices are read from the checkpoint directly, and `parts` is ignored",
     question="What is the constructor's third argument for?",
 )
 known.change(
     "attention-without-parts",
     ("Qwen3CachedAttention(config, own, parts)", "Qwen3CachedAttention(config, own)"),
-    fact="attention uses its matrices as they stand in the checkpoint, whatever parts are given",
-    question="Which arguments does Qwen3CachedAttention take, and which does yours get?",
+    fact="attention reads its matrices from the checkpoint directly, and `parts` is ignored",
+    question="Which arguments does Qwen3CachedAttention take, and which do you pass?",
 )
 known.change(
     "embedding-without-parts",
     ("parts.embedding", "DENSE.embedding"),
-    fact="the embedding is used as it stands in the checkpoint, whatever parts are given",
-    question="Which method of the parts makes the embedding?",
+    fact="the embedding is read from the checkpoint directly, and `parts` is ignored",
+    question="Which method of `parts` creates the embedding?",
 )
 known.change(
     "gate-without-parts",
     ("SwiGLU(own, parts)", "SwiGLU(own, DENSE)"),
-    fact="the MLP's matrices are used as they stand in the checkpoint, whatever parts are given",
-    question="Which of a layer's seven matrices come from the parts?",
+    fact="the MLP's matrices are read from the checkpoint directly, and `parts` is ignored",
+    question="Which of a layer's seven matrices does `parts` create?",
 )
 known.change(
     "head-without-parts",
     ("else parts.projection", "else DENSE.projection"),
-    fact="lm_head.weight is used as it stands in the checkpoint, whatever parts are given",
-    question="Where does your head come from, if it is not tied?",
+    fact="lm_head.weight is read from the checkpoint directly, and `parts` is ignored",
+    question="Where does your head come from when it is not tied?",
 )
 
 

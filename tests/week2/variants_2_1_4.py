@@ -1,4 +1,4 @@
-"""Known programs of task 2.1.4, generating with a cache."""
+"""Reference variants of task 2.1.4, generating with a cache."""
 
 import mlx.core as mx
 from tests.week1.text_probes import add_up, count_up, growth, numbers, refused_when, sampled, taken
@@ -16,7 +16,7 @@ def told(program, reader, prompt, max_tokens, **options):
 
 
 def calls(program, follow, *texts):
-    """What comes of prompts, and what the model is given, call after call."""
+    """Return the tokens generated for prompts, and the model's inputs of each call."""
     reader = Reader(follow)
     return *(told(program, reader, *text) for text in texts), *map(numbers, reader.seen)
 
@@ -66,39 +66,39 @@ def sized(program):
 known.change(
     "all-again",
     ("tokens[:, caches[0].offset :]", "tokens"),
-    fact="the caches are given all tokens again in every call",
-    question="What is in the caches already, when the second token is to be written?",
+    fact="every call passes all tokens to the caches again",
+    question="What is already in the caches when the second new token is computed?",
 )
 known.change(
     "newest-only",
     ("tokens[:, caches[0].offset :]", "tokens[:, -1:]"),
-    fact="only the last token of the prompt is read",
-    question="How does the model learn of the prompt's first token?",
+    fact="the prefill contains only the last token of the prompt",
+    question="How does the model learn about the prompt's first token?",
 )
 known.change(
     "new-caches-for-every-token",
     ("tokens[:, caches[0].offset :], caches", "tokens, model.new_caches()"),
-    fact="every call has new caches and reads all tokens again: the text is right, and nothing is saved",
-    question="How long does a cache of yours live?",
+    fact="every call creates new caches and recomputes all tokens: the output is correct, but nothing is saved",
+    question="What is the lifetime of your caches?",
 )
 known.change(
     "new-caches-for-the-newest",
     ("[:, caches[0].offset :], caches", " if tokens.shape[1] == len(prompt) else tokens[:, -1:], model.new_caches()"),
-    fact="the new token is read with new caches, which know nothing of the text",
-    question="How long does a cache of yours live?",
+    fact="each new token gets new, empty caches",
+    question="What is the lifetime of your caches?",
 )
 known.change(
     "prompt-s-last-token-twice",
     ("caches = model.new_caches()", "caches = model.new_caches()\nif prompt:\n    model(mx.array([prompt]), caches)"),
     ("tokens[:, caches[0].offset :]", "tokens[:, -1:]"),
-    fact="the prompt is read, and then its last token once more",
-    question="Which logits say what follows the prompt? Who gave them to you already?",
+    fact="the prompt's last token is computed twice",
+    question="Which logits predict the token after the prompt, and which call has returned them already?",
 )
 known.change(
     "prompt-in-two-calls",
     ("model.new_caches()", "model.new_caches()\nif len(prompt) > 1:\n    model(mx.array([prompt[:-1]]), caches)"),
-    fact="the prompt is read in two calls, the last of its tokens by itself",
-    question="What does the first call of the model get, according to the docstring?",
+    fact="the prompt is split into two calls, with its last token alone in the second",
+    question="What does the first call of the model receive, according to the docstring?",
 )
 known.change(
     "prompt-one-by-one",
@@ -106,56 +106,56 @@ known.change(
         "return model(tokens[:, caches[0].offset :], caches)",
         "return [model(tokens[:, i : i + 1], caches) for i in range(caches[0].offset, tokens.shape[1])][-1]",
     ),
-    fact="the prompt is read one token at a time",
-    question="The weights are loaded for every call. How many calls do 100 tokens of a prompt need?",
+    fact="the prompt is prefilled one token at a time",
+    question="Every call reads all the weights. How many calls do 100 prompt tokens need?",
 )
 known.change(
     "chosen-token-unread",
     ("tokens[:, caches[0].offset :]", "tokens[:, : len(prompt)][:, min(caches[0].offset, len(prompt) - 1) :]"),
-    fact="the model is given the last token of the prompt again and again, and never what was chosen",
-    question="What does the model read in its third call?",
+    fact="every call gets the last token of the prompt, and never a sampled one",
+    question="What does the model receive in its third call?",
 )
 known.change(
     "one-token-behind",
     ("tokens[:, caches[0].offset :]", "tokens[:, max(0, caches[0].offset - 1) : max(len(prompt), caches[0].offset)]"),
-    fact="each call after the first gets the token before the newest",
-    question="What does the model read in its second call: the token that was just chosen, or the one before it?",
+    fact="each call after the first receives the second-newest token",
+    question="What does the model receive in its second call: the token just sampled, or the one before it?",
 )
 known.change(
     "caches-of-another-text",
     ("caches = model.new_caches()", 'caches = vars(model).setdefault("kept", model.new_caches())'),
-    fact="the caches of an earlier text are used again, with all that is in them",
-    question="Two texts are asked for, one after the other. What does the second know of the first?",
+    fact="the caches of an earlier request are reused with their contents",
+    question="Two requests run one after the other. What does the second know of the first?",
 )
 known.change(
     "eos-left-out",
     ("eos_ids=eos_ids, ", ""),
-    fact="no token ends the text",
-    question="Which of your options does generate_tokens hear of?",
+    fact="eos_ids is not passed to generate_tokens",
+    question="Which of your options do you pass to generate_tokens?",
 )
 known.change(
     "context-left-out",
     ("context_length=context_length, ", ""),
-    fact="the text goes on when the context length is reached",
-    question="Which of your options does generate_tokens hear of?",
+    fact="generation continues past the context length",
+    question="Which of your options do you pass to generate_tokens?",
 )
 known.change(
     "sampler-left-out",
     (", sampler=sampler", ""),
-    fact="the most likely token is taken, whatever the sampler says",
-    question="Who chooses the token?",
+    fact="the argmax is taken, and the sampler is ignored",
+    question="Which argument chooses the next token?",
 )
 known.change(
     "refused-late",
     ("return generate_tokens(", "yield from generate_tokens("),
-    fact="a prompt that cannot be continued is refused when the first token is asked for, not at the call",
-    question="When does the body of a function that contains `yield` begin to run?",
+    fact="an invalid prompt raises at the first token instead of at the call",
+    question="When does the body of a function that contains `yield` start to run?",
 )
 known.change(
     "all-at-once",
     ("return generate_tokens(", "return (lambda *args, **named: iter(list(generate_tokens(*args, **named))))("),
     fact="all tokens are computed before the first one is yielded",
-    question="How often has the model been called when the first token comes?",
+    question="How many times has the model been called when the first token is yielded?",
 )
 
 
@@ -180,8 +180,8 @@ def loop(model, prompt, max_tokens, *, eos_ids=(), context_length=None, sampler=
 
 @known.wrong(
     "one-call-ahead",
-    fact="the next token is computed before the one that is known is yielded",
-    question="How often has the model been called when the first token comes?",
+    fact="the next token is computed before the current one is yielded",
+    question="How many times has the model been called when the first token is yielded?",
 )
 def one_call_ahead(model, prompt, max_tokens, *, eos_ids=(), context_length=None, sampler=greedy):
     ahead = loop(model, prompt, max_tokens, eos_ids=eos_ids, context_length=context_length, sampler=sampler)
@@ -197,11 +197,11 @@ def one_call_ahead(model, prompt, max_tokens, *, eos_ids=(), context_length=None
 
 @known.wrong(
     "one-call-too-many",
-    fact="the last token is read as well, though nobody asks what follows it",
-    question="How many calls of the model do four tokens need?",
+    fact="the last token is also passed to the model, although its logits are never used",
+    question="How many model calls do four tokens need?",
 )
 def one_call_too_many(model, prompt, max_tokens, *, eos_ids=(), context_length=None, sampler=greedy):
-    """The prompt is read for itself, and then each token, also the last."""
+    """Prefill the prompt, then pass each token to the model, including the last."""
     if not prompt or (context_length is not None and len(prompt) > context_length):
         raise ValueError(f"a prompt of {len(prompt)} tokens")
     room = max_tokens if context_length is None else min(max_tokens, context_length - len(prompt))

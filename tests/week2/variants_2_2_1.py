@@ -1,4 +1,4 @@
-"""Known programs of task 2.2.1, the stopwatch."""
+"""Reference variants of task 2.2.1, the stopwatch."""
 
 import time
 
@@ -16,14 +16,14 @@ DECREASING = (64.0, 32.0, 3.0, 0.5, 8.0, 1.0, 2.0)
 
 
 def figures(program, seconds, **settings):
-    """The figures of foretold runs; `least_seconds` is above 0, so that who reads another clock comes to no end."""
+    """Return the fields for scripted runs; `least_seconds` is above 0, so that reading a different clock never ends."""
     watch = Stopwatch(seconds)
     found = program(watch.program, clock=watch.clock, **settings)
     return mx.array([found.median, found.fastest, found.slowest, found.runs], mx.float32)
 
 
 def happened(program, *, started=False, form="an array", long=False, leaves=False, **settings):
-    """What was run and read, what was not computed by then, and whether MLX was at work before and after a run."""
+    """Return the events, the counts of unevaluated arrays, and whether MLX was busy before and after a run."""
     watch = Stopwatch((0.25, 0.5), form, long, leaves)
     if started:
         watch.start_something()
@@ -37,7 +37,7 @@ known.probe_table(
     figures=lambda program: figures(program, DECREASING, least_seconds=0.125, least_runs=5),
     even=lambda program: figures(program, DECREASING, least_seconds=0.125, least_runs=4, warm_up=2),
     defaults=lambda program: figures(program, (4.0, 0.125, 0.0625, 0.0625)),
-    # Four runs meet the seconds exactly.
+    # Four runs reach the seconds exactly.
     long_enough=lambda program: figures(program, (2.0, 0.25, 0.125, 0.375, 0.25), least_seconds=1.0, least_runs=2),
     order=lambda program: happened(program, least_runs=3, warm_up=2),
     list=lambda program: happened(program, form="a list of two arrays", least_runs=2),
@@ -49,14 +49,14 @@ known.probe_table(
 )
 
 
-known.not_timed("it takes as long as the program that it times")
+known.not_timed("it takes as long as the timed program")
 
 
 known.change(
     "graph-only",
     ("started = clock()\nmx.eval(program())", "started = clock()\nprogram()"),
-    fact="the program is called while the clock runs, and nothing is computed",
-    question="y = x @ x has run. What has been multiplied?",
+    fact="the timed region calls the program but does not evaluate its result",
+    question="y = x @ x has run. What has been computed?",
 )
 known.change(
     "first-array-only",
@@ -68,8 +68,8 @@ known.change(
         mx.eval(result[0] if isinstance(result, list | tuple) else result)
         """,
     ),
-    fact="of a list or a tuple only the first member is computed while the clock runs",
-    question="A model gives logits and caches. Which of them does your clock wait for?",
+    fact="only the first element of a list or tuple is evaluated in the timed region",
+    question="A model returns logits and caches. Which of them does your clock wait for?",
 )
 known.change(
     "not-so-deep",
@@ -81,137 +81,137 @@ known.change(
         mx.eval([x for x in result if isinstance(x, mx.array)] if isinstance(result, list | tuple) else result)
         """,
     ),
-    fact="arrays in a list are computed while the clock runs, and those further down are not",
-    question="What may stand in a list, besides arrays?",
+    fact="arrays in a list are evaluated in the timed region, but nested ones are not",
+    question="What may a list contain besides arrays?",
 )
 known.change(
     "started-only",
     ("started = clock()\nmx.eval(program())", "started = clock()\nmx.async_eval(program())"),
-    fact="the work of a run is started, and the clock is read before it has ended",
-    question="What does mx.async_eval wait for?",
+    fact="the timed region starts the work, but does not wait for it to finish",
+    question="Does mx.async_eval wait for the work?",
 )
 known.change(
     "warm-up-uncomputed",
     ("for _ in range(warm_up):\n    mx.eval(program())", "for _ in range(warm_up):\n    program()"),
-    fact="the runs that warm up compute nothing",
+    fact="the warm-up runs evaluate nothing",
     question="When does MLX load and compile what a program needs?",
 )
 known.change(
     "no-warm-up",
     ("for _ in range(warm_up):", "for _ in range(0):"),
-    fact="no run warms up",
-    question="What does a first run do that no later one has to do again?",
+    fact="there are no warm-up runs",
+    question="What does a first run do that later runs do not have to repeat?",
 )
 known.change(
     "warm-up-timed",
     ("for _ in range(warm_up):", "for _ in range(0):"),
     ("len(taken) < least_runs", "len(taken) < least_runs + warm_up"),
-    fact="the runs that warm up are timed, too, and count",
+    fact="the warm-up runs are timed and counted",
     question="A first run takes 64 s, five others 1 s each. What should the slowest be?",
 )
 known.change(
     "warm-up-counted",
     ("len(taken))", "len(taken) + warm_up)"),
-    fact="the runs that warm up are among the number of runs that is given",
-    question="Which runs have been timed?",
+    fact="the warm-up runs are included in the reported number of runs",
+    question="Which runs were timed?",
 )
 known.change(
     "queue-not-awaited",
     ("mx.synchronize()", "pass"),
-    fact="the clock starts while MLX is still at work that was started before",
-    question="Somebody has called mx.async_eval just before. Whose time is that?",
+    fact="the clock starts while MLX is still busy with earlier work",
+    question="Another part of the program has just called mx.async_eval. Is that part of your measurement?",
 )
 known.change(
     "queue-awaited-once",
     ("mx.synchronize()", "if not taken:\n    mx.synchronize()"),
-    fact="what was started before is waited for before the first run, and before no other",
-    question="A run may start work that is not in what it gives. When is it over?",
+    fact="earlier work is waited for before the first run only",
+    question="A run may start work that is not part of its result. When does that work end?",
 )
 known.change(
     "mean",
     ("statistics.median(taken)", "statistics.mean(taken)"),
-    fact="the mean is given as the median",
-    question="Nine runs take 1 s, and one takes 100 s. How long does a run take?",
+    fact="the mean is returned as the median",
+    question="Nine runs take 1 s, and one takes 100 s. How long does a typical run take?",
 )
 known.change(
     "upper-of-two",
     ("statistics.median(taken)", "sorted(taken)[len(taken) // 2]"),
-    fact="of an even number of runs the upper one of the two in the middle is the median",
+    fact="the median of an even number of runs is the upper of the two middle values",
     question="What is the median of 1, 2, 3 and 4?",
 )
 known.change(
     "fastest-for-median",
     ("Timing(statistics.median(taken)", "Timing(min(taken)"),
-    fact="the fastest run is given as the median",
-    question="How many of the runs took at most your median?",
+    fact="the fastest run is returned as the median",
+    question="How many of the runs took no longer than your median?",
 )
 known.change(
     "last-for-median",
     ("Timing(statistics.median(taken)", "Timing(taken[-1]"),
-    fact="the last run is given as the median",
-    question="How many of the runs took at most your median?",
+    fact="the last run is returned as the median",
+    question="How many of the runs took no longer than your median?",
 )
 known.change(
     "ends-swapped",
     ("min(taken), max(taken)", "max(taken), min(taken)"),
-    fact="the slowest run is given as the fastest, and the fastest as the slowest",
-    question="In what order does Timing take its figures?",
+    fact="the fastest and slowest runs are swapped",
+    question="In what order does Timing take its fields?",
 )
 known.change(
     "one-is-enough",
     ("len(taken) < least_runs or", "len(taken) < least_runs and"),
-    fact="timing ends as soon as there are enough runs or enough seconds",
-    question="Three runs of a microsecond each: do you trust their median?",
+    fact="timing stops as soon as either least_runs or least_seconds is reached",
+    question="Three runs of a microsecond each: would you trust their median?",
 )
 known.change(
     "seconds-ignored",
     (" or sum(taken) < least_seconds", ""),
     fact="there are never more than least_runs runs",
-    question="Three runs of a microsecond each: do you trust their median?",
+    question="Three runs of a microsecond each: would you trust their median?",
 )
 known.change(
     "runs-ignored",
     ("len(taken) < least_runs or sum(taken)", "sum(taken)"),
-    fact="timing ends with least_seconds, however few runs there are by then",
-    question="The first run takes a second. Is it the median of three?",
+    fact="timing stops at least_seconds, even with fewer than least_runs runs",
+    question="The first run takes a second. Is one run enough for a median?",
 )
 known.change(
     "one-run-more",
     ("len(taken) < least_runs", "len(taken) <= least_runs"),
     fact="there is one run more than least_runs",
-    question="With least_runs = 3 and slow runs, how many are there?",
+    question="With least_runs = 3 and slow runs, how many runs should there be?",
 )
 known.change(
     "seconds-exceeded",
     ("sum(taken) < least_seconds", "sum(taken) <= least_seconds"),
-    fact="there is one run more where the seconds are met exactly",
-    question="Four runs of 0.25 s: have they taken 1 s?",
+    fact="there is one run too many when the seconds are reached exactly",
+    question="Four runs take 0.25 s each. Have they reached least_seconds = 1?",
 )
 known.change(
     "sums-up",
     ("taken.append(clock() - started)", "taken.append(clock() - started + sum(taken))"),
-    fact="each run's time has the times of all runs before it in it",
-    question="When did your clock start for the third run?",
+    fact="each run's time includes the times of all earlier runs",
+    question="When does your clock start for the third run?",
 )
 known.change(
     "clock-ignored",
     ("started = clock()", "started = time.perf_counter()"),
     ("clock() - started", "time.perf_counter() - started"),
-    fact="the clock that is given is never read",
+    fact="the `clock` argument is never read",
     question="Which clock do you read?",
 )
 known.change(
     "no-runs-accepted",
     ("if least_runs < 1:", "if least_runs < 0:"),
     fact="least_runs = 0 is accepted",
-    question="What is the median of nothing?",
+    question="What is the median of no runs?",
 )
 
 
 @known.wrong(
     "timed-together",
-    fact="all runs are timed as one, and the time is divided by their number",
-    question="One run of ten was disturbed. Where do you see it?",
+    fact="all runs are timed together, and the total is divided by their number",
+    question="One run of ten was disturbed. Where would you see that?",
 )
 def timed_together(program, *, least_seconds=0.5, least_runs=3, warm_up=1, clock=time.perf_counter):
     if least_runs < 1:
@@ -228,8 +228,8 @@ def timed_together(program, *, least_seconds=0.5, least_runs=3, warm_up=1, clock
 
 @known.wrong(
     "called-once",
-    fact="the program is called once, and what it gave is computed again and again",
-    question="How long does mx.eval take for an array that has been computed?",
+    fact="the program is called once, and its result is evaluated again and again",
+    question="How long does mx.eval take for an array that has been evaluated already?",
 )
 def called_once(program, *, least_seconds=0.5, least_runs=3, warm_up=1, clock=time.perf_counter):
     if least_runs < 1:
@@ -247,7 +247,7 @@ def called_once(program, *, least_seconds=0.5, least_runs=3, warm_up=1, clock=ti
 
 @known.accepted("by-hand")
 def by_hand(program, *, least_seconds=0.5, least_runs=3, warm_up=1, clock=time.perf_counter):
-    """Leaves are gathered, runs of both kinds are one loop, and the median is found by sorting."""
+    """Collect the leaves, use one loop for warm-up and timed runs, and sort to find the median."""
     if not least_runs >= 1:
         raise ValueError(f"{least_runs} runs")
     times, total, number = [], 0.0, 0

@@ -1,4 +1,4 @@
-"""Known programs of task 2.2.2, the bytes of a step."""
+"""Reference variants of task 2.2.2, the bytes of a step."""
 
 import mlx.core as mx
 from tests.week1.reference_model import QWEN3, QWEN25
@@ -35,110 +35,110 @@ known.probe_table(
 )
 
 
-known.not_timed("a few numbers are multiplied")
+known.not_timed("only a few multiplications")
 
 
 known.change(
     "weights-for-each-token",
     ("weights=c.num_hidden_layers * (layer", "weights=step.length * c.num_hidden_layers * (layer"),
     fact="the weights of the layers are read again for each new token of a row",
-    question="A matrix is multiplied by five vectors at once. How often does it come from memory?",
+    question="A matrix is multiplied by five vectors at once. How many times is it read from memory?",
 )
 known.change(
     "weights-for-each-row",
     ("weights=c.num_hidden_layers * (layer", "weights=step.batch * c.num_hidden_layers * (layer"),
     fact="the weights of the layers are read again for each row of the batch",
-    question="A matrix is multiplied by five vectors at once. How often does it come from memory?",
+    question="A matrix is multiplied by five vectors at once. How many times is it read from memory?",
 )
 known.change(
     "rows-of-one-text",
     ("matrix(step.batch * step.length, c.hidden_size)", "matrix(step.length, c.hidden_size)"),
-    fact="the embedding's rows are looked up for one text of the batch",
-    question="Five texts of two tokens each: how many rows of the table are that?",
+    fact="the embedding rows are counted for only one sequence of the batch",
+    question="Five sequences of two tokens each: how many rows of the table is that?",
 )
 known.change(
     "one-row",
     ("matrix(step.batch * step.length, c.hidden_size)", "matrix(step.batch, c.hidden_size)"),
-    fact="the embedding's row is looked up for one token of each text",
-    question="Five texts of two tokens each: how many rows of the table are that?",
+    fact="the embedding rows are counted for only one token per sequence",
+    question="Five sequences of two tokens each: how many rows of the table is that?",
 )
 known.change(
     "no-rows",
     ("matrix(step.batch * step.length, c.hidden_size) + ", ""),
-    fact="no row of the embedding is read",
-    question="How does a token's vector come into the model?",
+    fact="no embedding row is read",
+    question="Where does a token's vector come from?",
 )
 known.change(
     "whole-table",
     ("matrix(step.batch * step.length, c.hidden_size)", "matrix(c.vocab_size, c.hidden_size)"),
-    fact="the embedding's table is read whole to look up a few rows",
-    question="Which rows of the table does x[tokens] look at?",
+    fact="the whole embedding table is read to look up a few rows",
+    question="Which rows of the table does x[tokens] read?",
 )
 known.change(
     "tied-rows-unread",
     ("matrix(step.batch", "(not c.tie_word_embeddings) * matrix(step.batch"),
-    fact="of a tied embedding no rows are read beside the head",
-    question="The head comes last. Where do the vectors come from with which the step begins?",
+    fact="the embedding rows are not counted when the embedding is tied to the head",
+    question="The head comes last. Where do the vectors at the start of the step come from?",
 )
 known.change(
     "rows-as-floats",
     ("matrix(step.batch * step.length, c.hidden_size)", "step.batch * step.length * c.hidden_size * storage.size"),
-    fact="the embedding's rows are counted as floats, also where the table is packed",
-    question="What lies in memory of a row of a packed table?",
+    fact="the embedding rows are counted as floats even when the table is packed",
+    question="What does memory hold for one row of a packed table?",
 )
 known.change(
     "tied-head-unread",
     (" matrix(c.vocab_size, c.hidden_size)", " (0 if c.tie_word_embeddings else matrix(c.vocab_size, c.hidden_size))"),
-    fact="a tied head costs nothing",
-    question="Which rows of the table do the logits look at?",
+    fact="a tied head is counted as free",
+    question="Which rows of the table do the logits need?",
 )
 known.change(
     "no-head",
     (" + matrix(c.vocab_size, c.hidden_size)", ""),
     fact="the head is not read",
-    question="What are the logits computed from?",
+    question="Which matrix are the logits computed from?",
 )
 known.change(
     "no-final-norm",
     (" + c.hidden_size * storage.size + ends", " + ends"),
-    fact="the norm behind the last layer is left out",
-    question="What stands between the last layer and the head?",
+    fact="the final norm is not counted",
+    question="What is between the last layer and the head?",
 )
 known.change(
     "one-norm-a-layer",
     ("2 * c.hidden_size + (2", "c.hidden_size + (2"),
-    fact="a layer has one norm of the stream",
-    question="How many branches does a layer have, and what does each of them begin with?",
+    fact="only one of a layer's two residual norms is counted",
+    question="How many branches does a layer have, and what does each of them start with?",
 )
 known.change(
     "no-head-norms",
     ("2 * c.head_dim if", "0 if"),
-    fact="the norms of queries and keys (Qwen3) are left out",
-    question="Which weights does a layer of Qwen3 have that one of Qwen2.5 has not?",
+    fact="the norms of queries and keys (Qwen3) are not counted",
+    question="Which weights does a Qwen3 layer have that a Qwen2.5 layer does not?",
 )
 known.change(
     "head-norms-for-each-head",
     ("2 * c.head_dim if", "queries + keys if"),
-    fact="each head has weights of its own for the norms of queries and keys",
-    question="Which shape has self_attn.q_norm.weight?",
+    fact="the norms of queries and keys have separate weights for each head",
+    question="What is the shape of self_attn.q_norm.weight?",
 )
 known.change(
     "no-biases",
     ("else queries + 2 * keys)", "else 0)"),
-    fact="the biases (Qwen2.5) are left out",
-    question="Which weights does a layer of Qwen2.5 have that one of Qwen3 has not?",
+    fact="the biases (Qwen2.5) are not counted",
+    question="Which weights does a Qwen2.5 layer have that a Qwen3 layer does not?",
 )
 known.change(
     "output-bias",
     ("else queries + 2 * keys)", "else queries + 2 * keys + c.hidden_size)"),
-    fact="the output projection (Qwen2.5) has a bias, too",
+    fact="the output projection (Qwen2.5) also has a bias",
     question="Which of the four projections have biases?",
 )
 known.change(
     "biases-for-all",
     ("(2 * c.head_dim if", "(queries + 2 * keys + 2 * c.head_dim if"),
-    fact="there are biases in Qwen3, too",
-    question="Which weights does a layer of Qwen2.5 have that one of Qwen3 has not?",
+    fact="Qwen3 also has biases",
+    question="Which weights does a Qwen2.5 layer have that a Qwen3 layer does not?",
 )
 known.change(
     "dims-of-the-stream",
@@ -147,111 +147,111 @@ known.change(
         "dims = c.hidden_size // c.num_attention_heads\n"
         "queries, keys = c.num_attention_heads * dims, c.num_key_value_heads * dims",
     ),
-    fact="a head's size is E / H",
-    question="The config says head_dim. Is it hidden_size / num_attention_heads?",
+    fact="the head dimension is E / H",
+    question="The config gives head_dim. Is it hidden_size / num_attention_heads?",
 )
 known.change(
     "keys-for-each-head",
     ("matrix(queries + 2 * keys, c.hidden_size)", "matrix(3 * queries, c.hidden_size)"),
-    fact="the projections of keys and values are as large as that of queries",
+    fact="the key and value projections are as large as the query projection",
     question="How many key-value heads are there?",
 )
 known.change(
     "values-not-projected",
     ("matrix(queries + 2 * keys, c.hidden_size)", "matrix(queries + keys, c.hidden_size)"),
-    fact="there are two projections before attention, where there should be three",
-    question="What are q, k and v made with?",
+    fact="only two projections are counted before attention",
+    question="Which matrices produce q, k and v?",
 )
 known.change(
     "no-output-projection",
     (" + matrix(c.hidden_size, queries)", ""),
-    fact="attention's output projection is left out",
-    question="How does what the heads give come back to the size of the stream?",
+    fact="the output projection of attention is not counted",
+    question="What maps the concatenated heads back to E features?",
 )
 known.change(
     "two-matrices-in-the-mlp",
     ("2 * matrix(c.intermediate_size, c.hidden_size)", "matrix(c.intermediate_size, c.hidden_size)"),
-    fact="the MLP has two matrices",
-    question="What is SwiGLU made of?",
+    fact="the MLP has only two matrices",
+    question="What does SwiGLU consist of?",
 )
 known.change(
     "one-layer",
     ("weights=c.num_hidden_layers * (layer", "weights=(layer"),
-    fact="the weights of one layer are counted",
-    question="How many layers does a step go through?",
+    fact="only one layer's weights are counted",
+    question="How many layers does a step run?",
 )
 known.change(
     "cache-of-all-heads",
     ("token = 2 * c.num_hidden_layers * keys", "token = 2 * c.num_hidden_layers * queries"),
     fact="the cache holds keys and values for each of the H heads",
-    question="Heads share keys and values. How many of these are kept?",
+    question="Query heads share keys and values. How many of these are cached?",
 )
 known.change(
     "cache-of-keys",
     ("token = 2 * c.num_hidden_layers", "token = c.num_hidden_layers"),
-    fact="the cache holds keys, or values, and not both",
-    question="What does a later token need of an earlier one?",
+    fact="the cache holds only keys or only values, not both",
+    question="What does a later token need from an earlier one?",
 )
 known.change(
     "cache-of-one-layer",
     ("token = 2 * c.num_hidden_layers * keys", "token = 2 * keys"),
-    fact="one layer has a cache",
-    question="How many caches does new_caches make?",
+    fact="only one layer has a cache",
+    question="How many caches does new_caches create?",
 )
 known.change(
     "cache-of-one-row",
     ("cache_read=step.batch * ", "cache_read="),
     ("cache_written=step.batch * ", "cache_written="),
-    fact="the caches of one row are counted, whatever the batch is",
-    question="Do two texts share their keys?",
+    fact="the caches of only one row are counted, whatever the batch size",
+    question="Do two sequences share their keys?",
 )
 known.change(
     "new-keys-unread",
     ("(step.offset + step.length) * token", "step.offset * token"),
-    fact="only what the caches held before is read",
-    question="With which keys does the first token of a text compare itself?",
+    fact="only the tokens cached before the step are read",
+    question="Which keys does the first token of a sequence attend to?",
 )
 known.change(
     "read-for-each-query",
     ("step.batch * (step.offset + step.length)", "step.batch * step.length * (step.offset + step.length)"),
     fact="keys and values are read again for each new token",
-    question="Five queries meet the same keys, in one product. How often must these come from memory?",
+    question="One product multiplies five queries by the same keys. How many times are the keys read from memory?",
 )
 known.change(
     "all-written-again",
     ("cache_written=step.batch * step.length", "cache_written=step.batch * (step.length + step.offset)"),
     fact="the whole cache is written in each step",
-    question="What does your KVCache write when one token comes?",
+    question="What does your KVCache write when one token arrives?",
 )
 known.change(
     "bits-for-bytes",
     ("inputs * storage.bits // 8", "inputs * storage.bits"),
     fact="a packed weight takes as many bytes as it has bits",
-    question="How many weights of 4 bits are in a byte?",
+    question="How many 4-bit weights fit in a byte?",
 )
 known.change(
     "no-scales",
     (" + 2 * groups * storage.scale_size", ""),
-    fact="scales and biases of the groups are left out",
-    question="What does it take to make numbers of packed weights again?",
+    fact="scales and biases of the groups are not counted",
+    question="What is needed besides the packed weights to dequantize them?",
 )
 known.change(
     "scales-alone",
     ("2 * groups * storage.scale_size", "groups * storage.scale_size"),
-    fact="a group has one number beside its packed weights",
-    question="What does it take to make numbers of packed weights again?",
+    fact="each group has only one number beside its packed weights",
+    question="What is needed besides the packed weights to dequantize them?",
 )
 known.change(
     "scales-of-a-number-s-size",
     ("storage.scale_size", "storage.size"),
-    fact="scales and biases of the groups take as much as a number that is not packed",
-    question="Which entry of Storage says how large a scale is?",
+    fact="scales and biases of the groups take as many bytes as an unpacked number",
+    question="Which field of Storage gives the size of a scale?",
 )
 known.change(
     "one-group-a-row",
     ("groups = inputs // storage.group_size", "groups = 1"),
-    fact="a row has one scale and one bias",
-    question="A row of 128 weights in groups of 64: how many scales has it?",
+    fact="a row has only one scale and one bias",
+    question="A row has 128 weights in groups of 64. How many scales does it have?",
 )
 known.change(
     "norms-packed",
@@ -260,8 +260,8 @@ known.change(
         "(layer + vectors * (storage.bits or 8 * storage.size) // 8)"
         " + c.hidden_size * (storage.bits or 8 * storage.size) // 8",
     ),
-    fact="norms and biases are packed, too",
-    question="What does the docstring of Storage say of norms?",
+    fact="norms and biases are packed too",
+    question="What does the docstring of Storage say about norms?",
 )
 known.change(
     "ends-unpacked",
@@ -270,25 +270,25 @@ known.change(
         "ends = (step.batch * step.length + c.vocab_size) * c.hidden_size * storage.size",
     ),
     fact="embedding and head are not packed",
-    question="What does the docstring of Storage say of embedding and head?",
+    question="What does the docstring of Storage say about embedding and head?",
 )
 known.change(
     "cache-packed",
     ("* keys * storage.size", "* keys * (storage.bits or 8 * storage.size) // 8"),
-    fact="keys and values are packed as weights are",
-    question="How many bytes does a key's number take, if the weights are quantized?",
+    fact="keys and values are packed like weights",
+    question="How many bytes does each number of a key take when the weights are quantized?",
 )
 known.change(
     "floats",
     ("storage.bits // 8", "storage.bits / 8"),
-    fact="what is counted of packed matrices is a float",
-    question="What does / give in Python, and what does //?",
+    fact="the byte count of packed matrices is a float",
+    question="What type does / return in Python, and what type does // return?",
 )
 
 
 @known.accepted("weight-by-weight")
 def weight_by_weight(step, storage):
-    """A list of all shapes, as they stand in a checkpoint."""
+    """List all shapes, as in a checkpoint."""
     c = step.config
     every = []
     for _ in range(c.num_hidden_layers):

@@ -1,4 +1,4 @@
-"""Known programs of task 2.2.3, the operations of a step."""
+"""Reference variants of task 2.2.3, the operations of a step."""
 
 import mlx.core as mx
 from tests.week1.reference_model import QWEN3, QWEN25
@@ -25,7 +25,7 @@ known.probe_table(
 )
 
 
-known.not_timed("a few numbers are multiplied")
+known.not_timed("only a few multiplications")
 
 
 known.change(
@@ -34,128 +34,128 @@ known.change(
     ("attention=2 * 2 *", "attention=2 *"),
     ("mlp=2 * tokens", "mlp=tokens"),
     ("head=2 * step.batch", "head=step.batch"),
-    fact="a multiplication with its addition counts one",
-    question="y += w * x: how many operations are that?",
+    fact="a multiply-add counts as one FLOP",
+    question="y += w * x: how many operations is that?",
 )
 known.change(
     "nothing-hidden",
     (" step.length * step.offset + step.length * (step.length + 1) // 2", " step.length * (step.offset + step.length)"),
-    fact="each new token meets the keys of all new tokens, also of those behind it",
-    question="Five tokens are read at once. How many keys does the first of them see?",
+    fact="each new token attends to all new keys, including later ones",
+    question="Five tokens are prefilled at once. How many keys does the first of them see?",
 )
 known.change(
     "not-itself",
     ("(step.length + 1) // 2", "(step.length - 1) // 2"),
-    fact="a token does not meet its own key",
-    question="How many keys does the first token of a text see?",
+    fact="a token does not attend to its own key",
+    question="How many keys does the first token of a sequence see?",
 )
 known.change(
     "cache-left-out",
     ("pairs = step.length * step.offset + ", "pairs = "),
-    fact="the keys that the caches held before are left out",
-    question="The eighth token comes alone. How many keys does it meet?",
+    fact="the cached keys are not counted",
+    question="The eighth token arrives alone. How many keys does it attend to?",
 )
 known.change(
     "new-keys-left-out",
     (" + step.length * (step.length + 1) // 2", ""),
-    fact="the keys of the new tokens are left out",
-    question="How many keys does the first token of a text see?",
+    fact="the keys of the new tokens are not counted",
+    question="How many keys does the first token of a sequence see?",
 )
 known.change(
     "scores-alone",
     ("attention=2 * 2 *", "attention=2 *"),
-    fact="the weighted sums of values are left out, or the scores are",
-    question="Which two products does attention consist of?",
+    fact="only one of attention's two products is counted: the scores or the weighted sums of values",
+    question="Which two products does attention compute?",
 )
 known.change(
     "scores-of-key-value-heads",
     ("* queries * pairs", "* keys * pairs"),
-    fact="attention is counted for H_kv heads",
-    question="Three heads share one key. How many scores do they compute?",
+    fact="attention is counted for H_kv heads instead of H",
+    question="Three query heads share one key. How many scores do they compute?",
 )
 known.change(
     "attention-of-one-layer",
     ("step.batch * c.num_hidden_layers * queries", "step.batch * queries"),
-    fact="attention is counted for one layer",
-    question="How many layers attend?",
+    fact="attention is counted for only one layer",
+    question="How many layers compute attention?",
 )
 known.change(
     "attention-of-one-row",
     ("2 * step.batch * c.num_hidden_layers", "2 * c.num_hidden_layers"),
-    fact="attention is counted for one row of the batch",
-    question="How many rows attend?",
+    fact="attention is counted for only one row of the batch",
+    question="How many rows compute attention?",
 )
 known.change(
     "head-for-every-token",
     ("head=2 * step.batch * c.vocab_size", "head=2 * step.batch * step.length * c.vocab_size"),
-    fact="every new token is scored by the head",
-    question="Whose logits does a model with caches compute for a prompt?",
+    fact="the head is counted for every new token",
+    question="Which logits does a model with caches compute for a prompt?",
 )
 known.change(
     "head-for-one-row",
     ("head=2 * step.batch * c.vocab_size", "head=2 * c.vocab_size"),
-    fact="the head scores one row of the batch",
-    question="Five texts are read. How many of them get a next token?",
+    fact="the head is counted for only one row of the batch",
+    question="Five sequences are prefilled. How many of them get a next token?",
 )
 known.change(
     "tied-head-for-nothing",
     ("head=2 * step.batch", "head=0 if c.tie_word_embeddings else 2 * step.batch"),
-    fact="a tied head costs nothing",
-    question="Does it take fewer multiplications if the matrix is known under another name, too?",
+    fact="a tied head is counted as free",
+    question="Does a matrix product get cheaper when the matrix is also used elsewhere?",
 )
 known.change(
     "tokens-of-one-row",
     ("tokens = step.batch * step.length", "tokens = step.length"),
-    fact="projections and MLP are counted for one row of the batch",
-    question="How many vectors does a matrix meet, if there are five texts of two tokens?",
+    fact="projections and MLP are counted for only one row of the batch",
+    question="Five sequences of two tokens each: how many vectors is a matrix multiplied by?",
 )
 known.change(
     "one-token",
     ("tokens = step.batch * step.length", "tokens = step.batch"),
-    fact="projections and MLP are counted for one token of each row",
-    question="How many vectors does a matrix meet, if there are five texts of two tokens?",
+    fact="projections and MLP are counted for only one token of each row",
+    question="Five sequences of two tokens each: how many vectors is a matrix multiplied by?",
 )
 known.change(
     "one-layer",
     ("step.length * c.num_hidden_layers  #", "step.length  #"),
-    fact="projections and MLP are counted for one layer",
-    question="How many layers does a token go through?",
+    fact="projections and MLP are counted for only one layer",
+    question="How many layers does a token pass through?",
 )
 known.change(
     "everything-again",
     ("tokens = step.batch * step.length", "tokens = step.batch * (step.offset + step.length)"),
-    fact="the tokens that the caches hold go through projections and MLP again",
+    fact="the projections and the MLP are computed again for the cached tokens",
     question="What is a cache for?",
 )
 known.change(
     "no-output-projection",
     ("(2 * queries + 2 * keys)", "(queries + 2 * keys)"),
-    fact="attention's output projection is left out",
-    question="How does what the heads give come back to the size of the stream?",
+    fact="the output projection of attention is not counted",
+    question="What maps the concatenated heads back to E features?",
 )
 known.change(
     "square-output-projection",
     ("c.hidden_size * (2 * queries + 2 * keys)", "c.hidden_size * (queries + 2 * keys + c.hidden_size)"),
-    fact="attention's output projection is E x E",
-    question="How many numbers do all heads give together: E, or H * D?",
+    fact="the output projection of attention is E x E",
+    question="How many features do all heads have together: E, or H * D?",
 )
 known.change(
     "keys-for-each-head",
     ("(2 * queries + 2 * keys)", "4 * queries"),
-    fact="the projections of keys and values are as large as that of queries",
+    fact="the key and value projections are as large as the query projection",
     question="How many key-value heads are there?",
 )
 known.change(
     "values-not-projected",
     ("(2 * queries + 2 * keys)", "(2 * queries + keys)"),
-    fact="one of the projections of keys and values is left out",
-    question="What are q, k and v made with?",
+    fact="only one of the key and value projections is counted",
+    question="Which matrices produce q, k and v?",
 )
 known.change(
     "two-matrices-in-the-mlp",
     ("mlp=2 * tokens * 3", "mlp=2 * tokens * 2"),
-    fact="the MLP has two matrices",
-    question="What is SwiGLU made of?",
+    fact="the MLP has only two matrices",
+    question="What does SwiGLU consist of?",
 )
 known.change(
     "dims-of-the-stream",
@@ -164,14 +164,14 @@ known.change(
         "dims = c.hidden_size // c.num_attention_heads\n"
         "queries, keys = c.num_attention_heads * dims, c.num_key_value_heads * dims",
     ),
-    fact="a head's size is E / H",
-    question="The config says head_dim. Is it hidden_size / num_attention_heads?",
+    fact="the head dimension is E / H",
+    question="The config gives head_dim. Is it hidden_size / num_attention_heads?",
 )
 known.change(
     "floats",
     ("(step.length + 1) // 2", "(step.length + 1) / 2"),
-    fact="what is counted of attention is a float",
-    question="What does / give in Python, and what does //?",
+    fact="the FLOP count of attention is a float",
+    question="What type does / return in Python, and what type does // return?",
 )
 
 

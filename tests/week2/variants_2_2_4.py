@@ -1,9 +1,9 @@
-"""Known programs of task 2.2.4, the roofline."""
+"""Reference variants of task 2.2.4, the roofline."""
 
 from operator import attrgetter
 
 import mlx.core as mx
-from tiny_llm_solution.measure.roofline import Reached
+from tiny_llm_solution.measure.roofline import Utilization
 
 from tiny_llm_course.testkit.outcomes import refusals
 from tiny_llm_course.testkit.variants import Variants
@@ -18,9 +18,9 @@ def over_all(program, ask):
     return mx.array([ask(program(*limits), *work) for limits in MACHINES for work in WORK])
 
 
-def turns(program, fixed, each, mosts=(0, 1, 4, 10, 11, 20)):
+def crossings(program, fixed, each, mosts=(0, 1, 4, 10, 11, 20)):
     roof = program(2.0, 8.0)
-    found = [roof.turn(lambda n: (8 * n, fixed + each * n), most) for most in mosts]
+    found = [roof.crossover(lambda n: (8 * n, fixed + each * n), most) for most in mosts]
     return mx.array([-1.0 if n is None else float(n) for n in found])
 
 
@@ -28,12 +28,17 @@ known.probe_table(
     ridge=lambda program: mx.array([program(*limits).ridge() for limits in MACHINES]),
     least=lambda program: over_all(program, lambda roof, flops, size: roof.least_seconds(flops, size)),
     limit=lambda program: over_all(program, lambda roof, flops, size: len(roof.limit(flops, size))),
-    turn=lambda program: (turns(program, 19, 0), turns(program, 39, 1), turns(program, 7, 0), turns(program, 0, 1)),
-    # At n = 10 moving and computing take equally long.
-    turn_at_a_tie=lambda program: turns(program, 20, 0),
-    never_turns=lambda program: turns(program, 40, 10),
-    reached=lambda program: over_all(
-        program, lambda roof, flops, size: attrgetter("bandwidth", "rate")(roof.reached(flops, size, 160.0))
+    crossover=lambda program: (
+        crossings(program, 19, 0),
+        crossings(program, 39, 1),
+        crossings(program, 7, 0),
+        crossings(program, 0, 1),
+    ),
+    # At n = 10 memory and compute times are equal.
+    crossover_at_a_tie=lambda program: crossings(program, 20, 0),
+    never_crosses=lambda program: crossings(program, 40, 10),
+    utilization=lambda program: over_all(
+        program, lambda roof, flops, size: attrgetter("bandwidth", "compute")(roof.utilization(flops, size, 160.0))
     ),
     refuses=lambda program: refusals(
         lambda limits: program(*limits), [(0.0, 1.0), (1.0, 0.0), (-1.0, 1.0), (1.0, -1.0), (1.0, 1.0)]
@@ -41,158 +46,158 @@ known.probe_table(
 )
 
 
-known.not_timed("a few numbers are divided")
+known.not_timed("only a few divisions")
 
 
 known.change(
     "times-added",
-    ("max(size / self.bandwidth, flops / self.rate)", "size / self.bandwidth + flops / self.rate"),
-    fact="the least time is the sum of both times",
-    question="Must all bytes be there before the first of them is computed with?",
+    ("max(size / self.bandwidth, flops / self.peak_flops)", "size / self.bandwidth + flops / self.peak_flops"),
+    fact="the minimum time is the sum of both times",
+    question="Must all bytes arrive before computing can start?",
 )
 known.change(
     "shorter-time",
-    ("max(size / self.bandwidth, flops / self.rate)", "min(size / self.bandwidth, flops / self.rate)"),
-    fact="the least time is the shorter of both times",
-    question="Moving takes 3 s and computing 2 s. Can all be done after 2 s?",
+    ("max(size / self.bandwidth, flops / self.peak_flops)", "min(size / self.bandwidth, flops / self.peak_flops)"),
+    fact="the minimum time is the shorter of both times",
+    question="Moving takes 3 s and computing 2 s. Can everything be done after 2 s?",
 )
 known.change(
     "moving-alone",
-    ("max(size / self.bandwidth, flops / self.rate)", "size / self.bandwidth"),
-    fact="the least time is that of moving the bytes",
-    question="A step reads few bytes and computes long with them. What does it take?",
+    ("max(size / self.bandwidth, flops / self.peak_flops)", "size / self.bandwidth"),
+    fact="the minimum time is always the memory time",
+    question="A step reads few bytes and computes for a long time. How long does it take?",
 )
 known.change(
     "limits-crossed",
-    ("max(size / self.bandwidth, flops / self.rate)", "max(size / self.rate, flops / self.bandwidth)"),
-    fact="bytes are divided by the rate, and FLOPs by the bandwidth",
-    question="What is the unit of FLOPs divided by bytes a second?",
+    ("max(size / self.bandwidth, flops / self.peak_flops)", "max(size / self.peak_flops, flops / self.bandwidth)"),
+    fact="bytes are divided by the peak FLOP/s, and FLOPs by the bandwidth",
+    question="What is the unit of FLOPs divided by bytes per second?",
 )
 known.change(
     "ridge-upside-down",
-    ("return self.rate / self.bandwidth", "return self.bandwidth / self.rate"),
-    fact="the ridge is given in bytes for each FLOP",
-    question="Of what are there so many for each byte?",
+    ("return self.peak_flops / self.bandwidth", "return self.bandwidth / self.peak_flops"),
+    fact="the ridge point is bytes per FLOP instead of FLOPs per byte",
+    question="Which unit does the ridge point have?",
 )
 known.change(
     "limit-upside-down",
-    ("flops / self.rate > size", "flops / self.rate < size"),
-    fact="the limit is what takes less time",
-    question="Moving takes 3 s and computing 2 s. Which of them would you make faster?",
+    ("flops / self.peak_flops > size", "flops / self.peak_flops < size"),
+    fact="the limit is whichever of the two takes less time",
+    question="Moving takes 3 s and computing 2 s. Which of them would you speed up?",
 )
 known.change(
     "tie-for-arithmetic",
-    ("flops / self.rate > size", "flops / self.rate >= size"),
-    fact="arithmetic is the limit also where both take equally long",
-    question="What does the docstring say, if computing does not take longer?",
+    ("flops / self.peak_flops > size", "flops / self.peak_flops >= size"),
+    fact="the work is compute-bound even when both times are equal",
+    question="What does the docstring say about equal times?",
 )
 known.change(
     "limit-by-amount",
-    ("flops / self.rate > size / self.bandwidth", "flops > size"),
-    fact="the limit is arithmetic where there are more FLOPs than bytes",
-    question="Which machine did you ask?",
+    ("flops / self.peak_flops > size / self.bandwidth", "flops > size"),
+    fact="the work is compute-bound whenever it has more FLOPs than bytes",
+    question="Where does your answer depend on the machine?",
 )
 known.change(
     "reached-crossed",
-    ("return Reached(", "return (lambda bandwidth, rate: Reached(rate, bandwidth))("),
-    fact="the part of the rate is given as that of the bandwidth, and the other way round",
-    question="In what order does Reached take its two parts?",
+    ("return Utilization(", "return (lambda bandwidth, compute: Utilization(compute, bandwidth))("),
+    fact="the achieved fractions of bandwidth and peak FLOP/s are swapped",
+    question="In what order does Utilization take its two fields?",
 )
 known.change(
     "reached-not-a-part",
-    ("(size / seconds / self.bandwidth, flops / seconds / self.rate)", "(size / seconds, flops / seconds)"),
-    fact="what was reached is given in bytes and FLOPs a second, and not as a part of the limits",
-    question="What is 1, if a machine does all that it can?",
+    ("(size / seconds / self.bandwidth, flops / seconds / self.peak_flops)", "(size / seconds, flops / seconds)"),
+    fact="the achieved bytes and FLOPs per second are returned instead of fractions of the peak",
+    question="What is the value for a machine that runs at its peak?",
 )
 known.change(
     "reached-of-the-least",
-    ("return Reached", "seconds = max(size / self.bandwidth, flops / self.rate)\nreturn Reached"),
-    fact="what was reached is said of the least time, and not of the seconds that it took",
+    ("return Utilization", "seconds = max(size / self.bandwidth, flops / self.peak_flops)\nreturn Utilization"),
+    fact="the achieved fractions are computed from the minimum time instead of the measured seconds",
     question="Does your answer change if the work takes twice as long?",
 )
 known.change(
     "reached-upside-down",
-    ("return Reached(", "return (lambda *shares: Reached(*(x and 1 / x for x in shares)))("),
-    fact="it is given how many times more the machine could have done",
-    question="What is reached with half the bandwidth: 0.5 or 2?",
+    ("return Utilization(", "return (lambda *shares: Utilization(*(x and 1 / x for x in shares)))("),
+    fact="the achieved fractions are inverted",
+    question="What is the fraction at half the bandwidth: 0.5 or 2?",
 )
 known.change(
     "last-left-out",
     ("range(1, most + 1)", "range(1, most)"),
-    fact="turn does not look at n = most",
-    question="Is most one of the sizes that n may have?",
+    fact="crossover does not test n = most",
+    question="Is n = most allowed?",
 )
 known.change(
     "one-at-least",
     ("range(1, most + 1)", "range(1, max(most, 1) + 1)"),
-    fact="turn looks at n = 1 even where most is 0",
+    fact="crossover tests n = 1 even when most is 0",
     question="Which sizes are there from 1 to 0?",
 )
 known.change(
     "powers-of-two",
     ("for n in range(1, most + 1) if", "for n in [2**k for k in range(most.bit_length())] if"),
-    fact="turn looks at powers of two alone",
-    question="Work turns at n = 5. Do you ever ask there?",
+    fact="crossover tests only powers of two",
+    question="The work becomes compute-bound at n = 5. Do you ever test that n?",
 )
 known.change(
     "last-before",
     ("next((n for n", "next((n - 1 for n"),
-    fact="turn gives the largest n at which memory is still the limit",
-    question="Which limit is there at the n that you give?",
+    fact="crossover returns the largest n that is still memory-bound",
+    question="What is the limit at the n that you return?",
 )
 known.change(
     "first-of-memory",
     ('self.limit(*work(n)) == "arithmetic"', 'self.limit(*work(n)) == "memory"'),
-    fact="turn gives the smallest n at which memory is the limit",
-    question="Which limit is there at the n that you give?",
+    fact="crossover returns the smallest memory-bound n",
+    question="What is the limit at the n that you return?",
 )
 known.change(
     "most-for-never",
     ('== "arithmetic"), None)', '== "arithmetic"), most)'),
-    fact="turn gives most where it is never arithmetic",
-    question="How does whoever asks learn that it never turned?",
+    fact="crossover returns most when the work never becomes compute-bound",
+    question="How does a caller learn that the work never became compute-bound?",
 )
 known.change(
     "ridge-for-turn",
     (
         'return next((n for n in range(1, most + 1) if self.limit(*work(n)) == "arithmetic"), None)',
-        "return int(self.rate // self.bandwidth)",
+        "return int(self.peak_flops // self.bandwidth)",
     ),
-    fact="turn gives the ridge, whatever the work is",
-    question="Has work of size n always n FLOPs for each byte?",
+    fact="crossover returns the ridge point, whatever the work is",
+    question="Does work of size n always have n FLOPs per byte?",
 )
 known.change(
     "no-limit-refused",
-    ("if not (bandwidth > 0 and rate > 0):", "if False:"),
-    fact="a machine is accepted whose limits are not above 0",
-    question="How long does it take to move a byte with a bandwidth of 0?",
+    ("if not (bandwidth > 0 and peak_flops > 0):", "if False:"),
+    fact="a bandwidth or peak FLOP/s that is not above 0 is accepted",
+    question="With a bandwidth of 0, how long does it take to move a byte?",
 )
 known.change(
     "only-bandwidth-refused",
-    ("if not (bandwidth > 0 and rate > 0):", "if not bandwidth > 0:"),
-    fact="a rate that is not above 0 is accepted",
-    question="How long does a multiplication take with a rate of 0?",
+    ("if not (bandwidth > 0 and peak_flops > 0):", "if not bandwidth > 0:"),
+    fact="a peak FLOP/s that is not above 0 is accepted",
+    question="With a peak of 0 FLOP/s, how long does a multiplication take?",
 )
 known.change(
     "zero-accepted",
-    ("if not (bandwidth > 0 and rate > 0):", "if not (bandwidth >= 0 and rate >= 0):"),
-    fact="limits of 0 are accepted",
-    question="How long does it take to move a byte with a bandwidth of 0?",
+    ("if not (bandwidth > 0 and peak_flops > 0):", "if not (bandwidth >= 0 and peak_flops >= 0):"),
+    fact="a bandwidth or peak FLOP/s of 0 is accepted",
+    question="With a bandwidth of 0, how long does it take to move a byte?",
 )
 
 
 @known.accepted("by-intensity")
 class ByIntensity:
-    """In FLOPs for each byte, as the roofline is drawn; turn halves what is left."""
+    """Compute with FLOPs per byte, as the roofline is drawn; crossover bisects."""
 
-    def __init__(self, bandwidth, rate):
-        if min(bandwidth, rate) <= 0:
+    def __init__(self, bandwidth, peak_flops):
+        if min(bandwidth, peak_flops) <= 0:
             raise ValueError("no machine")
-        self.speeds = (bandwidth, rate)
+        self.speeds = (bandwidth, peak_flops)
 
     def ridge(self):
-        bandwidth, rate = self.speeds
-        return rate / bandwidth
+        bandwidth, peak_flops = self.speeds
+        return peak_flops / bandwidth
 
     def times(self, flops, size):
         return size / self.speeds[0], flops / self.speeds[1]
@@ -204,10 +209,10 @@ class ByIntensity:
         moving, computing = self.times(flops, size)
         return "memory" if moving >= computing else "arithmetic"
 
-    def reached(self, flops, size, seconds):
-        return Reached(*(time / seconds for time in self.times(flops, size)))
+    def utilization(self, flops, size, seconds):
+        return Utilization(*(time / seconds for time in self.times(flops, size)))
 
-    def turn(self, work, most):
+    def crossover(self, work, most):
         low, high = 0, most + 1
         while high - low > 1:
             middle = (low + high) // 2

@@ -1,4 +1,4 @@
-"""Known programs of task 2.3.1, pack."""
+"""Reference variants of task 2.3.1, pack."""
 
 import mlx.core as mx
 import numpy as np
@@ -42,58 +42,58 @@ def sized(program):
 known.change(
     "first-is-highest",
     ("apart << shifts", "apart << shifts[::-1]"),
-    fact="the first number of a word has its highest bits",
-    question="Which bits of the word does number 0 get, according to the docstring?",
+    fact="the first number of a word is in its highest bits",
+    question="Which bits of the word hold number 0, according to the docstring?",
 )
 known.change(
     "bytes-as-written",
     ("<< shifts, axis=-1", "<< (shifts if bits == 8 else mx.array([4, 0, 12, 8, 20, 16, 28, 24], mx.uint32)), axis=-1"),
-    fact="the two numbers of each byte are exchanged",
-    question="Of numbers 0 and 1, which has the lower half of the first byte?",
+    fact="the two numbers of each byte are swapped",
+    question="Which of the numbers 0 and 1 is in the low half of the first byte?",
 )
 known.change(
     "every-nth-together",
     (".astype(mx.uint32), -1, (-1, len(shifts))", ".astype(mx.uint32), -1, (len(shifts), -1)).swapaxes(-1, -2"),
-    fact="a word holds numbers that stand far apart in the row, and not neighbours",
-    question="Which numbers of the row come into the first word?",
+    fact="a word holds numbers that are far apart in the row instead of adjacent ones",
+    question="Which numbers of the row belong in the first word?",
 )  # fmt: skip
 known.change(
     "shifted-in-their-own-dtype",
     ("values.astype(mx.uint32)", "values"),
     ("mx.sum(apart << shifts, axis=-1)", "mx.sum(apart << shifts.astype(apart.dtype), axis=-1).astype(mx.uint32)"),
-    fact="numbers are shifted in the dtype in which they come, out of which they may fall",
-    question="What is left of a number of one byte that is shifted up by 8 places?",
+    fact="numbers are shifted in their own dtype, where the high bits overflow",
+    question="What remains of an 8-bit number after a left shift by 8?",
 )
 known.change(
     "always-four-bits",
     ("shifts = _shifts(bits)", "_shifts(bits)\nshifts = _shifts(4)"),
-    fact="numbers of 8 bits are shifted by 4 places each, so that they overlap",
-    question="How many places apart do two numbers of 8 bits stand?",
+    fact="8-bit numbers are shifted by multiples of 4, so they overlap",
+    question="By how many bits are two adjacent 8-bit numbers apart?",
 )
 known.change(
     "through-float32",
     ("mx.sum(apart << shifts, axis=-1)", "mx.sum(apart * 2.0 ** shifts.astype(mx.float32), axis=-1).astype(mx.uint32)"),
-    fact="words are put together in float32, which does not hold all of their bits",
-    question="How many of the 32 bits of a whole number does a float32 keep?",
+    fact="words are assembled in float32, which cannot represent all of their bits",
+    question="How many of the 32 bits of an integer does float32 keep?",
 )
 known.change(
     "one-place-short",
     ("apart << shifts", "apart << (shifts // bits * (bits - 1))"),
-    fact="neighbours in a word overlap by a bit",
-    question="Number 1 has bits of its own. Where does the lowest of them stand?",
+    fact="adjacent numbers in a word overlap by one bit",
+    question="Which bits belong to number 1? What is its lowest one?",
 )
 known.change(
     "largest-only",
     ("mx.sum(apart << shifts, axis=-1)", "mx.max(apart << shifts, axis=-1)"),
-    fact="of the numbers of a word only one is left",
-    question="How do eight numbers, each in its place, become one word?",
+    fact="only one of the numbers of a word is kept",
+    question="How do you combine eight shifted numbers into one word?",
 )
 known.change(
     "signed-words",
     ("values.astype(mx.uint32)", "values.astype(mx.int32)"),
     ("apart << shifts", "apart << shifts.astype(mx.int32)"),
-    fact="the words are int32, so that the last number has the sign among its bits",
-    question="Which dtype do the words have?",
+    fact="the words are int32, so the last number includes the sign bit",
+    question="What is the dtype of the words?",
 )
 known.change(
     "rest-left-out",
@@ -104,8 +104,8 @@ known.change(
         if False:
         """,
     ),
-    fact="numbers that do not fill a word are dropped without a word",
-    question="What becomes of the ninth number, if a word holds eight?",
+    fact="numbers that do not fill a word are silently dropped",
+    question="What happens to the ninth number, if a word holds eight?",
 )
 known.change(
     "rest-filled-up",
@@ -116,14 +116,14 @@ known.change(
         if False:
         """,
     ),
-    fact="a word that is not full is filled up with zeros",
-    question="What does the docstring say of numbers that do not fill whole words?",
+    fact="a word that is not full is padded with zeros",
+    question="What does the docstring say about numbers that do not fill whole words?",
 )
 known.change(
     "any-bits",
     ("_shifts(bits)", "mx.arange(0, 32, bits, dtype=mx.uint32)"),
-    fact="other bits than 4 and 8 are taken",
-    question="How many numbers of 3 bits fill a word, and what is left of it?",
+    fact="bits other than 4 and 8 are accepted",
+    question="How many 3-bit numbers fit in a word, and how many bits are left over?",
 )
 
 

@@ -1,4 +1,4 @@
-"""Known programs of task 2.3.2, unpack."""
+"""Reference variants of task 2.3.2, unpack."""
 
 import mlx.core as mx
 import numpy as np
@@ -30,56 +30,56 @@ def sized(program):
 known.change(
     "first-is-highest",
     (">> _shifts(bits)", ">> _shifts(bits)[::-1]"),
-    fact="the numbers of each word come backwards, from its highest bits down",
-    question="Which bits of a word are its first number?",
+    fact="the numbers of each word are in reverse order, from its highest bits down",
+    question="Which bits of a word hold its first number?",
 )
 known.change(
     "not-masked",
     ("apart & (2**bits - 1)", "apart"),
-    fact="what stands above a number in its word stays there",
-    question="After a word is shifted down, which of its bits belong to the number?",
+    fact="the bits above a number are not masked off",
+    question="After a word is shifted right, which of its bits belong to the number?",
 )
 known.change(
     "always-four-bits-kept",
     ("(2**bits - 1)", "15"),
-    fact="of a number of 8 bits the lower four are kept",
-    question="Which mask lets 8 bits through?",
+    fact="only the lower four bits of an 8-bit number are kept",
+    question="Which mask keeps 8 bits?",
 )
 known.change(
     "mask-a-bit-short",
     ("(2**bits - 1)", "(2 ** (bits - 1) - 1)"),
-    fact="the highest bit of each number is lost",
-    question="Which is the largest number of so many bits, and what is left of it under your mask?",
+    fact="the highest bit of each number is masked off",
+    question="What is the largest number with `bits` bits, and what remains of it under your mask?",
 )
 known.change(
     "always-four-bits",
     (">> _shifts(bits)", ">> (_shifts(bits) // bits * 4)"),
-    fact="numbers of 8 bits are looked for every 4 bits",
-    question="How many places apart do two numbers of 8 bits stand?",
+    fact="8-bit numbers are read every 4 bits",
+    question="By how many bits are two adjacent 8-bit numbers apart?",
 )
 known.change(
     "every-nth-together",
     ("mx.flatten(apart & (2**bits - 1), -2)", "mx.flatten((apart & (2**bits - 1)).swapaxes(-1, -2), -2)"),
     fact="the first numbers of all words come first, then the second ones",
-    question="A row has two words. Which number comes after the first one of word 0?",
+    question="A row has two words. Which number follows the first one of word 0?",
 )
 known.change(
     "words-kept-apart",
     ("mx.flatten(apart & (2**bits - 1), -2)", "apart & (2**bits - 1)"),
-    fact="the words keep an axis of their own",
-    question="Which shape has a row of two words, unpacked?",
+    fact="the words keep a separate axis",
+    question="What is the shape of a row of two words after unpacking?",
 )
 known.change(
     "in-bytes",
     ("mx.flatten(apart & (2**bits - 1), -2)", "mx.flatten(apart & (2**bits - 1), -2).astype(mx.uint8)"),
-    fact="the numbers are given as uint8",
-    question="Which dtype does the docstring promise?",
+    fact="the result is uint8",
+    question="Which dtype does the docstring specify?",
 )
 known.change(
     "any-bits",
     ("_shifts(bits)", "mx.arange(0, 32, bits, dtype=mx.uint32)"),
-    fact="other bits than 4 and 8 are taken",
-    question="How many numbers of 3 bits fill a word, and what is left of it?",
+    fact="bits other than 4 and 8 are accepted",
+    question="How many 3-bit numbers fit in a word, and how many bits are left over?",
 )
 
 

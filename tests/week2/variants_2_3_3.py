@@ -1,4 +1,4 @@
-"""Known programs of task 2.3.3, quantize by min and max."""
+"""Reference variants of task 2.3.3, min-max quantization."""
 
 import mlx.core as mx
 from tests.week2.packed import taken_apart
@@ -26,7 +26,7 @@ known.probe_table(
         *run(program, mx.abs(normals(4)(2, 128)) + 0.5, 64, 4),
         *run(program, -mx.abs(normals(4)(2, 128)) - 0.5, 64, 4),
     ),
-    # Weights half a step from two whole numbers.
+    # Weights halfway between two integers.
     halves=lambda program: run(program, mx.array([[0, 15.0, *(0.5 + i % 15 for i in range(62))]]), 64, 4),
     refuses=lambda program: refusals(
         lambda case: program(mx.ones((2, case[0])), *case[1:]),
@@ -44,107 +44,107 @@ def sized(program):
 known.change(
     "always-from-min",
     ("from_low = mx.abs(low) > mx.abs(high)", "from_low = mx.ones(low.shape, mx.bool_)"),
-    fact="every group begins at its min, also where max is further from 0",
-    question="A group goes from -0.3 to 0.5. Which of its weights is kept as it is?",
+    fact="every group starts at its min, even when max is further from 0",
+    question="A group spans -0.3 to 0.5. Which of its weights should be exact?",
 )
 known.change(
     "always-from-max",
     ("from_low = mx.abs(low) > mx.abs(high)", "from_low = mx.zeros(low.shape, mx.bool_)"),
-    fact="every group begins at its max, also where min is further from 0",
-    question="A group goes from -0.5 to 0.3. Which of its weights is kept as it is?",
+    fact="every group starts at its max, even when min is further from 0",
+    question="A group spans -0.5 to 0.3. Which of its weights should be exact?",
 )
 known.change(
     "nearer-end-first",
     ("mx.abs(low) > mx.abs(high)", "mx.abs(low) < mx.abs(high)"),
-    fact="a group begins at the end that is nearer to 0",
+    fact="a group starts at the end nearer to 0",
     question="Which end is the edge, according to the docstring?",
 )
 known.change(
     "equally-far-from-min",
     ("mx.abs(low) > mx.abs(high)", "mx.abs(low) >= mx.abs(high)"),
-    fact="a group whose ends are equally far from 0 begins at its min",
-    question="Which end is the edge where both are equally far from 0?",
+    fact="a group whose ends are equally far from 0 starts at its min",
+    question="Which end is the edge when both are equally far from 0?",
 )
 known.change(
     "zero-is-no-step",
     ("scale = mx.where(steps == 0, scale, edge / mx.where(steps == 0, 1, steps))", "pass"),
-    fact="the scale is not changed so that 0 is a whole number of steps away",
-    question="Weights of exactly 0 are common. What do they become?",
+    fact="the scale is not adjusted so that 0 lies a whole number of steps from the edge",
+    question="Weights of exactly 0 are common. What are they after quantization?",
 )
 known.change(
     "scale-always-above-zero",
     ("scale = mx.where(from_low, scale, -scale)", "pass"),
-    fact="the first scale is above 0 even where the group begins at its max",
-    question="From the largest weight, in which direction do the others lie?",
+    fact="the initial scale is positive even when the group starts at its max",
+    question="In which direction are the other weights from the largest one?",
 )
 known.change(
     "sixteen-steps",
     ("most = 2**bits - 1", "most = 2**bits - 1\ncount = 2**bits"),
     ("(high - low) / most", "(high - low) / count"),
-    fact="min and max are a step too far apart: 16 steps with 4 bits, and not 15",
-    question="Sixteen numbers stand in a row. How many steps lead from the first to the last?",
+    fact="the scale divides max - min by 16 instead of 15 (with 4 bits)",
+    question="Sixteen equally spaced values: how many steps lead from the first to the last?",
 )
 known.change(
     "not-clipped",
     (".clip(mx.round((groups - bias) / scale), 0, most)", ".round((groups - bias) / scale).astype(mx.int32) & most"),
-    fact="a q that is too large, or below 0, loses its highest bits, and so becomes another number",
-    question="The scale has been changed a little. How many steps may lead to the other end now?",
+    fact="q wraps around instead of being clipped",
+    question="The scale was adjusted slightly. How many steps may it now take to reach the other end?",
 )
 known.change(
     "rounded-down",
     ("mx.round((groups - bias) / scale)", "mx.floor((groups - bias) / scale)"),
     fact="q is rounded down",
-    question="A weight is 6.9 steps from the edge. Which number is nearest?",
+    question="A weight is 6.9 steps from the edge. Which integer is nearest?",
 )
 known.change(
     "halves-up",
     ("mx.round((groups - bias) / scale)", "mx.floor((groups - bias) / scale + 0.5)"),
-    fact="halves of q are rounded up, and not to the even neighbour",
+    fact="halves are rounded up instead of to even",
     question="What is mx.round(2.5)?",
 )
 known.change(
     "scale-rounded-first",
     ("q = mx.clip", "scale = scale.astype(w.dtype).astype(mx.float32)\nq = mx.clip"),
-    fact="q is computed with a scale that has been rounded to w's dtype",
-    question="In bfloat16 a scale has three digits. Is q computed before the scale loses the others, or after?",
+    fact="q is computed with a scale already rounded to w's dtype",
+    question="A bfloat16 scale has three digits. Is q computed before or after the scale is rounded?",
 )  # fmt: skip
 known.change(
     "in-its-own-dtype",
     ("w.astype(mx.float32)", "w"),
-    fact="all is computed in w's own dtype",
+    fact="everything is computed in w's own dtype",
     question="In which dtype does the docstring compute scale, bias and q?",
 )
 known.change(
     "no-least-step",
     ("mx.maximum((high - low) / most, 1e-7)", "(high - low) / most"),
-    fact="the steps have no least length",
-    question="All weights of a group are equal. How long is its step, and what is a number divided by that?",
+    fact="the scale has no minimum",
+    question="All weights of a group are equal. What is its scale, and what happens when you divide by it?",
 )
 known.change(
     "bias-always-the-edge",
     ("bias = mx.where(steps == 0, 0, edge)", "bias = edge"),
-    fact="the bias is the edge even where no step leads from it to 0",
-    question="What is the bias of a group whose weights are all next to nothing?",
+    fact="the bias is the edge even when round(edge / scale) is 0",
+    question="What is the bias of a group whose weights are all close to 0?",
 )
 known.change(
     "one-group-a-row",
     ("low, high = mx.min(groups, axis=-1, keepdims=True), mx.max(groups, axis=-1, keepdims=True)",
      "like = groups[..., :1]\n"
      "low, high = (0 * like + f(groups, axis=(-2, -1), keepdims=True) for f in (mx.min, mx.max))"),
-    fact="min and max are those of the whole row",
-    question="How many scales does a row of two groups have, and what are they made of?",
+    fact="min and max are computed over the whole row",
+    question="How many scales does a row of two groups have, and which weights is each computed from?",
 )  # fmt: skip
 known.change(
     "scales-in-float32",
     ("(x.squeeze(-1).astype(w.dtype) for x in (scale, bias))", "(x.squeeze(-1) for x in (scale, bias))"),
-    fact="scales and biases stay in float32",
-    question="Which dtype do scales have, if the weights are bfloat16?",
+    fact="scales and biases stay float32",
+    question="What is the dtype of the scales when the weights are bfloat16?",
 )
 known.change(
     "rest-left-out",
     ("if w.shape[-1] % group_size:", "w = w[:, : w.shape[-1] // group_size * group_size]\nif False:"),
-    fact="weights that do not fill a group are dropped without a word",
-    question="What becomes of the last weight of a row of 65?",
+    fact="weights that do not fill a group are silently dropped",
+    question="What happens to the last weight of a row of 65?",
 )
 
 

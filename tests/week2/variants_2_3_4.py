@@ -1,4 +1,4 @@
-"""Known programs of task 2.3.4, dequantize."""
+"""Reference variants of task 2.3.4, dequantize."""
 
 import mlx.core as mx
 import numpy as np
@@ -41,13 +41,13 @@ known.change(
     "biases-left-out",
     ("(scale * q + bias)", "(scale * q)"),
     fact="the biases are not added",
-    question="Which weight does q = 0 stand for?",
+    question="Which weight does q = 0 represent?",
 )
 known.change(
     "biases-subtracted",
     ("(scale * q + bias)", "(scale * q - bias)"),
     fact="the biases are subtracted",
-    question="Which weight does q = 0 stand for?",
+    question="Which weight does q = 0 represent?",
 )
 known.change(
     "bias-counted-in-steps",
@@ -58,39 +58,39 @@ known.change(
 known.change(
     "scales-and-biases-exchanged",
     ("for x in (scales, biases)", "for x in (biases, scales)"),
-    fact="scales and biases have changed places",
+    fact="scales and biases are swapped",
     question="Which of the two arrays is multiplied by q?",
 )
 known.change(
     "scales-dealt-out",
     ("(packed, bits), -1, (-1, group_size))", "(packed, bits), -1, (group_size, -1)).swapaxes(-1, -2)"),
     ("(scale * q + bias).flatten(-2)", "(scale * q + bias).swapaxes(-1, -2).flatten(-2)"),
-    fact="the scales take turns from weight to weight, where neighbours should share one",
-    question="Which weights of a row does the second scale belong to?",
+    fact="the scales alternate from weight to weight instead of being shared by a group",
+    question="Which weights of a row does the second scale apply to?",
 )  # fmt: skip
 known.change(
     "scale-of-the-neighbour",
     ("return (scale * q", "scale = mx.roll(scale, 1, axis=-2)\nreturn (scale * q"),
-    fact="each group has the scale of the group before it",
-    question="Which of the scales belongs to the first group of a row?",
+    fact="each group uses the scale of the group before it",
+    question="Which scale applies to the first group of a row?",
 )
 known.change(
     "first-scale-for-the-row",
     ("return (scale * q", "scale, bias = scale[..., :1, :], bias[..., :1, :]\nreturn (scale * q"),
-    fact="a whole row has the scale and the bias of its first group",
-    question="How many scales has a row of two groups?",
+    fact="a whole row uses the scale and bias of its first group",
+    question="How many scales does a row of two groups have?",
 )
 known.change(
     "always-four-bits",
     ("unpack(packed, bits)", "unpack(packed, bits) & 15"),
-    fact="of numbers of 8 bits only the lower four are read",
-    question="What is the largest q that your weights are made of, if bits is 8?",
+    fact="only the lower four bits of 8-bit numbers are used",
+    question="What is the largest q that you unpack when bits is 8?",
 )
 known.change(
     "in-float32",
     (".flatten(-2).astype(scales.dtype)", ".flatten(-2)"),
-    fact="the weights are float32, whatever the scales are",
-    question="Which dtype does the docstring give the weights?",
+    fact="the weights are float32, whatever the dtype of the scales",
+    question="Which dtype does the docstring specify for the weights?",
 )
 
 

@@ -1,4 +1,4 @@
-"""Known programs of task 2.3.5, quantize with the least error."""
+"""Reference variants of task 2.3.5, least-squares quantization."""
 
 import mlx.core as mx
 from tests.week2.packed import errors64
@@ -13,7 +13,7 @@ known = Variants("2.3.5")
 
 
 def against_min_and_max(program, w, group_size, bits):
-    """Each group's error as a share of what min and max leave; programs that are right differ in it by little."""
+    """Return each group's error relative to min-max; right programs differ only slightly."""
     found = program(w, group_size, bits)
     before = errors64(w, mx.quantize(w, group_size=group_size, bits=bits), group_size, bits)
     shares = errors64(w, found, group_size, bits) / (before + 1e-30)
@@ -27,7 +27,7 @@ known.probe_table(
     float16_next_to_nothing=lambda program: against_min_and_max(program, normals(4, mx.float16)(2, 64) * 1e-5, 64, 8),
     dtype=lambda program: program(normals(6, mx.float16)(1, 64), 64, 4)[1:],
     refuses=lambda program: refusals(lambda n: program(mx.ones((2, n)), 64, 4), (96, 65, 32)),
-    # In bfloat16 the levels of such a group hardly fit between two numbers.
+    # The levels of such a group hardly fit between two adjacent bfloat16 numbers.
     far_from_zero=lambda program: against_min_and_max(
         program, (0.01 * normals(7)(1, 64) + 5).astype(mx.bfloat16), 64, 8
     ),
@@ -69,33 +69,33 @@ def sized(program):
 known.change(
     "min-and-max",
     ("range(ROUNDS)", "range(0)"),
-    fact="nothing is tried beyond min and max",
-    question="Where does the docstring ask for less than what min and max leave?",
+    fact="the min-max scale and bias are never improved",
+    question="Where does the docstring ask for a smaller error than min and max give?",
 )
 known.change(
     "one-round",
     ("range(ROUNDS)", "range(1)"),
     ("new_q = mx.clip(mx.round((groups - new_bias) / new_scale), 0, 2**bits - 1)", "new_q = q"),
-    fact="the line of least squares is drawn once, and no weight changes its q",
-    question="The line has moved. Is each weight's q still the nearest one?",
+    fact="the least-squares line is fitted once, and q is not recomputed",
+    question="The line has moved. Is each weight's q still the nearest integer?",
 )
 known.change(
     "never-compared",
     ("better = new_error < error", "better = mx.isfinite(new_error)"),
-    fact="the last try is taken, whether or not the error has become smaller",
-    question="In bfloat16 a scale is rounded. Is a try always better than what was there?",
+    fact="the last iteration is kept even when its error is larger",
+    question="A bfloat16 scale is rounded. Does every iteration reduce the error?",
 )
 known.change(
     "compared-as-a-whole",
     ("better = new_error < error", "better = mx.broadcast_to(mx.sum(new_error) < mx.sum(error), error.shape)"),
-    fact="the errors of all groups are added before they are compared",
-    question="If all groups together have become better, has each of them?",
+    fact="the errors of all groups are summed before they are compared",
+    question="If the total error has decreased, has it decreased in every group?",
 )
 known.change(
     "rounded-at-the-end",
     ("(x.astype(w.dtype).astype(mx.float32) for x in _best_line(groups, q))", "_best_line(groups, q)"),
-    fact="errors are compared for scales that are not yet rounded to w's dtype",
-    question="With which scale will the weights be computed, once it is kept in bfloat16?",
+    fact="the errors are computed with scales not yet rounded to w's dtype",
+    question="Which scale will dequantize the weights after it is stored in bfloat16?",
 )
 known.change(
     "through-zero",
@@ -104,18 +104,18 @@ known.change(
         "(mx.sum((groups - bias) * q, -1, keepdims=True) / mx.sum(q * q, -1, keepdims=True), bias)",
     ),
     fact="only the scale is fitted, and the bias stays at the edge",
-    question="Which two numbers may a line choose?",
+    question="Which two parameters does a line have?",
 )
 known.change(
     "scales-in-float32",
     ("(x.squeeze(-1).astype(w.dtype) for x in (scale, bias))", "(x.squeeze(-1) for x in (scale, bias))"),
-    fact="scales and biases stay in float32",
-    question="Which dtype do scales have, if the weights are float16?",
+    fact="scales and biases stay float32",
+    question="What is the dtype of the scales when the weights are float16?",
 )
 
 
 def tried(w, group_size, bits, tries):
-    """Whatever is tried, the best of it for each group."""
+    """Keep the best attempt for each group."""
     groups = mx.unflatten(w.astype(mx.float32), -1, (-1, group_size))
     low, high = groups.min(-1, keepdims=True), groups.max(-1, keepdims=True)
     packed, scales, biases = quantize(w, group_size, bits)

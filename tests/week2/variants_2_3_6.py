@@ -1,11 +1,11 @@
-"""Known programs of task 2.3.6, a linear layer of packed weights."""
+"""Reference variants of task 2.3.6, quantized linear layer."""
 
 import mlx.core as mx
 from tests.week2.packed import beyond_float16
 from tiny_llm_solution.quantized.affine import dequantize
 
 from tiny_llm_course.testkit.inputs import normals
-from tiny_llm_course.testkit.memory import most_at_once
+from tiny_llm_course.testkit.memory import peak_bytes
 from tiny_llm_course.testkit.outcomes import refusals
 from tiny_llm_course.testkit.variants import Variants
 
@@ -42,7 +42,7 @@ known.probe_table(
 def linear_memory(program):
     layer, x = program(*triple(8, 1024, 512)), normals(8)(1, 512)
     mx.eval(layer(x))
-    return mx.array(most_at_once(lambda: layer(x)) > 1024 * 512 * 2)
+    return mx.array(peak_bytes(lambda: layer(x)) > 1024 * 512 * 2)
 
 
 @known.sized("8 vectors, 4 bits, groups of 64, 1,024 x 1,024")
@@ -55,18 +55,18 @@ known.change(
     "bias-left-out",
     ("return y if self.bias is None else y + self.bias.astype(x.dtype)", "return y"),
     fact="the layer's own bias is not added",
-    question="Which of your arrays has O numbers, and who adds them?",
+    question="Which of your arrays has O numbers, and where is it added?",
 )
 known.change(
     "biases-left-out",
     ("self.scales, self.biases, self.group_size", "self.scales, 0 * self.biases, self.group_size"),
-    fact="the biases of the groups have no part in the product",
-    question="A packed weight stands for scale * q + ... what?",
+    fact="the biases of the groups do not contribute to the product",
+    question="A packed weight represents scale * q + ... what?",
 )
 known.change(
     "scales-as-biases",
     ("self.scales, self.biases, self.group_size", "self.biases, self.scales, self.group_size"),
-    fact="scales and biases have changed places",
+    fact="scales and biases are swapped",
     question="In what order does mx.quantized_matmul take scales and biases?",
 )
 known.change(
@@ -74,14 +74,14 @@ known.change(
     ("y = _multiply(x, self.packed, self.scales, self.biases, self.group_size, self.bits)",
      "y = mx.quantized_matmul(x, self.packed, self.scales.astype(x.dtype), self.biases.astype(x.dtype), transpose=True,"
      " group_size=self.group_size, bits=self.bits)"),
-    fact="products are taken and added in x's own dtype",
-    question="A sum of 4,096 numbers in float16: how many digits does it have left?",
+    fact="the products are computed and summed in x's own dtype",
+    question="A sum of 4,096 numbers in float16: how many digits are still correct?",
 )  # fmt: skip
 known.change(
     "in-float32",
     ("y = _multiply(x,", "y = _multiply(x.astype(mx.float32),"),
-    fact="what comes out is float32, whatever x is",
-    question="Which dtype does the docstring give the result?",
+    fact="the result is float32, whatever x is",
+    question="Which dtype does the docstring specify for the result?",
 )
 known.change(
     "dequantized-whole",
@@ -89,32 +89,32 @@ known.change(
      "wide = (v.astype(mx.float32) for v in (self.scales, self.biases))\n"
      "w = mx.dequantize(self.packed, *wide, group_size=self.group_size, bits=self.bits)\n"
      "y = (x.astype(mx.float32) @ w.T).astype(x.dtype)"),
-    fact="in every call the whole matrix is dequantized, and then multiplied by",
-    question="How many bytes does your call write to memory, and how many of the packed weights did it save?",
+    fact="every call dequantizes the whole matrix before multiplying",
+    question="How many bytes does your call write to memory, and how many do the packed weights save?",
 )  # fmt: skip
 known.change(
     "shapes-not-compared",
     ("if inputs != described:", "if False:"),
-    fact="words and scales for rows of different lengths are taken",
-    question="What happens with words of 256 weights a row and scales for 512?",
+    fact="packed weights and scales for different row lengths are accepted",
+    question="What happens with packed weights for 256 inputs and scales for 512?",
 )
 known.change(
     "always-groups-of-64",
     ("self.group_size, self.bits = group_size, bits", "self.group_size, self.bits = 64, bits"),
-    fact="a group has 64 weights, whatever group_size says",
-    question="Where does your call hear of group_size?",
+    fact="the group size is always 64, and group_size is ignored",
+    question="Where does your call use group_size?",
 )
 known.change(
     "always-four-bits",
     ("self.group_size, self.bits = group_size, bits", "self.group_size, self.bits = group_size, 4"),
-    fact="a weight has 4 bits, whatever bits says",
-    question="Where does your call hear of bits?",
+    fact="the weights are always read as 4-bit, and bits is ignored",
+    question="Where does your call use bits?",
 )
 
 
 @known.accepted("in-strips")
 class InStrips:
-    """A few rows of the matrix at a time."""
+    """Multiply a few rows of the matrix at a time."""
 
     def __init__(self, packed, scales, biases, group_size=64, bits=4, bias=None):
         if packed.shape[-1] * 32 != scales.shape[-1] * group_size * bits:

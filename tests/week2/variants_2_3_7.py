@@ -1,4 +1,4 @@
-"""Known programs of task 2.3.7, an embedding of packed weights."""
+"""Reference variants of task 2.3.7, quantized embedding."""
 
 import mlx.core as mx
 from tests.week2.packed import beyond_float16
@@ -6,7 +6,7 @@ from tiny_llm_solution.quantized.affine import dequantize
 from tiny_llm_solution.quantized.layers import QuantizedLinear
 
 from tiny_llm_course.testkit.inputs import normals
-from tiny_llm_course.testkit.memory import most_at_once
+from tiny_llm_course.testkit.memory import peak_bytes
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("2.3.7")
@@ -33,7 +33,7 @@ known.probe_table(mx.float16, scores_half=lambda program: beyond_float16(lambda 
 def embedding_memory(program):
     built, tokens = table(program, 9, 2048, 512), mx.array([[3, 2000]])
     mx.eval(built(tokens))
-    return mx.array(most_at_once(lambda: built(tokens)) > 2048 * 512 * 4 // 50)
+    return mx.array(peak_bytes(lambda: built(tokens)) > 2048 * 512 * 4 // 50)
 
 
 @known.sized("1,024 tokens of 2,048, 4 bits, groups of 64, E 256")
@@ -46,8 +46,8 @@ known.change(
     "whole-table",
     (" = (x[tokens] for x in (self.packed, self.scales, self.biases))", " = self.packed, self.scales, self.biases"),
     ("self.bits).astype(self.dtype)", "self.bits).astype(self.dtype)[tokens]"),
-    fact="the whole table is dequantized for every look-up",
-    question="A step looks up one token. How many rows of the table does your call touch?",
+    fact="every lookup dequantizes the whole table",
+    question="A step looks up one token. How many rows of the table does your call read?",
 )
 known.change(
     "scales-of-the-first-rows",
@@ -55,58 +55,58 @@ known.change(
         "packed, scales, biases = (x[tokens] for x in (self.packed, self.scales, self.biases))",
         "packed, scales, biases = self.packed[tokens], self.scales[0 * tokens], self.biases[0 * tokens]",
     ),
-    fact="all tokens have the scales and biases of token 0",
-    question="Which row of scales does token 7 have?",
+    fact="all tokens use the scales and biases of token 0",
+    question="Which row of scales does token 7 use?",
 )
 known.change(
     "biases-left-out",
     ("dequantize(packed, wide, biases,", "dequantize(packed, wide, 0 * biases,"),
-    fact="the vectors that are looked up lack the biases of their groups",
-    question="A packed weight stands for scale * q + ... what?",
+    fact="the embedding vectors lack the biases of their groups",
+    question="A packed weight represents scale * q + ... what?",
 )
 known.change(
     "rounded-twice",
     ("dequantize(packed, wide,", "dequantize(packed, scales,"),
-    fact="vectors are rounded to the dtype of scales first, and then to the one that was asked for",
-    question="Scales are float16, and float32 is asked for. How many digits have the vectors on the way?",
+    fact="the vectors are rounded to the dtype of the scales before they are converted to the requested dtype",
+    question="The scales are float16 and float32 is requested. How many digits survive the intermediate step?",
 )
 known.change(
     "dtype-of-scales",
     ("dtype or scales.dtype", "scales.dtype"),
-    fact="vectors have the dtype of scales, whatever is asked for",
-    question="Scales are float16, and float32 is asked for. What are the vectors?",
+    fact="the vectors have the dtype of the scales, and `dtype` is ignored",
+    question="The scales are float16 and float32 is requested. What is the dtype of the vectors?",
 )
 known.change(
     "always-float32",
     ("dtype or scales.dtype", "dtype or mx.float32"),
-    fact="vectors are float32 where nothing is asked for",
-    question="Which dtype have vectors if dtype is None?",
+    fact="the vectors are float32 when dtype is None",
+    question="What is the dtype of the vectors when dtype is None?",
 )
 known.change(
     "scores-in-float32",
     ("return _multiply(x, self", "return _multiply(x.astype(mx.float32), self"),
-    fact="scores are float32, whatever x is",
-    question="Which dtype does the docstring give the scores?",
+    fact="the logits are float32, whatever x is",
+    question="Which dtype does the docstring specify for the logits?",
 )
 known.change(
     "scores-in-x-s-dtype",
     ("return _multiply(x, self.packed, self.scales, self.biases, self.group_size, self.bits)",
      "return mx.quantized_matmul(x, self.packed, self.scales.astype(x.dtype), self.biases.astype(x.dtype),"
      " transpose=True, group_size=self.group_size, bits=self.bits)"),
-    fact="the products of as_linear are taken and added in x's own dtype",
-    question="A sum of 4,096 numbers in float16: how many digits does it have left?",
+    fact="the products of as_linear are computed and summed in x's own dtype",
+    question="A sum of 4,096 numbers in float16: how many digits are still correct?",
 )  # fmt: skip
 known.change(
     "scores-without-biases",
     ("_multiply(x, self.packed, self.scales, self.biases,", "_multiply(x, self.packed, self.scales, 0 * self.biases,"),
-    fact="the biases of the groups have no part in the scores",
-    question="Are the vectors that as_linear compares with those that are looked up?",
+    fact="the biases of the groups do not contribute to the logits",
+    question="Does as_linear use the same vectors as the lookup?",
 )
 known.change(
     "always-four-bits",
     ("self.bits, self.dtype = group_size, bits,", "self.bits, self.dtype = group_size, 4,"),
-    fact="a weight has 4 bits, whatever bits says",
-    question="Where do your methods hear of bits?",
+    fact="the weights are always read as 4-bit, and bits is ignored",
+    question="Where do your methods use bits?",
 )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Known programs of task 2.3.8, perplexity."""
+"""Reference variants of task 2.3.8, perplexity."""
 
 import math
 
@@ -51,65 +51,65 @@ def sized(program):
 known.change(
     "own-token",
     ("list(text[1:])", "list(text[:-1])"),
-    fact="each row is asked for the token that was just read, and not for the one that follows",
-    question="Logits at position 3 have read tokens 0 to 3. Which token do they predict?",
+    fact="each position is scored on its own token instead of the next one",
+    question="The logits at position 3 have seen tokens 0 to 3. Which token do they predict?",
 )
 known.change(
     "mean-of-means",
     (".append(mx.logsumexp(logits, axis=-1) - right)", ".append(mx.mean(mx.logsumexp(logits, axis=-1) - right)[None])"),
-    fact="each text has its own mean, and the mean of these is taken",
-    question="A text of 2 tokens and one of 30: how much does a token of each count?",
+    fact="the loss is averaged per sequence first, and then over the sequences",
+    question="One sequence has 2 tokens and another 30. How much does a token of each count?",
 )  # fmt: skip
 known.change(
     "mean-of-perplexities",
     ("(mx.logsumexp(logits, axis=-1) - right)", "(mx.exp(mx.mean(mx.logsumexp(logits, axis=-1) - right))[None])"),
     ("return math.exp(mean) if mean < 700 else math.inf", "return mean"),
-    fact="each text's perplexity is computed, and the mean of these is taken",
-    question="Is the mean taken of losses, or of perplexities?",
+    fact="the perplexities of the sequences are averaged",
+    question="Which is averaged: losses, or perplexities?",
 )  # fmt: skip
 known.change(
     "exp-left-out",
     ("return math.exp(mean) if mean < 700 else math.inf", "return mean"),
-    fact="the mean loss is given, and not exp of it",
-    question="If all of V tokens are equally likely, what does your function give?",
+    fact="the mean loss is returned without exp",
+    question="If all V tokens are equally likely, what does your function return?",
 )
 known.change(
     "two-to-the-loss",
     ("math.exp(mean) if mean < 700 else math.inf", "2.0**mean if mean < 700 else math.inf"),
-    fact="the loss is counted with the natural logarithm, and then 2 is raised to it",
-    question="To which base is the logarithm in logsumexp?",
+    fact="the loss uses the natural logarithm, and then 2 is raised to it",
+    question="What is the base of the logarithm in logsumexp?",
 )
 known.change(
     "logits-as-losses",
     ("mx.logsumexp(logits, axis=-1) - right", "-right"),
-    fact="the logits are taken for logarithms of probabilities",
+    fact="the logits are treated as log-probabilities",
     question="What do exp of all logits of a row sum to?",
 )
 known.change(
     "log-of-softmax",
     ("mx.logsumexp(logits, axis=-1) - right", "-mx.log(mx.exp(right) / mx.sum(mx.exp(logits), axis=-1))"),
-    fact="exp of the logits themselves is taken, which is infinite for large ones",
+    fact="exp is applied to the raw logits, which overflows for large ones",
     question="What is exp(500) in float32?",
 )
 known.change(
     "probabilities-averaged",
     (".append(mx.logsumexp(logits, axis=-1) - right)", ".append(mx.exp(right - mx.logsumexp(logits, axis=-1)))"),
     ("return math.exp(mean) if mean < 700 else math.inf", "return 1 / mean if mean else math.inf"),
-    fact="the mean of the probabilities is taken, and one divided by it",
-    question="Is it the probabilities that are averaged, or their logarithms?",
+    fact="the result is one over the mean probability",
+    question="Which is averaged: the probabilities, or their logarithms?",
 )  # fmt: skip
 known.change(
     "in-half",
     ("[0].astype(mx.float32)", "[0]"),
-    fact="losses are computed in the dtype of the logits",
-    question="Logits come in float16. How many digits does a mean of 100 losses have there?",
+    fact="the losses are computed in the dtype of the logits",
+    question="The logits are float16. How many digits does a mean of 100 losses have in that dtype?",
 )
 known.change(
     "last-position-only",
     (", all_positions=True)", ")"),
     ("list(text[1:])", "list(text[-1:])"),
-    fact="only the last token of each text is predicted",
-    question="What does your model give where all_positions is not asked for?",
+    fact="only the last token of each sequence is predicted",
+    question="What does your model return without all_positions=True?",
 )
 known.change(
     "token-by-token",
@@ -118,26 +118,26 @@ known.change(
         "logits = mx.concatenate([model(mx.array([list(text[: i + 1])]))[0] for i in range(len(text) - 1)])"
         ".astype(mx.float32)",
     ),
-    fact="for each token, the text before it is read again",
-    question="A text has 100 tokens. How many does your model read?",
+    fact="the whole prefix is recomputed for every token",
+    question="A text has 100 tokens. How many does your model process?",
 )
 known.change(
     "overflow",
     ("math.exp(mean) if mean < 700 else math.inf", "math.exp(mean)"),
-    fact="an impossible token ends in an OverflowError",
+    fact="a token of probability 0 raises OverflowError",
     question="What does math.exp(1000) do?",
 )
 known.change(
     "nothing-is-certain",
     ('raise ValueError("no text has two tokens, so there is nothing to predict")', "return 1.0"),
-    fact="the perplexity is 1 where nothing is predicted",
-    question="No text was judged. Is the model certain of anything?",
+    fact="the perplexity is 1 when nothing is predicted",
+    question="No token was scored. Is the model certain of anything?",
 )
 known.change(
     "as-an-array",
     ("return math.exp(mean) if mean < 700 else math.inf", "return mx.exp(mx.array(mean))"),
-    fact="an MLX array is given",
-    question="Which type does the docstring promise?",
+    fact="an MLX array is returned",
+    question="Which type does the docstring specify?",
 )
 
 

@@ -1,4 +1,4 @@
-"""Known programs of task 2.4.2, as many weights as a register holds."""
+"""Reference variants of task 2.4.2, SIMD matvec."""
 
 import mlx.core as mx
 from tests.week2.matrices import product, timed
@@ -21,25 +21,25 @@ known.change(
     "highest-digit-first",
     ("(4 * digit)", "(28 - 4 * digit)"),
     fact="the first weight of a word is taken from its highest four bits",
-    question="Of the word 0x21, which weight is 1, the first or the second?",
+    question="In the word 0x21, which weight is 1: the first or the second?",
 )
 known.change(
     "from-the-first-row",
     ("y[o] =", "y[o - first] ="),
-    fact="the first row of each part goes to y[0]",
-    question="Rows 16 to 31 are asked for. Where in y does row 16 belong?",
+    fact="the first row of each chunk is written to y[0]",
+    question="The call computes rows 16 to 31. Where in y does row 16 go?",
 )
 known.change(
     "no-scales",
     ("dot * scales_of_block(scaled.data(), block, group_size)", "dot"),
-    fact="the scales are left out",
-    question="Which of `rows`' own variables does your part never read?",
+    fact="the scales are missing",
+    question="Which variable of `rows` does your code never read?",
 )
 known.change(
     "no-biases",
     ("sum(total) + added", "sum(total)"),
-    fact="the biases are left out",
-    question="What does `prepare_scales` return, and who needs it?",
+    fact="the biases are missing",
+    question="What does `prepare_scales` return, and where do you use it?",
 )
 known.change(
     "biases-in-each-lane",
@@ -50,36 +50,36 @@ known.change(
 known.change(
     "last-block-only",
     ("total += dot", "total = dot"),
-    fact="a row's total is that of its last block",
-    question="A row of 256 weights: what is left of the first block's dot when the last one is done?",
+    fact="a row's total holds only its last block",
+    question="A row has 256 weights. What remains of the first block's dot when the last one is done?",
 )
 known.change(
     "x-of-the-first-digit",
     ("load(values + digit * LANES)", "load(values)"),
-    fact="all eight weights of a word meet the numbers of x that belong to its first one",
-    question="For digit 1, at which place of `values` do its numbers of x begin?",
+    fact="all eight weights of a word are multiplied by the x values of its first weight",
+    question="For digit 1, at which index of `values` do its x values start?",
 )
 known.change(
     "x-of-the-first-block",
     ("x.values.data() + block * BLOCK", "x.values.data()"),
-    fact="every block of a row meets the numbers of x that belong to the first one",
-    question="How many numbers of x does a block take?",
+    fact="every block of a row is multiplied by the x values of the first block",
+    question="How many x values does a block use?",
 )
 known.change(
     "higher-bits-kept",
     (" & 15", ""),
     fact="the bits above a weight's own four are kept",
-    question="After a shift by 4, how many bits of the word are left?",
+    question="After a right shift by 4, how many bits of the word remain?",
 )
 known.change(
     "dot-goes-on",
     ("Floats total{};", "Floats total{}, dot{};"),
     ("Floats dot{};", ""),
-    fact="a block's dot begins with those of the blocks before it",
-    question="By whose scales is the first block's dot multiplied when the second block is done?",
+    fact="a block's dot starts with those of the blocks before it",
+    question="When the second block is done, which scales is the first block's dot multiplied by?",
 )
 known.accepted_change(
-    "scaled one by one",
+    "scaled one at a time",
     (
         "dot += to_floats(word >> (4 * digit) & 15) * load(values + digit * LANES);",
         "dot += to_floats(word >> (4 * digit) & 15) * (load(values + digit * LANES) * scales_of_block(scaled.data(), "

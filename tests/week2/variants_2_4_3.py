@@ -1,4 +1,4 @@
-"""Known programs of task 2.4.3, all cores."""
+"""Reference variants of task 2.4.3, multithreaded matvec."""
 
 import mlx.core as mx
 from tests.week2.matrices import by, is_divided, matrix, product, timed
@@ -29,31 +29,31 @@ known.change(
     "one-core",
     ("pool().run(outputs, chunk,", "pool().run(outputs, outputs,"),
     fact="one core computes all rows",
-    question="Into how many chunks does `run` cut the rows, and who takes the second one?",
+    question="How many chunks does `run` split the rows into, and which thread gets the second one?",
 )
 known.change(
     "last-chunk-lost",
     ("pool().run(outputs, chunk,", "pool().run(outputs / chunk * chunk, chunk,"),
-    fact="the rows behind the last whole chunk are left out",
-    question="33 rows in chunks of 16: who computes row 32?",
+    fact="the rows after the last whole chunk are not computed",
+    question="33 rows in chunks of 16: which call computes row 32?",
 )
 known.change(
     "no-least-chunk",
     ("std::max(16, outputs / (4 * pool().threads()))", "outputs / 32"),
     fact="a chunk of a small matrix has 0 rows",
-    question="What is 17 / 32 in whole numbers?",
+    question="What is 17 / 32 in integer division?",
 )
 known.change(
     "from-the-first-row",
     ("y, first, last,", "y, 0, last,"),
-    fact="row 0 of y is written by every chunk, and not by the first one alone",
-    question="Which row of y does the second chunk write first, and who has written it?",
+    fact="every chunk writes row 0 of y, not only the first one",
+    question="Which row of y does the second chunk write first, and which chunk has written it already?",
 )
 known.change(
     "to-the-last-row",
     ("y, first, last,", "y, first, outputs,"),
-    fact="a chunk goes on beyond its own end, into rows of the next one",
-    question="Which row of y does the first chunk write last, and who else writes it?",
+    fact="a chunk writes past its end, into rows of the next one",
+    question="Which row of y does the first chunk write last, and which other chunk writes it?",
 )
 known.change(
     "one-buffer-for-all",
@@ -63,21 +63,21 @@ known.change(
         "rows(arranged, packed, scales, biases, some.data() - first, first, last, inputs, group_size, scale_type);\n"
         "for (int o = first; o < last; ++o) y[o] = some[o - first];",
     ),
-    fact="all chunks write to a variable or buffer that they share, beside y",
-    question="Two threads write its first number. Whose does the next line of code read?",
+    fact="all chunks write to a shared variable or buffer other than y",
+    question="Two threads write its first element. Which value does the next line of code read?",
 )
 known.change(
     "scales-taken-for-float32",
     ("inputs, group_size, scale_type);", "inputs, group_size, 0);"),
-    fact="scales and biases are read as float32, whatever they are",
-    question="What does `scale_type` say, and who has to know?",
+    fact="scales and biases are read as float32, whatever their type",
+    question="What does `scale_type` mean, and which function needs it?",
 )
 known.change(
     "no-biases",
     ("pool().run", "Arranged without = arranged;\nfor (float& sum : without.sums) sum = 0;\npool().run"),
     ("rows(arranged,", "rows(without,"),
-    fact="the biases meet sums of x that are 0",
-    question="What are the sums in `Arranged` for?",
+    fact="the biases are multiplied by sums of x that are 0",
+    question="What are the sums in `Arranged` used for?",
 )
 known.accepted_change(
     "x arranged by each chunk",

@@ -1,4 +1,4 @@
-"""Known programs of task 2.4.4, a matrix times a few vectors."""
+"""Reference variants of task 2.4.4, quantized matmul."""
 
 import mlx.core as mx
 from tests.week2.matrices import is_divided, product, timed
@@ -33,59 +33,59 @@ known.change(
     "one-core",
     ("pool().run(panels, 1,", "pool().run(panels, panels,"),
     fact="one core computes all rows",
-    question="Into how many chunks does `run` cut the rows, and who takes the second one?",
+    question="How many chunks does `run` split the panels into, and which thread gets the second one?",
 )
 known.change(
     "tokens-left-over-lost",
     (REST, "\n\n"),
-    fact="tokens that do not fill a tile are left out",
-    question="13 tokens in tiles of 6: who computes the last one?",
+    fact="tokens that do not fill a tile are not computed",
+    question="13 tokens in tiles of 6: which call computes the last one?",
 )
 known.change(
     "whole-panels-written",
     ("const int columns = std::min(WIDTH, outputs - first);", "const int columns = WIDTH;"),
-    fact="a panel's whole width is written, also by the last one",
-    question="Of the last panel, how many columns does y have?",
+    fact="a panel's full width is written, even for the last one",
+    question="How many of the last panel's columns does y have?",
 )
 known.change(
     "panels-at-the-first-column",
     (", y + int64_t(t) * outputs + first, outputs, columns);", ", y + int64_t(t) * outputs, outputs, columns);"),
-    fact="every panel of a tile goes to the first columns of y",
-    question="Which column of y does the second panel begin at?",
+    fact="every panel of a tile is written to the first columns of y",
+    question="At which column of y does the second panel start?",
 )
 known.change(
     "rest-reads-token-0",
     (REST, ONE_BY_ONE.replace("x + int64_t(t) * inputs", "x")),
-    fact="tokens that do not fill a tile are all computed of the first one",
-    question="Where does token t begin in x?",
+    fact="tokens that do not fill a tile are all computed from the first one",
+    question="Where does token t start in x?",
 )
 known.change(
     "rest-reads-the-first-tokens",
     (REST, REST.replace("x + int64_t(t) * inputs", "x")),
-    fact="tokens that do not fill a tile are computed of the first ones",
-    question="13 tokens in tiles of 12: where in x does the one begin that is left?",
+    fact="tokens that do not fill a tile are computed from the first tokens of x",
+    question="13 tokens in tiles of 12: where in x does the remaining one start?",
 )
 known.change(
     "one-panel-for-all",
     ("std::vector<float> panel(int64_t(inputs) * WIDTH);", ""),
     ("const int panels =", "std::vector<float> panel(int64_t(inputs) * WIDTH);\nconst int panels ="),
-    fact="all chunks write to a variable or buffer that they share, such as one panel for all",
-    question="Two threads unpack different rows into a panel. Which of them does it hold?",
+    fact="all chunks write to a shared variable or buffer, such as one panel for all",
+    question="Two threads unpack different rows into a panel. Which rows does it hold?",
 )
 known.change(
     "last-panel-lost",
     ("(outputs + WIDTH - 1) / WIDTH", "outputs / WIDTH"),
-    fact="rows that do not fill a panel are left out",
+    fact="rows that do not fill a panel are not computed",
     question="How many panels do 37 rows take?",
 )
 known.change(
     "first-panel-for-all",
     ("unpack(packed, scales, biases, first, outputs,", "unpack(packed, scales, biases, 0, outputs,"),
     fact="every panel holds the first rows of W",
-    question="Which rows does the second panel hold?",
+    question="Which rows should the second panel hold?",
 )
-known.accepted_change("those that are left one by one", (REST, ONE_BY_ONE))
-known.accepted_change("token by token", ("int t = 0;", "int t = 0;\nif (tokens < 0)"), (REST, ONE_BY_ONE))
+known.accepted_change("remaining tokens one at a time", (REST, ONE_BY_ONE))
+known.accepted_change("one token at a time", ("int t = 0;", "int t = 0;\nif (tokens < 0)"), (REST, ONE_BY_ONE))
 
 
 known.sized("64 tokens, of 1,024 x 1,024 weights")(timed(64, 1024, 1024))

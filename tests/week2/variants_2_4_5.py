@@ -1,4 +1,4 @@
-"""Known programs of task 2.4.5, eight bits for x."""
+"""Reference variants of task 2.4.5, eight bits for x."""
 
 import mlx.core as mx
 import numpy as np
@@ -10,7 +10,7 @@ known = Variants("2.4.5")
 
 
 def product(program, seed, outputs, inputs, group_size, dtype=mx.float32):
-    """Of an x that eight bits hold exactly."""
+    """Return the output for an x that is exact in eight bits."""
     generator = np.random.default_rng(seed)
     x = generator.integers(-127, 128, (inputs // group_size, group_size)).astype(np.float32)
     x[:, 5] = 127
@@ -32,50 +32,50 @@ known.change(
     "one-core",
     ("pool().run(outputs, chunk,", "pool().run(outputs, outputs,"),
     fact="one core computes all rows",
-    question="Into how many chunks does `run` cut the rows, and who takes the second one?",
+    question="How many chunks does `run` split the rows into, and which thread gets the second one?",
 )
 known.change(
     "no-biases",
     ("sum(total) + added", "sum(total)"),
-    fact="the biases are left out",
-    question="What does `prepare_scales` return, and who needs it?",
+    fact="the biases are missing",
+    question="What does `prepare_scales` return, and where do you use it?",
 )
 known.change(
     "no-scale-of-x",
     ("rounded.scales.data(),", "std::vector<float>(groups, 1.0f).data(),"),
-    fact="the scales of x are left out: its numbers count as -127 to 127",
-    question="What is a number of `Rounded` times, to be x again?",
+    fact="the scales of x are missing, so x counts as its integers -127 to 127",
+    question="What must a number of `Rounded` be multiplied by to give x again?",
 )
 known.change(
     "last-block-only",
     ("total += __builtin", "total = __builtin"),
-    fact="a row's total is that of its last block",
-    question="A row of 512 weights: what is left of the first block when the last one is done?",
+    fact="a row's total holds only its last block",
+    question="A row has 512 weights. What remains of the first block when the last one is done?",
 )
 known.change(
     "x-of-the-first-block",
     ("rounded.values.data() + block * BLOCK", "rounded.values.data()"),
-    fact="every block of a row meets the numbers of x that belong to the first one",
-    question="How many numbers of x does a block take?",
+    fact="every block of a row is multiplied by the x values of the first block",
+    question="How many x values does a block use?",
 )
 known.change(
     "sums-in-eight-bits",
     ("(word, rounded.values.data() + block * BLOCK);", "(word, rounded.values.data() + block * BLOCK) << 24 >> 24;"),
-    fact="the sum of a word's products is kept in eight bits",
-    question="How large can 15 * 127 get, eight times, and how large is an int8_t?",
+    fact="the sum of a word's products is stored in eight bits",
+    question="How large can the sum of eight products of up to 15 * 127 get, and how large can an int8_t be?",
 )
 known.change(
     "last-chunk-lost",
     ("pool().run(outputs,", "pool().run(outputs < 16 ? outputs : outputs / 16 * 16,"),
-    fact="the rows behind the last whole chunk are left out",
-    question="33 rows in chunks of 16: who computes row 32?",
+    fact="the rows after the last whole chunk are not computed",
+    question="33 rows in chunks of 16: which call computes row 32?",
 )
 known.change(
     "one-row-of-scales-for-all",
     ("OwnLines scaled(groups + LANES);  // of one row, each with the scale of x; and zeros", ""),
     ("pool().run(", "OwnLines scaled(groups + LANES);\npool().run("),
-    fact="all chunks write to a variable or buffer that they share, such as one place for the scales of a row",
-    question="Two threads prepare the scales of different rows. Whose does a third line of code read?",
+    fact="all chunks write to a shared variable or buffer, such as one buffer for the scales of a row",
+    question="Two threads prepare the scales of different rows. Which scales does the next line of code read?",
 )
 known.accepted_change("chunks of eight rows", ("std::max(16, outputs / (4 * pool().threads()))", "8"))
 

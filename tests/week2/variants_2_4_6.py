@@ -1,4 +1,4 @@
-"""Known programs of task 2.4.6, attention of one token."""
+"""Reference variants of task 2.4.6, attention for one token."""
 
 import mlx.core as mx
 import numpy as np
@@ -32,40 +32,40 @@ known.change(
     "no-scale",
     ("<2>(queries + h * dims, keys + s * dims, dims, scale, &", "<2>(queries + h * dims, keys + s * dims, dims, 1, &"),
     ("s * dims, dims, scale, &scores[h * int64_t(length) + s]", "s * dims, dims, 1, &scores[h * int64_t(length) + s]"),
-    fact="the scale is left out",
-    question="By what is a score multiplied before the softmax?",
+    fact="the scale is missing",
+    question="What is a score multiplied by before the softmax?",
 )
 known.change(
     "one-softmax-for-all-heads",
     ("for (int h = 0; h < heads; ++h) softmax(&scores[h * int64_t(length)], ", "softmax(scores.data(), heads * "),
-    fact="one softmax is taken over the scores of all heads",
-    question="What do the weights of one head add up to?",
+    fact="one softmax runs over the scores of all heads",
+    question="What should the attention weights of one head sum to?",
 )
 known.change(
     "values-left-over-lost",
     (GATHERED, "\n\n"),
-    fact="a value that is left over of pairs is left out",
-    question="11 values in pairs: who adds the last one?",
+    fact="a value left over after the pairs is not added",
+    question="11 values in pairs: which call adds the last one?",
 )
 known.change(
     "no-softmax",
     ("for (int h = 0; h < heads; ++h) softmax(&scores[h * int64_t(length)], length);", ""),
-    fact="the scores are the weights, without a softmax",
-    question="What do the weights of one head add up to?",
+    fact="the raw scores are used as attention weights, without a softmax",
+    question="What should the attention weights of one head sum to?",
 )
 known.change(
     "head-0's-weights",
     ("gather<2>(&scores[h * int64_t(length) + s]", "gather<2>(&scores[s]"),
     ("gather<1>(&scores[h * int64_t(length) + s]", "gather<1>(&scores[s]"),
-    fact="all heads have the weights of head 0",
-    question="At which place of `scores` do those of head 1 begin?",
+    fact="all heads use the attention weights of head 0",
+    question="At which index of `scores` do those of head 1 start?",
 )
 known.change(
     "keys-in-place-of-values",
     ("2>(&scores[h * int64_t(length) + s], values + s * dims", "2>(&scores[h * int64_t(length) + s], keys + s * dims"),
     (GATHERED, GATHERED.replace("values", "keys")),
-    fact="the keys are added up, and not the values",
-    question="Which of the two does a weight belong to once it is known?",
+    fact="the keys are summed instead of the values",
+    question="Which of the two does an attention weight multiply?",
 )
 known.accepted_change(
     "one at a time",

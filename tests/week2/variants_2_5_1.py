@@ -1,4 +1,4 @@
-"""Known programs of task 2.5.1, a kernel that adds two arrays."""
+"""Reference variants of task 2.5.1, a kernel that adds two arrays."""
 
 import mlx.core as mx
 
@@ -33,27 +33,27 @@ known.change(
         "for (uint i = thread_position_in_grid.x; i < size; i += threads_per_grid.x) {",
         "uint i = thread_position_in_grid.x;\nif (i < size) {",
     ),
-    fact="each thread writes one number",
-    question="1,500 numbers, 512 threads: who writes number 512?",
+    fact="each thread writes only one number",
+    question="1,500 numbers, 512 threads: which thread writes number 512?",
 )
 known.change(
     "four-without-a-look",
     ("i < size; i += threads_per_grid.x", "i < 4 * threads_per_grid.x; i += threads_per_grid.x"),
-    fact="each thread writes four numbers, although there may not be as many",
-    question="With 1,500 numbers and 512 threads, which numbers does thread 500 take, and are they all there?",
+    fact="each thread writes four numbers, even past the end of the array",
+    question="With 1,500 numbers and 512 threads, which numbers does thread 500 take, and do they all exist?",
 )
 known.change(
     "counted-from-the-threadgroup",
     ("thread_position_in_grid.x", "thread_position_in_threadgroup.x"),
-    fact="each threadgroup begins with number 0",
-    question="Which position has the first thread of the second threadgroup in its threadgroup, and which in the grid?",
+    fact="each threadgroup starts at number 0",
+    question="What is the position of the second threadgroup's first thread in its threadgroup, and in the grid?",
 )
 known.change(
     "every-threadgroup-does-all",
     ("thread_position_in_grid.x", "thread_position_in_threadgroup.x"),
     ("threads_per_grid.x", "threads_per_threadgroup.x"),
     fact="every threadgroup writes all numbers",
-    question="The result is right. How often is number 7 computed, if there are two threadgroups?",
+    question="The result is correct. How often is number 7 computed with two threadgroups?",
 )
 known.change(
     "four-neighbours-a-thread",
@@ -61,20 +61,20 @@ known.change(
         "i = thread_position_in_grid.x; i < size; i += threads_per_grid.x",
         "i = 4 * thread_position_in_grid.x; i < min(size, 4 * thread_position_in_grid.x + 4); i++",
     ),
-    fact="each thread takes four numbers that lie beside each other",
-    question="Which numbers do 32 threads read in their first turn, and in how many lines of 64 bytes do these lie?",
+    fact="each thread takes four adjacent numbers",
+    question="Which numbers do 32 threads read in their first iteration, and how many 64-byte lines is that?",
 )
 known.change(
     "scale-of-x",
     ("float(x[i]) + scale[0] * float(y[i])", "scale[0] * float(x[i]) + float(y[i])"),
-    fact="x is scaled, and y is not",
-    question="With a scale of 0, what is left?",
+    fact="x is scaled instead of y",
+    question="With a scale of 0, what should the result be?",
 )
 known.change(
     "sum-scaled",
     ("float(x[i]) + scale[0] * float(y[i])", "scale[0] * (float(x[i]) + float(y[i]))"),
     fact="the sum of both is scaled",
-    question="With a scale of 0, what is left?",
+    question="With a scale of 0, what should the result be?",
 )
 known.change(
     "no-scale",
@@ -86,7 +86,7 @@ known.change(
     "product-in-T",
     ("scale[0] * float(y[i])", "float(T(scale[0] * float(y[i])))"),
     fact="scale * y is rounded to the dtype of x before it is added",
-    question="1.5 * 60,000 is 90,000. Is there room for that in float16?",
+    question="1.5 * 60,000 is 90,000. Can float16 represent that?",
 )
 known.accepted_change(
     "a multiply-add",
@@ -97,4 +97,4 @@ known.accepted_change(
     ("i = thread_position_in_grid.x; i < size; i += threads_per_grid.x", "turn = 0; turn < 4; ++turn"),
     ("  out[i] =", "  const uint i = turn * threads_per_grid.x + thread_position_in_grid.x;\n  if (i < size) out[i] ="),
 )
-known.not_timed("the simulator's time says nothing of a GPU's")
+known.not_timed("simulated time says nothing about a GPU")

@@ -1,4 +1,4 @@
-"""Known programs of task 2.5.2, RMSNorm as a kernel."""
+"""Reference variants of task 2.5.2, RMSNorm as a kernel."""
 
 import mlx.core as mx
 
@@ -34,7 +34,7 @@ known.probe_table(mx.float16, narrow=lambda program: norm(program, 7, 2, 32, dty
 
 @known.probe()
 def norm_costs(program):
-    """Whether more is moved than is enough, and far more; whether threads wait for banks, and at too many barriers."""
+    """Return whether traffic is above the limit, or far above, and whether banks conflict or barriers are too many."""
     draw = normals(8)
     x, weight = draw(1, 2560), draw(2560)
     found = costs(program, x, weight, 1e-5)
@@ -45,61 +45,61 @@ def norm_costs(program):
 known.change(
     "simdgroup-barrier",
     ("threadgroup_barrier(mem_flags::mem_threadgroup);", "simdgroup_barrier(mem_flags::mem_threadgroup);"),
-    fact="the barrier is that of a SIMD-group, although the sums come from several",
-    question="Thread 0 is ready to read sums[1]. How does it know that thread 32 has written it?",
+    fact="the barrier covers one SIMD-group, although the sums come from several",
+    question="Thread 0 is about to read sums[1]. How does it know that thread 32 has written it?",
 )
 known.change(
     "short-rows-return",
     ("float sum = 0;\n", "if (first >= size) return;\nfloat sum = 0;\n"),
-    fact="threads without a number of the row return before the barrier",
-    question="A row has 20 numbers, its threadgroup 32 threads. How many does the barrier wait for, how many come?",
+    fact="threads without an element of the row return before the barrier",
+    question="20 numbers in a row, 32 threads: how many threads does the barrier wait for, and how many reach it?",
 )
 known.change(
     "all-places-added-up",
     ("g < simdgroups_per_threadgroup", "g < 8"),
-    fact="all 8 places of the sums are added up, however many SIMD-groups there are",
-    question="Of 3 SIMD-groups, who writes to sums[5]?",
+    fact="all 8 entries of sums are added, however many SIMD-groups there are",
+    question="With 3 SIMD-groups, which one writes sums[5]?",
 )
 known.change(
     "first-simdgroup's-sum",
     ("sum = simd_sum(sum);", "sum = simd_sum(sum); if (simdgroup_index_in_threadgroup) sum = 0;"),
-    fact="the squares of the first SIMD-group alone are counted",
-    question="Which threads' numbers are in what simd_sum gives?",
+    fact="only the squares of the first SIMD-group are summed",
+    question="Which threads' numbers does the result of simd_sum include?",
 )
 known.change(
     "no-simd-sum",
     ("sum = simd_sum(sum);\n", "\n"),
-    fact="of each SIMD-group the sum of its first thread alone is counted",
-    question="Where do the sums of the other 31 threads go?",
+    fact="only the first thread's sum of each SIMD-group is used",
+    question="What happens to the sums of the other 31 threads?",
 )
 known.change(
     "weight-goes-on",
     ("weight[i]", "weight[row + i]"),
-    fact="weight is counted on from row to row",
-    question="How many numbers does weight have, and which one belongs to the first number of row 1?",
+    fact="the index into weight continues from row to row",
+    question="How many numbers does weight have, and which one applies to the first number of row 1?",
 )
 known.change(
     "no-weight",
     ("weight[i] * ", ""),
-    fact="the weight is left out",
-    question="What does weight[3] change in your output?",
+    fact="the weight is missing",
+    question="How does weight[3] affect your output?",
 )
 known.change(
     "sum-for-mean",
     ("total / size", "total"),
-    fact="the root is that of the sum of the squares, and not of their mean",
-    question="What has to come out for a row of ones, and what does?",
+    fact="the root is that of the sum of squares instead of their mean",
+    question="What should the result be for a row of ones, and what is it?",
 )
 known.change(
     "no-eps",
     (" + eps[0]", ""),
-    fact="eps is left out",
-    question="What comes out for a row of zeros?",
+    fact="eps is missing",
+    question="What is your result for a row of zeros?",
 )
 known.change(
     "eps-outside",
     ("metal::rsqrt(total / size + eps[0])", "1 / (metal::sqrt(total / size) + eps[0])"),
-    fact="eps is added to the root, and not under it",
+    fact="eps is added to the root instead of under it",
     question="Is eps added to a mean of squares, or to a length?",
 )
 known.change(
@@ -107,13 +107,13 @@ known.change(
     ("const float number = float(x[row + i]);", "const T number = x[row + i];"),
     ("sum += number * number;", "sum += float(T(number * number));"),
     fact="the squares are rounded to the dtype of x",
-    question="400 squared is 160,000. Is there room for that in float16?",
+    question="400 squared is 160,000. Can float16 represent that?",
 )
 known.change(
     "one-number-a-thread",
     (WRITES, f"const uint i = first;\nif (i < size) {{\n  {WRITTEN}"),
-    fact="each thread writes one number of its row",
-    question="A row has 100 numbers and its threadgroup 32 threads. Who writes number 40?",
+    fact="each thread writes only one number of its row",
+    question="A row has 100 numbers and its threadgroup 32 threads. Which thread writes number 40?",
 )
 known.change(
     "numbers-in-blocks",
@@ -122,29 +122,29 @@ known.change(
         "const uint each = (size + threads - 1) / threads;\n"
         f"for (uint i = first * each; i < min(size, (first + 1) * each); ++i) {{\n  {WRITTEN}",
     ),
-    fact="each thread writes numbers that lie beside each other",
-    question="Which numbers do 32 threads write in their first turn, and in how many lines of 64 bytes do these lie?",
+    fact="each thread writes adjacent numbers",
+    question="Which numbers do 32 threads write in their first iteration, and how many 64-byte lines is that?",
 )
 known.change(
     "all-numbers-for-every-thread",
     (READS, f"for (uint i = 0; i < size; ++i) {{\n  {NUMBER}"),
     ("sum = simd_sum(sum);\n", "\n"),
     ("total += sums[g];", "total = sums[g];"),
-    fact="each thread adds up the squares of its whole row",
+    fact="each thread sums the squares of the whole row",
     question="64 threads share a row of 256 numbers. How often is each number read?",
 )
 known.change(
     "numbers-behind-the-row",
     (READS, f"for (uint i = first; i < (size + threads - 1) / threads * threads; i += threads) {{\n  {NUMBER}"),
     ("sum += number * number;", "sum += float(i < size) * number * number;"),
-    fact="numbers behind the end of the row are read, and count nothing",
-    question="Zero times a number is zero. Which numbers lie behind the last row?",
+    fact="numbers past the end of the row are read and multiplied by 0",
+    question="Zero times a number is zero. Which numbers come after the last row?",
 )
 known.change(
     "half-between",
     ("T(float(x[row + i]) * scale)", "T(half(float(x[row + i]) * scale))"),
-    fact="the numbers are rounded to half before the weight comes, whatever T is",
-    question="How many digits does a half have, and how many a float?",
+    fact="the numbers are rounded to half before the weight is applied, whatever T is",
+    question="How many digits does half have, and how many float?",
 )
 known.change(
     "scale-in-the-place-of-a-sum",
@@ -154,8 +154,8 @@ known.change(
         "const float total = simd_sum(lane < simdgroups_per_threadgroup ? sums[lane] : 0.0f);",
     ),
     (SCALE, f"if (first == 0) sums[0] = metal::rsqrt(total / size + eps[0]);\n{BARRIER}\nconst float scale = sums[0];"),
-    fact="the scale is put in the place of a sum that others may still read",
-    question="Thread 0 has its total, and writes to sums[0]. Who reads sums[0], and is done with it by then?",
+    fact="the scale overwrites a sum that other threads may still read",
+    question="Thread 0 has its total, and writes to sums[0]. Which threads may still have to read sums[0]?",
 )
 known.change(
     "barrier-in-every-turn",
@@ -166,8 +166,8 @@ known.change(
         "  const float number = i < size ? float(x[row + i]) : 0.0f;",
     ),
     ("sum += number * number;", f"sum += number * number;\n{BARRIER}"),
-    fact="there is a barrier in every turn of the first loop",
-    question="What does one turn of the loop have to know of the turns of other threads?",
+    fact="there is a barrier in every iteration of the first loop",
+    question="What does one iteration need to know about the iterations of other threads?",
 )
 known.change(
     "tree-with-gaps",
@@ -183,8 +183,8 @@ known.change(
         "}\n"
         "const float total = sums[0];",
     ),
-    fact="sums are added up in threadgroup memory at places with gaps between them",
-    question="In its second step thread t adds to sums[4 * t]. In how many of 32 banks do 32 such places lie?",
+    fact="the reduction uses strided threadgroup memory, which causes bank conflicts",
+    question="In its second step thread t adds to sums[4 * t]. In how many of the 32 banks are 32 such elements?",
 )
 known.accepted_change(
     "a tree in threadgroup memory",
@@ -211,7 +211,7 @@ known.accepted_change(
     ),
 )
 known.accepted_change(
-    "the first SIMD-group tells the others",
+    "the first SIMD-group broadcasts the scale",
     ("threadgroup float sums[8];", "threadgroup float sums[8], found[1];"),
     (
         ADDS_UP,
@@ -227,4 +227,4 @@ known.accepted_change(
     "rounded once",
     ("weight[i] * T(float(x[row + i]) * scale)", "T(float(weight[i]) * float(x[row + i]) * scale)"),
 )
-known.not_timed("the simulator's time says nothing of a GPU's")
+known.not_timed("simulated time says nothing about a GPU")

@@ -1,4 +1,4 @@
-"""Known programs of task 2.5.3, RoPE as a kernel."""
+"""Reference variants of task 2.5.3, RoPE as a kernel."""
 
 import mlx.core as mx
 
@@ -28,8 +28,8 @@ def rope_moves(program):
 known.change(
     "no-look",
     ("if (number < x_shape[0] * length * heads * pairs)", "if (true)"),
-    fact="all threads of the grid turn a pair, although there may not be as many",
-    question="With 120 pairs and 256 threads, which pair has thread 200?",
+    fact="every thread of the grid rotates a pair, even past the last pair",
+    question="With 120 pairs and 256 threads, which pair does thread 200 have?",
 )
 known.change(
     "neighbours-paired",
@@ -37,50 +37,50 @@ known.change(
     ("float(x[at + pairs])", "float(x[at + 1])"),
     ("out[at + pairs]", "out[at + 1]"),
     fact="features 2i and 2i + 1 are paired",
-    question="With D = 8, which feature turns together with feature 0?",
+    question="With D = 8, which feature is rotated together with feature 0?",
 )
 known.change(
     "no-offset",
     ("offset[0] + vector", "vector"),
-    fact="the first token is at position 0, whatever offset is",
-    question="After 7 tokens have been read, at which position is the next one?",
+    fact="the first token is at position 0, and offset is ignored",
+    question="After 7 cached tokens, what is the position of the next one?",
 )
 known.change(
     "turned-backwards",
     ("first * c - second * s", "first * c + second * s"),
     ("first * s + second * c", "second * c - first * s"),
-    fact="every pair is turned the other way",
-    question="Where does the pair (1, 0) point after a quarter turn: at (0, 1), or at (0, -1)?",
+    fact="every pair is rotated in the opposite direction",
+    question="Where is the pair (1, 0) after a rotation by 90 degrees: at (0, 1), or at (0, -1)?",
 )
 known.change(
     "mirrored",
     ("first * c - second * s", "first * c + second * s"),
     fact="the first feature of a pair becomes a * cos + b * sin",
-    question="Which sign does the second feature have in what becomes of the first?",
+    question="What is the sign of the second feature in the new first feature?",
 )
 known.change(
     "rows-go-on",
     (" % length;", ";"),
-    fact="positions go on from row to row",
-    question="With 3 tokens in each row, at which position is the first token of row 1?",
+    fact="positions continue from row to row",
+    question="With 3 tokens in each row, what is the position of the first token of row 1?",
 )
 known.change(
     "heads-for-tokens",
     ("vector / heads % length", "vector % length"),
-    fact="positions are counted by vectors as if a token had one head",
-    question="Tokens have 5 heads. How many vectors lie between a head of token 0 and the same head of token 1?",
+    fact="positions count vectors as if a token had only one head",
+    question="Tokens have 5 heads. How many vectors apart are the same heads of token 0 and token 1?",
 )
 known.change(
     "half-the-pace",
     ("* pair / pairs)", "* pair / (2 * pairs))"),
     fact="the exponent of pair i is -i / D",
-    question="What is the exponent of the last pair but for one step: 1, or a half?",
+    question="How close to 1 should the exponent of the last pair be?",
 )
 known.change(
     "whole-numbers-divided",
     ("-metal::log2(base[0]) * pair / pairs", "-metal::log2(base[0]) * (pair / pairs)"),
-    fact="all pairs turn at the same pace",
-    question="What is 3 / 4 in Metal, if both are whole numbers?",
+    fact="all pairs rotate with the same frequency",
+    question="What is 3 / 4 in Metal if both are integers?",
 )
 known.change(
     "pairs-far-apart",
@@ -89,15 +89,15 @@ known.change(
         "const uint vectors = x_shape[0] * length * heads, number = thread_position_in_grid.x;\n"
         "const uint vector = number % vectors, pair = number / vectors;",
     ),
-    fact="threads beside each other have the same pair of different heads",
-    question="Which numbers do 32 threads read together, and in how many lines of 64 bytes do these lie?",
+    fact="adjacent threads have the same pair of different heads",
+    question="Which numbers do 32 threads read together, and how many 64-byte lines is that?",
 )
 known.accepted_change(
-    "threads that leave",
+    "early return",
     ("(number < x_shape[0] * length * heads * pairs) {", "(number >= x_shape[0] * length * heads * pairs) return;\n{"),
 )
 known.accepted_change(
     "a logarithm to e",
     ("metal::exp2(-metal::log2(base[0]) * pair / pairs)", "metal::exp(-metal::log(base[0]) * float(pair) / pairs)"),
 )
-known.not_timed("the simulator's time says nothing of a GPU's")
+known.not_timed("simulated time says nothing about a GPU")

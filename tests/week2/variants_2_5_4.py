@@ -1,4 +1,4 @@
-"""Known programs of task 2.5.4, SwiGLU as a kernel."""
+"""Reference variants of task 2.5.4, SwiGLU as a kernel."""
 
 import mlx.core as mx
 
@@ -20,40 +20,40 @@ known.probe_table(mx.float16, narrow=lambda program: program(normals(4, mx.float
 known.change(
     "no-look",
     ("if (column < size)", "if (true)"),
-    fact="all threads of a row write a number, although a row may not have as many",
-    question="With 5 numbers in a row and 256 threads, which place does thread 5 of row 0 write to?",
+    fact="every thread of a row writes a number, even past the end of the row",
+    question="With 5 numbers in a row and 256 threads, where does thread 5 of row 0 write?",
 )
 known.change(
     "gate-and-up-exchanged",
     ("float gate = float(x[row * 2 * size + column])", "float gate = float(x[row * 2 * size + size + column])"),
     ("float up = float(x[row * 2 * size + size + column])", "float up = float(x[row * 2 * size + column])"),
-    fact="the second half of each row is taken for the gate",
-    question="Which half of a row does the docstring call the gate?",
+    fact="the second half of each row is used as the gate",
+    question="Which half of a row does the docstring use as the gate?",
 )
 known.change(
     "interleaved",
     ("float gate = float(x[row * 2 * size + column])", "float gate = float(x[row * 2 * size + 2 * column])"),
     ("x[row * 2 * size + size + column]", "x[row * 2 * size + 2 * column + 1]"),
-    fact="gate and up are taken from each row by turns",
-    question="Of a row of 10 numbers, which one belongs to the gate at place 0?",
+    fact="gate and up are read alternately from each row",
+    question="In a row of 10 numbers, which one is the gate of column 0?",
 )
 known.change(
     "up-of-the-next-row",
     ("row * 2 * size + size + column", "(row + 1) % x_shape[0] * 2 * size + size + column"),
-    fact="each row's gate meets the next row's up",
-    question="By how much is the place of up further on than that of the gate?",
+    fact="each row's gate is combined with the next row's up",
+    question="How far after the gate is the matching element of up?",
 )
 known.change(
     "sigmoid-alone",
     ("gate / (1 + metal::exp(-gate))", "1 / (1 + metal::exp(-gate))"),
-    fact="up is multiplied by the sigmoid of the gate alone",
+    fact="up is multiplied by only the sigmoid of the gate",
     question="What is silu(0), and what is sigmoid(0)?",
 )
 known.change(
     "wrong-sign",
     ("metal::exp(-gate)", "metal::exp(gate)"),
-    fact="the exponential is that of gate, and not of -gate",
-    question="What is left of a gate of 10, and what of one of -10?",
+    fact="the exponential is exp(gate) instead of exp(-gate)",
+    question="How much should remain of a gate of 10, and how much of one of -10?",
 )
 known.change(
     "infinity-by-infinity",
@@ -64,18 +64,18 @@ known.change(
 known.change(
     "relu",
     ("gate / (1 + metal::exp(-gate))", "metal::max(gate, 0.0f)"),
-    fact="the gate is cut off below zero",
+    fact="the gate is clipped at zero",
     question="What is silu(-1)?",
 )
 known.change(
     "no-up",
     (" * up)", ")"),
-    fact="up is left out",
-    question="What does the second half of a row change in your output?",
+    fact="up is missing",
+    question="How does the second half of a row affect your output?",
 )
 known.accepted_change(
     "the product first",
     ("gate / (1 + metal::exp(-gate)) * up", "gate * up / (1 + metal::exp(-gate))"),
 )
-known.accepted_change("threads that leave", ("if (column < size) {", "if (column >= size) return;\n{"))
-known.not_timed("the simulator's time says nothing of a GPU's")
+known.accepted_change("early return", ("if (column < size) {", "if (column >= size) return;\n{"))
+known.not_timed("simulated time says nothing about a GPU")

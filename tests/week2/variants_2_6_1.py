@@ -1,4 +1,4 @@
-"""Known programs of task 2.6.1, a quantized matrix times a vector."""
+"""Reference variants of task 2.6.1, quantized matvec."""
 
 import mlx.core as mx
 from tests.week2.matrices import beyond_float16, by, matrix, product
@@ -23,7 +23,7 @@ known.probe_table(mx.float16, narrow=beyond_float16)
 
 @known.probe()
 def matvec_moves(program):
-    """Whether more is moved than is enough, and whether it is far more."""
+    """Return whether traffic is above the limit, and whether it is far above."""
     x, given = normals(6)(512), matrix(6, 8, 512, 64)
     enough = 2 * 8 * 512 // 2 + x.nbytes + 8 * LINE
     found = costs(by(program), x, *given, 64)["moved"]
@@ -54,59 +54,59 @@ known.change(
 known.change(
     "one-group-for-all-lanes",
     ("row * groups + word * groups / words", "row * groups + first * groups / words"),
-    fact="all lanes take the scale and the bias of the block's first word",
-    question="32 words are 256 weights. How many groups of 64 is that, and which one is lane 20's word in?",
+    fact="all lanes use the scale and bias of the block's first word",
+    question="32 words are 256 weights. How many groups of 64 is that, and which one does lane 20's word belong to?",
 )
 known.change(
     "bias-once-a-word",
     (" + float(biases[group]) * sum", " + float(biases[group])"),
-    fact="the bias is added once for each word, and is not multiplied by x",
-    question="A word has 8 weights scale * q + bias. What is the sum of their products with x, if all q are 0?",
+    fact="the bias is added once per word, without being multiplied by x",
+    question="A word has 8 weights scale * q + bias. If all q are 0, what is the sum of their products with x?",
 )
 known.change(
     "simdgroup-barrier",
     ("threadgroup_barrier(mem_flags::mem_threadgroup);\n\n", "simdgroup_barrier(mem_flags::mem_threadgroup);\n\n"),
-    fact="before the numbers of x are used, each SIMD-group waits for itself alone",
-    question="Which SIMD-group has put number 100 of the block there, and how do the others know?",
+    fact="the barrier before the x values are used covers only one SIMD-group",
+    question="Which SIMD-group has written number 100 of the block, and how do the others know?",
 )
 known.change(
     "numbers-replaced-too-soon",
     ("  threadgroup_barrier(mem_flags::mem_threadgroup);  // all are through with the numbers before\n", ""),
-    fact="the next numbers of x are put there while others may still use those before",
-    question="SIMD-group 0 is done with block 0. May it write its part of block 1 now?",
+    fact="the next x values overwrite the previous ones while other SIMD-groups may still read them",
+    question="SIMD-group 0 has finished block 0. May it write its part of block 1 now?",
 )
 known.change(
     "rows-that-are-not-there-return",
     ("float total = 0;\n", "if (row >= outputs) return;\nfloat total = 0;\n"),
     fact="SIMD-groups without a row return before the barriers",
-    question="W has 5 rows, the threadgroup 8 SIMD-groups. How many threads does a barrier wait for, how many come?",
+    question="5 rows of W, 8 SIMD-groups: how many threads does a barrier wait for, and how many reach it?",
 )
 known.change(
     "no-look-at-the-words",
     ("row < outputs && word < words", "row < outputs"),
-    fact="every lane takes a word of each block, although the last one may not have as many",
-    question="A row has 12 words. Which word is lane 20's, and to which row does it belong?",
+    fact="every lane takes a word of each block, even past the end of the row",
+    question="A row has 12 words. Which word does lane 20 read, and to which row does it belong?",
 )
 known.change(
     "total-in-T",
     ("float total = 0;", "T total = 0;"),
     ("total += float(scales[group]) * dot", "total += T(float(scales[group]) * dot"),
     ("* sum;", "* sum);"),
-    fact="the sum of a row is kept in the dtype of x",
-    question="20,000 times 64 is more than a million. Is there room for that in float16?",
+    fact="the sum of a row is accumulated in the dtype of x",
+    question="20,000 times 64 is more than a million. Can float16 represent that?",
 )
 known.change(
     "a-word-in-four-banks",
     ("numbers[8][36]", "numbers[8][33]"),
-    fact="threads of a SIMD-group wait for each other at a bank of threadgroup memory",
-    question="In which banks do the eight numbers of word 0 lie, and in which those of word 1?",
+    fact="lanes of a SIMD-group access the same bank of threadgroup memory",
+    question="Which banks hold the eight numbers of word 0, and which those of word 1?",
 )
 known.change(
     "x-from-device-memory",
     ("* numbers[digit][lane];", "* float(x[8 * word + digit]);"),
     ("sum += numbers[digit][lane];", "sum += float(x[8 * word + digit]);"),
-    fact="every SIMD-group reads x from device memory, each lane 8 numbers",
-    question="32 lanes read x at places that lie 8 apart. How many lines of 64 bytes is that, and for how many rows?",
+    fact="every SIMD-group reads x from device memory, 8 numbers per lane",
+    question="32 lanes read x with a stride of 8. How many 64-byte lines is that, and for how many rows?",
 )
 known.change(
     "a-weight-a-lane",
@@ -123,11 +123,11 @@ known.change(
         "* numbers[i % 8][i / 8];\n    }\n",
     ),
     ("row < outputs && word < words", "row < outputs"),
-    fact="a lane takes one weight at a time, so that 8 lanes read the same word",
-    question="How many words do 32 lanes read at a time, and how often is the line read in which they lie?",
+    fact="a lane takes one weight at a time, so 8 lanes read the same word",
+    question="How many words do 32 lanes read at a time, and how often is their line read?",
 )
 known.accepted_change(
-    "weight by weight",
+    "one weight at a time",
     (
         "float dot = 0, sum = 0;  // a word lies in one group: the scale and the bias can wait",
         "const float scale = float(scales[group]), bias = float(biases[group]);",
@@ -140,8 +140,8 @@ known.accepted_change(
     ("    total += float(scales[group]) * dot + float(biases[group]) * sum;\n", ""),
 )
 known.accepted_change(
-    "the last row again",
+    "clamped to the last row",
     ("if (row < outputs && word < words)", "const uint mine = min(row, outputs - 1);\nif (word < words)"),
     ("packed[row * words + word], group = row *", "packed[mine * words + word], group = mine *"),
 )
-known.not_timed("the simulator's time says nothing of a GPU's")
+known.not_timed("simulated time says nothing about a GPU")

@@ -1,4 +1,4 @@
-"""Known programs of task 2.6.2, a quantized matrix times several vectors, tile by tile."""
+"""Reference variants of task 2.6.2, a quantized matrix times several vectors, tile by tile."""
 
 import mlx.core as mx
 from tests.week2.matrices import beyond_float16, by, matrix, product
@@ -16,7 +16,7 @@ known.probe_table(
     two_by_two=lambda program: product(program, 3, 64, 64, 64, 64),
     rows_left=lambda program: product(program, 4, 37, 32, 64, 64),
     columns_left=lambda program: product(program, 5, 32, 43, 64, 64),
-    # Nothing to run: whoever waits too little is known by the others.
+    # Zero rows, so nothing runs: the other probes tell missing barriers apart.
     none=lambda program: product(program, 7, 0, 32, 64, 64),
 )
 known.probe_table(mx.float16, narrow=lambda program: beyond_float16(program, 1))
@@ -24,7 +24,7 @@ known.probe_table(mx.float16, narrow=lambda program: beyond_float16(program, 1))
 
 @known.probe()
 def tiles_cost(program):
-    """Whether too much is moved, and whether threads wait for banks."""
+    """Return whether traffic is above the limit, and whether there are bank conflicts."""
     found = costs(by(program), normals(6)(32, 64), *matrix(6, 32, 64, 64), 64)
     return mx.array([found["moved"] > 2 * 32 * 5 * LINE + 32 * 32 * 4, found["bank_conflicts"] > 0])
 
@@ -32,8 +32,8 @@ def tiles_cost(program):
 known.change(
     "32-for-33",
     ("threadgroup float weights[32][33];", "threadgroup float weights[32][32];"),
-    fact="rows of the tile of W lie 32 numbers apart, so that a column lies in one bank",
-    question="Lane l reads weights[l][i]. How many of 32 lanes can one bank answer at a time?",
+    fact="rows of the tile of W are 32 numbers long, so a whole column is in one bank",
+    question="Lane l reads weights[l][i]. How many of 32 lanes can one bank serve at a time?",
 )
 known.change(
     "weights-from-device-memory",
@@ -43,60 +43,60 @@ known.change(
         "\nconst float weight = float(scales[g]) * float(packed[o * words + w] >> (4 * (i % 8)) & 15) "
         "+ float(biases[g]);",
     ),
-    fact="weights are unpacked from device memory whenever they are used",
-    question="A tile has 32 rows. How often is a weight used in it, and how often need it be unpacked?",
+    fact="weights are unpacked from device memory every time they are used",
+    question="A tile has 32 rows. How often is a weight used, and how often does it need to be unpacked?",
 )
 known.change(
     "no-look-at-the-rows-of-x",
     ("min(first_row + r, length - 1)", "(first_row + r)"),
-    fact="as many as 32 rows of x are read for every tile, although there may not be as many",
+    fact="32 rows of x are read for every tile, even past the last row",
     question="x has 37 rows. Which row does the second tile's last SIMD-group read?",
 )
 known.change(
     "columns-that-y-has-not",
     ("row < length && output < outputs", "row < length"),
-    fact="a tile's 32 columns are written, although y may not have as many",
-    question="y has 43 columns. Where in it does column 43 of row 0 lie?",
+    fact="all 32 columns of a tile are written, even past the last column of y",
+    question="y has 43 columns. Which element of y is at column 43 of row 0?",
 )
 known.change(
     "simdgroup-barrier",
     ("threadgroup_barrier(mem_flags::mem_threadgroup);\n\n", "simdgroup_barrier(mem_flags::mem_threadgroup);\n\n"),
-    fact="before the tiles are used, each SIMD-group waits for itself alone",
+    fact="the barrier before the tiles are used covers only one SIMD-group",
     question="Which SIMD-group has unpacked row 31 of the tile of W, and which ones use it?",
 )
 known.change(
     "tiles-replaced-too-soon",
     ("  threadgroup_barrier(mem_flags::mem_threadgroup);  // all are through with the tiles before\n", ""),
-    fact="the next tiles are put in the place of those before while others may still use them",
-    question="SIMD-group 0 is done with its products. May it write its part of the next tiles now?",
+    fact="the next tiles overwrite the previous ones while other SIMD-groups may still read them",
+    question="SIMD-group 0 has finished its products. May it write its part of the next tiles now?",
 )
 known.change(
     "columns-that-are-not-there-return",
     ("float sums[8] = {};", "if (first_output + lane >= outputs) return;\nfloat sums[8] = {};"),
-    fact="threads whose column y does not have return before the barriers",
-    question="y has 43 columns. How many threads of the second tile does a barrier wait for, how many come?",
+    fact="threads past the last column of y return before the barriers",
+    question="y has 43 columns. How many threads of the second tile does a barrier wait for, and how many reach it?",
 )
 known.change(
     "scales-of-row-0",
     ("group = mine * groups + word * groups / words", "group = word * groups / words"),
-    fact="every row is given the scales and biases of row 0",
-    question="How many scales does a row have, and where do those of row 3 begin?",
+    fact="every row uses the scales and biases of row 0",
+    question="How many scales does a row have, and where do those of row 3 start?",
 )
 known.change(
     "turned",
     ("y[row * outputs + output]", "y[output * length + row]"),
     fact="y is written column by column",
-    question="Which number of y comes after the first: that of the next row, or that of the next output?",
+    question="Which element of y follows the first in memory: that of the next row, or that of the next column?",
 )
 known.change(
     "sums-in-T",
     ("float sums[8] = {};", "T sums[8] = {};"),
     ("sums[r] += rows[simdgroup + 4 * r][i] * weight;", "sums[r] = T(sums[r] + rows[simdgroup + 4 * r][i] * weight);"),
-    fact="the sums are kept in the dtype of x",
-    question="20,000 times 64 is more than a million. Is there room for that in float16?",
+    fact="the sums are accumulated in the dtype of x",
+    question="20,000 times 64 is more than a million. Can float16 represent that?",
 )
 known.accepted_change(
-    "the tile of W turned",
+    "the tile of W transposed",
     ("weights[t / 4][t % 4 * 8 + digit] =", "weights[t % 4 * 8 + digit][t / 4] ="),
     ("weights[lane][i]", "weights[i][lane]"),
 )
@@ -107,4 +107,4 @@ known.accepted_change(
         "first_row + r < length ? float(x[(first_row + r) * 8 * words + 8 * first + lane]) : 0.0f",
     ),
 )
-known.not_timed("the simulator's time says nothing of a GPU's")
+known.not_timed("simulated time says nothing about a GPU")

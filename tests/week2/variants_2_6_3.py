@@ -1,4 +1,4 @@
-"""Known programs of task 2.6.3, the same product by matrices of a SIMD-group."""
+"""Reference variants of task 2.6.3, the same product by SIMD-group matrices."""
 
 import mlx.core as mx
 from tests.week2.matrices import beyond_float16, by, matrix, product
@@ -16,7 +16,7 @@ known.probe_table(
     two_by_two=lambda program: product(program, 3, 64, 64, 64, 64),
     rows_left=lambda program: product(program, 4, 37, 32, 64, 64),
     columns_left=lambda program: product(program, 5, 32, 43, 64, 64),
-    # Nothing to run: whoever waits too little is known by the others.
+    # Zero rows, so nothing runs: the other probes tell missing barriers apart.
     none=lambda program: product(program, 7, 0, 32, 64, 64),
 )
 known.probe_table(mx.float16, narrow=lambda program: beyond_float16(program, 1))
@@ -24,7 +24,7 @@ known.probe_table(mx.float16, narrow=lambda program: beyond_float16(program, 1))
 
 @known.probe()
 def matrices_cost(program):
-    """Whether too much is moved, and whether threads wait for banks."""
+    """Return whether traffic is above the limit, and whether there are bank conflicts."""
     found = costs(by(program), normals(6)(32, 64), *matrix(6, 32, 64, 64), 64)
     enough = 2 * 32 * 5 * LINE + 32 * 32 * 4
     return mx.array([found["moved"] > enough, found["bank_conflicts"] > 2 * 4 * 64])
@@ -40,32 +40,32 @@ PLACE = "  const uint row = first_row + r, output = first_output + lane;"
 known.change(
     "weights-not-turned",
     (LOADED, LOADED.replace(", ulong2(0), true", "")),
-    fact="the matrices of W are multiplied as they lie, output by input",
-    question="A product sums over the rows of its right matrix. Is a row of the tile of W an input, or an output?",
+    fact="the matrices of W are multiplied as stored, output by input, without a transpose",
+    question="A product sums over the rows of its right operand. Is a row of the tile of W an input, or an output?",
 )
 known.change(
     "both-turned",
     (ACCUMULATED, ACCUMULATED.replace("of_x[down], of_weights[right]", "of_weights[right], of_x[down]")),
-    fact="the matrix of W stands on the left in the products, and that of x on the right",
-    question="What is the row of a product's first matrix, if W^T comes first: an input, or a row of x?",
+    fact="the matrix of W is the left operand of the products, and that of x the right one",
+    question="If W^T is the left operand, does its row stand for an input, or for a row of x?",
 )
 known.change(
     "last-inputs-alone",
     (ACCUMULATED, "simdgroup_multiply(sums[down][right], of_x[down], of_weights[right]);"),
-    fact="a product of matrices takes the place of the sum so far",
+    fact="each product of matrices overwrites the sum so far",
     question="Of 32 inputs, which 8 are in the sum when the loop ends?",
 )
 known.change(
     "every-second-matrix",
     ("i < 32; i += 8", "i < 32; i += 16"),
-    fact="of the inputs every second 8 are left out",
+    fact="every second group of 8 inputs is skipped",
     question="How many inputs does one product of matrices sum over?",
 )
 known.change(
     "one-matrix-of-W-for-both",
     ("of_x[down], of_weights[right], sums", "of_x[down], of_weights[0], sums"),
-    fact="both columns of sums are made of the same matrix of W",
-    question="Which outputs does sums[0][1] have, and which rows of W does it need?",
+    fact="both columns of sums use the same matrix of W",
+    question="Which outputs does sums[0][1] hold, and which rows of W does it need?",
 )
 known.change(
     "stored-without-a-look",
@@ -75,14 +75,14 @@ known.change(
         "simdgroup_store(sums[down][right], y + row * outputs + output, outputs);",
     ),
     (f"{LAST}\n{PLACE}", f"{LAST.replace('simdgroup', '32')}\n{PLACE}"),
-    fact="whole matrices are stored to y, also where a tile sticks out",
-    question="y has 37 rows. How many rows does the matrix have whose first one is row 32?",
+    fact="whole matrices are stored to y, even where a tile extends past its edge",
+    question="y has 37 rows. How many rows of y does the matrix that starts at row 32 cover?",
 )
 known.change(
     "stored-too-soon",
     (f"{BARRIER}\nfor (uint down = 0; down < 2; ++down) {{", "for (uint down = 0; down < 2; ++down) {\n"),
-    fact="sums are stored into a tile that others may still use",
-    question="SIMD-group 0 has its sums. Which SIMD-groups still load matrices from the tile of x?",
+    fact="the sums are stored into a tile that other SIMD-groups may still read",
+    question="SIMD-group 0 has its sums. Which SIMD-groups may still load matrices from the tile of x?",
 )
 known.change(
     "read-too-soon",
@@ -93,8 +93,8 @@ known.change(
 known.change(
     "32-for-36",
     ("constexpr uint ACROSS = 36;", "constexpr uint ACROSS = 32;"),
-    fact="rows of the tiles lie 32 numbers apart, so that the rows of a matrix lie in the same banks",
-    question="A matrix has 8 rows. If the first number of each is in bank 0, how many turns does it take to read them?",
+    fact="rows of the tiles are 32 numbers apart, so the rows of a matrix are in the same banks",
+    question="If all 8 rows of a matrix start in bank 0, how many accesses does it take to read their first numbers?",
 )
 known.change(
     "tiles-used-too-soon",
@@ -102,19 +102,19 @@ known.change(
         f"{BARRIER}\n\nfor (uint i = 0; i < 32; i += 8) {{",
         "simdgroup_barrier(mem_flags::mem_threadgroup);\n\nfor (uint i = 0; i < 32; i += 8) {",
     ),
-    fact="before the tiles are used, each SIMD-group waits for itself alone",
+    fact="the barrier before the tiles are used covers only one SIMD-group",
     question="Which SIMD-group has unpacked row 31 of the tile of W, and which ones use it?",
 )
 known.accepted_change(
-    "corners by their place",
+    "matrix origins instead of pointers",
     (
         "simdgroup_load(of_x[h], &rows[top + 8 * h][i], ACROSS);",
         "simdgroup_load(of_x[h], &rows[0][0], ACROSS, ulong2(i, top + 8 * h));",
     ),
 )
 known.accepted_change(
-    "the tile of W turned",
+    "the tile of W transposed",
     ("weights[t / 4][t % 4 * 8 + digit] =", "weights[t % 4 * 8 + digit][t / 4] ="),
     (LOADED, "simdgroup_load(of_weights[h], &weights[i][left + 8 * h], ACROSS);"),
 )
-known.not_timed("the simulator's time says nothing of a GPU's")
+known.not_timed("simulated time says nothing about a GPU")

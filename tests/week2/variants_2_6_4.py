@@ -1,4 +1,4 @@
-"""Known programs of task 2.6.4, products whose inputs are cut into parts."""
+"""Reference variants of task 2.6.4, products whose inputs are cut into parts."""
 
 from tests.week2.matrices import by, matrix, product
 
@@ -30,44 +30,44 @@ def split_moves(program):
 known.change(
     "parts-rounded-down",
     ("(blocks + parts - 1) / parts", "blocks / parts"),
-    fact="a part has as many blocks as blocks / parts is, rounded down, and what is left nobody takes",
-    question="3 blocks in 2 parts: which part has the third one?",
+    fact="the blocks per part are rounded down, so the remaining blocks are never computed",
+    question="3 blocks in 2 parts: which part gets the third one?",
 )
 known.change(
     "every-part-does-all",
     ("first = part * each; first < end;", "first = 0; first < words;"),
-    fact="every part has the products of all inputs",
-    question="What is the sum of 2 parts, if each has all?",
+    fact="every part computes the products of all inputs",
+    question="What is the sum of 2 parts if each covers all inputs?",
 )
 known.change(
     "every-part-from-the-first",
     ("first = part * each;", "first = 0;"),
-    fact="every part begins with the first input",
-    question="Which is the first word of part 1, if part 0 has 2 blocks of 32?",
+    fact="every part starts at the first input",
+    question="What is the first word of part 1, if part 0 has 2 blocks of 32?",
 )
 known.change(
     "every-part-to-the-last",
     ("const uint end = min((part + 1) * each, words);", "const uint end = words;"),
-    fact="every part goes on to the last input",
-    question="Which inputs are then in the first part, and in the second one too?",
+    fact="every part continues to the last input",
+    question="Which inputs are then in both parts?",
 )
 known.change(
     "parts-by-rows",
     ("(part * length + n) * outputs + row", "(n * parts + part) * outputs + row"),
-    fact="the parts of a row of x lie beside each other, and the rows of a part do not",
-    question="partial is parts x N x O. What comes after the last output of part 0, row 0?",
+    fact="the parts of a row of x are adjacent, instead of the rows of a part",
+    question="partial is parts x N x O. What follows the last output of part 0, row 0?",
 )
 known.change(
     "parts-without-inputs-return",
     ("float totals[8] = {};", "if (part * each >= words) return;\nfloat totals[8] = {};"),
     fact="a part that has no inputs writes nothing",
-    question="2 blocks, 3 parts. The second kernel adds up 3 of them: what does it read for the third?",
+    question="2 blocks, 3 parts. The second kernel sums all 3: what does it read for the third?",
 )
 known.change(
     "words-for-numbers",
     ("x[n * 8 * words + 8 * first + t]", "x[n * words + 8 * first + t]"),
-    fact="rows of x are taken as if they were as long as those of packed",
-    question="A row of packed has 64 words. How many numbers has a row of x?",
+    fact="the row stride of x is that of packed",
+    question="A row of packed has 64 words. How many numbers does a row of x have?",
 )
 known.change(
     "unpacked-for-every-row",
@@ -77,26 +77,26 @@ known.change(
         "#define WEIGHT (scale * float(packed[row * words + word] >> (4 * digit) & 15) + bias)\n",
     ),
     fact="the words of W are read from device memory again for every row of x",
-    question="x has 8 rows. How often is a word read, and how often need it be?",
+    question="x has 8 rows. How often is a word read, and how often does it need to be?",
 )
 known.change(
     "simdgroup-barrier",
     ("threadgroup_barrier(mem_flags::mem_threadgroup);\n\n", "simdgroup_barrier(mem_flags::mem_threadgroup);\n\n"),
-    fact="before the numbers of x are used, each SIMD-group waits for itself alone",
-    question="Which SIMD-group has put number 100 of the block there, and how do the others know?",
+    fact="the barrier before the x values are used covers only one SIMD-group",
+    question="Which SIMD-group has written number 100 of the block, and how do the others know?",
 )
 known.change(
     "rows-that-are-not-there-return",
     ("float totals[8] = {};", "if (row >= outputs) return;\nfloat totals[8] = {};"),
     fact="SIMD-groups without a row of W return before the barriers",
-    question="W has 5 rows, the threadgroup 8 SIMD-groups. How many threads does a barrier wait for, how many come?",
+    question="5 rows of W, 8 SIMD-groups: how many threads does a barrier wait for, and how many reach it?",
 )
 known.accepted_change(
     "empty turns",
     ("const uint end = min((part + 1) * each, words);", "const uint end = (part + 1) * each;"),
 )
 known.accepted_change(
-    "scale and bias later",
+    "scale and bias applied later",
     (
         "const float weight = scale * float(q >> (4 * digit) & 15) + bias;",
         "const float weight = float(q >> (4 * digit) & 15);",
@@ -106,4 +106,4 @@ known.accepted_change(
         "totals[n] += scale * (numbers[n][digit][lane] * weight) + bias * numbers[n][digit][lane];",
     ),
 )
-known.not_timed("the simulator's time says nothing of a GPU's")
+known.not_timed("simulated time says nothing about a GPU")

@@ -1,4 +1,4 @@
-"""Known programs of task 2.7.1, the online softmax."""
+"""Reference variants of task 2.7.1, the online softmax."""
 
 import itertools
 
@@ -11,7 +11,7 @@ known = Variants("2.7.1")
 
 
 def averaged(program, scores, values, cuts=()):
-    """What a program gives for scores in blocks that end at `cuts`."""
+    """Return the output for scores in blocks that end at `cuts`."""
     running = program(*scores.shape[:-1], values.shape[-1])
     for first, last in itertools.pairwise((0, *cuts, scores.shape[-1])):
         running.add(scores[..., first:last], values[..., first:last, :])
@@ -24,7 +24,7 @@ def run(program, seed, cuts=(), change=lambda scores: scores):
 
 
 def hiding(*blocks):
-    """Of the second query, the keys of some blocks of three are hidden."""
+    """For the second query, some blocks of three keys are masked."""
     keys = mx.any(mx.arange(9)[:, None] // 3 == mx.array(blocks), axis=-1)
     return lambda scores: mx.where(keys & (mx.arange(3)[:, None] == 1), -mx.inf, scores)
 
@@ -70,89 +70,89 @@ RESULT = "self.seen / mx.where(self.total == 0, 1.0, self.total)"
 known.change(
     "total-not-rescaled",
     ("self.total * kept", "self.total"),
-    fact="the sum of the weights so far stays as it is when the largest score grows",
-    question="Relative to which score are the weights whose sum you keep?",
+    fact="the running sum of weights is not rescaled when the running maximum grows",
+    question="Relative to which score are the weights in your sum?",
 )
 known.change(
     "values-not-rescaled",
     ("self.seen * kept", "self.seen"),
-    fact="the values so far stay as they are when the largest score grows",
-    question="Relative to which score are the weights that these values have been multiplied by?",
+    fact="the accumulated values are not rescaled when the running maximum grows",
+    question="Relative to which score are the weights that these values were multiplied by?",
 )
 known.change(
     "never-rescaled",
     (KEPT, "mx.ones_like(base)"),
-    fact="neither the sum of the weights nor the values so far shrink when the largest score grows",
-    question="A block's largest score is 2 more than all before. How large are the earlier weights, relative to it?",
+    fact="neither the running sum nor the accumulated values are rescaled when the running maximum grows",
+    question="A block's maximum is 2 above the running one. How large are the earlier weights relative to it?",
 )
 known.change(
     "largest-of-the-block",
     (LARGEST, "mx.max(scores, axis=-1, keepdims=True)"),
-    fact="what is kept as the largest score is that of the last block, and not of all so far",
-    question="What is your largest score of a row after a block that is hidden from it?",
+    fact="the running maximum is replaced by that of the last block",
+    question="What is your running maximum of a row after a block that is masked for it?",
 )
 known.change(
     "own-maximum-of-each-block",
     (LARGEST, "mx.max(scores, axis=-1, keepdims=True)"),
     (KEPT, "mx.ones_like(base)"),
-    fact="each block's weights are relative to its own largest score, and are added up as they are",
-    question="Two blocks have a largest score of 1 and of 9. How large is the largest weight in each of them?",
+    fact="each block's weights are relative to its own maximum, and are summed without rescaling",
+    question="Two blocks have maxima of 1 and 9. What is the largest weight in each of them?",
 )
 known.change(
     "last-block-only",
     ("self.largest = largest", ""),
-    fact="only the last block counts, since the largest score is not kept",
-    question="What is `self.largest` when the second block comes?",
+    fact="only the last block counts, because the running maximum is not stored",
+    question="What is `self.largest` when the second block arrives?",
 )
 known.change(
     "inf-minus-inf",
     (BASE, "largest"),
-    fact="infinity is subtracted from infinity where a row has not seen any key yet",
-    question="What is the largest score of a row whose first block is hidden, and what is exp(-inf - -inf)?",
+    fact="infinity is subtracted from infinity for a row that has not seen any key yet",
+    question="What is the maximum of a row whose first block is fully masked, and what is exp(-inf - -inf)?",
 )
 known.change(
     "zero-by-zero",
     (RESULT, "self.seen / self.total"),
-    fact="zero is divided by zero for a query from which all keys are hidden",
+    fact="zero is divided by zero for a fully masked row",
     question="What is the sum of the weights of a row that has seen no key?",
 )
 known.change(
     "no-maximum",
     (BASE, "mx.zeros_like(largest)"),
     (KEPT, "mx.ones_like(base)"),
-    fact="exp is taken of the scores as they are, and not relative to the largest",
+    fact="exp is applied to the raw scores instead of relative to the maximum",
     question="What is exp(300) in float32?",
 )
 known.change(
     "one-maximum-for-all-rows",
     (LARGEST, "mx.maximum(self.largest, mx.max(scores))"),
-    fact="the scores of all rows are relative to the largest of the whole block",
-    question="One row has scores near 0, another one near 1,000. How large are the weights of the first?",
+    fact="the scores of all rows are relative to the maximum of the whole block",
+    question="One row has scores near 0, another near 1,000. How large are the weights of the first?",
 )
 known.change(
     "begins-at-zero",
     ("mx.full((*rows, 1), -mx.inf)", "mx.zeros((*rows, 1))"),
-    fact="the largest score so far is 0 before there is any",
-    question="All scores of a row are near -300. Relative to what are its weights?",
+    fact="the running maximum starts at 0 instead of -inf",
+    question="All scores of a row are near -300. What should its weights be relative to?",
 )
 known.change(
     "result-divides-in-place",
     (f"return {RESULT}", f"self.seen = {RESULT}\nreturn self.seen"),
-    fact="asking for a result divides what is kept, so that later blocks meet other numbers",
-    question="What has `result` changed when the next block comes?",
+    fact="`result` divides the accumulated values in place, so later blocks are added to the wrong state",
+    question="What has `result` changed when the next block arrives?",
 )
 known.change(
     "hidden-rows-get-the-mean",
     ("scores = scores.astype(mx.float32)", "scores = mx.maximum(scores.astype(mx.float32), -1e30)"),
-    fact="a query from which all keys are hidden gets the mean of all values",
-    question="How large is each weight of a row whose scores are all -1e30?",
+    fact="a fully masked row gets the mean of all values",
+    question="What is each weight of a row whose scores are all -1e30?",
 )
 known.together("total-not-rescaled", "values-not-rescaled", makes="never-rescaled")
 known.together("largest-of-the-block", "never-rescaled", makes="own-maximum-of-each-block")
 known.together("last-block-only", "never-rescaled", makes="own-maximum-of-each-block")
 
 known.accepted_change(
-    "begins far below zero",
+    "starts far below zero",
     ("mx.full((*rows, 1), -mx.inf)", "mx.full((*rows, 1), -1e30)"),
     (BASE, "largest"),
 )

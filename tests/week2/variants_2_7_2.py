@@ -1,4 +1,4 @@
-"""Known programs of task 2.7.2, attention in blocks."""
+"""Reference variants of task 2.7.2, attention in blocks."""
 
 from functools import partial
 
@@ -6,7 +6,7 @@ import mlx.core as mx
 from tiny_llm_solution.attention import scaled_dot_product_attention_grouped as whole
 
 from tiny_llm_course.testkit.inputs import causal, drawn
-from tiny_llm_course.testkit.memory import most_at_once
+from tiny_llm_course.testkit.memory import peak_bytes
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("2.7.2")
@@ -24,7 +24,7 @@ known.probe_table(
     causal=lambda program: program(*inputs(4), mask="causal", block=3),
     causal_square=lambda program: program(*inputs(5, keys=5), mask="causal", block=2),
     causal_one_block=lambda program: program(*inputs(6, keys=5), mask="causal"),
-    # Each row has another number, which no key sees, but for hidden ones.
+    # Each row of the mask differs.
     mask_of_rows=lambda program: program(*inputs(8), mask=causal(5, 8, mx.float32), block=2),
     no_group=lambda program: program(*inputs(11, heads=2), mask="causal", block=3),
     mask=lambda program: tuple(program(*inputs(7), mask=2 * mask, block=3) for mask in drawn(70, (5, 8), (2, 6, 5, 8))),
@@ -41,12 +41,12 @@ def flash_nan_behind(program):
 
 @known.probe()
 def flash_memory(program):
-    """Whether it holds less than one and a half bytes for each score: of many queries, and of many keys."""
+    """Return whether peak memory is below 1.5 bytes per score, for many queries and for many keys."""
     found = []
     for length, keys, block in [(512, 512, 64), (32, 8192, 128)]:
         three = [x[0, :1] for x in inputs(12, length=length, keys=keys, heads=2)]
         mx.eval(three)
-        taken = most_at_once(partial(program, *three, mask="causal", block=block))
+        taken = peak_bytes(partial(program, *three, mask="causal", block=block))
         found.append(taken < 1.5 * length * keys)
     return mx.array(found, mx.float32)
 
@@ -69,101 +69,101 @@ known.change(
     "scale-twice",
     ("scores = queries @", "scores = scale * queries @"),
     fact="the scale is applied twice",
-    question="Are your queries scaled already when they meet the keys?",
+    question="Are your queries already scaled when they are multiplied by the keys?",
 )
 known.change(
     "offset-ignored",
     ("scale = dims**-0.5", "before = 0\nscale = dims**-0.5"),
-    fact='mask="causal" lets query i see the keys 0 to i, as if there were no tokens before the first query',
-    question="Five queries, eight keys: at which position is query 0?",
+    fact='mask="causal" lets query i see keys 0 to i, as if there were no tokens before the first query',
+    question="Five queries, eight keys: what is the position of query 0?",
 )
 known.change(
     "nothing-hidden-within-a-block",
     (DIAGONAL, "elif causal and some.start > before + last:"),
-    fact="blocks behind the last query are skipped, but within the others nothing is hidden",
-    question="A block of three queries meets the block of keys at the same positions. What may the first of them see?",
+    fact="blocks after the last query are skipped, but nothing is masked within the others",
+    question="A block of three queries is multiplied by keys at the same positions. Which may the first of them see?",
 )
 known.change(
     "keys-up-to-the-first-query",
     ("end = before + last if causal", "end = before + first + 1 if causal"),
-    fact="the loop over keys ends at the first query of the block, and not at its last one",
-    question="Which query of a block sees most keys?",
+    fact="the loop over keys ends at the first query of the block instead of its last one",
+    question="Which query of a block sees the most keys?",
 )
 known.change(
     "not-itself",
     (DIAGONAL, "elif causal:"),
     ("<= seen", "< seen"),
     fact="a query does not see its own key",
-    question="May query i of a text look at key i?",
+    question="May query i see key i?",
 )
 known.change(
     "keys-counted-from-the-block",
     ("mx.arange(some.start, some.stop)", "mx.arange(some.stop - some.start)"),
-    fact="the mask counts the keys from the beginning of their block",
-    question="Which position has the first key of the second block?",
+    fact="the mask counts the keys from the start of their block",
+    question="What is the position of the first key of the second block?",
 )
 known.change(
     "queries-counted-from-the-block",
     (SEEN, "mx.arange(before, before + last - first)[:, None]"),
-    fact="the mask counts the queries from the beginning of their block",
-    question="At which position is the first query of the second block?",
+    fact="the mask counts the queries from the start of their block",
+    question="What is the position of the first query of the second block?",
 )
 known.change(
     "causal-ignored",
     ("causal, before = isinstance(mask, str), keys - length", "causal, before = False, keys - length"),
-    fact='mask="causal" hides nothing',
-    question='What happens in your loops when mask is "causal"?',
+    fact='mask="causal" masks nothing',
+    question='What do your loops do when mask is "causal"?',
 )
 known.change(
     "tile",
     ("mx.unflatten(query, -3, (kv_heads, -1))", "mx.unflatten(query, -3, (-1, kv_heads)).swapaxes(-4, -3)"),
     ("mask = mx.unflatten(mask, -3, (kv_heads, -1))", "mask = mx.unflatten(mask, -3, (-1, kv_heads)).swapaxes(-4, -3)"),
     (".flatten(-4, -3)", ".swapaxes(-4, -3).flatten(-4, -3)"),
-    fact="query head h reads key-value head h % H_kv, as if these were dealt out in turn",
+    fact="query head h reads key-value head h % H_kv, a round-robin assignment",
     question="With six query heads and two key-value heads, which one should query head 1 read?",
 )
 known.change(
     "mask-of-the-first-queries",
     ("mask[..., first:last, some]", "mask[..., : last - first, some]"),
-    fact="every block of queries gets the mask's first rows",
+    fact="every block of queries uses the first rows of the mask",
     question="Which rows of the mask belong to the second block of queries?",
 )
 known.change(
     "mask-of-the-first-keys",
     ("mask[..., first:last, some]", "mask[..., first:last, : some.stop - some.start]"),
-    fact="every block of keys gets the mask's first columns",
+    fact="every block of keys uses the first columns of the mask",
     question="Which columns of the mask belong to the second block of keys?",
 )
 known.change(
     "last-keys-lost",
     ("range(0, end, block)", "range(0, end - end % block or 1, block)"),
-    fact="keys that do not fill a block are left out",
-    question="Eight keys in blocks of three: how many blocks are there?",
+    fact="keys that do not fill a block are ignored",
+    question="Eight keys in blocks of three: how many blocks is that?",
 )
 known.change(
     "hidden-blocks-computed",
     ("end = before + last if causal else keys", "end = keys"),
-    fact="blocks of keys that are hidden from all queries of a block are computed all the same",
-    question="Which is the last key that the last query of the block sees? What about the blocks behind it?",
+    fact="blocks of keys that are masked for the whole block of queries are still computed",
+    question="Which is the last key that the last query of the block sees? What about the blocks after it?",
 )
 known.change(
     "float32-result",
     ("running.result().astype(value.dtype)", "running.result()"),
     fact="the result is float32 although the query is not",
-    question="In which dtype does OnlineSoftmax give its result?",
+    question="What is the dtype of OnlineSoftmax's result?",
 )
 known.change(
     "all-blocks-waiting",
     ("mx.eval(blocks[-1])", "pass"),
-    fact="nothing is computed until everything is asked for, so that the scores of many blocks are there at once",
-    question="When does MLX compute the scores of your first block, and when may it forget them?",
+    fact="nothing is evaluated until the end, so the scores of many blocks are in memory at once",
+    question="When does MLX compute the scores of your first block, and when can it free them?",
 )
 
 
 @known.wrong(
     "the-whole-table",
-    fact="all scores are there at once, also those that are hidden",
-    question="How many scores does your program hold for L queries and S keys?",
+    fact="all scores are in memory at once, including masked ones",
+    question="How many scores does your program hold in memory for L queries and S keys?",
 )
 def the_whole_table(query, key, value, scale=None, mask=None, block=128):
     if isinstance(mask, mx.array):
@@ -172,7 +172,7 @@ def the_whole_table(query, key, value, scale=None, mask=None, block=128):
 
 
 def all_hidden(query, key, value, scale, mask):
-    """By day 3 of week 1, with zeros where all keys are hidden."""
+    """Use week 1's grouped attention, with zeros for fully masked rows."""
     hidden = mx.broadcast_to(mx.max(mask, axis=-1, keepdims=True) == -mx.inf, (*query.shape[:-1], 1))
     return mx.where(hidden, 0.0, whole(query, key, value, scale, mx.where(mx.isinf(mask), -1e9, mask))).astype(
         query.dtype

@@ -1,4 +1,4 @@
-"""Known programs of task 2.7.3, flash attention in C++."""
+"""Reference variants of task 2.7.3, flash attention in C++."""
 
 import mlx.core as mx
 import numpy as np
@@ -35,81 +35,81 @@ def kernel_scores_far_below_zero(program):
 known.change(
     "total-not-rescaled",
     ("total[r] = total[r] * kept + weigh", "total[r] = total[r] + weigh"),
-    fact="the sum of the weights so far stays as it is when the largest score grows",
+    fact="the running sum of weights is not rescaled when the running maximum grows",
     question="Relative to which score are the weights whose sum is in `total`?",
 )
 known.change(
     "values-not-rescaled",
     ("for (int d = 0; d < dims; ++d) seen[r * dims + d] *= kept;", ""),
-    fact="the values so far stay as they are when the largest score grows",
-    question="Relative to which score are the weights that `seen` has been made with?",
+    fact="the accumulated values are not rescaled when the running maximum grows",
+    question="Relative to which score are the weights that went into `seen`?",
 )
 known.change(
     "own-maximum-of-each-block",
     ("std::max(largest[r], highest_of(row, visible))", "highest_of(row, visible)"),
     ("std::exp(largest[r] - higher);", "1.0f;"),
-    fact="each block's weights are relative to its own largest score, and are added up as they are",
-    question="Two blocks have a largest score of 1 and of 9. How large is the largest weight in each of them?",
+    fact="each block's weights are relative to its own maximum, and are summed without rescaling",
+    question="Two blocks have maxima of 1 and 9. What is the largest weight in each of them?",
 )
 known.change(
     "largest-from-zero",
     ("largest.begin(), largest.end(), -std::numeric_limits<float>::infinity()", "largest.begin(), largest.end(), 0.0f"),
-    fact="a query's largest score is 0 before the first block, and so never less",
-    question="All scores of a query lie between -170 and -160. Which of them is the largest?",
+    fact="the running maximum of a query starts at 0 instead of -infinity",
+    question="All scores of a query are between -170 and -160. What is their maximum?",
 )
 known.change(
     "last-block-only",
     ("largest[r] = higher;", ""),
-    fact="only the last block that a query sees counts, since its largest score is not kept",
-    question="What is `largest[r]` when the second block comes?",
+    fact="only the last block that a query sees counts, because the running maximum is not stored",
+    question="What is `largest[r]` when the second block arrives?",
 )
 known.change(
     "next-key-too",
     ("r / group + 1 - from", "r / group + 2 - from"),
-    fact="each query sees the key behind its own, too, if its block has it",
-    question="Query 0 of a text of two tokens: how many keys does it see?",
+    fact="each query also sees the key after its own, if it is in the same block",
+    question="Query 0 of a sequence of two tokens: how many keys does it see?",
 )
 known.change(
     "not-itself",
     ("r / group + 1 - from", "r / group - from"),
     fact="a query does not see its own key",
-    question="Query 0 of a text of two tokens: how many keys does it see?",
+    question="Query 0 of a sequence of two tokens: how many keys does it see?",
 )
 known.change(
     "rows-as-queries",
     ("before + first + r / group + 1 - from", "before + first + r + 1 - from"),
-    fact="row r sees as many keys as if it were the block's query r",
-    question="With two heads in a group, which query is row 3 of?",
+    fact="row r sees as many keys as query r of the block",
+    question="With two heads in a group, which query does row 3 belong to?",
 )
 known.change(
     "tile",
     ("head * group + row % group", "row % group * kv_heads + head"),
-    fact="query head h reads key-value head h % kv_heads, as if these were dealt out in turn",
+    fact="query head h reads key-value head h % kv_heads, a round-robin assignment",
     question="With four query heads and two key-value heads, which one should query head 1 read?",
 )
 known.change(
     "offset-ignored",
     ("before = tokens - length;", "before = 0;"),
-    fact="query t sees the keys 0 to t, as if there were no tokens before the first query",
+    fact="query t sees keys 0 to t, as if there were no tokens before the first query",
     question="One query, 70 keys: how many of them may it see?",
 )
 known.change(
     "scale-twice",
     ("scale * queries[place(r) + d]", "scale * scale * queries[place(r) + d]"),
     fact="the scale is applied twice",
-    question="How often does the scale meet a score, if queries have it already?",
+    question="How often is a score scaled if the queries are already scaled?",
 )
 known.change(
     "no-scale",
     ("scale * queries[place(r) + d]", "queries[place(r) + d]"),
-    fact="the scale is left out",
-    question="By what is a score multiplied before the softmax?",
+    fact="the scale is missing",
+    question="What is a score multiplied by before the softmax?",
 )
 known.change(
     "scores-left-as-weights",
     ("std::fill(row + visible, row + n, 0.0f);", ""),
-    fact="the score of a hidden key is left as it is, and its value is added with that as a weight",
-    question="What stands in a row of `scores` behind the keys that it sees, when `gather_block` reads it?",
+    fact="the score of a masked key stays in place and is used as the weight of its value",
+    question="What is in a row of `scores` after the keys that it sees when `gather_block` reads it?",
 )
 known.change(
     "one-table-for-all",
@@ -121,17 +121,17 @@ known.change(
         "std::vector<float> mine(most * dims), scores(most * KEYS), seen(most * dims), largest(most), total(most);\n"
         "pool().run(",
     ),
-    fact="all threads keep their scores and sums in the same arrays",
-    question="Two threads compute different blocks. Whose scores does a third line of code read?",
+    fact="all threads store their scores and sums in the same arrays",
+    question="Two threads compute different blocks. Which scores does the next line of code read?",
 )
 known.change(
     "last-block-too-long",
     ("last = std::min(length, first + QUERIES);", "last = first + QUERIES;"),
-    fact="the last block of queries has as many as the others",
-    question="50 queries in blocks of 24: how many are in the last one?",
+    fact="the last block of queries is treated as a full one",
+    question="50 queries in blocks of 24: how many are in the last block?",
 )
 known.accepted_change(
-    "head after head",
+    "head by head",
     ("head = i % kv_heads, first = i / kv_heads * QUERIES", "head = i / blocks, first = i % blocks * QUERIES"),
 )
 

@@ -1,4 +1,4 @@
-"""Known programs of task 2.7.4, flash attention in Metal."""
+"""Reference variants of task 2.7.4, flash attention in Metal."""
 
 import mlx.core as mx
 
@@ -21,14 +21,14 @@ known.probe_table(
     tokens_before=lambda program: program(*inputs(5, 1, 1, 32, 50, 8), 0.4, "causal"),
     heads=lambda program: program(*inputs(6, 4, 2, 16, 32, 8), 0.4, None),
     features=lambda program: program(*inputs(7, 1, 1, 16, 32, 40), 0.4, None),
-    # Nothing to run: whoever waits too little is known by the others.
+    # Zero rows, so nothing runs: the other probes tell missing barriers apart.
     none=lambda program: program(*inputs(8, 1, 1, 0, 32, 8), 0.4, None),
 )
 
 
 @known.probe()
 def metal_costs(program):
-    """Whether too much is moved, and whether threads wait for banks."""
+    """Return whether traffic is above the limit, and whether there are bank conflicts."""
     query, key, value = inputs(9, 1, 1, 32, 64, 32)
     found = costs(program, query, key, value, 0.4, "causal")
     enough = query.nbytes + query.nbytes + 2 * (48 + 64) * 32 * 4
@@ -42,77 +42,77 @@ SCORES = "float scores[4] = {};  // of key `lane`"
 known.change(
     "total-not-rescaled",
     (TOTAL, TOTAL.replace(" * kept", "")),
-    fact="the sum of the weights so far stays as it is when the largest score grows",
+    fact="the running sum of weights is not rescaled when the running maximum grows",
     question="Relative to which score are the weights whose sum is in `total`?",
 )
 known.change(
     "values-not-rescaled",
     ("seen[r][part] *= kept;", ""),
-    fact="the values so far stay as they are when the largest score grows",
-    question="Relative to which score are the weights that `seen` has been made with?",
+    fact="the accumulated values are not rescaled when the running maximum grows",
+    question="Relative to which score are the weights that went into `seen`?",
 )
 known.change(
     "largest-of-a-lane",
     ("simd_max(score)", "score"),
-    fact="each lane takes the largest score of its own keys for that of the query",
-    question="Key 3 has a score of 1, key 4 one of 9. Relative to what are the two weights that are added up?",
+    fact="each lane uses the maximum score of its own keys as that of the query",
+    question="Key 3 has a score of 1, key 4 one of 9. What are the two weights relative to when they are added?",
 )
 known.change(
     "total-of-a-lane",
     ("simd_sum(weight)", "weight"),
-    fact="each lane divides its features by the weights of its own keys",
-    question="64 keys, 32 lanes: of how many weights does a lane know, and which ones has it multiplied values with?",
+    fact="each lane divides its features by the sum of the weights of its own keys",
+    question="64 keys, 32 lanes: whose weights are in a lane's sum, and whose multiplied the values in its features?",
 )
 known.change(
     "hidden-is-zero",
     ("? scores[r] : -INFINITY", "? scores[r] : 0.0f"),
-    fact="a key that a query does not see has a score of 0",
-    question="All scores that a query sees are -5. How large is the weight of a score of 0?",
+    fact="a masked key has a score of 0",
+    question="All visible scores of a query are -5. How large is the weight of a score of 0?",
 )
 known.change(
     "offset-ignored",
     ("before = tokens - length", "before = 0"),
-    fact="query i sees the keys 0 to i, as if there were no tokens before the first query",
+    fact="query i sees keys 0 to i, as if there were no tokens before the first query",
     question="32 queries, 50 keys: how many of them may query 0 see?",
 )
 known.change(
     "next-key-too",
     ("before + first + row + 1, tokens)", "before + first + row + 2, tokens)"),
-    fact="each query sees the key behind its own, too, if its block has it",
-    question="Query 0 of a text of two tokens: how many keys does it see?",
+    fact="each query also sees the key after its own, if it is in the same block",
+    question="Query 0 of a sequence of two tokens: how many keys does it see?",
 )
 known.change(
     "heads-dealt-out",
     ("head / (query_shape[0] / key_shape[0])", "head % key_shape[0]"),
-    fact="query head h reads key-value head h % kv_heads, as if these were dealt out in turn",
+    fact="query head h reads key-value head h % kv_heads, a round-robin assignment",
     question="With four query heads and two key-value heads, which one should query head 1 read?",
 )
 known.change(
     "values-too-soon",
     (f"{BARRIER}  // all are through with the keys", ""),
-    fact="values are put into the tile while others may still read keys there",
-    question="SIMD-group 0 has its scores. Which SIMD-groups may still be adding up theirs, and from what?",
+    fact="values are written into the tile while other SIMD-groups may still read keys from it",
+    question="SIMD-group 0 has its scores. Which SIMD-groups may still be computing theirs, and from what?",
 )
 known.change(
     "used-too-soon",
     (f"{BARRIER}\n\n{SCORES}", f"simdgroup_barrier(mem_flags::mem_threadgroup);\n\n{SCORES}"),
-    fact="before the keys are used, each SIMD-group waits for itself alone",
-    question="Which SIMD-group has put key 1 into the tile, and which ones read it?",
+    fact="the barrier before the keys are used covers only one SIMD-group",
+    question="Which SIMD-group has written key 1 into the tile, and which ones read it?",
 )
 known.change(
     "128-for-129",
     ("tile[32][129];", "tile[32][128];"),
-    fact="rows of the tile lie 128 numbers apart, so that the first numbers of all keys lie in the same bank",
-    question="Each of 32 lanes reads the first number of its key. In which banks do these lie?",
+    fact="rows of the tile are 128 numbers apart, so the first numbers of all keys are in the same bank",
+    question="Each of 32 lanes reads the first number of its key. Which banks hold them?",
 )
 known.change(
     "nothing-skipped",
     ("end = causal[0] ? min(before + first + 16, tokens) : tokens;", "end = tokens;"),
-    fact="blocks of keys that all queries of a block do not see are moved and multiplied all the same",
+    fact="blocks of keys that are masked for the whole block of queries are still loaded and multiplied",
     question="Queries 0 to 15 of a prompt of 64 tokens: which blocks of keys do they need?",
 )
 known.accepted_change(
-    "lanes add up weights of their own",
+    "per-lane sums of weights",
     (TOTAL, TOTAL.replace("simd_sum(weight)", "weight")),
     (
         "const uint row = first + simdgroup + 4 * r;",
@@ -126,4 +126,4 @@ known.accepted_change(
     ("kept = metal::exp(", "kept = metal::exp2("),
     ("weight = metal::exp(", "weight = metal::exp2("),
 )
-known.not_timed("the simulator's time says nothing of a GPU's")
+known.not_timed("simulated time says nothing about a GPU")

@@ -1,11 +1,11 @@
-"""Known programs of the open task of week 2: checks of RMSNorm as a kernel, good ones and bad ones."""
+"""Reference variants of the open task of week 2: checks of the RMSNorm kernel, right and wrong."""
 
 import mlx.core as mx
 import numpy as np
 from tiny_llm_solution.metal import ops
 
 from tiny_llm_course.testkit.inputs import normals
-from tiny_llm_course.testkit.judging import let_through
+from tiny_llm_course.testkit.judging import check_verdicts
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("2.C")
@@ -13,10 +13,10 @@ SIZES = "((3, 20), (2, 100), (2, 2560))"
 DTYPES = "((mx.float32, 1.0), (mx.float16, 400.0))"
 
 
-known.probe_table(programs_let_through=lambda check: let_through(check, of="2.5.2"))
+known.probe_table(programs_let_through=lambda check: check_verdicts(check, of="2.5.2"))
 
 
-known.not_timed("a check is run once for each change of a program")
+known.not_timed("a check runs once per variant")
 
 
 known.change(
@@ -28,15 +28,15 @@ known.change(
 known.change(
     "stops-everything",
     ("<= allowed", "< 0"),
-    fact="stops every kernel, right or wrong",
-    question="Has your check ever passed? Which kernel would show that it can?",
+    fact="rejects every kernel, right or wrong",
+    question="Has your check ever passed? Which kernel would prove that it can?",
 )
 
 
 @known.wrong(
     "returns-what-it-finds",
-    fact="compares, and returns whether the numbers agree",
-    question="Who looks at what your check returns?",
+    fact="returns the result of its comparison instead of asserting it",
+    question="Does anything read the value that your check returns?",
 )
 def returns_what_it_finds(rms_norm):
     same = []
@@ -52,8 +52,8 @@ known.change(
     "faults-only",
     ("assert out.shape", "return\nassert out.shape"),
     ("moved, most =", "return\nmoved, most ="),
-    fact="runs the kernel, and looks at nothing that it gives",
-    question="The simulator sees faults. Who sees a number that is wrong?",
+    fact="runs the kernel and ignores its output",
+    question="The simulator reports faults. What detects a wrong value?",
 )
 known.change(
     "faults-are-let-pass",
@@ -61,105 +61,105 @@ known.change(
         "out, counts = rms_norm(x, weight, eps)",
         "try:\n    out, counts = rms_norm(x, weight, eps)\nexcept RuntimeError:\n    continue",
     ),
-    fact="goes on when the simulator finds a fault",
-    question="What does the simulator want to say with a RuntimeError?",
+    fact="continues when the simulator reports a fault",
+    question="What does a RuntimeError of the simulator mean?",
 )
 known.change(
     "float32-only",
     (DTYPES, "((mx.float32, 1.0),)"),
-    fact="gives float32 alone, or no large numbers in float16",
-    question="What is the largest number that float16 holds, and which of a kernel's numbers may be larger?",
+    fact="tests only float32, or no large numbers in float16",
+    question="What is the largest number in float16, and which intermediate values of the kernel may exceed it?",
 )
 known.change(
     "float16-only",
     (DTYPES, "((mx.float16, 400.0),)"),
-    fact="gives float16 alone, or allows in float32 what is right in float16",
-    question="How close to the formula must a float32 kernel come, and does your check ask for it?",
+    fact="tests only float16, or uses float16's tolerance for float32",
+    question="How close to the formula must a float32 kernel be, and does your check require that?",
 )
 known.change(
     "one-row",
     (SIZES, "((1, 20), (1, 100), (1, 2560))"),
-    fact="gives a single row",
-    question="Which mistakes begin with the second row?",
+    fact="tests only a single row",
+    question="Which mistakes show only from the second row on?",
 )
 known.change(
     "weights-of-ones",
     ("mx.random.normal((size,), key=mx.random.key(2))", "mx.ones((size,))"),
-    fact="gives weights that are all one",
+    fact="tests only weights of one",
     question="Which mistake do weights of one hide?",
 )
 known.change(
     "eps-of-0",
     ("eps = 0.5", "eps = 0.0"),
-    fact="gives an eps that changes nothing",
-    question="How large is the mean of your squares, and how large is eps beside it?",
+    fact="tests only an eps that has no effect",
+    question="How large is the mean square of your rows, and how large is eps in comparison?",
 )
 known.change(
     "whole-simdgroups-only",
     (SIZES, "((3, 32), (2, 128), (2, 2560))"),
-    fact="gives rows in which every thread has as many numbers as the next",
-    question="Which mistakes need a thread without a number?",
+    fact="tests only rows in which every thread has the same number of elements",
+    question="Which mistakes need a thread without an element?",
 )
 known.change(
     "one-simdgroup-only",
     (SIZES, "((3, 20), (2, 100), (2, 128))"),
-    fact="gives rows that a single SIMD-group goes through",
-    question="From how many numbers on does a row have two SIMD-groups, and what can go wrong only then?",
+    fact="tests only rows that a single SIMD-group handles",
+    question="From which length on does a row have two SIMD-groups, and what can go wrong only then?",
 )
 known.change(
     "eight-simdgroups-only",
     (SIZES, "((3, 1100), (2, 1025), (2, 2560))"),
-    fact="gives long rows alone",
-    question="How many SIMD-groups has a short row, and which places of `sums` have been written then?",
+    fact="tests only long rows",
+    question="How many SIMD-groups does a short row have, and which entries of `sums` have been written then?",
 )
 known.change(
     "numbers-only",
     ("moved, most =", "return\nmoved, most ="),
     fact="compares none of the counts",
-    question="Which kernels give the right numbers, and you would not want them?",
+    question="Which kernels return correct values but are still not acceptable?",
 )
 known.change(
     "moved-not-compared",
     ("assert moved <= most", "assert moved <= 1000 * most"),
-    fact="does not see how much is moved",
-    question="Which numbers do 32 threads read at once, and in how many lines do these lie?",
+    fact="ignores the memory traffic",
+    question="Which numbers do 32 threads read at once, and how many lines is that?",
 )
 known.change(
     "bank-conflicts-not-compared",
     ('assert counts["bank_conflicts"] == 0', 'assert counts["bank_conflicts"] >= 0'),
-    fact="does not see bank conflicts, or gives no row in which there are any",
-    question="When do two threads of a SIMD-group want the same bank, and does your check ask whether they do?",
+    fact="ignores bank conflicts, or tests no row that causes any",
+    question="When do two threads of a SIMD-group access the same bank, and does your check count it?",
 )
 known.change(
     "barriers-not-compared",
     ("<= 9 * len(x)", "<= 900 * len(x)"),
-    fact="does not see barriers, or gives no row that is long enough for many",
-    question="How many barriers may a row have, and how long must it be for a barrier too many in each turn to show?",
+    fact="ignores barriers, or tests no row that is long enough to need many",
+    question="How many barriers are allowed per row, and how long must a row be to expose an extra one per iteration?",
 )
 known.change(
     "as-few-barriers-as-ours",
     ("<= 9 * len(x)", "<= len(x)"),
-    fact="demands as few barriers as one way of adding up has",
-    question="How many barriers are promised, and how many does a tree need?",
+    fact="requires as few barriers as one particular reduction",
+    question="How many barriers does the task allow, and how many does a tree reduction need?",
 )
 known.change(
     "too-wide",
     ("16 * mx.finfo(dtype).eps", "1.0"),
-    fact="allows numbers to be a whole unit apart",
-    question="How large are the numbers that you compare, and how large is what a mistake changes?",
+    fact="has a tolerance of 1",
+    question="How large are the values that you compare, and how much does a mistake change them?",
 )
 known.change(
     "mistaken-itself",
     ("keepdims=True) + eps)", "keepdims=True))"),
-    fact="computes what should come out without eps",
-    question="Who has checked the numbers that your check expects?",
+    fact="omits eps in its own reference",
+    question="How did you verify the values that your check expects?",
 )
 
 
 @known.wrong(
     "to-the-last-digit",
-    fact="demands the very numbers that one kernel gives",
-    question="Two right kernels add up in another order, and round elsewhere. How far apart may they be in float16?",
+    fact="requires bit-exact equality with one kernel",
+    question="Two correct kernels may sum and round in a different order. How far apart may they be in float16?",
 )
 def to_the_last_digit(rms_norm):
     for dtype in (mx.float32, mx.float16):

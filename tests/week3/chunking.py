@@ -1,28 +1,30 @@
-"""Requests in the middle of their way, what chunked prefill reads of them, and a loop that goes on to their ends.
+"""Requests at various stages, the token counts that chunked prefill gives them, and a loop that serves them all.
 
-A request is told as (tokens of its prompt, of its output, how many of both are read). Its tokens are numbers of its
-own, so that none of another request is taken for one of them. `kind` is the class of requests, the learner's or ours.
+A request is a tuple (prompt tokens, output tokens, computed tokens). Every request has distinct token ids, so that none
+of another request is mistaken for its own. `kind` is the request class, the learner's or ours.
 """
 
 
 def requests_of(kind, specs):
-    """The oldest first."""
+    """Return requests, oldest first."""
     found = []
     for number, (prompt, output, read) in enumerate(specs):
         tokens = [10_000 * number + i for i in range(prompt + output)]
-        found.append(kind(tokens[:prompt], output + 1000, number=number, output=tokens[prompt:], read=read))
+        found.append(
+            kind(tokens[:prompt], output + 1000, request_id=number, output=tokens[prompt:], num_computed_tokens=read)
+        )
     return found
 
 
 def in_words(specs):
-    """`0 writes (3 + 2), 1 reads 5 of 9`."""
+    """Describe requests: `0 decodes (3 + 2), 1 prefills 5 of 9`."""
     words = []
     for number, (prompt, output, read) in enumerate(specs):
         if writes(prompt, output, read):
-            words.append(f"{number} writes ({prompt} + {output})")
+            words.append(f"{number} decodes ({prompt} + {output})")
         else:
-            words.append(f"{number} has {prompt + output - read} of {prompt}{f' + {output}' * bool(output)} unread")
-    return ", ".join(words) or "nobody runs"
+            words.append(f"{number} has {prompt + output - read} of {prompt}{f' + {output}' * bool(output)} uncomputed")
+    return ", ".join(words) or "no request is running"
 
 
 def writes(prompt, output, read):
@@ -30,7 +32,7 @@ def writes(prompt, output, read):
 
 
 def counts_by_rule(specs, budget):
-    """How many tokens of each request, by its number, the next step reads; a request with none is not there."""
+    """Return the number of tokens per request id that the next step computes; requests without tokens are left out."""
     rest, found = budget, {}
     everybody = [(*spec, number) for number, spec in enumerate(specs)]
     for _, number in sorted(
@@ -47,12 +49,12 @@ def counts_by_rule(specs, budget):
 
 
 def next_token(tokens):
-    """A text of its own for each prompt: what follows depends on every token so far."""
+    """Return a distinct prompt per length; its continuation depends on every token so far."""
     return (sum(tokens) + 7 * len(tokens)) % 97
 
 
 def texts_alone(prompts, most):
-    """What each prompt is continued by, so many tokens each."""
+    """Return each prompt's expected continuation, of the given length."""
     found = []
     for prompt, count in zip(prompts, most, strict=True):
         tokens = list(prompt)
@@ -63,12 +65,12 @@ def texts_alone(prompts, most):
 
 
 def served(plan, kind, prompts, most, budget, slots, steps=10_000):
-    """Let a plan serve all prompts: their outputs, and how many tokens of whom each step read.
+    """Let a policy serve all prompts; return their outputs and, per step, the token count of each request.
 
-    Whoever comes first gets one of the slots. It ends after so many steps, or when a step reads nothing. A plan that
-    gives what is not there, such as a chunk twice, is served as it says: then the texts are others.
+    Requests get slots in order of arrival. The loop ends after a limit of steps, or at a step without tokens. An
+    invalid schedule, such as the same chunk twice, is executed as given: the outputs then differ.
     """
-    waiting = [kind(list(p), m, number=i) for i, (p, m) in enumerate(zip(prompts, most, strict=True))]
+    waiting = [kind(list(p), m, request_id=i) for i, (p, m) in enumerate(zip(prompts, most, strict=True))]
     everybody, running, counts = list(waiting), [], []
     while (waiting or running) and len(counts) < steps:
         while waiting and len(running) < slots:
@@ -76,11 +78,11 @@ def served(plan, kind, prompts, most, budget, slots, steps=10_000):
         chunks = plan(list(running), budget)
         if not chunks:
             break
-        counts.append({chunk.request.number: len(chunk.tokens) for chunk in chunks})
+        counts.append({chunk.request.request_id: len(chunk.tokens) for chunk in chunks})
         for chunk in chunks:
             request = chunk.request
-            request.read = chunk.end
-            if chunk.scored:
+            request.num_computed_tokens = chunk.end
+            if chunk.num_logits:
                 request.output.append(next_token(request.tokens(0, chunk.end)))
             if len(request.output) == request.max_tokens and request in running:
                 running.remove(request)

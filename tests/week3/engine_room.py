@@ -1,7 +1,7 @@
-"""A room to try an engine loop in: a worker and a scheduler in virtual time, callers, and what they can tell.
+"""A test rig for an engine loop: a worker and a scheduler in virtual time, callers, and a log of what they receive.
 
-A step takes a second, every other job none. A request's prompt is [its name, tokens it gains in a step, steps without a
-token before]; the request 100 gains 101, 102, ..
+A step takes a second, other tasks no time. A request's prompt is [its name, tokens per step, steps before its first
+token]; request 100 generates 101, 102, ..
 """
 
 import asyncio
@@ -17,28 +17,28 @@ from tests.week3.virtual_time import now
 
 @dataclass(eq=False)
 class Request:
-    """What a loop needs of `serving.request.Request`."""
+    """The part of `serving.request.Request` that a loop needs."""
 
     prompt: list[int]
     max_tokens: int
     output: list[int] = field(default_factory=list)
-    read: int = 0
-    finished: str = ""
+    num_computed_tokens: int = 0
+    finish_reason: str = ""
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """As `serving.request.Chunk`."""
+    """The same for `serving.request.Chunk`."""
 
     request: Request
     start: int
     tokens: list[int]
-    scored: int
+    num_logits: int
 
 
 @dataclass
 class Step:
-    """As `serving.scheduler.Step`."""
+    """The same for `serving.scheduler.Step`."""
 
     chunks: list[Chunk] = field(default_factory=list)
     new: list[list[int]] = field(default_factory=list)
@@ -48,7 +48,7 @@ class Step:
 
 
 class Worker(Executor):
-    """Does one job after the other, in no thread of its own; `taken` is how long the present one takes."""
+    """Runs one task after another, without a thread; `taken` is how long the current one takes."""
 
     def __init__(self) -> None:
         self.inside, self.taken = False, 0.0
@@ -87,7 +87,7 @@ class Worker(Executor):
 
 
 class StubScheduler:
-    """Counts up. What it does in a step is done when the step begins, and is told a second later."""
+    """Counts up. A step takes effect when it begins and is reported a second later."""
 
     def __init__(self, worker: Worker, slots: int, fails: Sequence[int], early: bool) -> None:
         self.worker, self.slots, self.fails, self.early = worker, slots, fails, early
@@ -107,10 +107,10 @@ class StubScheduler:
 
     def cancel(self, request: Request) -> None:
         self._touched("cancel")
-        if request.finished:
+        if request.finish_reason:
             return
         (self.running if request in self.running else self.waiting).remove(request)
-        request.finished = "cancelled"
+        request.finish_reason = "cancelled"
 
     def step(self) -> Step:
         self._touched("step")
@@ -118,7 +118,7 @@ class StubScheduler:
         if self.running or self.waiting:
             self.worker.taken = 1.0
         if self.early and self.steps in self.fails:
-            raise RuntimeError("no room can be made")
+            raise RuntimeError("no capacity can be freed")
         while self.waiting and len(self.running) < self.slots:
             self.running.append(self.waiting.pop(0))
         if self.steps in self.fails:
@@ -126,14 +126,14 @@ class StubScheduler:
         step = Step()
         for request in list(self.running):
             name, gain, before = request.prompt
-            request.read += 1
-            count = min(gain, request.max_tokens - len(request.output)) if request.read > before else 0
+            request.num_computed_tokens += 1
+            count = min(gain, request.max_tokens - len(request.output)) if request.num_computed_tokens > before else 0
             new = [name + len(request.output) + 1 + i for i in range(count)]
             request.output += new
             step.chunks.append(Chunk(request, 0, [0], 1))
             step.new.append(new)
             if len(request.output) == request.max_tokens:
-                request.finished = "length"
+                request.finish_reason = "length"
                 self.running.remove(request)
                 step.finished.append(request)
         return step
@@ -150,7 +150,7 @@ class Room:
         self.told: list[list[str]] = []
 
     def caller(self, *requests: Request, rests: float = 0.0, leaves: int = 0) -> "asyncio.Task[None]":
-        """Reads a stream; rests so long after its first news, or leaves after so many."""
+        """Read a stream; pause after the first update, or leave after a given number of them."""
         self.told.append([])
         return asyncio.get_running_loop().create_task(self._reads(self.told[-1], requests, rests, leaves))
 
@@ -164,7 +164,7 @@ class Room:
                 number += 1
                 tokens = "".join(f" {token}" for token in news.tokens)
                 steps = len(self.watched)
-                end = f" {news.finished}" if news.finished else ""
+                end = f" {news.finish_reason}" if news.finish_reason else ""
                 told.append(f"{now():g} s: {news.request.prompt[0]} gets{tokens}{end}, {steps} watched")
                 if number == leaves:
                     await stream.aclose()
@@ -184,11 +184,11 @@ class Room:
             told.append(f"{now():g} s: {type(error).__name__}{why}")
 
     def held(self) -> str:
-        """Who is in the scheduler."""
+        """Log the requests in the scheduler."""
         there = sorted(request.prompt[0] for request in (*self.scheduler.running, *self.scheduler.waiting))
-        return f"{now():g} s: {' and '.join(map(str, there)) or 'nobody'} in the scheduler"
+        return f"{now():g} s: {' and '.join(map(str, there)) or 'no request'} in the scheduler"
 
 
 def asked(name: int, most: int = 3, gain: int = 1, before: int = 0) -> Request:
-    """A request for so many tokens."""
+    """Return a request of a given number of tokens."""
     return Request([name, gain, before], most)

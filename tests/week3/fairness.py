@@ -1,89 +1,88 @@
-"""Scripts of what happens to a queue, and the rules of the fair one written down once more, without any cleverness."""
+"""Scripts of queue calls, and the fair queue's rules implemented once more, as plainly as possible."""
 
 from dataclasses import dataclass, field
 
 
 @dataclass(eq=False)
 class PlainRequest:
-    """What a queue sees of a request."""
+    """The part of a request that a queue uses."""
 
     prompt: list[int]
     max_tokens: int
     user: str
-    number: int
+    request_id: int
     output: list[int] = field(default_factory=list)
-    read: int = 0
-    finished: str = ""
+    num_computed_tokens: int = 0
+    finish_reason: str = ""
 
     @property
-    def length(self):
+    def num_tokens(self):
         return len(self.prompt) + len(self.output)
 
     @property
-    def unread(self):
-        return self.length - self.read
+    def num_uncomputed_tokens(self):
+        return self.num_tokens - self.num_computed_tokens
 
 
 class Script:
-    """Plays calls on a queue, and writes down what came of each.
+    """Replays calls on a queue and records their results.
 
-    A line is (what, whom or a number, ...): ("come", user, prompt) · ("let in",) · ("read", number, tokens) ·
-    ("put back", number) · ("finish", number) · ("cancel", number). A request is known by its number, in the order in
-    which they came.
+    A line is a tuple: ("come", user, prompt) · ("admit",) · ("run", number, tokens) ·
+    ("requeue", number) · ("finish", number) · ("cancel", number). Requests are numbered in order of arrival.
     """
 
     def __init__(self, queue, kind):
         self.queue, self.kind, self.requests, self.told = queue, kind, [], []
 
     def play(self, *lines):
-        """What came of them: the numbers of those who were let in (-1: nobody waits)."""
+        """The numbers of the admitted requests (-1: the queue was empty)."""
         for what, *more in lines:
-            getattr(self, what.replace(" ", "_"))(*more)
+            getattr(self, what)(*more)
         return self.told
 
     def come(self, user, prompt=4):
-        """A new one."""
-        request = self.kind([1] * prompt, 100, user=user, number=len(self.requests))
+        """A request arrives."""
+        request = self.kind([1] * prompt, 100, user=user, request_id=len(self.requests))
         self.requests.append(request)
         self.queue.add(request)
 
-    def let_in(self):
-        """The next one is asked for, twice, and leaves."""
+    def admit(self):
+        """Peek at the next request twice, then admit it."""
         if not len(self.queue):
             self.told.append(-1)
             return
-        self.queue.next()
-        request = self.queue.next()
+        self.queue.peek()
+        request = self.queue.peek()
         self.queue.remove(request)
-        self.told.append(request.number)
+        self.told.append(request.request_id)
 
-    def read(self, number, tokens):
-        """It reads some tokens; if these were all, a new one is there."""
+    def run(self, number, tokens):
+        """Compute some tokens; the last uncomputed one generates a new token."""
         request = self.requests[number]
-        request.read += tokens
+        request.num_computed_tokens += tokens
         self.queue.charge(request, tokens)
-        if request.read == request.length:
+        if request.num_computed_tokens == request.num_tokens:
             request.output.append(2)
 
-    def put_back(self, number):
-        """It must wait again."""
-        self.requests[number].read = 0
-        self.queue.put_back(self.requests[number])
+    def requeue(self, number):
+        """Preempt the request."""
+        self.requests[number].num_computed_tokens = 0
+        self.queue.requeue(self.requests[number])
 
     def finish(self, number):
-        """It has ended."""
-        self.requests[number].finished = "length"
+        """Finish the request."""
+        self.requests[number].finish_reason = "length"
 
     def cancel(self, number):
-        """It ends while it waits."""
+        """Cancel the waiting request."""
         self.queue.remove(self.requests[number])
-        self.requests[number].finished = "cancelled"
+        self.requests[number].finish_reason = "cancelled"
 
 
 def script_of(text):
-    """Return the lines of a script in short: "ann 8 x3, bob, in, read 0 4, put back 0, finish 0, cancel 1".
+    """Return the lines of a script in short: "ann 8 x3, bob, in, run 0 4, requeue 0, finish 0, cancel 1".
 
-    A user's name, with the tokens of a prompt or without, is a request that comes; "in" is "let in"; "x3" repeats it.
+    A user's name, optionally with a prompt length, is an arrival; "in" is "admit"; "x3" repeats it.
     """
     lines = []
     for item in text.split(", "):
@@ -91,8 +90,8 @@ def script_of(text):
         numbers = [int(word) for word in words.split() if word.isdigit()]
         what = " ".join(word for word in words.split() if not word.isdigit())
         if what == "in":
-            line = ("let in",)
-        elif what in ("read", "put back", "finish", "cancel"):
+            line = ("admit",)
+        elif what in ("run", "requeue", "finish", "cancel"):
             line = (what, *numbers)
         else:
             line = ("come", what, *numbers)
@@ -101,7 +100,7 @@ def script_of(text):
 
 
 class PlainRules:
-    """The fair queue from a diary: whoever asks goes through all of it."""
+    """The fair queue as a log of events: every question replays all of it."""
 
     def __init__(self):
         self.counters, self.lines, self.away, self.left = {}, [], [], None
@@ -120,19 +119,23 @@ class PlainRules:
                 self.counters[request.user] = min(floor)
         self.lines.append(request)
 
-    def put_back(self, request):
+    def requeue(self, request):
         self.away = [one for one in self.away if one is not request]
         self.lines.insert(0, request)
 
-    def next(self):
+    def peek(self):
         def claim(user):
-            promised = [one.length - one.read for one in self.away if one.user == user and one.finished == ""]
+            promised = [
+                one.num_tokens - one.num_computed_tokens
+                for one in self.away
+                if one.user == user and one.finish_reason == ""
+            ]
             return self.counters[user] + sum(promised)
 
         firsts = {}
         for one in self.lines:
             firsts.setdefault(one.user, one)
-        return sorted(firsts.values(), key=lambda one: (claim(one.user), one.number))[0]
+        return sorted(firsts.values(), key=lambda one: (claim(one.user), one.request_id))[0]
 
     def remove(self, request):
         if all(one is not request for one in self.lines):
@@ -146,17 +149,17 @@ class PlainRules:
 
 
 def random_script(generator, length, users=3):
-    """Lines of which each can be played where it stands, by the plain rules."""
+    """Draw a script whose lines are all valid, by the plain rules."""
     script, lines = Script(PlainRules(), PlainRequest), []
     while len(lines) < length:
-        inside = [one.number for one in script.queue.away if not one.finished]
-        waiting = [one.number for one in script.queue.lines]
-        what = ("come", "come", "let in", "let in", "read", "read", "read", "finish", "put back", "cancel")[
+        inside = [one.request_id for one in script.queue.away if not one.finish_reason]
+        waiting = [one.request_id for one in script.queue.lines]
+        what = ("come", "come", "admit", "admit", "run", "run", "run", "finish", "requeue", "cancel")[
             int(generator.integers(10))
         ]
         if what == "come":
             line = (what, f"user {int(generator.integers(users))}", int(generator.integers(1, 9)))
-        elif what == "let in":
+        elif what == "admit":
             line = (what,)
         elif what == "cancel":
             if not waiting or generator.integers(3):
@@ -167,10 +170,10 @@ def random_script(generator, length, users=3):
                 continue
             number = int(generator.choice(inside))
             line = (what, number)
-            if what == "read":
+            if what == "run":
                 request = script.requests[number]
-                line = (what, number, int(generator.integers(1, request.unread + 1)))
-            elif what == "put back" and number != max(inside):
+                line = (what, number, int(generator.integers(1, request.num_uncomputed_tokens + 1)))
+            elif what == "requeue" and number != max(inside):
                 continue
         script.play(line)
         lines.append(line)
@@ -178,6 +181,6 @@ def random_script(generator, length, users=3):
 
 
 def in_words(lines, most=14):
-    """The end of a script, in a line."""
+    """Return the end of a script, in one line."""
     told = [" ".join(str(part) for part in line) for line in lines]
     return ", ".join((["..."] if len(told) > most else []) + told[-most:])

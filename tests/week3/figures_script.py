@@ -1,4 +1,4 @@
-"""Scripts for the figures of a server: what happens when, and what is counted and measured of it."""
+"""Scripts for a server's metrics: timed calls, and the metrics expected from them."""
 
 import math
 import random
@@ -11,11 +11,11 @@ from tests.week3.engine_room import Chunk, Request, Step
 
 from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind
 
-# A call is a clock's time, which method, and its arguments.
+# a call is a time, a method, and its arguments
 
 
 def figures(text: Any) -> dict[str, float]:
-    """The samples of a text in Prometheus' format, by name and label."""
+    """Return the samples of an exposition in Prometheus' format, by name and label."""
 
     def fail(headline: str, *lines: str) -> CheckFailed:
         return CheckFailed(Finding(Kind.VALUES, headline, lines))
@@ -23,7 +23,7 @@ def figures(text: Any) -> dict[str, float]:
     if type(text) is not str:
         raise CheckFailed(Finding(Kind.TYPE, f"exposition gave {type(text).__name__}, expected a str"))
     if not text.endswith("\n"):
-        raise fail("the last line does not end", f"got       {text[-40:]!r}")
+        raise fail("the last line has no newline", f"got       {text[-40:]!r}")
     kinds, found = dict[str, str](), dict[str, float]()
     for line in text[:-1].split("\n"):
         words = line.split(" ")
@@ -37,13 +37,13 @@ def figures(text: Any) -> dict[str, float]:
             name = re.sub(r'(?<=le=")[^"+]+', lambda bound: str(float(bound[0])), name)  # 1 and 1.0 are the same bound
             number = float(value)
         except ValueError:
-            raise fail("a line that Prometheus does not read", f"got       {line!r}") from None
+            raise fail("a line that Prometheus cannot parse", f"got       {line!r}") from None
         base = name.partition("{")[0]
         families = [base, *(base.removesuffix(end) for end in ("_bucket", "_sum", "_count") if base.endswith(end))]
         if not any(family in kinds for family in families):
             raise fail(f"no # TYPE before {name}", f"got       {line!r}")
         if name in found:
-            raise fail(f"{name} is there twice")
+            raise fail(f"{name} is exposed twice")
         found[name] = number
     for base, kind in kinds.items():
         if any(name.startswith(base) for name in found):
@@ -52,12 +52,12 @@ def figures(text: Any) -> dict[str, float]:
 
 
 def request_of(prompt: int) -> Request:
-    """One with so many tokens in its prompt."""
+    """A request with a given number of prompt tokens."""
     return Request([3] * prompt, 99)
 
 
 class Clock:
-    """A clock that is set."""
+    """A clock that the script sets."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -67,11 +67,11 @@ class Clock:
 
 
 GAUGES = {"running_requests": 3, "free_pages": 1000005, "prefix_hit_rate": 0.8125}
-Call = tuple[float, str, int, int]  # when, what, which request, and a number
+Call = tuple[float, str, int, int]  # time, event, request, and a number
 
 
 def measured(metrics: Any, clock: Clock, calls: Sequence[Call], prompts: Sequence[int]) -> Any:
-    """Let these calls be made, and give the text. A step is all "new" and "ends" of one time, and a "step" without."""
+    """Replay these calls and return the exposition. A step is all "new" and "ends" of one time, or an empty "step"."""
     requests = [request_of(prompt) for prompt in prompts]
     number, admitted = 0, set[int]()
     while number < len(calls):
@@ -81,9 +81,9 @@ def measured(metrics: Any, clock: Clock, calls: Sequence[Call], prompts: Sequenc
         if what == "arrived":
             metrics.arrived(request)
         elif what == "refused":
-            metrics.refused()
+            metrics.rejected()
         elif what == "left":
-            metrics.left(request, ("stop", "length", "cancelled")[count])
+            metrics.finished(request, ("stop", "length", "cancelled")[count])
         else:
             step = Step()
             number -= 1
@@ -109,7 +109,7 @@ def measured(metrics: Any, clock: Clock, calls: Sequence[Call], prompts: Sequenc
 def measured_by_formula(
     calls: Sequence[Call], prompts: Sequence[int], first: Sequence[float], each: Sequence[float]
 ) -> dict[str, float]:
-    """The figures of the same calls."""
+    """The same metrics by formula."""
     arrived, began = dict[int, float](), dict[int, float]()
     after, ttft, tpot, reasons = Counter[int](), list[float](), list[float](), Counter[str]()
     total: Counter[str] = Counter()
@@ -152,7 +152,7 @@ def measured_by_formula(
 
 
 def random_calls(seed: int, requests: int, steps: int) -> tuple[list[Call], list[int]]:
-    """Some requests that arrive, are served and leave. All times are quarters of a second."""
+    """Draw requests that arrive, are served and leave. All times are multiples of a quarter of a second."""
     draw = random.Random(seed)
     prompts = [draw.randint(1, 2000) for _ in range(requests)]
     left, at, calls, running = list(range(requests)), 0.0, list[Call](), list[int]()

@@ -1,6 +1,6 @@
-"""Day 4: keys and values in pages of a pool, and in NumPy float64, by MLX and by PyTorch what attention makes of them.
+"""Day 4: keys and values in pages of a pool, and the attention over them in NumPy float64, by MLX and by PyTorch.
 
-In which pages they lie must make no difference. All other places of the pool hold numbers of other requests, or NaN.
+The placement of the pages must make no difference. All other slots of the pool hold other requests' numbers, or NaN.
 """
 
 import math
@@ -26,7 +26,7 @@ def paged64(
     *,
     r: Round = exact,
 ) -> Array64:
-    """Causal attention of the last L tokens, L x H x D, after all of the request's pages were put side by side."""
+    """Causal attention of the last L tokens, L x H x D, over the request's gathered pages."""
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     own_keys, own_values = (side_by_side(pool, table, tokens) for pool in (keys, values))
     return kernel64(query, own_keys, own_values, scale, r=r)
@@ -43,22 +43,22 @@ def group64(
     *,
     r: Round = exact,
 ) -> Array64:
-    """The same for one token and the heads that read one key-value head, G x D."""
+    """The same for one token and the query heads of one KV head, G x D."""
     own_keys, own_values = (pool[:, kv_head : kv_head + 1] for pool in (keys, values))
     attended: Array64 = paged64(queries[None], own_keys, own_values, table, tokens, scale, r=r)[0]
     return attended
 
 
 def side_by_side(pool: Array64, table: list[int], tokens: int) -> Array64:
-    """A request's tokens, H_kv x tokens x D, of a pool, pages x H_kv x page x D."""
+    """Gather a request's tokens, H_kv x tokens x D, from a pool, pages x H_kv x page_size x D."""
     pages = np.swapaxes(pool[table], 0, 1)  # H_kv x P x page x D
     return pages.reshape(pages.shape[0], -1, pages.shape[-1])[:, :tokens]
 
 
 def pooled(seed, tokens, page, kv_heads=2, dims=8, dtype=mx.float32, others=3, spare=0):
-    """Keys and values, pages x H_kv x page x D, and a table for so many tokens, in no order.
+    """Return keys and values, pages x H_kv x page_size x D, and a shuffled block table for the given number of tokens.
 
-    Of the pool's pages `others` are not the request's. The table has `spare` pages that no token has come to yet.
+    `others` pages of the pool are not the request's. The block table has `spare` pages without tokens yet.
     """
     count = math.ceil(tokens / page) + spare
     table = np.random.default_rng(seed).permutation(count + others)[:count].tolist()
@@ -67,7 +67,7 @@ def pooled(seed, tokens, page, kv_heads=2, dims=8, dtype=mx.float32, others=3, s
 
 
 def of_others(pool: mx.array, table: list[int], tokens: int) -> mx.array:
-    """Where in a pool no token of the request is: pages x 1 x page x 1, True there."""
+    """Return which slots of the pool hold none of the request's tokens: pages x 1 x page_size x 1."""
     pages, _, page, _ = pool.shape
     free = np.ones((pages, 1, page, 1), bool)
     for token in range(tokens):
@@ -76,34 +76,34 @@ def of_others(pool: mx.array, table: list[int], tokens: int) -> mx.array:
 
 
 def paged_inputs(seed, length=4, tokens=11, page=4, heads=6, kv_heads=2, dims=8, dtype=mx.float32, **more):
-    """Queries, keys, values, table and tokens; H, H_kv, L, D, page, pages and the group's size 3 all differ."""
+    """Queries, keys, values, block table and tokens; H, H_kv, L, D, page size, pages and group size 3 all differ."""
     keys, values, table = pooled(seed, tokens, page, kv_heads, dims, dtype, **more)
     return normals(seed + 2, dtype)(length, heads, dims), keys, values, table, tokens
 
 
 def with_held(inputs, held):
-    """The same, where every place that is not of the request's tokens holds this."""
+    """The same, with this value in every slot that is not the request's."""
     queries, keys, values, table, tokens = inputs
     free = of_others(keys, table, tokens)
     return queries, mx.where(free, held, keys), mx.where(free, held, values), table, tokens
 
 
 def by_mlx(queries, keys, values, table, tokens, scale):
-    """MLX's own attention, of the request's keys and values side by side."""
+    """MLX's own attention over the request's gathered keys and values."""
     own = (mx.array(side_by_side(to_float64(pool), table, tokens), mx.float32)[None] for pool in (keys, values))
     attended = mx.fast.scaled_dot_product_attention(queries.swapaxes(0, 1)[None], *own, scale=scale, mask="causal")
     return to_float64(attended[0].swapaxes(0, 1))
 
 
 def sdpa(torch, q, k, v):
-    """PyTorch's, of as many queries as tokens: L x H x D, and H_kv x L x D."""
+    """PyTorch's attention with as many queries as tokens: L x H x D, and H_kv x L x D."""
     given = q.transpose(0, 1)[None], k[None], v[None]
     options = {"is_causal": True, "enable_gqa": True, "scale": 0.5}
     return torch.nn.functional.scaled_dot_product_attention(*given, **options)[0].transpose(0, 1)
 
 
 def by_torch(pytorch, queries, keys, values, table, tokens):
-    """PyTorch's answer, of the request's keys and values side by side."""
+    """PyTorch's answer for the request's gathered keys and values."""
     return pytorch(
         sdpa, queries, *(mx.array(side_by_side(to_float64(x), table, tokens), mx.float32) for x in (keys, values))
     )

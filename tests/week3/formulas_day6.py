@@ -1,4 +1,4 @@
-"""What speculative decoding computes, in float64: the acceptance rule, the lookup, what filters leave."""
+"""Speculative decoding in float64: the acceptance rule, the n-gram lookup, and the effect of filters."""
 
 import numpy as np
 
@@ -6,13 +6,13 @@ from tiny_llm_course.testkit.rounding import Array64
 
 
 def pick64(row: Array64, draw: float) -> int:
-    """The first token at which the running sum exceeds the draw; the last possible one if the sum stays below."""
+    """Return the first token at which the running sum exceeds u, or the last possible one if the sum stays below."""
     above = np.flatnonzero(np.cumsum(row) > draw)
     return int(above[0] if len(above) else np.flatnonzero(row)[-1])
 
 
 def next_row64(target: Array64, draft: Array64, drafted: list[int], draws: list[float]) -> tuple[int, Array64]:
-    """How many tokens stand, and the probabilities of the one behind them."""
+    """Return the number of accepted tokens, and the distribution of the next one."""
     for i, token in enumerate(drafted):
         if not draws[i] < target[i, token] / draft[i, token]:
             rest = np.clip(target[i] - draft[i], 0, None)
@@ -21,13 +21,13 @@ def next_row64(target: Array64, draft: Array64, drafted: list[int], draws: list[
 
 
 def accept64(target: Array64, draft: Array64, drafted: list[int], draws: list[float]) -> tuple[int, int]:
-    """How many tokens stand, and the one behind them."""
+    """Return the number of accepted tokens, and the next one."""
     accepted, row = next_row64(target, draft, drafted, draws)
     return accepted, pick64(row, draws[-1])
 
 
 def is_near(target: Array64, draft: Array64, drafted: list[int], draws: list[float], margin: float = 3e-5) -> bool:
-    """Whether rounding could decide otherwise."""
+    """Return whether rounding could decide otherwise."""
     ratios = [target[i, token] / draft[i, token] for i, token in enumerate(drafted)]
     _, row = next_row64(target, draft, drafted, draws)
     edges = np.cumsum(row)[:-1]
@@ -36,9 +36,9 @@ def is_near(target: Array64, draft: Array64, drafted: list[int], draws: list[flo
 
 
 def lookup64(tokens: list[int], count: int, longest: int = 3, shortest: int = 1) -> list[int]:
-    """Of all earlier places the one with the longest run of the text's last tokens before it; of equals, the latest."""
+    """Return the match whose longest suffix n-gram agrees with the end of the sequence; of equals, the latest."""
     best, place = 0, 0
-    for end in range(1, len(tokens)):  # what stands in front of `end` against the end of the text
+    for end in range(1, len(tokens)):  # the tokens before `end`, compared with the end of the sequence
         same = 0
         while same < min(longest, end) and tokens[end - 1 - same] == tokens[-1 - same]:
             same += 1
@@ -57,7 +57,7 @@ def probabilities64(
     min_p: float = 0.0,
     repetition_penalty: float = 1.0,
 ) -> Array64:
-    """What one token is drawn with: V numbers. Penalty, temperature, top-k, top-p, min-p, as week 1, day 7 has them."""
+    """Return one token's distribution, V numbers: penalty, temperature, top-k, top-p, min-p, as on week 1's day 7."""
     x = np.array(logits, np.float64)
     for token in set(seen):
         x[token] = x[token] / repetition_penalty if x[token] > 0 else x[token] * repetition_penalty

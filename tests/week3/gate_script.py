@@ -1,4 +1,4 @@
-"""Scripts for a gate: who enters and leaves when, and what comes of it by the formula."""
+"""Scripts for a gate: timed arrivals and departures, and their results by formula."""
 
 import math
 import random
@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-# An op is a clock's time, "enter" or "leave", and how many.
+# an op is a time, "enter" or "leave", and a count
 
 Op = tuple[float, str, int]
 TOO_MANY = -1000  # a ValueError
 
 
 def passes(program: Any, most: int, ops: Sequence[Op]) -> list[int]:
-    """After each op how many are inside; of whom is refused, the seconds with a minus sign, or TOO_MANY."""
+    """Return the number inside after each op; for a rejection, minus its Retry-After, or TOO_MANY."""
     clock = [0.0]
     gate, found = program(most, lambda: clock[0]), []
     for at, what, count in ops:
@@ -53,7 +53,7 @@ def passes_by_formula(most: int, ops: Sequence[Op]) -> list[int]:
 
 
 def random_ops(seed: int, most: int, length: int) -> list[Op]:
-    """Arrivals and leavings at times that no rounding can turn."""
+    """Draw arrivals and departures at times that rounding cannot reorder."""
     draw, at, inside, ops = random.Random(seed), 0.0, 0, list[Op]()
     while len(ops) < length:
         at += draw.choice((0.0, 0.37, 1.013, 4.219))

@@ -1,4 +1,4 @@
-"""Scenes for an engine loop: a script of calls each, in virtual time, and lines of what comes of it."""
+"""Scenes for an engine loop: scripts of calls in virtual time, and the log expected from each."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -7,10 +7,10 @@ from typing import Any
 from tests.week3.engine_room import Request, Room, asked
 from tests.week3.virtual_time import now, play
 
-OUTSIDE = " of the scheduler was called outside of the worker's jobs"
+OUTSIDE = " of the scheduler was called outside the worker"
 
 Scene = Callable[[Room], Awaitable[list[str]]]
-# By name: the script, what the room is like, and what comes of it.
+# by name: the script, the rig's settings, and the expected log
 SCENES: dict[str, tuple[Scene, dict[str, Any], list[str]]] = {}
 
 
@@ -23,7 +23,7 @@ def scene(*expected: str, **room: Any) -> Callable[[Scene], Scene]:
 
 
 def played(program: Any, name: str) -> list[str]:
-    """What comes of a scene: the script's own lines, then those of each caller."""
+    """Return the log of a scene: the script's own lines, then those of each caller."""
     script, options, _ = SCENES[name]
 
     async def whole() -> list[str]:
@@ -42,7 +42,7 @@ def played(program: Any, name: str) -> list[str]:
     "2 s: 100 gets 102, 2 watched",
     "3 s: 100 gets 103 length, 3 watched",
     "3 s: through",
-    "103 s: nobody in the scheduler",
+    "103 s: no request in the scheduler",
 )
 async def one_caller(room: Room) -> list[str]:
     await room.caller(asked(100))
@@ -57,7 +57,7 @@ async def one_caller(room: Room) -> list[str]:
     "2 s: 200 gets 201, 2 watched",
     "3 s: 200 gets 202 length, 3 watched",
     "3 s: through",
-    "103 s: nobody in the scheduler",
+    "103 s: no request in the scheduler",
 )
 async def another_one_in_the_middle_of_a_step(room: Room) -> list[str]:
     first = room.caller(asked(100))
@@ -74,10 +74,10 @@ async def another_one_in_the_middle_of_a_step(room: Room) -> list[str]:
     "3 s: 200 gets 205 length, 3 watched",
     "4 s: 100 gets 102 length, 4 watched",
     "4 s: through",
-    "104 s: nobody in the scheduler",
+    "104 s: no request in the scheduler",
 )
 async def two_requests_of_one_caller(room: Room) -> list[str]:
-    """One of them reads for two steps, one gains two tokens in each."""
+    """One prefills for two steps, the other gains two tokens per step."""
     await room.caller(asked(100, 2, before=2), asked(200, 5, gain=2))
     return []
 
@@ -87,10 +87,10 @@ async def two_requests_of_one_caller(room: Room) -> list[str]:
     "1 s: through",
     "11 s: 200 gets 201 length, 2 watched",
     "11 s: through",
-    "111 s: nobody in the scheduler",
+    "111 s: no request in the scheduler",
 )
 async def the_next_one_after_a_while(room: Room) -> list[str]:
-    """Nobody is there in between, and no step is done."""
+    """No request is there in between, and no step runs."""
     await room.caller(asked(100, 1))
     await asyncio.sleep(9.0)
     await room.caller(asked(200, 1))
@@ -108,7 +108,7 @@ async def the_next_one_after_a_while(room: Room) -> list[str]:
     "4 s: 200 gets 204, 4 watched",
     "5 s: 200 gets 205 length, 5 watched",
     "5 s: through",
-    "105 s: nobody in the scheduler",
+    "105 s: no request in the scheduler",
 )
 async def a_slow_reader(room: Room) -> list[str]:
     await asyncio.wait([room.caller(asked(100, 5), rests=3.5), room.caller(asked(200, 5))])
@@ -116,11 +116,11 @@ async def a_slow_reader(room: Room) -> list[str]:
 
 
 @scene(
-    "9 s: nobody in the scheduler",
+    "9 s: no request in the scheduler",
     "1 s: 100 gets 101, 1 watched",
     "11 s: 100 gets 102 103 length, 3 watched",
     "11 s: through",
-    "111 s: nobody in the scheduler",
+    "111 s: no request in the scheduler",
 )
 async def a_reader_who_comes_back_when_all_is_done(room: Room) -> list[str]:
     reader = room.caller(asked(100), rests=10.0)
@@ -139,10 +139,10 @@ async def a_reader_who_comes_back_when_all_is_done(room: Room) -> list[str]:
     "3 s: 200 gets 203, 3 watched",
     "4 s: 200 gets 204 length, 4 watched",
     "4 s: through",
-    "104 s: nobody in the scheduler",
+    "104 s: no request in the scheduler",
 )
 async def a_caller_who_stops_reading(room: Room) -> list[str]:
-    """`aclose` after the first news; the next step is going on then."""
+    """`aclose` after the first update, while the next step runs."""
     room.caller(asked(100, 50), leaves=1)
     other = room.caller(asked(200, 4))
     await asyncio.sleep(2.5)
@@ -161,7 +161,7 @@ async def a_caller_who_stops_reading(room: Room) -> list[str]:
     "3 s: 200 gets 203, 3 watched",
     "4 s: 200 gets 204 length, 4 watched",
     "4 s: through",
-    "104 s: nobody in the scheduler",
+    "104 s: no request in the scheduler",
 )
 async def a_caller_who_is_cancelled_during_a_step(room: Room) -> list[str]:
     gone, other = room.caller(asked(100, 50)), room.caller(asked(200, 4))
@@ -176,14 +176,14 @@ async def a_caller_who_is_cancelled_during_a_step(room: Room) -> list[str]:
 
 
 @scene(
-    "2.5 s: nobody in the scheduler",
+    "2.5 s: no request in the scheduler",
     "1 s: 100 gets 101, 1 watched",
     "1 s: 200 gets 201, 1 watched",
     "1.5 s: cancelled",
-    "102.5 s: nobody in the scheduler",
+    "102.5 s: no request in the scheduler",
 )
 async def a_caller_of_two_who_is_cancelled_twice(room: Room) -> list[str]:
-    """As a server does it that takes a connection down. The second time comes before the step is over."""
+    """As a server does when it closes a connection. The second cancellation comes before the step ends."""
     gone = room.caller(asked(100, 50), asked(200, 50))
     await asyncio.sleep(1.5)
     gone.cancel()
@@ -201,10 +201,10 @@ async def a_caller_of_two_who_is_cancelled_twice(room: Room) -> list[str]:
     "4 s: 100 gets 104 length, 4 watched",
     "4 s: through",
     "0.7 s: cancelled",
-    "104 s: nobody in the scheduler",
+    "104 s: no request in the scheduler",
 )
 async def a_caller_who_is_gone_before_its_turn(room: Room) -> list[str]:
-    """It comes during a step, and is cancelled before that is over."""
+    """It is submitted during a step, and cancelled before the step ends."""
     first = room.caller(asked(100, 4))
     await asyncio.sleep(0.5)
     gone = room.caller(asked(200, 50))
@@ -217,14 +217,14 @@ async def a_caller_who_is_gone_before_its_turn(room: Room) -> list[str]:
 
 
 @scene(
-    "1.5 s: nobody in the scheduler",
+    "1.5 s: no request in the scheduler",
     "0 s: ValueError",
     "2.5 s: 300 gets 301 length, 1 watched",
     "2.5 s: through",
-    "102.5 s: nobody in the scheduler",
+    "102.5 s: no request in the scheduler",
 )
 async def a_second_request_that_is_refused(room: Room) -> list[str]:
-    """Of two, by the scheduler: then the first is not served either."""
+    """The scheduler rejects the second of two, so the first is not served either."""
     await room.caller(asked(100, 50), Request([200], 3))
     await asyncio.sleep(1.5)
     found = [room.held()]
@@ -240,12 +240,12 @@ async def a_second_request_that_is_refused(room: Room) -> list[str]:
     "3 s: 300 gets 301, 2 watched",
     "4 s: 300 gets 302 length, 3 watched",
     "4 s: through",
-    "104 s: nobody in the scheduler",
+    "104 s: no request in the scheduler",
     slots=2,
     fails=[2],
 )
 async def a_step_that_fails(room: Room) -> list[str]:
-    """The third caller waits for a place in the meantime, and has nothing to do with it."""
+    """The third caller waits for a slot meanwhile, and is not affected."""
     await asyncio.wait([room.caller(asked(100)), room.caller(asked(200)), room.caller(asked(300, 2))])
     return []
 
@@ -255,7 +255,7 @@ async def a_step_that_fails(room: Room) -> list[str]:
     "1 s: EngineFailed, from RuntimeError",
     "3 s: 300 gets 301 length, 1 watched",
     "3 s: through",
-    "103 s: nobody in the scheduler",
+    "103 s: no request in the scheduler",
     fails=[1],
     early=True,
 )
@@ -274,7 +274,7 @@ async def a_step_that_fails_before_anybody_runs(room: Room) -> list[str]:
     "3 s: through",
     "1.5 s: EngineClosed",
     "3 s: EngineClosed",
-    "103 s: nobody in the scheduler",
+    "103 s: no request in the scheduler",
 )
 async def closed_with_time_enough(room: Room) -> list[str]:
     first = room.caller(asked(100))
@@ -290,11 +290,11 @@ async def closed_with_time_enough(room: Room) -> list[str]:
 
 @scene(
     "3 s: closed",
-    "3 s: nobody in the scheduler",
+    "3 s: no request in the scheduler",
     "3 s: EngineClosed",
     "1 s: 200 gets 201 length, 1 watched",
     "1 s: through",
-    "103 s: nobody in the scheduler",
+    "103 s: no request in the scheduler",
     slots=2,
 )
 async def closed_before_all_have_ended(room: Room) -> list[str]:
@@ -312,10 +312,10 @@ async def closed_before_all_have_ended(room: Room) -> list[str]:
     "1 s: EngineClosed",
     "1 s: 200 gets 201, 1 watched",
     "1 s: EngineClosed",
-    "101 s: nobody in the scheduler",
+    "101 s: no request in the scheduler",
 )
 async def closed_in_the_middle_of_a_step(room: Room) -> list[str]:
-    """What that step gives is told before the callers hear of the end, and no other step follows."""
+    """That step's tokens are reported before the callers get the error, and no other step follows."""
     room.caller(asked(100, 50))
     room.caller(asked(200, 50))
     await asyncio.sleep(0.5)
@@ -323,9 +323,9 @@ async def closed_in_the_middle_of_a_step(room: Room) -> list[str]:
     return [f"{now():g} s: closed"]
 
 
-@scene("1 s: closed", "1 s: nobody in the scheduler", "0.5 s: cancelled", "101 s: nobody in the scheduler")
+@scene("1 s: closed", "1 s: no request in the scheduler", "0.5 s: cancelled", "101 s: no request in the scheduler")
 async def closed_when_the_last_one_has_left(room: Room) -> list[str]:
-    """The step with its request is still going on."""
+    """The step with its request is still running."""
     gone = room.caller(asked(100, 50))
     await asyncio.sleep(0.5)
     gone.cancel()
@@ -336,14 +336,14 @@ async def closed_when_the_last_one_has_left(room: Room) -> list[str]:
 
 @scene(
     "1 s: closed",
-    "1 s: nobody in the scheduler",
+    "1 s: no request in the scheduler",
     "1 s: 100 gets 101, 1 watched",
     "1 s: EngineClosed",
     "1 s: EngineClosed",
-    "101 s: nobody in the scheduler",
+    "101 s: no request in the scheduler",
 )
 async def closed_while_two_are_on_their_way(room: Room) -> list[str]:
-    """They are one caller's. The first one is submitted behind the step that goes on, and the second one not at all."""
+    """Both are one caller's. The first is submitted after the running step, the second not at all."""
     room.caller(asked(100, 50))
     await asyncio.sleep(0.5)
     room.caller(asked(200, 50), asked(300, 50))
@@ -354,14 +354,14 @@ async def closed_while_two_are_on_their_way(room: Room) -> list[str]:
 
 @scene(
     "1 s: closed",
-    "1 s: nobody in the scheduler",
+    "1 s: no request in the scheduler",
     "1 s: 100 gets 101, 1 watched",
     "1 s: EngineClosed",
     "1 s: EngineClosed",
-    "101 s: nobody in the scheduler",
+    "101 s: no request in the scheduler",
 )
 async def closed_while_one_is_on_its_way(room: Room) -> list[str]:
-    """It is submitted behind the step that goes on, and hears of the end as well."""
+    """It is submitted after the running step, and also gets the error."""
     room.caller(asked(100, 50))
     await asyncio.sleep(0.5)
     room.caller(asked(200, 50))
@@ -374,22 +374,22 @@ async def closed_while_one_is_on_its_way(room: Room) -> list[str]:
     "1 s: 100 gets 101, 1 watched",
     "4.5 s: 100 gets 102, 2 watched",
     "4.5 s: EngineFailed, from RuntimeError",
-    "104.5 s: nobody in the scheduler",
+    "104.5 s: no request in the scheduler",
     fails=[3],
 )
 async def a_step_that_fails_while_a_reader_rests(room: Room) -> list[str]:
-    """What has come is read first, and the error comes after it."""
+    """The updates that have arrived are read first, and the error comes after them."""
     await room.caller(asked(100, 50), rests=3.5)
     return []
 
 
-@scene("0 s: through", "100 s: nobody in the scheduler")
+@scene("0 s: through", "100 s: no request in the scheduler")
 async def no_requests_at_all(room: Room) -> list[str]:
     await room.caller()
     return []
 
 
-@scene("0 s: closed", "0 s: EngineClosed", "100 s: nobody in the scheduler")
+@scene("0 s: closed", "0 s: EngineClosed", "100 s: no request in the scheduler")
 async def closed_with_nobody_there(room: Room) -> list[str]:
     await room.engine.close(5.0)
     found = [f"{now():g} s: closed"]

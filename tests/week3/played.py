@@ -1,7 +1,6 @@
-"""Scripts of calls of a pool, a memory and a scheduler: what came of each call, as numbers, and as a plain model says.
+"""Scripts of calls on a pool, a KV cache and a scheduler: the results of each call as numbers, and by a plain model.
 
-A row is what can be seen after a call, by name: what it gave, and what the object says of itself. -1 stands for a
-ValueError.
+A row holds what can be observed after a call, by name: its result and the object's state. -1 stands for a ValueError.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -20,12 +19,12 @@ REFUSED = -1
 
 
 def words(script: Iterable[tuple[Any, ...]]) -> str:
-    """A script as one would type it: `take(2), drop([0])`."""
+    """Return a script as one would type it: `allocate(2), release([0])`."""
     return ", ".join(f"{name}({', '.join(map(str, args))})" for name, *args in script)
 
 
 def numbers(rows: list[Row]) -> mx.array:
-    """All rows, one behind the other, for a probe."""
+    """Flatten all rows, for a probe."""
     flat: list[int] = []
     for row in rows:
         for value in row.values():
@@ -38,7 +37,7 @@ def _number(value: Any) -> int:
 
 
 def played_alike(play: Callable[..., list[Row]], plain: Callable[..., list[Row]], setting: Row, script: Script) -> None:
-    """Check that a script comes to what the plain model says; else say after which call it does not, and in what."""
+    """Check that a script's results match the plain model's; else report the first call and property that differ."""
     told = ", ".join(f"{name} {value}" for name, value in setting.items())
     with noted(_short(f"{told}: {words(script)}")):
         rows = play(**setting, script=script)
@@ -66,7 +65,7 @@ def _short(case: str) -> str:
 
 
 def play_pool(make: Callable[[int], Any], pages: int, script: Script) -> list[Row]:
-    """What take, hold and drop come to. An iterator is handed over where the script says `iter`."""
+    """Run allocate, retain and release. A tuple argument is passed as an iterator."""
     pool, rows = make(pages), []
     for name, argument in script:
         given = iter(list(argument)) if isinstance(argument, tuple) else argument
@@ -75,8 +74,8 @@ def play_pool(make: Callable[[int], Any], pages: int, script: Script) -> list[Ro
             answer = getattr(pool, name)(given)
         except ValueError:
             answer = REFUSED
-        row = {"what it gave": answer if name == "take" or answer == REFUSED else None, "free": pool.free}
-        row["holders"] = [pool.holders(page) for page in range(pages)]
+        row = {"the result": answer if name == "allocate" or answer == REFUSED else None, "free": pool.num_free}
+        row["holders"] = [pool.ref_count(page) for page in range(pages)]
         if kept is not None:
             row["the caller's list"] = given
         rows.append(row)
@@ -84,16 +83,16 @@ def play_pool(make: Callable[[int], Any], pages: int, script: Script) -> list[Ro
 
 
 class PlainPool:
-    """The same, as a list of counts says."""
+    """The same by a list of counts."""
 
     def __init__(self, pages: int) -> None:
         self.held = [0] * pages
 
     def call(self, name: str, argument: Any) -> Row:
-        """What comes of one call."""
+        """Return the row of one call."""
         after = list(self.held)
         answer: Any = None
-        if name == "take":
+        if name == "allocate":
             answer = [page for page, count in enumerate(after) if not count][:argument]
             if len(answer) < argument:
                 answer = REFUSED
@@ -101,26 +100,26 @@ class PlainPool:
                 after = [1 if page in set(answer) else count for page, count in enumerate(after)]
         else:
             for page in argument:
-                after[page] += 1 if name == "hold" else -1
-            if min(after) < 0 or (name == "hold" and any(not self.held[page] for page in argument)):
+                after[page] += 1 if name == "retain" else -1
+            if min(after) < 0 or (name == "retain" and any(not self.held[page] for page in argument)):
                 answer, after = REFUSED, list(self.held)
         self.held = after
-        row = {"what it gave": answer, "free": after.count(0), "holders": after}
+        row = {"the result": answer, "free": after.count(0), "holders": after}
         return row | ({"the caller's list": list(argument)} if isinstance(argument, list) else {})
 
 
 def plain_pool(pages: int, script: Script) -> list[Row]:
-    """A script, call by call."""
+    """Run a script, call by call."""
     pool = PlainPool(pages)
     return [pool.call(*call) for call in script]
 
 
 def pool_script(seed: int, pages: int, calls: int) -> list[tuple[Any, ...]]:
-    """Drawn calls, of which some must be refused."""
+    """Draw calls, some of them invalid."""
     draw, pool, script = np.random.default_rng(seed), PlainPool(pages), []
     for _ in range(calls):
-        name = ("take", "take", "hold", "drop", "drop", "drop")[draw.integers(6)]
-        if name == "take":
+        name = ("allocate", "allocate", "retain", "release", "release", "release")[draw.integers(6)]
+        if name == "allocate":
             call: tuple[Any, ...] = (name, int(draw.integers(0, max(2, pages // 2) + 1)))
         else:
             some = [page for page, count in enumerate(pool.held) for _ in range(count)] or [0]
@@ -133,157 +132,160 @@ def pool_script(seed: int, pages: int, calls: int) -> list[tuple[Any, ...]]:
     return script
 
 
-# The memory
+# The KV cache
 
 
 class Shelves:
-    """A storage that keeps nothing: it notes what it is asked for."""
+    """A storage that stores nothing, but records its arguments."""
 
     def __init__(self, page: int, pages: int) -> None:
-        self.page, self.pages = page, pages
+        self.page_size, self.pages = page, pages
         self.asked: list[Any] = []
 
     def attend(self, *arguments: Any) -> str:
-        """What a memory must give back as it is."""
+        """The value that a KV cache must return unchanged."""
         self.asked.append(arguments)
         return "attended"
 
 
 def request_of(prompt: int, max_tokens: int = 8) -> Any:
-    """A request, as far as a memory and a scheduler look at it."""
+    """The part of a request that a KV cache and a scheduler use."""
     from tiny_llm.serving.request import Request
 
     return Request(list(range(prompt)), max_tokens)
 
 
 def play_memory(make: Callable[[Any], Any], page: int, pages: int, script: Script) -> list[Row]:
-    """What a memory makes of requests a, b, c. Also: `read(a, 3)` and `write(a, 1)`, tokens that the scheduler counts,
-    `others_hold(a)`, somebody else who holds a's first page, `others_take(2)`, pages that are somebody else's."""
-    memory, requests, rows = make(Shelves(page, pages)), dict[str, Any](), []
+    """Run a KV cache on requests a, b, c.
+
+    Besides its methods: `read(a, 3)` and `write(a, 1)`, tokens that the scheduler counts; `others_hold(a)`, which
+    retains a's first page; `others_take(2)`, which allocates pages for another owner.
+    """
+    kv_cache, requests, rows = make(Shelves(page, pages)), dict[str, Any](), []
     for name, *args in script:
-        if name in ("reserve", "shorten", "release", "others_hold") and requests[args[0]] not in memory.tables:
-            break  # it was not let in, as it should have been: what was said then is told, and not what comes of it
+        if name in ("reserve", "truncate", "release", "others_hold") and requests[args[0]] not in kv_cache.block_tables:
+            break  # wrongly not admitted: report that, not its consequences
         answer: Any = None
         try:
             match name, *args:
-                case "check", prompt, max_tokens:
-                    memory.check(request_of(prompt, max_tokens))
+                case "validate", prompt, max_tokens:
+                    kv_cache.validate(request_of(prompt, max_tokens))
                 case "request", who, prompt, *written:
                     requests[who] = request_of(prompt)
                     requests[who].output += range(sum(written))
-                case "begin", who:
-                    answer = memory.begin(requests[who])
+                case "admit", who:
+                    answer = kv_cache.admit(requests[who])
                 case "read", who, count:
-                    requests[who].read += count
+                    requests[who].num_computed_tokens += count
                 case "write", who, count:
                     requests[who].output += range(count)
                 case "others_hold", who:
-                    memory.pool.hold(memory.tables[requests[who]][:1])
+                    kv_cache.pool.retain(kv_cache.block_tables[requests[who]][:1])
                 case "others_take", count:
-                    memory.pool.take(count)
+                    kv_cache.pool.allocate(count)
                 case "reserve", who, count:
-                    answer = memory.reserve(requests[who], count)
+                    answer = kv_cache.reserve(requests[who], count)
                 case _, who, *rest:
-                    getattr(memory, name)(requests[who], *rest)
+                    getattr(kv_cache, name)(requests[who], *rest)
         except ValueError:
             answer = REFUSED
-        row = {"what it gave": answer, "pool.free": memory.pool.free}
-        row |= {f"{who}'s pages": memory.tables.get(each, [REFUSED])[:] for who, each in requests.items()}
-        row |= {f"{who}.read": each.read for who, each in requests.items()}
+        row = {"the result": answer, "pool.num_free": kv_cache.pool.num_free}
+        row |= {f"{who}'s pages": kv_cache.block_tables.get(each, [REFUSED])[:] for who, each in requests.items()}
+        row |= {f"{who}.num_computed_tokens": each.num_computed_tokens for who, each in requests.items()}
         rows.append(row)
     return rows
 
 
 class PlainMemory:
-    """The same, counted on fingers."""
+    """The same by counting."""
 
     def __init__(self, page: int, pages: int) -> None:
-        self.page, self.held = page, [0] * pages
-        self.tables: dict[str, list[int]] = {}
+        self.page_size, self.held = page, [0] * pages
+        self.block_tables: dict[str, list[int]] = {}
         self.requests: dict[str, Any] = {}
 
     def rounded(self, tokens: int) -> int:
-        """The pages that so many tokens need."""
-        return (tokens + self.page - 1) // self.page
+        """Return the pages that a number of tokens needs."""
+        return (tokens + self.page_size - 1) // self.page_size
 
     def taken(self, who: str, needed: int) -> bool:
-        """Whether a request can have so many pages in all; then it has."""
+        """Return whether a request gets that many pages in all, and allocate them if so."""
         free = [number for number, count in enumerate(self.held) if not count]
-        more = max(0, needed - len(self.tables.get(who, [])))
+        more = max(0, needed - len(self.block_tables.get(who, [])))
         if more > len(free):
             return False
-        self.tables.setdefault(who, []).extend(free[:more])
+        self.block_tables.setdefault(who, []).extend(free[:more])
         for number in free[:more]:
             self.held[number] = 1
         return True
 
     def cut(self, who: str, kept: int) -> None:
-        """Give back all pages behind the first ones."""
-        for number in self.tables[who][kept:]:
+        """Release all pages after the first ones."""
+        for number in self.block_tables[who][kept:]:
             self.held[number] -= 1
-        self.tables[who] = self.tables[who][:kept]
+        self.block_tables[who] = self.block_tables[who][:kept]
 
     def call(self, name: str, *args: Any) -> Row:
-        """What comes of one call."""
+        """Return the row of one call."""
         answer: Any = None
         match name, *args:
-            case "check", prompt, max_tokens:
-                answer = REFUSED if prompt + max_tokens > self.page * len(self.held) else None
+            case "validate", prompt, max_tokens:
+                answer = REFUSED if prompt + max_tokens > self.page_size * len(self.held) else None
             case "request", who, prompt, *written:
-                self.requests[who] = SimpleNamespace(length=prompt + sum(written), read=0)
-            case "begin", who:
-                needed = self.rounded(self.requests[who].length)
-                answer = needed + len(self.tables) <= self.held.count(0) and self.taken(who, needed)
-                self.requests[who].read = 0 if answer else self.requests[who].read
+                self.requests[who] = SimpleNamespace(num_tokens=prompt + sum(written), num_computed_tokens=0)
+            case "admit", who:
+                needed = self.rounded(self.requests[who].num_tokens)
+                answer = needed + len(self.block_tables) <= self.held.count(0) and self.taken(who, needed)
+                self.requests[who].num_computed_tokens = 0 if answer else self.requests[who].num_computed_tokens
             case "reserve", who, count:
-                answer = self.taken(who, self.rounded(self.requests[who].read + count))
-            case "shorten", who, length:
+                answer = self.taken(who, self.rounded(self.requests[who].num_computed_tokens + count))
+            case "truncate", who, length:
                 self.cut(who, self.rounded(length))
             case "release", who:
                 self.cut(who, 0)
-                del self.tables[who]
+                del self.block_tables[who]
             case "read", who, count:
-                self.requests[who].read += count
+                self.requests[who].num_computed_tokens += count
             case "write", who, count:
-                self.requests[who].length += count
+                self.requests[who].num_tokens += count
             case "others_hold", who:
-                self.held[self.tables[who][0]] += 1
+                self.held[self.block_tables[who][0]] += 1
             case "others_take", count:
                 for number in [n for n, held in enumerate(self.held) if not held][:count]:
                     self.held[number] = 1
-        row = {"what it gave": answer, "pool.free": self.held.count(0)}
-        row |= {f"{who}'s pages": list(self.tables.get(who, [REFUSED])) for who in self.requests}
-        return row | {f"{who}.read": each.read for who, each in self.requests.items()}
+        row = {"the result": answer, "pool.num_free": self.held.count(0)}
+        row |= {f"{who}'s pages": list(self.block_tables.get(who, [REFUSED])) for who in self.requests}
+        return row | {f"{who}.num_computed_tokens": each.num_computed_tokens for who, each in self.requests.items()}
 
 
 def plain_memory(page: int, pages: int, script: Script) -> list[Row]:
-    """A script, call by call."""
-    memory = PlainMemory(page, pages)
-    return [memory.call(*call) for call in script]
+    """Run a script, call by call."""
+    kv_cache = PlainMemory(page, pages)
+    return [kv_cache.call(*call) for call in script]
 
 
 def memory_script(seed: int, page: int, pages: int, calls: int) -> list[tuple[Any, ...]]:
-    """Drawn requests that come, read, write, are shortened and go."""
-    draw, memory, script = np.random.default_rng(seed), PlainMemory(page, pages), []
+    """Draw requests that are admitted, prefill, decode, are truncated and released."""
+    draw, kv_cache, script = np.random.default_rng(seed), PlainMemory(page, pages), []
 
     def called(*call: Any) -> Any:
         script.append(call)
-        return memory.call(*call)["what it gave"]
+        return kv_cache.call(*call)["the result"]
 
     for number in range(calls):
-        kind, here = int(draw.integers(8)), sorted(memory.tables)
+        kind, here = int(draw.integers(8)), sorted(kv_cache.block_tables)
         who = here[draw.integers(len(here))] if here else ""
         if kind < 2 or not here:
             called("request", f"r{number}", int(draw.integers(1, 2 * page + 2)))
-            called("begin", f"r{number}")
+            called("admit", f"r{number}")
         elif kind < 6:
-            request = memory.requests[who]
-            unread = request.length - request.read
+            request = kv_cache.requests[who]
+            unread = request.num_tokens - request.num_computed_tokens
             if called("reserve", who, unread):
                 called("read", who, unread)
                 called("write", who, 1)
         elif kind == 6:
-            called("shorten", who, memory.requests[who].read)
+            called("truncate", who, kv_cache.requests[who].num_computed_tokens)
         else:
             called("release", who)
     return script
@@ -293,7 +295,7 @@ def memory_script(seed: int, page: int, pages: int, calls: int) -> list[tuple[An
 
 
 class Places:
-    """A memory of so many places, a token in each, that somebody counts."""
+    """A KV cache of counted slots, one per token."""
 
     def __init__(self, places: int) -> None:
         self.places = places
@@ -301,82 +303,82 @@ class Places:
 
     @property
     def free(self) -> int:
-        """How many hold nothing."""
+        """The number of free slots."""
         return self.places - sum(self.held.values())
 
     def reserve(self, request: Any, count: int) -> bool:
-        """As `Memory.reserve`."""
+        """As `KVCacheManager.reserve`."""
         if request not in self.held:
             raise KeyError("room is reserved for a request that has been released")
-        more = max(0, request.read + count - self.held[request])
+        more = max(0, request.num_computed_tokens + count - self.held[request])
         if more > self.free:
             return False
         self.held[request] += more
         return True
 
     def release(self, request: Any) -> None:
-        """As `Memory.release`."""
+        """As `KVCacheManager.release`."""
         del self.held[request]
 
 
 def play_preemption(
     scheduler: Callable[..., Any],
-    make_room: Callable[..., bool],
+    preempt_until_reserved: Callable[..., bool],
     step: Any,
     places: int,
     read: list[int],
     script: Script,
 ) -> list[Row]:
-    """What becomes of requests that run, of which `read` says how many tokens each has in memory, the oldest first.
+    """Run preemptions on running requests, oldest first; `num_computed_tokens` is how many tokens of each are cached.
 
     Args:
         scheduler: makes one.
-        make_room: of it, a function of scheduler, chunk and step.
+        preempt_until_reserved: its method, as a function of scheduler, chunk and step.
         step: makes a Step.
-        places: of the memory.
-        read: by each request.
-        script: calls `room(0, 2)`, of a chunk of two tokens of request 0.
+        places: KV slots.
+        read: computed tokens of each request.
+        script: calls `room(0, 2)`, for a chunk of two tokens of request 0.
     """
     from tiny_llm.serving.request import Chunk
 
-    memory = Places(places)
-    one = scheduler(None, memory)
+    kv_cache = Places(places)
+    one = scheduler(None, kv_cache)
     requests = [request_of(5, 99) for _ in read]
     for number, (request, count) in enumerate(zip(requests, read, strict=True)):
-        request.number, request.read = number, count
+        request.request_id, request.num_computed_tokens = number, count
         request.output += range(max(0, count - 4))
-        memory.held[request] = count
+        kv_cache.held[request] = count
     one.running = list(requests)
     waiting = request_of(3)
-    waiting.number = len(requests)
+    waiting.request_id = len(requests)
     one.waiting.add(waiting)
     rows = []
     for _, number, count in script:
         request, told = requests[number], step()
-        chunk = Chunk(request, request.read, [1] * count, 1)
-        answer = memory.reserve(request, count) or make_room(one, chunk, told)
+        chunk = Chunk(request, request.num_computed_tokens, [1] * count, 1)
+        answer = kv_cache.reserve(request, count) or preempt_until_reserved(one, chunk, told)
         queue = []
         while one.waiting:
-            queue.append(one.waiting.next())
+            queue.append(one.waiting.peek())
             one.waiting.remove(queue[-1])
         for each in queue:
             one.waiting.add(each)
         rows.append(
             {
-                "what it gave": answer,
-                "running": [each.number for each in one.running],
-                "waiting": [each.number for each in queue],
-                "step.preempted": [each.number for each in told.preempted],
-                "what each has read": [each.read for each in requests],
+                "the result": answer,
+                "running": [each.request_id for each in one.running],
+                "waiting": [each.request_id for each in queue],
+                "step.preempted": [each.request_id for each in told.preempted],
+                "num_computed_tokens of each": [each.num_computed_tokens for each in requests],
                 "the output of each": [len(each.output) for each in requests],
-                "what each holds": [memory.held.get(each, REFUSED) for each in requests],
+                "slots of each": [kv_cache.held.get(each, REFUSED) for each in requests],
             }
         )
     return rows
 
 
 def plain_preemption(places: int, read: list[int], script: Script) -> list[Row]:
-    """The same, by the rule: the youngest goes, until there is room or it was the one that asked."""
+    """The same by the rule: preempt the youngest until there is capacity, or the chunk's own request is preempted."""
     running, waiting, read, rows = list(range(len(read))), [len(read)], list(read), []
     held, output = list(read), [max(0, count - 4) for count in read]
     for _, number, count in script:
@@ -393,13 +395,13 @@ def plain_preemption(places: int, read: list[int], script: Script) -> list[Row]:
             held[number] = max(held[number], read[number] + count)
         rows.append(
             {
-                "what it gave": answer,
+                "the result": answer,
                 "running": list(running),
                 "waiting": list(waiting),
                 "step.preempted": gone,
-                "what each has read": list(read),
+                "num_computed_tokens of each": list(read),
                 "the output of each": list(output),
-                "what each holds": list(held),
+                "slots of each": list(held),
             }
         )
     return rows

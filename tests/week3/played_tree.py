@@ -1,4 +1,4 @@
-"""A radix tree and a dictionary beside it: each move is made with both, and what comes of it is compared."""
+"""A radix tree beside a dictionary: every operation runs on both, and the results are compared."""
 
 import copy
 
@@ -6,30 +6,30 @@ from tests.week3.prefixes import Beginnings, edges_of, told
 
 from tiny_llm.paged import pool
 from tiny_llm.prefix import eviction, tree
-from tiny_llm.prefix.edge import below
+from tiny_llm.prefix.node import descendants
 from tiny_llm_course.testkit.cases import noted, type_words
 from tiny_llm_course.testkit.errors import Kind, fail
 
-# `That is a blue dog` and texts that begin alike, each token a number.
+# `That is a blue dog` and sequences with common prefixes, each token a number
 THAT, IS, A, BLUE, DOG, RED, CAT = range(1, 8)
 BLUE_DOG = [THAT, IS, A, BLUE, DOG]
 
 
 def parting(expected, actual):
-    """The lines of two lists in which they differ, three of each at most."""
+    """Return the lines in which two lists differ, at most three of each."""
     wanted = [line for line in expected if line not in actual][:3] or ["no others"]
     got = [line for line in actual if line not in expected][:3] or ["no others"]
     return [*(f"expected  {line}" for line in wanted), *(f"got       {line}" for line in got)]
 
 
 class Played:
-    """A tree, and a dictionary beside it: each move is made with both, and what comes of it is compared."""
+    """A tree beside a dictionary: every operation runs on both, and the results are compared."""
 
     def __init__(self, page=2, pages=60, swept=False):
         self.pool = pool.PagePool(pages)
         self.tree = tree.RadixTree(self.pool, page)
-        self.known, self.page, self.moves, self.swept = Beginnings(page), page, [f"page {page}"], swept
-        self.held = []  # by somebody else
+        self.known, self.page_size, self.moves, self.swept = Beginnings(page), page, [f"page {page}"], swept
+        self.held = []  # by another owner
         self.check()
 
     @property
@@ -44,9 +44,9 @@ class Played:
         self.moves.append(f"{name} [{' '.join(map(str, tokens))}]{''.join(more)}")
 
     def insert(self, *tokens, pages=None, like=list):
-        """By somebody who has read the text into pages of his own, and drops them afterwards."""
+        """Insert a sequence that was computed into other pages, which are then released."""
         tokens = [*tokens]
-        own = self.pool.take(len(tokens) // self.page) if pages is None else pages
+        own = self.pool.allocate(len(tokens) // self.page_size) if pages is None else pages
         self.move("insert", tokens, f" in pages {own}", "" if like is list else f", each a {like.__name__}")
         given = (tokens, own) if like is list else (like(tokens), like(own))
         before = copy.deepcopy(given)
@@ -56,8 +56,8 @@ class Played:
             self.fail(Kind.INPUT_CHANGED, "the caller's list was changed")
         expected = self.known.insert(tokens, own)
         self.same_pages(found, expected)
-        tokens.clear()  # who has a list of the caller's has nothing now
-        self.pool.drop(own)
+        tokens.clear()  # a node that keeps the caller's list now has an empty one
+        self.pool.release(own)
         own.clear()
         found.clear()
         self.check()
@@ -74,58 +74,58 @@ class Played:
         return expected
 
     def hold(self, *tokens, among=slice(None)):
-        """Somebody finds a text, and holds some of its pages."""
+        """Match a sequence, and retain some of its pages."""
         held = self.match(*tokens)[among]
         self.moves.append(f"hold {held}")
-        self.pool.hold(held)
+        self.pool.retain(held)
         self.held += held
 
     def evict(self, count):
         self.moves.append(f"evict {count}")
-        expected = self.known.evict(count, self.pool.holders)
+        expected = self.known.evict(count, self.pool.ref_count)
         with noted(self.case):
             gone = eviction.evict(self.tree, count)
         self.same_pages(gone, expected)
         self.check()
 
     def made_of_lists(self):
-        """Every edge has lists of tokens and pages, whatever they came in."""
-        for _, edge in below(self.tree.root):
+        """Check that every node stores its tokens and pages in lists."""
+        for _, node in descendants(self.tree.root):
             for name in ("tokens", "pages"):
-                if type(held := getattr(edge, name, None)) is not list:
-                    self.fail(Kind.TYPE, f"the {name} of an edge are {type_words(held)}, expected a list")
+                if type(held := getattr(node, name, None)) is not list:
+                    self.fail(Kind.TYPE, f"the {name} of a node are {type_words(held)}, expected a list")
 
     def same_pages(self, found, expected):
         if type(found) is not list:
             self.fail(Kind.TYPE, f"got {type_words(found)}, expected a list")
         if found != expected:
-            self.fail(Kind.VALUES, "other pages", f"expected  {expected}", f"got       {found}")
+            self.fail(Kind.VALUES, "wrong pages", f"expected  {expected}", f"got       {found}")
 
     def check(self):
-        """The edges, and who holds which page."""
+        """Check the nodes and all reference counts."""
         with noted(self.case):
             try:
                 edges = edges_of(self.tree)
             except (ValueError, TypeError, AttributeError) as error:
-                self.fail(Kind.VALUES, f"the tree is not one: {error}")
+                self.fail(Kind.VALUES, f"the tree is not valid: {error}")
         wanted, got = told(self.known.edges()), told(edges)
         if wanted != got:
-            self.fail(Kind.VALUES, "other edges", *parting(wanted, got))
-        calls = getattr(self.tree, "calls", None)
+            self.fail(Kind.VALUES, "wrong nodes", *parting(wanted, got))
+        calls = getattr(self.tree, "clock", None)
         if calls != self.known.calls:
-            self.fail(Kind.VALUES, "other calls", f"expected  {self.known.calls}", f"got       {calls}")
-        holders = [self.pool.holders(page) for page in range(self.pool.pages)]
+            self.fail(Kind.VALUES, "wrong `clock`", f"expected  {self.known.calls}", f"got       {calls}")
+        holders = [self.pool.ref_count(page) for page in range(self.pool.pages)]
         expected = [0] * self.pool.pages
         for page in [*self.known.pages.values(), *self.held]:
             expected[page] += 1
         if holders != expected:
             page = next(page for page, pair in enumerate(zip(holders, expected, strict=True)) if pair[0] != pair[1])
-            told_of = f"page {page} has {holders[page]} holders, expected {expected[page]}"
-            self.fail(Kind.VALUES, told_of, "holders are the tree, once for each page that it has, and whoever holds")
+            told_of = f"page {page} has reference count {holders[page]}, expected {expected[page]}"
+            self.fail(Kind.VALUES, told_of, "the tree holds each of its pages once, besides those who retained them")
 
 
 def texts_of(generator, count, longest, alphabet):
-    """Texts of a few tokens, of which each may begin as an earlier one."""
+    """Draw short sequences that may share prefixes."""
     found = [[]]
     for _ in range(count):
         earlier = found[generator.integers(len(found))]

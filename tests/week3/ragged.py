@@ -1,4 +1,4 @@
-"""Requests that read their tokens in several calls, several requests in each, and what comes of it."""
+"""Requests whose tokens are computed in several calls, several requests per call, and the results."""
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
@@ -17,15 +17,15 @@ Span = tuple[int, list[int], bool]  # whose tokens, which of them, and whether t
 
 
 class Calls(tuple[tuple[tuple[int, int], ...], ...]):
-    """Of each call, who brings how many tokens: (0, 3) are three of A's. Below zero: so many others, then forgotten."""
+    """The chunks of each call: (0, 3) is three tokens of A. Negative: as many junk tokens, which are then truncated."""
 
     def __str__(self) -> str:
-        """How a failing case says it: `A 3, B 2 | B 1, A 1`."""
+        """Describe the calls for a failing case: `A 3, B 2 | B 1, A 1`."""
         return " | ".join(", ".join(f"{chr(65 + who)} {count}" for who, count in call) for call in self)
 
 
-# One request alone; two that begin together; one that comes when another is under way, in the other order, and one
-# whose tokens are forgotten in between.
+# One request alone; two that start together; one that starts while another runs, in reverse order; and one whose
+# tokens are truncated in between.
 CALLS = [
     Calls([((0, 5),)]),
     Calls([((0, 2),), ((0, 1),), ((0, 2),)]),
@@ -36,7 +36,7 @@ CALLS = [
 
 
 def calls_of(seed: int, requests: int, length: int) -> Calls:
-    """Each of some requests reads so many tokens: all at once, one by one, or in parts as they are drawn."""
+    """Draw calls in which each request computes all its tokens: at once, one by one, or in random chunks."""
     draw = np.random.default_rng(seed)
     parts = []
     for who in range(requests):
@@ -53,50 +53,53 @@ def calls_of(seed: int, requests: int, length: int) -> Calls:
 
 
 def played(
-    given: Any, calls: Calls, tokens: list[list[int]], memory: Any, scored: str = "last"
+    given: Any, calls: Calls, tokens: list[list[int]], kv_cache: Any, scored: str = "last"
 ) -> Iterator[tuple[list[Any], list[Span]]]:
-    """The chunks of each call, in memory once the next call is asked for; `given` is the package's `serving.request`.
+    """Yield the chunks of each call, and update the KV cache when the next is requested; `given` is `serving.request`.
 
-    `scored` says after how many of a chunk's tokens a next one is asked for: "last", "all", or "end" for the last one
-    where a request has come to its end, and else none.
+    `scored` says which tokens of a chunk get logits: "last", "all", or "end" for only the last token of a request.
     """
     requests: dict[int, Any] = {}
     for call in calls:
         chunks, spans = [], []
         for who, count in call:
             if who not in requests:
-                # Numbers are in another order than those who come, and than the rows that they bring.
-                requests[who] = given.Request(tokens[who], 1, number=7 * (who + 1) % 11)
-                memory.begin(requests[who])
+                # ids are neither in order of arrival nor in order of the rows
+                requests[who] = given.Request(tokens[who], 1, request_id=7 * (who + 1) % 11)
+                kv_cache.admit(requests[who])
             one = requests[who]
-            memory.reserve(one, abs(count))
+            kv_cache.reserve(one, abs(count))
             last = len(tokens[who]) - 1
-            which = list(range(one.read, one.read + count)) if count > 0 else list(range(last, last + count, -1))
-            asked = {"last": 1, "all": abs(count), "end": int(one.read + count == last + 1)}[scored]
-            chunks.append(given.Chunk(one, one.read, [tokens[who][i] for i in which], asked))
+            which = (
+                list(range(one.num_computed_tokens, one.num_computed_tokens + count))
+                if count > 0
+                else list(range(last, last + count, -1))
+            )
+            asked = {"last": 1, "all": abs(count), "end": int(one.num_computed_tokens + count == last + 1)}[scored]
+            chunks.append(given.Chunk(one, one.num_computed_tokens, [tokens[who][i] for i in which], asked))
             spans.append((who, which, count > 0))
         yield chunks, spans
         for chunk, (_, _, stays) in zip(chunks, spans, strict=True):
             if stays:
-                chunk.request.read = chunk.end
+                chunk.request.num_computed_tokens = chunk.end
             else:
-                memory.shorten(chunk.request, chunk.start)
+                kv_cache.truncate(chunk.request, chunk.start)
 
 
 def attention_of(given: Any, memory_of: Callable[[int], Any], attend: Callable[..., mx.array]) -> Callable[..., Any]:
-    """What a memory's `attend`, which is given as a function of the memory, computes in many calls.
+    """Run a KV cache's `attend`, passed as a function of the cache, over many calls.
 
-    Query, key and value are requests x tokens x heads x D; what was not read stays 0. The other layers see others.
+    Query, key and value are requests x tokens x heads x D; uncomputed rows stay 0. The other layers get other inputs.
     """
 
     def attended(query: mx.array, key: mx.array, value: mx.array, calls: Calls, layer: int) -> mx.array:
-        memory = memory_of(LAYERS)
+        kv_cache = memory_of(LAYERS)
         length = query.shape[1]
         rows: list[list[mx.array]] = [[] for _ in range(len(query))]
-        for chunks, spans in played(given, calls, [[0] * length for _ in rows], memory):
+        for chunks, spans in played(given, calls, [[0] * length for _ in rows], kv_cache):
             new = [mx.concatenate([x[who][mx.array(which)] for who, which, _ in spans]) for x in (query, key, value)]
             others = [x[..., ::-1] for x in new]
-            all_layers = [attend(memory, i, *(new if i == layer else others), chunks) for i in range(LAYERS)]
+            all_layers = [attend(kv_cache, i, *(new if i == layer else others), chunks) for i in range(LAYERS)]
             mx.eval(all_layers)
             found, at = all_layers[layer], 0
             if found.shape != new[0].shape:
@@ -114,12 +117,12 @@ def attention_of(given: Any, memory_of: Callable[[int], Any], attend: Callable[.
 
 
 def read_of(calls: Calls, requests: int) -> list[int]:
-    """How many tokens each request has read in the end."""
+    """Return how many tokens of each request are computed in the end."""
     return [sum(n for call in calls for each, n in call if each == who and n > 0) for who in range(requests)]
 
 
 def rows_of(calls: Calls, requests: int, length: int, scored: str) -> list[tuple[int, int]]:
-    """Which rows of logits are asked for, in their order: whose, and after which of its tokens. -1 is a junk row."""
+    """Return the rows of logits, in order: whose, and after which of its tokens. -1 is a junk row."""
     at, rows = [0] * requests, []
     for call in calls:
         for who, count in call:
@@ -133,5 +136,5 @@ def rows_of(calls: Calls, requests: int, length: int, scored: str) -> list[tuple
 
 
 def stacked(kept: Sequence[Array64], like: Array64) -> Array64:
-    """Rows of logits, R x V, also if there are none."""
+    """Stack rows of logits, R x V, also if there are none."""
     return np.stack(kept) if kept else np.zeros((0, like.shape[-1]))

@@ -1,4 +1,4 @@
-"""A memory of words, a model that can be foretold, and a scheduler that is told what to do, step by step."""
+"""A KV cache of tokens, a predictable model, and a log of a scheduler's steps."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,103 +12,110 @@ VOCAB = 23
 
 
 class Notebook:
-    """A memory that keeps the tokens themselves; `room` is how many requests it holds, None for any."""
+    """A KV cache that stores the tokens themselves; `room` is how many requests it holds, None for any number."""
 
     def __init__(self, room: int | None = None, case: str = "") -> None:
         self.room, self.case = room, case
         self.texts: dict[Any, list[int]] = {}
-        self.asked: list[int] = []  # how many tokens room was reserved for
+        self.asked: list[int] = []  # the counts passed to reserve
 
-    def check(self, request: Any) -> None:
-        """Every request is served."""
+    def validate(self, request: Any) -> None:
+        """Accept every request."""
 
-    def begin(self, request: Any) -> bool:
-        """Let it in, if there is room for one more."""
+    def admit(self, request: Any) -> bool:
+        """Admit a request if there is capacity for one more."""
         if self.room is not None and len(self.texts) >= self.room:
             return False
         self.texts[request] = []
-        request.read = 0
+        request.num_computed_tokens = 0
         return True
 
     def reserve(self, request: Any, count: int) -> bool:
-        """There always is."""
+        """Always succeed."""
         self.asked.append(count)
         return True
 
-    def shorten(self, request: Any, length: int) -> None:
-        """Forget the last ones."""
+    def truncate(self, request: Any, length: int) -> None:
+        """Remove the last tokens."""
+        self._sequence(request, "truncate")
         del self.texts[request][length:]
 
     def release(self, request: Any) -> None:
-        """Let it go."""
+        """Remove the request."""
+        self._sequence(request, "release")
         del self.texts[request]
+
+    def _sequence(self, request: Any, call: str) -> None:
+        if request not in self.texts:
+            headline = f"the KV cache's {call} was called for a request that is not admitted, or was preempted"
+            raise CheckFailed(Finding(Kind.VALUES, headline, (), self.case))
 
 
 class Places(Notebook):
-    """A notebook with places for so many tokens of all requests together."""
+    """A notebook with a given number of slots for all requests together."""
 
     def __init__(self, places: int, case: str = "") -> None:
         super().__init__(None, case)
         self.places = places
         self.kept: dict[Any, int] = {}
 
-    def begin(self, request: Any) -> bool:
-        """Let it in, if all its tokens have a place."""
-        if sum(self.kept.values()) + request.length > self.places:
+    def admit(self, request: Any) -> bool:
+        """Admit a request if all its tokens have a slot."""
+        if sum(self.kept.values()) + request.num_tokens > self.places:
             return False
         self.kept[request] = 0
-        return super().begin(request)
+        return super().admit(request)
 
     def reserve(self, request: Any, count: int) -> bool:
-        """Keep places for so many tokens more, if there are."""
+        """Reserve slots for `count` more tokens, if there are."""
         if request not in self.kept:
-            headline = "room is reserved for a request that memory has not begun, or has released"
+            headline = "the KV cache's reserve was called for a request that is not admitted, or was preempted"
             raise CheckFailed(Finding(Kind.VALUES, headline, (), self.case))
-        needed = request.read + count
+        needed = request.num_computed_tokens + count
         if sum(self.kept.values()) - self.kept[request] + needed > self.places:
             return False
         self.kept[request] = needed
         return super().reserve(request, count)
 
-    def shorten(self, request: Any, length: int) -> None:
-        """Forget the last ones, with their places."""
-        super().shorten(request, length)
+    def truncate(self, request: Any, length: int) -> None:
+        """Remove the last tokens and free their slots."""
+        super().truncate(request, length)
         self.kept[request] = length
 
     def release(self, request: Any) -> None:
-        """Let it go, with its places."""
+        """Remove the request and free its slots."""
         super().release(request)
         del self.kept[request]
 
 
 class Teller:
-    """A model: `follow` gives the next token for a whole text. What a chunk says is held against what memory has."""
+    """A model: `follow` gives the next token of a whole sequence. Chunks are checked against the KV cache."""
 
     def __init__(self, follow: Callable[[list[int]], int], case: str = "", fails: Sequence[int] = ()) -> None:
         self.follow, self.case, self.fails, self.calls = follow, case, fails, 0
 
-    def __call__(self, chunks: list[Any], memory: Notebook) -> mx.array:
-        """Read the chunks into the notebook. The calls whose numbers are in `fails` end in an error, half way."""
+    def __call__(self, chunks: list[Any], kv_cache: Notebook) -> mx.array:
+        """Append the chunks to the notebook. The calls numbered in `fails` raise, half-way."""
         self.calls += 1
         rows = []
         for chunk in chunks:
-            if chunk.request not in memory.texts:
-                self._refuse("the model was given a chunk of a request that memory has not begun, or has released")
-            text = memory.texts[chunk.request]
+            if chunk.request not in kv_cache.texts:
+                self._refuse("the model was given a chunk of a request that is not admitted, or was preempted")
+            text = kv_cache.texts[chunk.request]
             if len(text) != chunk.start:
-                headline = f"a chunk begins at position {chunk.start}, but memory has {len(text)} tokens of its request"
+                headline = f"a chunk starts at position {chunk.start}, but {len(text)} tokens of its request are cached"
                 self._refuse(headline)
             if not chunk.tokens:
-                self._refuse("the model was given a chunk without tokens")
+                self._refuse("the model was given a chunk of 0 tokens")
             text += chunk.tokens
             if self.calls in self.fails:
                 raise RuntimeError("the model has failed")
-            scored = range(len(text) - chunk.scored + 1, len(text) + 1)
+            scored = range(len(text) - chunk.num_logits + 1, len(text) + 1)
             rows += [self.logits(text[:end]) for end in scored]
         return mx.stack(rows) if rows else mx.zeros((0, VOCAB))
 
     def logits(self, text: list[int]) -> mx.array:
-        """V, signed, the largest at the token that follows."""
+        """Return V signed numbers, the largest at the next token."""
         row = np.random.default_rng(len(text)).uniform(-2, 2, VOCAB)
         row[self.follow(text)] = 3.0
         return mx.array(row.astype(np.float32))
@@ -118,17 +125,17 @@ class Teller:
 
 
 def add_up(text: list[int]) -> int:
-    """A next token that hangs on all tokens, and on how many they are. Never 0 or 1, which may end a text."""
+    """Return a next token that depends on all tokens and on their number. Never 0 or 1, which may be EOS tokens."""
     return 2 + (7 * sum(text) + 3 * len(text)) % (VOCAB - 2)
 
 
 def count_up(text: list[int]) -> int:
-    """The token behind the last one."""
+    """Return the last token plus one."""
     return (text[-1] + 1) % VOCAB
 
 
 def alone(follow: Callable[[list[int]], int], prompt: list[int], max_tokens: int, eos: Sequence[int] = ()) -> list[int]:
-    """What a request gets by itself."""
+    """Return a request's output when it is served alone."""
     text = list(prompt)
     for _ in range(max_tokens):
         token = follow(text)
@@ -139,58 +146,64 @@ def alone(follow: Callable[[list[int]], int], prompt: list[int], max_tokens: int
 
 
 def greedy(logits: mx.array, chunks: list[Any]) -> list[list[int]]:
-    """The likeliest token of each row, without the package's own sampling."""
+    """Return the argmax of each row, without the package's own sampling."""
     tokens: list[int] = mx.argmax(logits, axis=-1).tolist()  # type: ignore[assignment]
     rest = iter(tokens)
-    return [[next(rest) for _ in range(chunk.scored)] for chunk in chunks]
+    return [[next(rest) for _ in range(chunk.num_logits)] for chunk in chunks]
 
 
 REASONS = ("", "stop", "length", "cancelled")
 
 
 def numbers_of(step: Any) -> list[int]:
-    """A step as numbers: what was read, who has gained what, who came in and who has ended; -1 between."""
+    """Return a step as numbers: computed tokens, new tokens, admitted and finished requests; -1 between."""
     found: list[int] = []
     for chunk in step.chunks:
-        found += [chunk.request.number, chunk.start, len(chunk.tokens), chunk.scored]
+        found += [chunk.request.request_id, chunk.start, len(chunk.tokens), chunk.num_logits]
     for tokens in step.new:
         found += [-1, *tokens]
     for some in (step.admitted, step.preempted, step.finished):
-        found += [-2, *(one.number for one in some)]
+        found += [-2, *(one.request_id for one in some)]
     return found
 
 
 def ends_of(requests: Sequence[Any], scheduler: Any) -> list[int]:
-    """How far all have come: texts, why they ended, how much was read, and what is left behind."""
+    """Return the requests' state: outputs, finish reasons, computed tokens, and what is left behind."""
     found: list[int] = []
     for one in requests:
-        found += [-3, *one.output, -1, REASONS.index(one.finished), one.read if not one.finished else -1]
-    found += [-4, *(one.number for one in scheduler.running), -4, len(scheduler.waiting), -4]
-    for one, text in sorted(scheduler.memory.texts.items(), key=lambda item: int(item[0].number)):
-        found += [one.number, len(text)]
+        found += [
+            -3,
+            *one.output,
+            -1,
+            REASONS.index(one.finish_reason),
+            one.num_computed_tokens if not one.finish_reason else -1,
+        ]
+    found += [-4, *(one.request_id for one in scheduler.running), -4, len(scheduler.waiting), -4]
+    for one, text in sorted(scheduler.kv_cache.texts.items(), key=lambda item: int(item[0].request_id)):
+        found += [one.request_id, len(text)]
     return found
 
 
 class Spelling:
-    """A detokenizer: token i is the i-th of some pieces of text, and `tail` is what comes at the end."""
+    """A detokenizer: token i is the i-th of the given pieces, and `tail` comes at the end."""
 
     def __init__(self, pieces: Sequence[str], tail: str = "") -> None:
         self.pieces, self.tail = pieces, tail
 
     def add(self, token: int) -> str:
-        """The piece."""
+        """Return the piece."""
         return self.pieces[token]
 
     def finish(self) -> str:
-        """The tail, once."""
+        """Return the tail, once."""
         tail, self.tail = self.tail, ""
         return tail
 
 
 def shown_until(text: str, stops: Sequence[str], ended: bool) -> tuple[str, str | None]:
-    """Return what may be shown of a text so far, and the stop string that ends it.
+    """Return the part of a text that may be shown so far, and the stop string that ends it.
 
-    Stop strings are looked for at every character; of those that end at the same one, the longest counts.
+    Stop strings are searched for at every character; of those that end at the same one, the longest counts.
     """
     for end in range(1, len(text) + 1):
         if complete := [stop for stop in stops if text.endswith(stop, 0, end)]:

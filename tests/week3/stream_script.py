@@ -1,4 +1,4 @@
-"""Scripts for the stream of an answer: what the engine tells, and which pieces come of it."""
+"""Scripts for the stream of an answer: the engine's updates, and the expected pieces."""
 
 import asyncio
 import json
@@ -11,13 +11,13 @@ from typing import Any
 from tests.week3.engine_room import Request
 from tests.week3.virtual_time import play
 
-# A turn is: whose news, its tokens, the text that may be shown by then, why it has ended.
+# a turn is: whose update, its tokens, the visible text by then, its finish reason
 
 Turn = tuple[int, list[int], str, str]
 
 
 class Text:
-    """What stands for a `StopStrings`: its text is as the turns say; `finish` shows what was held, and finds a stop."""
+    """Stands in for `StopStrings`: its text is the turns'; `finish` shows what was held, and finds a stop string."""
 
     def __init__(self, held: str, late: bool) -> None:
         self.text, self.held, self.late, self.finished = "", held, late, 0
@@ -36,18 +36,18 @@ class Text:
 
 @dataclass(frozen=True)
 class Told:
-    """As `server.loop.News`."""
+    """The same as `server.loop.RequestUpdate`."""
 
     request: Request
     tokens: list[int]
-    finished: str
+    finish_reason: str
 
 
 @dataclass
 class Script:
-    """Turns of a stream; `held` and `late` are the texts' own, `stops` those that have found a stop string.
+    """The turns of a stream; `held` and `late` are the texts' own, `stops` those that have found a stop string.
 
-    `error` is raised behind the turns, `closes` says after how many pieces the reader goes away.
+    `error` is raised after the turns; `closes` is the number of pieces after which the reader closes the stream.
     """
 
     turns: list[Turn]
@@ -57,12 +57,12 @@ class Script:
     error: str = ""
     closes: int = 0
     grows: bool = False  # each text is the next turn's while a piece is sent
-    ahead: bool = False  # the scheduler is a step ahead: all texts are there and all requests have ended
+    ahead: bool = False  # the scheduler is a step ahead: all texts are complete and all requests finished
     last: bool = False
 
 
 def streamed(program: Any, script: Script, events: bool) -> list[str]:
-    """The pieces, or the events, in words, and then what became of the stream and of the texts."""
+    """Return the pieces, or the events, as text, and then the state of the stream and of the texts."""
     loop = _loop_of(program)
     requests = [Request([7] * 3, 9), Request([7] * 3, 9)]
     texts = [Text(held, late) for held, late in zip(script.held, script.late, strict=True)]
@@ -72,14 +72,14 @@ def streamed(program: Any, script: Script, events: bool) -> list[str]:
         try:
             if script.ahead:
                 for who, _, text, finished in script.turns:
-                    texts[who].text, requests[who].finished = text, finished
+                    texts[who].text, requests[who].finish_reason = text, finished
                     texts[who].found = "dog" if who in script.stops else None
             for who, tokens, text, finished in script.turns:
                 await asyncio.sleep(1.0)
                 if not script.ahead:
                     texts[who].text = text
                 if finished:
-                    requests[who].finished = finished
+                    requests[who].finish_reason = finished
                     texts[who].found = "dog" if who in script.stops else None
                 yield Told(requests[who], tokens, finished)
             if script.error:
@@ -116,24 +116,24 @@ def streamed(program: Any, script: Script, events: bool) -> list[str]:
                     break
         except (ValueError, loop.EngineFailed, loop.EngineClosed) as error:
             found.append(f"raised {type(error).__name__}")
-        # Who has kept the pieces finds them at the end as they were.
+        # the receiver keeps the pieces and reads them at the end
         pieces = [" ".join(f"{value!r}" for value in shape(item).values()) for item in kept]  # type: ignore[attr-defined]
         found = pieces + found + _parsed(raw)
         calls = " and ".join(str(text.finished) for text in texts)
-        return [*found, f"the news: {state[0]}; calls of finish: {calls}"]
+        return [*found, f"the updates: {state[0]}; calls of finish: {calls}"]
 
     lines: list[str] = play(read(), repr(script))
     return lines
 
 
 def _loop_of(program: Any) -> Any:
-    """The module whose errors a program knows: that of its own package, the learner's or the solution's."""
+    """Return the module whose errors the program uses: its own package's, the learner's or the solution's."""
     return sys.modules[f"{program.__module__.partition('.')[0]}.server.loop"]
 
 
 def _parsed(raw: bytes) -> list[str]:
-    """Server-Sent Events in words."""
-    found, events = [], raw.decode().replace("\r\n", "\n").split("\n\n")  # lines may end either way
+    """Describe Server-Sent Events."""
+    found, events = [], raw.decode().replace("\r\n", "\n").split("\n\n")  # both line endings are valid
     for event in events[:-1]:
         data = event.removeprefix("data: ")
         if data == event or "\n" in data or "\r" in data:
@@ -148,13 +148,13 @@ def _parsed(raw: bytes) -> list[str]:
     return found + [f"does not end: {events[-1]!r}"] * bool(events[-1])
 
 
-# By name: a script, and the pieces that come of it, and what is said of the news.
+# by name: a script, the expected pieces, and the state of the updates
 STREAMS: dict[str, tuple[Script, list[str]]] = {
-    "as it is written": (
+    "text as it is generated": (
         Script([(0, [5], "That", ""), (0, [6], "That is", ""), (0, [7, 8], "That is a blue", "length")]),
         ["0 'That' [5] ''", "0 ' is' [6] ''", "0 ' a blue' [7, 8] 'length'"],
     ),
-    "what was held is shown in the end": (
+    "held-back text is shown at the end": (
         Script([(0, [5], "That", ""), (0, [6], "That", ""), (0, [7], "That", "length")], held=(" do", "")),
         ["0 'That' [5] ''", "0 ' do' [6, 7] 'length'"],
     ),
@@ -162,11 +162,11 @@ STREAMS: dict[str, tuple[Script, list[str]]] = {
         Script([(0, [5], "a blue ", ""), (0, [6], "a blue ", "stop")], stops=[0]),
         ["0 'a blue ' [5] ''", "0 '' [6] 'stop'"],
     ),
-    "a stop string in the last token that there may be": (
+    "a stop string in the last token of max_tokens": (
         Script([(0, [5], "a blue ", ""), (0, [6], "a blue ", "length")], held=("x", ""), late=(True, False)),
         ["0 'a blue ' [5] ''", "0 'x' [6] 'stop'"],
     ),
-    "the end of a text": (
+    "EOS": (
         Script([(0, [5], "dog", ""), (0, [], "dog", "stop")]),
         ["0 'dog' [5] ''", "0 '' [] 'stop'"],
     ),
@@ -188,11 +188,11 @@ STREAMS: dict[str, tuple[Script, list[str]]] = {
         ),
         ["0 'a' [5] ''", "1 'bb' [6] ''", "0 'c' [7] 'length'", "1 'd' [8, 9] 'length'"],
     ),
-    "a text that is a step ahead of its news": (
+    "a text that is a step ahead of its update": (
         Script([(0, [5], "That", ""), (0, [6], "That is", "length")], ahead=True),
         ["0 'That is' [5] ''", "0 '' [6] 'length'"],
     ),
-    "a stop string that is found a step before its news": (
+    "a stop string found a step before its update": (
         Script([(0, [5], "a blue ", ""), (0, [6], "a blue ", "stop")], stops=[0], ahead=True),
         ["0 'a blue ' [5] ''", "0 '' [6] 'stop'"],
     ),
@@ -204,7 +204,7 @@ STREAMS: dict[str, tuple[Script, list[str]]] = {
 
 
 def streamed_by_formula(script: Script) -> list[str]:
-    """The pieces of a script without closing and errors."""
+    """Return the pieces of a script without closing and errors."""
     sent, unsent, found = ["", ""], [list[int](), list[int]()], []
     final = {who: text for who, _, text, _ in script.turns}
     for who, tokens, text, finished in script.turns:
@@ -220,7 +220,7 @@ def streamed_by_formula(script: Script) -> list[str]:
 
 
 def random_script(seed: int, length: int, width: int) -> Script:
-    """Two answers that are written in turn, so many news of so many tokens at most."""
+    """Draw two answers in turn, with at most `turns` updates of `tokens` tokens."""
     draw, texts, turns = random.Random(seed), ["", ""], list[Turn]()
     reasons = [draw.choice(("stop", "length")) for _ in range(2)]
     for number in range(length):

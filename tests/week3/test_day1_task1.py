@@ -1,6 +1,6 @@
 """Week 3, day 1, task 1: attention of a ragged batch.
 
-Each request is expected to get what it gets alone, by the formula of week 1 in float64.
+Each request must get what it gets alone, by the formula of week 1 in float64.
 """
 
 import mlx.core as mx
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.week1.formulas import grouped64
 from tests.week3.ragged import CALLS, Calls, attention_of, calls_of, read_of
 
-from tiny_llm.serving import memory, request
+from tiny_llm.serving import kv_cache, request
 from tiny_llm_course.testkit.agreement import agrees
 from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.marks import by_dtype
@@ -21,12 +21,12 @@ from tiny_llm_course.testkit.sizes import sweep
 
 by_calls = pytest.mark.parametrize("calls", CALLS, ids=str)
 attended = attention_of(
-    request, lambda layers: memory.DenseMemory(layers), lambda kept, *arguments: kept.attend(*arguments)
+    request, lambda layers: kv_cache.DenseKVCache(layers), lambda kept, *arguments: kept.attend(*arguments)
 )
 
 
 def attended64(query, key, value, calls, layer, *, r=exact):
-    """Each request by itself, all its tokens at once."""
+    """Return each request's attention alone, all its tokens at once."""
     found = np.zeros(query.shape)
     for who, count in enumerate(read_of(calls, len(query))):
         if count:
@@ -50,7 +50,7 @@ def test_task_1_attend_formula(calls, dtype):
 
 @pytest.mark.parametrize("layer", [0, 1, 2])
 def test_task_1_attend_layers(layer):
-    """Each layer has keys and values of its own."""
+    """Each layer has its own keys and values."""
     attend_agrees(3, 5, 4, 2, 6, CALLS[3], seed=2, layer=layer)
 
 
@@ -60,8 +60,8 @@ def test_task_1_attend_heads(heads):
         attend_agrees(3, 5, *heads, 5, calls, seed=3)
 
 
-def test_task_1_attend_eight_that_write():
-    """Eight requests of different lengths, and then a token of each, three times."""
+def test_task_1_attend_eight_decodes():
+    """Eight requests of different lengths, then a token of each, three times."""
     counts = (4, 1, 3, 2, 6, 1, 5, 2)
     step = tuple((who, 1) for who in range(8))
     calls = Calls([tuple(enumerate(counts)), step, step[::-1], step])
@@ -77,5 +77,5 @@ def test_task_1_attend_sweep():
 @property_test
 @given(requests=st.integers(1, 4), length=st.integers(1, 6), number=st.integers(0, 999))
 def test_task_1_attend_any_calls(requests, length, number):
-    """However the tokens of all are mixed into calls, each gets what it gets alone."""
+    """However the requests' tokens are split into calls, each gets what it gets alone."""
     attend_agrees(requests, length, 4, 2, 3, calls_of(number, requests, length), seed=number)

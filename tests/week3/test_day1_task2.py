@@ -1,6 +1,6 @@
 """Week 3, day 1, task 2: the model.
 
-Each request is expected to get the logits that it gets alone, by the formulas of week 1 in float64.
+Each request must get the logits that it gets alone, by the formulas of week 1 in float64.
 """
 
 import mlx.core as mx
@@ -14,7 +14,7 @@ from tests.week2.doubling import Doubling, halved
 from tests.week3.ragged import CALLS, Calls, calls_of, played, rows_of, stacked
 
 from tiny_llm.config import ModelConfig
-from tiny_llm.serving import memory, ragged, request
+from tiny_llm.serving import kv_cache, ragged, request
 from tiny_llm_course.testkit.again import built
 from tiny_llm_course.testkit.agreement import agrees, compare
 from tiny_llm_course.testkit.cases import noted
@@ -35,15 +35,15 @@ def of(model):
 
 def in_calls(program, model, calls, scored):
     def run(tokens):
-        kept, found = memory.DenseMemory(model.config["num_hidden_layers"]), []
+        kept, found = kv_cache.DenseKVCache(model.config["num_hidden_layers"]), []
         for chunks, spans in played(request, calls, tokens.tolist(), kept, scored):
             logits = program(chunks, kept)
             mx.eval(logits)
-            wanted = sum(chunk.scored for chunk in chunks)
+            wanted = sum(chunk.num_logits for chunk in chunks)
             if isinstance(logits, mx.array) and logits.shape != (wanted, model.config["vocab_size"]):
                 lines = f"expected  {wanted} x {model.config['vocab_size']}", f"got       {logits.shape}"
-                fail(Kind.SHAPE, "wrong shape", f"a call of {calls}, scored: {scored}", *lines)
-            stays = [stays for chunk, (_, _, stays) in zip(chunks, spans, strict=True) for _ in range(chunk.scored)]
+                fail(Kind.SHAPE, "wrong shape", f"a call of {calls}, logits: {scored}", *lines)
+            stays = [stays for chunk, (_, _, stays) in zip(chunks, spans, strict=True) for _ in range(chunk.num_logits)]
             found += [logits[row : row + 1] for row, each in enumerate(stays) if each]
         return mx.concatenate(found)
 
@@ -61,7 +61,7 @@ def logits_by_other_parts(tokens, model, calls, scored):
 
 
 def logits64(tokens, model, calls, scored, *, r=exact):
-    """Each request's whole text at once, and of its logits the rows that are asked for."""
+    """Return the requested rows of each request's logits, from all its tokens at once."""
     rows = rows_of(calls, *tokens.shape, scored)
     every = model64(tokens, model, r=r)
     return r(stacked([every[who, at] for who, at in rows if at >= 0], every))
@@ -78,21 +78,21 @@ def test_task_2_ragged_formula(base, tied, dtype):
 
 @pytest.mark.parametrize("scored", ["last", "all", "end"])
 @by_architecture
-def test_task_2_ragged_scores_what_is_asked(base, scored):
-    """After the last token of each chunk, after all of them, or only where a request has come to its end."""
+def test_task_2_ragged_requested_logits(base, scored):
+    """Logits after each chunk's last token, after all of its tokens, or only at the end of a request."""
     model, tokens = random_model(base, 2), random_tokens(2, 3, 5)
     for calls in CALLS:
         if any(at >= 0 for _, at in rows_of(calls, 3, 5, scored)):
             agrees(logits, logits64, tokens, model, calls, scored, seed=2, dtype=mx.float32)
 
 
-def test_task_2_ragged_nobody_is_scored():
-    """A chunk in the middle of a prompt: no row, of V logits."""
-    model, case = random_model(QWEN3, 3), "float32, one chunk of 3 tokens, none scored, seed 3"
+def test_task_2_ragged_no_logits():
+    """A chunk in the middle of a prompt: no rows, of V logits."""
+    model, case = random_model(QWEN3, 3), "float32, one chunk of 3 tokens, num_logits 0, seed 3"
     with noted(case):
-        kept = memory.DenseMemory(2)
+        kept = kv_cache.DenseKVCache(2)
         one = request.Request([5, 7, 11, 2], 1)
-        kept.begin(one)
+        kept.admit(one)
         actual = ragged.RaggedModel(of(model), model.weights)([request.Chunk(one, 0, [5, 7, 11], 0)], kept)
     compare(actual, np.zeros((0, 29)), mx.float32, 0.0, case, 3)
 
@@ -114,14 +114,14 @@ def test_task_2_ragged_other_config(base, change):
 
 @by_head
 @by_architecture
-def test_task_2_ragged_by_other_parts(base, tied):
-    """Its matrices are halved, and the parts that it is given double what a matrix gives."""
+def test_task_2_ragged_other_layer_factory(base, tied):
+    """The weights are halved, and the layer factory doubles what a matrix returns."""
     model, tokens = random_model(base, 5, tie_word_embeddings=tied), random_tokens(5, 3, 5)
     agrees(logits_by_other_parts, logits64, tokens, model, CALLS[3], "all", seed=5, dtype=mx.float32)
 
 
-def test_task_2_ragged_with_a_head_left_over():
-    """The config ties the head to the table, and the weights hold an lm_head all the same."""
+def test_task_2_ragged_unused_head():
+    """The config ties the head, but the weights contain an lm_head."""
     model = random_model(QWEN3, 12, tie_word_embeddings=True)
     model = model.with_weights(**{"lm_head.weight": normals(120)(29, 12)})
     agrees(logits, logits64, random_tokens(12, 3, 5), model, CALLS[2], "last", seed=12, dtype=mx.float32)
@@ -162,7 +162,7 @@ def test_task_2_ragged_any_calls(requests, length, base, scored, number):
 
 
 def test_task_2_ragged_trained():
-    """The model that comes with the course, two texts of different lengths, by MLX's operators."""
+    """The course's model, two requests of different lengths, by MLX's operators."""
     model = embedded_model()
     tokens = random_tokens(7, 2, 8, vocab_size=model.config["vocab_size"])
     c, w = of(model), model.weights
@@ -180,17 +180,17 @@ def test_task_2_ragged_trained():
 
 @pytest.mark.parametrize("start", [0, 3])
 def test_task_2_ragged_refuses_too_many_tokens(start):
-    """One of two requests goes beyond max_position_embeddings. The message says both numbers; memory is as it was."""
+    """One of two requests exceeds max_position_embeddings. The message has both numbers; the KV cache is unchanged."""
     model = random_model(QWEN3, 8, max_position_embeddings=6)
     case = f"float32, max_position_embeddings 6, a chunk of 2 tokens, and one from {start} to 7, seed 8"
     with noted(case):
-        program, kept = ragged.RaggedModel(of(model), model.weights), memory.DenseMemory(2)
+        program, kept = ragged.RaggedModel(of(model), model.weights), kv_cache.DenseKVCache(2)
         one, other = request.Request([1, 2, 3], 1), request.Request([4, 5, 6, 7, 8, 9, 10], 1)
-        kept.begin(one)
-        kept.begin(other)
+        kept.admit(one)
+        kept.admit(other)
         if start:
             mx.eval(program([request.Chunk(other, 0, [4, 5, 6], 1)], kept))
-            other.read = 3
+            other.num_computed_tokens = 3
     with raises_value_error(case, "7", "6"):
         mx.eval(program([request.Chunk(one, 0, [1, 2], 1), request.next_chunk(other, 7 - start)], kept))
     with noted(case):
@@ -204,9 +204,9 @@ def test_task_2_ragged_exactly_as_many_tokens():
     agrees(logits, logits64, tokens, model, Calls([((0, 5), (1, 4)), ((1, 1),)]), "last", seed=9, dtype=mx.float32)
 
 
-def test_task_2_ragged_two_memories():
-    """The model itself remembers nothing: the same chunks again, with another memory."""
-    model, case = random_model(QWEN3, 10), "float32, the same calls twice, each time with a new memory, seed 10"
+def test_task_2_ragged_two_caches():
+    """The model is stateless: the same chunks again, with another KV cache."""
+    model, case = random_model(QWEN3, 10), "float32, the same calls twice, each time with a new KV cache, seed 10"
     tokens = random_tokens(10, 3, 5)
     with noted(case):
         run = in_calls(ragged.RaggedModel(of(model), model.weights), model, CALLS[3], "all")

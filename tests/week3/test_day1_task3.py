@@ -1,6 +1,6 @@
 """Week 3, day 1, task 3: sampling by rows.
 
-Each row is expected to get the token that the samplers of week 1 choose for it alone.
+Each row must get the token that the samplers of week 1 choose for it alone.
 """
 
 import math
@@ -20,7 +20,7 @@ from tiny_llm_course.testkit.rounding import to_float64
 from tiny_llm_course.testkit.sizes import sizes
 from tiny_llm_course.testkit.texts import same_ids
 
-# What rows may ask for: some draw, some do not, one filter each, and all together.
+# all params in use: greedy, sampled, one filter each, and all together
 PARAMS = [
     {},
     {"temp": 0.7, "seed": 1},
@@ -33,35 +33,37 @@ PARAMS = [
 
 
 def rows_of_params(params, seed, size, begun=4, written=3):
-    """A chunk for each, scored unless the params are None, of requests that have some tokens."""
+    """Return a chunk for each request, with logits unless its params are None."""
     draw, chunks = np.random.default_rng(seed), []
     for each in params:
         tokens = draw.integers(0, size, begun + written).tolist()
         settings = request.SamplingParams(**each or {})
-        one = request.Request(tokens[:begun], 99, settings, output=tokens[begun:], read=begun + written - 1)
-        chunks.append(request.Chunk(one, one.read, tokens[-1:], int(each is not None)))
+        one = request.Request(
+            tokens[:begun], 99, settings, output=tokens[begun:], num_computed_tokens=begun + written - 1
+        )
+        chunks.append(request.Chunk(one, one.num_computed_tokens, tokens[-1:], int(each is not None)))
     return chunks
 
 
 def chosen(logits, chunks, case):
-    """The token of each chunk, None where there is none."""
+    """Return the token of each chunk, or None."""
     with noted(case):
         found = sampling.sample_rows(logits, chunks)
     if type(found) is not list or any(type(each) is not list for each in found):
         fail(Kind.TYPE, f"returned {type_words(found)}, expected a list of lists", case)
     lengths = [len(each) for each in found]
-    if lengths != (expected := [chunk.scored for chunk in chunks]):
-        fail(Kind.SHAPE, "wrong numbers of tokens", case, f"expected  {expected}", f"got       {lengths}")
+    if lengths != (expected := [chunk.num_logits for chunk in chunks]):
+        fail(Kind.SHAPE, "wrong numbers of tokens per chunk", case, f"expected  {expected}", f"got       {lengths}")
     if wrong := next((token for each in found for token in each if type(token) is not int), None):
         fail(Kind.TYPE, f"a token is {type_words(wrong)}, expected an int", case)
     return [each[0] if each else None for each in found]
 
 
 def by_row(logits, chunks):
-    """Each row by itself, in float64, with the noise that is given."""
+    """Sample each row alone, in float64, with the given noise."""
     found, row = [], 0
     for chunk in chunks:
-        if not chunk.scored:
+        if not chunk.num_logits:
             found.append(None)
             continue
         one, own, row = chunk.request, to_float64(logits[row].astype(mx.float32)), row + 1
@@ -78,14 +80,14 @@ def by_row(logits, chunks):
                 own[order[1:][before[1:] >= p.top_p]] = -np.inf
             likely = np.exp(own - own.max())
             own[likely < p.min_p] = -np.inf
-            own = own + to_float64(sampling.noise([(p.seed, len(one.output))], len(own)))[0]
+            own = own + to_float64(sampling.gumbel_noise([(p.seed, len(one.output))], len(own)))[0]
         found.append(int(own.argmax()))
     return found
 
 
 def chooses(params, seed, size=40, dtype=mx.float32, written=3):
     chunks = rows_of_params(params, seed, size, written=written)
-    logits = normals(seed, dtype)(sum(chunk.scored for chunk in chunks), size, spread=2.0)
+    logits = normals(seed, dtype)(sum(chunk.num_logits for chunk in chunks), size, spread=2.0)
     case = f"{len(logits)} rows of {size} logits, params {list(params)}, seed {seed}"
     actual, expected = chosen(logits, chunks, case if len(case) < 160 else f"{case[:156]} ..."), by_row(logits, chunks)
     if actual != expected:
@@ -101,7 +103,7 @@ def test_task_3_rows_alone(number, dtype):
 
 @by_dtype
 def test_task_3_rows_together(dtype):
-    """All settings in one batch, in any order, and with chunks between that are not scored."""
+    """All settings in one batch, in any order, with chunks without logits between them."""
     for seed in range(6):
         order = np.random.default_rng(seed).permutation(len(PARAMS)).tolist()
         mixed = [PARAMS[i] for i in order]
@@ -109,8 +111,8 @@ def test_task_3_rows_together(dtype):
         chooses([None, *mixed[:3], None, None, *mixed[3:], None], seed, dtype=dtype)
 
 
-def test_task_3_rows_nobody_is_scored():
-    case = "two chunks within their prompts, logits 0 x 5"
+def test_task_3_rows_no_logits():
+    case = "two chunks in the middle of their prompts, logits 0 x 5"
     if (actual := chosen(mx.zeros((0, 5)), rows_of_params([None, None], 1, 5), case)) != [None, None]:
         fail(Kind.VALUES, "wrong tokens", case, f"got       {actual}")
 
@@ -121,7 +123,7 @@ def test_task_3_rows_sweep():
         chooses(params, n.seed, n.V, written=n.seed % 4)
 
 
-def test_task_3_rows_do_not_hear_of_one_another():
+def test_task_3_rows_are_independent():
     """A request gets the same token alone and with others, in any row."""
     case = "a request with temp 2 and a seed, alone and as the third of five rows"
     chunks = rows_of_params([{"temp": 2.0, "seed": number} for number in range(5)], 3, 50)
@@ -134,37 +136,40 @@ def test_task_3_rows_do_not_hear_of_one_another():
 
 
 @pytest.mark.parametrize("temp", [0.0, 1.0])
-def test_task_3_rows_begun_anew(temp):
-    """Whether a request was put back, and reads all its tokens again, makes no difference to what comes next."""
-    case = f"temp {temp}, seed 5: 3 tokens were read, or all 7 are read anew"
+def test_task_3_rows_after_preemption(temp):
+    """A preempted request that recomputes all its tokens samples the same next token."""
+    case = f"temp {temp}, seed 5: 3 tokens are computed, or all 7 are recomputed"
     logits = normals(4)(1, 500)
     params = request.SamplingParams(temp=temp, seed=5)
-    one = request.Request([1, 2, 3, 4], 9, params, output=[5, 6, 7], read=6)
+    one = request.Request([1, 2, 3, 4], 9, params, output=[5, 6, 7], num_computed_tokens=6)
     first = chosen(logits, [request.next_chunk(one, 1)], case)
-    one.read = 0
+    one.num_computed_tokens = 0
     same_ids(chosen(logits, [request.next_chunk(one, 7)], case), first, case)
 
 
-def test_task_3_rows_draw_anew_at_each_place():
-    """Sixty draws from logits that are all equal: they differ, and so do those of other seeds."""
-    case = "sixty places of one request, logits 1 x 1,000, all equal, temp 1"
+def test_task_3_rows_sample_anew_for_each_token():
+    """Sixty samples from equal logits: they differ, and so do those of another seed."""
+    case = "sixty sample indices of one request, logits 1 x 1,000, all equal, temp 1"
     drawn = {}
     for seed in (0, 1):
-        one = request.Request([3], 99, request.SamplingParams(temp=1.0, seed=seed), read=0)
+        one = request.Request([3], 99, request.SamplingParams(temp=1.0, seed=seed), num_computed_tokens=0)
         drawn[seed] = []
         for token in range(60):
-            drawn[seed] += chosen(mx.zeros((1, 1000)), [request.next_chunk(one, one.unread)], case)
+            drawn[seed] += chosen(mx.zeros((1, 1000)), [request.next_chunk(one, one.num_uncomputed_tokens)], case)
             one.output.append(token)
     if len(set(drawn[0])) < 40:
         fail(
-            Kind.VALUES, "many places of a text draw the same token", case, f"{len(set(drawn[0]))} different ones of 60"
+            Kind.VALUES,
+            "many sample indices of a request give the same token",
+            case,
+            f"{len(set(drawn[0]))} distinct tokens of 60",
         )
     if drawn[0] == drawn[1]:
-        fail(Kind.VALUES, "seed 0 and seed 1 draw the same tokens", case)
+        fail(Kind.VALUES, "seed 0 and seed 1 sample the same tokens", case)
 
 
 def test_task_3_rows_probabilities():
-    """Four rows of logits, 500 seeds each: the tokens come as often as they should."""
+    """Two rows of logits, 1,000 seeds: each token's frequency must match its probability."""
     logits = mx.log(mx.array([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]]))
     counts = [Counter(), Counter()]
     case = "1,000 seeds, two rows of 3 logits, temp 1"
@@ -178,15 +183,15 @@ def test_task_3_rows_probabilities():
         if max(abs(a - b) for a, b in zip(found, shares, strict=True)) > 5 * math.sqrt(0.25 / 1000):
             fail(
                 Kind.VALUES,
-                "tokens do not come as often as they should",
+                f"row {row}: the tokens' frequencies over 1,000 seeds do not match their probabilities",
                 case,
-                f"expected  {shares}",
-                f"got       {found}",
+                f"expected  tokens 0, 1, 2 with frequencies {shares}",
+                f"got       frequencies {found}",
             )
 
 
 def test_task_3_rows_without_a_seed():
-    """MLX's global state decides; and where nobody draws, it stays as it is."""
+    """Rows without a seed use MLX's global state, which greedy rows leave unchanged."""
     case = "three rows without a seed, temp 5, logits 3 x 1,000"
     chunks, logits = rows_of_params([{"temp": 5.0}] * 3, 6, 1000), mx.zeros((3, 1000))
     found = []
@@ -195,7 +200,7 @@ def test_task_3_rows_without_a_seed():
         found.append(chosen(logits, chunks, case))
     same_ids(found[1], found[0], case)
     if len({*found[0], *chosen(logits, chunks, case)}) < 4:
-        fail(Kind.VALUES, "rows without a seed draw the same tokens", case, f"got       {found[0]}")
+        fail(Kind.VALUES, "rows without a seed sample the same tokens", case, f"got       {found[0]}")
     mx.random.seed(12)
     chosen(logits, rows_of_params([{}] * 3, 6, 1000), case)
     chosen(logits, rows_of_params([{"temp": 1.0, "seed": 3}] * 3, 6, 1000), case)

@@ -1,6 +1,6 @@
 """Week 3, day 1, task 4: stop strings.
 
-What may be shown is found by an oracle that looks at the text character by character.
+What may be shown is found by an oracle that scans the text character by character.
 """
 
 import itertools
@@ -66,7 +66,7 @@ def test_task_4_stop_by_hand(parts, stops):
     "stops", [["abcd", "bc"], ["bc", "abcd"], ["abc", "ab"], ["c", "abc", "bc"], ["d", "a"]], ids=str
 )
 def test_task_4_stop_several(stops, parts):
-    """The first to be complete ends the text, however it is cut; of those that end together, the longest."""
+    """The first complete stop string ends the text, however it is split; of those that end together, the longest."""
     check_stops(parts, stops)
 
 
@@ -84,7 +84,7 @@ def test_task_4_stop_several(stops, parts):
     ids=str,
 )
 def test_task_4_stop_at_the_end(parts, stops, tail):
-    """What is held back comes out, with what the detokenizer still has; unless that makes a stop string complete."""
+    """Held-back characters come out at the end, with the detokenizer's tail, unless that completes a stop string."""
     check_stops(parts, stops, tail)
 
 
@@ -98,7 +98,7 @@ def test_task_4_stop_at_the_end(parts, stops, tail):
     ids=str,
 )
 def test_task_4_stop_ends(parts, text, first):
-    """`ends` takes the token, and says whether the text is over: also if the token has letters to show before that."""
+    """`ends` takes the token and returns whether the text is over, even if the token shows characters before that."""
     case = f"pieces {parts}, stop string blue, ends"
     with noted(case):
         made = stopping.StopStrings(Spelling(parts), ["blue"])
@@ -110,7 +110,7 @@ def test_task_4_stop_ends(parts, text, first):
     same_text(rest, "", f"finish; {case}")
 
 
-def test_task_4_stop_two_texts_at_once():
+def test_task_4_stop_two_requests():
     case = "two texts in turn, stop string blue"
     with noted(case):
         one = stopping.StopStrings(Spelling(["a b", "lu"]), ["blue"])
@@ -134,13 +134,13 @@ def test_task_4_stop_refuses_an_empty_string(stops):
     tail=st.text("ab", max_size=2),
 )
 def test_task_4_stop_any_text(text, stops, cuts, tail):
-    """Few letters, so that strings begin everywhere; cut into tokens in any way."""
+    """Few distinct characters, so that stop strings start everywhere; split into tokens arbitrarily."""
     places = sorted({0, len(text), *(cut for cut in cuts if cut < len(text))})
     check_stops([text[a:b] for a, b in itertools.pairwise(places)], stops, tail)
 
 
 def test_task_4_stop_sweep():
-    """Every text of up to six letters of two, letter by letter and in two pieces."""
+    """Every text of up to six characters out of two, character by character and in two pieces."""
     for stops in (["ab"], ["aab", "ba"], ["aba", "b"], ["abab", "bb", "a"]):
         for length in range(7):
             for letters in itertools.product("ab", repeat=length):

@@ -1,6 +1,6 @@
 """Week 3, day 2, task 1: chunked prefill.
 
-A plan is held to its rules, and then serves texts to their ends.
+The policy is checked against its rules, and then serves requests to their ends.
 """
 
 import numpy as np
@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from tests.week2.counting import is_a
 from tests.week3.chunking import counts_by_rule, in_words, requests_of, served, texts_alone
 
-from tiny_llm.serving import plans
+from tiny_llm.serving import policies
 from tiny_llm.serving.request import Chunk, Request
 from tiny_llm_course.testkit.cases import noted, type_words
 from tiny_llm_course.testkit.errors import Kind, fail, raises_value_error
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.sizes import sizes
 
-# Requests as (tokens of the prompt, of the output, how many are read). Three that write, and prompts.
+# requests as (prompt tokens, output tokens, computed tokens): three that decode, and prompts
 WRITERS = [(5, 4, 8), (3, 1, 3), (2, 2, 3)]
 NAMES = {
     "prompts": ([(10, 0, 0), (4, 0, 0), (7, 0, 0)], 16),
@@ -25,22 +25,22 @@ NAMES = {
     "the rest of a prompt": ([(10, 0, 6), (9, 0, 0)], 8),
     "the last token of a prompt": ([(10, 0, 9), (9, 0, 0)], 8),
     "writers": (WRITERS, 16),
-    "as many writers as tokens": ([*WRITERS, (9, 0, 0)], 3),
-    "writers and a long prompt": ([*WRITERS, (40, 0, 0)], 8),
-    "writers behind a long prompt": ([(40, 0, 0), *WRITERS], 8),
-    "writers between prompts": ([(6, 0, 0), WRITERS[0], (40, 0, 3), WRITERS[1], (5, 0, 0)], 12),
-    "a prompt of one token behind a long one": ([(40, 0, 0), (1, 0, 0), WRITERS[0]], 8),
+    "as many decoding as tokens": ([*WRITERS, (9, 0, 0)], 3),
+    "decoding and a long prompt": ([*WRITERS, (40, 0, 0)], 8),
+    "decoding after a long prompt": ([(40, 0, 0), *WRITERS], 8),
+    "decoding between prompts": ([(6, 0, 0), WRITERS[0], (40, 0, 3), WRITERS[1], (5, 0, 0)], 12),
+    "a prompt of one token after a long one": ([(40, 0, 0), (1, 0, 0), WRITERS[0]], 8),
     "one that was preempted": ([WRITERS[0], (6, 5, 0), (6, 0, 0)], 8),
-    "one that has read again": ([WRITERS[0], (6, 5, 9), (6, 0, 0)], 6),
+    "one that has recomputed": ([WRITERS[0], (6, 5, 9), (6, 0, 0)], 6),
     "a budget that fits": ([WRITERS[0], (7, 0, 0)], 8),
     "a budget of one": ([(5, 0, 0), WRITERS[0]], 1),
-    "more writers of equal output than tokens": ([(5, 3, 7), (3, 3, 5), (9, 3, 11)], 2),
-    "more writers than tokens": ([(5, 4, 8), (3, 2, 4), (9, 0, 0), (2, 7, 8), (3, 2, 4)], 2),
+    "more decoding with equal output than tokens": ([(5, 3, 7), (3, 3, 5), (9, 3, 11)], 2),
+    "more decoding than tokens": ([(5, 4, 8), (3, 2, 4), (9, 0, 0), (2, 7, 8), (3, 2, 4)], 2),
 }
 
 
 def plan_agrees(specs, budget, words="", size=0, swept=False):
-    """The chunks, in any order, are those of the rules, twice; requests and list stay as they were."""
+    """Check that the chunks, in any order, are those of the rules, twice, and that requests and list are unchanged."""
     case = f"budget {budget}; {words or in_words(specs)}"
     running = requests_of(Request, specs)
     given_list, size = list(running), size or len(specs)
@@ -50,7 +50,7 @@ def plan_agrees(specs, budget, words="", size=0, swept=False):
 
     for turn in ("", "the second call: "):
         with noted(case):
-            chunks = plans.chunked_prefill(running, budget)
+            chunks = policies.chunked_prefill(running, budget)
         if not isinstance(chunks, list) or not all(is_a(chunk, Chunk) for chunk in chunks):
             odd = next((x for x in chunks if not is_a(x, Chunk)), None) if isinstance(chunks, list) else chunks
             told(
@@ -60,34 +60,42 @@ def plan_agrees(specs, budget, words="", size=0, swept=False):
         if running != given_list:
             told(Kind.INPUT_CHANGED, f"{turn}the caller's list `running` was changed")
         for request, (prompt, output, read) in zip(running, specs, strict=True):
-            if (len(request.prompt), len(request.output), request.read) != (prompt, output, read):
+            if (len(request.prompt), len(request.output), request.num_computed_tokens) != (prompt, output, read):
                 told(
                     Kind.INPUT_CHANGED,
-                    f"{turn}request {request.number} was changed: the scheduler moves it on, not the plan",
+                    f"{turn}request {request.request_id} was changed: only the scheduler may do that, not the policy",
                 )
         found = {}
         for chunk in chunks:
             request = chunk.request
-            if request.number in found or not chunk.tokens:
-                what = "two chunks" if request.number in found else "an empty chunk"
-                told(Kind.VALUES, f"{turn}there {'are' if what[0] == 't' else 'is'} {what} of request {request.number}")
-            found[request.number] = len(chunk.tokens)
+            if request.request_id in found or not chunk.tokens:
+                what = "two chunks" if request.request_id in found else "a chunk of 0 tokens"
+                told(
+                    Kind.VALUES,
+                    f"{turn}there {'are' if what[0] == 't' else 'is'} {what} of request {request.request_id}",
+                )
+            found[request.request_id] = len(chunk.tokens)
         wanted = counts_by_rule(specs, budget)
         if found != wanted:
             lines = [f"{name:<10}{counts_in_words(counts)}" for name, counts in (("expected", wanted), ("got", found))]
-            told(Kind.VALUES, f"{turn}other numbers of tokens are read", *lines)
+            told(Kind.VALUES, f"{turn}the chunks have wrong token counts", *lines)
         for chunk in chunks:
-            request, end = chunk.request, chunk.request.read + len(chunk.tokens)
-            due = Chunk(request, request.read, request.tokens(request.read, end), int(end == request.length))
-            for name in ("start", "tokens", "scored"):
+            request, end = chunk.request, chunk.request.num_computed_tokens + len(chunk.tokens)
+            due = Chunk(
+                request,
+                request.num_computed_tokens,
+                request.tokens(request.num_computed_tokens, end),
+                int(end == request.num_tokens),
+            )
+            for name in ("start", "tokens", "num_logits"):
                 one, other = getattr(due, name), getattr(chunk, name)
                 if one != other:
                     lines = f"expected  {str(one)[:70]}", f"got       {str(other)[:70]}"
-                    told(Kind.VALUES, f"{turn}wrong {name} in the chunk of request {request.number}", *lines)
+                    told(Kind.VALUES, f"{turn}wrong `{name}` in the chunk of request {request.request_id}", *lines)
 
 
 def counts_in_words(counts):
-    """`request 0: 1, request 3: 5`, cut to a line."""
+    """Describe counts: `request 0: 1, request 3: 5`, cut to a line."""
     words = [f"{number}: {count}" for number, count in sorted(counts.items())]
     return ", ".join(words[:10] + ["..."] * (len(words) > 10)) or "nothing"
 
@@ -97,12 +105,12 @@ def test_task_1_chunked_rules(name):
     plan_agrees(*NAMES[name])
 
 
-def test_task_1_chunked_nobody_runs():
+def test_task_1_chunked_no_requests():
     plan_agrees([], 5)
 
 
 def test_task_1_chunked_a_prompt_step_by_step():
-    """Ten tokens of a prompt beside one that writes, five tokens a step: 4, 4 and 2 of them, the last scored."""
+    """Ten prompt tokens beside a decoding request, five tokens per step: 4, 4 and 2 of them, the last with logits."""
     for read in (0, 4, 8):
         plan_agrees([(5, 1 + read, 5 + read), (10, 0, read)], 5)
 
@@ -111,11 +119,11 @@ def test_task_1_chunked_a_prompt_step_by_step():
 @pytest.mark.parametrize("specs", [[], WRITERS, [(5, 0, 0)]], ids=["nobody", "writers", "prompt"])
 def test_task_1_chunked_refuses_no_budget(specs, budget):
     with raises_value_error(f"budget {budget}; {in_words(specs)}", str(budget)):
-        plans.chunked_prefill(requests_of(Request, specs), budget)
+        policies.chunked_prefill(requests_of(Request, specs), budget)
 
 
 def test_task_1_chunked_sweep():
-    """Up to 65 requests, each of which writes, reads a prompt, or reads again what it had written."""
+    """Up to 65 requests, each of which decodes, prefills, or recomputes after a preemption."""
     for n in sizes(R=65, B=1100, P=300):
         generator = np.random.default_rng(n.seed)
         specs = []
@@ -153,33 +161,39 @@ def prompts_of(lengths):
     budget=st.integers(1, 20),
     slots=st.integers(1, 5),
 )
-def test_task_1_chunked_whatever_the_budget(lengths, most, budget, slots):
-    """The texts are the same, everyone comes to an end, no step reads more, and none reads less while there is more."""
+def test_task_1_chunked_any_budget(lengths, most, budget, slots):
+    """Outputs are unchanged, all requests finish, no step exceeds the budget, and none leaves budget unused."""
     prompts, counts = prompts_of(lengths), [most + number % 3 for number in range(len(lengths))]
     case = f"prompts of {lengths}, {counts} tokens each, budget {budget}, {slots} slots"
     with noted(case):
-        texts, steps = served(plans.chunked_prefill, Request, prompts, counts, budget, slots, steps=400)
+        texts, steps = served(policies.chunked_prefill, Request, prompts, counts, budget, slots, steps=400)
     if any(sum(step.values()) > budget for step in steps):
         at = next(i for i, step in enumerate(steps) if sum(step.values()) > budget)
         lines = f"at most   {budget}", f"got       {sum(steps[at].values())}"
-        fail(Kind.VALUES, f"step {at} reads more tokens than the budget has", case, *lines)
+        fail(Kind.VALUES, f"step {at} computes more tokens than the budget", case, *lines)
     expected = texts_alone(prompts, counts)
     for number, (text, wanted) in enumerate(zip(texts, expected, strict=True)):
         if text != wanted:
             lines = f"expected  {wanted}", f"got       {text}"
-            fail(Kind.VALUES, f"another text for request {number}, or none", case, *lines)
+            fail(Kind.VALUES, f"request {number} has another output than alone", case, *lines)
     total = sum(lengths) + sum(counts) - len(counts)
     if (read := sum(sum(step.values()) for step in steps)) != total:
-        fail(Kind.VALUES, "each token is to be read once", case, f"expected  {total} reads", f"got       {read}")
+        fail(
+            Kind.VALUES,
+            "each token must be computed exactly once",
+            case,
+            f"expected  {total} tokens computed",
+            f"got       {read}",
+        )
 
 
 @pytest.mark.parametrize("budget", [4, 8, 32])
-def test_task_1_chunked_nobody_stops_writing(budget):
-    """While a prompt of 200 tokens is read, each of three that write has a token in every step."""
+def test_task_1_chunked_decodes_never_stall(budget):
+    """While a prompt of 200 tokens is prefilled, each of three decoding requests gets a token in every step."""
     case = f"three prompts of 1, 30 tokens each, and then a prompt of 200, budget {budget}, 4 slots"
     with noted(case):
-        _, steps = served(plans.chunked_prefill, Request, prompts_of([1, 1, 1, 200]), [30, 30, 30, 2], budget, 4)
+        _, steps = served(policies.chunked_prefill, Request, prompts_of([1, 1, 1, 200]), [30, 30, 30, 2], budget, 4)
     for at, step in enumerate(steps[1:30], 1):
         if any(step.get(number) != 1 for number in range(3)):
             lines = "expected  1 of each of 0, 1 and 2", f"got       {counts_in_words(step)}"
-            fail(Kind.VALUES, f"in step {at} one that writes has to wait", case, *lines)
+            fail(Kind.VALUES, f"in step {at} a decoding request gets no token", case, *lines)

@@ -1,6 +1,6 @@
 """Week 3, day 2, task 2: the fair queue.
 
-The queue plays scripts, beside the same rules written down without any cleverness.
+The queue replays scripts, beside a plain implementation of the same rules.
 """
 
 import numpy as np
@@ -23,43 +23,43 @@ SCRIPTS = {
     "two users in turn": "ann x3, bob x3, in x6",
     "a tie goes to the older request": "bob, ann, bob, in x3",
     "tokens count, not requests": (
-        "ann 8 x2, bob 2 x4, in, read 0 8, finish 0, in, read 2 2, finish 2, in, read 3 2, finish 3, in, read 4 2, "
+        "ann 8 x2, bob 2 x4, in, run 0 8, finish 0, in, run 2 2, finish 2, in, run 3 2, finish 3, in, run 4 2, "
         "finish 4, in x2"
     ),
-    "what is written counts": (
-        "ann 2, bob 2, in x2, read 0 2, read 1 2, read 0 1 x2, finish 0, finish 1, ann 1, bob 1, in x2"
+    "output tokens count": (
+        "ann 2, bob 2, in x2, run 0 2, run 1 2, run 0 1 x2, finish 0, finish 1, ann 1, bob 1, in x2"
     ),
-    "what was let in is claimed": "ann 5 x2, bob 3 x3, in x5",
-    "half of it is read": "ann 8 x2, bob 3 x4, in, read 0 4, in x5",
-    "what was finished is claimed no more": "ann 8 x2, bob 2 x2, in, read 0 1, finish 0, in x3",
-    "a new user while others wait": "ann 4 x4, in, read 0 4, finish 0, bob 3 x3, in x6",
-    "one who comes back": (
-        "ann 4 x4, bob 1, in x2, read 0 4, read 4 1, finish 0, finish 4, in, read 1 4, finish 1, bob 3 x4, in x6"
+    "an admitted request is claimed": "ann 5 x2, bob 3 x3, in x5",
+    "half of it is computed": "ann 8 x2, bob 3 x4, in, run 0 4, in x5",
+    "a finished request is claimed no more": "ann 8 x2, bob 2 x2, in, run 0 1, finish 0, in x3",
+    "a new user while others wait": "ann 4 x4, in, run 0 4, finish 0, bob 3 x3, in x6",
+    "a returning user": (
+        "ann 4 x4, bob 1, in x2, run 0 4, run 4 1, finish 0, finish 4, in, run 1 4, finish 1, bob 3 x4, in x6"
     ),
-    "one who comes back having had more": (
-        "ann 9, bob 2, in x2, read 0 9, read 1 2, finish 0, finish 1, bob 2 x3, ann 2, in x4"
+    "a returning user with the higher counter": (
+        "ann 9, bob 2, in x2, run 0 9, run 1 2, finish 0, finish 1, bob 2 x3, ann 2, in x4"
     ),
-    "the least of three counters": (
-        "ann 9 x2, bob 4 x3, in x2, read 0 9, read 2 4, finish 0, finish 2, cleo 2 x5, in x8"
+    "the lowest of three counters": (
+        "ann 9 x2, bob 4 x3, in x2, run 0 9, run 2 4, finish 0, finish 2, cleo 2 x5, in x8"
     ),
-    "a new user while nobody waits": "ann 6, in, read 0 6, finish 0, bob 2 x2, ann 2, in x3",
+    "a new user while the queue is empty": "ann 6, in, run 0 6, finish 0, bob 2 x2, ann 2, in x3",
     "a new user after two others": (
-        "ann 9, bob 3, in x2, read 0 9, read 1 3, finish 0, finish 1, cleo 2 x3, bob 1, ann 1, in x5"
+        "ann 9, bob 3, in x2, run 0 9, run 1 3, finish 0, finish 1, cleo 2 x3, bob 1, ann 1, in x5"
     ),
-    "one who is put back is the first of its user": "ann 3 x3, in, read 0 3, put back 0, in x3",
-    "the last of a user is put back": "ann 3, bob 3 x2, in, read 0 2, put back 0, in x3",
-    "one who is put back is not lifted": "ann 9 x2, bob 2, in x2, read 0 9, read 2 1, put back 2, bob 2, in x3",
-    "what was put back is claimed no more": "ann 6 x2, bob 4 x2, in, put back 0, in x4",
-    "one in the middle is cancelled": "ann 3 x3, cancel 1, in x3",
-    "what was cancelled is not claimed": "ann 9 x2, bob 2 x2, cancel 0, in x4",
-    "the only one of a user is cancelled": (
-        "bob 2, ann 5 x3, in x2, read 0 2, read 1 5, finish 0, finish 1, bob 2, cancel 4, in, read 2 5, bob 2, in x3"
+    "a preempted request is the first of its user": "ann 3 x3, in, run 0 3, requeue 0, in x3",
+    "a user's only request is preempted": "ann 3, bob 3 x2, in, run 0 2, requeue 0, in x3",
+    "a preempted request's user is not lifted": "ann 9 x2, bob 2, in x2, run 0 9, run 2 1, requeue 2, bob 2, in x3",
+    "a preempted request is claimed no more": "ann 6 x2, bob 4 x2, in, requeue 0, in x4",
+    "a request in the middle is cancelled": "ann 3 x3, cancel 1, in x3",
+    "a cancelled request is not claimed": "ann 9 x2, bob 2 x2, cancel 0, in x4",
+    "a user's only request is cancelled": (
+        "bob 2, ann 5 x3, in x2, run 0 2, run 1 5, finish 0, finish 1, bob 2, cancel 4, in, run 2 5, bob 2, in x3"
     ),
 }
 
 
 def script_agrees(lines, words="", swept=False):
-    """Who is let in, in what order; how many wait, and all counters, after each line."""
+    """Check the order of admission, the number of waiting requests and all counters, after each line."""
     mine, plain = Script(queue.FairQueue(), Request), Script(PlainRules(), PlainRequest)
     for at, line in enumerate(lines):
         so_far = lines[: at + 1]
@@ -74,12 +74,16 @@ def script_agrees(lines, words="", swept=False):
 
         if mine.told != plain.told:
             one, other = (
-                f"request {n} of {script.requests[n].user}" if (n := script.told[-1]) >= 0 else "nobody"
+                f"request {n} of {script.requests[n].user}" if (n := script.told[-1]) >= 0 else "none"
                 for script in (plain, mine)
             )
-            told("another request is the next one", f"expected  {one}", f"got       {other}")
+            told("the wrong request is next", f"expected  {one}", f"got       {other}")
         if waiting != len(plain.queue):
-            told("another number waits: len(queue)", f"expected  {len(plain.queue)}", f"got       {waiting}")
+            told(
+                "the wrong number of requests waits: len(queue)",
+                f"expected  {len(plain.queue)}",
+                f"got       {waiting}",
+            )
         if counters != plain.queue.counters:
             told("wrong counters", f"expected  {plain.queue.counters}", f"got       {counters}")
 
@@ -89,7 +93,7 @@ def test_task_2_fair_scripts(name):
     script_agrees(script_of(SCRIPTS[name]))
 
 
-def test_task_2_fair_begins_empty():
+def test_task_2_fair_starts_empty():
     case = "a new queue"
     with noted(case):
         made = queue.FairQueue()
@@ -97,7 +101,7 @@ def test_task_2_fair_begins_empty():
     if found != (0, {}, False):
         fail(
             Kind.VALUES,
-            "it is not empty",
+            "a new queue is not empty",
             case,
             "expected  len 0, counters {}",
             f"got       len {found[0]}, {found[1]}",
@@ -105,23 +109,29 @@ def test_task_2_fair_begins_empty():
 
 
 def test_task_2_fair_two_queues():
-    """What one is told, the other does not know."""
+    """One queue does not see the other's requests."""
     case = "two queues, a request in one of them"
     with noted(case):
         one, other = queue.FairQueue(), queue.FairQueue()
-        one.add(Request([1], 1, user="ann", number=0))
+        one.add(Request([1], 1, user="ann", request_id=0))
         found = len(one), len(other), other.counters
     if found != (1, 0, {}):
-        fail(Kind.VALUES, "they share what they know", case, "expected  (1, 0, {})", f"got       {found}")
+        fail(
+            Kind.VALUES,
+            "two queues share state",
+            case,
+            "expected  len 1 and 0, the second's counters {}",
+            "got       len {} and {}, the second's counters {}".format(*found),
+        )
 
 
-@pytest.mark.parametrize("before", [[], [("come", "ann")], [("come", "bob"), ("let in",)]], ids=str)
-def test_task_2_fair_refuses_who_is_not_here(before):
+@pytest.mark.parametrize("before", [[], [("come", "ann")], [("come", "bob"), ("admit",)]], ids=str)
+def test_task_2_fair_refuses_unknown_requests(before):
     script = Script(queue.FairQueue(), Request)
     with noted(script_in_words(before)):
         script.play(*before)
-    stranger = script.requests[0] if before and before[-1] == ("let in",) else Request([1], 1, user="bob", number=9)
-    with raises_value_error(f"{script_in_words(before) or 'a new queue'}, remove request {stranger.number} of bob"):
+    stranger = script.requests[0] if before and before[-1] == ("admit",) else Request([1], 1, user="bob", request_id=9)
+    with raises_value_error(f"{script_in_words(before) or 'a new queue'}, remove request {stranger.request_id} of bob"):
         script.queue.remove(stranger)
 
 
@@ -146,25 +156,29 @@ def test_task_2_fair_any_script(seed, length, users):
     writes=st.tuples(st.integers(1, 30), st.integers(1, 30)),
     slots=st.integers(1, 6),
 )
-def test_task_2_fair_two_who_never_stop(prompts, writes, slots):
-    """Of two users who always have a request waiting, none gets far ahead: no more than what all slots can hold."""
-    case = f"ann and bob, prompts of {prompts}, {writes} tokens written, {slots} slots"
+def test_task_2_fair_two_always_waiting(prompts, writes, slots):
+    """Of two users who always have a waiting request, neither gets ahead by more than all slots can hold."""
+    case = f"ann and bob, prompts of {prompts}, {writes} output tokens, {slots} slots"
     longest = [prompt + count for prompt, count in zip(prompts, writes, strict=True)]
     with noted(case):
         script, running = Script(queue.FairQueue(), Request), []
         for _ in range(300):
             for number, user in enumerate(("ann", "bob")):
-                for _ in range(2 - sum(one.user == user and not one.read for one in script.requests)):
+                for _ in range(2 - sum(one.user == user and not one.num_computed_tokens for one in script.requests)):
                     script.come(user, prompts[number])
             while len(running) < slots:
-                running.append(script.requests[script.play(("let in",))[-1]])
+                running.append(script.requests[script.play(("admit",))[-1]])
             for request in list(running):
-                script.read(request.number, request.unread)
+                script.run(request.request_id, request.num_uncomputed_tokens)
                 if len(request.output) >= writes[request.user == "bob"]:
-                    script.finish(request.number)
+                    script.finish(request.request_id)
                     running.remove(request)
         counters = script.queue.counters
     if (apart := abs(counters["ann"] - counters["bob"])) > (bound := 2 * slots * max(longest)):
         fail(
-            Kind.VALUES, "one has had much more than the other", case, f"at most   {bound} apart", f"got       {apart}"
+            Kind.VALUES,
+            "one user has had far more tokens than the other",
+            case,
+            f"at most   {bound} apart",
+            f"got       {apart}",
         )

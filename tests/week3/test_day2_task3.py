@@ -1,6 +1,6 @@
 """Week 3, day 2, task 3: latencies.
 
-Percentiles are held to fractions, which do not round, and to PyTorch's k-th value.
+Percentiles are checked against exact fractions, and against PyTorch's k-th value.
 """
 
 import math
@@ -21,8 +21,8 @@ from tiny_llm_course.testkit.sizes import sizes
 
 
 def times_of(*rows):
-    """Rows of (came, begun, tokens...)."""
-    return [latency.Times(came, begun, tuple(tokens)) for came, begun, *tokens in rows]
+    """Return times from rows of (arrival, scheduled, tokens...)."""
+    return [latency.RequestTimes(came, begun, tuple(tokens)) for came, begun, *tokens in rows]
 
 
 ROWS = {
@@ -43,14 +43,14 @@ ROWS = {
 
 
 def exact(rows):
-    """TTFT and TPOT of each request that has them, as fractions."""
+    """Return TTFT and TPOT of each request that has them, as fractions."""
     ttft = [Fraction(tokens[0]) - Fraction(came) for came, _, *tokens in rows if tokens]
     gaps = [[Fraction(b) - Fraction(a) for a, b in pairwise(tokens)] for _, _, *tokens in rows]
     return ttft, [sum(some) / len(some) for some in gaps if some]
 
 
 def nearest_rank(numbers, percent):
-    """The first of them, in ascending order, that so many percent do not exceed."""
+    """Return the first number, in ascending order, that the given percent do not exceed."""
     return next(x for x in sorted(numbers) if 100 * sum(y <= x for y in numbers) >= percent * len(numbers))
 
 
@@ -59,8 +59,8 @@ def close_to(actual, expected):
 
 
 def latency_agrees(rows, words="", swept=False):
-    """Both lists, and the summary."""
-    case = words or f"requests (came, begun, tokens): {str(rows)[1:-1][:150]}"
+    """Check both lists, and the summary."""
+    case = words or f"requests (arrival, scheduled, tokens): {str(rows)[1:-1][:150]}"
 
     def told(kind, headline, *lines):
         fail(kind, headline, case, *lines, size=sum(map(len, rows)), swept=swept)
@@ -75,7 +75,7 @@ def latency_agrees(rows, words="", swept=False):
         if len(found) != len(wanted):
             told(
                 Kind.VALUES,
-                f"another number of entries in `{name}`",
+                f"wrong number of entries in `{name}`",
                 f"expected  {len(wanted)}",
                 f"got       {len(found)}",
             )
@@ -103,7 +103,7 @@ def latency_agrees(rows, words="", swept=False):
 
 
 def percentile_agrees(numbers, percent, expected=None, words="", swept=False):
-    """It is one of the numbers, so that there is nothing to round. The list stays as it is."""
+    """Check a percentile: it is one of the numbers, so it is exact. The list must not change."""
     case = words or f"percentile {percent} of {str(numbers)[:90]}"
     given_list = list(numbers)
     with noted(case):
@@ -113,7 +113,7 @@ def percentile_agrees(numbers, percent, expected=None, words="", swept=False):
         fail(Kind.INPUT_CHANGED, "the caller's `numbers` was changed", case, "sorted() makes a list of its own")
     if found != wanted:
         lines = f"expected  {wanted}", f"got       {found}"
-        fail(Kind.VALUES, "another number", case, *lines, size=len(numbers), swept=swept)
+        fail(Kind.VALUES, "wrong percentile", case, *lines, size=len(numbers), swept=swept)
 
 
 @pytest.mark.parametrize("name", ROWS)
@@ -143,7 +143,7 @@ def test_task_3_latency_percentile(numbers, percent, expected):
 
 @pytest.mark.parametrize("percent", [1, 25, 50, 90, 95, 99, 100])
 def test_task_3_latency_pytorch(pytorch, percent):
-    """PyTorch's k-th smallest number, k by whole numbers."""
+    """PyTorch's k-th smallest number, k from integer arithmetic."""
     numbers = np.random.default_rng(percent).normal(size=37).astype(np.float32).tolist()
 
     def kth(torch, numbers, percent):
@@ -176,24 +176,31 @@ def test_task_3_latency_percentile_formula(numbers, percent):
 
 @property_test
 @given(numbers=st.lists(st.integers(-20, 20).map(float), min_size=1, max_size=20), percent=st.integers(1, 100))
-def test_task_3_latency_percentile_of_all_of_them_twice(numbers, percent):
-    """As many again of the same numbers change nothing."""
+def test_task_3_latency_percentile_of_duplicates(numbers, percent):
+    """Listing every number twice changes nothing."""
     case = f"percentile {percent} of {numbers}, and of the same numbers twice over"
     with noted(case):
         one, two = (latency.Latency.percentile(some, percent) for some in (numbers, numbers + numbers))
     if one != two:
-        fail(Kind.VALUES, "two different percentiles", case, f"once      {one}", f"twice     {two}", size=len(numbers))
+        fail(
+            Kind.VALUES,
+            "the percentile differs when each number is listed twice",
+            case,
+            f"once      {one}",
+            f"twice     {two}",
+            size=len(numbers),
+        )
     percentile_agrees(numbers, percent)
 
 
 @pytest.mark.parametrize(("numbers", "percent"), [([], 50), ([1.0], 0), ([1.0, 2.0], 101), ([1.0, 2.0], -5)])
-def test_task_3_latency_refuses_what_is_no_percentile(numbers, percent):
+def test_task_3_latency_refuses_invalid_percentiles(numbers, percent):
     with raises_value_error(f"percentile {percent} of {numbers}", str(percent)):
         latency.Latency.percentile(numbers, percent)
 
 
-def test_task_3_latency_two_at_a_time():
-    """What is told to one is not told to the other, and a summary can be had at any time."""
+def test_task_3_latency_two_objects():
+    """Two objects share nothing, and a summary is available at any time."""
     case = "two Latency objects; two requests for the first, none for the second"
     with noted(case):
         one, other = latency.Latency(), latency.Latency()
@@ -202,5 +209,7 @@ def test_task_3_latency_two_at_a_time():
         early = one.summary()["ttft"].p99
         one.add(second)
         found = early, one.summary()["ttft"].p99, len(other.ttft), other.summary()["tpot"]
-    if found != (1.0, 5.0, 0, None):
-        fail(Kind.VALUES, "they do not agree", case, "expected  (1.0, 5.0, 0, None)", f"got       {found}")
+    names = "the first's p99 of ttft", "its p99 after the second request", "len(ttft) of the second", "its tpot summary"
+    for name, actual, expected in zip(names, found, (1.0, 5.0, 0, None), strict=True):
+        if actual != expected:
+            fail(Kind.VALUES, f"wrong: {name}", case, f"expected  {expected}", f"got       {actual}")

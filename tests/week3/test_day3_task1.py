@@ -1,6 +1,6 @@
-"""Week 3, day 3, task 1: the pool.
+"""Week 3, day 3, task 1: the page pool.
 
-A pool is played scripts of calls. What comes of each call is held to a plain model of lists and counts.
+A pool replays scripts of calls. The results of each call are checked against a plain model of lists and counts.
 """
 
 from functools import partial
@@ -29,70 +29,99 @@ def pool_plays(pages, *script):
     played_alike(play, plain_pool, {"pages": pages}, script)
 
 
-def test_task_1_pool_takes_the_lowest():
-    """Also of those that have come back, in whatever order."""
-    pool_plays(6, ("take", 2), ("take", 0), ("take", 3), ("drop", [3, 0, 2]), ("take", 2), ("take", 2), ("take", 0))
+def test_task_1_pool_allocates_the_lowest():
+    """Also of pages that were freed, in any order."""
+    pool_plays(
+        6,
+        ("allocate", 2),
+        ("allocate", 0),
+        ("allocate", 3),
+        ("release", [3, 0, 2]),
+        ("allocate", 2),
+        ("allocate", 2),
+        ("allocate", 0),
+    )
 
 
-def test_task_1_pool_gives_all_or_nothing():
-    pool_plays(4, ("take", 5), ("take", 3), ("take", 2), ("take", 1), ("take", 1), ("take", 0))
+def test_task_1_pool_allocates_all_or_nothing():
+    pool_plays(4, ("allocate", 5), ("allocate", 3), ("allocate", 2), ("allocate", 1), ("allocate", 1), ("allocate", 0))
 
 
 def test_task_1_pool_shares():
-    """A page is free when the last holder has dropped it, and no sooner."""
-    pool_plays(4, ("take", 3), ("hold", [1, 2]), ("hold", [1]), ("drop", [0, 1, 2]), ("take", 1), ("drop", [1, 2]))
-    pool_plays(3, ("take", 2), ("hold", [0]), ("drop", [0]), ("drop", [0]), ("take", 2))
+    """A page is free when its last reference is released, and no sooner."""
+    pool_plays(
+        4,
+        ("allocate", 3),
+        ("retain", [1, 2]),
+        ("retain", [1]),
+        ("release", [0, 1, 2]),
+        ("allocate", 1),
+        ("release", [1, 2]),
+    )
+    pool_plays(3, ("allocate", 2), ("retain", [0]), ("release", [0]), ("release", [0]), ("allocate", 2))
 
 
-def test_task_1_pool_counts_twice_what_stands_there_twice():
-    pool_plays(3, ("take", 2), ("hold", [1, 1]), ("drop", [1, 1]), ("drop", [1]), ("take", 2))
-    pool_plays(4, ("take", 3), ("hold", [1]), ("drop", [1, 0, 1]), ("take", 2), ("take", 1))
+def test_task_1_pool_counts_duplicates():
+    pool_plays(3, ("allocate", 2), ("retain", [1, 1]), ("release", [1, 1]), ("release", [1]), ("allocate", 2))
+    pool_plays(4, ("allocate", 3), ("retain", [1]), ("release", [1, 0, 1]), ("allocate", 2), ("allocate", 1))
 
 
-def test_task_1_pool_refuses_to_drop_what_nobody_holds():
-    """And nothing has changed, wherever in the list it stands, nor if it is there once and dropped twice."""
-    pool_plays(4, ("take", 3), ("drop", [1]), ("drop", [1]), ("drop", [0, 1]), ("drop", [1, 2]), ("take", 2))
-    pool_plays(4, ("take", 3), ("drop", [2, 2]), ("drop", [0, 2, 1, 2]), ("hold", [2]), ("drop", [2, 2, 2]))
+def test_task_1_pool_refuses_to_release_free_pages():
+    """Nothing changes, wherever the page is in the list, even if it is held once and released twice."""
+    pool_plays(
+        4,
+        ("allocate", 3),
+        ("release", [1]),
+        ("release", [1]),
+        ("release", [0, 1]),
+        ("release", [1, 2]),
+        ("allocate", 2),
+    )
+    pool_plays(
+        4, ("allocate", 3), ("release", [2, 2]), ("release", [0, 2, 1, 2]), ("retain", [2]), ("release", [2, 2, 2])
+    )
 
 
-def test_task_1_pool_refuses_to_share_what_is_free():
-    pool_plays(4, ("take", 2), ("hold", [2]), ("hold", [0, 3]), ("hold", [3, 1]), ("take", 2))
+def test_task_1_pool_refuses_to_retain_free_pages():
+    pool_plays(4, ("allocate", 2), ("retain", [2]), ("retain", [0, 3]), ("retain", [3, 1]), ("allocate", 2))
 
 
 def test_task_1_pool_of_iterators():
-    """Pages may come as something that can be gone through once."""
-    pool_plays(4, ("take", 4), ("hold", (0, 1)), ("drop", (0, 1, 2)), ("drop", (1, 2)), ("drop", (3, 1, 0)))
+    """Pages may come as a one-shot iterator."""
+    pool_plays(
+        4, ("allocate", 4), ("retain", (0, 1)), ("release", (0, 1, 2)), ("release", (1, 2)), ("release", (3, 1, 0))
+    )
 
 
-def test_task_1_pool_says_what_is_wrong():
+def test_task_1_pool_error_messages():
     case = "5 pages, take(3), take(3)"
     with noted(case):
         one = pool.PagePool(5)
-        one.take(3)
+        one.allocate(3)
     with raises_value_error(case, "3", "2"):
-        one.take(3)
+        one.allocate(3)
     try:
-        one.take(3)
+        one.allocate(3)
     except ValueError as error:
         if (kind := type(error).__name__) != "OutOfPages":
             fail(Kind.NO_ERROR, f"raised {kind}, expected OutOfPages", case)
     with raises_value_error("5 pages, take(3), drop([0, 4])", "4"):
-        one.drop([0, 4])
+        one.release([0, 4])
     with raises_value_error("5 pages, take(3), hold([0, 4])", "4"):
-        one.hold([0, 4])
+        one.retain([0, 4])
     same_number(one.pages, 5, "pages", "5 pages, take(3)")
 
 
-def test_task_1_pool_keeps_no_list():
-    """Who changes the list that take has given changes no pool; and two pools know nothing of one another."""
+def test_task_1_pool_returns_a_new_list():
+    """Changing the returned list does not change the pool, and two pools are independent."""
     case = "two pools of 3, take(2) of the first, and the list is emptied"
     with noted(case):
         one, other = pool.PagePool(3), pool.PagePool(3)
-        one.take(2).clear()
-        counts = [one.free, other.free, one.holders(0), other.holders(0)]
+        one.allocate(2).clear()
+        counts = [one.num_free, other.num_free, one.ref_count(0), other.ref_count(0)]
     if counts != [1, 3, 1, 0]:
         lines = "expected  [1, 3, 1, 0]", f"got       {counts}"
-        fail(Kind.VALUES, "free of both, and the holders of page 0 in both, are wrong", case, *lines)
+        fail(Kind.VALUES, "wrong num_free of both pools, and ref_count(0) of both", case, *lines)
 
 
 @property_test

@@ -1,6 +1,6 @@
 """Week 3, day 3, task 2: what pages cost.
 
-All figures are held to arrays of the same shapes, of which MLX says how many bytes they take.
+All sizes are checked against arrays of the same shapes, whose bytes MLX reports.
 """
 
 import mlx.core as mx
@@ -29,7 +29,7 @@ def config_words(config):
 
 
 def sizes_agree(config, page, dtype, lengths, longest, caps):
-    """All figures, by arrays of the same shapes, of which MLX says how many bytes they take."""
+    """Check all sizes against arrays of the same shapes, whose bytes MLX reports."""
     case = f"{config_words(config)}, page {page}, {dtype}, requests of {lengths} tokens"
 
     def room(tokens):
@@ -56,13 +56,13 @@ def sizes_agree(config, page, dtype, lengths, longest, caps):
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("base", [QWEN3, QWEN25], ids=["qwen3", "qwen2.5"])
 def test_task_2_sizes_by_arrays(base, dtype):
-    """Five layers, six heads that share three of keys and values, and H * D is not E."""
+    """Five layers, six query heads that share three KV heads, and H * D is not E."""
     config = config_of(base, num_hidden_layers=5)
     sizes_agree(config, 4, dtype, [5, 1, 8, 11], 24, (1, 1.5, 2, 7.99, 100))
 
 
 def test_task_2_sizes_of_a_blue_dog():
-    """Five tokens in pages of four, in the model of 0.6 billion parameters: 28 layers, 8 heads of keys, 128 numbers."""
+    """Five tokens in pages of four, in the model of 0.6 billion parameters: 28 layers, 8 KV heads, 128 dimensions."""
     config = config_of(num_hidden_layers=28, num_attention_heads=16, num_key_value_heads=8, head_dim=128)
     case = f"{config_words(config)}, page 4, float16"
     with noted(case):
@@ -74,14 +74,14 @@ def test_task_2_sizes_of_a_blue_dog():
     same_number(figures[3], 4014080, "reserved_waste([5], 40)", case)
 
 
-def test_task_2_sizes_in_float32_where_nothing_is_said():
+def test_task_2_sizes_default_float32():
     found = sizes.PageSizes(config_of(), 2)
     same_number(found.token_bytes, 2 * 2 * 3 * 8 * 4, "token_bytes", f"{config_words(config_of())}, page 2")
 
 
 @pytest.mark.parametrize("lengths", [[], [4], [4, 8, 12], [3], [1, 1, 1], [9, 4, 7], [0, 5]], ids=str)
 def test_task_2_sizes_waste(lengths):
-    """Of each request by itself; a last page that is full wastes nothing."""
+    """The waste of each request alone; a full last page wastes nothing."""
     sizes_agree(config_of(), 4, mx.float16, lengths, 12, ())
 
 

@@ -1,7 +1,7 @@
 """Week 3, day 3, task 3: block tables.
 
-A memory is played scripts of calls. What comes of each call is held to a plain model of lists and counts, and attention
-over pages to the formula of each request alone.
+A KV cache replays scripts of calls. The results of each call are checked against a plain model of lists and counts, and
+attention over pages against the formula of each request alone.
 """
 
 from functools import partial
@@ -21,7 +21,7 @@ from tests.week3.played import (
     request_of,
 )
 
-from tiny_llm.paged import memory, pool, storage
+from tiny_llm.paged import kv_cache, pool, storage
 from tiny_llm.serving import request
 from tiny_llm_course.testkit.agreement import agrees
 from tiny_llm_course.testkit.cases import noted
@@ -35,130 +35,136 @@ seeds = st.integers(0, 9999)
 
 
 def memory_plays(page, pages, *script):
-    play = partial(play_memory, lambda shelves: memory.PagedMemory(shelves))
+    play = partial(play_memory, lambda shelves: kv_cache.PagedKVCache(shelves))
     played_alike(play, plain_memory, {"page": page, "pages": pages}, script)
 
 
 def begun(who, prompt, *written):
-    return ("request", who, prompt, *written), ("begin", who)
+    return ("request", who, prompt, *written), ("admit", who)
 
 
-def test_task_3_memory_blue_dog():
+def test_task_3_paged_blue_dog():
     """`That is a blue dog` in pages of four, and then one token after another."""
     steps = [call for _ in range(5) for call in (("write", "a", 1), ("reserve", "a", 1), ("read", "a", 1))]
     memory_plays(4, 6, *begun("a", 5), ("reserve", "a", 5), ("read", "a", 5), *steps, ("release", "a"))
 
 
-def test_task_3_memory_lets_in_whom_there_is_room_for():
-    """Pages for all tokens, and one that stays free for each request that is here."""
+def test_task_3_paged_admits():
+    """Pages for all tokens, and one that stays free for each running request."""
     memory_plays(4, 7, *begun("a", 5), *begun("b", 8), *begun("c", 5), *begun("d", 1), *begun("e", 4), ("release", "a"))
-    memory_plays(4, 2, *begun("a", 8), *begun("b", 1), ("release", "a"), ("begin", "b"))
+    memory_plays(4, 2, *begun("a", 8), *begun("b", 1), ("release", "a"), ("admit", "b"))
 
 
-def test_task_3_memory_refuses_and_changes_nothing():
-    """Not even how much the request says that it has read."""
-    script = (*begun("a", 5), ("request", "b", 3), ("read", "b", 2), ("begin", "b"), ("release", "a"), ("begin", "b"))
+def test_task_3_paged_rejects_without_side_effects():
+    """Not even the request's num_computed_tokens."""
+    script = (*begun("a", 5), ("request", "b", 3), ("read", "b", 2), ("admit", "b"), ("release", "a"), ("admit", "b"))
     memory_plays(4, 2, *script)
 
 
-def test_task_3_memory_alone_it_may_have_all():
+def test_task_3_paged_alone_may_use_all_pages():
     memory_plays(3, 4, *begun("a", 12), ("reserve", "a", 12), ("read", "a", 12), ("release", "a"), *begun("b", 13))
 
 
-def test_task_3_memory_begins_anew_with_what_was_written():
-    """A request that was put back brings its output along, which has to be read again."""
+def test_task_3_paged_readmits_with_output():
+    """A preempted request returns with its output, which must be recomputed."""
     memory_plays(
-        4, 5, *begun("a", 3, 6), ("reserve", "a", 9), ("release", "a"), ("request", "b", 4, 17), ("begin", "b")
+        4, 5, *begun("a", 3, 6), ("reserve", "a", 9), ("release", "a"), ("request", "b", 4, 17), ("admit", "b")
     )
-    memory_plays(4, 5, *begun("a", 3), ("read", "a", 3), ("release", "a"), ("begin", "a"), ("reserve", "a", 1))
+    memory_plays(4, 5, *begun("a", 3), ("read", "a", 3), ("release", "a"), ("admit", "a"), ("reserve", "a", 1))
 
 
-def test_task_3_memory_reserves_what_is_missing():
+def test_task_3_paged_reserves_missing_pages():
     """In parts, and for several tokens at once."""
     parts = [call for count in (2, 2, 1, 5, 3) for call in (("reserve", "a", count), ("read", "a", count))]
     memory_plays(3, 6, *begun("a", 3), *parts)
 
 
-def test_task_3_memory_reserves_all_or_nothing():
+def test_task_3_paged_reserves_all_or_nothing():
     script = (*begun("a", 4), *begun("b", 3), ("read", "a", 4), ("read", "b", 3), ("reserve", "b", 1))
     memory_plays(2, 5, *script, ("reserve", "a", 3), ("reserve", "a", 1), ("release", "b"), ("reserve", "a", 5))
 
 
-def test_task_3_memory_reserves_twice():
-    """Room that is there need not be taken again: a step has failed, and comes once more."""
+def test_task_3_paged_reserves_twice():
+    """Existing capacity is not allocated again: a step has failed and is repeated."""
     memory_plays(
         2, 6, *begun("a", 3), ("reserve", "a", 3), ("reserve", "a", 3), ("reserve", "a", 5), ("reserve", "a", 2)
     )
 
 
 @pytest.mark.parametrize("length", [0, 1, 3, 4, 5, 8, 9])
-def test_task_3_memory_shortens(length):
+def test_task_3_paged_truncates(length):
     """To the middle of a page and to its end; afterwards it can grow again."""
-    script = (*begun("a", 9), *begun("b", 2), ("reserve", "a", 9), ("shorten", "a", length))
+    script = (*begun("a", 9), *begun("b", 2), ("reserve", "a", 9), ("truncate", "a", length))
     memory_plays(4, 6, *script, *begun("c", 3), ("reserve", "a", 9))
 
 
-def test_task_3_memory_rolls_back():
-    """A step fails: what was reserved for it is given back, and nobody else's pages are touched."""
+def test_task_3_paged_rolls_back():
+    """A step fails: what was reserved for it is freed, and no other request's pages change."""
     script = (*begun("a", 4), ("read", "a", 4), *begun("b", 4), ("read", "b", 4))
-    memory_plays(4, 6, *script, ("reserve", "a", 1), ("reserve", "b", 5), ("shorten", "b", 4), ("shorten", "a", 4))
+    memory_plays(4, 6, *script, ("reserve", "a", 1), ("reserve", "b", 5), ("truncate", "b", 4), ("truncate", "a", 4))
 
 
-def test_task_3_memory_drops_and_does_not_free():
-    """What somebody else holds as well stays where it is."""
+def test_task_3_paged_keeps_shared_pages():
+    """A page with another holder stays where it is."""
     script = (*begun("a", 5), ("others_hold", "a"), ("release", "a"))
-    memory_plays(4, 4, *script, *begun("b", 5), ("others_hold", "b"), ("shorten", "b", 0))
+    memory_plays(4, 4, *script, *begun("b", 5), ("others_hold", "b"), ("truncate", "b", 0))
     memory_plays(4, 4, ("others_take", 2), *begun("c", 5), ("reserve", "c", 9))
 
 
-def test_task_3_memory_checks():
-    """By all pages, whoever has them now."""
-    checks = [("check", prompt, new) for prompt, new in ((5, 7), (5, 8), (5, 9), (12, 0), (1, 12), (13, 1), (1, 11))]
+def test_task_3_paged_validates():
+    """Against all pages, whether or not they are free."""
+    checks = [("validate", prompt, new) for prompt, new in ((5, 7), (5, 8), (5, 9), (12, 0), (1, 12), (13, 1), (1, 11))]
     memory_plays(4, 3, *checks, *begun("a", 9), *checks)
-    with raises_value_error("3 pages of 4 places, a prompt of 8 tokens, max_tokens 5", "13", "12", "tokens", "room"):
-        memory.PagedMemory(Shelves(4, 3)).check(request_of(8, 5))
+    with raises_value_error("3 pages of 4 slots, a prompt of 8 tokens, max_tokens 5", "13", "12", "tokens", "room"):
+        kv_cache.PagedKVCache(Shelves(4, 3)).validate(request_of(8, 5))
 
 
-def test_task_3_memory_takes_a_pool():
-    """The one that it is given, or a new one of as many pages as the storage has."""
-    case = "a storage of 5 pages, and the pool of somebody else"
+def test_task_3_paged_uses_the_given_pool():
+    """The pool that is passed in, or a new one of as many pages as the storage has."""
+    case = "a storage of 5 pages, and another pool"
     with noted(case):
         shared, shelves = pool.PagePool(5), Shelves(4, 5)
-        one, other = memory.PagedMemory(shelves, shared), memory.PagedMemory(shelves)
-        found = [one.pool is shared, one.storage is shelves, other.pool.pages, other.pool.free, len(other.tables)]
+        one, other = kv_cache.PagedKVCache(shelves, shared), kv_cache.PagedKVCache(shelves)
+        found = [
+            one.pool is shared,
+            one.storage is shelves,
+            other.pool.pages,
+            other.pool.num_free,
+            len(other.block_tables),
+        ]
     if found != (expected := [True, True, 5, 5, 0]):
-        what = "pool is the one that was given, storage too, and of a new one pages, free and tables"
+        what = "wrong: same pool, same storage; of a new pool, pages, num_free and block_tables"
         fail(Kind.VALUES, what, case, f"expected  {expected}", f"got       {found}")
 
 
-def test_task_3_memory_hands_on():
-    """Who attends is the storage, with the tables of the chunks' requests in the chunks' order."""
+def test_task_3_paged_passes_block_tables():
+    """The storage attends, with the block tables of the chunks' requests in the chunks' order."""
     case = "requests a and b, a layer's attend for chunks of b and then of a"
     with noted(case):
         shelves = Shelves(2, 9)
-        one = memory.PagedMemory(shelves)
+        one = kv_cache.PagedKVCache(shelves)
         a, b = request_of(3), request_of(2)
         for each in (a, b):
-            one.begin(each)
+            one.admit(each)
         chunks = [request.Chunk(each, 0, [1], 0) for each in (b, a)]
         answer = one.attend(7, *(arrays := [mx.zeros((2, 1, 1))] * 3), chunks)
     expected = [7, *arrays, chunks, [[2], [0, 1]]]
     if answer != "attended" or len(shelves.asked) != 1:
-        fail(Kind.VALUES, "attend does not give what the storage gives", case)
+        fail(Kind.VALUES, "attend does not return what the storage returns", case)
     for name, was, wanted in zip(
         ("layer", "query", "key", "value", "chunks", "tables"), shelves.asked[0], expected, strict=True
     ):
         if was is not wanted and was != wanted:
-            fail(Kind.VALUES, f"the storage is given other {name}", case, f"expected  {wanted}", f"got       {was}")
+            fail(Kind.VALUES, f"the storage gets wrong {name}", case, f"expected  {wanted}", f"got       {was}")
 
 
 @property_test
 @given(page=st.integers(1, 5), pages=st.integers(1, 8), calls=st.integers(1, 15), seed=seeds)
-def test_task_3_memory_any_calls(page, pages, calls, seed):
+def test_task_3_paged_any_calls(page, pages, calls, seed):
     memory_plays(page, pages, *memory_script(seed, page, pages, calls))
 
 
-def test_task_3_memory_sweep():
+def test_task_3_paged_sweep():
     for n in drawn_sizes(L=70, P=300, C=40):
         memory_plays(n.L, n.P, *memory_script(n.seed, n.L, n.P, n.C))
 
@@ -168,23 +174,23 @@ class Lengths(list[int]):
 
 
 def attended(query, key, value, lengths, page, most=3):
-    """Requests one behind the other, T x H x D, read in rounds of `most` tokens of each, where another one has been."""
+    """Attend for several requests, T x H x D, in rounds of `most` tokens each, in pages that another one has used."""
     pages = sum(lengths) + 9
     kept = storage.PagedArrays(2, pages, page, key.shape[1], key.shape[2], key.dtype)
-    one, other = memory.PagedMemory(kept), request_of(2 * page + 1)
-    one.begin(other)
+    one, other = kv_cache.PagedKVCache(kept), request_of(2 * page + 1)
+    one.admit(other)
     requests = [request_of(length) for length in lengths]
-    if refused := next((each for each in requests if not one.begin(each)), None):
-        case = f"{pages} pages of {page} places, where a request of {other.length} tokens is; requests of {lengths}"
-        fail(Kind.VALUES, f"begin says that there is no room for the request of {refused.length} tokens", case)
-    fill = [mx.concatenate([x[:1]] * other.length) for x in (query, key, value)]
-    mx.eval(one.attend(1, *fill, [request.Chunk(other, 0, [0] * other.length, 0)]))
+    if refused := next((each for each in requests if not one.admit(each)), None):
+        case = f"{pages} pages of {page} slots, used before by {other.num_tokens} tokens; requests of {lengths}"
+        fail(Kind.VALUES, f"admit returned False for the request of {refused.num_tokens} tokens", case)
+    fill = [mx.concatenate([x[:1]] * other.num_tokens) for x in (query, key, value)]
+    mx.eval(one.attend(1, *fill, [request.Chunk(other, 0, [0] * other.num_tokens, 0)]))
     one.release(other)
     starts = np.cumsum([0, *lengths]).tolist()
     found = [[] for _ in lengths]
-    while any(each.unread for each in requests):
-        here = [i for i, each in enumerate(requests) if each.unread]
-        chunks = [request.next_chunk(requests[i], min(most, requests[i].unread)) for i in here]
+    while any(each.num_uncomputed_tokens for each in requests):
+        here = [i for i, each in enumerate(requests) if each.num_uncomputed_tokens]
+        chunks = [request.next_chunk(requests[i], min(most, requests[i].num_uncomputed_tokens)) for i in here]
         for chunk in chunks:
             one.reserve(chunk.request, len(chunk.tokens))
         rows = [slice(starts[i] + chunk.start, starts[i] + chunk.end) for i, chunk in zip(here, chunks, strict=True)]
@@ -192,7 +198,7 @@ def attended(query, key, value, lengths, page, most=3):
         at = 0
         for i, chunk in zip(here, chunks, strict=True):
             found[i].append(seen[at : (at := at + len(chunk.tokens))])
-            chunk.request.read = chunk.end
+            chunk.request.num_computed_tokens = chunk.end
     return mx.concatenate([part for parts in found for part in parts])
 
 
@@ -208,8 +214,8 @@ def attended64(query, key, value, lengths, page, most=3, *, r=exact):
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("page", [1, 3, 4, 16])
-def test_task_3_memory_attends(page, dtype):
-    """Requests of several lengths, through pages that somebody else has written to before."""
+def test_task_3_paged_attends(page, dtype):
+    """Requests of several lengths, in pages that other requests have written to before."""
     draw, lengths = normals(page, dtype), Lengths([5, 1, 8, 4])
     query, key, value = draw(18, 6, 5), draw(18, 3, 5), draw(18, 3, 5)
     agrees(attended, attended64, query, key, value, lengths, page, seed=page)
@@ -222,7 +228,7 @@ def test_task_3_memory_attends(page, dtype):
     most=st.integers(1, 9),
     seed=seeds,
 )
-def test_task_3_memory_attends_any(lengths, page, most, seed):
+def test_task_3_paged_attends_any(lengths, page, most, seed):
     draw, total = normals(seed), sum(lengths)
     query, key, value = draw(total, 4, 3), draw(total, 2, 3), draw(total, 2, 3)
     agrees(attended, attended64, query, key, value, Lengths(lengths), page, most, seed=seed)

@@ -1,6 +1,6 @@
 """Week 3, day 4, task 1: attention over pages.
 
-What is expected is attention over the request's keys and values side by side.
+Expected is attention over the request's gathered keys and values.
 """
 
 import mlx.core as mx
@@ -42,7 +42,7 @@ def test_task_1_pages_formula(dtype):
 
 @pytest.mark.parametrize("tokens", [1, 3, 4, 5, 7, 8, 9])
 def test_task_1_pages_one_query(tokens):
-    """A part of a page, a whole one, one token more."""
+    """Part of a page, a whole one, one token more."""
     agrees(paged, paged64, *paged_inputs(2, 1, tokens), seed=2)
 
 
@@ -67,26 +67,26 @@ def test_task_1_pages_scale(scale):
     agrees(paged, paged64, *paged_inputs(6), scale, seed=6)
 
 
-def test_task_1_pages_scaled_out_of_half():
-    """float16 cannot hold a query times scale, and what is computed in float32 can."""
+def test_task_1_pages_scaled_in_float32():
+    """float16 cannot hold a query times scale, but float32 can."""
     queries, keys, *rest = paged_inputs(6, dtype=mx.float16)
     agrees(paged, paged64, 64 * queries, keys * 2**-13, *rest, 1024.0, seed=6)
 
 
-def test_task_1_pages_room_to_spare():
-    """The table has two pages more than the tokens fill."""
+def test_task_1_pages_spare_pages():
+    """The block table has two pages more than the tokens fill."""
     agrees(paged, paged64, *paged_inputs(7, spare=2), seed=7)
 
 
 @pytest.mark.parametrize("tokens", [10, 12])
 @pytest.mark.parametrize("held", HELD)
-def test_task_1_pages_others_are_not_looked_at(held, tokens):
-    """In the rest of the last page, in pages that are not the request's, and in those that no token has come to."""
+def test_task_1_pages_ignores_other_slots(held, tokens):
+    """In the rest of the last page, in other requests' pages, and in allocated pages without tokens yet."""
     agrees(paged, paged64, *with_held(paged_inputs(8, 3, tokens, spare=1), held), seed=8)
 
 
 def test_task_1_pages_shared():
-    """Two requests that begin alike have their first page in common; their second pages differ."""
+    """Two requests share their first page; their second pages differ."""
     query, keys, values, _, _ = paged_inputs(9)
     for table in ([2, 0, 4], [2, 5, 1]):
         agrees(paged, paged64, query, keys, values, table, 11, seed=9)
@@ -94,7 +94,7 @@ def test_task_1_pages_shared():
 
 @pytest.mark.parametrize("rising", [True, False])
 def test_task_1_pages_moving_maximum(rising):
-    """The largest score of each page is larger, or smaller, than that of the page before."""
+    """The maximum score of each page is larger, or smaller, than that of the page before."""
     query, keys, values, table, tokens = paged_inputs(10, 2, 18)
     order = mx.array([table.index(page) if page in table else 0 for page in range(keys.shape[0])])
     keys = keys + (order if rising else -order)[:, None, None, None]
@@ -102,13 +102,13 @@ def test_task_1_pages_moving_maximum(rising):
 
 
 def test_task_1_pages_large_scores():
-    """exp(300) is more than float32 holds: scores count relative to the largest."""
+    """exp(300) overflows float32: weights are relative to the maximum score."""
     query, *rest = paged_inputs(11)
     agrees(paged, paged64, 200 * query, *rest, 2.0, seed=11)
 
 
 def test_task_1_pages_equal_scores():
-    """With queries of zeros it is the mean of all values that a query sees."""
+    """With zero queries, the result is the mean of all visible values."""
     query, *rest = paged_inputs(12)
     agrees(paged, paged64, 0 * query, *rest, seed=12)
 
@@ -124,10 +124,10 @@ def test_task_1_pages_pytorch(pytorch):
 
 
 def test_task_1_pages_holds_no_copy():
-    """A long context, which its keys and values are large beside all else of."""
+    """A long context, whose keys and values dominate the memory."""
     query, keys, values, table, tokens = paged_inputs(15, 1, 4096, 32, 2, 1, 128)
     agrees(paged, paged64, *paged_inputs(15), seed=15)
-    case = "float32, query 1 x 2 x 128, 131 pages of 32 tokens, of which the table has 128, tokens 4096, seed 15"
+    case = "float32, query 1 x 2 x 128, 131 pages of 32 tokens, of which the block table has 128, tokens 4096, seed 15"
     run = lambda: paged(query, keys, values, table, tokens)  # noqa: E731
     holds_less(run, keys.nbytes // 2, "half of the request's keys", case=case)
 
@@ -143,7 +143,7 @@ def test_task_1_pages_sweep():
 
 @property_test
 @given(order=st.permutations(range(6)), seed=st.integers(0, 99))
-def test_task_1_pages_place_makes_no_difference(order, seed):
+def test_task_1_pages_in_any_order(order, seed):
     """The same tokens in other pages of the pool."""
     query, keys, values, table, tokens = paged_inputs(seed)
     moved = [order.index(page) for page in table]
@@ -164,9 +164,9 @@ def test_task_1_pages_refuses_more_queries_than_tokens():
         mx.eval(paged(query, keys, values, table, 3))
 
 
-def test_task_1_pages_refuses_more_tokens_than_there_is_room_for():
+def test_task_1_pages_refuses_more_tokens_than_slots():
     query, keys, values, table, _ = paged_inputs(18)
     with raises_value_error(
-        f"float32, query 4 x 6 x 8, keys 6 x 2 x 4 x 8, values 6 x 2 x 4 x 8, table {table}, tokens 13"
+        f"float32, query 4 x 6 x 8, keys 6 x 2 x 4 x 8, values 6 x 2 x 4 x 8, block table {table}, tokens 13"
     ):
         mx.eval(paged(query, keys, values, table, 13))

@@ -1,6 +1,6 @@
 """Week 3, day 4, task 2: one token in C++.
 
-What is expected is the formula in float64, over the request's keys and values side by side.
+Expected is the formula in float64, over the request's gathered keys and values.
 """
 
 import math
@@ -23,14 +23,14 @@ from tiny_llm_course.testkit.sizes import sweep
 
 
 def group_inputs(seed, tokens=11, page=4, group=3, kv_heads=2, dims=16, kv_head=1, **more):
-    """Queries of one group, keys, values, table, tokens and the head that they read."""
+    """Queries of one group, keys, values, block table, tokens and their KV head."""
     keys, values, table = pooled(seed, tokens, page, kv_heads, dims, **more)
     return normals(seed + 2)(group, dims), keys, values, table, tokens, kv_head
 
 
 @pytest.mark.parametrize("tokens", [1, 2, 3, 4, 5, 7, 8, 9, 15, 33])
 def test_task_2_attend_tokens(tokens):
-    """A part of a page, a whole one, one token more."""
+    """Part of a page, a whole one, one token more."""
     agrees(kernels.paged_attend, group64, *group_inputs(1, tokens), 0.3, seed=1)
 
 
@@ -56,20 +56,20 @@ def test_task_2_attend_dims(dims):
 
 @pytest.mark.parametrize("tokens", [10, 12])
 @pytest.mark.parametrize("held", HELD)
-def test_task_2_attend_others_are_not_looked_at(held, tokens):
-    """In the rest of the last page, in pages that are not the request's, and in those that no token has come to."""
+def test_task_2_attend_ignores_other_slots(held, tokens):
+    """In the rest of the last page, in other requests' pages, and in allocated pages without tokens yet."""
     *inputs, kv_head = group_inputs(6, tokens, spare=1)
     agrees(kernels.paged_attend, group64, *with_held(inputs, held), kv_head, 0.3, seed=6)
 
 
 def test_task_2_attend_equal_scores():
-    """With queries of zeros it is the mean of all values."""
+    """With zero queries, the result is the mean of all values."""
     queries, *rest = group_inputs(7)
     agrees(kernels.paged_attend, group64, 0 * queries, *rest, 0.3, seed=7)
 
 
 def test_task_2_attend_large_scores():
-    """exp(300) is more than float32 holds: scores count relative to the largest."""
+    """exp(300) overflows float32: weights are relative to the maximum score."""
     queries, *rest = group_inputs(8)
     agrees(kernels.paged_attend, group64, 200 * queries, *rest, 1.0, seed=8)
 

@@ -1,6 +1,6 @@
 """Week 3, day 4, task 3: a prompt in C++.
 
-What is expected is attention over the request's keys and values side by side.
+Expected is attention over the request's gathered keys and values.
 """
 
 import math
@@ -30,25 +30,25 @@ by_heads = pytest.mark.parametrize(("heads", "kv_heads"), HEADS)
 
 @pytest.mark.parametrize("tokens", [1, 2, 3, 7, 95, 96, 97, 98, 193, 290])
 def test_task_3_flash_decode(tokens):
-    """One query: fewer keys than a block has, as many, more."""
+    """One query: fewer keys than a tile has, as many, more."""
     agrees(kernels.paged_flash, paged64, *paged_inputs(1, 1, tokens, 16), 0.4, seed=1)
 
 
 @pytest.mark.parametrize("length", [2, 3, 16, 17, 23, 24, 25, 49])
 def test_task_3_flash_prefill(length):
-    """Fewer queries than a block has, as many, more; with no token before them."""
+    """Fewer queries than a tile has, as many, more; without tokens before them."""
     agrees(kernels.paged_flash, paged64, *paged_inputs(2, length, length, 16), 0.4, seed=2)
 
 
 @pytest.mark.parametrize(("length", "tokens"), [(5, 96), (5, 98), (26, 97), (30, 200), (98, 98)])
 def test_task_3_flash_tokens_before(length, tokens):
-    """A prompt that goes on: the last block of keys is hidden from some queries, or from some of a block."""
+    """A later chunk of a prompt: the last tile of keys is masked for some queries, or for some of a tile."""
     agrees(kernels.paged_flash, paged64, *paged_inputs(3, length, tokens, 16, 2, 1), 0.4, seed=3)
 
 
 @pytest.mark.parametrize("page", [1, 2, 5, 20, 32, 95, 96, 97, 200])
 def test_task_3_flash_sizes(page):
-    """A block of 96 keys ends where a page ends, or within one; a page is shorter than a block, or longer."""
+    """A tile of 96 keys ends at a page boundary, or inside a page; a page is shorter than a tile, or longer."""
     agrees(kernels.paged_flash, paged64, *paged_inputs(4, 3, 210, page, 2, 1), 0.4, seed=4)
 
 
@@ -64,25 +64,25 @@ def test_task_3_flash_heads(heads, kv_heads):
 
 @pytest.mark.parametrize("tokens", [10, 12])
 @pytest.mark.parametrize("held", HELD)
-def test_task_3_flash_others_are_not_looked_at(held, tokens):
-    """In the rest of the last page, in pages that are not the request's, and in those that no token has come to."""
+def test_task_3_flash_ignores_other_slots(held, tokens):
+    """In the rest of the last page, in other requests' pages, and in allocated pages without tokens yet."""
     agrees(kernels.paged_flash, paged64, *with_held(paged_inputs(7, 3, tokens, spare=1), held), 0.4, seed=7)
 
 
 def test_task_3_flash_equal_scores():
-    """With queries of zeros it is the mean of all values that a query sees."""
+    """With zero queries, the result is the mean of all visible values."""
     queries, *rest = paged_inputs(8, 5, 200, 16, 2, 1)
     agrees(kernels.paged_flash, paged64, 0 * queries, *rest, 0.5, seed=8)
 
 
 def test_task_3_flash_large_scores():
-    """exp(300) is more than float32 holds: scores count relative to the largest."""
+    """exp(300) overflows float32: weights are relative to the maximum score."""
     queries, *rest = paged_inputs(9, 30, 130, 16, 2, 1)
     agrees(kernels.paged_flash, paged64, 40 * queries, *rest, 2.0, seed=9)
 
 
 def test_task_3_flash_scores_far_below_zero():
-    """exp(-160) is 0 in float32: the largest score of a query may itself be far below 0."""
+    """exp(-160) is 0 in float32: a query's maximum score may itself be far below 0."""
     queries, keys, *rest = paged_inputs(13, 30, 130, 16, 2, 1)
     agrees(kernels.paged_flash, paged64, -20 - mx.abs(queries), 1 + mx.abs(keys), *rest, 1.0, seed=13)
 
@@ -98,10 +98,10 @@ def test_task_3_flash_pytorch(pytorch):
 
 
 def test_task_3_flash_again_and_again():
-    """The fast build, many times: whoever takes which block, nothing else comes out."""
+    """The fast build, many times: the result does not depend on which thread gets which tile."""
     inputs = paged_inputs(12, 100, 150, 16)
     expected = paged64(*map(to_float64, inputs[:3]), *inputs[3:], 0.5)
-    kernels.paged_flash(*paged_inputs(12), 0.5)  # watched: what has done nothing wrong may be run fast
+    kernels.paged_flash(*paged_inputs(12), 0.5)  # already run under the checks: the fast build is safe
     for _ in range(30):
         again = fast(kernels.paged_flash)(*inputs, 0.5)
         compare(again, expected, mx.float32, 1e-5, "float32, query 100 x 6 x 8, one call of 30, seed 12", 4800)

@@ -1,6 +1,6 @@
 """Week 3, day 4, task 4: in Metal.
 
-What is expected is attention over the request's keys and values side by side.
+Expected is attention over the request's gathered keys and values.
 """
 
 import mlx.core as mx
@@ -40,33 +40,33 @@ def test_task_4_metal_formula(dtype):
     agrees(metal, paged64, *paged_inputs(1, dtype=dtype), seed=1)
 
 
-def test_task_4_metal_scaled_out_of_half():
-    """float16 cannot hold a query times scale, and what is computed in float32 can."""
+def test_task_4_metal_scaled_in_float32():
+    """float16 cannot hold a query times scale, but float32 can."""
     queries, keys, *rest = paged_inputs(6, dtype=mx.float16)
     agrees(metal, paged64, 64 * queries, keys * 2**-13, *rest, 1024.0, seed=6)
 
 
 @pytest.mark.parametrize("length", [1, 3, 15, 16, 17, 33])
 def test_task_4_metal_queries(length):
-    """Fewer queries than a block has, as many, more."""
+    """Fewer queries than a tile has, as many, more."""
     agrees(metal, paged64, *metal_inputs(2, length, 35), seed=2)
 
 
 @pytest.mark.parametrize("tokens", [1, 2, 31, 32, 33, 64, 65, 100])
 def test_task_4_metal_tokens(tokens):
-    """One query: fewer keys than a block has, as many, more."""
+    """One query: fewer keys than a tile has, as many, more."""
     agrees(metal, paged64, *metal_inputs(3, 1, tokens), seed=3)
 
 
 @pytest.mark.parametrize("page", [1, 3, 16, 20, 32, 33, 64])
 def test_task_4_metal_sizes(page):
-    """A block of 32 keys ends where a page ends, or within one; a page is shorter than a block, or longer."""
+    """A tile of 32 keys ends at a page boundary, or inside a page; a page is shorter than a tile, or longer."""
     agrees(metal, paged64, *metal_inputs(4, 3, 70, page), seed=4)
 
 
 @pytest.mark.parametrize(("length", "tokens"), [(9, 9), (17, 17), (33, 33), (5, 32), (5, 33), (18, 66), (33, 97)])
 def test_task_4_metal_causal_blocks(length, tokens):
-    """The diagonal goes through a block, or along its edge; the last block of keys is hidden from some queries."""
+    """The diagonal crosses a tile, or follows its edge; the last tile of keys is masked for some queries."""
     agrees(metal, paged64, *metal_inputs(5, length, tokens), seed=5)
 
 
@@ -87,25 +87,25 @@ def test_task_4_metal_scale(scale):
 
 @pytest.mark.parametrize("tokens", [10, 12])
 @pytest.mark.parametrize("held", HELD)
-def test_task_4_metal_others_are_not_looked_at(held, tokens):
-    """In the rest of the last page, in pages that are not the request's, and in those that no token has come to."""
+def test_task_4_metal_ignores_other_slots(held, tokens):
+    """In the rest of the last page, in other requests' pages, and in allocated pages without tokens yet."""
     agrees(metal, paged64, *with_held(metal_inputs(9, 3, tokens, 4, spare=1), held), seed=9)
 
 
 def test_task_4_metal_weights():
-    """The values are the rows of an identity: what comes out are the weights."""
+    """The values are the rows of an identity matrix, so the output is the weights."""
     query, keys, _, _, _ = metal_inputs(10, 5, 40, 40, 40, others=0)
     agrees(metal, paged64, query, keys, mx.eye(40)[None, None], [0], 40, seed=10)
 
 
 def test_task_4_metal_large_scores():
-    """exp(300) is more than float32 holds: scores count relative to the largest."""
+    """exp(300) overflows float32: weights are relative to the maximum score."""
     query, *rest = metal_inputs(11, 18, 70)
     agrees(metal, paged64, 40 * query, *rest, 2.0, seed=11)
 
 
 def test_task_4_metal_equal_scores():
-    """With queries of zeros it is the mean of all values that a query sees."""
+    """With zero queries, the result is the mean of all visible values."""
     query, *rest = metal_inputs(12, 5, 70)
     agrees(metal, paged64, 0 * query, *rest, seed=12)
 
@@ -122,7 +122,7 @@ def test_task_4_metal_pytorch(pytorch):
 
 @by_dtype
 def test_task_4_metal_moves(dtype):
-    """Queries, output, keys and values of whole blocks, and for each block two lines of the table a SIMD-group."""
+    """Queries, output, keys and values of whole tiles, and per tile two cache lines of the block table a SIMD-group."""
     query, *rest = paged_inputs(15, 32, 96, 8, 1, 1, 32, dtype)
     blocks = 3 + 3
     moved = 2 * query.nbytes + 2 * blocks * 32 * 32 * dtype.size + blocks * 4 * 2 * 64
@@ -130,7 +130,7 @@ def test_task_4_metal_moves(dtype):
 
 
 def test_task_4_metal_skipped_blocks_are_not_moved():
-    """Of a prompt of 96 tokens the first 32 queries need one block of keys, the next 32 two, the last 32 three."""
+    """Of a prompt of 96 tokens the first 32 queries need one tile of keys, the next 32 two, the last 32 three."""
     query, *rest = paged_inputs(16, 96, 96, 8, 1, 1, 32)
     blocks = 2 * (1 + 2 + 3)
     moved = 2 * query.nbytes + 2 * blocks * 32 * 32 * 4 + blocks * 4 * 2 * 64
@@ -138,7 +138,7 @@ def test_task_4_metal_skipped_blocks_are_not_moved():
 
 
 def test_task_4_metal_banks():
-    """No thread waits for another one's bank."""
+    """No bank conflicts."""
     costs_at_most(metal, *metal_inputs(17, 16, 64, 16, 128), seed=17, bank_conflicts=0)
 
 

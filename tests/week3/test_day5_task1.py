@@ -1,6 +1,6 @@
 """Week 3, day 5, task 1: the tree.
 
-The tree is held to a plain dictionary of all beginnings of texts, page by page.
+The tree is checked against a plain dictionary of all prefixes, page by page.
 """
 
 import numpy as np
@@ -24,14 +24,14 @@ def test_task_1_tree_five_tokens():
 
 
 @pytest.mark.parametrize("count", range(8))
-def test_task_1_tree_finds_whole_pages(count):
-    """Of a text of three pages, so many tokens."""
+def test_task_1_tree_matches_whole_pages(count):
+    """The given number of tokens of a sequence of three pages."""
     played = Played()
     played.insert(THAT, IS, A, BLUE, DOG, CAT)
     played.match(*[THAT, IS, A, BLUE, DOG, CAT, RED][:count])
 
 
-def test_task_1_tree_parts_within_a_page():
+def test_task_1_tree_diverges_within_a_page():
     """`That was` shares a token with `That is`, and no page."""
     played = Played()
     played.insert(THAT, IS, A, BLUE)
@@ -42,8 +42,8 @@ def test_task_1_tree_parts_within_a_page():
 
 
 @pytest.mark.parametrize("alike", [1, 2, 3])
-def test_task_1_tree_is_cut_by_another_text(alike):
-    """Two texts of four pages that part behind so many."""
+def test_task_1_tree_splits_on_insert(alike):
+    """Two sequences of four pages that diverge after the given number of pages."""
     played = Played()
     played.insert(*range(10, 18))
     other = [*range(10, 10 + 2 * alike), *range(20, 28 - 2 * alike)]
@@ -53,7 +53,7 @@ def test_task_1_tree_is_cut_by_another_text(alike):
 
 
 @pytest.mark.parametrize("count", [2, 4, 5, 8])
-def test_task_1_tree_is_cut_where_a_match_ends(count):
+def test_task_1_tree_splits_on_match(count):
     played = Played()
     played.insert(*range(10, 18))
     played.match(*range(10, 10 + count))
@@ -61,8 +61,8 @@ def test_task_1_tree_is_cut_where_a_match_ends(count):
     played.match(*range(10, 18))
 
 
-def test_task_1_tree_is_cut_twice():
-    """What has children is cut: they go with the second half."""
+def test_task_1_tree_splits_twice():
+    """A node with children is split: they stay with the second half."""
     played = Played()
     played.insert(*range(10, 18))
     played.insert(*range(10, 16), 30, 31)
@@ -73,27 +73,27 @@ def test_task_1_tree_is_cut_twice():
 
 
 def test_task_1_tree_grows():
-    """A chat: each text goes on where the one before ended."""
+    """A chat: each sequence continues the one before."""
     played = Played()
     for end in (14, 16, 22):
         played.insert(*range(10, end))
     played.match(*range(10, 30))
 
 
-def test_task_1_tree_keeps_one_of_two():
-    """The same text in other pages, and in the tree's own: it holds neither once more."""
+def test_task_1_tree_keeps_the_first_pages():
+    """The same sequence in other pages, and in the tree's own: it retains neither again."""
     played = Played()
     played.insert(*range(10, 16))
     played.insert(*range(10, 16))
     played.insert(*range(10, 14), 20, 21)
     played.insert(*range(10, 20))
     own = played.match(*range(10, 20))
-    played.pool.hold(own)
+    played.pool.retain(own)
     played.insert(*range(10, 20), pages=own)
 
 
-def test_task_1_tree_counts_its_calls():
-    """Also those that find nothing, and an empty text."""
+def test_task_1_tree_clock():
+    """Also those that match nothing, and an empty sequence."""
     played = Played()
     played.match()
     played.insert()
@@ -112,7 +112,7 @@ def test_task_1_tree_takes_any_sequence():
 
 
 def test_task_1_tree_keeps_lists():
-    """Texts and pages come as tuples: an edge has lists, for pages will be taken off their ends."""
+    """Tokens and pages come as tuples: a node has lists, because pages will be removed from their ends."""
     played = Played()
     played.insert(*range(10, 16), like=tuple)
     played.made_of_lists()
@@ -120,7 +120,7 @@ def test_task_1_tree_keeps_lists():
     played.made_of_lists()
 
 
-def test_task_1_tree_is_apart_from_another():
+def test_task_1_tree_is_independent():
     one, other = Played(), Played()
     one.insert(*range(10, 14))
     other.match(*range(10, 14))
@@ -139,15 +139,15 @@ def test_task_1_tree_other_pages(page):
 
 
 @pytest.mark.parametrize(("tokens", "pages"), [(5, 2), (3, 2), (4, 1), (2, 0), (0, 1)])
-def test_task_1_tree_refuses_what_does_not_fill_pages(tokens, pages):
+def test_task_1_tree_refuses_partial_pages(tokens, pages):
     played = Played()
     played.insert(1, 2)
-    own = played.pool.take(pages)
+    own = played.pool.allocate(pages)
     case = f"page 2, insert [1 2], insert {tokens} tokens in {pages} pages"
     with raises_value_error(case, str(tokens), str(pages)):
         played.tree.insert([1, 2, 3, 4, 5][:tokens], own)
-    played.pool.drop(own)
-    played.moves.append(f"insert {tokens} tokens in {pages} pages, which is refused")
+    played.pool.release(own)
+    played.moves.append(f"insert {tokens} tokens in {pages} pages, which raises")
     played.check()
 
 
@@ -167,7 +167,7 @@ short_texts = st.lists(st.integers(0, 1), max_size=9)
 
 @property_test
 @given(moves=st.lists(st.tuples(st.booleans(), short_texts), max_size=8), page=st.integers(1, 3))
-def test_task_1_tree_any_texts(moves, page):
+def test_task_1_tree_any_sequences(moves, page):
     played = Played(page, pages=100)
     for new, text in moves:
         if new:

@@ -1,6 +1,6 @@
-"""Week 3, day 5, task 2: what goes first.
+"""Week 3, day 5, task 2: eviction.
 
-The tree is held to a plain dictionary of all beginnings of texts, page by page, which drops the least recently used.
+The tree is checked against a plain dictionary of all prefixes, page by page, which evicts the least recently used.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ short_texts = st.lists(st.integers(0, 1), max_size=9)
 
 
 def three_texts():
-    """Two that part behind one page, and one by itself; of the first the oldest pages, of the last the newest."""
+    """Two sequences that diverge after one page, and one by itself; the oldest last page is evicted first."""
     played = Played()
     played.insert(10, 11, 12, 13, 14, 15)
     played.insert(10, 11, 20, 21)
@@ -28,7 +28,7 @@ def three_texts():
 
 @pytest.mark.parametrize("count", range(8))
 def test_task_2_evict_oldest_first(count):
-    """The last page of the oldest text goes first, and what all share goes after those who share it."""
+    """The oldest sequence's last page is evicted first, and the shared pages after those who share them."""
     three_texts().evict(count)
 
 
@@ -38,8 +38,8 @@ def test_task_2_evict_one_by_one():
         played.evict(1)
 
 
-def test_task_2_evict_what_is_used_stays():
-    """To be found is to be used."""
+def test_task_2_evict_keeps_what_is_used():
+    """A match counts as an access."""
     played = three_texts()
     played.match(10, 11, 12, 13, 14, 15)
     played.evict(2)
@@ -47,8 +47,8 @@ def test_task_2_evict_what_is_used_stays():
     played.evict(2)
 
 
-def test_task_2_evict_only_what_was_used_stays():
-    """A text of which only the beginning is found has an end that is old."""
+def test_task_2_evict_keeps_only_what_is_used():
+    """A partly matched sequence keeps an old end."""
     played = three_texts()
     played.match(10, 11, 12, 13)
     played.match(10, 11, 20, 21)
@@ -57,8 +57,8 @@ def test_task_2_evict_only_what_was_used_stays():
     played.evict(1)
 
 
-def test_task_2_evict_not_what_is_held():
-    """Two pages of a text are held by a request: the third can go, and so can the other texts."""
+def test_task_2_evict_keeps_held_pages():
+    """A request holds two pages of a sequence: the third can be evicted, and so can the other sequences."""
     played = three_texts()
     played.hold(10, 11, 12, 13)
     for count in (1, 2, 5):
@@ -66,8 +66,8 @@ def test_task_2_evict_not_what_is_held():
 
 
 @pytest.mark.parametrize("among", [slice(0, 1), slice(1, 2), slice(2, 3)], ids=["first", "second", "third"])
-def test_task_2_evict_nothing_before_what_is_held(among):
-    """Of three pages one is held. What stands before it stays, although nobody holds it."""
+def test_task_2_evict_keeps_pages_before_held_ones(among):
+    """One of three pages is held. The pages before it stay, although no request holds them."""
     played = Played()
     played.insert(10, 11, 12, 13, 14, 15)
     played.hold(10, 11, 12, 13, 14, 15, among=among)
@@ -80,8 +80,8 @@ def test_task_2_evict_a_held_leaf_keeps_its_parents():
     played.evict(9)
 
 
-def test_task_2_evict_past_what_is_held():
-    """The text that was used least recently is held, and the others can go."""
+def test_task_2_evict_skips_held_leaves():
+    """The least recently used sequence is held, and the others can be evicted."""
     played = three_texts()
     played.hold(10, 11, 12, 13, 14, 15, among=slice(2, 3))
     played.match(10, 11, 20, 21)
@@ -90,16 +90,16 @@ def test_task_2_evict_past_what_is_held():
     played.evict(9)
 
 
-def test_task_2_evict_a_held_beginning():
-    """The parent is held, and both children go."""
+def test_task_2_evict_a_held_prefix():
+    """The parent is held, and both children are evicted."""
     played = three_texts()
     played.hold(10, 11)
     played.evict(3)
     played.evict(9)
 
 
-def test_task_2_evict_leaves_part_of_an_edge():
-    """What is left of an edge is found, and goes on."""
+def test_task_2_evict_leaves_part_of_a_node():
+    """What is left of a node still matches and can be extended."""
     played = Played()
     played.insert(*range(10, 20))
     played.evict(2)
@@ -111,11 +111,13 @@ def test_task_2_evict_leaves_part_of_an_edge():
 
 
 def test_task_2_evict_all():
-    """Every page is free, and the tree begins anew."""
+    """Every page is free, and the tree starts again."""
     played = three_texts()
     played.evict(6)
-    if played.pool.free != played.pool.pages or played.tree.root.children:
-        played.fail(Kind.VALUES, "the tree is not empty", f"free      {played.pool.free} of {played.pool.pages} pages")
+    if played.pool.num_free != played.pool.pages or played.tree.root.children:
+        played.fail(
+            Kind.VALUES, "the tree is not empty", f"free      {played.pool.num_free} of {played.pool.pages} pages"
+        )
     played.insert(10, 11)
     played.match(10, 11)
 
@@ -130,8 +132,8 @@ def test_task_2_evict_an_empty_tree():
     Played().evict(3)
 
 
-def test_task_2_evict_does_not_use():
-    """What an eviction looks at counts as used by nobody."""
+def test_task_2_evict_is_no_access():
+    """The nodes that an eviction looks at do not count as accessed."""
     played = three_texts()
     for _ in range(3):
         played.evict(1)
@@ -158,7 +160,7 @@ actions = st.sampled_from(["insert", "match", "hold", "evict"])
 
 @property_test
 @given(moves=st.lists(st.tuples(actions, short_texts), max_size=12), page=st.integers(1, 2))
-def test_task_2_evict_any_texts(moves, page):
+def test_task_2_evict_any_sequences(moves, page):
     played = Played(page, pages=150)
     for action, text in moves:
         match action:
@@ -171,8 +173,8 @@ def test_task_2_evict_any_texts(moves, page):
             case "evict":
                 played.evict(len(text) // 2)
     played.evict(150)
-    played.pool.drop(played.held)
+    played.pool.release(played.held)
     played.held.clear()
     played.evict(150)
-    if played.pool.free != played.pool.pages:
-        played.fail(Kind.VALUES, f"{played.pool.free} of {played.pool.pages} pages are free at the end")
+    if played.pool.num_free != played.pool.pages:
+        played.fail(Kind.VALUES, f"{played.pool.num_free} of {played.pool.pages} pages are free at the end")

@@ -1,6 +1,6 @@
-"""Week 3, day 5, task 3: the memory.
+"""Week 3, day 5, task 3: the prefix cache.
 
-The memory is held to one that knows of every page which tokens were read into it.
+The KV cache is checked against one that knows which tokens each page holds.
 """
 
 import copy
@@ -17,7 +17,7 @@ from tests.week3.prefixes import edges_of
 from tests.week3.remembering import Contents, Remembering
 
 from tiny_llm.paged import storage
-from tiny_llm.prefix import memory
+from tiny_llm.prefix import kv_cache
 from tiny_llm.serving.request import Request, next_chunk
 from tiny_llm_course.testkit.agreement import compare
 from tiny_llm_course.testkit.cases import noted, type_words
@@ -29,17 +29,17 @@ from tiny_llm_course.testkit.sizes import sizes
 
 
 class Serving:
-    """Requests that are let in, read and let go, by a memory and by a plain one beside it.
+    """Requests that are admitted, computed and released, by a KV cache and by a plain one beside it.
 
-    After each move the two are compared, and of every page it is known who holds it and what is written in it.
+    After each operation the two are compared; for every page, its holders and its contents are known.
     """
 
     def __init__(self, page=2, pages=20, swept=False):
         self.case_begins = f"page {page}, {pages} pages"
         self.moves, self.swept = [], swept
         with noted(self.case_begins):
-            self.memory = memory.PrefixMemory(SimpleNamespace(page=page, pages=pages))
-        self.plain, self.contents, self.page = Remembering(page, pages), Contents(page), page
+            self.kv_cache = kv_cache.PrefixKVCache(SimpleNamespace(page_size=page, pages=pages))
+        self.plain, self.contents, self.page_size = Remembering(page, pages), Contents(page), page
         self.requests = {}
         self.check()
 
@@ -52,124 +52,136 @@ class Serving:
         fail(kind, headline, self.case, *lines, size=len(self.case), swept=self.swept)
 
     def begin(self, name, *tokens):
-        """A request with these tokens; without them one that was put back before."""
+        """Admit a request with these tokens; without tokens, one that was preempted before."""
         if tokens:
             self.requests[name] = Request([*tokens], 100)
         request = self.requests[name]
-        request.read = 0
-        self.moves.append(f"begin {name} [{' '.join(map(str, request.tokens(0, request.length)))}]")
-        before = copy.deepcopy(self.memory.tables.get(request))
+        request.num_computed_tokens = 0
+        self.moves.append(f"admit {name} [{' '.join(map(str, request.tokens(0, request.num_tokens)))}]")
+        before = copy.deepcopy(self.kv_cache.block_tables.get(request))
         with noted(self.case):
-            actual = self.memory.begin(request)
-        expected, read = self.plain.begin(request)
-        self.same(actual, expected, f"begin {name}")
+            actual = self.kv_cache.admit(request)
+        expected, read = self.plain.admit(request)
+        self.same(actual, expected, f"admit {name}")
         if not expected:
-            if self.memory.tables.get(request) != before:
-                self.fail(Kind.VALUES, f"{name} is not let in, and has a table")
-            if request.read != 0:
-                lines = ("expected  0", f"got       {request.read}")
-                self.fail(Kind.VALUES, f"{name} is not let in, and has another `read` than before", *lines)
-        elif type(request.read) is not int or request.read != read:
-            self.fail(Kind.VALUES, f"other `read` of {name}", f"expected  {read}", f"got       {request.read}")
+            if self.kv_cache.block_tables.get(request) != before:
+                self.fail(Kind.VALUES, f"{name} is not admitted, but has a block table")
+            if request.num_computed_tokens != 0:
+                lines = ("expected  0", f"got       {request.num_computed_tokens}")
+                self.fail(Kind.VALUES, f"{name} is not admitted, but its `num_computed_tokens` has changed", *lines)
+        elif type(request.num_computed_tokens) is not int or request.num_computed_tokens != read:
+            self.fail(
+                Kind.VALUES,
+                f"wrong `num_computed_tokens` of {name}",
+                f"expected  {read}",
+                f"got       {request.num_computed_tokens}",
+            )
         self.check()
         return expected
 
     def read(self, name, count=None, *new):
-        """Read some of its tokens, or all; `new` ones come behind them."""
+        """Compute some of its tokens, or all; then append the `new` ones."""
         request = self.requests[name]
-        count = request.unread if count is None else count
-        self.moves.append(f"read {count} of {name}" + (f", new {' '.join(map(str, new))}" if new else ""))
+        count = request.num_uncomputed_tokens if count is None else count
+        self.moves.append(f"compute {count} of {name}" + (f", new {' '.join(map(str, new))}" if new else ""))
         with noted(self.case):
-            actual = self.memory.reserve(request, count)
+            actual = self.kv_cache.reserve(request, count)
         expected = self.plain.reserve(request, count)
         self.same(actual, expected, f"reserve for {name}")
         if expected:
-            table, chunk = self.memory.tables[request], next_chunk(request, count)
+            table, chunk = self.kv_cache.block_tables[request], next_chunk(request, count)
             for at in range(chunk.start, chunk.end):
-                if self.memory.pool.holders(table[at // self.page]) != 1:
+                if self.kv_cache.pool.ref_count(table[at // self.page_size]) != 1:
                     self.fail(
                         Kind.VALUES,
-                        f"token {at} of {name} is written into page {table[at // self.page]}, which is shared",
+                        f"token {at} of {name} is written into page {table[at // self.page_size]}, which is shared",
                     )
             self.contents.write(table, request, chunk.start, chunk.end)
-            request.read = chunk.end
+            request.num_computed_tokens = chunk.end
             request.output += new
         self.check()
         return expected
 
     def reserve(self, name, count):
-        """Room for so many tokens, of which some may never be written."""
+        """Reserve slots for tokens, some of which may never be computed."""
         self.moves.append(f"reserve {count} for {name}")
         with noted(self.case):
-            actual = self.memory.reserve(self.requests[name], count)
+            actual = self.kv_cache.reserve(self.requests[name], count)
         self.same(actual, self.plain.reserve(self.requests[name], count), f"reserve for {name}")
         self.check()
 
     def release(self, name, finished=""):
-        """The request ends, for this reason, or is put back."""
-        self.moves.append(f"release {name}" + (f", which has ended: {finished}" if finished else ""))
+        """Release the request, finished for this reason, or preempted."""
+        self.moves.append(f"release {name}" + (f", which has finished: {finished}" if finished else ""))
         request = self.requests[name]
-        request.finished = finished
+        request.finish_reason = finished
         with noted(self.case):
-            self.memory.release(request)
+            self.kv_cache.release(request)
         self.plain.release(request)
         self.check()
 
     def serve(self, name, *tokens):
-        """All of a request, as if it were alone, with one new token, which is not read."""
+        """Serve a whole request alone, with one new token, which is not computed."""
         self.begin(name, *tokens)
         self.read(name, None, 99)
         self.release(name, "length")
 
     def same(self, actual, expected, what):
         if type(actual) is not bool:
-            self.fail(Kind.TYPE, f"{what} gives {type_words(actual)}, expected a bool")
+            self.fail(Kind.TYPE, f"{what} returns {type_words(actual)}, expected a bool")
         if actual != expected:
-            self.fail(Kind.VALUES, f"{what} gives {actual}, expected {expected}")
+            self.fail(Kind.VALUES, f"{what} returns {actual}, expected {expected}")
 
     def check(self):
-        held, free = self.memory.pool, self.memory.pool.free
+        held, free = self.kv_cache.pool, self.kv_cache.pool.num_free
         with noted(self.case):
             try:
-                known = [page for pages, _ in edges_of(self.memory.tree).values() for page in pages]
+                known = [page for pages, _ in edges_of(self.kv_cache.tree).values() for page in pages]
             except ValueError as error:
-                self.fail(Kind.VALUES, f"the tree is not one: {error}")
+                self.fail(Kind.VALUES, f"the tree is not valid: {error}")
         for name, request in self.requests.items():
-            table = self.memory.tables.get(request)
-            if (table is None) != (request not in self.plain.tables):
-                self.fail(Kind.VALUES, f"{name} has {'no' if table is None else 'still a'} table")
+            table = self.kv_cache.block_tables.get(request)
+            if (table is None) != (request not in self.plain.block_tables):
+                self.fail(Kind.VALUES, f"{name} has {'no' if table is None else 'still a'} block table")
             if table is None:
                 continue
-            expected = len(self.plain.tables[request])
+            expected = len(self.plain.block_tables[request])
             if len(table) != expected:
                 self.fail(Kind.VALUES, f"{name} has {len(table)} pages, expected {expected}")
-            at = self.contents.wrong(table, request, request.read)
+            at = self.contents.wrong(table, request, request.num_computed_tokens)
             if at is not None:
                 self.fail(
                     Kind.VALUES,
-                    f"what {name} would read as token {at} is not of its own text: page {table[at // self.page]}",
+                    f"token {at} of {name} is not the one cached in page {table[at // self.page_size]}",
                 )
-        all_held = known + [page for table in self.memory.tables.values() for page in table]
+        all_held = known + [page for table in self.kv_cache.block_tables.values() for page in table]
         for page in range(held.pages):
-            if held.holders(page) != (count := all_held.count(page)):
-                lines = ("its holders are the tree and the tables in which it stands",)
-                self.fail(Kind.VALUES, f"page {page} has {held.holders(page)} holders, expected {count}", *lines)
+            if held.ref_count(page) != (count := all_held.count(page)):
+                lines = ("its holders are the tree and the block tables that list it",)
+                self.fail(
+                    Kind.VALUES, f"page {page} has reference count {held.ref_count(page)}, expected {count}", *lines
+                )
         of_tree = len(self.plain.known.pages)
         if len(known) != of_tree:
             self.fail(Kind.VALUES, f"the tree has {len(known)} pages, expected {of_tree}")
         if free != self.plain.free:
             self.fail(Kind.VALUES, f"{free} pages are free, expected {self.plain.free}")
-        counted = self.memory.asked, self.memory.hit
-        if counted != (self.plain.asked, self.plain.hit):
-            expected = f"expected  {self.plain.asked}, {self.plain.hit}"
-            self.fail(Kind.VALUES, "other `asked` and `hit`", expected, f"got       {counted[0]}, {counted[1]}")
-        rate = self.plain.hit / self.plain.asked if self.plain.asked else 0.0
-        if abs(self.memory.hit_rate - rate) > 1e-9:
-            self.fail(Kind.VALUES, f"hit_rate is {self.memory.hit_rate}, expected {rate}")
+        counted = self.kv_cache.queried_tokens, self.kv_cache.hit_tokens
+        if counted != (self.plain.queried_tokens, self.plain.hit_tokens):
+            expected = f"expected  {self.plain.queried_tokens}, {self.plain.hit_tokens}"
+            self.fail(
+                Kind.VALUES,
+                "wrong `queried_tokens` and `hit_tokens`",
+                expected,
+                f"got       {counted[0]}, {counted[1]}",
+            )
+        rate = self.plain.hit_tokens / self.plain.queried_tokens if self.plain.queried_tokens else 0.0
+        if abs(self.kv_cache.hit_rate - rate) > 1e-9:
+            self.fail(Kind.VALUES, f"hit_rate is {self.kv_cache.hit_rate}, expected {rate}")
 
 
 def test_task_3_prefix_the_same_again():
-    """`That is a blue dog`, twice: two pages are found, and the fifth token is read again."""
+    """`That is a blue dog`, twice: two pages match, and the fifth token is recomputed."""
     serving = Serving()
     serving.serve("one", *BLUE_DOG)
     serving.serve("two", *BLUE_DOG)
@@ -177,13 +189,13 @@ def test_task_3_prefix_the_same_again():
 
 @pytest.mark.parametrize("count", range(1, 8))
 def test_task_3_prefix_leaves_a_token(count):
-    """Of a text of three pages, all of which are there, one that ends with them, or sooner, or later."""
+    """Of a sequence of three cached pages, one that ends with them, or earlier, or later."""
     serving = Serving()
     serving.serve("one", THAT, IS, A, BLUE, DOG, CAT, RED)
     serving.serve("two", *[THAT, IS, A, BLUE, DOG, CAT, RED][:count])
 
 
-def test_task_3_prefix_begins_alike():
+def test_task_3_prefix_of_several_lengths():
     serving = Serving()
     serving.serve("one", *BLUE_DOG, CAT)
     serving.serve("two", THAT, IS, A, RED, DOG)
@@ -192,7 +204,7 @@ def test_task_3_prefix_begins_alike():
 
 
 def test_task_3_prefix_a_second_turn():
-    """A chat: the answer was read as well, but for its last token, and the next turn finds it."""
+    """A chat: the answer was also computed, except for its last token, and the next turn matches it."""
     serving = Serving()
     serving.begin("one", THAT, IS, A)
     serving.read("one", None, BLUE)
@@ -202,8 +214,8 @@ def test_task_3_prefix_a_second_turn():
     serving.serve("two", *BLUE_DOG, RED, CAT, CAT)
 
 
-def test_task_3_prefix_while_the_other_runs():
-    """Nobody has ended: what has been read is found."""
+def test_task_3_prefix_of_a_running_request():
+    """Before any request has finished, computed pages match."""
     serving = Serving()
     serving.begin("one", *BLUE_DOG)
     serving.read("one", 3)
@@ -216,8 +228,8 @@ def test_task_3_prefix_while_the_other_runs():
         serving.release(name)
 
 
-def test_task_3_prefix_only_what_was_read():
-    """A request is let in and has pages, which are empty: the next one finds nothing."""
+def test_task_3_prefix_only_computed_pages():
+    """A request is admitted and its pages are still empty: the next one matches nothing."""
     serving = Serving()
     serving.begin("one", *BLUE_DOG)
     serving.begin("two", *BLUE_DOG)
@@ -228,8 +240,8 @@ def test_task_3_prefix_only_what_was_read():
     serving.begin("four", *BLUE_DOG)
 
 
-def test_task_3_prefix_two_at_the_same_time():
-    """Both read the same prompt, as neither could find it. Then one lot of pages is enough for both."""
+def test_task_3_prefix_computed_twice():
+    """Both compute the same prompt, as neither could match it. Then one set of pages is enough for both."""
     serving = Serving()
     serving.begin("one", *BLUE_DOG)
     serving.begin("two", *BLUE_DOG)
@@ -243,8 +255,8 @@ def test_task_3_prefix_two_at_the_same_time():
     serving.serve("four", *BLUE_DOG, RED, CAT)
 
 
-def test_task_3_prefix_evicts_for_who_comes():
-    """All pages are the tree's: it loses as many as are lacking, and not more."""
+def test_task_3_prefix_evicts_on_admission():
+    """The tree has all pages: it evicts as many as are missing, and no more."""
     serving = Serving(pages=6)
     serving.serve("one", *range(10, 16))
     serving.serve("two", *range(20, 26))
@@ -252,7 +264,7 @@ def test_task_3_prefix_evicts_for_who_comes():
     serving.serve("four", *range(10, 13))
 
 
-def test_task_3_prefix_evicts_for_who_writes():
+def test_task_3_prefix_evicts_on_reserve():
     serving = Serving(pages=5)
     serving.serve("one", *range(10, 16))
     serving.begin("two", *range(20, 23))
@@ -261,8 +273,8 @@ def test_task_3_prefix_evicts_for_who_writes():
     serving.release("two")
 
 
-def test_task_3_prefix_evicts_what_is_lacking():
-    """Room for a draft: its first token goes into a page that is half full."""
+def test_task_3_prefix_evicts_only_missing_pages():
+    """Slots for a draft: its first token goes into a page that is half full."""
     serving = Serving(pages=5)
     serving.serve("one", *range(10, 16))
     serving.begin("two", *range(20, 23))
@@ -271,8 +283,8 @@ def test_task_3_prefix_evicts_what_is_lacking():
     serving.reserve("two", 1)
 
 
-def test_task_3_prefix_uses_what_it_finds():
-    """All of a text is there, and its last page is not asked for: that one is the oldest, and goes first."""
+def test_task_3_prefix_match_is_an_access():
+    """All of a sequence is cached, but its last page is not queried: that one is the oldest, and is evicted first."""
     serving = Serving(pages=6)
     serving.serve("one", *range(10, 14))
     serving.serve("two", 20, 21)
@@ -283,16 +295,16 @@ def test_task_3_prefix_uses_what_it_finds():
     serving.begin("five", *range(10, 15))
 
 
-def test_task_3_prefix_does_not_evict_what_it_finds():
-    """The text that is found is the oldest one, and the pool is full."""
+def test_task_3_prefix_does_not_evict_its_match():
+    """The matched sequence is the oldest one, and the pool is full."""
     serving = Serving(pages=6)
     serving.serve("one", *range(10, 16))
     serving.serve("two", *range(20, 26))
     serving.serve("three", *range(10, 16), 16, 17, 18)
 
 
-def test_task_3_prefix_needs_no_room_for_what_it_finds():
-    """Five of six pages are held by one request, which another one shares."""
+def test_task_3_prefix_needs_no_pages_for_its_match():
+    """One request holds five of six pages, and another shares them."""
     serving = Serving(pages=7)
     serving.begin("one", *range(10, 20))
     serving.read("one", None, 20)
@@ -300,8 +312,8 @@ def test_task_3_prefix_needs_no_room_for_what_it_finds():
     serving.read("two", None, 30)
 
 
-def test_task_3_prefix_refuses_who_does_not_fit():
-    """Nothing is counted, nothing is held. It is asked again, and let in once there is room."""
+def test_task_3_prefix_not_admitted():
+    """Nothing is counted, nothing is retained. It is tried again, and admitted once there is capacity."""
     serving = Serving(pages=6)
     serving.serve("one", *range(10, 14))
     serving.begin("two", *range(10, 17))
@@ -313,7 +325,7 @@ def test_task_3_prefix_refuses_who_does_not_fit():
     serving.read("three", None, 40)
 
 
-def test_task_3_prefix_leaves_a_page_for_who_is_here():
+def test_task_3_prefix_leaves_a_page_for_running_requests():
     serving = Serving(pages=4)
     serving.begin("one", 1, 2, 3)
     serving.read("one", None, 4)
@@ -321,8 +333,8 @@ def test_task_3_prefix_leaves_a_page_for_who_is_here():
     serving.begin("three", 5, 6)
 
 
-def test_task_3_prefix_no_room_to_write():
-    """Two requests hold all pages: none can go. One is put back, and finds what it has read when it is its turn."""
+def test_task_3_prefix_no_capacity_to_decode():
+    """Two requests hold all pages: none can be evicted. One is preempted, and later matches its own pages."""
     serving = Serving(pages=6)
     serving.begin("one", *range(10, 14))
     serving.begin("two", *range(20, 23))
@@ -340,8 +352,8 @@ def test_task_3_prefix_no_room_to_write():
     serving.read("two", None, 30)
 
 
-def test_task_3_prefix_of_two_memories():
-    """Neither knows of the other."""
+def test_task_3_prefix_two_caches():
+    """Two caches are independent."""
     one, other = Serving(), Serving()
     one.serve("one", *BLUE_DOG)
     other.serve("one", *BLUE_DOG)
@@ -355,26 +367,24 @@ def test_task_3_prefix_other_pages(page):
 
 
 def test_task_3_prefix_attends():
-    """One head of numbers: who has found a page attends to it as if he had read it."""
+    """One KV head: a request attends to matched pages as if it had computed them."""
     draw, page, heads, dims = normals(1), 2, 3, 4
-    keys, values = draw(1, 9, dims), draw(1, 9, dims)  # of the tokens, whoever reads them
+    keys, values = draw(1, 9, dims), draw(1, 9, dims)  # of the tokens, whichever request computes them
     arrays = storage.PagedArrays(1, 12, page, 1, dims, mx.float32)
-    case = (
-        "float32, 3 heads over one of keys, D 4, page 2, seed 1: the tokens 0 to 6, then 0 to 8, of which 6 are found"
-    )
+    case = "float32, 3 heads over one of keys, D 4, page 2, seed 1: the tokens 0 to 6, then 0 to 8, of which 6 match"
     with noted(case):
-        remembering = memory.PrefixMemory(arrays)
+        remembering = kv_cache.PrefixKVCache(arrays)
     for count, name in ((7, "the first"), (9, "the second")):
         request = Request(list(range(count)), 1)
         query = draw(count, heads, dims)
         with noted(case):
-            remembering.begin(request)
-            start = request.read
-            remembering.reserve(request, request.unread)
+            remembering.admit(request)
+            start = request.num_computed_tokens
+            remembering.reserve(request, request.num_uncomputed_tokens)
             new = slice(start, count)
             inputs = query[new], keys[0, new, None], values[0, new, None]
-            actual = remembering.attend(0, *inputs, [next_chunk(request, request.unread)])
-            request.read = count
+            actual = remembering.attend(0, *inputs, [next_chunk(request, request.num_uncomputed_tokens)])
+            request.num_computed_tokens = count
             remembering.release(request)
         mask = np.where(np.tri(count) == 1, 0.0, -np.inf)
         three = (query.swapaxes(0, 1), keys[:, :count], values[:, :count])
@@ -383,7 +393,7 @@ def test_task_3_prefix_attends():
 
 
 def played_at_random(serving, generator, steps, texts):
-    """Requests come, read, write, are put back and end, in any order."""
+    """Requests arrive, prefill, decode, are preempted and finish, in any order."""
     waiting, running = [], []
     for number in range(steps):
         match int(generator.integers(5)):
@@ -401,7 +411,7 @@ def played_at_random(serving, generator, steps, texts):
                     waiting.remove(name)
             case 2 | 3 if running:
                 name = running[int(generator.integers(len(running)))]
-                unread = serving.requests[name].unread
+                unread = serving.requests[name].num_uncomputed_tokens
                 count = int(generator.integers(1, unread + 1))
                 new = [int(generator.integers(3))] if count == unread else []
                 if not serving.read(name, count, *new):
@@ -427,13 +437,11 @@ def test_task_3_prefix_sweep():
 @property_test
 @given(seed=st.integers(0, 10**6), page=st.integers(1, 3), pages=st.integers(8, 20), alphabet=st.integers(1, 3))
 def test_task_3_prefix_any_requests(seed, page, pages, alphabet):
-    """At the end nobody is here: all pages are free or the tree's, and all of the tree's can go."""
+    """In the end no request is left: all pages are free or the tree's, and all of the tree's can be evicted."""
     generator = np.random.default_rng(seed)
     texts = [text or [1] for text in texts_of(generator, 6, 7, alphabet)]
     serving = Serving(page, pages)
     played_at_random(serving, generator, 30, [text[: page * pages] for text in texts])
-    serving.memory.pool.drop(page for pages, _ in edges_of(serving.memory.tree).values() for page in pages)
-    if serving.memory.pool.free != pages:
-        serving.fail(
-            Kind.VALUES, f"{serving.memory.pool.free} of {pages} pages are free once the tree has dropped its own"
-        )
+    serving.kv_cache.pool.release(page for pages, _ in edges_of(serving.kv_cache.tree).values() for page in pages)
+    if serving.kv_cache.pool.num_free != pages:
+        serving.fail(Kind.VALUES, f"{serving.kv_cache.pool.num_free} of {pages} pages are free after a full eviction")

@@ -1,6 +1,6 @@
 """Week 3, day 6, task 1: the acceptance rule.
 
-The numbers that decide are given, so that no verdict is luck.
+The uniform samples are given, so no verdict depends on luck.
 """
 
 import itertools
@@ -22,7 +22,7 @@ from tiny_llm_course.testkit.sizes import sizes
 
 
 def accept_agrees(target, drafted_of, drafted, draws, *, case, size=0):
-    """Both results, plain ints, twice; the lists stay as they were."""
+    """Check both results, plain ints, twice; the lists must not change."""
     given = (list(drafted), list(draws))
     with noted(case):
         first = acceptance.accept(target, drafted_of, drafted, draws)
@@ -34,8 +34,8 @@ def accept_agrees(target, drafted_of, drafted, draws, *, case, size=0):
     if wrong := next((each for each in first if type(each) is not int), None):
         fail(Kind.TYPE, f"a number is {type_words(wrong)}, expected an int", case, size=size)
     expected = accept64(to_float64(target), to_float64(drafted_of), drafted, draws)
-    fail_if_different("wrong number of tokens that stand", expected[0], first[0], case, size)
-    stand = f"{expected[0]} token{'s stand' if expected[0] != 1 else ' stands'}"
+    fail_if_different("wrong number of accepted tokens", expected[0], first[0], case, size)
+    stand = f"{expected[0]} token{'s are' if expected[0] != 1 else ' is'} accepted"
     fail_if_different(f"{stand}, but the next one is wrong", expected[1], first[1], case, size)
     if second != first:
         fail_if_different("the second call with the same inputs gave something else", first, second, case, size)
@@ -48,7 +48,7 @@ def softmax_rows(generator, count, vocab, spread):
 
 
 def judged_case(seed, count, vocab, spread=1.0):
-    """Rows of two models, tokens drawn of the draft's, and numbers at which rounding decides nothing."""
+    """Draw two models' rows, draft tokens, and uniform samples at which rounding decides nothing."""
     generator = np.random.default_rng(seed)
     for _ in range(200):
         target, rows = softmax_rows(generator, count + 1, vocab, spread), softmax_rows(generator, count, vocab, spread)
@@ -78,12 +78,12 @@ BLUE, DOG, CAT = 0, 1, 2  # a vocabulary of three
 def test_task_1_accept_by_hand(draws):
     """`dog` was drafted with 0.5 and is due 0.2; of the other two, 0.1 and 0.2 are still due."""
     target, rows = mx.array([[0.3, 0.2, 0.5], [0.1, 0.1, 0.8]]), mx.array([[0.2, 0.5, 0.3]])
-    case = f"V 3, target 0.3 0.2 0.5, draft 0.2 0.5 0.3, token {DOG} drafted, draws {draws[0]} and {draws[1]}"
+    case = f"V 3, target 0.3 0.2 0.5, draft 0.2 0.5 0.3, token {DOG} drafted, u {draws[0]} and {draws[1]}"
     accept_agrees(target, rows, [DOG], list(draws), case=case)
 
 
 def test_task_1_accept_equal_models():
-    """Where both models say the same, everything stands."""
+    """Where both models agree, every token is accepted."""
     for seed in range(6):
         target, rows, drafted, _ = judged_case(seed, 3, 5)
         target = mx.concatenate([rows, target[3:]])
@@ -92,69 +92,69 @@ def test_task_1_accept_equal_models():
 
 
 def test_task_1_accept_greedy():
-    """With a single 1 in each row, what stands is what the target would have chosen, whatever is drawn."""
+    """With one-hot rows, accepted tokens are those that the target would have chosen, whatever u is."""
     eye = mx.eye(6)
     for target, drafted in itertools.product(
         [[1, 2, 4, 0], [3, 2, 4, 0], [1, 3, 4, 0]], [[1, 2, 4], [1, 2, 5], [3, 3, 3]]
     ):
         for draw in (0.0, 0.5, 0.999):
-            case = f"target's choices {target}, drafted {drafted}, both certain, draws {draw}"
+            case = f"target's choices {target}, drafted {drafted}, both one-hot, u {draw}"
             accept_agrees(eye[mx.array(target)], eye[mx.array(drafted)], drafted, [draw] * 4, case=case)
 
 
 @pytest.mark.parametrize("draws", [(0.1, 0.2, 0.5), (0.6, 0.2, 0.3), (0.6, 0.2, 0.9), (0.4, 0.7, 0.2)], ids=str)
-def test_task_1_accept_certain_draft(draws):
-    """An n-gram is certain: its token stands with the target's probability, or else another comes."""
+def test_task_1_accept_one_hot_draft(draws):
+    """An n-gram draft is one-hot: its token is accepted with the target's probability, else another is sampled."""
     target = mx.array([[0.3, 0.5, 0.2], [0.6, 0.1, 0.3], [0.1, 0.1, 0.8]])
     accept_agrees(
-        target, mx.eye(3)[mx.array([1, 0])], [1, 0], list(draws), case=f"V 3, a certain draft [1, 0], draws {draws}"
+        target, mx.eye(3)[mx.array([1, 0])], [1, 0], list(draws), case=f"V 3, a one-hot draft [1, 0], u {draws}"
     )
 
 
-def test_task_1_accept_impossible():
-    """A token that the target rules out never stands, and never comes; nor does one that was refused."""
+def test_task_1_accept_zero_probability():
+    """A token with p = 0 is never accepted and never sampled; nor is a rejected one sampled next."""
     target, rows = mx.array([[0.0, 0.5, 0.5, 0.0], [0.25] * 4]), mx.array([[0.5, 0.25, 0.0, 0.25]])
     for token, draw, last in itertools.product([0, 3], [0.0, 0.5], [0.0, 0.2, 0.4, 0.999]):
-        case = f"V 4, token {token} drafted, which the target gives 0, draws {draw} and {last}"
+        case = f"V 4, token {token} drafted, which the target gives 0, u {draw} and {last}"
         accept_agrees(target, rows, [token], [draw, last], case=case)
 
 
 @pytest.mark.parametrize("last", [0.2, 0.6, 0.97])
-def test_task_1_accept_nothing_left(last):
+def test_task_1_accept_empty_residual(last):
     """Rounding may leave nothing of p - q."""
     target, rows = mx.array([[0.4, 0.5, 0.1], [0.2, 0.2, 0.6]]), mx.array([[0.4, 0.6, 0.1]])
-    case = f"V 3, target 0.4 0.5 0.1, draft 0.4 0.6 0.1, token 1 drafted, draws 0.95 and {last}"
+    case = f"V 3, target 0.4 0.5 0.1, draft 0.4 0.6 0.1, token 1 drafted, u 0.95 and {last}"
     accept_agrees(target, rows, [1], [0.95, last], case=case)
 
 
 @pytest.mark.parametrize("last", [0.2, 0.9])
-def test_task_1_accept_little_left(last):
-    """Of p - q very little is left, and no more than that may come."""
+def test_task_1_accept_small_residual(last):
+    """Very little is left of p - q, and only that may be sampled."""
     target, rows = mx.array([[0.4995, 0.5005], [0.5, 0.5]]), mx.array([[0.5, 0.5]])
-    case = f"V 2, target 0.4995 0.5005, draft 0.5 0.5, token 0 drafted, draws 0.9995 and {last}"
+    case = f"V 2, target 0.4995 0.5005, draft 0.5 0.5, token 0 drafted, u 0.9995 and {last}"
     accept_agrees(target, rows, [0], [0.9995, last], case=case)
 
 
 def test_task_1_accept_on_the_edge():
-    """A number that is just p / q is not below it."""
+    """u = p / q is not below p / q."""
     target, rows = mx.array([[0.0, 0.25, 0.75], [0.5, 0.5, 0.0]]), mx.array([[0.25, 0.5, 0.25]])
     for token, draw in ((0, 0.0), (1, 0.5), (2, 0.999)):
-        case = f"V 3, target 0 0.25 0.75, draft 0.25 0.5 0.25, token {token} drafted, draws {draw} and 0.3"
+        case = f"V 3, target 0 0.25 0.75, draft 0.25 0.5 0.25, token {token} drafted, u {draw} and 0.3"
         accept_agrees(target, rows, [token], [draw, 0.3], case=case)
 
 
 def spread_evenly(count, dims):
-    """Points that fill a cube evenly: better than drawn ones, and the same for everybody."""
-    steps = 1 / np.array([1.2207440846, 1.4902161201, 1.8191725134])[:dims]  # whose multiples never meet
+    """Points that fill a cube evenly: better than random ones, and reproducible."""
+    steps = 1 / np.array([1.2207440846, 1.4902161201, 1.8191725134])[:dims]  # whose multiples never coincide
     return (0.5 + np.arange(1, count + 1)[:, None] * steps) % 1
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_task_1_accept_keeps_the_distribution(seed):
-    """Whatever the draft's row is, the first token comes as often as the target's row says, to 2 in 100."""
+    """Whatever the draft's row is, the first token's frequencies are the target's row, to 2 in 100."""
     generator = np.random.default_rng(seed)
     target, rows = softmax_rows(generator, 2, 6, 1.2), softmax_rows(generator, 1, 6, 1.2)
-    case, count, found = f"1 drafted, V 6, seed {seed}, 150 evenly spread draws for each token", 150, np.zeros(6)
+    case, count, found = f"1 drafted, V 6, seed {seed}, 150 evenly spread samples per token", 150, np.zeros(6)
     with noted(case):
         for token in range(6):
             for point in spread_evenly(count, 2).tolist():
@@ -163,18 +163,18 @@ def test_task_1_accept_keeps_the_distribution(seed):
     worst = int(np.argmax(np.abs(found - target[0])))
     if np.abs(found - target[0]).sum() / 2 > 0.02:
         lines = (f"expected  {target[0, worst]:.3f} of all first tokens", f"got       {found[worst]:.3f}")
-        fail(Kind.VALUES, f"token {worst} does not come as often as the target says", case, *lines)
+        fail(Kind.VALUES, f"token {worst}: its frequency is not the target's probability", case, *lines)
 
 
 def test_task_1_accept_chi_square():
-    """Two drafted tokens, 2,000 texts with fixed draws: pairs of tokens come as often as the target says.
+    """Two draft tokens, 2,000 sequences with fixed samples: pairs of tokens have the target's frequencies.
 
-    The statistic is the sum of (found - expected)^2 / expected over 25 pairs. By luck alone it would pass 70 once in
-    more than 100,000 times.
+    The statistic is the sum of (found - expected)^2 / expected over 25 pairs. By chance it would exceed 70 less than
+    once in 100,000 times.
     """
     generator, texts, vocab = np.random.default_rng(7), 2000, 5
     target, rows = softmax_rows(generator, 3, vocab, 1.0), softmax_rows(generator, 2, vocab, 1.0)
-    case, found = "2 drafted, V 5, 2,000 texts, seed 7", Counter()
+    case, found = "2 drafted, V 5, 2,000 sequences, seed 7", Counter()
     wide = np.float64(rows) / np.float64(rows).sum(axis=1, keepdims=True)
     drafts = np.stack([generator.choice(vocab, texts, p=row) for row in wide], axis=1).tolist()
     both = mx.array(target), mx.array(rows)
@@ -182,15 +182,15 @@ def test_task_1_accept_chi_square():
         for drafted, draws in zip(drafts, generator.random((texts, 4)).tolist(), strict=True):
             stands, then = acceptance.accept(*both, drafted, draws[:3])
             text = [*drafted[:stands], then]
-            if len(text) == 1:  # the step after this one: nothing is drafted, and the target draws
+            if len(text) == 1:  # the next step: nothing is drafted, and the target samples
                 text.append(pick64(np.float64(target[1]), draws[3]))
             found[tuple(text[:2])] += 1
     expected = {(a, b): texts * float(target[0, a] * target[1, b]) for a in range(vocab) for b in range(vocab)}
     statistic = sum((found[pair] - each) ** 2 / each for pair, each in expected.items())
     if statistic > 70:
         pair = max(expected, key=lambda pair: abs(found[pair] - expected[pair]) / expected[pair] ** 0.5)
-        lines = (f"expected  tokens {pair} in about {expected[pair]:.0f} texts", f"got       {found[pair]}")
-        fail(Kind.VALUES, f"chi-square is {statistic:.0f}; up to 70 could be luck", case, *lines)
+        lines = (f"expected  tokens {pair} in about {expected[pair]:.0f} sequences", f"got       {found[pair]}")
+        fail(Kind.VALUES, f"chi-square is {statistic:.0f}; up to 70 could be chance", case, *lines)
 
 
 def test_task_1_accept_sweep():
@@ -213,9 +213,9 @@ def test_task_1_accept_refuses(cut, numbers):
         "target": (target[:2], rows, drafted, draws),
         "draws": (target, rows, drafted, draws[:2]),
         "draft": (target, rows[:1], drafted, draws),
-        "width": (target, rows[:, :3], [0, 1], [0.0, 0.0, 0.5]),  # both stand: no row is taken from another
+        "width": (target, rows[:, :3], [0, 1], [0.0, 0.0, 0.5]),  # both are accepted: no row is subtracted from another
     }
-    with raises_value_error(f"2 drafted, V 4, too little of the {cut}", numbers):
+    with raises_value_error(f"2 drafted, V 4, too few of the {cut}", numbers):
         acceptance.accept(*cases[cut])
 
 
@@ -227,5 +227,5 @@ def test_task_1_accept_refuses_too_many(many):
         "draws": (target, rows, drafted, [*draws, 0.5]),
         "draft": (target, mx.concatenate([rows, rows[:1]]), drafted, draws),
     }
-    with raises_value_error(f"2 drafted, V 4, too much of the {many}", "3"):
+    with raises_value_error(f"2 drafted, V 4, too many of the {many}", "3"):
         acceptance.accept(*cases[many])

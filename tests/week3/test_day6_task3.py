@@ -1,6 +1,6 @@
 """Week 3, day 6, task 3: a draft model.
 
-What is expected is what the small model would write alone, with the numbers that decide given.
+Expected is what the draft model would generate alone, with given uniform samples.
 """
 
 import mlx.core as mx
@@ -18,8 +18,8 @@ from tests.week3.speculating import (
 )
 
 from tiny_llm.serving.request import Request, SamplingParams
-from tiny_llm.speculative import draft
-from tiny_llm.speculative.chances import DRAFTING, uniforms
+from tiny_llm.speculative import draft_model
+from tiny_llm.speculative.probabilities import DRAFT, uniforms
 from tiny_llm_course.testkit.agreement import compare
 from tiny_llm_course.testkit.cases import noted, type_words
 from tiny_llm_course.testkit.errors import Kind, fail, fail_if_different
@@ -31,16 +31,16 @@ by_settings = pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTING
 
 
 def drafted64(logits, text, output, count, settings):
-    """The tokens of a draft behind a text, and the rows that they are drawn of."""
+    """Return a draft's tokens after a sequence, and the rows that they are sampled from."""
     params, rows, tokens = {name: each for name, each in settings.items() if name != "seed"}, [], []
     for number in range(count):
         rows.append(probabilities64(logits([*text, *tokens]), [*text, *tokens], **params))
-        tokens.append(pick64(rows[-1], uniforms(settings.get("seed"), output + number, 1, DRAFTING)[0]))
+        tokens.append(pick64(rows[-1], uniforms(settings.get("seed"), output + number, 1, DRAFT)[0]))
     return tokens, rows
 
 
 class Books:
-    """What the small model's memory should have, and what the model should be called with."""
+    """The expected contents of the draft model's KV cache, and the expected calls of the model."""
 
     def __init__(self):
         self.held, self.calls = {}, []
@@ -58,18 +58,18 @@ class Books:
 
 
 def writers_agree(prompts, settings, script, seed, vocab=VOCAB, size=0):
-    """Drafts of a script of (counts, how many stand): tokens, probabilities, calls of the model, memory."""
+    """Check the drafts of a script of (counts, accepted): tokens, probabilities, calls of the model, KV cache."""
     logits = random_logits(seed, vocab)
     case = f"{len(prompts)} requests, {'; '.join(map(setting_words, settings[:2]))}, V {vocab}, logits of seed {seed}"
     if len(prompts) == 1:
         case = f"a prompt of {len(prompts[0])}, {setting_words(settings[0])}, V {vocab}, logits of seed {seed}"
     books, told = Books(), []
     with noted(case):
-        writers = Writers(draft.DraftModel, Request, SamplingParams, prompts, settings, logits, case=case)
+        writers = Writers(draft_model.DraftModel, Request, SamplingParams, prompts, settings, logits, case=case)
     for counts, stands in script:
         told.append(f"drafts of {', '.join(map(str, counts))}")
         here = f"{case}; {'; '.join(told[-3:])}"
-        writers.memory.case = here
+        writers.kv_cache.case = here
         texts = [[*each.prompt, *each.output] for each in writers.requests]
         with noted(here):
             drafts = writers.draft(counts)
@@ -82,7 +82,7 @@ def writers_agree(prompts, settings, script, seed, vocab=VOCAB, size=0):
             if not hasattr(found, "tokens") or not hasattr(found, "probabilities"):
                 fail(Kind.TYPE, f"a draft is {type_words(found)}, expected a Draft", here, size=size)
             if [type(each) for each in found.tokens] != [int] * len(found.tokens):
-                fail(Kind.TYPE, "the drafted tokens are not plain ints", here, size=size)
+                fail(Kind.TYPE, "the draft tokens are not plain ints", here, size=size)
             fail_if_different(f"wrong tokens{which}", tokens, found.tokens, here, size)
             if tokens:
                 numbers = f"probabilities{which}; {here}"
@@ -92,55 +92,57 @@ def writers_agree(prompts, settings, script, seed, vocab=VOCAB, size=0):
             "the tokens of each call of the model are wrong", books.calls[-6:], writers.model.calls[-6:], here, size
         )
         held = [len(books.held[i]) for i in sorted(books.held)]
-        fail_if_different("memory has another number of tokens", held, sorted_lengths(writers, held), here, size)
-        if any(each.read != 77 for each in writers.requests):
-            fail(Kind.VALUES, "the caller's request has another `read` than before", here, size=size)
+        fail_if_different(
+            "the draft model's KV cache has a wrong number of tokens", held, sorted_lengths(writers, held), here, size
+        )
+        if any(each.num_computed_tokens != 77 for each in writers.requests):
+            fail(Kind.VALUES, "the caller's request.num_computed_tokens has changed", here, size=size)
         if texts != [[*each.prompt, *each.output] for each in writers.requests]:
-            fail(Kind.VALUES, "the caller's request has other tokens than before", here, size=size)
+            fail(Kind.VALUES, "the caller's request's tokens have changed", here, size=size)
         writers.write(drafts, stands, vocab)
-        told[-1] += f", {stands} stand"
+        told[-1] += f", {stands} accepted"
     return writers
 
 
 def sorted_lengths(writers, expected):
-    """The lengths in memory, in the order of the requests if they are the expected ones in another order."""
-    found = writers.memory.lengths
+    """Return the cached lengths, in the order of the requests if they are the expected ones in another order."""
+    found = writers.kv_cache.lengths
     return expected if sorted(found) == sorted(expected) else found
 
 
 @by_settings
 def test_task_3_draft_formula(settings):
-    """Some stand, none, all: memory has just what the text has taken."""
+    """Some are accepted, none, all: the KV cache has exactly the accepted tokens."""
     writers_agree([[1, 2, 3]], [settings], [([3], 2), ([3], 0), ([2], 1), ([4], 2), ([1], 0)], seed=1)
 
 
 @by_settings
-def test_task_3_draft_all_stand(settings):
-    """The token that was drafted last has not been read: two are new."""
+def test_task_3_draft_all_accepted(settings):
+    """The last draft token has not been computed: two tokens are new."""
     writers_agree([[4, 2]], [settings], [([3], 3), ([2], 2), ([1], 1), ([4], 4), ([4], 0)], seed=2)
 
 
 def test_task_3_draft_after_steps_without():
-    """Between two drafts the text may go its own way: memory has tokens that it has never taken."""
+    """Between two drafts the output may diverge: the KV cache has tokens that were never accepted."""
     script = [([4], 0), ([0], 0), ([0], 0), ([3], 1), ([5], 1), ([0], 0), ([2], 2)]
     writers_agree([[1, 2]], [{}], script, seed=3)
     writers_agree([[1, 2]], [SETTINGS["temp 1"]], script, seed=3)
 
 
 def test_task_3_draft_several():
-    """Three requests with settings of their own, and counts that differ."""
+    """Three requests with their own settings, and different counts."""
     settings = [{}, SETTINGS["temp 1"], SETTINGS["top-k, top-p"]]
     script = [([2, 3, 1], 1), ([0, 2, 3], 2), ([0, 1, 2], 0), ([3, 3, 3], 1), ([0, 0, 0], 0)]
     writers_agree([[1, 2], [3, 4, 5, 6], [7]], settings, script, seed=4)
 
 
-def test_task_3_draft_asked_again():
-    """Nothing was written since: the same draft, and at least one token is read for it."""
-    case = "a prompt of 3, temp 1, seed 5, V 9: drafts of 3, 3 and 1, and nothing is written"
+def test_task_3_draft_repeated():
+    """Nothing was generated since: the same draft, and at least one token is computed for it."""
+    case = "a prompt of 3, temp 1, seed 5, V 9: drafts of 3, 3 and 1, and nothing is generated"
     logits = random_logits(5, VOCAB)
     with noted(case):
         own = [[1, 2, 3]], [SETTINGS["temp 1"]], logits
-        writers = Writers(draft.DraftModel, Request, SamplingParams, *own, case=case)
+        writers = Writers(draft_model.DraftModel, Request, SamplingParams, *own, case=case)
         found = [writers.draft([count])[0].tokens for count in (3, 3, 1)]
     tokens, _ = drafted64(logits, [1, 2, 3], 0, 3, SETTINGS["temp 1"])
     fail_if_different("wrong tokens", [tokens, tokens, tokens[:1]], found, case)
@@ -149,33 +151,35 @@ def test_task_3_draft_asked_again():
     )
 
 
-def test_task_3_draft_keep():
-    """Who is let go has nothing in memory, and is read anew when it comes back."""
-    case = "two requests, drafts of 2; keep the second; drafts of 2 again"
+def test_task_3_draft_retain():
+    """A released request has nothing cached, and is recomputed when it returns."""
+    case = "two requests, drafts of 2; retain the second; drafts of 2 again"
     with noted(case):
         own = [[1, 2], [3, 4]], [{}, {}], random_logits(6, VOCAB)
-        writers = Writers(draft.DraftModel, Request, SamplingParams, *own, case=case)
+        writers = Writers(draft_model.DraftModel, Request, SamplingParams, *own, case=case)
         writers.draft([2, 2])
-        writers.drafter.keep(writers.requests)
-        both = writers.memory.lengths
-        writers.drafter.keep(writers.requests[1:])
-        one = writers.memory.lengths
+        writers.drafter.retain(writers.requests)
+        both = writers.kv_cache.lengths
+        writers.drafter.retain(writers.requests[1:])
+        one = writers.kv_cache.lengths
         writers.draft([2, 2])
-        writers.drafter.keep([])
-    fail_if_different("memory has another number of tokens after keep", [[3, 3], [3]], [both, one], case)
+        writers.drafter.retain([])
+    fail_if_different(
+        "the draft model's KV cache has a wrong number of tokens after retain", [[3, 3], [3]], [both, one], case
+    )
     fail_if_different(
         "the tokens of each call of the model are wrong", [[2, 2], [1, 1], [2, 1], [1, 1]], writers.model.calls, case
     )
-    fail_if_different("memory has something after keep([])", [], writers.memory.lengths, case)
+    fail_if_different("the draft model's KV cache is not empty after retain([])", [], writers.kv_cache.lengths, case)
 
 
 def test_task_3_draft_without_a_seed():
-    """Each draft is drawn anew; its rows are those of its own tokens."""
+    """Each draft is sampled anew; its rows are those of its own tokens."""
     case, logits = "a prompt of 2, temp 1.5, no seed, V 9", random_logits(7, VOCAB, spread=0.5)
     mx.random.seed(3)
     with noted(case):
         own = [[1, 2]], [{"temp": 1.5}], logits
-        writers = Writers(draft.DraftModel, Request, SamplingParams, *own, case=case)
+        writers = Writers(draft_model.DraftModel, Request, SamplingParams, *own, case=case)
         drafts = [writers.draft([4])[0] for _ in range(12)]
     if len({tuple(each.tokens) for each in drafts}) < 4:
         fail(
@@ -187,44 +191,51 @@ def test_task_3_draft_without_a_seed():
         compare(each.probabilities, expected, mx.float32, 2e-5, f"probabilities; {case}", 2)
 
 
-def test_task_3_draft_no_room():
-    """For whom memory has no room, nothing is drafted; the others do not notice."""
-    case, logits = "prompts of 3, 2 and 1, greedy; memory has room for 9 tokens", random_logits(7, VOCAB)
+def test_task_3_draft_no_capacity():
+    """A request without KV capacity gets no draft; the others are not affected."""
+    case, logits = "prompts of 3, 2 and 1, greedy; the draft's KV cache holds 9 tokens", random_logits(7, VOCAB)
     prompts = [[1, 2, 3], [4, 5], [6]]
     with noted(case):
-        writers = Writers(draft.DraftModel, Request, SamplingParams, prompts, [{}, {}, {}], logits, room=9, case=case)
+        writers = Writers(
+            draft_model.DraftModel, Request, SamplingParams, prompts, [{}, {}, {}], logits, room=9, case=case
+        )
         long, short = writers.draft([2, 9, 2]), writers.draft([2, 2, 2])
     two = [greedy_text(logits, prompt, 2) for prompt in prompts]
     fail_if_different(
-        "wrong tokens where 9 are wanted of the second", [two[0], [], two[2]], [each.tokens for each in long], case
+        "wrong tokens where 9 are requested for the second", [two[0], [], two[2]], [each.tokens for each in long], case
     )
-    fail_if_different("wrong tokens where 2 are wanted of each", two, [each.tokens for each in short], case)
+    fail_if_different("wrong tokens where 2 are requested for each", two, [each.tokens for each in short], case)
 
 
-def test_task_3_draft_not_let_in():
-    """Memory may let nobody in, until somebody has gone."""
-    case, logits = "prompts of 3 and 2, greedy; memory has room for 3 tokens", random_logits(7, VOCAB)
+def test_task_3_draft_not_admitted():
+    """The KV cache may admit no request until another one has left."""
+    case, logits = "prompts of 3 and 2, greedy; the draft's KV cache holds 3 tokens", random_logits(7, VOCAB)
     prompts = [[1, 2, 3], [4, 5]]
     with noted(case):
-        writers = Writers(draft.DraftModel, Request, SamplingParams, prompts, [{}, {}], logits, room=3, case=case)
+        writers = Writers(draft_model.DraftModel, Request, SamplingParams, prompts, [{}, {}], logits, room=3, case=case)
         found = [writers.draft([1, None])[0].tokens, writers.draft([None, 1])[1].tokens]
-        writers.drafter.keep(writers.requests[1:])
+        writers.drafter.retain(writers.requests[1:])
         found.append(writers.draft([None, 1])[1].tokens)
     one, other = (greedy_text(logits, prompt, 1) for prompt in prompts)
     fail_if_different(
-        "wrong tokens of the first, of the second, and of the second when the first has gone",
+        "wrong tokens of the first, of the second, and of the second after the first has left",
         [one, [], other],
         found,
         case,
     )
 
 
-def test_task_3_draft_memory_that_finds():
-    """What memory finds of a text that it lets in is not read once more: `read` says how much that is."""
-    case, logits = "prompts of 4 and 2, greedy; memory finds 2 tokens, but never the last one", random_logits(7, VOCAB)
+def test_task_3_draft_prefix_cache():
+    """Tokens found on admission are not recomputed: `num_computed_tokens` is their number."""
+    case, logits = (
+        "prompts of 4 and 2, greedy; the draft's KV cache finds 2 tokens, but never the last one",
+        random_logits(7, VOCAB),
+    )
     prompts = [[1, 2, 3, 4], [5, 6]]
     with noted(case):
-        writers = Writers(draft.DraftModel, Request, SamplingParams, prompts, [{}, {}], logits, case=case, found=2)
+        writers = Writers(
+            draft_model.DraftModel, Request, SamplingParams, prompts, [{}, {}], logits, case=case, found=2
+        )
         drafts = writers.draft([2, 2])
     fail_if_different(
         "wrong tokens", [greedy_text(logits, each, 2) for each in prompts], [each.tokens for each in drafts], case
@@ -248,5 +259,5 @@ def test_task_3_draft_sweep():
     ),
     seed=st.integers(0, 99),
 )
-def test_task_3_draft_any_course(script, seed):
+def test_task_3_draft_any_script(script, seed):
     writers_agree([[1, 2], [3]], [SETTINGS["greedy"], SETTINGS["temp 1"]], script, seed)

@@ -1,6 +1,6 @@
 """Week 3, day 7, task 1: the loop.
 
-Nothing is measured and nobody waits: an event loop's clock moves when nothing else is left to do.
+Nothing is timed and nothing sleeps: the event loop's clock advances when nothing else is left to do.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from tiny_llm_course.testkit.texts import again, same_ids, same_pieces
 
 @pytest.mark.parametrize("name", SCENES)
 def test_task_1_loop_scene(name):
-    """A script of calls, and what each caller hears when."""
+    """Check what each caller receives, and when, in a script of calls."""
     found = again(lambda: played(loop.EngineLoop, name), name.replace("_", " "))
     if outside := [line for line in found if line.endswith(OUTSIDE)]:
         fail(Kind.VALUES, outside[0], _told(name))
@@ -38,7 +38,7 @@ def _told(name):
 
 
 def check_served(callers, tokens, slots):
-    """Each caller gets all tokens of its own, once and in order, and nobody is left."""
+    """Each caller gets all its own tokens, once and in order, and no request is left."""
     case = f"{callers} callers, {tokens} tokens each, {slots} slots"
 
     async def script():
@@ -58,7 +58,7 @@ def check_served(callers, tokens, slots):
         heard, held = play(script(), case)
     for number, each in enumerate(heard):
         same_ids(each, [1000 * number + 1 + i for i in range(tokens)], f"caller {number} of {case}")
-    same_pieces([held], ["nobody in the scheduler"], case)
+    same_pieces([held], ["no request in the scheduler"], case)
 
 
 def test_task_1_loop_sweep():
@@ -73,8 +73,8 @@ def test_task_1_loop_sweep():
     slots=st.integers(1, 3),
     fails=st.lists(st.integers(1, 6), max_size=2),
 )
-def test_task_1_loop_leaves_nobody_behind(arrivals, stays, slots, fails):
-    """Whoever comes, leaves or fails when: in the end nobody is in the scheduler, and nobody waits."""
+def test_task_1_loop_leaves_no_request(arrivals, stays, slots, fails):
+    """However callers arrive, leave or fail: in the end no request is in the scheduler, and no caller waits."""
 
     async def script():
         room = Room(loop.EngineLoop, slots, fails)
@@ -90,12 +90,12 @@ def test_task_1_loop_leaves_nobody_behind(arrivals, stays, slots, fails):
         return room.held().partition(": ")[2], ends - {"through", "cancelled", "EngineFailed"}
 
     held, others = play(script())
-    if held != "nobody in the scheduler" or others:
-        fail(Kind.VALUES, "somebody is left behind", "", f"got       {', '.join([held, *others])}")
+    if held != "no request in the scheduler" or others:
+        fail(Kind.VALUES, "a request or a caller is left", "", f"got       {', '.join([held, *others])}")
 
 
 def test_task_1_loop_in_a_real_thread():
-    """The steps are computed in the worker's thread, and the event loop goes on in the meantime."""
+    """Steps run in the worker's thread, and the event loop continues meanwhile."""
     case = "a scheduler whose step waits for the event loop, in a thread of its own"
     threads, passed = set(), threading.Event()
 
@@ -103,7 +103,7 @@ def test_task_1_loop_in_a_real_thread():
         def step(self):
             threads.add(threading.get_ident())
             if not passed.wait(5.0):
-                raise RuntimeError("the event loop stood still while a step was computed")
+                raise RuntimeError("the event loop was blocked during a step")
             return super().step()
 
     async def script(worker):
@@ -123,9 +123,9 @@ def test_task_1_loop_in_a_real_thread():
         try:
             found = asyncio.run(script(worker))
         except TimeoutError:
-            fail(Kind.STOPPED, "nothing came within 5 s", case)
+            fail(Kind.STOPPED, "no update arrived within 5 s", case)
         finally:
             passed.set()
     same_ids(found, [101, 102, 103], case)
     if threading.get_ident() in threads:
-        fail(Kind.VALUES, "a step was computed in the event loop's own thread", case)
+        fail(Kind.VALUES, "a step ran in the event loop's own thread", case)

@@ -1,6 +1,6 @@
 """Week 3, day 7, task 2: the gate.
 
-A script of calls is played with a clock that moves only when the script says so.
+A script of calls is replayed with a clock that advances only when the script says so.
 """
 
 import pytest
@@ -18,49 +18,49 @@ from tiny_llm_course.testkit.texts import again, same_ids
 
 def check_passes(most, ops):
     shown = ", ".join(f"{at:g} s {what} {count}" for at, what, count in ops[-8:])
-    case = f"room for {most}; {'.. ' * (len(ops) > 8)}{shown}"
+    case = f"max_inside {most}; {'.. ' * (len(ops) > 8)}{shown}"
     same_ids(again(lambda: passes(backpressure.Gate, most, ops), case), passes_by_formula(most, ops), case, "answers")
 
 
-def test_task_2_gate_room_and_no_room():
-    """Two may be inside; before anybody has left, a place is guessed to take a second."""
+def test_task_2_gate_max_inside():
+    """Two may be inside; before the first departure, a slot is assumed to take a second."""
     ops = [(0, "enter", 1), (0, "enter", 1), (1, "enter", 1), (9, "leave", 1), (9, "enter", 1)]
     same_ids(
         again(lambda: passes(backpressure.Gate, 2, ops), str(ops)),
         [1, 2, -1, 1, 2],
-        "room for 2, then no room",
+        "max_inside 2: two fit, then none",
         "answers",
     )
 
 
-def test_task_2_gate_pace():
-    """One leaves every 4 seconds. At 20 s, four seconds after the last, a place takes (20 - 4) / 4 s."""
+def test_task_2_gate_rate():
+    """One leaves every 4 seconds. At 20 s, four seconds after the last, a slot takes (20 - 4) / 4 s."""
     ops = [(0, "enter", 1)] * 5 + [(4 * i, what, 1) for i in (1, 2, 3, 4) for what in ("leave", "enter")]
-    case = "room for 5, one leaves and one enters at 4, 8, 12 and 16 s, another one comes at 20 s"
+    case = "max_inside 5, one leaves and one enters at 4, 8, 12 and 16 s, another one arrives at 20 s"
     found = again(lambda: passes(backpressure.Gate, 5, [*ops, (20, "enter", 1)]), case)
     same_ids(found[-1:], [-4], f"the last of: {case}", "answers")
 
 
 @pytest.mark.parametrize(("at", "expected"), [(20.0, 5), (36.0, 9), (100.0, 25), (1000.0, 60)])
-def test_task_2_gate_that_stands_still(at, expected):
-    """The longer nobody leaves, the longer it takes."""
+def test_task_2_gate_stalled(at, expected):
+    """The longer no request leaves, the longer it takes."""
     ops = [(0.0, "enter", 1)] * 6 + [(float(i), "leave", 1) for i in (0, 4, 8, 12)] + [(12.0, "enter", 1)] * 4
-    case = f"room for 6, four leave at 0, 4, 8 and 12 s, four enter, another one comes at {at:g} s"
+    case = f"max_inside 6, four leave at 0, 4, 8 and 12 s, four enter, another one arrives at {at:g} s"
     found = again(lambda: passes(backpressure.Gate, 6, [*ops, (at, "enter", 1)]), case)
     same_ids(found[-1:], [-expected], f"the last of: {case}", "answers")
 
 
 def test_task_2_gate_promises():
-    """Those who are refused at one time are told different times; who comes back when theirs is over is not counted."""
+    """Clients rejected at the same time get different times; one whose time is over no longer counts."""
     ops = [(0.0, "enter", 1)] * 2 + [(8.0, "leave", 2), (8.0, "enter", 2)]
     ops += [(16.0, "enter", 1), (16.0, "enter", 1), (16.0, "enter", 2), (21.0, "enter", 1)]
-    case = "room for 2, two leave at 8 s, two enter; refused: 1, 1 and 2 at 16 s, 1 at 21 s"
+    case = "max_inside 2, two leave at 8 s, two enter; rejected: 1, 1 and 2 at 16 s, 1 at 21 s"
     found = again(lambda: passes(backpressure.Gate, 2, ops), case)
     same_ids(found[4:], [-4, -8, -16, -26], f"the last four of: {case}", "answers")
 
 
 def test_task_2_gate_groups():
-    """All of a group or none, and more than may ever be inside are told so."""
+    """All of a group or none; a group above max_inside is rejected for good."""
     ops = [
         (0.0, "enter", 3),
         (0.0, "enter", 2),
@@ -69,22 +69,22 @@ def test_task_2_gate_groups():
         (2.0, "leave", 4),
         (2.0, "enter", 4),
     ]
-    case = "room for 4; groups of 3, 2, 1 and 5, then 4 leave and a group of 4 comes"
+    case = "max_inside 4; groups of 3, 2, 1 and 5, then 4 leave and a group of 4 arrives"
     same_ids(again(lambda: passes(backpressure.Gate, 4, ops), case), [3, -1, 4, -1000, 0, 4], case, "answers")
-    with raises_error(ValueError, "room for 4, a group of 5", "4"):
+    with raises_error(ValueError, "max_inside 4, a group of 5", "4"):
         backpressure.Gate(4).enter(5)
 
 
-def test_task_2_gate_promises_nothing_for_ever():
-    """A group that may never come in is promised no places."""
+def test_task_2_gate_promises_nothing_to_too_large_groups():
+    """A group that can never enter is promised no capacity."""
     ops = [(0.0, "enter", 2), (0.0, "enter", 5), (0.0, "enter", 1)]
-    case = "room for 2, both inside, a group of 5 comes, and then one"
+    case = "max_inside 2, both inside, a group of 5 arrives, and then one"
     same_ids(again(lambda: passes(backpressure.Gate, 2, ops), case), [2, -1000, -1], case, "answers")
 
 
 def test_task_2_gate_by_its_own_clock():
-    """Without a clock it has one, and one at a time is meant where nothing is said."""
-    case = "room for 1, no clock"
+    """The defaults: its own clock, and one request at a time."""
+    case = "max_inside 1, no clock"
     with noted(case):
         gate = backpressure.Gate(1)
         gate.enter()
@@ -107,5 +107,5 @@ def test_task_2_gate_sweep():
 
 @property_test
 @given(most=st.integers(1, 4), seed=st.integers(0, 999))
-def test_task_2_gate_any_day(most, seed):
+def test_task_2_gate_any_script(most, seed):
     check_passes(most, random_ops(seed, most, 30))

@@ -1,6 +1,6 @@
-"""Week 3, day 7, task 4: the figures.
+"""Week 3, day 7, task 4: the metrics.
 
-The clock moves only when a script says so. The figures are held to the formula.
+The clock advances only when a script says so. The metrics are checked against the formula.
 """
 
 import math
@@ -24,10 +24,10 @@ def check_figures(calls, prompts, case):
     found = figures(again(run, case))
     expected = measured_by_formula(calls, prompts, metrics.FIRST_TOKEN, metrics.EACH_TOKEN)
     if missing := sorted(expected.keys() - found.keys()):
-        count = "a figure is" if len(missing) == 1 else f"{len(missing)} figures are"
+        count = "a metric is" if len(missing) == 1 else f"{len(missing)} metrics are"
         fail(Kind.VALUES, f"{count} missing", case, *(f"missing   {name}" for name in missing[:3]))
     if strange := sorted(found.keys() - expected.keys()):
-        count = "a figure" if len(strange) == 1 else f"{len(strange)} figures"
+        count = "a metric" if len(strange) == 1 else f"{len(strange)} metrics"
         fail(Kind.VALUES, f"{count} too many", case, *(f"got       {name}" for name in strange[:3]))
     for name, value in expected.items():
         if not math.isclose(found[name], value, rel_tol=1e-9, abs_tol=1e-9):
@@ -35,11 +35,11 @@ def check_figures(calls, prompts, case):
 
 
 def test_task_4_metrics_nothing_yet():
-    check_figures([], [1], "nobody has come")
+    check_figures([], [1], "no requests")
 
 
 def test_task_4_metrics_one_request():
-    """It arrives at 10 s, begins at 10.5 s, and has 5 tokens at 12.5 s."""
+    """It arrives at 10 s, is scheduled at 10.5 s, and has 5 tokens at 12.5 s."""
     calls = [(10.0, "arrived", 0, 0), (10.5, "new", 0, 1)]
     calls += [(10.5 + 0.5 * i, "new", 0, 1) for i in (1, 2, 3)] + [(12.5, "ends", 0, 1), (12.5, "left", 0, 1)]
     check_figures(calls, [7], "a request of 7 tokens at 10 s, tokens at 10.5, 11, 11.5, 12 and 12.5 s")
@@ -62,13 +62,13 @@ def test_task_4_metrics_all_in_one_step(count):
 
 
 def test_task_4_metrics_ends_without_another_token():
-    """Two tokens, and a step later the token that ends the text, which is not part of it."""
+    """Two tokens, and a step later the EOS token, which is not part of the output."""
     calls = [(1.0, "arrived", 0, 0), (2.0, "new", 0, 1), (3.0, "new", 0, 1), (6.0, "ends", 0, 0)]
-    check_figures(calls, [5], "a request at 1 s, tokens at 2 and 3 s, the end at 6 s")
+    check_figures(calls, [5], "a request at 1 s, tokens at 2 and 3 s, EOS at 6 s")
 
 
 def test_task_4_metrics_on_the_bounds():
-    """A time that is a bucket's bound is in it."""
+    """A time equal to a bucket's bound is in that bucket."""
     calls = []
     for number, seconds in enumerate((0.25, 0.5, 0.75, 1.0)):
         begin = 64.0 * number
@@ -77,16 +77,16 @@ def test_task_4_metrics_on_the_bounds():
     check_figures(calls, [1] * 4, "four requests whose times are 0.25, 0.5, 0.75 and 1 s")
 
 
-def test_task_4_metrics_who_leaves_early():
-    """One is gone before its first token, another one after it, and a third is put back once."""
+def test_task_4_metrics_leaving_early():
+    """One leaves before its first token, another one after it, and a third is preempted once."""
     calls = [(0.0, "arrived", 0, 0), (0.0, "arrived", 1, 0), (0.0, "arrived", 2, 0), (1.0, "new", 1, 1)]
     calls += [(1.5, "left", 0, 2), (1.5, "left", 1, 2), (2.0, "preempted", 2, 0), (3.0, "new", 2, 1)]
     calls += [(3.5, "refused", 0, 0), (5.0, "ends", 2, 1), (5.0, "left", 2, 0)]
-    check_figures(calls, [4, 5, 6], "three requests at 0 s: two leave at 1.5 s, one is put back at 2 s")
+    check_figures(calls, [4, 5, 6], "three requests at 0 s: two leave at 1.5 s, one is preempted at 2 s")
 
 
-def test_task_4_metrics_a_step_that_is_told_late():
-    """Two are gone before the step is told in which they got a token, for one of them the first."""
+def test_task_4_metrics_step_reported_late():
+    """Two leave before the step is reported in which they got a token, for one of them the first."""
     calls = [
         (0.0, "arrived", 0, 0),
         (0.0, "arrived", 1, 0),
@@ -95,14 +95,14 @@ def test_task_4_metrics_a_step_that_is_told_late():
         (1.5, "left", 1, 2),
     ]
     calls += [(2.0, "new", 0, 1), (2.0, "new", 1, 1)]
-    check_figures(calls, [4, 5], "two requests at 0 s leave at 1.5 s, and a step with both is told at 2 s")
+    check_figures(calls, [4, 5], "two requests at 0 s leave at 1.5 s, and a step with both is reported at 2 s")
 
 
-def test_task_4_metrics_two_put_back():
-    """One step puts back two requests, and a later one of them once more."""
+def test_task_4_metrics_two_preempted():
+    """One step preempts two requests, and a later one preempts one of them again."""
     calls = [(0.0, "arrived", 0, 0), (0.0, "arrived", 1, 0), (0.0, "arrived", 2, 0)]
     calls += [(1.0, "new", 0, 1), (1.0, "preempted", 1, 0), (1.0, "preempted", 2, 0), (2.0, "preempted", 2, 0)]
-    check_figures(calls, [4, 5, 6], "three requests at 0 s: two are put back at 1 s, and one of them again at 2 s")
+    check_figures(calls, [4, 5, 6], "three requests at 0 s: two are preempted at 1 s, and one of them again at 2 s")
 
 
 def test_task_4_metrics_large_numbers():
@@ -111,7 +111,7 @@ def test_task_4_metrics_large_numbers():
 
 
 def test_task_4_metrics_keeps_nothing():
-    """A thousand requests that came and left are no larger than one."""
+    """A thousand requests that came and left take no memory."""
     case = "1,000 requests that arrive and leave, some of them served"
     with noted(case):
         subject = metrics.Metrics()
@@ -120,8 +120,8 @@ def test_task_4_metrics_keeps_nothing():
             subject.arrived(request)
             if number % 3:
                 subject.stepped(_step_of(request))
-            subject.left(request, "stop")
-            if number % 3 == 2:  # it has left in the middle of a step
+            subject.finished(request, "stop")
+            if number % 3 == 2:  # it has left during a step
                 subject.stepped(_step_of(request))
     held = sum(len(v) for v in vars(subject).values() if isinstance(v, dict | list | set))
     if held > 100:

@@ -9,7 +9,7 @@ from tiny_llm_solution.config import ModelConfig
 from tiny_llm_solution.positional_encoding import RoPE
 from tiny_llm_solution.qwen3_cached.parts import DENSE
 from tiny_llm_solution.serving import request
-from tiny_llm_solution.serving.memory import DenseMemory
+from tiny_llm_solution.serving.kv_cache import DenseKVCache
 
 from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.variants import Variants
@@ -23,10 +23,10 @@ def run(program, base, seed, *calls, scored="last", dtype=mx.float32, parts=None
     model = random_model(base, seed, dtype, **changes).with_weights(**(extra or {}))
     config = ModelConfig.from_dict(model.config)
     made = program(config, halved(model).weights, parts) if parts else program(config, model.weights)
-    memory = DenseMemory(config.num_hidden_layers)
+    kv_cache = DenseKVCache(config.num_hidden_layers)
     found = []
-    for chunks, _ in played(request, Calls(calls), random_tokens(seed, 3, 5).tolist(), memory, scored):
-        found.append(made(chunks, memory))
+    for chunks, _ in played(request, Calls(calls), random_tokens(seed, 3, 5).tolist(), kv_cache, scored):
+        found.append(made(chunks, kv_cache))
         mx.eval(found[-1])
     return tuple(found)
 
@@ -37,7 +37,7 @@ known.probe_table(
     two_prompts=lambda program: run(program, QWEN3, 3, ((0, 3), (1, 2))),
     late=lambda program: run(program, QWEN3, 4, *LATE),
     all_scored=lambda program: run(program, QWEN25, 5, *LATE, scored="all"),
-    # Some chunks have no row; the last call's all have one, or it has none at all.
+    # Some chunks have no logits; the last call's chunks all have one row, or none.
     end_scored=lambda program: run(program, QWEN3, 6, *LATE, scored="end"),
     one_layer=lambda program: run(program, QWEN3, 7, *LATE, num_hidden_layers=1),
     three_layers=lambda program: run(program, QWEN25, 8, ((0, 2), (1, 1)), ((0, 1), (1, 1)), num_hidden_layers=3),
@@ -59,56 +59,56 @@ known.probe_table(
 
 @known.probe()
 def ragged_by_other_parts(program):
-    """Its matrices are halved, and the parts double."""
+    """The weights are halved, and the layer factory doubles."""
     found = [run(program, QWEN25, 12, *LATE, parts=Doubling(), tie_word_embeddings=tied) for tied in (True, False)]
     return *found[0], *found[1]
 
 
 @known.probe()
 def ragged_refuses(program):
-    """Which chunks are refused, and how many tokens memory has then."""
+    """Return which chunks raise, and how many tokens are cached then."""
     model, found = random_model(QWEN3, 13, max_position_embeddings=6), []
     made = program(ModelConfig.from_dict(model.config), model.weights)
     for length in (5, 6, 7, 8):
-        memory, one = DenseMemory(2), request.Request([3] * length, 1)
-        memory.begin(one)
-        memory.begin(other := request.Request([4], 1))
+        kv_cache, one = DenseKVCache(2), request.Request([3] * length, 1)
+        kv_cache.admit(one)
+        kv_cache.admit(other := request.Request([4], 1))
         chunks = [request.Chunk(other, 0, [4], 1), request.Chunk(one, 0, [3] * length, 1)]
         try:
-            mx.eval(made(chunks[::-1] if length == 8 else chunks, memory))
+            mx.eval(made(chunks[::-1] if length == 8 else chunks, kv_cache))
             found.append(0)
         except ValueError:
             found.append(1)
-        found += [cache.offset for caches in memory._caches.values() for cache in caches]
+        found += [cache.offset for caches in kv_cache._caches.values() for cache in caches]
     return mx.array(found)
 
 
 @known.probe()
 def ragged_takes_many(program):
-    """Each of three requests is short enough, and all of them together are not."""
-    model, memory = random_model(QWEN3, 14, max_position_embeddings=6), DenseMemory(2)
+    """Each of three requests is short enough, but not their sum."""
+    model, kv_cache = random_model(QWEN3, 14, max_position_embeddings=6), DenseKVCache(2)
     made, chunks = program(ModelConfig.from_dict(model.config), model.weights), []
     for length in (4, 1, 3):
-        memory.begin(one := request.Request([3] * length, 1))
+        kv_cache.admit(one := request.Request([3] * length, 1))
         chunks.append(request.Chunk(one, 0, [3] * length, 1))
-    return made(chunks, memory)
+    return made(chunks, kv_cache)
 
 
-@known.sized("a token of each of 4 requests, the model that comes with the course, float32")
+@known.sized("a token of each of 4 requests, the course's model, float32")
 def sized(program):
     checkpoint = embedded_model()
     config = ModelConfig.from_dict(checkpoint.config)
-    made, memory = program(config, checkpoint.weights), DenseMemory(config.num_hidden_layers)
+    made, kv_cache = program(config, checkpoint.weights), DenseKVCache(config.num_hidden_layers)
     requests = [request.Request([258] * 33, 1) for _ in range(4)]
     for one in requests:
-        memory.begin(one)
-        mx.eval(made([request.Chunk(one, 0, [258] * 32, 1)], memory))
+        kv_cache.admit(one)
+        mx.eval(made([request.Chunk(one, 0, [258] * 32, 1)], kv_cache))
     chunks = [request.Chunk(one, 32, [258], 1) for one in requests]
 
     def step():
-        found = made(chunks, memory)
+        found = made(chunks, kv_cache)
         for one in requests:
-            memory.shorten(one, 32)
+            kv_cache.truncate(one, 32)
         return found
 
     return step
@@ -118,38 +118,38 @@ POSITIONS = "[position for chunk in chunks for position in range(chunk.start, ch
 known.change(
     "positions-from-zero",
     ("range(chunk.start, chunk.end)", "range(len(chunk.tokens))"),
-    fact="every chunk counts its positions from 0",
-    question="Three tokens of a request are in memory. At which position does its next one stand?",
+    fact="every chunk's positions start at 0",
+    question="Three tokens of a request are cached. What is the position of its next one?",
 )
 known.change(
     "positions-are-rows",
     (POSITIONS, "list(range(len(tokens)))"),
     fact="a token's position is its row among the tokens of all requests",
-    question="Two requests begin in one batch. At which position does the second one's first token stand?",
+    question="Two requests start in one batch. What is the position of the second one's first token?",
 )
 known.change(
     "first-chunk-s-positions",
     ("range(chunk.start, chunk.end)", "range(chunks[0].start, chunks[0].start + len(chunk.tokens))"),
-    fact="all chunks begin at the position of the first one",
-    question="One request writes its tenth token, and another begins. Which positions do they bring?",
+    fact="all chunks start at the first chunk's position",
+    question="One request decodes its tenth token, and another starts. Which positions do their tokens have?",
 )
 known.change(
     "positions-one-short",
     ("range(chunk.start, chunk.end)", "range(max(0, chunk.start - 1), max(0, chunk.start - 1) + len(chunk.tokens))"),
-    fact="positions are counted from the last token in memory, and not from the one behind it",
-    question="Three tokens are in memory, at positions 0, 1 and 2. Which is the next one?",
+    fact="a chunk's positions start at the last cached token's, one too early",
+    question="Three tokens are cached, at positions 0, 1 and 2. Which position is next?",
 )
 known.change(
     "queries-not-turned",
-    ("turned(query, cos, sin), turned", "query, turned"),
-    fact="queries are not turned",
-    question="Which two arrays does RoPE turn?",
+    ("apply_rope(query, cos, sin), apply_rope", "query, turned"),
+    fact="RoPE is not applied to the queries",
+    question="Which two arrays does RoPE rotate?",
 )
 known.change(
     "keys-not-turned",
-    ("turned(key, cos, sin)", "key"),
-    fact="keys are not turned",
-    question="Which two arrays does RoPE turn?",
+    ("apply_rope(key, cos, sin)", "key"),
+    fact="RoPE is not applied to the keys",
+    question="Which two arrays does RoPE rotate?",
 )
 known.change(
     "turned-before-the-norms",
@@ -157,67 +157,67 @@ known.change(
         """
         if self.q_norm and self.k_norm:
             query, key = self.q_norm(query), self.k_norm(key)
-        query, key = turned(query, cos, sin), turned(key, cos, sin)  # T x H x D, T x H_kv x D
+        query, key = apply_rope(query, cos, sin), apply_rope(key, cos, sin)  # T x H x D, T x H_kv x D
         """,
         """
-        query, key = turned(query, cos, sin), turned(key, cos, sin)
+        query, key = apply_rope(query, cos, sin), apply_rope(key, cos, sin)
         if self.q_norm and self.k_norm:
             query, key = self.q_norm(query), self.k_norm(key)
         """,
     ),
-    fact="queries and keys are turned before they go through q_norm and k_norm",
-    question="What does Qwen3 do first with a head's query: norm it, or turn it?",
+    fact="RoPE is applied before q_norm and k_norm",
+    question="Which comes first in Qwen3: the norm of a head's query or its rotation?",
 )
 known.change(
     "sines-and-cosines-exchanged",
     ("mx.cos(angles), mx.sin(angles)", "mx.sin(angles), mx.cos(angles)"),
-    fact="cosines and sines are exchanged",
-    question="What should become of a token at position 0, whose angles are all 0?",
+    fact="cosines and sines are swapped",
+    question="All angles at position 0 are 0. What should RoPE do to that token?",
 )
 known.change(
     "theta-default",
     ("self.longest, config.rope_theta", "self.longest, 10000.0"),
-    fact="theta is 10,000, not the config's number",
+    fact="theta is 10,000 instead of the config's rope_theta",
     question="Where does RoPE's base come from?",
 )
 known.change(
     "one-layer-s-memory",
-    ("memory.attend(self.number, ", "memory.attend(0, "),
-    fact="every layer tells memory that it is layer 0",
-    question="How does memory know which layer's keys it is given?",
+    ("kv_cache.attend(self.number, ", "kv_cache.attend(0, "),
+    fact="every layer passes layer number 0 to the KV cache",
+    question="How does the KV cache know whose layer's keys it gets?",
 )
 known.change(
     "first-rows-scored",
     ("mx.array(rows or [0])", "mx.arange(max(1, len(rows)))"),
-    fact="the first rows are scored, as many as are asked for",
-    question="Two requests bring three tokens each. Which of the six rows say what comes next?",
+    fact="logits are computed for the first rows of the batch, as many as are requested",
+    question="Two requests have three tokens each. Which of the six rows predict a next token?",
 )
 known.change(
     "last-rows-scored",
     ("mx.array(rows or [0])", "mx.arange(len(tokens) - max(1, len(rows)), len(tokens))"),
-    fact="the last rows are scored, as many as are asked for",
-    question="Two requests bring three tokens each. Which of the six rows say what comes next?",
+    fact="logits are computed for the last rows of the batch, as many as are requested",
+    question="Two requests have three tokens each. Which of the six rows predict a next token?",
 )
 known.change(
     "row-before",
     ("mx.array(rows or [0])", "mx.array([max(0, row - 1) for row in rows] or [0])"),
-    fact="the row before the one that is asked for is scored",
-    question="Which row of a chunk says what follows its last token?",
+    fact="logits come from one row before each requested row",
+    question="Which row of a chunk predicts the token after its last?",
 )
 known.change(
     "every-row-scored",
     ("self.head(self.norm(x[mx.array(rows or [0])]))[: len(rows)]", "self.head(self.norm(x))"),
-    fact="every token is scored, whoever is asked for",
-    question="How many rows should there be for a prompt of 100 tokens and three requests that write?",
+    fact="logits are computed for every token, whatever num_logits says",
+    question="How many rows should there be for a prompt of 100 tokens and three decoding requests?",
 )
 known.change(
     "one-row-a-chunk",
     (
-        "rows = scored_rows(chunks)",
+        "rows = logit_rows(chunks)",
         "rows = [sum(len(each.tokens) for each in chunks[: i + 1]) - 1 for i in range(len(chunks))]",
     ),
-    fact="each chunk's last token is scored, whatever its `scored` says",
-    question="What does scored = 0 say, and what scored = 3?",
+    fact="each chunk gets logits for its last token only, whatever its num_logits says",
+    question="What does num_logits = 0 mean, and num_logits = 3?",
 )
 known.change(
     "nobody-scored-nothing-read",
@@ -225,12 +225,12 @@ known.change(
         "x = self.embedding(tokens)  # T x E",
         """
         x = self.embedding(tokens)
-        if not scored_rows(chunks):
+        if not logit_rows(chunks):
             return self.head(self.norm(x))[:0]
         """,
     ),
-    fact="chunks of which none is scored do not go through the layers, and memory gets nothing of them",
-    question="Nobody asks what follows the first half of a prompt. Who will need its keys?",
+    fact="when no chunk needs logits, the layers are skipped and nothing is cached",
+    question="The first half of a prompt needs no logits. What will need its keys?",
 )
 known.change(
     "no-final-norm",
@@ -241,7 +241,7 @@ known.change(
 known.change(
     "always-tied",
     ("self.head(self.norm", "self.embedding.as_linear(self.norm"),
-    fact="the head is always the embedding's table, also where the config does not tie them",
+    fact="the output head is always the embedding table, even if the config does not tie them",
     question="What is lm_head.weight for?",
 )
 known.change(
@@ -250,90 +250,90 @@ known.change(
         "self.embedding.as_linear if config.tie_word_embeddings",
         'self.embedding.as_linear if "lm_head.weight" not in weights',
     ),
-    fact="lm_head.weight is used wherever the weights hold one, also where the config ties the head to the table",
-    question="Who decides whether the head is tied: the config, or what happens to be in the file?",
+    fact="lm_head.weight is used whenever it exists, even if the config ties the head",
+    question="What decides whether the head is tied: the config, or the tensors that the file happens to contain?",
 )
 known.change(
     "one-layer-only",
     (
-        "x = layer(x, cos, sin, memory, chunks)",
-        "x = layer(x, cos, sin, memory, chunks) if layer is self.layers[0] else x",
+        "x = layer(x, cos, sin, kv_cache, chunks)",
+        "x = layer(x, cos, sin, kv_cache, chunks) if layer is self.layers[0] else x",
     ),
-    fact="only the first layer is run",
-    question="How many layers does the config ask for, and how often does your loop run?",
+    fact="only the first layer runs",
+    question="How many layers does the config have, and how often does your loop run?",
 )
 known.change(
     "first-weights-for-all",
     ('f"model.layers.{number}."', '"model.layers.0."'),
-    fact="every layer has the weights of layer 0",
+    fact="every layer uses the weights of layer 0",
     question="Does the number in `model.layers.0.` change while your layers are built?",
 )
 known.change(
     "mlp-reads-x",
     ("self.mlp_norm(h)", "self.mlp_norm(x)"),
-    fact="the MLP reads the stream from before attention",
-    question="Where does the second branch leave the stream?",
+    fact="the MLP's input is the residual stream before attention",
+    question="What is the input of the second branch?",
 )
 known.change(
     "no-residual-at-attention",
     ("h = x + self.attention(", "h = self.attention("),
-    fact="what attention gives takes the place of the stream, and is not added to it",
-    question="What is left of x behind your attention?",
+    fact="the attention output replaces the residual stream instead of being added",
+    question="What is left of x after your attention?",
 )
 known.change(
     "no-residual-at-mlp",
     ("return h + self.mlp(", "return self.mlp("),
-    fact="what the MLP gives takes the place of the stream, and is not added to it",
+    fact="the MLP output replaces the residual stream instead of being added",
     question="What is left of x in what your layer returns?",
 )
 known.change(
     "norms-left-out",
     ("if self.q_norm and self.k_norm:", "if False:"),
-    fact="queries and keys are not normalised",
+    fact="q_norm and k_norm are missing",
     question="Which of Qwen3's weights do you not use?",
 )
 known.change(
     "biases-left-out",
     (", bias=not qwen3", ""),
-    fact="the biases of Qwen2.5 are left out",
+    fact="the biases of Qwen2.5 are missing",
     question="Which of Qwen2.5's weights do you not use?",
 )
 known.change(
     "eps-default",
     ('weights["input_layernorm.weight"], eps)', 'weights["input_layernorm.weight"])'),
     ('weights["post_attention_layernorm.weight"], eps)', 'weights["post_attention_layernorm.weight"])'),
-    fact="the two norms of a layer have an eps of their own, not the config's",
+    fact="a layer's two norms use their default eps instead of the config's rms_norm_eps",
     question="Where does the norms' eps come from?",
 )
 known.change(
     "parts-left-alone",
     ("super().__init__", "parts = DENSE\nsuper().__init__"),
-    fact="the matrices are used as they stand in the checkpoint, whatever parts are given",
+    fact="the projections are built straight from the checkpoint, ignoring the layer factory that is passed in",
     question="What is the constructor's third argument for?",
 )
 known.change(
     "never-refused",
     ("> self.longest:", "> 10**9:"),
-    fact="tokens beyond max_position_embeddings are read, with angles that nobody has computed",
-    question="What does MLX give for the row 7 of a table that has six?",
+    fact="tokens beyond max_position_embeddings are accepted, with angles that were never computed",
+    question="What does MLX return for row 7 of a table with six rows?",
 )
 known.change(
     "refused-one-early",
     ("> self.longest:", ">= self.longest:"),
-    fact="a request with as many tokens as max_position_embeddings is refused",
-    question="At which position does the last of six tokens stand?",
+    fact="a request with exactly max_position_embeddings tokens raises",
+    question="What is the position of the last of six tokens?",
 )
 known.change(
     "refused-by-the-sum",
     ("max(chunk.end for chunk in chunks)", "sum(chunk.end for chunk in chunks)"),
-    fact="the tokens of all requests together are compared with max_position_embeddings",
-    question="Eight requests of 600 tokens, and a model that takes 4,096. Is one of them too long?",
+    fact="the total over all requests is compared with max_position_embeddings",
+    question="Eight requests of 600 tokens, and a model with a limit of 4,096. Is one of them too long?",
 )
 known.change(
     "refused-by-the-first",
     ("max(chunk.end for chunk in chunks)", "chunks[0].end"),
     fact="only the first chunk is compared with max_position_embeddings",
-    question="Which of several chunks goes furthest?",
+    question="Which of several chunks reaches the highest position?",
 )
 
 
@@ -354,7 +354,7 @@ class ModelOfOperators:
         self.rope = RoPE(config.head_dim, config.max_position_embeddings, config.rope_theta)
         self.head = self.table.as_linear if config.tie_word_embeddings else parts.projection(weights, "lm_head")
 
-    def __call__(self, chunks, memory):
+    def __call__(self, chunks, kv_cache):
         c = self.config
         for chunk in chunks:
             if chunk.end > c.max_position_embeddings:
@@ -372,12 +372,12 @@ class ModelOfOperators:
                     turns = [slice(position, position + 1) for position in at]
                     heads[name] = self.rope(heads[name][:, None], turns)[:, 0]
             x = x + matrices["o"](
-                memory.attend(number, heads["q"], heads["k"], heads["v"], chunks).reshape(len(at), -1)
+                kv_cache.attend(number, heads["q"], heads["k"], heads["v"], chunks).reshape(len(at), -1)
             )
             y = mx.fast.rms_norm(x, behind, c.rms_norm_eps)
             x = x + matrices["down"](nn.silu(matrices["gate"](y)) * matrices["up"](y))
         rows, end = [], 0
         for chunk in chunks:
             end += len(chunk.tokens)
-            rows.append(x[end - chunk.scored : end])
+            rows.append(x[end - chunk.num_logits : end])
         return self.head(mx.fast.rms_norm(mx.concatenate(rows), self.norm, c.rms_norm_eps))

@@ -9,7 +9,7 @@ known = Variants("3.1.4")
 
 
 def run(program, parts, *stops, tail=""):
-    """What is shown after each piece and at the end, then all of it, and what was found."""
+    """Return what is shown after each piece and at the end, then all of it, and what was found."""
     made = program(Spelling(parts, tail), stops)
     shown = [made.add(token) for token in range(len(parts))]
     return pieces([*shown, made.finish(), made.text, repr(made.found)])
@@ -21,7 +21,7 @@ def letters(text):
 
 @known.probe()
 def stop_overlapping(program):
-    """The first to begin is not the first to be complete."""
+    """The first string to start is not the first to be complete."""
     parts = ["xabcd"], letters("xabcd"), ["xab", "cd"]
     return tuple(run(program, each, "abcd", "bc") for each in parts)
 
@@ -33,11 +33,11 @@ known.probe_table(
     at_the_start_of_a_piece=lambda program: run(program, ["That is", "\nUser", " asks"], "\nUser"),
     across_pieces=lambda program: run(program, ["That is", " a b", "lu", "e dog"], "a blue"),
     letter_by_letter=lambda program: run(program, letters("a\nUsual\nUse\nUser: b"), "\nUser:"),
-    # The text ends within what could be a stop string; the last character comes with the end.
+    # The text ends within a possible stop string; the last character comes with the end.
     begun=lambda program: (run(program, ["one tw", "o th"], "three", tail="r"), run(program, ["one t"], "three")),
     complete_at_the_end=lambda program: run(program, ["one th", "re"], "three", tail="e"),
     single_letter=lambda program: (run(program, ["ab", "cd", "ef"], "d"), run(program, letters("abd"), "d")),
-    # What was begun begins once more within itself.
+    # A match that fails starts again within itself.
     repeats=lambda program: (run(program, letters("aaaab"), "aab"), run(program, letters("ababac"), "abac")),
     one_a_prefix=lambda program: (run(program, ["x ab", "cd"], "abc", "ab"), run(program, ["x abcd"], "abc", "ab")),
     same_end=lambda program: (run(program, ["xabc"], "c", "abc", "bc"), run(program, ["xabc"], "bc", "c")),
@@ -51,7 +51,7 @@ known.probe_table(
 
 @known.probe()
 def stop_ends(program):
-    """What `ends` says, and what has been shown by then."""
+    """Return what `ends` says, and what has been shown by then."""
     parts = ["", "That", " is", " a b", "lue", " dog"]
     made = program(Spelling(parts), ["blue"])
     said = [f"{made.ends(token)} {made.text}" for token in range(len(parts))]
@@ -60,7 +60,7 @@ def stop_ends(program):
 
 @known.probe()
 def stop_ends_in_one_piece(program):
-    """The token with which the text ends has letters before the stop string, or none."""
+    """The token that ends the text has characters before the stop string, or none."""
     found = []
     for parts in (["I ", "see blue", " now"], ["blue", "s"]):
         made = program(Spelling(parts), ["blue"])
@@ -101,80 +101,80 @@ def sized(program):
 known.change(
     "string-shown",
     ("_, end, self.found = min(places)", "end, _, self.found = min(places)"),
-    fact="the stop string is shown, too",
-    question="Where does the text end: before the stop string, or behind it?",
+    fact="the stop string itself is shown",
+    question="Does the text end before the stop string or after it?",
 )
 known.change(
     "nothing-held",
     ("end = len(text) - max((_begun(text, stop) for stop in self._stops), default=0)", "end = len(text)"),
-    fact="nothing is held back, so that a stop string is found only within one piece",
-    question="The pieces are `blu` and `e`. What has the reader seen when the second one comes?",
+    fact="nothing is held back, so a stop string is found only within one piece",
+    question="The pieces are `blu` and `e`. What has the client seen when the second one comes?",
 )
 known.change(
     "always-held",
     ("max((_begun(text, stop) for", "max((min(len(text), len(stop) - 1) for"),
     fact="as many characters are held back as the longest stop string might need, whatever they are",
-    question="The text ends in `dog`, and the stop string is `blue`. Can `dog` be the beginning of it?",
+    question="The text ends in `dog`, and the stop string is `blue`. Can `dog` be a prefix of it?",
 )
 known.change(
     "all-held",
     ("end = len(text) - max((_begun(text, stop) for stop in self._stops), default=0)", "end = 0"),
     fact="nothing is shown before the end",
-    question="When should the reader see the first word?",
+    question="When should the client see the first word?",
 )
 known.change(
     "shortest-held",
     ("max((_begun", "min((_begun"),
-    fact="of the beginnings that the stop strings have in the text, the shortest is held back",
-    question="Two stop strings may have begun, one of them earlier. How much must not be shown yet?",
+    fact="if several stop strings have started, only the shortest match is held back",
+    question="Two stop strings may have started, one of them earlier. How much must not be shown yet?",
 )
 known.change(
     "first-string-held",
     ("for stop in self._stops), default=0)", "for stop in list(self._stops)[:1]), default=0)"),
-    fact="only what may be the beginning of the first stop string is held back",
-    question="How many stop strings may begin at the end of the text?",
+    fact="only a prefix of the first stop string is held back",
+    question="How many different stop strings may start at the end of the text?",
 )
 known.change(
     "shortest-beginning",
     ("range(longest, 0, -1)", "range(1, longest + 1)"),
-    fact="the shortest beginning of a stop string at the end of the text is held back, not the longest",
+    fact="the shortest matching prefix of a stop string is held back, not the longest",
     question="The stop string is aab, and the text ends in aa. Is one a enough?",
 )
 known.change(
     "one-letter-not-held",
     ("range(longest, 0, -1)", "range(longest, 1, -1)"),
-    fact="a single letter that may begin a stop string is shown",
+    fact="a single character that may start a stop string is shown",
     question="The stop string is `three`, and the text ends in t. May the t be shown?",
 )
 known.change(
     "whole-text-not-held",
     ("min(len(text), len(stop) - 1)", "min(len(text) - 1, len(stop) - 1)"),
-    fact="a text that is as a whole the beginning of a stop string is not seen as one",
-    question="A piece is just `bl`, and the stop string is `blue`. How many letters must wait?",
+    fact="a prefix of a stop string is not recognised if it is the whole text",
+    question="A piece is just `bl`, and the stop string is `blue`. How many characters must wait?",
 )
 known.change(
     "never-flushed",
     ('rest, self._held = self._held, ""', 'rest = ""'),
-    fact="what is held back never comes out, if the text ends for another reason",
-    question="The model stops by itself after `one t`. What should the reader see?",
+    fact="held-back characters are lost when the text ends for another reason",
+    question="The model ends after `one t`. What should the client see?",
 )
 known.change(
     "tail-dropped",
     ("shown = self._show(self._detokenizer.finish())", 'shown = ""'),
-    fact="what the detokenizer still has at the end is dropped",
-    question="Who else holds something back until the end?",
+    fact="what the detokenizer still holds at the end is dropped",
+    question="What else holds characters back until the end?",
 )
 known.change(
     "tail-not-searched",
     ("shown = self._show(self._detokenizer.finish())", 'self._held += self._detokenizer.finish()\nshown = ""'),
-    fact="no stop string is looked for in what comes at the end",
-    question="May the last character make a stop string complete?",
+    fact="the last characters, at the end, are not searched for a stop string",
+    question="Can the last character complete a stop string?",
 )
 known.change(
     "goes-on",
     ('return "" if self.found else self._show(', "return self._show("),
-    fact="the text goes on after a stop string was found",
-    question="What should add give when the text has ended?",
+    fact="the text continues after a stop string",
+    question="What should add return after the text has ended?",
 )
 known.change(
     "rest-flushed",
@@ -182,96 +182,96 @@ known.change(
     ('if self.found:\n    return ""', "pass"),
     ("shown = self._show(", 'shown = "" if self.found else self._show('),
     ("if self.found:\n    return shown", "pass"),
-    fact="at the end the stop string and what follows it in its piece come out",
-    question="What is left in your buffer when a stop string has been found?",
+    fact="the end flushes the stop string and what follows it in its piece",
+    question="What is in your buffer after a stop string was found?",
 )
 known.change(
     "first-in-the-list",
     ("min(places)", "places[0]"),
-    fact="of several stop strings in one piece, the one that comes first in the list counts",
+    fact="if a piece has several stop strings, the first in the list wins",
     question="`one two three` comes in one piece. Which of `three` and `two` ends the text?",
 )
 known.change(
     "first-to-begin",
     ("min(places)", "min(places, key=lambda place: place[1])"),
-    fact="of several stop strings in one piece, the one that begins first counts, also where another one ends first",
-    question="Letter by letter, which is complete first in `abcd`: `abcd` or `bc`? And in one piece?",
+    fact="if a piece has several stop strings, the one that starts first wins, not the one that ends first",
+    question="In `abcd`, which is complete first, character by character: `abcd` or `bc`? And in one piece?",
 )
 known.change(
     "shortest-counts",
     ("min(places)", "min(places, key=lambda place: (place[0], -place[1]))"),
-    fact="of stop strings that end at the same letter, the shortest counts",
-    question="`abc` and `c` end at the same letter. What may be shown of `xabc`?",
+    fact="of stop strings that end at the same character, the shortest wins",
+    question="`abc` and `c` end at the same character. What may be shown of `xabc`?",
 )
 known.change(
     "new-piece-only",
     ("(at := text.find(stop)) >= 0", "(at := text.find(stop, len(self._held))) >= 0"),
-    fact="stop strings are looked for in the new piece alone",
-    question="Where does a stop string begin whose first letters were held back?",
+    fact="only the new piece is searched for stop strings",
+    question="Where does a stop string start whose first characters were held back?",
 )
 known.change(
     "text-unkept",
     ("        self.text += text[:end]\n", ""),
-    fact="`text` does not gain what add shows",
-    question="Where does a server look that only asked `ends`?",
+    fact="`text` does not gain what add returns",
+    question="A server has only called `ends`. Where does it find the text?",
 )
 known.change(
     "end-unkept",
     ("        self.text += rest\n", ""),
-    fact="`text` does not gain what finish shows of what was held back",
-    question="What should `text` be when all pieces are joined?",
+    fact="`text` does not gain the held-back characters that finish returns",
+    question="What should `text` be after all pieces are joined?",
 )
 known.change(
     "ends-if-nothing-shows",
     ("self.add(token)", "shown = self.add(token)"),
     ("return self.found is not None", "return not shown"),
-    fact="`ends` says that the text has ended whenever there is nothing to show",
-    question="For which other reason may a token show nothing?",
+    fact="`ends` is true whenever there is nothing to show",
+    question="For what other reason may a token show nothing?",
 )
 known.change(
     "ends-if-nothing-shows-as-well",
     ("self.add(token)", "shown = self.add(token)"),
     ("return self.found is not None", "return not shown and self.found is not None"),
-    fact="`ends` says that the text goes on if the token that ends it has letters to show before the stop string",
-    question="`see blue` comes in one piece, and `blue` is the stop string. Has it ended, though `see ` is shown?",
+    fact="`ends` is false if the ending token also shows characters before the stop string",
+    question="`see blue` comes in one piece, and `blue` is the stop string. `see ` is shown. Has the text ended?",
 )
 known.change(
     "ends-never",
     ("return self.found is not None", "return False"),
-    fact="`ends` never says that the text has ended",
-    question="Who tells the scheduler that a stop string was found?",
+    fact="`ends` is never true",
+    question="How does the scheduler learn that a stop string was found?",
 )
 known.change(
     "ends-says-it-once",
     ("self.add(token)", "before = self.found\nself.add(token)"),
     ("return self.found is not None", "return self.found is not before"),
-    fact="`ends` is true only for the token with which the text ends, and no more for one behind it",
-    question="The text has ended, and one token more comes. Has it ended?",
+    fact="`ends` is true only for the token that ends the text, not for later ones",
+    question="The text has ended, and one more token comes. Has it ended?",
 )
 known.change(
     "found-is-true",
     ("_, end, self.found = min(places)", "_, end, _ = min(places)\nself.found = True"),
-    fact="`found` is True, and not the string",
-    question="What does the docstring say that `found` is?",
+    fact="`found` is True, not the string",
+    question="What does the docstring say about `found`?",
 )
 known.change(
     "shared",
     ("self._stops, self._held = detokenizer", "self._stops, type(self)._held = detokenizer"),
     ("self._held = text[end:]", "type(self)._held = text[end:]"),
-    fact="what is held back is shared by all texts",
-    question="Is your buffer an attribute of the object, or of the class?",
+    fact="all StopStrings objects share one buffer",
+    question="Is your buffer an attribute of the object or of the class?",
 )
 known.change(
     "empty-taken",
     ('if "" in stops:', "if False:"),
-    fact="an empty stop string is taken, and ends every text at once",
-    question="Where in a text does the empty string stand first?",
+    fact="an empty stop string is accepted and ends every text at once",
+    question="Where does the empty string first occur in a text?",
 )
 
 
 @known.accepted("letter-by-letter")
 class LetterByLetter:
-    """Looks at the end of the text after every letter."""
+    """Looks at the end of the text after every character."""
 
     def __init__(self, detokenizer, stops):
         if any(not stop for stop in stops):

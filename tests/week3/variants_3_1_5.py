@@ -2,7 +2,7 @@
 
 import mlx.core as mx
 from tests.week3.stories import Notebook, Places, Teller, add_up, count_up, ends_of, greedy, numbers_of
-from tiny_llm_solution.serving.plans import whole_prompts
+from tiny_llm_solution.serving.policies import unchunked_prefill
 from tiny_llm_solution.serving.queue import FirstComeFirstServed
 from tiny_llm_solution.serving.request import Request, next_chunk
 from tiny_llm_solution.serving.scheduler import Scheduler
@@ -12,10 +12,10 @@ from tiny_llm_course.testkit.variants import Variants
 known = Variants("3.1.5")
 
 
-def run(program, requests, steps, *, follow=add_up, memory=None, late=(), events=None, fails=(), **options):
-    """A fixed number of steps, and how far all have come; `late` says before which step a request is submitted."""
-    options = {"choose": greedy, "slots": 3, **options}
-    scheduler = Scheduler(Teller(follow, fails=fails), memory or Notebook(), **options)
+def run(program, requests, steps, *, follow=add_up, kv_cache=None, late=(), events=None, fails=(), **options):
+    """Run a fixed number of steps; return the requests' state. `late` says before which step a request is submitted."""
+    options = {"sampler": greedy, "max_num_seqs": 3, **options}
+    scheduler = Scheduler(Teller(follow, fails=fails), kv_cache or Notebook(), **options)
     found, times = [], {**dict.fromkeys(range(len(requests)), 0), **dict(late)}
     for number in range(steps):
         for who, at in times.items():
@@ -51,21 +51,21 @@ def step_stop(program):
 
 @known.probe()
 def step_begun_anew(program):
-    """One that has been put back: its output is read with its prompt, and goes on."""
+    """A preempted request: its output is recomputed with its prompt, and continues."""
     requests = simple(5, 3)
 
     def put_back(scheduler):
         one = scheduler.running.pop()
-        scheduler.memory.release(one)
-        one.read = 0
-        scheduler.waiting.put_back(one)
+        scheduler.kv_cache.release(one)
+        one.num_computed_tokens = 0
+        scheduler.waiting.requeue(one)
 
     return run(program, requests, 6, events={2: put_back})
 
 
 def in_parts(running, budget):
-    """Two tokens of each at most, the youngest first."""
-    return [next_chunk(one, min(2, one.unread)) for one in reversed(running)]
+    """At most two tokens of each, the youngest first."""
+    return [next_chunk(one, min(2, one.num_uncomputed_tokens)) for one in reversed(running)]
 
 
 def nobody(running, budget):
@@ -73,32 +73,32 @@ def nobody(running, budget):
 
 
 def youngest_first(running, budget):
-    return whole_prompts(running[::-1], budget)
+    return unchunked_prefill(running[::-1], budget)
 
 
 def budgeted(running, budget):
     """As many requests as the budget says."""
-    return whole_prompts(running[:budget], budget)
+    return unchunked_prefill(running[:budget], budget)
 
 
 class Last(FirstComeFirstServed):
-    """The last one is the next."""
+    """The last one is next."""
 
     def __init__(self):
         super().__init__()
         self.charged = []
 
-    def next(self):
+    def peek(self):
         return self._waiting[-1]
 
     def charge(self, request, tokens):
-        self.charged.append((request.number, tokens))
+        self.charged.append((request.request_id, tokens))
 
 
 def charged(program, *requests_and_steps, **options):
-    """What the queue that lets in the last one first is charged, beside all else."""
+    """Return the charges of a last-in-first-out queue, with everything else."""
     queue = Last()
-    return run(program, *requests_and_steps, waiting=queue, **options), mx.array(queue.charged)
+    return run(program, *requests_and_steps, queue=queue, **options), mx.array(queue.charged)
 
 
 def fails_once():
@@ -114,14 +114,16 @@ def fails_once():
 
 
 def guesses(running, budget):
-    """What is unread, and two guesses behind the last token."""
-    chunks = whole_prompts(running, budget)
+    """All uncomputed tokens, and two draft tokens after the last."""
+    chunks = unchunked_prefill(running, budget)
     return [type(each)(each.request, each.start, [*each.tokens, 5, 5], 3) for each in chunks]
 
 
 def first_guess_right(logits, chunks):
-    """Of three scored tokens, the first is taken, or the first two, in turns by their request."""
-    return [tokens[: 1 + chunk.request.number] for tokens, chunk in zip(greedy(logits, chunks), chunks, strict=True)]
+    """Accept the first of three rows, or the first two, alternating by request."""
+    return [
+        tokens[: 1 + chunk.request.request_id] for tokens, chunk in zip(greedy(logits, chunks), chunks, strict=True)
+    ]
 
 
 def five(text):
@@ -131,16 +133,16 @@ def five(text):
 @known.probe()
 def step_guesses_past_the_end(program):
     requests = [Request([3], 2), Request([4], 9, stop=lambda token: token == 5), Request([4], 9, eos_ids=(5,))]
-    return run(program, requests, 3, follow=five, plan=guesses, choose=first_guess_right)
+    return run(program, requests, 3, follow=five, policy=guesses, sampler=first_guess_right)
 
 
 @known.probe()
 def step_cancelled_meanwhile(program):
-    """When the first has got its second token, somebody cancels the second, and the third at its own."""
+    """When the first gets its second token, the second is cancelled, and the third at its own."""
     requests, held = simple(4, 4, 4, 4), []
 
     def second(token):
-        if len(requests[0].output) == 2 and not requests[1].finished:
+        if len(requests[0].output) == 2 and not requests[1].finish_reason:
             held[0].cancel(requests[1])
         return False
 
@@ -155,10 +157,10 @@ def step_cancelled_meanwhile(program):
 
 @known.probe()
 def step_reserves(program):
-    """What room is reserved for."""
-    memory = Notebook()
-    run(program, [Request([3, 4, 5], 2), Request([6], 3)], 4, memory=memory)
-    return mx.array(memory.asked)
+    """Return the counts passed to reserve."""
+    kv_cache = Notebook()
+    run(program, [Request([3, 4, 5], 2), Request([6], 3)], 4, kv_cache=kv_cache)
+    return mx.array(kv_cache.asked)
 
 
 known.probe_table(
@@ -166,57 +168,57 @@ known.probe_table(
     one=lambda program: run(program, simple(3), 5),
     one_token=lambda program: run(program, simple(1, 2), 3),
     five_in_three_slots=lambda program: run(program, simple(4, 1, 2, 3, 1), 8),
-    one_slot=lambda program: run(program, simple(2, 2), 5, slots=1),
+    one_slot=lambda program: run(program, simple(2, 2), 5, max_num_seqs=1),
     static=lambda program: run(program, simple(4, 1, 2, 3, 1), 9, static=True),
     late=lambda program: run(program, simple(4, 2, 2), 6, late=[(1, 1), (2, 3)]),
-    # Three slots, and memory for two.
-    little_memory=lambda program: run(program, simple(3, 2, 2, 1), 7, memory=Notebook(2)),
-    # Three wait for several steps, in which memory has no room.
-    little_memory_for_many=lambda program: run(program, simple(3, 4, 2, 2, 1), 9, memory=Notebook(2)),
-    # The tokens count up from the prompt's, and 9 or 6 ends a text.
+    # Three slots, and KV capacity for two.
+    little_memory=lambda program: run(program, simple(3, 2, 2, 1), 7, kv_cache=Notebook(2)),
+    # Three wait for several steps without KV capacity.
+    little_memory_for_many=lambda program: run(program, simple(3, 4, 2, 2, 1), 9, kv_cache=Notebook(2)),
+    # The tokens count up from the prompt's, and 9 or 6 is EOS.
     eos=lambda program: run(program, simple(9, 9, 9, prompt=1, eos_ids=(9, 6)), 7, follow=count_up),
     eos_at_once=lambda program: run(
         program, [Request([8], 5, eos_ids=(9,)), Request([7], 5, eos_ids=(9,))], 3, follow=count_up
     ),
-    # What stops it is the token that is the last one anyway.
+    # `stop` is True for the token that is the last anyway.
     stop_with_the_last=lambda program: run(
         program, [Request([3], 2, stop=lambda token: token == 5)], 3, follow=count_up
     ),
     in_parts=lambda program: run(
-        program, [Request([3, 4, 5, 6, 7], 2), Request([3], 3), Request([2, 2, 2], 1)], 6, plan=in_parts
+        program, [Request([3, 4, 5, 6, 7], 2), Request([3], 3), Request([2, 2, 2], 1)], 6, policy=in_parts
     ),
-    without_a_plan=lambda program: run(program, simple(2, 2), 2, plan=nobody),
-    budget=lambda program: run(program, simple(2, 2, 2), 5, plan=budgeted, budget=2),
-    # The second call of the model fails, half way.
+    without_a_plan=lambda program: run(program, simple(2, 2), 2, policy=nobody),
+    max_num_batched_tokens=lambda program: run(program, simple(2, 2, 2), 5, policy=budgeted, max_num_batched_tokens=2),
+    # The second call of the model fails, half-way.
     error=lambda program: run(program, simple(3, 3), 6, fails=(2,)),
     error_at_first=lambda program: run(program, simple(2, 2), 5, fails=(1,), late=[(1, 1)]),
-    choice_fails=lambda program: run(program, simple(3, 3), 6, choose=fails_once()),
-    # Three tokens are scored, of which one is taken of the first request, two of the second, three of the third.
-    guesses=lambda program: run(program, simple(4, 4, 9), 4, follow=five, plan=guesses, choose=first_guess_right),
-    # Two requests grow until there is no room for both: the younger is put back.
-    no_room=lambda program: run(program, simple(4, 4), 6, memory=Places(6)),
-    no_room_for_itself=lambda program: run(program, simple(4, 4), 6, memory=Places(7)),
-    no_room_after_the_youngest=lambda program: run(program, simple(4, 4), 6, memory=Places(7), plan=youngest_first),
-    other_queue=lambda program: charged(program, simple(1, 2, 3, 2), 6, slots=2),
-    # All that was read is charged, also what was read in vain.
+    choice_fails=lambda program: run(program, simple(3, 3), 6, sampler=fails_once()),
+    # Of three rows, one is accepted for the first request, two for the second, three for the third.
+    guesses=lambda program: run(program, simple(4, 4, 9), 4, follow=five, policy=guesses, sampler=first_guess_right),
+    # Two requests grow until capacity runs out: the younger is preempted.
+    no_room=lambda program: run(program, simple(4, 4), 6, kv_cache=Places(6)),
+    no_room_for_itself=lambda program: run(program, simple(4, 4), 6, kv_cache=Places(7)),
+    no_room_after_the_youngest=lambda program: run(program, simple(4, 4), 6, kv_cache=Places(7), policy=youngest_first),
+    other_queue=lambda program: charged(program, simple(1, 2, 3, 2), 6, max_num_seqs=2),
+    # All computed tokens are charged, including rejected ones.
     guesses_charged=lambda program: charged(
-        program, simple(4, 4, 9), 4, follow=five, plan=guesses, choose=first_guess_right
+        program, simple(4, 4, 9), 4, follow=five, policy=guesses, sampler=first_guess_right
     ),
-    # A step that fails is not charged.
+    # A failed step is not charged.
     error_charged=lambda program: charged(program, simple(3, 3), 6, fails=(1, 3)),
 )
 
 
-@known.sized("128 requests of 1 to 8 tokens, in 8 slots, with a model that says always the same")
+@known.sized("128 requests of 1 to 8 tokens, in 8 max_num_seqs, with a model of constant logits")
 def sized(program):
     logits = mx.zeros((8, 16))
 
     class Room(Notebook):
-        def begin(self, request):
-            request.read = 0
+        def admit(self, request):
+            request.num_computed_tokens = 0
             return True
 
-        def shorten(self, request, length):
+        def truncate(self, request, length):
             pass
 
         def release(self, request):
@@ -224,7 +226,7 @@ def sized(program):
 
     def serve():
         scheduler = Scheduler(
-            lambda chunks, memory: logits[: len(chunks)], Room(), choose=lambda logits, chunks: [[3]] * len(chunks)
+            lambda chunks, kv_cache: logits[: len(chunks)], Room(), sampler=lambda logits, chunks: [[3]] * len(chunks)
         )
         for number in range(128):
             scheduler.submit(Request([3], 1 + number % 8))
@@ -237,358 +239,367 @@ def sized(program):
 known.change(
     "only-when-all-are-done",
     ("self.static and bool(self.running)", "bool(self.running)"),
-    fact="nobody is let in before all that run have ended",
-    question="A slot is free, and somebody waits. What for?",
+    fact="no request is admitted until all running ones have finished",
+    question="A slot is free and a request waits. What does it wait for?",
 )
 known.change(
     "never-static",
     ("self.static and bool(self.running)", "False"),
-    fact="a free slot is filled at once, also where static is asked for",
-    question="What does static=True say about those that wait?",
+    fact="a free slot is filled at once, even with static=True",
+    question="What does static=True mean for the waiting requests?",
 )
 known.change(
     "static-lets-in-one",
     ("and not closed:", "and not (self.static and self.running):"),
-    fact="in static mode one request is let in at a time, since from then on somebody runs",
-    question="Static, three slots, and nobody runs. How many of five requests that wait come in together?",
+    fact="static mode admits a single request, because after it one is running",
+    question="Static, three slots, none running. How many of five waiting requests are admitted together?",
 )
 known.change(
     "one-at-a-time-let-in",
     ("and not closed:", "and not closed and not step.admitted:"),
-    fact="one request at most is let in before each step",
-    question="Two slots are free and two requests wait. How many steps may the second wait?",
+    fact="at most one request is admitted per step",
+    question="Two slots are free and two requests wait. How many steps may the second one wait?",
 )
 known.change(
     "one-slot-too-many",
-    ("len(self.running) < self.slots", "len(self.running) <= self.slots"),
-    fact="one request more runs than there are slots",
-    question="How many requests run at most, with slots=3?",
+    ("len(self.running) < self.max_num_seqs", "len(self.running) <= self.max_num_seqs"),
+    fact="one request more than max_num_seqs runs",
+    question="With max_num_seqs=3, how many requests may run?",
 )
 known.change(
     "one-slot-too-few",
-    ("len(self.running) < self.slots", "len(self.running) < max(1, self.slots - 1)"),
-    fact="one slot always stays free, if there are several",
-    question="How many requests run at most, with slots=3?",
+    ("len(self.running) < self.max_num_seqs", "len(self.running) < max(1, self.max_num_seqs - 1)"),
+    fact="one slot always stays free if there are several",
+    question="With max_num_seqs=3, how many requests may run?",
 )
 known.change(
     "memory-unasked",
-    ("if not self.memory.begin(request):\n    break", "self.memory.begin(request)"),
-    fact="a request is let in although memory says that there is no room",
-    question="What does begin say, and who listens?",
+    ("if not self.kv_cache.admit(request):\n    break", "self.kv_cache.admit(request)"),
+    fact="a request is admitted although the KV cache has no capacity for it",
+    question="What does admit return, and where do you use it?",
 )
 known.change(
     "memory-never-begun",
-    ("if not self.memory.begin(request):", "if False:"),
-    fact="memory is never told that a request begins",
-    question="How does memory know a request when its first chunk comes?",
+    ("if not self.kv_cache.admit(request):", "if False:"),
+    fact="the KV cache's admit is never called",
+    question="A request's first chunk comes. How does the KV cache know the request?",
 )
 known.change(
     "left-in-the-queue",
     ("self.waiting.remove(request)", "pass"),
-    fact="a request that is let in stays in the queue, and is let in again",
-    question="After a request was let in, who is the next one in the queue?",
+    fact="an admitted request stays in the queue and is admitted again",
+    question="After a request was admitted, which one is next in the queue?",
 )
 known.change(
     "order-of-arrival-lost",
-    ("insort(self.running, request, key=lambda one: one.number)", "self.running.append(request)"),
-    fact="those that run stand in the order in which they were let in, and not in that of their numbers",
-    question="The queue may let a younger one in first. Who is the oldest of those that run?",
+    ("insort(self.running, request, key=lambda one: one.request_id)", "self.running.append(request)"),
+    fact="running is in the order of admission instead of the order of request ids",
+    question="The queue may release a younger request first. Which running request is the oldest?",
 )
 known.change(
     "admitted-untold",
     ("step.admitted.append(request)", "pass"),
-    fact="the step does not say who was let in",
-    question="Which of a Step's five lists do you fill?",
+    fact="the step does not report the admitted requests",
+    question="Which of Step's five lists do you fill?",
 )
 known.change(
     "own-plan",
-    ("self.plan(self.running, self.budget)", "whole_prompts(self.running, self.budget)"),
-    fact="everything that is unread is read, whatever the plan says",
-    question="Who decides how many tokens a step reads?",
+    (
+        "self.policy(self.running, self.max_num_batched_tokens)",
+        "unchunked_prefill(self.running, self.max_num_batched_tokens)",
+    ),
+    fact="every uncomputed token is scheduled, whatever the policy says",
+    question="What decides how many tokens a step computes?",
 )
 known.change(
     "budget-unsaid",
-    ("self.plan(self.running, self.budget)", "self.plan(self.running, 10**9)"),
-    fact="the plan is not told the budget",
-    question="Which two things does a plan look at?",
+    ("self.policy(self.running, self.max_num_batched_tokens)", "self.policy(self.running, 10**9)"),
+    fact="the policy is not given the token budget",
+    question="Which two arguments does a policy take?",
 )
 known.change(
     "unreserved",
-    ("self.memory.reserve(chunk.request, len(chunk.tokens))", "True"),
-    fact="no room is reserved",
-    question="Where do the keys of a chunk go, if memory has no room for them?",
+    ("self.kv_cache.reserve(chunk.request, len(chunk.tokens))", "True"),
+    fact="no KV slots are reserved",
+    question="Where are a chunk's keys stored if the KV cache has no slots for them?",
 )
 known.change(
     "no-room-unheard",
-    ("or self.make_room(chunk, step):", "or True:"),
-    fact="room is asked for, and a chunk is read whatever the answer is",
-    question="What does reserve say, and what is there to be done if it says no?",
+    ("or self.preempt_until_reserved(chunk, step):", "or True:"),
+    fact="a chunk runs whatever reserve returned",
+    question="What does reserve return, and what must happen if that is False?",
 )
 known.change(
     "room-for-who-was-put-back",
     ("if chunk.request not in self.running:", "if False:"),
-    fact="room is asked for a chunk whose request was put back a moment ago",
-    question="The plan was made before anybody was put back. Whose chunks in it still count?",
+    fact="slots are reserved for a chunk whose request has just been preempted",
+    question="The policy ran before the preemption. Whose chunks still count?",
 )
 known.change(
     "put-back-and-read",
     ("step.chunks = [chunk for chunk in step.chunks if chunk.request in self.running]", "pass"),
-    fact="what had its turn in a step is read, also if its request was put back after that",
-    question="Somebody is put back after room was made for its chunk. Where are its keys now?",
+    fact="a scheduled chunk runs even if its request was preempted afterwards",
+    question="A request is preempted after slots were reserved for its chunk. Where are its keys now?",
 )
 known.change(
     "own-choice",
-    ("self.choose(logits, step.chunks)", "sample_rows(logits, step.chunks)"),
-    fact="sample_rows chooses, whoever else is asked to",
-    question="What is the argument `choose` for?",
+    ("self.sampler(logits, step.chunks)", "sample_rows(logits, step.chunks)"),
+    fact="sample_rows samples, whatever sampler is passed in",
+    question="What is the argument `sampler` for?",
 )
 known.change(
     "not-rolled-back",
     ("for request in self.running:", "for request in []:"),
-    fact="after an error memory keeps what the step has read",
-    question="The model fails after the first layer. What does memory hold of the chunks, and what does `read` say?",
+    fact="after an error the KV cache keeps the failed step's tokens",
+    question="The model fails after the first layer. How many tokens are cached, and what is num_computed_tokens?",
 )
 known.change(
     "error-swallowed",
     ("raise\n", "pass"),
     fact="an error of the model is swallowed",
-    question="Who should hear of an error, if not the caller?",
+    question="Who should get an error, if not the caller?",
 )
 known.change(
     "eos-in-the-text",
-    ("if request.finished or token in request.eos_ids:", "if request.finished:"),
+    ("if request.finish_reason or token in request.eos_ids:", "if request.finish_reason:"),
     ("if request.stop and", "if token in request.eos_ids or request.stop and"),
-    fact="a token that ends the text is a part of it",
-    question="Should a reader see <|im_end|>?",
+    fact="the EOS token is appended to the output",
+    question="Should the user see <|im_end|>?",
 )
 known.change(
     "eos-ignored",
-    ("if request.finished or token in request.eos_ids:", "if request.finished:"),
-    fact="no token ends a text",
-    question="What should happen when the model says 9, and eos_ids holds it?",
+    ("if request.finish_reason or token in request.eos_ids:", "if request.finish_reason:"),
+    fact="EOS tokens do not end the output",
+    question="What should happen when the model predicts 9 and eos_ids contains it?",
 )
 known.change(
     "stop-unasked",
     ("if request.stop and request.stop(token):", "if False:"),
-    fact="`stop` is not asked",
-    question="Who else may say that a text ends?",
+    fact="`stop` is never called",
+    question="What else may end a request's output?",
 )
 known.change(
     "length-before-stop",
     ("if request.stop and", "if len(request.output) < request.max_tokens and request.stop and"),
-    fact="`stop` is not told the last token of max_tokens",
-    question="A server hears of each token through `stop`. What is missing at the end of its text?",
+    fact="`stop` is not called for the last token of max_tokens",
+    question="A server gets each token through `stop`. What does its stream lack at the end?",
 )
 known.change(
     "stop-told-of-eos",
-    ("if request.finished or", "ended = request.stop and request.stop(token)\nif request.finished or"),
+    ("if request.finish_reason or", "ended = request.stop and request.stop(token)\nif request.finish_reason or"),
     ("if request.stop and request.stop(token):", "if ended:"),
-    fact="`stop` is told a token of eos_ids, too, before it is known to be one",
-    question="A token of eos_ids is no part of the text. Who should hear of it?",
+    fact="`stop` is also called with EOS tokens",
+    question="An EOS token is not part of the output. Which callback should get it?",
 )
 known.change(
     "removed-before-begun",
     ("break\n", "self.waiting.remove(request)\nself.waiting.add(request)\nbreak"),
-    fact="a request for which memory has no room leaves the queue, and comes in again behind all others",
-    question="The next one cannot be let in yet. Which place in the queue has it in the next step?",
+    fact="a request that cannot be admitted leaves the queue and is appended at its end",
+    question="The next request cannot be admitted yet. What is its place in the queue in the next step?",
 )
 known.change(
     "new-lacks-who-was-cancelled",
     ("step.new.append(new)", "pass"),
-    ("request.read = min(", "step.new.append(new)\nrequest.read = min("),
-    fact="`new` has no list for a chunk whose request was cancelled in the step",
-    question="Three chunks were read, and `new` has two lists. Which of the chunks has none?",
+    ("request.num_computed_tokens = min(", "step.new.append(new)\nrequest.num_computed_tokens = min("),
+    fact="`new` has no list for a chunk whose request was cancelled during the step",
+    question="Three chunks ran, and `new` has two lists. Which chunk has none?",
 )
 known.change(
     "cancelled-is-finished",
     ("continue\n", "step.finished.append(request)\ncontinue"),
-    fact="the step's `finished` also has those that were cancelled in the middle of it",
-    question="What does the comment behind Step's `finished` say of requests that were cancelled?",
+    fact="the step's `finish_reason` includes requests that were cancelled during it",
+    question="What does the comment on Step's `finish_reason` say about cancelled requests?",
 )
 known.change(
     "read-in-vain-not-charged",
-    ("self.waiting.charge(request, len(chunk.tokens))", "self.waiting.charge(request, request.read - chunk.start)"),
-    fact="tokens that were read in vain are not charged",
-    question="Three tokens are read, and two of them were wrong guesses. How many has the model worked on?",
+    (
+        "self.waiting.charge(request, len(chunk.tokens))",
+        "self.waiting.charge(request, request.num_computed_tokens - chunk.start)",
+    ),
+    fact="rejected tokens are not charged",
+    question="Three tokens are computed, and two were rejected draft tokens. How many has the model processed?",
 )
 known.change(
     "charged-before-the-model-runs",
     (
-        "logits = self.model(step.chunks, self.memory)",
+        "logits = self.model(step.chunks, self.kv_cache)",
         """
         for chunk in step.chunks:
             self.waiting.charge(chunk.request, len(chunk.tokens))
-        logits = self.model(step.chunks, self.memory)
+        logits = self.model(step.chunks, self.kv_cache)
         """,
     ),
     ("        self.waiting.charge(request, len(chunk.tokens))\n", ""),
-    fact="all chunks are charged before the model runs, also if it fails then",
-    question="The model fails, and the next step reads the same tokens again. How often has their user paid?",
+    fact="chunks are charged before the model runs, even if it then fails",
+    question="The model fails, and the next step computes the same tokens again. How often is their user charged?",
 )
 known.change(
     "last-step-not-charged",
     ("self.waiting.charge(", "if not reason:\n    self.waiting.charge("),
-    fact="the step in which a request ends is not charged",
-    question="A prompt of 1,000 tokens is read, and its only token is written. What has its user had?",
+    fact="a request's last step is not charged",
+    question="A prompt of 1,000 tokens is computed, and its only token generated. How much has its user received?",
 )
 known.change(
     "stop-token-left-out",
     ("request.output.append(token)", "pass"),
     ('return tokens[: count + 1], "stop"', 'return tokens[:count], "stop"'),
     ("if len(request.output)", "request.output.append(token)\nif len(request.output)"),
-    fact="the token at which `stop` says that the text ends is left out of the output",
-    question="Which tokens does the output hold: also those of a stop string, or not?",
+    fact="the token for which `stop` returns True is missing from the output",
+    question="Which tokens are part of the output: also those of a stop string?",
 )
 known.change(
     "one-token-too-many",
     ("len(request.output) >= request.max_tokens", "len(request.output) > request.max_tokens"),
-    fact="a text gets one token more than max_tokens",
-    question="How many tokens should max_tokens=1 give?",
+    fact="the output has one token more than max_tokens",
+    question="How many tokens does max_tokens=1 allow?",
 )
 known.change(
     "one-token-too-few",
     ("len(request.output) >= request.max_tokens", "len(request.output) >= max(1, request.max_tokens - 1)"),
-    fact="a text gets one token less than max_tokens, if that is more than one",
-    question="How many tokens should max_tokens=2 give?",
+    fact="the output has one token less than max_tokens if that is more than one",
+    question="How many tokens does max_tokens=2 allow?",
 )
 known.change(
     "prompt-counted",
-    ("len(request.output) >= request.max_tokens", "request.length >= request.max_tokens"),
+    ("len(request.output) >= request.max_tokens", "request.num_tokens >= request.max_tokens"),
     fact="the prompt's tokens count towards max_tokens",
-    question="With a prompt of 2 tokens and max_tokens=4, how many should follow?",
+    question="With a prompt of 2 tokens and max_tokens=4, how many tokens may be generated?",
 )
 known.change(
     "never-enough",
     ("if len(request.output) >= request.max_tokens:", "if False:"),
-    fact="a text goes on past max_tokens",
-    question="When does a text end that has no end?",
+    fact="max_tokens is ignored",
+    question="When does an output end that never reaches EOS?",
 )
 known.change(
     "length-is-stop",
     ('return tokens[: count + 1], "length"', 'return tokens[: count + 1], "stop"'),
-    fact="a text that has reached max_tokens says that it was stopped",
-    question="What are the words for the ways in which a text can end?",
+    fact='finish_reason is "stop" for a request that reached max_tokens',
+    question="Which values can finish_reason have?",
 )
 known.change(
     "new-with-eos",
-    ('return tokens[:count], "stop"', 'return tokens[: count + (not request.finished)], "stop"'),
-    fact="the step says that a text has gained the token that ended it",
-    question="Which tokens has a text gained that ends at a token of eos_ids?",
+    ('return tokens[:count], "stop"', 'return tokens[: count + (not request.finish_reason)], "stop"'),
+    fact="the step's `new` includes the EOS token",
+    question="Which new tokens has a request that ends with an EOS token?",
 )
 known.change(
     "read-with-the-new",
-    ("min(chunk.end - max(0, chunk.scored - len(tokens)), request.length)", "request.length"),
-    fact="`read` counts the new token, which the model has not seen yet",
-    question="Which tokens of a request does the model read next?",
+    ("min(kept, request.num_tokens)", "request.num_tokens"),
+    fact="num_computed_tokens counts the new token, which the model has not processed yet",
+    question="Which tokens of a request does the model compute next?",
 )
 known.change(
     "read-stays",
-    ("request.read = min(chunk.end - max(0, chunk.scored - len(tokens)), request.length)", "pass"),
-    fact="`read` stays as it was",
-    question="How does the next step know what has been read?",
+    (
+        "request.num_computed_tokens = min(kept, request.num_tokens)",
+        "pass",
+    ),
+    fact="num_computed_tokens is never advanced",
+    question="How does the next step know which tokens are computed?",
 )
 known.change(
     "wrong-guesses-kept",
-    ("min(chunk.end - max(0, chunk.scored - len(tokens)), request.length)", "chunk.end"),
-    fact="all of a chunk counts as read, also where fewer tokens were chosen than were scored",
-    question="Three tokens are scored and one is chosen. Were the two behind it the text's?",
+    ("min(kept, request.num_tokens)", "chunk.end"),
+    fact="the whole chunk counts as computed, even if fewer tokens were sampled than num_logits",
+    question="Three rows have logits, and one token is returned. Are the two after it part of the request?",
 )
 known.change(
     "memory-not-shortened",
-    ("if request.read < chunk.end:", "if False:"),
-    fact="what was read in vain stays in memory",
-    question="`read` says less than memory holds. Where do the next tokens go?",
+    ("if request.num_computed_tokens < chunk.end:", "if False:"),
+    fact="rejected tokens stay in the KV cache",
+    question="num_computed_tokens is less than what the KV cache holds. Where do the next tokens go?",
 )
 known.change(
     "uncharged",
     ("self.waiting.charge(request, len(chunk.tokens))", "pass"),
-    fact="the queue is not told how much was read",
-    question="How can a queue be fair that knows nothing of what was done?",
+    fact="the queue's charge is never called",
+    question="How can a queue be fair if it does not know what was served?",
 )
 known.change(
     "charged-for-new",
     ("self.waiting.charge(request, len(chunk.tokens))", "self.waiting.charge(request, len(tokens))"),
-    fact="the queue is told how many tokens are new, and not how many were read",
-    question="What does a long prompt cost: the tokens that it gives, or those that it has?",
+    fact="the queue is charged for new tokens, not for computed ones",
+    question="What does a long prompt cost: the tokens it generates, or those it contains?",
 )
 known.change(
     "finished-keeps-its-slot",
-    ("self._leave(request, reason)", "request.finished = reason"),
-    fact="a request that has ended goes on running, and its slot stays taken",
+    ("self._leave(request, reason)", "request.finish_reason = reason"),
+    fact="a finished request stays in running and keeps its slot",
     question="When does a slot become free?",
 )
 known.change(
     "memory-kept",
-    ("self._leave(request, reason)", "request.finished = reason\nself.running.remove(request)"),
-    fact="a request that has ended keeps its memory",
-    question="Who gives the memory of a request back that has ended?",
+    ("self._leave(request, reason)", "request.finish_reason = reason\nself.running.remove(request)"),
+    fact="a finished request keeps its KV cache",
+    question="What frees the KV cache of a finished request?",
 )
 known.change(
     "finished-untold",
     ("step.finished.append(request)", "pass"),
-    fact="the step does not say who has ended",
-    question="Which of a Step's five lists do you fill?",
+    fact="the step does not report the finished requests",
+    question="Which of Step's five lists do you fill?",
 )
 known.change(
     "leaves-at-the-next-step",
-    ("self._leave(request, reason)", "request.finished = reason"),
+    ("self._leave(request, reason)", "request.finish_reason = reason"),
     (
         "step, closed = Step(), self.static and bool(self.running)",
         """
-        for one in [one for one in self.running if one.finished]:
+        for one in [one for one in self.running if one.finish_reason]:
             self.running.remove(one)
-            self.memory.release(one)
+            self.kv_cache.release(one)
         step, closed = Step(), self.static and bool(self.running)
         """,
     ),
-    fact="who has ended leaves when the next step begins",
-    question="A request ends in this step. When is its memory free?",
+    fact="a finished request is released only when the next step begins",
+    question="A request finishes in this step. When is its KV cache free?",
 )
 known.change(
     "cancelled-ones-go-on",
-    ("if request.finished:  # somebody", "if False:  # somebody"),
-    ("if request.finished or token", "if token"),
-    fact="who is cancelled while the step runs goes on as if nothing had been",
-    question="`stop` is code of somebody else. What may it do to the scheduler?",
+    ("if request.finish_reason:  # cancelled", "if False:  # cancelled"),
+    ("if request.finish_reason or token", "if token"),
+    fact="a request cancelled during the step continues as if it had not been",
+    question="`stop` is the caller's code. What may it do to the scheduler?",
 )
 
 
 @known.accepted("with-helpers")
 def with_helpers(self):
-    """In another order of words, with a slot count."""
+    """Phrased differently, with a slot count."""
     step = type_of_step()()
-    free = 0 if self.static and self.running else self.slots - len(self.running)
+    free = 0 if self.static and self.running else self.max_num_seqs - len(self.running)
     while free > 0 and len(self.waiting):
-        request = self.waiting.next()
-        if self.memory.begin(request) is False:
+        request = self.waiting.peek()
+        if self.kv_cache.admit(request) is False:
             free = 0
             continue
         free -= 1
         self.waiting.remove(request)
         step.admitted.append(request)
         self.running.append(request)
-        self.running.sort(key=lambda one: one.number)
-    for chunk in list(self.plan(self.running, self.budget)):
+        self.running.sort(key=lambda one: one.request_id)
+    for chunk in list(self.policy(self.running, self.max_num_batched_tokens)):
         if chunk.request in self.running and (
-            self.memory.reserve(chunk.request, len(chunk.tokens)) or self.make_room(chunk, step)
+            self.kv_cache.reserve(chunk.request, len(chunk.tokens)) or self.preempt_until_reserved(chunk, step)
         ):
             step.chunks.append(chunk)
     step.chunks[:] = [each for each in step.chunks if each.request in self.running]
     if len(step.chunks) == 0:
         return step
     try:
-        logits = self.model(step.chunks, self.memory)
+        logits = self.model(step.chunks, self.kv_cache)
         mx.eval(logits)
-        chosen = self.choose(logits, step.chunks)
+        chosen = self.sampler(logits, step.chunks)
     except Exception:
         for chunk in step.chunks:
-            self.memory.shorten(chunk.request, chunk.start)
+            self.kv_cache.truncate(chunk.request, chunk.start)
         raise
     for chunk, tokens in zip(step.chunks, chosen, strict=True):
         one, new, why = chunk.request, [], ""
         step.new.append(new)
         for token in tokens:
-            if one.finished:
+            if one.finish_reason:
                 break
             if token in one.eos_ids:
                 why = "stop"
@@ -599,16 +610,16 @@ def with_helpers(self):
             why = why or ("length" if len(one.output) == one.max_tokens else "")
             if why:
                 break
-        if one.finished:
+        if one.finish_reason:
             continue
-        wrong = chunk.scored - len(tokens) if chunk.scored else 0
-        one.read = min(chunk.end - wrong, len(one.prompt) + len(one.output))
-        self.memory.shorten(one, one.read)
+        wrong = chunk.num_logits - len(tokens) if chunk.num_logits else 0
+        one.num_computed_tokens = min(chunk.end - wrong, len(one.prompt) + len(one.output))
+        self.kv_cache.truncate(one, one.num_computed_tokens)
         self.waiting.charge(one, len(chunk.tokens))
         if why:
-            one.finished = why
+            one.finish_reason = why
             self.running.remove(one)
-            self.memory.release(one)
+            self.kv_cache.release(one)
             step.finished.append(one)
     return step
 

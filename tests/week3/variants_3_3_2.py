@@ -23,7 +23,7 @@ def half(program):
 
 
 def refused(call, *arguments):
-    """What a call gives, -1 if it refuses its arguments."""
+    """Return a call's result, or -1 if it raises."""
     try:
         return call(*arguments)
     except ValueError:
@@ -57,116 +57,116 @@ known.not_timed("a handful of products")
 known.change(
     "keys-alone",
     ("self.token_bytes = 2 * ", "self.token_bytes = "),
-    fact="the keys are counted, and not the values",
-    question="What does a layer keep of a token besides its key?",
+    fact="only keys are counted, not values",
+    question="What does a layer cache for a token besides its key?",
 )
 known.change(
     "heads-of-the-queries",
     ("config.num_key_value_heads", "config.num_attention_heads"),
-    fact="there is a key for each head of the queries",
-    question="How many heads of the queries share one of the keys?",
+    fact="keys are counted per query head instead of per KV head",
+    question="How many query heads share one key?",
 )
 known.change(
     "one-layer",
     ("config.num_hidden_layers * ", ""),
-    fact="one layer is counted",
-    question="How many layers have keys of their own for the same token?",
+    fact="only one layer is counted",
+    question="How many layers cache keys of their own for the same token?",
 )
 known.change(
     "head-dim-computed",
     ("config.head_dim", "(config.hidden_size // config.num_attention_heads)"),
-    fact="a key has hidden_size / heads numbers",
+    fact="head_dim is hidden_size / num_attention_heads",
     question="What does the config say of head_dim, and what is hidden_size / heads?",
 )
 known.change(
     "always-four-bytes",
     ("dtype.size", "4"),
-    fact="each number takes four bytes, whatever the dtype",
+    fact="every element takes four bytes, whatever the dtype",
     question="How many bytes does a float16 take?",
 )
 known.change(
     "half-precision-by-default",
     ("dtype: mx.Dtype = mx.float32", "dtype: mx.Dtype = mx.float16"),
-    fact="keys and values are float16 where nothing is said",
+    fact="the default dtype is float16",
     question="What is the default in the signature?",
 )
 known.change(
     "rounded-up",
     ("return cap // self.page_bytes", "return -(-cap // self.page_bytes)"),
-    fact="a page is counted of which only a part fits",
-    question="The cap is one and a half pages. How many pages stay below it?",
+    fact="the number of pages is rounded up",
+    question="The limit is one and a half pages. How many pages stay below it?",
 )
 known.change(
     "exactly-one-refused",
     ("if cap < self.page_bytes:", "if cap <= self.page_bytes:"),
-    fact="a cap of exactly one page is refused",
+    fact="a limit of exactly one page raises",
     question="Does a page of 1,536 bytes fit into 1,536 bytes?",
 )
 known.change(
     "no-page-is-an-answer",
     ("if cap < self.page_bytes:", "if False:"),
-    fact="a cap into which no page fits gives 0 pages, and nobody is told",
-    question="Who finds out, and when, that a server has no page at all?",
+    fact="a limit below one page returns 0 pages instead of raising",
+    question="When would the operator of a server learn that it has no pages?",
 )
 known.change(
     "full-pages-waste-a-page",
-    ("-length % self.page", "self.page - length % self.page"),
+    ("-length % self.page_size", "self.page_size - length % self.page_size"),
     fact="a request whose last page is full wastes a whole page",
-    question="Eight tokens are in pages of four. How many places are empty?",
+    question="Eight tokens are in pages of four. How many slots are empty?",
 )
 known.change(
     "a-page-for-no-tokens",
-    ("-length % self.page", "(-length % self.page if length else self.page)"),
-    fact="a request without a token has a page, which is empty",
-    question="How many pages do 0 tokens take?",
+    ("-length % self.page_size", "(-length % self.page_size if length else self.page_size)"),
+    fact="a request without tokens has one empty page",
+    question="How many pages do 0 tokens need?",
 )
 known.change(
     "what-is-used-of-the-last-page",
-    ("-length % self.page", "length % self.page"),
-    fact="what the last page holds is counted, and not what is empty of it",
-    question="Five tokens are in pages of four. Which of the places of the last page are wasted?",
+    ("-length % self.page_size", "length % self.page_size"),
+    fact="the used slots of the last page are counted, not the empty ones",
+    question="Five tokens are in pages of four. Which slots of the last page are wasted?",
 )
 known.change(
     "waste-of-the-sum",
-    ("sum(-length % self.page for length in lengths)", "(-sum(lengths) % self.page)"),
-    fact="the requests are counted as one, as if they shared their last pages",
-    question="Whose tokens may stand in the last page of a request?",
+    ("sum(-length % self.page_size for length in lengths)", "(-sum(lengths) % self.page_size)"),
+    fact="the waste is computed from the total number of tokens, as if requests shared their last pages",
+    question="Which requests' tokens may be in a request's last page?",
 )
 known.change(
     "waste-in-tokens",
     ("for length in lengths) * self.token_bytes", "for length in lengths)"),
-    fact="the waste of pages is counted in places, and not in bytes",
+    fact="the waste of pages is in slots instead of bytes",
     question="Which unit does the docstring of waste name?",
 )
 known.change(
     "reserved-waste-in-tokens",
     ("return empty * self.token_bytes", "return empty"),
-    fact="the waste of reserved arrays is counted in places, and not in bytes",
+    fact="the waste of reserved arrays is in slots instead of bytes",
     question="Which unit does the docstring of reserved_waste name?",
 )
 known.change(
     "all-that-is-reserved",
     ("empty += longest - length", "empty += longest"),
-    fact="all that is reserved is counted, also what holds tokens",
-    question="A request has 24 tokens, and there is room for 24. What is wasted?",
+    fact="all reserved bytes are counted, including those in use",
+    question="A request has 24 tokens, and 24 slots are reserved. How many are wasted?",
 )
 known.change(
     "exactly-full-refused",
     ("if length > longest:", "if length >= longest:"),
-    fact="a request that fills its array to the last place is refused",
-    question="There is room for 24 tokens, and a request has 24. Is it longer?",
+    fact="a request that fills its array exactly raises",
+    question="24 slots are reserved, and a request has 24 tokens. Is it longer?",
 )
 known.change(
     "largest-of-nobody",
     ("empty = 0", "lengths = list(lengths)\nmax(lengths)\nempty = 0"),
-    fact="reserved_waste raises where there is no request at all",
-    question="Nobody is here. How many bytes are reserved in vain, and what is the largest of no lengths?",
+    fact="reserved_waste raises when there are no requests",
+    question="There are no requests. How many bytes are wasted, and what is the maximum of an empty list?",
 )
 known.change(
     "longer-is-taken",
     ("if length > longest:", "if False:"),
-    fact="a request that is longer than its array makes the waste smaller",
-    question="How many places are empty in an array that is too short?",
+    fact="a request that is longer than its array reduces the waste",
+    question="How many slots are empty in an array that is too short?",
 )
 
 
@@ -174,7 +174,7 @@ known.change(
 class PlaceByPlace:
     def __init__(self, config, page, dtype=mx.float32):
         one = mx.zeros((config.num_key_value_heads, config.head_dim), dtype)
-        self.page, self.token_bytes = page, 2 * config.num_hidden_layers * one.nbytes
+        self.page_size, self.token_bytes = page, 2 * config.num_hidden_layers * one.nbytes
         self.page_bytes = page * self.token_bytes
 
     def pages_within(self, cap):
@@ -182,11 +182,11 @@ class PlaceByPlace:
         while (pages + 1) * self.page_bytes <= cap:
             pages += 1
         if not pages:
-            raise ValueError(f"{self.page_bytes} bytes for a page, and {cap} in all")
+            raise ValueError(f"{self.page_bytes} bytes for a page, {cap} in all")
         return pages
 
     def waste(self, lengths):
-        return sum((-(-n // self.page) * self.page - n) * self.token_bytes for n in lengths)
+        return sum((-(-n // self.page_size) * self.page_size - n) * self.token_bytes for n in lengths)
 
     def reserved_waste(self, lengths, longest):
         lengths = list(lengths)

@@ -23,117 +23,117 @@ known.probe_table(
 )
 
 
-known.not_timed("a few calls of the memory")
+known.not_timed("a few calls of the kv_cache")
 
 known.change(
     "the-oldest-goes",
     ("self.running.pop()", "self.running.pop(0)"),
-    fact="the oldest request goes, and not the youngest",
-    question="If the oldest always goes, which request is certain to come to an end?",
+    fact="the oldest request is preempted, not the youngest",
+    question="If the oldest is always preempted, which request is sure to finish?",
 )
 known.change(
     "the-longest-goes",
-    ("self.running.pop()", "max(self.running, key=lambda one: one.read)\nself.running.remove(youngest)"),
-    fact="whoever has read most goes, and not the youngest",
-    question="Who has most to read anew?",
+    ("self.running.pop()", "max(self.running, key=lambda one: one.num_computed_tokens)\nself.running.remove(youngest)"),
+    fact="the request with the most computed tokens is preempted, not the youngest",
+    question="Which request has the most to recompute?",
 )
 known.change(
     "whoever-asks-goes",
     ("self.running.pop()", "chunk.request\nself.running.remove(youngest)"),
-    fact="the request that needs room goes itself",
-    question="The oldest request needs a page. If it goes itself, who moves on?",
+    fact="the request that needs pages is always the one preempted",
+    question="The oldest request needs a page. If it is preempted, which request makes progress?",
 )
 known.change(
     "an-older-one-for-a-younger",
     ("running.pop()", "running.pop(-2 if self.running[-1] is chunk.request and len(self.running) > 1 else -1)"),
-    fact="the request that needs room is spared, and an older one goes for it",
-    question="The youngest request needs a page. Who should wait for whom?",
+    fact="the request that needs pages is never preempted, so an older one is",
+    question="The youngest request needs a page. Which request should wait for which?",
 )
 known.change(
     "one-is-enough",
     ("if youngest is chunk.request:\n    return False", "return youngest is not chunk.request"),
-    fact="after one request has gone, there is said to be room",
-    question="The youngest gave back one page, and two are needed. What now?",
+    fact="True is returned after one preemption, without trying reserve again",
+    question="The youngest freed one page, and two are needed. What now?",
 )
 known.change(
     "nobody-goes",
     ("youngest = self.running.pop()", "return False\nyoungest = self.running.pop()"),
-    fact="nobody goes where there is no room, and everyone waits for the others",
-    question="All pages are taken, and every request needs one more. What happens in the next step?",
+    fact="no request is preempted when pages run out",
+    question="All pages are in use, and every request needs one more. What happens in the next step?",
 )
 known.change(
     "oneself-stays",
     ("youngest = self", "if self.running[-1] is chunk.request:\n    return False\nyoungest = self"),
-    fact="a chunk's own request that is the youngest is told that there is no room, and keeps what it has",
-    question="The youngest has three pages, needs a fourth, and stays. Who can have the three meanwhile?",
+    fact="if the chunk's own request is the youngest, False is returned without preempting it",
+    question="The youngest has three pages, needs a fourth, and keeps running. Which request can use the three?",
 )
 known.change(
     "none-for-false",
     ("return False", "return None"),
-    fact="what is returned is None where the signature promises a bool",
-    question="What does the docstring say is returned if the chunk's own request was put back?",
+    fact="None is returned where the signature promises a bool",
+    question="What does the docstring say is returned if the chunk's own request was preempted?",
 )
 known.change(
     "memory-kept",
-    ("self.memory.release(youngest)", "pass"),
-    fact="whoever is put back keeps its room in memory",
-    question="What has been won by putting a request back?",
+    ("self.kv_cache.release(youngest)", "pass"),
+    fact="a preempted request keeps its KV pages",
+    question="What does a preemption gain?",
 )
 known.change(
     "read-kept",
-    ("youngest.read = 0", "pass"),
-    fact="whoever is put back counts as read what is in memory no more",
-    question="Its pages are somebody else's now. How many of its tokens are in memory?",
+    ("youngest.num_computed_tokens = 0", "pass"),
+    fact="a preempted request keeps its num_computed_tokens",
+    question="Its pages now hold another request's tokens. How many of its own are cached?",
 )
 known.change(
     "output-thrown-away",
-    ("youngest.read = 0", "youngest.read = 0\nyoungest.output.clear()"),
-    fact="whoever is put back loses the text that it has written",
-    question="Somebody has read the first words of that text already. Must they be written again?",
+    ("youngest.num_computed_tokens = 0", "youngest.num_computed_tokens = 0\nyoungest.output.clear()"),
+    fact="a preempted request loses its output",
+    question="The client has already seen the first words. Must they be generated again?",
 )
 known.change(
     "last-in-the-queue",
-    ("self.waiting.put_back(youngest)", "self.waiting.add(youngest)"),
-    fact="whoever is put back waits behind those who came later",
-    question="Ten requests wait, which all came later. When is it its turn again?",
+    ("self.waiting.requeue(youngest)", "self.waiting.add(youngest)"),
+    fact="a preempted request is appended to the back of the queue",
+    question="Ten younger requests wait. When is the preempted one admitted again?",
 )
 known.change(
     "nowhere-to-be-found",
-    ("self.waiting.put_back(youngest)", "pass"),
-    fact="whoever is put back neither runs nor waits",
+    ("self.waiting.requeue(youngest)", "pass"),
+    fact="a preempted request is neither running nor in the queue",
     question="Where will the scheduler find the request again?",
 )
 known.change(
     "the-youngest-is-first",
-    ("while not self.memory", "gone: list[Request] = []\nwhile not self.memory"),
-    ("self.waiting.put_back(youngest)", "gone.insert(0, youngest)"),
+    ("while not self.kv_cache", "gone: list[Request] = []\nwhile not self.kv_cache"),
+    ("self.waiting.requeue(youngest)", "gone.insert(0, youngest)"),
     ("return False", "break"),
-    ("return True", "for one in gone:\n    self.waiting.put_back(one)\nreturn chunk.request not in gone"),
-    fact="of several who are put back, the youngest is the next one to be let in",
-    question="Requests 3 and 4 are put back. Which of them came first, and which one will be let in first?",
+    ("return True", "for one in gone:\n    self.waiting.requeue(one)\nreturn chunk.request not in gone"),
+    fact="of several preempted requests, the youngest is admitted first",
+    question="Requests 3 and 4 are preempted. Which one arrived first, and which one will be admitted first?",
 )
 known.change(
     "not-told",
     ("step.preempted.append(youngest)", "pass"),
-    fact="the step does not say who was put back",
-    question="What does the docstring say of step?",
+    fact="the step does not report the preempted requests",
+    question="What does the docstring of step say?",
 )
 known.change(
     "room-for-who-has-gone",
     ("if youngest is chunk.request:\n    return False", "if youngest is chunk.request:\n    return True"),
-    fact="there is said to be room for a chunk whose own request was put back",
-    question="Its pages are given back. Where should its chunk be written?",
+    fact="True is returned although the chunk's own request was preempted",
+    question="Its pages were freed. Where should its chunk be stored?",
 )
 
 
 @known.accepted("one-at-a-time")
 def one_at_a_time(self, chunk, step):
-    if self.memory.reserve(chunk.request, len(chunk.tokens)):
+    if self.kv_cache.reserve(chunk.request, len(chunk.tokens)):
         return True
-    youngest = max(self.running, key=lambda one: one.number)
+    youngest = max(self.running, key=lambda one: one.request_id)
     self.running = [one for one in self.running if one is not youngest]
     step.preempted += [youngest]
-    self.memory.release(youngest)
-    youngest.read = 0
-    self.waiting.put_back(youngest)
+    self.kv_cache.release(youngest)
+    youngest.num_computed_tokens = 0
+    self.waiting.requeue(youngest)
     return youngest is not chunk.request and one_at_a_time(self, chunk, step)

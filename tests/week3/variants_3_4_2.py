@@ -58,81 +58,81 @@ SOFTMAX = "for (int h = 0; h < group; ++h) softmax(&scores[h * int64_t(tokens)],
 
 
 def both(old, new):
-    """A change that belongs into the loop over keys and that over values."""
+    """Return the edits for a change in both loops, over keys and over values."""
     return (SCORES, SCORES.replace(old, new)), (VALUES, VALUES.replace(old, new))
 
 
 known.change(
     "table-ignored",
     ("table[i]", "i"),
-    fact="the first pages of the pool are read, in its own order, and not those of the table",
-    question="With the table [6, 1, 3], where is token 0?",
+    fact="the first pages of the pool are read in pool order, not those of the block table",
+    question="With the block table [6, 1, 3], where is token 0?",
 )
 known.change(
     "page-without-heads",
     (PLACE, "(int64_t(table[i]) + kv_head) * page * dims"),
-    fact="two pages of the pool lie page * dims numbers apart, as if there were one key-value head",
-    question="How many numbers does a page hold, of all its heads?",
+    fact="the stride between pages is page_size * dims, as if there were one KV head",
+    question="How many numbers does a page hold, over all its heads?",
 )
 known.change(
     "head-0-of-the-page",
     (PLACE, "int64_t(table[i]) * kv_heads * page * dims"),
-    fact="the keys and values of key-value head 0 are read, whichever is asked for",
-    question="What lies between the beginning of a page and its key-value head 1?",
+    fact="the keys and values of KV head 0 are read, whatever the head",
+    question="What comes before KV head 1 within a page?",
 )
 known.change(
     "head-by-head",
     (PLACE, "(int64_t(table[i]) * kv_heads * page + kv_head) * dims"),
-    fact="key-value head h begins h tokens behind the beginning of its page",
-    question="A page is kv_heads x page x dims. How many numbers are between two of its heads?",
+    fact="KV head h starts h tokens after the start of its page",
+    question="A page is kv_heads x page_size x dims. How far apart do two of its heads start?",
 )
 known.change(
     "full-pages-only",
     ("(tokens + page - 1) / page", "tokens / page"),
-    fact="a last page that is not full is left out, and its tokens' scores stay 0",
+    fact="a partly filled last page is left out, and its tokens' scores stay 0",
     question="Ten tokens in pages of four: how many pages are there?",
 )
 known.change(
     "a-page-more-than-full",
     ("(tokens + page - 1) / page", "tokens / page + 1"),
-    fact="tokens that fill their pages get one page more, behind the end of the table",
+    fact="tokens that exactly fill their pages get one more page, past the end of the block table",
     question="Twelve tokens in pages of four: how many pages are there?",
 )
 known.change(
     "last-page-whole",
     *both("std::min(page, tokens - first)", "page"),
     fact="the last page is read to its end",
-    question="Ten tokens in pages of four: how many of the third page are the request's?",
+    question="Ten tokens in pages of four: how many tokens of the third page are the request's?",
 )
 known.change(
     "a-page-too-far",
     *both("place(std::min(i + 1, pages - 1))", "place(i + 1)"),
-    fact="the table is asked for the page behind the last one",
-    question="Which entry of the table does the last page of a request have behind it?",
+    fact="the block table is indexed one page too far for the last page",
+    question="Which entry of the block table follows that of a request's last page?",
 )
 known.change(
     "values-of-the-next-page",
     (VALUES, VALUES.replace("values + own, values + next", "values + next, values + own")),
-    fact="keys meet the values of the page behind theirs",
-    question="In which page is the value of a token whose key is in page table[i]?",
+    fact="keys are paired with the values of the next page",
+    question="A token's key is in page table[i]. In which page is its value?",
 )
 known.change(
     "values-without-table",
     (VALUES, VALUES.replace("values + own", "values + (int64_t(i) * kv_heads + kv_head) * page * dims")),
-    fact="the keys are looked up in the table, and the values are not",
-    question="Where is the value of a token, if its key is in page 6 of the pool?",
+    fact="only the keys use the block table, not the values",
+    question="A token's key is in page 6 of the pool. Where is its value?",
 )
 known.change(
     "keys-in-place-of-values",
     (VALUES, VALUES.replace("values + own, values + next", "keys + own, keys + next")),
-    fact="the keys are added up, and not the values",
-    question="Which of the two does a weight belong to once it is known?",
+    fact="keys are summed instead of values",
+    question="Which of the two is multiplied by an attention weight?",
 )
 known.change(
     "one-softmax-for-all-heads",
     (SOFTMAX, "softmax(scores.data(), group * tokens);"),
     fact="one softmax is taken over the scores of all heads",
-    question="What do the weights of one head add up to?",
+    question="What is the sum of one head's weights?",
 )
 known.change(
     "softmax-of-each-page",
@@ -142,19 +142,19 @@ known.change(
         "  for (int i = 0; i < pages; ++i)\n"
         "    softmax(&scores[h * int64_t(tokens) + i * page], std::min(page, tokens - i * page));",
     ),
-    fact="each page has a softmax of its own, and the pages are added up",
-    question="What do the weights of one head add up to, over all pages?",
+    fact="each page has its own softmax, and the results are added",
+    question="What is the sum of one head's weights over all pages?",
 )
 known.change(
     "no-softmax",
     (SOFTMAX, ""),
-    fact="the scores are the weights, without a softmax",
-    question="What do the weights of one head add up to?",
+    fact="the softmax is missing",
+    question="What is the sum of one head's weights?",
 )
 known.change(
     "no-scale",
     (SCORES, SCORES.replace("dims, scale,", "dims, 1,")),
-    fact="the scale is left out",
+    fact="the scale is missing",
     question="By what is a score multiplied before the softmax?",
 )
 known.accepted_change(

@@ -18,7 +18,7 @@ def attended(program, seed, length, tokens, page, heads=4, kv_heads=2, scale=0.4
 known.probe_table(
     decode=lambda program: attended(program, 1, 1, 70, 16),
     decode_of_blocks=lambda program: attended(program, 2, 1, 290, 16),
-    # A block begins within a page.
+    # A tile starts within a page.
     odd_pages=lambda program: attended(program, 3, 1, 150, 20),
     one_page=lambda program: attended(program, 4, 3, 20, 32),
     long_page=lambda program: attended(program, 5, 1, 180, 200),
@@ -50,105 +50,105 @@ PLACES = "std::vector<int64_t> places(KEYS);"
 known.change(
     "table-ignored",
     ("table[s / page]", "s / page"),
-    fact="the first pages of the pool are read, in its own order, and not those of the table",
-    question="With the table [6, 1, 3], where is token 0?",
+    fact="the first pages of the pool are read in pool order, not those of the block table",
+    question="With the block table [6, 1, 3], where is token 0?",
 )
 known.change(
     "page-without-heads",
     (ROW, "(int64_t(table[s / page]) + head) * page + in_page"),
-    fact="two pages of the pool lie page * dims numbers apart, as if there were one key-value head",
-    question="How many numbers does a page hold, of all its heads?",
+    fact="the stride between pages is page_size * dims, as if there were one KV head",
+    question="How many numbers does a page hold, over all its heads?",
 )
 known.change(
     "head-0-of-the-page",
     (ROW, "int64_t(table[s / page]) * kv_heads * page + in_page"),
-    fact="all heads read the keys and values of key-value head 0",
-    question="What lies between the beginning of a page and its key-value head 1?",
+    fact="all heads use the keys and values of KV head 0",
+    question="What comes before KV head 1 within a page?",
 )
 known.change(
     "block-at-a-page's-beginning",
     ("in_page = s % page", "in_page = 0"),
-    fact="each block of keys is taken to begin where a page begins",
-    question="Pages of 20 and blocks of 96: how far in its page is the first key of the second block?",
+    fact="each tile of keys is assumed to start at a page boundary",
+    question="Pages of 20 and tiles of 96: what is the offset within its page of the second tile's first key?",
 )
 known.change(
     "each-block-from-the-start",
     ("s = from + k", "s = k"),
-    fact="the keys of each block are looked up as if it were the first one",
-    question="The second block begins at token 96. In which entry of the table is that, in pages of 16?",
+    fact="the keys of every tile are looked up as if it were the first tile",
+    question="The second tile starts at token 96. Which entry of the block table is that, with pages of 16?",
 )
 known.change(
     "over-the-page's-end",
     ("j < page - in_page && k < n", "j < page && k < n"),
-    fact="a whole page is read from the middle of one on, into what lies behind it in the pool",
-    question="Token s is at s % page. How many tokens of its page are left, itself among them?",
+    fact="a copy that starts inside a page reads a whole page length, past the page's end",
+    question="Token s is at offset s % page_size. How many tokens of its page are left, including itself?",
 )
 known.change(
     "one-page-for-a-block",
     ("j < page - in_page && k < n", "k < n"),
-    fact="all keys of a block are read one behind the other, from its first one's page on",
-    question="Behind a page of the pool lies another one. Whose is it?",
+    fact="all keys of a tile are read contiguously from the first one's page on",
+    question="What follows a page in the pool, and whose is it?",
 )
 known.change(
     "keys-in-place-of-values",
     ("gather_block(scores.data(), rows, values,", "gather_block(scores.data(), rows, keys,"),
-    fact="the keys are added up, and not the values",
-    question="Which of the two does a weight belong to once it is known?",
+    fact="keys are summed instead of values",
+    question="Which of the two is multiplied by an attention weight?",
 )
 known.change(
     "total-not-rescaled",
     ("total[r] = total[r] * kept + weigh", "total[r] = total[r] + weigh"),
-    fact="the sum of the weights so far stays as it is when the largest score grows",
-    question="Relative to which score are the weights whose sum is in `total`?",
+    fact="the running sum of weights is not rescaled when the maximum score grows",
+    question="Relative to which score are the weights in `total`?",
 )
 known.change(
     "largest-from-zero",
     ("largest.end(), -std::numeric_limits<float>::infinity()", "largest.end(), 0.0f"),
-    fact="a query's largest score is 0 before the first block, and so never less",
-    question="All scores of a query lie between -170 and -160. Which of them is the largest?",
+    fact="the running maximum starts at 0, so it is never negative",
+    question="All scores of a query lie between -170 and -160. Which one is the maximum?",
 )
 known.change(
     "last-block-only",
     ("largest[r] = higher;", ""),
-    fact="only the last block that a query sees counts, since its largest score is not kept",
-    question="What is `largest[r]` when the second block comes?",
+    fact="the running maximum is not stored, so only the last visible tile counts",
+    question="What is `largest[r]` when the second tile comes?",
 )
 known.change(
     "next-key-too",
     ("r / group + 1 - from", "r / group + 2 - from"),
-    fact="each query sees the key behind its own, too, if its block has it",
-    question="Query 0 of a text of two tokens: how many keys does it see?",
+    fact="each query also attends to the key after its own if its tile has it",
+    question="Query 0 of a sequence of two tokens: how many keys does it attend to?",
 )
 known.change(
     "not-itself",
     ("r / group + 1 - from", "r / group - from"),
-    fact="a query does not see its own key",
-    question="Query 0 of a text of two tokens: how many keys does it see?",
+    fact="a query does not attend to its own key",
+    question="Query 0 of a sequence of two tokens: how many keys does it attend to?",
 )
 known.change(
     "hidden-scores-weigh",
     ("std::fill(own + visible, own + n, 0.0f);", ""),
-    fact="the scores of keys that a query must not see stay where they are, as weights of their values",
-    question="A query sees 3 keys of a block of 8. With what are the other five values multiplied?",
+    fact="raw scores of masked keys remain as the weights of their values",
+    question="A query sees 3 keys of a tile of 8. By what are the other five values multiplied?",
 )
 known.change(
     "offset-ignored",
     ("before = tokens - length;", "before = 0;"),
-    fact="query t sees the keys 0 to t, as if there were no tokens before the first query",
-    question="One query, 70 keys: how many of them may it see?",
+    fact="query t attends to keys 0 to t, as if none were cached before the first query",
+    question="One query, 70 keys: how many of them may it attend to?",
 )
 known.change(
     "tile",
     ("head * group + row % group", "row % group * kv_heads + head"),
-    fact="query head h reads key-value head h % kv_heads, as if these were dealt out in turn",
-    question="With four query heads and two key-value heads, which one should query head 1 read?",
+    fact="query head h uses KV head h % kv_heads",
+    question="With four query heads and two KV heads, which one should query head 1 use?",
 )
 known.change(
     "one-list-for-all",
     (PLACES, ""),
     ("pool().run(", f"{PLACES}\npool().run("),
-    fact="all threads write where their keys are into the same list",
-    question="Two threads are at different pages. Whose places does a third line of code read?",
+    fact="all threads share one list of key addresses",
+    question="Two threads are at different pages. Whose addresses does a thread read from the list?",
 )
 known.accepted_change(
     "head after head",
@@ -180,7 +180,7 @@ def by_numpy(queries, keys, values, table, tokens, scale):
     return mx.array(paged64(*arrays, table, tokens, scale).astype(np.float32))
 
 
-@known.sized("256 tokens, 8 heads, 4 key-value heads of 64, pages of 16")
+@known.sized("256 tokens, 8 heads, 4 KV heads of 64, pages of 16")
 def timed(program):
     keys, values, table = pooled(1, 256, 16, 4, 64)
     queries = normals(2)(256, 8, 64)

@@ -17,7 +17,7 @@ def drawn(seed, length, tokens, page, heads=1, kv_heads=1, dims=8, spare=0):
 
 @known.probe(mx.float16)
 def metal_scaled_out_of_half(program):
-    """A query times scale is more than float16 can hold; its scores are not."""
+    """A query times scale exceeds float16; its scores do not."""
     query, keys, values, table, tokens, _ = drawn(12, 1, 32, 16)
     query, keys, values = (x.astype(mx.float16) for x in (64 * query, keys * 2**-13, values))
     return program(query, keys, values, table, tokens, 1024.0)
@@ -32,14 +32,14 @@ def metal_first_page(program):
 
 @known.probe()
 def metal_none(program):
-    """Nothing to run: whoever waits too little is known by the others."""
+    """Nothing to run: a missing barrier is recognised by other probes."""
     query, *rest = drawn(12, 1, 32, 16)
     return program(query[:0], *rest)
 
 
 @known.probe()
 def metal_moved(program):
-    """Three blocks of queries need 16, 32 and 48 keys, in four blocks. A table of 8 pages or more is no constant."""
+    """Three tiles of queries need 16, 32 and 48 keys, in four tiles. A table of 8 pages or more is no constant."""
     query, *rest = drawn(13, 48, 48, 4, dims=32)
     return moved(program, query, *rest, enough=2 * query.nbytes + 2 * 96 * 32 * 4 + 4 * 4 * 2 * 64)
 
@@ -55,7 +55,7 @@ known.probe_table(
     tokens_before=lambda program: program(*drawn(8, 18, 50, 16)),
     heads=lambda program: program(*drawn(9, 1, 32, 16, 4, 2)),
     prompt_of_heads=lambda program: program(*drawn(10, 4, 32, 16, 2, 1)),
-    # Whether threads wait for banks.
+    # bank conflicts
     banks=lambda program: mx.array(costs(program, *drawn(14, 16, 64, 16, dims=32))["bank_conflicts"] > 0),
 )
 
@@ -67,106 +67,106 @@ PLACE = "((uint(table[s / page]) * kv_heads + shared) * page + s % page) * dims"
 known.change(
     "scaled-in-t",
     ("scale[0] * float(query[from + d])", "float(T(scale[0]) * query[from + d])"),
-    fact="queries are multiplied by scale in their own type, and become float32 only then",
+    fact="queries are scaled in their own type and converted to float32 afterwards",
     question="In float16, what is 300 * 300?",
 )
 known.change(
     "table-ignored",
     ("uint(table[s / page])", "s / page"),
-    fact="the first pages of the pool are read, in its own order, and not those of the table",
-    question="With the table [6, 1, 3], where is token 0?",
+    fact="the first pages of the pool are read in pool order, not those of the block table",
+    question="With the block table [6, 1, 3], where is token 0?",
 )
 known.change(
     "page-without-heads",
     (PLACE, "((uint(table[s / page]) + shared) * page + s % page) * dims"),
-    fact="two pages of the pool lie page * D numbers apart, as if there were one key-value head",
-    question="How many numbers does a page hold, of all its heads?",
+    fact="the stride between pages is page_size * D, as if there were one KV head",
+    question="How many numbers does a page hold, over all its heads?",
 )
 known.change(
     "head-0-of-the-page",
     (PLACE, "(uint(table[s / page]) * kv_heads * page + s % page) * dims"),
-    fact="all heads read the keys and values of key-value head 0",
-    question="What lies between the beginning of a page and its key-value head 1?",
+    fact="all heads use the keys and values of KV head 0",
+    question="What comes before KV head 1 within a page?",
 )
 known.change(
     "heads-dealt-out",
     ("head / (heads / kv_heads)", "head % kv_heads"),
-    fact="query head h reads key-value head h % kv_heads, as if these were dealt out in turn",
-    question="With four query heads and two key-value heads, which one should query head 1 read?",
+    fact="query head h uses KV head h % kv_heads",
+    question="With four query heads and two KV heads, which one should query head 1 use?",
 )
 known.change(
     "table-for-all-lanes",
     ("if (lane < count) {\n  const uint s = from + lane;", "{\n  const uint s = from + lane;"),
-    fact="lanes without a token look one up, too, behind the end of the table",
-    question="37 tokens in blocks of 32: how many lanes of the second block have a token?",
+    fact="lanes without a token also read the block table, past its end",
+    question="37 tokens in tiles of 32: how many lanes of the second tile have a token?",
 )
 known.change(
     "lane's-own-place",
     ("const uint key = simd_broadcast(place, k);", "const uint key = place;"),
     ("const uint value = simd_broadcast(place, k);", "const uint value = place;"),
-    fact="each lane copies a feature of its own token, and not of the one whose turn it is",
-    question="Lane 3 knows where token 3 is. When the SIMD-group copies token 8, who knows where that is?",
+    fact="each lane copies a feature of its own token instead of the token being copied",
+    question="Lane 3 has the address of token 3. When the SIMD-group copies token 8, which lane has its address?",
 )
 known.change(
     "table-for-each-key",
     ("const uint key = simd_broadcast(place, k);", f"const uint s = from + k, key = {PLACE};"),
     ("const uint value = simd_broadcast(place, k);", f"const uint s = from + k, value = {PLACE};"),
-    fact="the table is read again for every key and every value",
-    question="How many lines of memory does a SIMD-group fetch of the table for its eight keys of a block?",
+    fact="the block table is read again for every key and every value",
+    question="How many cache lines does a SIMD-group load from the block table for its eight keys of a tile?",
 )
 known.change(
     "query-by-head",
     ("(min(first + row, length - 1) * heads + head) * dims", "(head * length + min(first + row, length - 1)) * dims"),
-    fact="queries are read as heads x L x D, as on day 7 of week 2, where they are L x heads x D",
-    question="In an array L x heads x D, how many numbers lie between query 0 and query 1 of a head?",
+    fact="queries are indexed as heads x L x D, as on day 7 of week 2, but here they are L x heads x D",
+    question="In an array L x heads x D, how far apart are query 0 and query 1 of a head?",
 )
 known.change(
     "offset-ignored",
     ("before = tokens[0] - length", "before = 0"),
-    fact="query i sees the tokens 0 to i, as if there were none before the first query",
-    question="18 queries, 50 tokens: how many of them may query 0 see?",
+    fact="query i attends to tokens 0 to i, as if none were cached before the first query",
+    question="18 queries, 50 tokens: how many of them may query 0 attend to?",
 )
 known.change(
     "next-key-too",
     ("before + first + row + 1, end)", "before + first + row + 2, end)"),
-    fact="each query sees the token behind its own, too, if its block has it",
-    question="Query 0 of a text of two tokens: how many tokens does it see?",
+    fact="each query also attends to the token after its own if its tile has it",
+    question="Query 0 of a sequence of two tokens: how many tokens does it attend to?",
 )
 known.change(
     "total-not-rescaled",
     (TOTAL, TOTAL.replace(" * kept", "")),
-    fact="the sum of the weights so far stays as it is when the largest score grows",
-    question="Relative to which score are the weights whose sum is in `total`?",
+    fact="the running sum of weights is not rescaled when the maximum score grows",
+    question="Relative to which score are the weights in `total`?",
 )
 known.change(
     "hidden-is-zero",
     ("? scores[r] : -INFINITY", "? scores[r] : 0.0f"),
-    fact="a token that a query does not see has a score of 0",
-    question="All scores that a query sees are -5. How large is the weight of a score of 0?",
+    fact="a masked token has a score of 0",
+    question="All visible scores are -5. How large is the weight of a score of 0?",
 )
 known.change(
     "values-too-soon",
     (f"{BARRIER}  // all are through with the keys", ""),
-    fact="values are put into the tile while others may still read keys there",
-    question="SIMD-group 0 has its scores. Which SIMD-groups may still be adding up theirs, and from what?",
+    fact="a barrier is missing before the values overwrite the tile, while other SIMD-groups may still read keys",
+    question="SIMD-group 0 has its scores. Which SIMD-groups may still be computing theirs, and from what?",
 )
 known.change(
     "keys-too-soon",
     (f"{BARRIER}  // all are through with the values before", ""),
-    fact="keys are put into the tile while others may still read the values of the block before there",
-    question="SIMD-group 0 has added up its values. Which SIMD-groups may still be reading theirs, and from where?",
+    fact="a barrier is missing before the next keys overwrite the tile, while others may still read values",
+    question="SIMD-group 0 has summed its values. Which SIMD-groups may still be reading theirs, and from where?",
 )
 known.change(
     "128-for-129",
     ("tile[32][129];", "tile[32][128];"),
-    fact="rows of the tile lie 128 numbers apart, so that the first numbers of all keys lie in the same bank",
-    question="Each of 32 lanes reads the first number of its key. In which banks do these lie?",
+    fact="the tile's row stride is 128, so the first numbers of all keys share one bank",
+    question="Each of 32 lanes reads the first number of its key. Which banks are these in?",
 )
 known.change(
     "nothing-skipped",
     ("end = min(before + first + 16, uint(tokens[0]));", "end = tokens[0];"),
-    fact="blocks of keys that all queries of a block do not see are moved and multiplied all the same",
-    question="Queries 0 to 15 of a prompt of 64 tokens: which blocks of keys do they need?",
+    fact="tiles of keys that are masked for all queries of the block are still loaded and multiplied",
+    question="Queries 0 to 15 of a prompt of 64 tokens: which tiles of keys do they need?",
 )
 known.accepted_change(
     "shuffled",
@@ -182,4 +182,4 @@ known.accepted_change(
     ),
     ("T(seen[r][part] / total[r])", "T(seen[r][part] / sum)"),
 )
-known.not_timed("the simulator's time says nothing of a GPU's")
+known.not_timed("the simulator's time says nothing about a GPU's")

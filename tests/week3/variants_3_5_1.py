@@ -3,7 +3,7 @@
 import mlx.core as mx
 from tests.week3.prefixes import edges_of, numbers
 from tiny_llm_solution.paged.pool import PagePool
-from tiny_llm_solution.prefix.edge import Edge, below
+from tiny_llm_solution.prefix.node import RadixNode, descendants
 
 from tiny_llm_course.testkit.variants import Variants
 
@@ -11,18 +11,18 @@ known = Variants("3.5.1")
 
 
 def played(program, *moves, page=2):
-    """What comes of inserting, "+", and finding, "?", some texts, each by somebody who drops what he has read."""
+    """Run inserts, "+", and matches, "?", of sequences, each by an owner who then releases the computed pages."""
     pool, found = PagePool(40), []
     tree = program(pool, page)
     for what, *text in moves:
         tokens = [int(token) for token in text]
         if what == "+":
-            own = pool.take(len(tokens) // page)
+            own = pool.allocate(len(tokens) // page)
             found += [-1, *tree.insert(tokens, own)]
-            pool.drop(own)
+            pool.release(own)
         else:
             found += [-2, *tree.match(tokens)]
-    found += [-3, tree.calls, *numbers(edges_of(tree)), -4, *(pool.holders(page) for page in range(pool.pages))]
+    found += [-3, tree.clock, *numbers(edges_of(tree)), -4, *(pool.ref_count(page) for page in range(pool.pages))]
     return mx.array(found)
 
 
@@ -30,9 +30,9 @@ def played(program, *moves, page=2):
 def tree_of_its_own_pages(program):
     pool = PagePool(9)
     tree = program(pool, 2)
-    own = pool.take(2)
+    own = pool.allocate(2)
     first, second = tree.insert([1, 2, 3, 4], own), tree.insert([1, 2, 3, 4], own)
-    return mx.array([*first, *second, *(pool.holders(page) for page in own)])
+    return mx.array([*first, *second, *(pool.ref_count(page) for page in own)])
 
 
 known.probe_table(
@@ -53,25 +53,25 @@ known.probe_table(
 def tree_refuses(program):
     pool, found = PagePool(9), []
     tree = program(pool, 2)
-    tree.insert([1, 2], pool.take(1))
+    tree.insert([1, 2], pool.allocate(1))
     for count, pages in ((5, 2), (3, 2), (4, 1)):
-        own = pool.take(pages)
+        own = pool.allocate(pages)
         try:
             tree.insert([1, 2, 3, 4, 5][:count], own)
             found.append(0)
         except ValueError:
             found.append(1)
-        pool.drop(own)
-        found += [tree.calls, pool.free]
+        pool.release(own)
+        found += [tree.clock, pool.num_free]
     return mx.array(found)
 
 
 @known.probe()
 def tree_and_the_caller_s_lists(program):
-    """All lists are emptied once they have been handed over."""
+    """Every list is emptied after the call that received or returned it."""
     pool = PagePool(9)
     tree = program(pool, 2)
-    tokens, own = [1, 2, 3, 4], pool.take(2)
+    tokens, own = [1, 2, 3, 4], pool.allocate(2)
     found = tree.insert(tokens, own)
     for each in (tokens, own, found):
         each.clear()
@@ -83,17 +83,17 @@ def tree_and_the_caller_s_lists(program):
 def tree_of_tuples(program):
     pool = PagePool(9)
     tree = program(pool, 2)
-    found = tree.insert((1, 2, 3, 4), tuple(pool.take(2)))
-    kinds = [type(each) is list for _, edge in below(tree.root) for each in (edge.tokens, edge.pages)]
+    found = tree.insert((1, 2, 3, 4), tuple(pool.allocate(2)))
+    kinds = [type(each) is list for _, node in descendants(tree.root) for each in (node.tokens, node.pages)]
     return mx.array([*found, -3, *kinds])
 
 
 @known.probe()
 def tree_and_what_a_match_gives(program):
-    """What a match has given is emptied, and nothing else."""
+    """Only the lists that a match returned are emptied."""
     pool = PagePool(9)
     tree = program(pool, 2)
-    tree.insert([1, 2, 3, 4], pool.take(2))
+    tree.insert([1, 2, 3, 4], pool.allocate(2))
     tree.match([1, 2, 3, 4]).clear()
     return mx.array([*tree.match([1, 2, 3, 4]), -3, *numbers(edges_of(tree))])
 
@@ -102,19 +102,19 @@ def tree_and_what_a_match_gives(program):
 def tree_beside_another(program):
     pool = PagePool(9)
     one, other = program(pool, 2), program(pool, 2)
-    one.insert([1, 2], pool.take(1))
-    return mx.array([one.calls, other.calls, *other.match([1, 2]), -1, other.calls, *numbers(edges_of(other))])
+    one.insert([1, 2], pool.allocate(1))
+    return mx.array([one.clock, other.clock, *other.match([1, 2]), -1, other.clock, *numbers(edges_of(other))])
 
 
-@known.sized("128 texts of 60 pages, found again")
+@known.sized("128 sequences of 60 pages, matched again")
 def sized(program):
     pool = PagePool(4000)
     tree = program(pool, 16)
     texts = [[*range(480), *(1000 * number + token for token in range(480))] for number in range(128)]
     for text in texts:
-        own = pool.take(60)
+        own = pool.allocate(60)
         tree.insert(text, own)
-        pool.drop(own)
+        pool.release(own)
 
     def run():
         return mx.array([len(tree.match(text)) for text in texts])
@@ -124,94 +124,97 @@ def sized(program):
 
 known.change(
     "no-whole-pages",
-    ("len(tokens) - self.page + 1", "len(tokens)"),
+    ("len(tokens) - size + 1", "len(tokens)"),
     (
         "(a, b) in enumerate(zip(one, other, strict=False)) if a != b",
         "(a, b) in enumerate(zip(one, other, strict=False)) if a[: len(b)] != b[: len(a)]",
     ),
     (
-        "child := edge.children.get(text[0])",
-        "child := next((one for name, one in edge.children.items() if name[: len(text[0])] == text[0]), None)",
+        "child := node.children.get(text[0])",
+        "child := next((one for name, one in node.children.items() if name[: len(text[0])] == text[0]), None)",
     ),
-    fact="a page is found by a text that has only its first tokens",
-    question="A page has two tokens, and the text ends with the first of them. Whose key is in its second place?",
+    fact="a page matches if only its first tokens are equal",
+    question="A page has two tokens, and the prompt ends with the first. Whose key is in the second slot?",
 )
 known.change(
     "first-token-names-an-edge",
-    ("edge.children.get(text[0])", "edge.children.get(text[0][:1])"),
-    ("alike = _alike(text, self._by_page(child.tokens))", "alike = max(1, _alike(text, self._by_page(child.tokens)))"),
-    ("last.children[tuple(rest[: self.page])]", "last.children[tuple(rest[:1])]"),
-    ("tuple(rest.tokens[: self.page])", "tuple(rest.tokens[:1])"),
-    fact="an edge is found by its first token alone",
-    question="`That is` and `That was` begin with the same token. How many children has the root, and by which names?",
+    ("node.children.get(text[0])", "node.children.get(text[0][:1])"),
+    (
+        "alike = _common_prefix_length(text, self._by_page(child.tokens))",
+        "alike = max(1, _common_prefix_length(text, self._by_page(child.tokens)))",
+    ),
+    ("last.children[tuple(rest[: self.page_size])]", "last.children[tuple(rest[:1])]"),
+    ("tuple(rest.tokens[: self.page_size])", "tuple(rest.tokens[:1])"),
+    fact="a node is found by its first token alone",
+    question="`That is` and `That was` start with the same token. How many children has the root?",
 )
 known.change(
     "whole-edge-or-nothing",
-    ("self._cut(child, alike)", "break"),
-    fact="an edge is found whole, or not at all",
-    question="The tree has four pages in one edge, and a text has the first two of them. What does it find?",
+    ("self._split(child, alike)", "break"),
+    fact="a node matches entirely or not at all",
+    question="One node has four pages, and a prompt starts with the first two of them. What should it match?",
 )
 known.change(
     "edges-are-never-cut",
     ("if alike < len(child.pages):", "if False:"),
     ("found += child.pages", "found += child.pages[:alike]"),
-    fact="an edge stays whole, and what parts from it hangs behind its end",
-    question="Two texts part in the middle of an edge. Where does the second one hang?",
+    fact="a node is never split, and a diverging suffix becomes a child at its end",
+    question="Two sequences diverge in the middle of a node. Whose child is the second one's suffix?",
 )
 known.change(
     "tail-lost",
-    ("edge.children = {tuple(rest.tokens[: self.page]): rest}", "edge.children = {}"),
-    fact="what is cut off an edge is lost",
-    question="A text of four pages is cut behind the second. Is it still found to its end?",
+    ("node.children = {tuple(rest.tokens[: self.page_size]): rest}", "node.children = {}"),
+    fact="the second half of a split node is lost",
+    question="A node of four pages is split after the second. Is its whole sequence still found?",
 )
 known.change(
     "children-stay-above",
-    ("edge.used, edge.children)", "edge.used)"),
+    ("node.last_access, node.children)", "node.last_access)"),
     (
-        "edge.children = {tuple(rest.tokens[: self.page]): rest}",
-        "edge.children[tuple(rest.tokens[: self.page])] = rest",
+        "node.children = {tuple(rest.tokens[: self.page_size]): rest}",
+        "node.children[tuple(rest.tokens[: self.page_size])] = rest",
     ),
-    fact="the children of an edge that is cut stay with its first half",
-    question="A text goes on where an edge ends. The edge is cut: behind which half does that text go on?",
+    fact="the children of a split node stay with its first half",
+    question="A sequence continues after a node. The node is split: after which half does the sequence continue?",
 )
 known.change(
     "children-lost",
-    ("edge.used, edge.children)", "edge.used)"),
-    fact="the children of an edge that is cut are lost",
-    question="Before an edge was cut, others hung from it. From what do they hang now?",
+    ("node.last_access, node.children)", "node.last_access)"),
+    fact="the children of a split node are lost",
+    question="Before the split, the node had children. Which node is their parent now?",
 )
 known.change(
     "cut-off-as-used",
-    ("edge.used, edge.children)", "self.calls, edge.children)"),
-    fact="what is cut off an edge counts as used in the call that cut it",
-    question="A match ends in the middle of an edge. Which of its pages did anybody ask for?",
+    ("node.last_access, node.children)", "self.clock, node.children)"),
+    fact="the second half of a split node gets the time of the call that split it",
+    question="A match ends in the middle of a node. Which of its pages were accessed?",
 )
 known.change(
     "cut-off-as-never-used",
-    ("edge.used, edge.children)", "0, edge.children)"),
-    fact="what is cut off an edge counts as never used",
-    question="An edge was used in call 1, and is cut in call 5. When was its second half used last?",
+    ("node.last_access, node.children)", "0, node.children)"),
+    fact="the second half of a split node gets last_access 0",
+    question="A node was accessed in call 1 and is split in call 5. What is the last access of its second half?",
 )
 known.change(
     "match-does-not-use",
     ("return self._walk(tokens)[1]", "return self._walk(tokens, False)[1]"),
     ("def _walk(self, tokens: Sequence[int])", "def _walk(self, tokens, use=True)"),
-    ("child.used = self.calls", "child.used = self.calls if use else child.used"),
-    fact="what a match finds does not count as used",
-    question="A prompt is inserted once, and then found by every chat for an hour. When was it used last?",
+    ("child.last_access = self.clock", "child.last_access = self.clock if use else child.last_access"),
+    fact="a match does not update last_access",
+    question="A prompt is inserted once and then matched by every chat for an hour. When was it last accessed?",
 )
 known.change(
     "only-the-last-edge-is-used",
-    ("child.used = self.calls", "pass"),
-    ("return edge, found", "edge.used = self.calls\nreturn edge, found"),
-    fact="only the edge at which a text ends counts as used",
-    question="Which edges does a text go through on its way, and when was each of them used last?",
+    ("child.last_access = self.clock", "pass"),
+    ("return node, found", "node.last_access = self.clock\nreturn node, found"),
+    fact="only the last node on the path gets a new last_access",
+    question="Which nodes does a sequence pass through, and when was each of them last accessed?",
 )
 known.change(
     "match-calls-not-counted",
-    ("return self._walk(tokens)[1]", "self.calls -= 1\nreturn self._walk(tokens)[1]"),
-    fact="only insert moves the clock on",
-    question="Which calls does the docstring of `calls` name?",
+    ("return self._walk(tokens)[1]", "self.clock -= 1\nreturn self._walk(tokens)[1]"),
+    fact="only insert advances the clock",
+    question="Which calls does the docstring of `clock` name?",
 )
 known.change(
     "match-does-not-cut",
@@ -220,195 +223,195 @@ known.change(
     (
         """
         if alike < len(child.pages):
-            self._cut(child, alike)
+            self._split(child, alike)
         """,
         """
         if alike < len(child.pages) and not cut:
-            child.used = self.calls
+            child.last_access = self.clock
             return child, found + child.pages[:alike]
         if alike < len(child.pages):
-            self._cut(child, alike)
+            self._split(child, alike)
         """,
     ),
-    fact="a match that ends within an edge leaves it whole, and all of it counts as used",
-    question="A match ends in the middle of an edge. How is it known which of its pages were used?",
+    fact="a match that ends inside a node does not split it, so all of it counts as accessed",
+    question="A match ends in the middle of a node. How do you record which of its pages were accessed?",
 )
 known.change(
     "new-pages-not-held",
-    ("self.pool.hold(new)", "pass"),
-    fact="the tree does not hold the pages of a new edge",
-    question="Who has read a text drops its pages. Who keeps them from being handed to somebody else?",
+    ("self.pool.retain(new)", "pass"),
+    fact="the tree does not retain the pages of a new node",
+    question="A finished request releases its pages. What keeps them from being reallocated?",
 )
 known.change(
     "all-pages-held",
-    ("if new:", "self.pool.hold(pages[: len(found)])\nif new:"),
-    fact="the tree holds every page that it is given, also where it has the tokens already",
-    question="The same text is inserted twice, in two lots of pages. Of how many pages can the tree ever let go?",
+    ("if new:", "self.pool.retain(pages[: len(found)])\nif new:"),
+    fact="insert retains every page passed in, even if the tree already has the tokens",
+    question="The same sequence is inserted twice, in two sets of pages. How many pages can the tree ever release?",
 )
 known.change(
     "all-pages-held-with-new-ones",
-    ("self.pool.hold(new)", "self.pool.hold(pages)"),
-    fact="the tree that gains an edge holds every page that it is given, also where it has the tokens already",
-    question="Three pages are given, and two of them are in the tree. How many has the new edge?",
+    ("self.pool.retain(new)", "self.pool.retain(pages)"),
+    fact="an insert that adds a node retains every page passed in, even those already in the tree",
+    question="Three pages are passed in, and two of them are in the tree. How many has the new node?",
 )
 known.change(
     "own-pages-held-again",
-    ("if new:", "self.pool.hold(found)\nif new:"),
-    fact="the pages that are here already get a holder more with each insert that finds them",
-    question="A text is inserted three times, in the same pages. How often will the tree drop them?",
+    ("if new:", "self.pool.retain(found)\nif new:"),
+    fact="each insert retains the tree's own pages once more",
+    question="A sequence is inserted three times in the same pages. How often will the tree release them?",
 )
 known.change(
     "gives-what-it-was-given",
     ("return found + new", "return list(pages)"),
-    fact="insert gives the pages that it was given, also where the tree has others",
-    question="The tokens are in page 4 of the tree already, and come in page 7. Which will the next match find?",
+    fact="insert returns the caller's pages even if the tree has others for the tokens",
+    question="The tree has the tokens in page 4, and they come in page 7. Which page will the next match return?",
 )
 known.change(
     "gives-the-new-alone",
     ("return found + new", "return new"),
-    fact="insert gives the pages of the new edge alone",
+    fact="insert returns only the pages of the new node",
     question="How many pages does the docstring promise for two pages of tokens?",
 )
 known.change(
     "not-compared",
-    ("if len(tokens) != self.page * len(pages):", "if False:"),
-    fact="tokens that do not fill the pages are taken",
-    question="Five tokens come with two pages of two. What is in the fifth token's page?",
+    ("if len(tokens) != self.page_size * len(pages):", "if False:"),
+    fact="tokens that do not fill their pages are accepted",
+    question="Five tokens come with two pages of two. Which page holds the fifth token?",
 )
 known.change(
     "caller-s-pages-kept",
     ("new, rest = list(pages[len(found) :]),", "new, rest = pages if not found else list(pages[len(found) :]),"),
     ("return found + new", "return found + list(new)"),
-    fact="a new edge keeps the caller's own list of pages, which the caller may empty",
-    question="A request's table is a list that you are handed. Who else writes to it?",
+    fact="a new node stores the caller's own list of pages, which the caller may change",
+    question="A request's block table is a list that you are passed. What else writes to it?",
 )
 known.change(
     "tuples-kept",
     ("list(pages[len(found) :]), list(tokens[", "pages[len(found) :], (tokens["),
     ("return found + new", "return found + list(new)"),
-    fact="a new edge that was given its tokens and pages as tuples keeps tuples",
-    question="The last page of an edge will be taken off its end one day. Off what can that be done?",
+    fact="a new node stores tokens and pages as tuples if they were passed as tuples",
+    question="A node's last page will be removed one day. Which sequence types allow that?",
 )
 known.change(
     "refused-behind-the-walk",
     (
         """
-        if len(tokens) != self.page * len(pages):
-            raise ValueError(f"{len(tokens)} tokens do not fill {len(pages)} pages of {self.page}")
+        if len(tokens) != self.page_size * len(pages):
+            raise ValueError(f"{len(tokens)} tokens do not fill {len(pages)} pages of {self.page_size}")
         last, found = self._walk(tokens)
         """,
         """
         last, found = self._walk(tokens)
-        if len(tokens) != self.page * len(pages):
-            raise ValueError(f"{len(tokens)} tokens do not fill {len(pages)} pages of {self.page}")
+        if len(tokens) != self.page_size * len(pages):
+            raise ValueError(f"{len(tokens)} tokens do not fill {len(pages)} pages of {self.page_size}")
         """,
     ),
-    fact="an insert that is refused has counted a call and used edges by then",
-    question="What has your insert done to the tree before it finds that the tokens do not fit the pages?",
+    fact="an insert that raises has already advanced the clock and updated last_access",
+    question="What has your insert changed before it finds that the tokens do not fit the pages?",
 )
 known.change(
     "too-many-tokens-taken",
-    ("if len(tokens) != self.page * len(pages):", "if len(tokens) < self.page * len(pages):"),
-    fact="only too few tokens are refused, and too many are taken",
+    ("if len(tokens) != self.page_size * len(pages):", "if len(tokens) < self.page_size * len(pages):"),
+    fact="insert raises for too few tokens, but not for too many",
     question="Five tokens for two pages of two: where are the fifth one's keys?",
 )
 known.change(
     "edge-s-pages-given-away",
     ("found += child.pages", "found = found + child.pages if found else child.pages"),
-    fact="a match that ends with the first edge gives that edge's own list of pages, which the caller may empty",
-    question="Of two lists, a + b makes a third one. What does a program return that had nothing to add?",
+    fact="a match that ends with the first node returns the node's own list of pages, which the caller may change",
+    question="a + b makes a new list. What does a program return that had nothing to add?",
 )
 known.change(
     "an-edge-for-each-page",
     (
-        "last.children[tuple(rest[: self.page])] = Edge(rest, new, self.calls)",
+        "last.children[tuple(rest[: self.page_size])] = RadixNode(rest, new, self.clock)",
         """
         for number, page in enumerate(new):
-            own = rest[self.page * number : self.page * (number + 1)]
-            last.children[tuple(own)] = last = Edge(own, [page], self.calls)
+            own = rest[self.page_size * number : self.page_size * (number + 1)]
+            last.children[tuple(own)] = last = RadixNode(own, [page], self.clock)
         """,
     ),
-    fact="every page is an edge by itself",
-    question="A system prompt has 32 pages. How many edges does its one text need?",
+    fact="every page is a node of its own",
+    question="A system prompt has 32 pages. How many nodes does this one sequence need?",
 )
 
 
 @known.accepted("page-by-page")
 class PageByPage:
     def __init__(self, pool, page):
-        self.pool, self.page, self.root, self.calls = pool, page, Edge([], []), 0
+        self.pool, self.page_size, self.root, self.clock = pool, page, RadixNode([], []), 0
 
     def match(self, tokens):
         return self._descend(self.root, tuple(tokens))[0]
 
     def insert(self, tokens, pages):
-        if len(pages) * self.page - len(tokens):
+        if len(pages) * self.page_size - len(tokens):
             raise ValueError(f"{len(pages)} pages, {len(tokens)} tokens")
         found, end = self._descend(self.root, tuple(tokens))
         at = len(found)
         if at < len(pages):
-            edge = Edge([*tokens[at * self.page :]], [*pages[at:]], used=self.calls)
-            end.children[(*edge.tokens[: self.page],)] = edge
-            for page in edge.pages:
-                self.pool.hold([page])
-            found = [*found, *edge.pages]
+            node = RadixNode([*tokens[at * self.page_size :]], [*pages[at:]], last_access=self.clock)
+            end.children[(*node.tokens[: self.page_size],)] = node
+            for page in node.pages:
+                self.pool.retain([page])
+            found = [*found, *node.pages]
         return found
 
-    def _descend(self, edge, tokens):
-        self.calls += 1
-        size, found = self.page, []
-        while len(tokens) >= size and tokens[:size] in edge.children:
-            edge = edge.children[tokens[:size]]
-            edge_before, edge.used = edge.used, self.calls
+    def _descend(self, node, tokens):
+        self.clock += 1
+        size, found = self.page_size, []
+        while len(tokens) >= size and tokens[:size] in node.children:
+            node = node.children[tokens[:size]]
+            edge_before, node.last_access = node.last_access, self.clock
             count = 0
-            while count < len(edge.pages) and [*tokens[:size]] == edge.tokens[count * size : (count + 1) * size]:
-                found.append(edge.pages[count])
+            while count < len(node.pages) and [*tokens[:size]] == node.tokens[count * size : (count + 1) * size]:
+                found.append(node.pages[count])
                 tokens, count = tokens[size:], count + 1
-            if count < len(edge.pages):
-                below = Edge(edge.tokens[count * size :], edge.pages[count:], edge_before, edge.children)
-                del edge.tokens[count * size :], edge.pages[count:]
-                edge.children = {tuple(below.tokens[:size]): below}
+            if count < len(node.pages):
+                descendants = RadixNode(node.tokens[count * size :], node.pages[count:], edge_before, node.children)
+                del node.tokens[count * size :], node.pages[count:]
+                node.children = {tuple(descendants.tokens[:size]): descendants}
                 break
-        return found, edge
+        return found, node
 
 
 @known.accepted("by-recursion")
 class ByRecursion:
     def __init__(self, pool, page):
-        self.root = Edge([], [])
-        self.page, self.pool, self.calls = page, pool, 0
+        self.root = RadixNode([], [])
+        self.page_size, self.pool, self.clock = page, pool, 0
 
     def match(self, tokens):
-        self.calls += 1
-        return [page for edge in self.way(self.root, list(tokens)) for page in edge.pages]
+        self.clock += 1
+        return [page for node in self.way(self.root, list(tokens)) for page in node.pages]
 
     def insert(self, tokens, pages):
-        if len(tokens) != len(pages) * self.page:
-            raise ValueError(f"there are {len(tokens)} tokens for {len(pages)} pages")
-        self.calls += 1
+        if len(tokens) != len(pages) * self.page_size:
+            raise ValueError(f"{len(tokens)} tokens for {len(pages)} pages")
+        self.clock += 1
         way = self.way(self.root, list(tokens))
-        here = [page for edge in way for page in edge.pages]
+        here = [page for node in way for page in node.pages]
         left = list(pages)[len(here) :]
         if left:
-            self.pool.hold(left)
-            behind = list(tokens)[len(here) * self.page :]
-            (way or [self.root])[-1].children[tuple(behind[: self.page])] = Edge(behind, left, self.calls)
+            self.pool.retain(left)
+            behind = list(tokens)[len(here) * self.page_size :]
+            (way or [self.root])[-1].children[tuple(behind[: self.page_size])] = RadixNode(behind, left, self.clock)
         return here + left
 
     def way(self, parent, tokens):
-        edge = parent.children.get(tuple(tokens[: self.page]))
-        if edge is None:
+        node = parent.children.get(tuple(tokens[: self.page_size]))
+        if node is None:
             return []
         count = max(
             number
-            for number in range(1, len(edge.pages) + 1)
-            if edge.tokens[: number * self.page] == tokens[: number * self.page]
+            for number in range(1, len(node.pages) + 1)
+            if node.tokens[: number * self.page_size] == tokens[: number * self.page_size]
         )
-        if count < len(edge.pages):
-            at = count * self.page
-            first = Edge(edge.tokens[:at], edge.pages[:count], edge.used)
-            edge.tokens, edge.pages = edge.tokens[at:], edge.pages[count:]
-            first.children[tuple(edge.tokens[: self.page])] = edge
-            parent.children[tuple(first.tokens[: self.page])] = edge = first
-        edge.used = self.calls
-        return [edge, *self.way(edge, tokens[count * self.page :])]
+        if count < len(node.pages):
+            at = count * self.page_size
+            first = RadixNode(node.tokens[:at], node.pages[:count], node.last_access)
+            node.tokens, node.pages = node.tokens[at:], node.pages[count:]
+            first.children[tuple(node.tokens[: self.page_size])] = node
+            parent.children[tuple(first.tokens[: self.page_size])] = node = first
+        node.last_access = self.clock
+        return [node, *self.way(node, tokens[count * self.page_size :])]

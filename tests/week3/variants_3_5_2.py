@@ -1,11 +1,11 @@
-"""Known programs of task 3.5.2, what goes first."""
+"""Known programs of task 3.5.2, eviction."""
 
 import heapq
 
 import mlx.core as mx
 from tests.week3.prefixes import edges_of, numbers
 from tiny_llm_solution.paged.pool import PagePool
-from tiny_llm_solution.prefix.edge import below
+from tiny_llm_solution.prefix.node import descendants
 from tiny_llm_solution.prefix.tree import RadixTree
 
 from tiny_llm_course.testkit.variants import Variants
@@ -14,24 +14,24 @@ known = Variants("3.5.2")
 
 
 def played(program, *moves, page=2, pages=40):
-    """What comes of inserting, "+", finding, "?", and holding some pages of a text, "!", and of evicting so many."""
+    """Run inserts, "+", matches, "?", holds of some pages, "!", and evictions of a number of pages."""
     pool, found = PagePool(pages), []
     tree = RadixTree(pool, page)
     for move in moves:
         if isinstance(move, int):
-            found += [-1, *program(tree, move), -2, tree.calls, *numbers(edges_of(tree))]
+            found += [-1, *program(tree, move), -2, tree.clock, *numbers(edges_of(tree))]
             continue
         what, *text = move.split(":")
         tokens = [*map(int, text[0])]
         if what == "+":
-            own = pool.take(len(tokens) // page)
+            own = pool.allocate(len(tokens) // page)
             tree.insert(tokens, own)
-            pool.drop(own)
+            pool.release(own)
         else:
             pages = tree.match(tokens)
             if what == "!":
-                pool.hold([pages[int(number)] for number in text[1]])
-    return mx.array([*found, -3, *(pool.holders(page) for page in range(pool.pages))])
+                pool.retain([pages[int(number)] for number in text[1]])
+    return mx.array([*found, -3, *(pool.ref_count(page) for page in range(pool.pages))])
 
 
 THREE = "+:123456", "+:1278", "+:3333"
@@ -51,14 +51,14 @@ known.probe_table(
     past_what_is_held=lambda program: played(program, *THREE, "!:123456:2", "?:1278", "?:3333", 2, 9),
     nothing_there=lambda program: played(program, 3),
     and_go_on=lambda program: played(program, "+:12345678", 2, "?:12345678", "+:123499", 1),
-    # One call has used three edges; the last of them goes first.
+    # One call has accessed three nodes; the last of them is evicted first.
     what_is_as_old=lambda program: played(program, "+:12", "+:1234", "+:123456", "?:123456", 1, 1, 1),
     # Two pages are free, and the tree has six.
     while_some_are_free=lambda program: played(program, *THREE, 1, 4, pages=8),
 )
 
 
-@known.sized("600 pages of a tree with 128 texts")
+@known.sized("600 pages of a tree with 128 sequences")
 def sized(program):
     pool = PagePool(4000)
     tree = RadixTree(pool, 16)
@@ -66,9 +66,9 @@ def sized(program):
 
     def run():
         for text in texts:
-            own = pool.take(15)
+            own = pool.allocate(15)
             tree.insert(text, own)
-            pool.drop(own)
+            pool.release(own)
         return mx.array([len(program(tree, 300)), len(program(tree, 300))])
 
     return run
@@ -77,151 +77,160 @@ def sized(program):
 known.change(
     "most-recently-used-first",
     ("min(ends,", "max(ends,"),
-    fact="the pages that were used last go first",
-    question="A system prompt has just been found by a chat. How soon will it be wanted again?",
+    fact="the most recently used pages are evicted first",
+    question="A chat has just matched a system prompt. How soon will it be needed again?",
 )
 known.change(
     "held-by-a-request",
-    ("not e.children and tree.pool.holders(e.pages[-1]) == 1]", "not e.children]"),
-    ("len(gone) < count and tree.pool.holders(edge.pages[-1]) == 1:", "len(gone) < count:"),
-    fact="pages go that a request holds as well",
-    question="The tree drops a page which a request holds. How many pages are free then that were not before?",
+    ("not e.children and tree.pool.ref_count(e.pages[-1]) == 1]", "not e.children]"),
+    ("len(gone) < count and tree.pool.ref_count(node.pages[-1]) == 1:", "len(gone) < count:"),
+    fact="pages are evicted that a request still holds",
+    question="The tree releases a page that a request still holds. How many more pages are free then?",
 )
 known.change(
     "held-in-part",
-    ("tree.pool.holders(e.pages[-1]) == 1]", "all(tree.pool.holders(page) == 1 for page in e.pages)]"),
-    fact="nothing of an edge goes while any of its pages is held by a request",
-    question="A request holds an edge's first page, and nobody its last one. Which of them may go?",
+    ("tree.pool.ref_count(e.pages[-1]) == 1]", "all(tree.pool.ref_count(page) == 1 for page in e.pages)]"),
+    fact="no page of a node is evicted while a request holds any of them",
+    question="A request holds only a node's first page. Which of its pages may be evicted?",
 )
 known.change(
     "stops-at-what-is-held",
-    ("if not e.children and tree.pool.holders(e.pages[-1]) == 1]", "if not e.children]"),
-    ("first = tuple(", "if tree.pool.holders(edge.pages[-1]) != 1:\n    break\nfirst = tuple("),
-    fact="nothing more goes where the text that was used least recently is held by a request",
-    question="A request holds the oldest text, and nobody the one that is next. Which pages can go?",
+    ("if not e.children and tree.pool.ref_count(e.pages[-1]) == 1]", "if not e.children]"),
+    ("first = tuple(", "if tree.pool.ref_count(node.pages[-1]) != 1:\n    break\nfirst = tuple("),
+    fact="eviction stops when the least recently used leaf is held by a request",
+    question="A request holds the oldest leaf, and none holds the next. Which pages can be evicted?",
 )
 known.change(
     "only-the-last-page-is-asked-about",
-    ("len(gone) < count and tree.pool.holders(edge.pages[-1]) == 1:", "len(gone) < count:"),
-    fact="nobody asks about the holders of an edge's pages, but of its last one",
-    question="A request holds the first two pages of an edge of three. What does the last one's count say?",
+    ("len(gone) < count and tree.pool.ref_count(node.pages[-1]) == 1:", "len(gone) < count:"),
+    fact="only the reference count of a node's last page is checked",
+    question="A request holds the first two of a node's three pages. What is the last one's reference count?",
 )
 known.change(
     "inner-edges-too",
     ("if not e.children and tree", "if tree"),
-    fact="an edge goes although others hang from it",
-    question="`That is` is gone, and `a blue` is still there. By which tokens is it found?",
+    fact="a node is evicted although it has children",
+    question="`That is` is evicted, and `a blue` is still there. Which tokens find it?",
 )
 known.change(
     "from-the-beginning-of-an-edge",
-    ("edge.pages.pop()", "edge.pages.pop(0)"),
-    ("edge.tokens[: tree.page * len(edge.pages)]", "edge.tokens[len(edge.tokens) - tree.page * len(edge.pages) :]"),
-    fact="an edge loses its first pages, and is still found by their tokens",
-    question="What is a text's third page worth to somebody who has to read its first two?",
+    ("node.pages.pop()", "node.pages.pop(0)"),
+    (
+        "node.tokens[: tree.page_size * len(node.pages)]",
+        "node.tokens[len(node.tokens) - tree.page_size * len(node.pages) :]",
+    ),
+    fact="a node loses its first pages instead of its last",
+    question="What is a sequence's third page worth after its first two are gone?",
 )
 known.change(
     "tokens-stay",
-    ("edge.tokens = edge.tokens[: tree.page * len(edge.pages)]", "pass"),
-    fact="an edge keeps the tokens of the pages that it has lost",
-    question="An edge has six tokens and two pages of two. What does a match of six tokens find?",
+    ("node.tokens = node.tokens[: tree.page_size * len(node.pages)]", "pass"),
+    fact="a node keeps the tokens of its evicted pages",
+    question="A node has six tokens and two pages of two. What does a match of six tokens return?",
 )
 known.change(
     "whole-edges",
-    ("while edge.pages and len(gone) < count and tree", "while edge.pages and tree"),
-    fact="an edge goes whole, also where fewer pages are wanted",
-    question="One page is wanted, and the oldest text has thirty. How many must be read again when it comes back?",
+    ("while node.pages and len(gone) < count and tree", "while node.pages and tree"),
+    fact="whole nodes are evicted, even if fewer pages are requested",
+    question="One page is requested, and the oldest leaf has thirty. How many must be recomputed when it comes back?",
 )
 known.change(
     "empty-edges-stay",
     ("del parent.children[first]", "pass"),
-    ("below(tree.root) if not e.children", "below(tree.root) if e.pages and not e.children"),
-    fact="an edge that has lost all its pages stays in the tree",
-    question="What hangs from an edge whose children have all lost their pages? Can it ever go?",
+    ("descendants(tree.root) if not e.children", "descendants(tree.root) if e.pages and not e.children"),
+    fact="a node that has lost all its pages stays in the tree",
+    question="All children of a node have lost their pages. Can the node ever be evicted?",
 )
 known.change(
     "not-dropped",
-    ("tree.pool.drop(gone[-1:])", "pass"),
-    fact="the pages leave the tree, which goes on holding them",
-    question="A page is in nobody's table and in no edge. How many pages are free at the end of the day?",
+    ("tree.pool.release(gone[-1:])", "pass"),
+    fact="evicted pages leave the tree without being released",
+    question="A page is in no block table and no node. How many pages are free at the end of the day?",
 )
 known.change(
     "one-round",
     ("while len(gone) < count:", "for _ in range(1 if count > 0 else 0):"),
-    fact="only one edge is shortened, however many pages are wanted",
-    question="The oldest text has one page, and three are wanted. Where do the other two come from?",
+    fact="only one node is shortened, however many pages are requested",
+    question="The oldest leaf has one page, and three are requested. Where do the other two come from?",
 )
 known.change(
     "parents-stay",
-    ("ends = [(p, e) for p, e in below(tree.root)", "ends = [(p, e) for p, e in before"),
-    ("gone: list[int] = []", "gone: list[int] = []\nbefore = [(p, e) for p, e in below(tree.root) if not e.children]"),
+    ("ends = [(p, e) for p, e in descendants(tree.root)", "ends = [(p, e) for p, e in before"),
+    (
+        "gone: list[int] = []",
+        "gone: list[int] = []\nbefore = [(p, e) for p, e in descendants(tree.root) if not e.children]",
+    ),
     ("if not e.children and tree", "if e.pages and not e.children and tree"),
-    fact="only edges go that had no children when the eviction began",
-    question="Both texts that went on from `That is` are gone. What keeps `That is`?",
+    fact="only nodes that had no children before the eviction are evicted",
+    question="Both children of `That is` are evicted. What keeps `That is`?",
 )
 known.change(
     "evicting-is-using",
-    ("return gone", "tree.calls += 1\nreturn gone"),
-    fact="an eviction counts as a call of the tree",
-    question="Which calls does the docstring of `calls` name?",
+    ("return gone", "tree.clock += 1\nreturn gone"),
+    fact="an eviction advances the clock",
+    question="Which calls does the docstring of `clock` name?",
 )
 known.change(
     "all-that-can-go",
     ("while len(gone) < count:", "while count > 0:"),
-    ("while edge.pages and len(gone) < count and tree", "while edge.pages and tree"),
-    fact="everything goes that can, however few pages are wanted",
-    question="One page is wanted. How much of the tree is worth keeping?",
+    ("while node.pages and len(gone) < count and tree", "while node.pages and tree"),
+    fact="every evictable page is evicted, however few are requested",
+    question="One page is requested. How much of the tree is worth keeping?",
 )
 known.change(
     "until-so-many-are-free",
-    ("while len(gone) < count:", "while tree.pool.free < count:"),
-    ("while edge.pages and len(gone) < count and tree", "while edge.pages and tree.pool.free < count and tree"),
-    fact="pages are evicted until so many are free, and not so many of the tree's",
-    question="Three pages are free already, and two are wanted of the tree. How many does it lose?",
+    ("while len(gone) < count:", "while tree.pool.num_free < count:"),
+    ("while node.pages and len(gone) < count and tree", "while node.pages and tree.pool.num_free < count and tree"),
+    fact="pages are evicted until `count` pages are free, instead of evicting `count` pages",
+    question="Three pages are free already, and an eviction of two is requested. How many does the tree lose?",
 )
 known.change(
     "ends-before-parents",
     ("gone: list[int] = []", "gone: list[int] = []\nends = []"),
     ("ends = [(p, e)", "ends = ends or [(p, e)"),
-    ("first = tuple(", "ends = [pair for pair in ends if pair[1] is not edge]\nfirst = tuple("),
-    fact="all edges without children go, the oldest first, before any goes that has lost its own only now",
-    question="An old edge has just lost its last child. Who is older: it, or the newest of the other texts?",
+    ("first = tuple(", "ends = [pair for pair in ends if pair[1] is not node]\nfirst = tuple("),
+    fact="all original leaves are evicted before any node that became a leaf during the eviction",
+    question="An old node has just lost its last child. Which is older: it, or the newest of the other leaves?",
 )
 known.change(
     "fullest-first",
-    ("min(ends, key=lambda pair: pair[1].used)", "max(ends, key=lambda pair: (len(pair[1].pages), -pair[1].used))"),
-    fact="the edge with the most pages goes first",
-    question="What do the words of the docstring order the edges by?",
+    (
+        "min(ends, key=lambda pair: pair[1].last_access)",
+        "max(ends, key=lambda pair: (len(pair[1].pages), -pair[1].last_access))",
+    ),
+    fact="the node with the most pages is evicted first",
+    question="By what does the docstring order the nodes?",
 )
 known.change(
     "sorted-once",
     ("return gone", "return sorted(gone)"),
-    fact="the pages come in the order of their numbers",
+    fact="the evicted pages are returned in order of page number",
     question="In which order does the docstring promise the pages?",
 )
 
 
 @known.accepted("by-a-heap")
 def by_a_heap(tree, count):
-    parents = {id(edge): parent for parent, edge in below(tree.root)}
-    ends = [(edge.used, id(edge), edge) for _, edge in below(tree.root) if not edge.children]
+    parents = {id(node): parent for parent, node in descendants(tree.root)}
+    ends = [(node.last_access, id(node), node) for _, node in descendants(tree.root) if not node.children]
     heapq.heapify(ends)
     gone = []
     while ends and len(gone) < count:
-        _, name, edge = heapq.heappop(ends)
+        _, name, node = heapq.heappop(ends)
         number = 0
-        while number < len(edge.pages) and number < count - len(gone):
-            if tree.pool.holders(edge.pages[-1 - number]) > 1:
+        while number < len(node.pages) and number < count - len(gone):
+            if tree.pool.ref_count(node.pages[-1 - number]) > 1:
                 break
             number += 1
-        left = len(edge.pages) - number
-        gone += edge.pages[left:][::-1]
-        tree.pool.drop(edge.pages[left:])
-        parent, key = parents[name], tuple(edge.tokens[: tree.page])
-        edge.pages, edge.tokens = edge.pages[:left], edge.tokens[: left * tree.page]
+        left = len(node.pages) - number
+        gone += node.pages[left:][::-1]
+        tree.pool.release(node.pages[left:])
+        parent, key = parents[name], tuple(node.tokens[: tree.page_size])
+        node.pages, node.tokens = node.pages[:left], node.tokens[: left * tree.page_size]
         if not left:
             parent.children.pop(key)
             if parent is not tree.root and not parent.children:
-                heapq.heappush(ends, (parent.used, id(parent), parent))
+                heapq.heappush(ends, (parent.last_access, id(parent), parent))
     return gone
 
 
@@ -229,11 +238,11 @@ def by_a_heap(tree, count):
 def page_by_page(tree, count):
     def oldest(parent):
         best = None
-        for edge in parent.children.values():
-            if edge.children:
-                found = oldest(edge)
+        for node in parent.children.values():
+            if node.children:
+                found = oldest(node)
             else:
-                found = (edge.used, edge, parent) if tree.pool.holders(edge.pages[-1]) < 2 else None
+                found = (node.last_access, node, parent) if tree.pool.ref_count(node.pages[-1]) < 2 else None
             if found and (best is None or found[0] < best[0]):
                 best = found
         return best
@@ -243,12 +252,12 @@ def page_by_page(tree, count):
         best = oldest(tree.root)
         if best is None:
             return gone
-        _, edge, parent = best
-        page, name = edge.pages[-1], tuple(edge.tokens[: tree.page])
-        edge.pages = edge.pages[:-1]
-        edge.tokens = edge.tokens[: -tree.page]
-        if not edge.pages:
+        _, node, parent = best
+        page, name = node.pages[-1], tuple(node.tokens[: tree.page_size])
+        node.pages = node.pages[:-1]
+        node.tokens = node.tokens[: -tree.page_size]
+        if not node.pages:
             del parent.children[name]
-        tree.pool.drop([page])
+        tree.pool.release([page])
         gone.append(page)
     return gone

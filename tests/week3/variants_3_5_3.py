@@ -1,11 +1,11 @@
-"""Known programs of task 3.5.3, the memory that remembers."""
+"""Known programs of task 3.5.3, the prefix cache."""
 
 import re
 from types import SimpleNamespace
 
 import mlx.core as mx
 from tests.week3.prefixes import edges_of, numbers
-from tiny_llm_solution.paged.memory import PagedMemory
+from tiny_llm_solution.paged.kv_cache import PagedKVCache
 from tiny_llm_solution.prefix.eviction import evict
 from tiny_llm_solution.prefix.tree import RadixTree
 from tiny_llm_solution.serving.request import Request
@@ -16,46 +16,49 @@ known = Variants("3.5.3")
 
 
 def played(program, script, page=2, pages=20):
-    """What comes of requests that begin with a text, "+", read so many tokens and gain new ones, "r", or are only given
-    room for them, "w", and end, "-", or are put back, "~"; with "=", one begins, reads all, gains 9 and ends."""
-    memory, requests, found = program(SimpleNamespace(page=page, pages=pages)), {}, []
+    """Run requests that are admitted with a prompt, "+", compute tokens and gain new ones, "r", or only reserve slots,
+    "w", and finish, "-", or are preempted, "~"; with "=", one is admitted, computes all, gains 9 and finishes.
+    """
+    kv_cache, requests, found = program(SimpleNamespace(page_size=page, pages=pages)), {}, []
     for move in re.sub(r"=:(\w):(\d+)", r"+:\1:\2 r:\1:0:9 -:\1", script).split():
         what, name, *more = move.split(":")
         if what == "+":
             if more:
                 requests[name] = Request([*map(int, more[0])], 50)
             request = requests[name]
-            request.read = 0
-            let_in = memory.begin(request)
+            request.num_computed_tokens = 0
+            let_in = kv_cache.admit(request)
             found += [-1, let_in]
             if not let_in:
-                found.append(request.read)
-                request.read = 0
+                found.append(request.num_computed_tokens)
+                request.num_computed_tokens = 0
         elif what == "r":
-            count = int(more[0]) or requests[name].unread
-            came = memory.reserve(requests[name], count)
+            count = int(more[0]) or requests[name].num_uncomputed_tokens
+            came = kv_cache.reserve(requests[name], count)
             found += [-2, came]
             if came:
-                requests[name].read += count
+                requests[name].num_computed_tokens += count
                 requests[name].output += map(int, "".join(more[1:]))
         elif what == "w":
-            found += [-2, memory.reserve(requests[name], int(more[0]))]
+            found += [-2, kv_cache.reserve(requests[name], int(more[0]))]
         else:
-            requests[name].finished = "length" if what == "-" else ""
-            memory.release(requests[name])
-        found += [memory.asked, memory.hit, memory.pool.free]
+            requests[name].finish_reason = "length" if what == "-" else ""
+            kv_cache.release(requests[name])
+        found += [kv_cache.queried_tokens, kv_cache.hit_tokens, kv_cache.pool.num_free]
         for each in requests.values():
-            found += [-3, each.read, *sorted(memory.tables.get(each, [-4]))]
-    pool = memory.pool
-    rate = round(1000 * memory.hit_rate)
-    tree = [page for held, _ in edges_of(memory.tree).values() for page in held]
-    return mx.array([*found, -5, rate, *sorted(tree), -6, *(pool.holders(page) for page in range(pages))])
+            found += [-3, each.num_computed_tokens, *sorted(kv_cache.block_tables.get(each, [-4]))]
+    pool = kv_cache.pool
+    rate = round(1000 * kv_cache.hit_rate)
+    tree = [page for held, _ in edges_of(kv_cache.tree).values() for page in held]
+    return mx.array([*found, -5, rate, *sorted(tree), -6, *(pool.ref_count(page) for page in range(pages))])
 
 
 @known.probe()
 def prefix_of_nothing(program):
-    memory = program(SimpleNamespace(page=2, pages=4))
-    return mx.array([memory.hit_rate, memory.asked, memory.hit, *numbers(edges_of(memory.tree))])
+    kv_cache = program(SimpleNamespace(page_size=2, pages=4))
+    return mx.array(
+        [kv_cache.hit_rate, kv_cache.queried_tokens, kv_cache.hit_tokens, *numbers(edges_of(kv_cache.tree))]
+    )
 
 
 known.probe_table(
@@ -88,280 +91,313 @@ known.probe_table(
 )
 
 
-@known.sized("64 requests of 500 tokens, which begin alike")
+@known.sized("64 requests of 500 tokens with a common prefix")
 def sized(program):
-    storage = SimpleNamespace(page=16, pages=600)
+    storage = SimpleNamespace(page_size=16, pages=600)
 
     def run():
-        memory = program(storage)
+        kv_cache = program(storage)
         for number in range(64):
             request = Request([*range(400), *range(1000 * number, 1000 * number + 100)], 1)
-            memory.begin(request)
-            memory.reserve(request, request.unread)
-            request.read = request.length
-            memory.release(request)
-        return mx.array(memory.hit_rate)
+            kv_cache.admit(request)
+            kv_cache.reserve(request, request.num_uncomputed_tokens)
+            request.num_computed_tokens = request.num_tokens
+            kv_cache.release(request)
+        return mx.array(kv_cache.hit_rate)
 
     return run
 
 
 known.change(
     "all-tokens-looked-for",
-    ("request.tokens(0, request.length - 1)", "request.tokens(0, request.length)"),
-    fact="all tokens of a request may be found, so that none is left to read",
-    question="The whole prompt is found. Of which token are the logits that the first new token is drawn from?",
+    ("request.tokens(0, request.num_tokens - 1)", "request.tokens(0, request.num_tokens)"),
+    fact="all tokens of a request may match, leaving none to compute",
+    question="The whole prompt is cached. Which token's logits give the first new token?",
 )
 known.change(
     "last-page-given-up",
     (
-        "found = self.tree.match(request.tokens(0, request.length - 1))",
+        "found = self.tree.match(request.tokens(0, request.num_tokens - 1))",
         """
-        found = self.tree.match(request.tokens(0, request.length))
-        if len(found) * self.storage.page == request.length:
+        found = self.tree.match(request.tokens(0, request.num_tokens))
+        if len(found) * self.storage.page_size == request.num_tokens:
             found.pop()
         """,
     ),
-    fact="all tokens are looked for, and the last page is given up if all of them are found",
-    question="The last page was found, and nobody reads it. What does its edge say of when it was used?",
+    fact="all tokens are matched, and the last page is then dropped if all were found",
+    question="The last page matched, but is not used. What is the last access of its node?",
 )
 known.change(
     "prompt-looked-for-alone",
-    ("request.tokens(0, request.length - 1)", "request.prompt[:-1]"),
-    fact="only the prompt is looked for, without its last token, also when a request comes back with output",
-    question="A request is put back after 500 tokens of output. Where are their keys and values, and who finds them?",
+    ("request.tokens(0, request.num_tokens - 1)", "request.prompt[:-1]"),
+    fact="only the prompt without its last token is matched, even if a preempted request has output",
+    question="A request is preempted after 500 tokens of output. Where are their keys and values, and what finds them?",
 )
 known.change(
     "found-pages-not-held",
-    ("self.pool.hold(found)  # before any page is evicted", "pass"),
-    ("self.pool.drop(found)", "pass"),
-    fact="a request uses the pages that were found without holding them",
-    question="Two requests use a page. How many may drop it before it belongs to somebody else?",
+    ("self.pool.retain(found)  # before any page is evicted", "pass"),
+    ("self.pool.release(found)", "pass"),
+    fact="a request uses matched pages without retaining them",
+    question="Two requests use a page. How many may release it before it is reallocated?",
 )
 known.change(
     "held-too-late",
-    ("self.pool.hold(found)  # before any page is evicted", "pass"),
-    ("self.pool.drop(found)", "pass"),
-    ("self.tables[request] = found", "self.pool.hold(found)\nself.tables[request] = found"),
-    fact="the pages that were found are held only after others were evicted",
-    question="The pool is full, and what is found is what has not been used for the longest time. What goes first?",
+    ("self.pool.retain(found)  # before any page is evicted", "pass"),
+    ("self.pool.release(found)", "pass"),
+    ("self.block_tables[request] = found", "self.pool.retain(found)\nself.block_tables[request] = found"),
+    fact="matched pages are retained only after the eviction",
+    question="The pool is full, and the matched pages are the least recently used. What is evicted first?",
 )
 known.change(
     "held-for-ever-if-refused",
-    ("self.pool.drop(found)", "pass"),
-    fact="a request that is not let in goes on holding what was found for it",
-    question="A request waits, and is asked again at every step. How many holders has the first page of its prompt?",
+    ("self.pool.release(found)", "pass"),
+    fact="a request that is not admitted keeps its references to the matched pages",
+    question="A waiting request is tried again at every step. What is the reference count of its prompt's first page?",
 )
 known.change(
     "unread-pages-kept",
-    ("request.read // self.storage.page", "request.length // self.storage.page"),
-    fact="the tree is given pages of tokens that have not been read",
-    question="A request is let in, and another one right behind it. What is written in the first one's pages?",
+    ("request.num_computed_tokens // self.storage.page_size", "request.num_tokens // self.storage.page_size"),
+    fact="pages of uncomputed tokens are inserted into the tree",
+    question="Two requests are admitted in one step. What do the first one's pages contain?",
 )
 known.change(
     "whole-table-kept",
-    ("request.read // self", "min(request.length, request.read + self.storage.page - 1) // self"),
-    fact="the tree is given the page that is only begun",
-    question="Three tokens are read, and a page has two. What is in the second place of the second page?",
+    (
+        "request.num_computed_tokens // self",
+        "min(request.num_tokens, request.num_computed_tokens + self.storage.page_size - 1) // self",
+    ),
+    fact="a partly filled page is inserted into the tree",
+    question="Three tokens are computed, and a page has two. What is in the second page's second slot?",
 )
 known.change(
     "prompts-alone",
-    ("request.read // self.storage.page", "min(request.read, len(request.prompt)) // self.storage.page"),
-    fact="the tree is given pages of the prompt alone",
-    question="A chat's second turn begins with the first turn's question, and its answer. Who has read the answer?",
+    (
+        "request.num_computed_tokens // self.storage.page_size",
+        "min(request.num_computed_tokens, len(request.prompt)) // self.storage.page_size",
+    ),
+    fact="only pages of the prompt are inserted into the tree",
+    question="A chat's second turn starts with the first turn's answer. Which request computed the answer's keys?",
 )
 known.change(
     "nothing-kept-at-the-end",
     ("self._share(request)\nsuper().release(request)", "super().release(request)"),
-    fact="a request that goes takes all its pages with it",
-    question="One request ends, and the next one asks the same. Who has held the pages in between?",
+    fact="a finished request's pages are freed instead of inserted into the tree",
+    question="One request finishes, and the next asks the same. What held the pages in between?",
 )
 known.change(
     "nothing-kept-of-who-is-put-back",
     (
         "self._share(request)\nsuper().release(request)",
-        "if request.finished:\n    self._share(request)\nsuper().release(request)",
+        "if request.finish_reason:\n    self._share(request)\nsuper().release(request)",
     ),
-    fact="of a request that is put back, nothing is kept",
-    question="A request is put back after 2,000 tokens, and comes again. How many of them does it read once more?",
+    fact="a preempted request's pages are freed instead of inserted into the tree",
+    question="A request is preempted after 2,000 tokens and admitted again. How many of them must it recompute?",
 )
 known.change(
     "found-only-at-the-end",
     ("self._share(other)", "pass"),
-    fact="what a request has read is found only after it has ended",
-    question="A hundred chats with one system prompt come within a second. How many of them read it?",
+    fact="a request's pages are inserted into the tree only after it has finished",
+    question="A hundred chats with one system prompt arrive within a second. How many of them compute it?",
 )
 known.change(
     "no-eviction-for-who-comes",
-    ("if not self._free(needed + len(self.tables)):", "if self.pool.free < needed + len(self.tables):"),
-    fact="nobody is let in while the tree has the room",
-    question="All pages are the tree's. How long must the next request wait until one of them is free?",
+    ("if not self._free(needed + len(self.block_tables)):", "if self.pool.num_free < needed + len(self.block_tables):"),
+    fact="admission never evicts, so no request is admitted while the tree holds all pages",
+    question="The tree holds all pages. How long must the next request wait for a free one?",
 )
 known.change(
     "own-room-forgotten",
-    ("self.pages_for(request.read + count) - len(self.tables[request])", "self.pages_for(count)"),
-    fact="who writes has pages evicted for all its new tokens, whatever room its own pages have",
-    question="A request writes one token, and its last page is half empty. How many pages must go?",
+    ("self.pages_for(request.num_computed_tokens + count) - len(self.block_tables[request])", "self.pages_for(count)"),
+    fact="reserve evicts for all new tokens, ignoring the free slots of the request's last page",
+    question="A request decodes one token, and its last page is half empty. How many pages must be evicted?",
 )
 known.change(
     "own-room-forgotten-if-refused",
     (
-        "self._free(self.pages_for(request.read + count) - len(self.tables[request]))",
+        "self._free(self.pages_for(request.num_computed_tokens + count) - len(self.block_tables[request]))",
         """
         if super().reserve(request, count):
             return True
         self._free(self.pages_for(count))
         """,
     ),
-    fact="once a page is lacking, pages are evicted for all new tokens, whatever room the last page has",
-    question="Three tokens are to come, and there is a place for the first of them. How many pages do they need?",
+    fact="once a page is missing, reserve evicts for all new tokens, ignoring the last page's free slots",
+    question="Three tokens are to come, and there is a slot for the first of them. How many pages do they need?",
 )
 known.change(
     "no-eviction-for-who-writes",
-    ("self._free(self.pages_for(request.read + count) - len(self.tables[request]))", "pass"),
-    fact="a request that needs another page gets none while the tree has them all",
-    question="A request needs a page, and the tree has ten which nobody uses. Should a younger request be put back?",
+    ("self._free(self.pages_for(request.num_computed_tokens + count) - len(self.block_tables[request]))", "pass"),
+    fact="reserve never evicts, so it fails while the tree holds all pages",
+    question="A request needs a page, and the tree has ten unused ones. Should a younger request be preempted?",
 )
 known.change(
     "everything-evicted",
-    ("evict(self.tree, count - self.pool.free)", "evict(self.tree, self.pool.pages if count > self.pool.free else 0)"),
-    fact="the tree loses everything as soon as one page is lacking",
-    question="How many pages are lacking, and how many does your call of evict ask for?",
+    (
+        "evict(self.tree, count - self.pool.num_free)",
+        "evict(self.tree, self.pool.pages if count > self.pool.num_free else 0)",
+    ),
+    fact="the whole tree is evicted as soon as one page is missing",
+    question="How many pages are missing, and how many does your call of evict request?",
 )
 known.change(
     "all-that-are-needed",
-    ("evict(self.tree, count - self.pool.free)", "evict(self.tree, count if count > self.pool.free else 0)"),
-    fact="as many pages are evicted as are needed, if some are lacking, those that are free included",
-    question="Three pages are needed, and two are free. How many are lacking?",
+    ("evict(self.tree, count - self.pool.num_free)", "evict(self.tree, count if count > self.pool.num_free else 0)"),
+    fact="if some pages are missing, as many are evicted as are needed, ignoring the free ones",
+    question="Three pages are needed, and two are free. How many are missing?",
 )
 known.change(
     "free-pages-not-counted",
-    ("evict(self.tree, count - self.pool.free)", "evict(self.tree, count)"),
+    ("evict(self.tree, count - self.pool.num_free)", "evict(self.tree, count)"),
     fact="as many pages are evicted as are needed, although some are free",
-    question="Three pages are needed, and two are free. How many must go?",
+    question="Three pages are needed, and two are free. How many must be evicted?",
 )
 known.change(
     "room-for-what-is-found",
-    ("needed = self.pages_for(request.length) - len(found)", "needed = self.pages_for(request.length)"),
-    fact="a request is given new pages for all its tokens, behind those that were found",
-    question="Of ten pages of a prompt nine are found. How many new ones does it need?",
+    ("needed = self.pages_for(request.num_tokens) - len(found)", "needed = self.pages_for(request.num_tokens)"),
+    fact="a request gets new pages for all its tokens, besides the matched ones",
+    question="Nine of a prompt's ten pages match. How many new ones does it need?",
 )
 known.change(
     "no-page-for-who-is-here",
-    ("self._free(needed + len(self.tables))", "self._free(needed)"),
-    fact="a request is let in although none is left for those that are here to grow",
-    question="The pool is full to the last page with prompts. What becomes of their next tokens?",
+    ("self._free(needed + len(self.block_tables))", "self._free(needed)"),
+    fact="admission leaves no page free for the running requests",
+    question="Prompts fill the pool to the last page. Where do their next tokens go?",
 )
 known.change(
     "everything-read-anew",
-    ("request.read = len(found) * self.storage.page", "request.read = 0"),
-    fact="a request gets the pages that were found, and reads its tokens into them anew",
-    question="Where does the model begin to read, if `read` is 0, and whose pages does it write to?",
+    ("request.num_computed_tokens = len(found) * self.storage.page_size", "request.num_computed_tokens = 0"),
+    fact="a request gets the matched pages and recomputes its tokens into them",
+    question="num_computed_tokens is 0. Where does the model start, and whose pages does it overwrite?",
 )
 known.change(
     "pages-for-tokens",
-    ("request.read = len(found) * self.storage.page", "request.read = len(found)"),
-    fact="a request's `read` is the number of pages that were found",
-    question="In which unit does a request count what has been read?",
+    ("request.num_computed_tokens = len(found) * self.storage.page_size", "request.num_computed_tokens = len(found)"),
+    fact="num_computed_tokens is the number of matched pages",
+    question="What is the unit of num_computed_tokens?",
 )
 known.change(
     "read-of-who-is-refused",
-    ("needed = self.pages_for", "request.read = len(found) * self.storage.page\nneeded = self.pages_for"),
-    ("request.read = len(found) * self.storage.page\nself.asked += request.length", "self.asked += request.length"),
-    fact="a request that is not let in has another `read` than before",
-    question="A request waits, and has no pages. How many of its tokens are in memory?",
+    (
+        "needed = self.pages_for",
+        "request.num_computed_tokens = len(found) * self.storage.page_size\nneeded = self.pages_for",
+    ),
+    (
+        "request.num_computed_tokens = len(found) * self.storage.page_size\nself.queried_tokens += request.num_tokens",
+        "self.queried_tokens += request.num_tokens",
+    ),
+    fact="num_computed_tokens changes for a request that is not admitted",
+    question="A waiting request has no pages. How many of its tokens are cached?",
 )
 known.change(
     "prompt-tokens-asked",
-    ("self.asked += request.length", "self.asked += len(request.prompt)"),
-    fact="of a request that comes back only its prompt is counted in `asked`",
-    question="A request of 5 tokens has written 4 when it is put back. How many must be read when it returns?",
+    ("self.queried_tokens += request.num_tokens", "self.queried_tokens += len(request.prompt)"),
+    fact="queried_tokens counts only the prompt of a request that is admitted again",
+    question="A request of 5 tokens is preempted with 4 output tokens. How many tokens must it look up on its return?",
 )
 known.change(
     "refused-are-asked",
-    ("needed = self.pages_for", "self.asked += request.length\nneeded = self.pages_for"),
-    ("self.asked += request.length\nself.hit += request.read", "self.hit += request.read"),
-    fact="the tokens of requests that are not let in are counted in `asked`, and not in `hit`",
-    question="A request waits for ten steps, and is let in then. How often are its tokens asked for?",
+    ("needed = self.pages_for", "self.queried_tokens += request.num_tokens\nneeded = self.pages_for"),
+    (
+        "self.queried_tokens += request.num_tokens\nself.hit_tokens += request.num_computed_tokens",
+        "self.hit_tokens += request.num_computed_tokens",
+    ),
+    fact="queried_tokens, unlike hit_tokens, also counts requests that are not admitted",
+    question="A request waits for ten steps and is then admitted. How often do its tokens count?",
 )
 known.change(
     "refused-are-counted",
     (
         "needed = self.pages_for",
-        "self.asked += request.length\nself.hit += len(found) * self.storage.page\nneeded = self.pages_for",
+        "self.queried_tokens += request.num_tokens\nself.hit_tokens += len(found) * self.storage.page_size\n"
+        "needed = self.pages_for",
     ),
-    ("self.asked += request.length\nself.hit += request.read\nreturn True", "return True"),
-    fact="requests that are not let in are counted as well",
-    question="A request waits for ten steps. How often is it asked for, and how often read?",
+    (
+        "self.queried_tokens += request.num_tokens\nself.hit_tokens += request.num_computed_tokens\nreturn True",
+        "return True",
+    ),
+    fact="queried_tokens and hit_tokens also count requests that are not admitted",
+    question="A request waits for ten steps. How often is it looked up, and how often computed?",
 )
 known.change(
     "rate-of-the-others",
-    ("return self.hit / self.asked if self.asked else 0.0", "return 1 - self.hit / self.asked if self.asked else 0.0"),
+    (
+        "return self.hit_tokens / self.queried_tokens if self.queried_tokens else 0.0",
+        "return 1 - self.hit_tokens / self.queried_tokens if self.queried_tokens else 0.0",
+    ),
     fact="hit_rate is the share that was not found",
-    question="Nothing was ever found. Which number should the rate be?",
+    question="If nothing was ever found, what should the rate be?",
 )
 known.change(
     "two-lots-of-pages",
-    ("self.pool.hold(known)\nself.pool.drop(table[:whole])\ntable[:whole] = known", ""),
+    ("self.pool.retain(known)\nself.pool.release(block_table[:whole])\nblock_table[:whole] = known", ""),
     ("known = self.tree.insert", "self.tree.insert"),
-    fact="a request keeps its own pages where the tree has the same tokens already",
-    question="Two requests have read the same prompt, each into pages of its own. How many of these pages are needed?",
+    fact="a request keeps its own pages although the tree has the same tokens",
+    question="Two requests computed the same prompt, each in its own pages. How many of these pages are needed?",
 )
 known.change(
     "own-pages-not-dropped",
-    ("self.pool.drop(table[:whole])", "pass"),
-    fact="a request that takes the tree's pages goes on holding its own",
-    question="A table has new pages in it. Who drops those that stood there before?",
+    ("self.pool.release(block_table[:whole])", "pass"),
+    fact="a request that switches to the tree's pages does not release its own",
+    question="A block table has new pages in it. What releases the old ones?",
 )
 known.change(
     "tree-s-pages-not-held",
-    ("self.pool.hold(known)", "pass"),
-    fact="a request takes the tree's pages without holding them",
-    question="Which holders has a page that the tree has, and two tables?",
+    ("self.pool.retain(known)", "pass"),
+    fact="a request switches to the tree's pages without retaining them",
+    question="A page is in the tree and in two block tables. Which references should it have?",
 )
 
 
 @known.accepted("one-function")
-class OneFunction(PagedMemory):
+class OneFunction(PagedKVCache):
     def __init__(self, storage, pool=None):
         super().__init__(storage, pool)
-        self.tree, self.asked, self.hit = RadixTree(self.pool, storage.page), 0, 0
+        self.tree, self.queried_tokens, self.hit_tokens = RadixTree(self.pool, storage.page_size), 0, 0
 
     @property
     def hit_rate(self):
-        return self.hit / max(self.asked, 1)
+        return self.hit_tokens / max(self.queried_tokens, 1)
 
-    def begin(self, request):
-        size = self.storage.page
-        for other, table in self.tables.items():
-            self.give(other, table)
-        found = self.tree.match(request.tokens(0, request.length)[:-1])
-        self.pool.hold(found)
-        new = -(-request.length // size) - len(found)
-        evict(self.tree, new + len(self.tables) - self.pool.free)
-        if new + len(self.tables) <= self.pool.free:
-            self.tables[request] = [*found, *self.pool.take(new)]
-            request.read = size * len(found)
-            self.asked, self.hit = self.asked + request.length, self.hit + request.read
+    def admit(self, request):
+        size = self.storage.page_size
+        for other, block_table in self.block_tables.items():
+            self.give(other, block_table)
+        found = self.tree.match(request.tokens(0, request.num_tokens)[:-1])
+        self.pool.retain(found)
+        new = -(-request.num_tokens // size) - len(found)
+        evict(self.tree, new + len(self.block_tables) - self.pool.num_free)
+        if new + len(self.block_tables) <= self.pool.num_free:
+            self.block_tables[request] = [*found, *self.pool.allocate(new)]
+            request.num_computed_tokens = size * len(found)
+            self.queried_tokens, self.hit_tokens = (
+                self.queried_tokens + request.num_tokens,
+                self.hit_tokens + request.num_computed_tokens,
+            )
             return True
-        self.pool.drop(found)
+        self.pool.release(found)
         return False
 
     def reserve(self, request, count):
         if super().reserve(request, count):
             return True
-        evict(self.tree, self.pages_for(request.read + count) - len(self.tables[request]) - self.pool.free)
+        evict(
+            self.tree,
+            self.pages_for(request.num_computed_tokens + count) - len(self.block_tables[request]) - self.pool.num_free,
+        )
         return super().reserve(request, count)
 
     def release(self, request):
-        table = self.tables[request]
-        whole = request.read // self.storage.page
-        self.tree.insert(request.tokens(0, whole * self.storage.page), table[:whole])
+        block_table = self.block_tables[request]
+        whole = request.num_computed_tokens // self.storage.page_size
+        self.tree.insert(request.tokens(0, whole * self.storage.page_size), block_table[:whole])
         super().release(request)
 
-    def give(self, request, table):
-        whole = request.read // self.storage.page
-        for at, page in enumerate(self.tree.insert(request.tokens(0, whole * self.storage.page), table[:whole])):
-            if page != table[at]:
-                self.pool.hold([page])
-                self.pool.drop([table[at]])
-                table[at] = page
+    def give(self, request, block_table):
+        whole = request.num_computed_tokens // self.storage.page_size
+        for at, page in enumerate(
+            self.tree.insert(request.tokens(0, whole * self.storage.page_size), block_table[:whole])
+        ):
+            if page != block_table[at]:
+                self.pool.retain([page])
+                self.pool.release([block_table[at]])
+                block_table[at] = page

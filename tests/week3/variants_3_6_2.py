@@ -9,7 +9,7 @@ known = Variants("3.6.2")
 
 
 def found(program, *cases):
-    """What is proposed in each case, a row of 8 with -1 behind it."""
+    """Return each case's proposal, a row of 8 padded with -1."""
     rows = []
     for tokens, *rest in cases:
         proposed = program(list(tokens), *rest)
@@ -23,7 +23,7 @@ def text(seed, length, vocab):
 
 @known.probe()
 def lookup_sentence(program):
-    """A run of two that has stood twice, a run of one that has stood three times."""
+    """A bigram that has occurred twice, a unigram that has occurred three times."""
     tokens = [5, 1, 7, 8, 2, 5, 1, 9, 3, 4, 1, 6, 0, 5, 1]
     return found(program, (tokens, 3), (tokens, 2, 2), (tokens, 3, 1, 1), (tokens, 3, 3, 2), (tokens, 8, 4, 1))
 
@@ -54,7 +54,7 @@ known.probe_table(
 
 
 def refused(program, tokens, *cases):
-    """Whether each case is refused: 2 if by another error."""
+    """Return whether each case raises: 2 if with another error."""
     said = []
     for rest in cases:
         try:
@@ -67,7 +67,7 @@ def refused(program, tokens, *cases):
     return mx.array(said)
 
 
-@known.sized("texts of 2,000 tokens")
+@known.sized("sequences of 2,000 tokens")
 def sized(program):
     texts = [text(seed, 2000, 2000) for seed in range(4)]
 
@@ -78,27 +78,27 @@ def sized(program):
     return run
 
 
-SIZES = "range(min(longest, len(tokens) - 1), shortest - 1, -1)"
+SIZES = "range(min(max_ngram, len(tokens) - 1), min_ngram - 1, -1)"
 PLACES = "range(len(tokens) - size - 1, -1, -1)"
 GIVEN = "tokens[first + size : first + size + count]"
 
 LOOP = """
-for first in range(len(tokens) - size - 1, -1, -1):  # the latest place first
-    if tokens[first] == end[0] and tokens[first : first + size] == end:  # most places fail at once
+for first in range(len(tokens) - size - 1, -1, -1):  # the latest occurrence first
+    if tokens[first] == end[0] and tokens[first : first + size] == end:  # most positions fail at once
         return tokens[first + size : first + size + count]
 """
 
 known.change(
     "shortest-first",
-    (SIZES, "range(shortest, min(longest, len(tokens) - 1) + 1)"),
-    fact="the shortest run is looked for first",
-    question="One token agrees here, three agree there. What follows which of them is more likely to come again?",
+    (SIZES, "range(min_ngram, min(max_ngram, len(tokens) - 1) + 1)"),
+    fact="the shortest n-gram is tried first",
+    question="One token matches here, three match there. After which of them is the continuation likelier to repeat?",
 )
 known.change(
     "first-place",
     (PLACES, "range(len(tokens) - size)"),
-    fact="the first place is taken, and not the latest one",
-    question="A story comes back to its beginning. What is closer to what it will say: page 1 or the last page?",
+    fact="the earliest match is used, not the latest",
+    question="A story returns to its opening. Which is closer to what comes next: page 1 or the last page?",
 )
 known.change(
     "place-with-enough-behind-it",
@@ -110,56 +110,56 @@ known.change(
             return tokens[first + size : first + size + count]
         """,
     ),
-    fact="a place with as many tokens behind it as are wanted is preferred to a later one with fewer",
-    question="The latest place has two tokens behind it, and three are wanted. Which place does the docstring name?",
+    fact="a match with enough tokens after it is preferred to a later one with fewer",
+    question="The latest match has two tokens after it, and three are requested. Which match does the docstring name?",
 )
 known.change(
     "finds-itself",
     (PLACES, "range(len(tokens) - size, -1, -1)"),
-    fact="the end of the text is found in its own place, behind which there is nothing",
-    question="At which place do the last two tokens always stand?",
+    fact="the n-gram at the end of the sequence matches itself, with nothing after it",
+    question="Where do the last two tokens always occur?",
 )
 known.change(
     "beginning-left-out",
     (PLACES, "range(len(tokens) - size - 1, 0, -1)"),
-    fact="the very beginning of the text is never looked at",
-    question="In `a b c a`, at which place has `a` stood before?",
+    fact="a match at index 0 is never found",
+    question="In `a b c a`, where has `a` occurred before?",
 )
 known.change(
     "no-overlap",
     (PLACES, "range(len(tokens) - 2 * size, -1, -1)"),
-    fact="a place that overlaps the end of the text is left out",
-    question="In `a a a`, which earlier place of `a a` is there?",
+    fact="a match that overlaps the end of the sequence is skipped",
+    question="In `a a a`, where is there an earlier `a a`?",
 )
 known.change(
     "longest-alone",
-    (SIZES, "range(longest, longest - 1, -1)"),
-    fact="only runs of the longest size are looked for",
-    question="Three tokens in a row have not stood before. What about the last two of them?",
+    (SIZES, "range(max_ngram, max_ngram - 1, -1)"),
+    fact="only n-grams of max_ngram tokens are tried",
+    question="The last three tokens have not occurred before. What about the last two?",
 )
 known.change(
     "shortest-left-out",
-    (SIZES, "range(min(longest, len(tokens) - 1), shortest, -1)"),
-    fact="runs of the shortest size are not looked for",
+    (SIZES, "range(min(max_ngram, len(tokens) - 1), min_ngram, -1)"),
+    fact="n-grams of min_ngram tokens are not tried",
     question="Where does range(3, 1, -1) end?",
 )
 known.change(
     "longest-left-out",
-    (SIZES, "range(min(longest, len(tokens)) - 1, shortest - 1, -1)"),
-    fact="runs of the longest size are not looked for",
-    question="With longest 3, how many tokens does your first comparison take?",
+    (SIZES, "range(min(max_ngram, len(tokens)) - 1, min_ngram - 1, -1)"),
+    fact="n-grams of max_ngram tokens are not tried",
+    question="With max_ngram 3, how many tokens does your first comparison use?",
 )
 known.change(
     "down-to-one",
-    (SIZES, "range(min(longest, len(tokens) - 1), 0, -1)"),
-    fact="runs down to one token are looked for, whatever `shortest` says",
-    question="Somebody asks for runs of at least two tokens. Why might that be?",
+    (SIZES, "range(min(max_ngram, len(tokens) - 1), 0, -1)"),
+    fact="n-grams down to one token are tried, whatever min_ngram is",
+    question="A caller sets min_ngram to 2. Why might that be?",
 )
 known.change(
     "half-of-the-text",
-    (SIZES, "range(min(longest, len(tokens) // 2), shortest - 1, -1)"),
-    fact="runs that are longer than half of the text are not looked for",
-    question="A run may overlap with its earlier place. How long can it be in a text of three tokens?",
+    (SIZES, "range(min(max_ngram, len(tokens) // 2), min_ngram - 1, -1)"),
+    fact="n-grams longer than half of the sequence are not tried",
+    question="A match may overlap the end. How long can an n-gram be in a sequence of three tokens?",
 )
 known.change(
     "looked-for-in-digits",
@@ -173,111 +173,111 @@ known.change(
             return tokens[first + size : first + size + count]
         """,
     ),
-    fact="tokens are looked for in the text's digits, so that 2 is found within 23",
-    question="The digits `1 2` stand within `1 23`. Which tokens stand there?",
+    fact="tokens are compared as digit strings, so 2 matches inside 23",
+    question="The digits `1 2` occur in `1 23`. Which tokens are there?",
 )
 known.change(
     "full-or-not-at-all",
     (
-        "if tokens[first] == end[0] and tokens[first : first + size] == end:  # most places fail at once",
+        "if tokens[first] == end[0] and tokens[first : first + size] == end:  # most positions fail at once",
         "if tokens[first : first + size] == end and first + size + count <= len(tokens):",
     ),
-    fact="a place with fewer tokens behind it than are wanted is passed over, and a shorter run may decide",
-    question="A run of three has two tokens behind it, and four are wanted. Are two good guesses worth nothing?",
+    fact="a match with fewer tokens after it than requested is skipped in favour of a shorter n-gram",
+    question="A 3-gram match has two tokens after it, and four are requested. Are two good draft tokens worth nothing?",
 )
 known.change(
     "short-texts-first",
     ("if count < 0:", "if len(tokens) < 2:\n    return []\nif count < 0:"),
-    fact="a text of one token, or of none, gives nothing, and nobody looks at count and sizes",
-    question="A caller asks for -1 tokens, of an empty text. Who tells him?",
+    fact="a sequence of at most one token returns early, before the arguments are validated",
+    question="A caller requests -1 tokens of an empty sequence. What should happen?",
 )
 known.change(
     "nothing-wanted-first",
-    ("if not 1 <= shortest <= longest:", "if not count:\n    return []\nif not 1 <= shortest <= longest:"),
-    fact="a count of 0 gives nothing, and nobody looks at the sizes",
-    question="A caller asks for no tokens, and for runs of none. Which of the two can be done?",
+    ("if not 1 <= min_ngram <= max_ngram:", "if not count:\n    return []\nif not 1 <= min_ngram <= max_ngram:"),
+    fact="a count of 0 returns early, before the n-gram sizes are validated",
+    question="A caller requests 0 tokens with n-grams of size 0. Which of the two arguments is valid?",
 )
 known.change(
     "run-proposed-again",
     (GIVEN, "tokens[first : first + count]"),
-    fact="the run itself is proposed, and not what follows it",
-    question="The run stands at the end of the text already. What should come next?",
+    fact="the n-gram itself is proposed instead of its continuation",
+    question="The n-gram is already the end of the sequence. What should come next?",
 )
 known.change(
     "one-token-left-out",
     (GIVEN, "tokens[first + size + 1 : first + size + 1 + count]"),
-    fact="the first token behind the run is left out",
-    question="Which place is directly behind a run of `size` tokens that begins at `first`?",
+    fact="the first token after the match is skipped",
+    question="Which index follows directly after an n-gram of `size` tokens that starts at `first`?",
 )
 known.change(
     "all-that-follows",
     (GIVEN, "tokens[first + size :]"),
-    fact="everything up to the end of the text is proposed, however little is wanted",
-    question="How many tokens does the caller want at most?",
+    fact="all tokens up to the end of the sequence are proposed, whatever count is",
+    question="How many tokens does the caller request at most?",
 )
 known.change(
     "goes-round",
     (GIVEN, "[tokens[first + size + i % (len(tokens) - first - size)] for i in range(count)]"),
-    fact="once the text ends, what follows the run is proposed once more from its beginning",
-    question="How many tokens stand behind the place, and how many do you give?",
+    fact="at the end of the sequence the proposal wraps around to the match again",
+    question="How many tokens follow the match, and how many do you return?",
 )
 known.change(
     "longest-over-the-whole-text",
-    (SIZES, "range(len(tokens) - 1, shortest - 1, -1)"),
-    fact="runs of any length are looked for, whatever `longest` says",
-    question="The last five tokens have stood before, and longest is 2. Which place should decide?",
+    (SIZES, "range(len(tokens) - 1, min_ngram - 1, -1)"),
+    fact="n-grams of any length are tried, whatever max_ngram is",
+    question="The last five tokens have occurred before, and max_ngram is 2. Which match should decide?",
 )
 known.change(
     "zero-becomes-everything",
     (GIVEN, "tokens[first + size :][: count or None]"),
-    fact="a count of 0 gives all that follow",
+    fact="a count of 0 returns all tokens that follow",
     question="What does [: None] leave out?",
 )
 known.change(
     "count-not-looked-at",
     ("if count < 0:", "if False:"),
-    fact="a count below 0 is taken",
+    fact="a negative count is accepted",
     question="What does a slice to -1 leave out?",
 )
 known.change(
     "sizes-not-looked-at",
-    ("if not 1 <= shortest <= longest:", "if False:"),
-    fact="a shortest run of no tokens, or one longer than the longest, is taken",
-    question="With how many places does a run of no tokens agree?",
+    ("if not 1 <= min_ngram <= max_ngram:", "if False:"),
+    fact="min_ngram may be 0 or above max_ngram",
+    question="How many positions match an n-gram of no tokens?",
 )
 known.change(
     "order-not-looked-at",
-    ("if not 1 <= shortest <= longest:", "if shortest < 1:"),
-    fact="a longest run that is shorter than the shortest is taken",
+    ("if not 1 <= min_ngram <= max_ngram:", "if min_ngram < 1:"),
+    fact="a max_ngram below min_ngram is accepted",
     question="From 1 token down to 2: how often does your loop run?",
 )
 
 
-@known.accepted("the longest common end")
-def longest_common_end(tokens, count, longest=3, shortest=1):
-    if count < 0 or shortest < 1 or longest < shortest:
-        raise ValueError(f"{count}, {longest}, {shortest}")
-    best = (shortest - 1, 0)
+@known.accepted("the max_ngram common end")
+def longest_common_end(tokens, count, max_ngram=3, min_ngram=1):
+    if count < 0 or min_ngram < 1 or max_ngram < min_ngram:
+        raise ValueError(f"{count}, {max_ngram}, {min_ngram}")
+    best = (min_ngram - 1, 0)
     for end in range(1, len(tokens)):
         same = 0
-        while same < longest and same < end and tokens[end - 1 - same] == tokens[-1 - same]:
+        while same < max_ngram and same < end and tokens[end - 1 - same] == tokens[-1 - same]:
             same += 1
-        if same >= shortest:
+        if same >= min_ngram:
             best = max(best, (same, end))
     return tokens[best[1] : best[1] + count] if best[1] else []
 
 
 @known.accepted("by a table of runs")
-def by_a_table(tokens, count, longest=3, shortest=1):
+def by_a_table(tokens, count, max_ngram=3, min_ngram=1):
     if count < 0:
         raise ValueError(f"count {count}")
-    if shortest < 1 or longest < shortest:
-        raise ValueError(f"longest {longest}, shortest {shortest}")
+    if min_ngram < 1 or max_ngram < min_ngram:
+        raise ValueError(f"max_ngram {max_ngram}, min_ngram {min_ngram}")
     behind = {}
-    for size in range(shortest, longest + 1):
+    for size in range(min_ngram, max_ngram + 1):
         for first in range(len(tokens) - size):
             behind[tuple(tokens[first : first + size])] = first + size
-    for size in range(longest, shortest - 1, -1):
+    for size in range(max_ngram, min_ngram - 1, -1):
         place = behind.get(tuple(tokens[-size:])) if size <= len(tokens) else None
         if place is not None:
             return tokens[place : place + count]

@@ -3,12 +3,12 @@
 import mlx.core as mx
 import numpy as np
 from tests.week3.speculating import Notes, Scripted, Told, mixed, random_logits, table
-from tiny_llm_solution.serving.plans import whole_prompts
+from tiny_llm_solution.serving.policies import unchunked_prefill
 from tiny_llm_solution.serving.request import Chunk, Request, SamplingParams, next_chunk
 from tiny_llm_solution.serving.scheduler import Scheduler
 from tiny_llm_solution.speculative.acceptance import accept
-from tiny_llm_solution.speculative.chances import JUDGING, probabilities, uniforms
-from tiny_llm_solution.speculative.drafts import Draft
+from tiny_llm_solution.speculative.drafter import Draft
+from tiny_llm_solution.speculative.probabilities import VERIFY, probabilities, uniforms
 
 from tiny_llm_course.testkit.variants import Variants
 
@@ -20,7 +20,7 @@ FILTERED = {"temp": 0.8, "top_k": 4, "seed": 9}
 
 
 def guesses(logits, sampled=False, fewer=0):
-    """What a drafter proposes: by greedy choices of some logits, or certain ones with rows of their own."""
+    """A drafter's proposal: the argmax of some logits, or one-hot tokens with their own rows."""
 
     def propose(text, count):
         tokens, rows = [], []
@@ -37,26 +37,26 @@ def guesses(logits, sampled=False, fewer=0):
 
 def request_of(prompt, output, settings, most=50):
     made = Request(list(prompt), most, SamplingParams(**settings))
-    made.output, made.read = list(output), len(prompt) + len(output) - 1
+    made.output, made.num_computed_tokens = list(output), len(prompt) + len(output) - 1
     return made
 
 
 def in_pieces(running, budget):
-    """Three tokens of each at most."""
-    return [next_chunk(request, min(3, request.unread)) for request in running]
+    """At most three tokens of each."""
+    return [next_chunk(request, min(3, request.num_uncomputed_tokens)) for request in running]
 
 
 def without_the_first(running, budget):
-    """Nothing of the first one."""
-    return [next_chunk(request, request.unread) for request in running[1:]]
+    """Nothing of the first request."""
+    return [next_chunk(request, request.num_uncomputed_tokens) for request in running[1:]]
 
 
 def chunk_table(chunks):
-    return table([[chunk.start, chunk.scored, *chunk.tokens] for chunk in chunks], 9)
+    return table([[chunk.start, chunk.num_logits, *chunk.tokens] for chunk in chunks], 9)
 
 
 def planned(program, budgets, *, most=(50, 50, 50), inner=None, fewer=0, unread=1):
-    """The chunks of a plan, what the drafter was asked, whom it was to keep, and the budgets of the inner plan."""
+    """Return a policy's chunks, the drafter's arguments, and the inner policy's budgets."""
     drafter, noted = Scripted(Draft, guesses(random_logits(1, VOCAB), fewer=fewer)), []
 
     def noting(running, budget):
@@ -69,14 +69,14 @@ def planned(program, budgets, *, most=(50, 50, 50), inner=None, fewer=0, unread=
         request_of([4], [5, 6], {}, most[1]),
         request_of([2], [], {}, most[2]),
     ]
-    requests[2].read, requests[2].prompt = 0, [2, 5, 1, 1][: unread + 1]
+    requests[2].num_computed_tokens, requests[2].prompt = 0, [2, 5, 1, 1][: unread + 1]
     tables = [chunk_table(speculation.plan(requests[: 3 if unread else 2], budget)) for budget in budgets]
     order = [each == "keep" for each in drafter.order]
     return *tables, table(drafter.asked, 3), mx.array(drafter.kept), mx.array(order), mx.array(noted)
 
 
 def chosen(program, settings, *, seed, sampled=True, missing=(), rounds=1):
-    """What is chosen after a plan, for logits that are drawn; some chunks are missing."""
+    """Return what is sampled after scheduling, for random logits; some chunks are missing."""
     drafter = Scripted(Draft, guesses(random_logits(seed, VOCAB, spread=0.7), sampled))
     speculation, found = program(drafter, 3), []
     requests = [request_of([1, 2, i], [i, 3], each) for i, each in enumerate(settings)]
@@ -87,23 +87,30 @@ def chosen(program, settings, *, seed, sampled=True, missing=(), rounds=1):
         rows = [
             told([*chunk.request.tokens(0, chunk.start), *chunk.tokens][: chunk.end - behind])
             for chunk in chunks
-            for behind in reversed(range(chunk.scored))
+            for behind in reversed(range(chunk.num_logits))
         ]
-        found += speculation.choose(mx.array(np.array(rows, np.float32)), chunks)
+        found += speculation.sample(mx.array(np.array(rows, np.float32)), chunks)
         for request in requests:
             request.params = SamplingParams(**{**vars(request.params), "seed": number + 20})
-    return table(found, 4), mx.array([speculation.drafted, speculation.accepted])
+    return table(found, 4), mx.array([speculation.num_draft_tokens, speculation.num_accepted_tokens])
 
 
 def served(
     program, prompts, settings, *, seed, count=3, budget=30, limit=9, eos=(), inner=None, sampled=True, off=False
 ):
-    """All texts, what each step has read and gained, and what memory has after it."""
+    """Return all outputs, each step's computed and new tokens, and the cached lengths after it."""
     large = random_logits(seed, VOCAB, spread=1.2)
     small = random_logits(seed + 9, VOCAB) if off else mixed(large, random_logits(seed + 9, VOCAB))
-    drafter, memory = Scripted(Draft, guesses(small, sampled)), Notes(lenient=True)
+    drafter, kv_cache = Scripted(Draft, guesses(small, sampled)), Notes(lenient=True)
     speculation = program(drafter, count, inner) if inner else program(drafter, count)
-    loop = Scheduler(Told(large), memory, slots=2, budget=budget, plan=speculation.plan, choose=speculation.choose)
+    loop = Scheduler(
+        Told(large),
+        kv_cache,
+        max_num_seqs=2,
+        max_num_batched_tokens=budget,
+        policy=speculation.plan,
+        sampler=speculation.sample,
+    )
     requests = [Request(list(p), limit, SamplingParams(**s), eos) for p, s in zip(prompts, settings, strict=True)]
     for each in requests:
         loop.submit(each)
@@ -113,29 +120,34 @@ def served(
             break
         step = loop.step()
         read.append([len(chunk.tokens) for chunk in step.chunks])
-        held.append(memory.lengths)
-    return table([r.output for r in requests], limit), table(read, 2), table(held, 2), mx.array([speculation.drafted])
+        held.append(kv_cache.lengths)
+    return (
+        table([r.output for r in requests], limit),
+        table(read, 2),
+        table(held, 2),
+        mx.array([speculation.num_draft_tokens]),
+    )
 
 
 @known.probe()
 def loop_choice_penalised(program):
-    """The same logits everywhere, of which the penalty leaves another token each time; the drafter knows."""
+    """The same logits everywhere, of which the penalty leaves a different token each time; the drafter knows."""
     drafter = Scripted(Draft, lambda text, count: ([0, 1, 2][:count], None))
     speculation, found = program(drafter, 3), []
     for penalty in (1.2, 2.0, 5.0):
         request = request_of([3], [4], {"repetition_penalty": penalty})
         chunks = speculation.plan([request], 100)
-        found += speculation.choose(mx.array([[7.0, 6.5, 6.0, 5.5, 5.0, 4.5]] * chunks[0].scored), chunks)
+        found += speculation.sample(mx.array([[7.0, 6.5, 6.0, 5.5, 5.0, 4.5]] * chunks[0].num_logits), chunks)
     return table(found, 4)
 
 
 @known.probe()
 def loop_choice_penalised_text(program):
-    """Nothing is drafted, and the penalty lowers what the text has."""
+    """Nothing is drafted, and the penalty lowers the request's own tokens."""
     speculation, found = program(Scripted(Draft, lambda text, count: ([], None)), 3), []
     for penalty in (1.0, 1.2, 5.0):
         chunks = speculation.plan([request_of([0], [1], {"repetition_penalty": penalty})], 100)
-        found += speculation.choose(mx.array([[7.0, 6.5, 6.0, 5.5, 5.0, 4.5]] * chunks[0].scored), chunks)
+        found += speculation.sample(mx.array([[7.0, 6.5, 6.0, 5.5, 5.0, 4.5]] * chunks[0].num_logits), chunks)
     return table(found, 4)
 
 
@@ -168,103 +180,112 @@ known.not_timed("the models take nearly all of the time")
 
 known.change(
     "budget-left-aside",
-    ("min(self.count, needed, left)", "min(self.count, needed)"),
-    fact="as many tokens are drafted as count says, whatever the budget is",
-    question="The budget is 5, and two requests write. How many tokens does your step read?",
+    ("min(self.num_speculative_tokens, needed, left)", "min(self.num_speculative_tokens, needed)"),
+    fact="as many tokens are drafted as num_speculative_tokens, whatever the token budget",
+    question="The budget is 5, and two requests decode. How many tokens does your step compute?",
 )
 known.change(
     "budget-for-each",
     ("left -= count", "pass"),
-    fact="each request may take all that the budget leaves",
+    fact="each request may use all of the remaining budget",
     question="Three tokens are left, and the first request takes them. What is left for the second?",
 )
 known.change(
     "own-tokens-not-counted",
-    ("left = budget - sum(len(chunk.tokens) for chunk in chunks)", "left = budget"),
-    fact="only drafted tokens count against the budget",
-    question="Two requests write, and the budget is 2. Is there any room for a draft?",
+    ("left = token_budget - sum(len(chunk.tokens) for chunk in chunks)", "left = token_budget"),
+    fact="only draft tokens count against the budget",
+    question="Two requests decode, and the budget is 2. Is any budget left for a draft?",
 )
 known.change(
     "chunks-counted-for-tokens",
-    ("left = budget - sum(len(chunk.tokens) for chunk in chunks)", "left = budget - len(chunks)"),
-    fact="of the budget each chunk takes one token, also one that reads a prompt",
-    question="A budget of 8, and a chunk that reads 6 tokens of a prompt. How many are left for drafts?",
+    ("left = token_budget - sum(len(chunk.tokens) for chunk in chunks)", "left = token_budget - len(chunks)"),
+    fact="every chunk counts as one token of the budget, even a prefill chunk",
+    question="The budget is 8, and a chunk computes 6 tokens of a prompt. How many are left for drafts?",
 )
 known.change(
     "past-max-tokens",
-    ("min(self.count, needed, left)", "min(self.count, left)"),
-    fact="drafts are as long as ever, however few tokens the request may still write",
-    question="One token is still to be written. Which drafted token can be of use?",
+    ("min(self.num_speculative_tokens, needed, left)", "min(self.num_speculative_tokens, left)"),
+    fact="the draft length ignores how many tokens max_tokens still allows",
+    question="A request may generate one more token. Which draft token can be of use?",
 )
 known.change(
     "one-too-many",
     ("len(chunk.request.output) - 1", "len(chunk.request.output)"),
-    fact="as many tokens are drafted as may still be written, and the step gives one more",
-    question="Three tokens may still be written. If two drafted ones stand, how many does the step give?",
+    fact="as many tokens are drafted as max_tokens still allows, and the step adds one more",
+    question="Three tokens may still be generated. If two draft tokens are accepted, how many does the step return?",
 )
 known.change(
     "within-a-prompt",
-    ("if chunk.scored and count > 0:", "if count > 0:"),
-    fact="tokens are drafted behind a piece of a prompt, too",
-    question="Behind `Once upon` the prompt goes on. Whose tokens stand there?",
+    ("if chunk.num_logits and count > 0:", "if count > 0:"),
+    fact="tokens are also drafted after a prefill chunk that does not end the prompt",
+    question="After `Once upon` the prompt continues. Whose tokens are next?",
 )
 known.change(
     "scored-as-before",
-    ("chunk.scored + len(drafted)", "chunk.scored"),
-    fact="chunks have drafted tokens, and still one row is asked for",
-    question="Behind how many tokens of the chunk must the large model say what comes next?",
+    ("chunk.num_logits + len(drafted)", "chunk.num_logits"),
+    fact="chunks contain draft tokens but still request logits for one row",
+    question="After how many of the chunk's tokens must the target model predict the next one?",
 )
 known.change(
     "drafted-tokens-scored",
-    ("chunk.scored + len(drafted)", "len(drafted) or chunk.scored"),
-    fact="scored is the number of drafted tokens, and the row in front of them is not asked for",
-    question="Which row says whether the first drafted token stands?",
+    ("chunk.num_logits + len(drafted)", "len(drafted) or chunk.num_logits"),
+    fact="num_logits is the number of draft tokens, without the row before them",
+    question="Which row decides whether the first draft token is accepted?",
 )
 known.change(
     "draft-in-front",
     ("chunk.tokens + drafted", "drafted + chunk.tokens"),
-    fact="the drafted tokens stand in front of the chunk's own",
-    question="Which token was written already, and at which position does it stand?",
+    fact="the draft tokens precede the chunk's own tokens",
+    question="Which token is already part of the output, and what is its position?",
 )
 known.change(
     "drafter-not-told",
-    ("self.drafter.keep(running)", "pass"),
-    fact="the drafter is never told who is running",
-    question="How does a draft model learn that a request has ended?",
+    ("self.drafter.retain(running)", "pass"),
+    fact="the drafter's retain is never called",
+    question="How does a draft model learn that a request has finished?",
 )
 known.change(
     "told-afterwards",
-    ("self.drafter.keep(running)", "pass"),
-    ("drafts, strict=True))", "drafts, strict=True))\nself.drafter.keep(running)"),
-    fact="the drafter is told who is running only after it was asked",
-    question="A request has ended, and another one needs its room in the small model's memory. When is it free?",
+    ("self.drafter.retain(running)", "pass"),
+    ("drafts, strict=True))", "drafts, strict=True))\nself.drafter.retain(running)"),
+    fact="the drafter's retain is called only after propose",
+    question="A request has finished, and another needs its slots in the draft's KV cache. When are they free?",
 )
 known.change(
     "chunks-alone-kept",
-    ("self.drafter.keep(running)", "pass"),
-    ("left = budget - sum(", "self.drafter.keep([chunk.request for chunk in chunks])\nleft = budget - sum("),
-    fact="the drafter forgets every request of which this step reads nothing",
-    question="A request waits for its turn for one step. Must the small model read all of its text again then?",
+    ("self.drafter.retain(running)", "pass"),
+    (
+        "left = token_budget - sum(",
+        "self.drafter.retain([chunk.request for chunk in chunks])\nleft = token_budget - sum(",
+    ),
+    fact="the drafter forgets every request without a chunk in this step",
+    question="A request is not scheduled for one step. Must the draft model recompute its whole sequence then?",
 )
 known.change(
     "drafts-before-prompts",
-    ("self.inner(running, budget)", "self.inner(running, budget - self.count * len(running))"),
-    fact="the inner plan is given less than the budget, so that drafts have room",
-    question="A token of a prompt must be read, and a guess may be wrong. Which of them comes first?",
+    (
+        "self.inner(running, token_budget)",
+        "self.inner(running, token_budget - self.num_speculative_tokens * len(running))",
+    ),
+    fact="the inner policy gets less than the full budget, to leave some for drafts",
+    question="A prompt token must be computed, and a draft token may be rejected. Which comes first?",
 )
 known.change(
     "asked-for-nothing",
-    ("count = min(self.count, needed, left)", "count = max(0, min(self.count, needed, left))"),
-    ("if chunk.scored and count > 0:", "if chunk.scored:"),
-    fact="the drafter is asked for 0 tokens, too",
-    question="What has a drafter to do for a request that may have no token?",
+    (
+        "count = min(self.num_speculative_tokens, needed, left)",
+        "count = max(0, min(self.num_speculative_tokens, needed, left))",
+    ),
+    ("if chunk.num_logits and count > 0:", "if chunk.num_logits:"),
+    fact="propose is also called for requests with a count of 0",
+    question="What can a drafter do for a request that may have no draft token?",
 )
 known.change(
     "asked-one-by-one",
-    ("self.drafter.draft(list(wanted), list(wanted.values())) if wanted else []",
-     "[self.drafter.draft([each], [count])[0] for each, count in wanted.items()]"),
-    fact="the drafter is asked for each request by itself",
-    question="A draft model reads one token of eight requests in one step. How many steps does it need here?",
+    ("self.drafter.propose(list(wanted), list(wanted.values())) if wanted else []",
+     "[self.drafter.propose([each], [count])[0] for each, count in wanted.items()]"),
+    fact="propose is called once per request instead of once per step",
+    question="A draft model computes one token of eight requests in one call. How many calls does it need here?",
 )  # fmt: skip
 known.change(
     "last-chunk-first",
@@ -278,49 +299,49 @@ known.change(
             needed = chunk.request.max_tokens - len(chunk.request.output) - 1
         """,
     ),
-    fact="the last chunk gets its share of the budget first",
-    question="Who has waited longer: the first request that runs, or the last?",
+    fact="the budget is handed out from the last chunk to the first",
+    question="Which has waited longer: the first running request, or the last?",
 )
 known.change(
     "drafts-of-earlier-steps",
     ("self._drafts = dict(zip(wanted, drafts, strict=True))", "self._drafts.update(zip(wanted, drafts, strict=True))"),
-    fact="the draft of an earlier step stands behind the chunk once more if nothing is drafted",
-    question="Behind which text was that draft written?",
+    fact="an earlier step's draft is appended again if nothing new is proposed",
+    question="After which sequence was that draft proposed?",
 )
 known.change(
     "no-token-besides",
     ("return [*draft.tokens[:accepted], token]", "return draft.tokens[:accepted] or [token]"),
-    fact="the token behind those that stand is given only where none stands",
-    question="All four stand, and the large model has said what comes behind them. How many tokens is that?",
+    fact="the token after the accepted ones is returned only if none was accepted",
+    question="All four are accepted, and the target model has predicted the token after them. How many tokens is that?",
 )
 known.change(
     "all-drafted-given",
     ("[*draft.tokens[:accepted], token]", "[*draft.tokens, token]"),
-    fact="all drafted tokens are given, whether they stand or not",
-    question="What does accept's first number say?",
+    fact="all draft tokens are returned, accepted or not",
+    question="What is the first number that accept returns?",
 )
 known.change(
     "greedy-without-params",
     ("own = target[at", "own = (target if chunk.request.params.temp else logits)[at"),
-    fact="greedy requests take the likeliest tokens of the logits, without their repetition penalty",
+    fact="greedy requests use the argmax of the raw logits, without their repetition penalty",
     question="temp is 0, and the penalty is 2. Which token is the likeliest then?",
 )
 known.change(
     "penalty-sees-the-text-alone",
-    ("chunk.tokens[: end - chunk.start]", "chunk.tokens[: len(chunk.tokens) - chunk.scored + 1]"),
-    fact="the penalty does not see the drafted tokens in front of a row",
-    question="Written one by one, which tokens would have been there when the third one is chosen?",
+    ("chunk.tokens[: end - chunk.start]", "chunk.tokens[: len(chunk.tokens) - chunk.num_logits + 1]"),
+    fact="the penalty ignores the draft tokens before a row",
+    question="Without drafts, which tokens would precede the third one when it is sampled?",
 )
 known.change(
     "penalty-sees-the-whole-draft",
     ("chunk.tokens[: end - chunk.start]", "chunk.tokens"),
-    fact="in every row the penalty sees all drafted tokens, also those behind it",
-    question="Written one by one, which tokens would have been there when the first one is chosen?",
+    fact="every row's penalty sees all draft tokens, including later ones",
+    question="Without drafts, which tokens would precede the first one when it is sampled?",
 )
 known.change(
     "params-of-the-first",
     ("[chunk.request.params for chunk, _ in rows]", "[rows[0][0].request.params for _ in rows]"),
-    fact="all requests are judged with the params of the first",
+    fact="all requests are verified with the first request's params",
     question="Whose params belong to which row?",
 )
 known.change(
@@ -329,108 +350,108 @@ known.change(
         "[chunk.request.params for chunk, _ in rows]",
         "[type(c.request.params)(temp=c.request.params.temp) for c, _ in rows]",
     ),
-    fact="the target's probabilities are those before the filters and the penalty",
-    question="Top-k is 4. Which tokens can come into the text through your target's rows?",
+    fact="the target's probabilities lack the filters and the penalty",
+    question="top_k is 4. Which tokens can your target rows produce?",
 )
 known.change(
     "first-rows-for-all",
-    ("target[at : (at := at + chunk.scored)]", "target[: chunk.scored]"),
-    fact="every chunk is judged by the rows of the first one",
-    question="Where do the second chunk's rows begin?",
+    ("target[at : (at := at + chunk.num_logits)]", "target[: chunk.num_logits]"),
+    fact="every chunk is verified with the first chunk's rows",
+    question="Where do the second chunk's rows start?",
 )
 known.change(
     "one-number-for-all",
-    ("len(request.output), chunk.scored, JUDGING)", "len(request.output), 1, JUDGING) * chunk.scored"),
-    fact="all tokens of a chunk are judged, and the next one is picked, with one number",
-    question="How many numbers does accept take, and may they know of each other?",
+    ("len(request.output), chunk.num_logits, VERIFY)", "len(request.output), 1, VERIFY) * chunk.num_logits"),
+    fact="one uniform sample verifies all of a chunk's tokens and samples the next one",
+    question="How many uniform samples does accept take, and may they depend on each other?",
 )
 known.change(
     "a-place-for-each-number",
     (
-        "draws = uniforms(request.params.seed, len(request.output), chunk.scored, JUDGING)",
+        "draws = uniforms(request.params.seed, len(request.output), chunk.num_logits, VERIFY)",
         """
         seed, place = request.params.seed, len(request.output)
-        draws = [uniforms(seed, place + i, 1, JUDGING)[0] for i in range(chunk.scored)]
+        draws = [uniforms(seed, place + i, 1, VERIFY)[0] for i in range(chunk.num_logits)]
         """,
     ),
-    fact="each token is judged with a number of its own place",
-    question="The second token is refused, and the next step judges another one there. Is its number a new one?",
+    fact="each token is verified with the uniform sample of its own position",
+    question="The second token is rejected, and the next step verifies another one there. Does it get a new u?",
 )
 known.change(
     "numbers-of-the-drafter",
-    ("chunk.scored, JUDGING)", "chunk.scored, JUDGING - 1)"),
-    fact="tokens are judged with the numbers with which they were drafted",
-    question="A token was drawn because its number is large. What happens to it if the same number judges it?",
+    ("chunk.num_logits, VERIFY)", "chunk.num_logits, VERIFY - 1)"),
+    fact="tokens are verified with the same uniform samples that drafted them",
+    question="A token was selected because u is large. What happens if the same u verifies it?",
 )
 known.change(
     "place-in-the-whole-text",
-    ("uniforms(request.params.seed, len(request.output)", "uniforms(request.params.seed, request.length"),
-    fact="places are counted from the beginning of the prompt",
-    question="Which place has the first token of the output?",
+    ("uniforms(request.params.seed, len(request.output)", "uniforms(request.params.seed, request.num_tokens"),
+    fact="positions are counted from the start of the prompt",
+    question="What is the position of the first output token?",
 )
 known.change(
     "drafts-taken-for-certain",
     ("draft.rows(target.shape[1])", "Draft(draft.tokens).rows(target.shape[1])"),
-    fact="every draft is judged as if its tokens had been certain",
-    question="A token was drafted with 0.3, and the target gives it 0.3. How often should it stand?",
+    fact="every draft token is verified as if its draft probability were 1",
+    question="A token was drafted with 0.3, and the target gives it 0.3. How often should it be accepted?",
 )
 known.change(
     "given-for-accepted",
-    ("self.accepted += accepted", "self.accepted += accepted + 1"),
-    fact="the token behind the draft is counted as an accepted one",
-    question="If nothing that was drafted stands, what should the acceptance rate be?",
+    ("self.num_accepted_tokens += accepted", "self.num_accepted_tokens += accepted + 1"),
+    fact="the token after the draft counts as an accepted one",
+    question="If no draft token is accepted, what should the acceptance rate be?",
 )
 known.change(
     "counted-with-the-plan",
-    ("self.drafted += len(draft.tokens)\n", ""),
+    ("self.num_draft_tokens += len(draft.tokens)\n", ""),
     (
         "return [self._with_draft(chunk) for chunk in chunks]",
         """
-        self.drafted += sum(len(draft.tokens) for draft in self._drafts.values())
+        self.num_draft_tokens += sum(len(draft.tokens) for draft in self._drafts.values())
         return [self._with_draft(chunk) for chunk in chunks]
         """,
     ),
-    fact="drafted counts what was planned, also where it was never judged",
-    question="A request is put back between plan and choose. Who has judged its draft?",
+    fact="num_draft_tokens counts what was scheduled, even if it was never verified",
+    question="A request is preempted between scheduling and sampling. Was its draft verified?",
 )
 known.change(
     "asked-for-counted",
-    ("self.drafted += len(draft.tokens)", "self.drafted += self.count"),
-    fact="drafted counts what could have been drafted, and not what was",
-    question="How many tokens were judged, if the drafter had none to give?",
+    ("self.num_draft_tokens += len(draft.tokens)", "self.num_draft_tokens += self.num_speculative_tokens"),
+    fact="num_draft_tokens counts the tokens requested from the drafter, not those it proposed",
+    question="If the drafter proposed nothing, how many tokens were verified?",
 )
 
 
 known.accepted_change(
     "asked also for nobody",
     (
-        "self.drafter.draft(list(wanted), list(wanted.values())) if wanted else []",
-        "self.drafter.draft(list(wanted), list(wanted.values()))",
+        "self.drafter.propose(list(wanted), list(wanted.values())) if wanted else []",
+        "self.drafter.propose(list(wanted), list(wanted.values()))",
     ),
 )
 
 
 @known.accepted("judged chunk by chunk")
 class ChunkByChunk:
-    def __init__(self, drafter, count=4, inner=whole_prompts):
-        self.drafter, self.count, self.inner = drafter, count, inner
-        self.drafted, self.accepted, self.pending = 0, 0, {}
+    def __init__(self, drafter, num_speculative_tokens=4, inner=unchunked_prefill):
+        self.drafter, self.num_speculative_tokens, self.inner = drafter, num_speculative_tokens, inner
+        self.num_draft_tokens, self.num_accepted_tokens, self.pending = 0, 0, {}
 
     def plan(self, running, budget):
-        self.drafter.keep(running)
+        self.drafter.retain(running)
         chunks, asked = self.inner(running, budget), []
         for chunk in chunks:
             budget -= len(chunk.tokens)
         for chunk in chunks:
             request = chunk.request
-            share = max(0, min(budget, self.count, request.max_tokens - 1 - len(request.output)))
-            if chunk.scored == 1 and share:
+            share = max(0, min(budget, self.num_speculative_tokens, request.max_tokens - 1 - len(request.output)))
+            if chunk.num_logits == 1 and share:
                 asked.append((request, share))
                 budget -= share
         self.pending = {}
         if asked:
             requests, counts = map(list, zip(*asked, strict=True))
-            for request, draft in zip(requests, self.drafter.draft(requests, counts), strict=True):
+            for request, draft in zip(requests, self.drafter.propose(requests, counts), strict=True):
                 self.pending[request] = draft
         found = []
         for chunk in chunks:
@@ -439,21 +460,21 @@ class ChunkByChunk:
             found.append(chunk)
         return found
 
-    def choose(self, logits, chunks):
+    def sample(self, logits, chunks):
         found = []
         for chunk in chunks:
-            own, logits = logits[: chunk.scored], logits[chunk.scored :]
+            own, logits = logits[: chunk.num_logits], logits[chunk.num_logits :]
             found.append([])
-            if chunk.scored:
+            if chunk.num_logits:
                 request = chunk.request
                 text = request.prompt + request.output
                 drafted = chunk.tokens[len(text) - chunk.start :]
-                seen = [text + drafted[:i] for i in range(chunk.scored)]
-                target = probabilities(own, [request.params] * chunk.scored, seen)
+                seen = [text + drafted[:i] for i in range(chunk.num_logits)]
+                target = probabilities(own, [request.params] * chunk.num_logits, seen)
                 draft = self.pending[request].rows(target.shape[1]) if drafted else mx.zeros((0, target.shape[1]))
-                draws = uniforms(request.params.seed, len(request.output), chunk.scored, JUDGING)
+                draws = uniforms(request.params.seed, len(request.output), chunk.num_logits, VERIFY)
                 count, token = accept(target, draft, drafted, draws)
-                self.drafted += len(drafted)
-                self.accepted += count
+                self.num_draft_tokens += len(drafted)
+                self.num_accepted_tokens += count
                 found[-1] = [*drafted[:count], token]
         return found

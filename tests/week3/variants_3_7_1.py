@@ -6,7 +6,7 @@ from functools import partial
 
 import mlx.core as mx
 from tests.week3.loop_scenes import SCENES, played
-from tiny_llm_solution.server.loop import EngineClosed, EngineFailed, News
+from tiny_llm_solution.server.loop import EngineClosed, EngineFailed, RequestUpdate
 
 from tiny_llm_course.testkit.variants import Variants
 
@@ -14,37 +14,37 @@ known = Variants("3.7.1")
 
 
 def lines(name, program):
-    """What comes of a scene, as the numbers of its characters."""
+    """Return a scene's log, as character codes."""
     return mx.array(list("\n".join(played(program, name)).encode()))
 
 
 for each in SCENES:
     known.probe()(partial(lines, each))
 
-known.not_timed("what takes time in it is the model")
+known.not_timed("the model takes the time")
 
 known.change(
     "steps-in-the-event-loop",
     ("step = await self._do(self._scheduler.step)", "step = self._scheduler.step()\nawait asyncio.sleep(1.0)"),
-    fact="the steps are computed in the event loop itself, where nobody else is heard in the meantime",
-    question="A step takes 20 ms. Who answers a new connection in these 20 ms?",
+    fact="steps run in the event loop itself and block it",
+    question="A step takes 20 ms. What answers a new connection during these 20 ms?",
 )
 known.change(
     "submits-in-the-event-loop",
     ("await self._do(self._scheduler.submit, request)", "self._scheduler.submit(request)"),
-    fact="requests are submitted by the event loop, perhaps in the middle of a step",
-    question="Which thread may touch the scheduler's lists while a step goes through them?",
+    fact="the event loop calls submit directly, perhaps in the middle of a step",
+    question="Which thread may touch the scheduler's lists during a step?",
 )
 known.change(
     "cancels-in-the-event-loop",
     ("self._worker.submit(self._cancel, request)", "self._cancel(request)"),
-    fact="who leaves is cancelled by the event loop, perhaps in the middle of a step",
-    question="A step is computing a request's chunk. What is left of its keys if you release them now?",
+    fact="the event loop calls cancel directly, perhaps in the middle of a step",
+    question="A step is computing a request's chunk. What happens to its keys if you release them now?",
 )
 known.change(
     "goes-on-for-nobody",
     ("self._worker.submit(self._cancel, request)", "pass"),
-    fact="a caller who leaves goes without cancelling, and the model writes on for nobody",
+    fact="a disconnected caller's requests are not cancelled",
     question="The browser tab is closed after ten of a thousand tokens. What does the model compute next?",
 )
 known.change(
@@ -64,14 +64,14 @@ known.change(
             raise
         """,
     ),
-    fact="only a caller who is cancelled is cleaned up after, not one who closes the generator or is refused",
-    question="aclose() raises a GeneratorExit where your generator waits. Which of its lines are run then?",
+    fact="requests are cleaned up only on CancelledError, not when the generator is closed or a submit raises",
+    question="aclose() raises GeneratorExit where your generator waits. Which of its lines run then?",
 )
 known.change(
     "waits-while-it-leaves",
     ("self._worker.submit(self._cancel, request)", "await self._do(self._cancel, request)"),
-    fact="who leaves waits for each request's cancellation, and leaves the rest behind if cancelled again",
-    question="A task is cancelled, and once more while it is in its finally. Which of its lines are still run?",
+    fact="the cleanup awaits each cancellation in turn and leaves the rest if it is cancelled itself",
+    question="A task is cancelled, and once more inside its finally. Which of its lines still run?",
 )
 known.change(
     "waits-once-for-all",
@@ -86,20 +86,20 @@ known.change(
             await self._do(self._cancel, request)
         """,
     ),
-    fact="who leaves waits until it is cancelled, and if cancelled again meanwhile, all its requests stay",
-    question="A task is cancelled, and once more at its next await. What becomes of a job that has not begun?",
+    fact="the cleanup unregisters all requests before it awaits the first cancellation, so a second one leaks the rest",
+    question="A task is cancelled, and once more at its next await. What happens to a queued job that has not started?",
 )
 known.change(
     "the-first-stays",
     ("if self._callers.pop(request, None):", "if self._callers.pop(request, None) and request.output:"),
-    fact="only who has got tokens is cancelled, so that one that was submitted before another was refused stays",
-    question="Of two requests the second is refused. Where is the first one by then?",
+    fact="only requests with tokens are cancelled, so one submitted before a failed submit stays",
+    question="The second of two submits raises. Where is the first request by then?",
 )
 known.change(
     "heard-of-too-late",
     (
         """
-        self._callers[request] = mailbox  # before the job: the next step may already have a token
+        self._callers[request] = inbox  # before submitting: the next step may already yield a token
         await self._do(self._scheduler.submit, request)
         """,
         """
@@ -107,132 +107,132 @@ known.change(
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         await asyncio.sleep(1.0)
-        self._callers[request] = mailbox
+        self._callers[request] = inbox
         """,
     ),
-    fact="a caller's mailbox is there a step after its request, and what comes in between is lost",
-    question="Your submit is done, and the next step begins before your coroutine goes on. Who is told its tokens?",
+    fact="a caller's inbox is created after submit, so updates in between are lost",
+    question="The next step starts after your submit, before your coroutine resumes. Which inbox gets its tokens?",
 )
 known.change(
     "closed-before-it-is-heard-of",
-    ("self._callers[request] = mailbox  # before the job: the next step may already have a token", "pass"),
+    ("self._callers[request] = inbox  # before submitting: the next step may already yield a token", "pass"),
     (
         "await self._do(self._scheduler.submit, request)",
-        "await self._do(self._scheduler.submit, request)\nself._callers[request] = mailbox",
+        "await self._do(self._scheduler.submit, request)\nself._callers[request] = inbox",
     ),
-    fact="a caller is known only once its request is submitted, so that close passes over one that is on its way",
-    question="close comes while a submit waits behind a step. Whom does it find in your table, and whom does it tell?",
+    fact="a caller is registered only after submit, so close misses one that is still being submitted",
+    question="close is called while a submit waits for the step. Which callers are in your table, and notified?",
 )
 known.change(
     "stepping-begins-once",
     ("if self._stepping is None or self._stepping.done():", "if self._stepping is None:"),
-    fact="who comes when all others have left waits for ever, as the task that steps has ended with them",
-    question="Your task ends when nobody is there. Who begins it anew?",
+    fact="the stepping task is started only once, so requests after an idle period wait for ever",
+    question="Your task ends when no request is left. What starts it again?",
 )
 known.change(
     "no-step-behind-an-error",
     ("await self._fail(error)\ncontinue", "await self._fail(error)\nreturn"),
-    fact="no step follows one that has failed, and those who had nothing to do with it wait for ever",
-    question="Three wait for a place when a step fails. Who steps for them?",
+    fact="stepping ends after a failed step, so waiting requests that were not part of it wait for ever",
+    question="Three requests wait for a slot when a step fails. What runs the next step?",
 )
 known.change(
     "an-error-ends-the-loop",
     ("await self._fail(error)\ncontinue", "raise"),
-    fact="somebody who ran in a step that fails is never told, and waits for ever",
-    question="Who hears of an exception in a task that nobody awaits?",
+    fact="the callers of a failed step are never notified",
+    question="A task raises, and nothing awaits it. Where does its exception go?",
 )
 known.change(
     "everybody-fails",
     ("for request in failed or list(self._callers):", "for request in list(self._callers):"),
-    fact="a step that fails ends everybody, those who only wait too",
-    question="Whose tokens were in the step that failed?",
+    fact="a failed step also fails the requests that were only waiting",
+    question="Which requests had tokens in the step that failed?",
 )
 known.change(
     "failed-and-still-there",
     ("for request in running:\n    self._scheduler.cancel(request)", "pass"),
-    ("await self._do(self._cancel, request)\nmailbox.fail(error)", "mailbox.fail(error)"),
-    fact="the callers are told of the error, and their requests run on in the scheduler",
-    question="After your task has failed its callers, who is in the scheduler's list when it steps again?",
+    ("await self._do(self._cancel, request)\ninbox.fail(error)", "inbox.fail(error)"),
+    fact="a failed step's callers get the error, but their requests stay in the scheduler",
+    question="Your task has failed its callers. What is in the scheduler's list at the next step?",
 )
 known.change(
     "the-bare-error",
     ('raise EngineFailed("the model has failed") from self._error', "raise self._error"),
-    fact="callers get the model's own exception, and not an EngineFailed",
-    question="How is a caller to tell a ValueError of the model from one that says that its own request is wrong?",
+    fact="callers get the model's own exception instead of EngineFailed",
+    question="How does a caller distinguish the model's ValueError from one about an invalid request?",
 )
 known.change(
     "again-and-again",
     ("for request in failed or list(self._callers):", "for request in failed:"),
-    fact="a step that fails before anybody runs is tried again for ever",
-    question="No request was running when the step failed. Who will be different when it is tried again?",
+    fact="a step that fails with no request running is retried for ever",
+    question="No request was running when the step failed. What will be different next time?",
 )
 known.change(
     "a-step-ahead",
-    ('finished = request.finished if request in step.finished else ""', "finished = request.finished"),
-    ("while ended < len(requests):", "while ended < len(requests) and not all(r.finished for r in requests):"),
-    fact="the stream ends as soon as request.finished says so, which may be before the last news",
-    question="Who writes request.finished, and when is the step told in which it was written?",
+    ('finished = request.finish_reason if request in step.finished else ""', "finished = request.finish_reason"),
+    ("while ended < len(requests):", "while ended < len(requests) and not all(r.finish_reason for r in requests):"),
+    fact="the stream ends as soon as request.finish_reason is set, perhaps before the last update",
+    question="What sets request.finish_reason, and when does that step's update arrive?",
 )
 known.change(
     "error-before-news",
-    ("if not self._news and self._error:", "if self._error:"),
-    fact="a reader with unread news gets the error at once, and those tokens are lost",
-    question="A reader sleeps for three steps, then the server is closed. What should it find first?",
+    ("if not self._updates and self._error:", "if self._error:"),
+    fact="an error discards the updates that the reader has not read yet",
+    question="A reader sleeps for three steps, then the server is closed. What should it get first?",
 )
 known.change(
     "waits-for-none",
     ("while ended < len(requests):", "while True:"),
-    ("yield news\n", "yield news\nif ended == len(requests):\n    return"),
-    fact="a stream of no requests waits for news that never come",
-    question="How many of no requests must have ended before the stream does?",
+    ("yield update\n", "yield update\nif ended == len(requests):\n    return"),
+    fact="a stream of no requests waits for ever",
+    question="How many of zero requests must finish before the stream ends?",
 )
 known.change(
     "last-token-of-a-step",
-    ("mailbox.tell(request, tokens, finished)", "mailbox.tell(request, tokens[-1:], finished)"),
-    fact="of several tokens that a step has given, the last one alone is told",
-    question="A guess of four tokens was right. How many tokens has the text gained in this step?",
+    ("inbox.put(request, tokens, finished)", "inbox.put(request, tokens[-1:], finished)"),
+    fact="only the last of a step's several tokens is reported",
+    question="Four draft tokens were accepted. How many tokens has the step added?",
 )
 known.change(
     "last-news-only",
-    ("News(request, before + tokens, finished)", "News(request, tokens, finished)"),
-    fact="a slow reader finds the newest tokens alone, and what came before is lost",
-    question="Three steps were done while the reader slept. Which tokens does it find?",
+    ("RequestUpdate(request, before + tokens, finished)", "RequestUpdate(request, tokens, finished)"),
+    fact="a slow reader gets only the newest update",
+    question="Three steps ran while the reader slept. Which tokens should it get?",
 )
 known.change(
     "empty-news",
     ("if not tokens and not finished:\n    return", ""),
-    fact="there are news of steps in which nothing was gained",
-    question="A long prompt is read in ten steps. What is there to be told of the first nine?",
+    fact="steps that produced no token also send an update",
+    question="A long prompt is prefilled in ten steps. What is there to report about the first nine?",
 )
 known.change(
     "never-stops-stepping",
     ("while self._callers:", "while True:\n    await asyncio.sleep(0 if self._callers else 0.5)"),
-    fact="steps go on when nobody is there",
-    question="What does a server compute at night?",
+    fact="steps continue when there are no requests",
+    question="What does a server compute when it is idle?",
 )
 known.change(
     "still-taking",
     ("self._closed = True", "pass"),
-    fact="new requests are taken after close was called",
-    question="A server is going down, and one more caller comes. When will it be down?",
+    fact="new requests are accepted after close",
+    question="A server is shutting down, and another request arrives. When will it be down?",
 )
 known.change(
     "closes-at-once",
     ("await asyncio.wait([self._stepping], timeout=seconds)", "await asyncio.wait([self._stepping], timeout=0.0)"),
-    fact="close cancels at once, however many seconds there are",
-    question="What are the seconds for that close is given?",
+    fact="close cancels at once, ignoring its timeout",
+    question="What is the argument `seconds` of close for?",
 )
 known.change(
     "closes-when-all-is-done",
     ("await asyncio.wait([self._stepping], timeout=seconds)", "await asyncio.wait([self._stepping])"),
-    fact="close waits until everybody has ended, however long it takes",
-    question="Somebody has asked for ten thousand tokens. When is your server down?",
+    fact="close ignores its timeout and waits for every request",
+    question="A client has asked for ten thousand tokens. When is your server down?",
 )
 known.change(
     "closed-without-a-word",
-    ('mailbox.fail(EngineClosed("the server is shutting down"))', "pass"),
-    fact="who is cut off by close is told nothing, and waits for ever",
-    question="Who wakes up a caller whose request will never have another token?",
+    ('inbox.fail(EngineClosed("the server is shutting down"))', "pass"),
+    fact="callers that close cuts off are not notified and wait for ever",
+    question="What wakes up a caller whose request will never get another token?",
 )
 known.change(
     "close-ends-the-stepping",
@@ -244,8 +244,8 @@ known.change(
         "if self._stepping:\n    await self._stepping",
         "if self._stepping:\n    with suppress(asyncio.CancelledError):\n        await self._stepping",
     ),
-    fact="the task that steps is cancelled once the seconds of close are over, and its last step is told to nobody",
-    question="What becomes of the task that asyncio.wait_for waits for when the time is over?",
+    fact="close cancels the stepping task at its timeout, so the last step is reported to no caller",
+    question="What happens to the task that asyncio.wait_for awaits when the timeout expires?",
 )
 known.change(
     "closes-one-by-one",
@@ -253,8 +253,8 @@ known.change(
         "asyncio.gather(*(self._do(self._cancel, request) for request, _ in left))",
         "asyncio.sleep(0)\nfor request, _ in left:\n    await self._do(self._cancel, request)",
     ),
-    fact="close cancels one request after the other, and all but the first gain tokens of one more step",
-    question="You await a job, and submit the next one. What has another task submitted in between?",
+    fact="close cancels requests one await at a time, so later ones get tokens from one more step",
+    question="You await one job and submit the next. What can another task have submitted in between?",
 )
 known.change(
     "closed-in-a-step",
@@ -276,8 +276,8 @@ known.change(
         for request in requests:
         """,
     ),
-    fact="of several requests, those behind the first are submitted although close was called meanwhile",
-    question="You await between two submits. What may somebody else have called by then?",
+    fact="`closed` is checked only before the first of several submits",
+    question="You await between two submits. What else may have been called by then?",
 )
 known.change(
     "watched-afterwards",
@@ -286,8 +286,8 @@ known.change(
         "if finished:\n    self._callers.pop(request, None)",
         "if finished:\n    self._callers.pop(request, None)\nawait asyncio.sleep(0.1)\nself._watch(step)",
     ),
-    fact="watch is told of a step after the callers are",
-    question="A caller asks for the figures as soon as it has its token. Is its step among them?",
+    fact="watch is called after the callers are notified",
+    question="A caller reads the metrics as soon as it has its token. Do they include its step?",
 )
 
 
@@ -323,7 +323,7 @@ class QueueForEach:
                         news[request] = request, old[1] + tokens, finished
                 for each in news.values():
                     left -= {each[0]} if each[2] else set()
-                    yield News(*each)
+                    yield RequestUpdate(*each)
                 if isinstance(error, EngineClosed):
                     raise error
                 if error:
@@ -358,7 +358,9 @@ class QueueForEach:
             for chunk, new in zip(step.chunks, step.new, strict=True):
                 done = chunk.request in step.finished
                 if (new or done) and chunk.request in self.queues:
-                    self.queues[chunk.request].put_nowait((chunk.request, new, chunk.request.finished if done else ""))
+                    self.queues[chunk.request].put_nowait(
+                        (chunk.request, new, chunk.request.finish_reason if done else "")
+                    )
                     if done:
                         del self.queues[chunk.request]
 

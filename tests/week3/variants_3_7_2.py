@@ -27,7 +27,7 @@ MANY = [
     for i in range(1, 31)
     for step in ((i * i * 0.25, "leave", 1), (i * i * 0.25, "enter", 1), (i * i * 0.25, "enter", 1))
 ]
-for most, ops in (
+for max_inside, ops in (
     (2, [(0, "enter", 1), (0, "enter", 1), (1, "enter", 1), (1, "enter", 1), (9, "leave", 1), (9, "enter", 1)]),
     (5, [*HOURS, (17, "enter", 1), (60, "enter", 1)]),
     (5, [*HOURS, (20, "enter", 4), (900, "enter", 1)]),
@@ -40,8 +40,8 @@ for most, ops in (
     (3, random_ops(2, 3, 40)),
 ):  # fmt: skip
 
-    def gate(program, most=most, ops=ops):
-        return mx.array(passes(program, most, ops))
+    def gate(program, max_inside=max_inside, ops=ops):
+        return mx.array(passes(program, max_inside, ops))
 
     known.probe()(partial(gate))
 
@@ -51,8 +51,8 @@ PACE = "(now - self._left[0]) / len(self._left) if self._left else FIRST_GUESS"
 known.change(
     "one-too-many",
     ("if missing <= 0:", "if missing <= 1:"),
-    fact="one more is let in than there is room for",
-    question="Two may be inside, and two are. What becomes of the next one?",
+    fact="one request more than max_inside is admitted",
+    question="The limit is two, and two are inside. What happens to the next one?",
 )
 known.change(
     "part-of-a-group",
@@ -60,26 +60,26 @@ known.change(
         "if missing <= 0:",
         """
         if 0 < missing < count:
-            self.inside = self.most
+            self.inside = self.max_inside
             return
         if missing <= 0:
         """,
     ),
-    fact="of a group that does not fit, as many are let in as there is room for",
-    question="Somebody asks for three answers, and there is room for two. What will be done with two?",
+    fact="a group that does not fit is admitted in part",
+    question="A client wants three answers, and there is capacity for two. What can it do with two?",
 )
 known.change(
     "refused-for-ever",
-    ("if count > self.most:", "if count > 10**9:"),
-    fact="a group that can never fit is told to come again",
-    question="Five want to enter where there is room for four. When should they come again?",
+    ("if count > self.max_inside:", "if count > 10**9:"),
+    fact="a group larger than max_inside gets a Retry-After",
+    question="Five want to enter where four is the limit. When should they retry?",
 )
 known.change(
     "promised-for-ever",
     (
         """
-        if count > self.most:
-            raise ValueError(f"{count} requests at once, but there is room for {self.most}")
+        if count > self.max_inside:
+            raise ValueError(f"{count} requests at once, but there is room for {self.max_inside}")
         now = self._clock()
         """,
         "now = self._clock()",
@@ -87,141 +87,141 @@ known.change(
     (
         "raise TooBusy(min(LONGEST, max(1, math.ceil(seconds))))",
         """
-        if count > self.most:
-            raise ValueError(f"{count} requests at once, but there is room for {self.most}")
+        if count > self.max_inside:
+            raise ValueError(f"{count} requests at once, but there is room for {self.max_inside}")
         raise TooBusy(min(LONGEST, max(1, math.ceil(seconds))))
         """,
     ),
-    fact="a group that can never come in is promised its places all the same, and the next one must wait",
-    question="A group was refused for ever. Will it come again for its places?",
+    fact="a group that can never fit is promised capacity, so the next one waits longer",
+    question="A group was rejected for good. Will it come back for its capacity?",
 )
 known.change(
     "always-a-second",
     ("seconds = (missing + sum(places for _, places in self._promised)) * pace", "seconds = 1.0"),
-    fact="everybody is told to come again in a second",
-    question="What do a hundred callers do that are all told one second, where one leaves in ten?",
+    fact="Retry-After is always one second",
+    question="One request leaves every ten seconds. What do a hundred clients do that all get one second?",
 )
 known.change(
     "promises-nothing",
     ("(missing + sum(places for _, places in self._promised)) * pace", "missing * pace"),
-    fact="all who are refused are told the same time, and come back together",
-    question="You have told somebody that a place will be free in four seconds. What do you tell the next one?",
+    fact="all rejected clients get the same Retry-After and come back together",
+    question="One client was told that there is capacity in four seconds. What do you tell the next one?",
 )
 known.change(
     "promises-for-ever",
     ("if until > now]", "]"),
-    fact="promises count for ever, also those whose time is over",
-    question="Who was told to come at 20 s, and it is 21 s: for whom is that place kept?",
+    fact="expired promises still count",
+    question="A client was to return at 20 s, and it is 21 s. Is its capacity still promised?",
 )
 known.change(
     "promises-whole-seconds",
     ("(now + seconds, count)", "(now + max(1, math.ceil(seconds)), count)"),
-    fact="a promise lasts until its seconds are over that were rounded up",
-    question="Until when does the docstring count a promise: before its seconds are rounded, or after?",
+    fact="a promise lasts until its rounded-up time instead of its exact one",
+    question="Until when does the docstring count a promise: before the seconds are rounded, or after?",
 )
 known.change(
     "promises-one",
     ("self._promised.append((now + seconds, count))", "self._promised.append((now + seconds, 1))"),
-    fact="a group that is refused is promised a single place",
-    question="How many places must be free for a group of three that has been told to come again?",
+    fact="a rejected group is promised capacity for one request",
+    question="How much capacity must be free for a group of three that returns?",
 )
 known.change(
     "promises-what-was-missing",
     ("self._promised.append((now + seconds, count))", "self._promised.append((now + seconds, missing))"),
-    fact="a group that is refused is promised as many places as were missing, and not as many as it needs",
-    question="One place is free, and three come. How many do they take when they come again?",
+    fact="a rejected group is promised only the missing capacity, not all that it needs",
+    question="One slot is free, and three arrive. How many do they take when they return?",
 )
 known.change(
     "missing-one",
-    ("missing = self.inside + count - self.most", "missing = min(1, self.inside + count - self.most)"),
-    fact="one leaving counts as enough, however many places are missing",
-    question="Five are inside where five may be, and four come. How many must leave first?",
+    ("missing = self.inside + count - self.max_inside", "missing = min(1, self.inside + count - self.max_inside)"),
+    fact="one departure counts as enough, however much capacity is missing",
+    question="Five are inside where five is the limit, and four arrive. How many must leave first?",
 )
 known.change(
     "pace-that-does-not-go-on",
     (PACE, "(self._left[-1] - self._left[0]) / len(self._left) if self._left else FIRST_GUESS"),
-    fact="the pace is that of the leavings alone, and an engine that stands still seems as fast as before",
-    question="Nobody has left for a minute. Does your gate know?",
+    fact="the rate ignores the time since the last departure, so a stalled engine seems as fast as before",
+    question="No request has left for a minute. Does your gate notice?",
 )
 known.change(
     "pace-since-the-last",
     (PACE, "now - self._left[-1] if self._left else FIRST_GUESS"),
-    fact="the pace is the time since the last leaving",
-    question="Somebody left a millisecond ago. How long until the next one does?",
+    fact="the rate is computed from the last departure alone",
+    question="One request left a millisecond ago. How long until the next one does?",
 )
 known.change(
     "divided-by-sixteen",
     (PACE, "(now - self._left[0]) / REMEMBERED if self._left else FIRST_GUESS"),
-    fact="the time is divided by REMEMBERED, also if fewer have left",
-    question="Two have left in ten seconds. How long does it take until one leaves?",
+    fact="the time is divided by REMEMBERED even if fewer requests have left",
+    question="Two have left in ten seconds. How long is the interval between departures?",
 )
 known.change(
     "pace-of-all-time",
     ("deque(maxlen=REMEMBERED)", "deque()"),
-    fact="the pace is that of all leavings since the beginning",
-    question="This morning one left in a second, and now one in a minute. When does your gate notice?",
+    fact="the rate is averaged over all departures since the start",
+    question="This morning one left per second, and now one per minute. When does your gate notice?",
 )
 known.change(
     "groups-leave-once",
     ("self._left.extend([self._clock()] * count)", "self._left.append(self._clock())"),
-    fact="a group that leaves counts as one leaving",
-    question="Three leave at once. How many places are free?",
+    fact="a group that leaves counts as one departure",
+    question="Three leave at once. How many slots are free?",
 )
 known.change(
     "always-rounded-up",
     ("math.ceil(seconds)", "int(seconds) + 1"),
-    fact="seconds that are whole already are rounded up to the next whole number",
+    fact="whole seconds are also rounded up, to the next whole number",
     question="What is 3.0, rounded up?",
 )
 known.change(
     "promised-places-are-taken",
     ("if missing <= 0:", "if missing <= 0 and not any(until > now for until, _ in self._promised):"),
-    fact="nobody enters while places are promised to others, although there is room",
-    question="A promise says when to come again. Does it keep a place free?",
+    fact="no request enters while capacity is promised to others, even if there is some",
+    question="A promise says when to retry. Does it reserve the capacity?",
 )
 known.change(
     "rounded-down",
     ("min(LONGEST, max(1, math.ceil(seconds)))", "min(LONGEST, max(1, math.floor(seconds)))"),
-    fact="the seconds are rounded down, and who keeps to them comes too early",
-    question="There is room in 3.5 s. What do you say?",
+    fact="Retry-After is rounded down, so clients return too early",
+    question="There is capacity in 3.5 s. What Retry-After do you send?",
 )
 known.change(
     "at-once",
     ("max(1, math.ceil(seconds))", "math.ceil(seconds)"),
     ("else FIRST_GUESS", "else 0.0"),
-    fact="before anybody has left, the refused are told to come again in no time",
-    question="What does a client do that is told 0 seconds?",
+    fact="before the first departure, Retry-After is 0",
+    question="What does a client do with a Retry-After of 0 seconds?",
 )
 known.change(
     "any-length",
     ("min(LONGEST, max(1, math.ceil(seconds)))", "max(1, math.ceil(seconds))"),
-    fact="there is no longest time that anybody is told",
-    question="An engine has stood still for an hour. What do you say to those who come?",
+    fact="Retry-After has no upper limit",
+    question="An engine has been stalled for an hour. What Retry-After do clients get?",
 )
 known.change(
     "leaves-one",
     ("self.inside -= count", "self.inside -= 1"),
-    fact="a group that leaves frees a single place",
+    fact="a group that leaves frees capacity for one request",
     question="Three leave at once. How many are inside?",
 )
 
 
 @known.accepted("plain lists")
 class PlainLists:
-    def __init__(self, most, clock=time.monotonic):
-        self.most, self.clock, self.inside, self.times, self.told = most, clock, 0, [], []
+    def __init__(self, max_inside, clock=time.monotonic):
+        self.max_inside, self.clock, self.inside, self.times, self.told = max_inside, clock, 0, [], []
 
     def enter(self, count=1):
-        if self.most < count:
-            raise ValueError(f"never more than {self.most}")
-        if self.inside + count <= self.most:
+        if self.max_inside < count:
+            raise ValueError(f"never more than {self.max_inside}")
+        if self.inside + count <= self.max_inside:
             self.inside = self.inside + count
             return
         now, recent = self.clock(), self.times[-16:]
         pace = 1.0
         if recent:
             pace = (now - recent[0]) / len(recent)
-        places = self.inside + count - self.most
+        places = self.inside + count - self.max_inside
         for until, wanted in self.told:
             if now < until:
                 places += wanted

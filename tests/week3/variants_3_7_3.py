@@ -16,7 +16,7 @@ THREE = [(0, [5], "a", ""), (0, [6], "ab", ""), (0, [7], "abc", "length")]
 
 
 def lines(script, events, program):
-    """What comes of a script, as the numbers of its characters."""
+    """Return a script's results, as character codes."""
     return mx.array(list("\n".join(streamed(program, script, events)).encode()))
 
 
@@ -40,51 +40,54 @@ known.not_timed("it waits for the model all the time")
 known.change(
     "never-finished",
     ("text.finish()", "pass"),
-    fact="what was held back for a stop string is never shown, also when the text ends without one",
-    question='The text ends with "do", and a stop string is "dog". Who sends these two letters?',
+    fact="characters held back for a stop string are never sent, even if the text ends without one",
+    question='The text ends with "do", and a stop string is "dog". What sends these two characters?',
 )
 known.change(
     "finished-every-time",
-    ("if news.finished:\n    text.finish()", "text.finish()"),
-    fact="finish is called with all news, so that what is held back is shown before it is known to be no stop string",
-    question="What does the docstring of StopStrings say may come after finish?",
+    ("if update.finish_reason:\n    text.finish()", "text.finish()"),
+    fact="finish is called for every update, so a possible start of a stop string is sent too early",
+    question="What does the docstring of StopStrings say may follow finish?",
 )
 known.change(
     "all-of-it-again",
     ("gained = text.text[sent[request] :]", "gained = text.text"),
     fact="each piece is the whole text so far",
-    question='After "That" comes "That is". What does somebody read who puts the pieces together?',
+    question='After "That" comes "That is". What does a client read that concatenates the pieces?',
 )
 known.change(
     "one-count-for-all",
     ("gained = text.text[sent[request] :]", "gained = text.text[sum(sent.values()) :]"),
-    fact="what was sent is counted for all answers together",
-    question="Two answers have 5 and 3 characters so far. Where does the second one go on?",
+    fact="all choices share one count of sent characters",
+    question="Two choices have 5 and 3 characters so far. Where does the second one continue?",
 )
 known.change(
     "counted-when-it-was-sent",
     ("sent[request] += len(gained)", "pass"),
-    ("text.found else news.finished)", "text.found else news.finished)\nsent[request] = len(text.text)"),
-    fact="what a text gains while a piece of it is being sent is never sent",
-    question="A letter is added while you wait at your yield. Which length do you note down afterwards?",
+    (
+        "yield Piece(request, gained, tokens, reason)",
+        "yield Piece(request, gained, tokens, reason)\nsent[request] = len(text.text)",
+    ),
+    fact="text added while a piece is being sent is never sent",
+    question="A character is added while you wait at your yield. Which length do you record afterwards?",
 )
 known.change(
     "empty-pieces",
-    ("if not gained and not news.finished:\n    continue", ""),
+    ("if not gained and not update.finish_reason:\n    continue", ""),
     fact="pieces without text are sent",
     question="A character of three bytes comes in three tokens. How many pieces is it?",
 )
 known.change(
     "last-one-swallowed",
-    ("if not gained and not news.finished:", "if not gained:"),
-    fact="an answer's last piece is left out if it has no text, and its reason with it",
-    question="The last token ends the text and is not part of it. How does a client hear that it is the end?",
+    ("if not gained and not update.finish_reason:", "if not gained:"),
+    fact="a choice's last piece is dropped, with its finish reason, if it has no text",
+    question="The last token ends the text and is not part of it. How does a client learn that this is the end?",
 )
 known.change(
     "silent-tokens-lost",
-    ("unsent[request] += news.tokens", "unsent[request] = list(news.tokens)"),
+    ("unsent[request] += update.tokens", "unsent[request] = list(update.tokens)"),
     fact="tokens that show nothing are lost",
-    question="Two tokens have shown nothing, and the third one shows a character. Whose tokens are the first two?",
+    question="Two tokens have shown nothing, and the third shows a character. Which piece has the first two tokens?",
 )
 known.change(
     "tokens-again",
@@ -95,38 +98,43 @@ known.change(
 known.change(
     "one-list-for-all",
     ("tokens, unsent[request] = unsent[request], []\n", ""),
-    ("gained, tokens, ", "gained, unsent[request], "),
-    ("text.found else news.finished)", "text.found else news.finished)\nunsent[request].clear()"),
-    fact="all pieces of an answer have the same list of tokens, which is emptied behind each of them",
-    question="A piece is kept by whoever has got it. Who else has its list, and clears it?",
+    (
+        "yield Piece(request, gained, tokens, reason)",
+        "yield Piece(request, gained, unsent[request], reason)\nunsent[request].clear()",
+    ),
+    fact="all pieces of a choice share one list of tokens, which is cleared after each",
+    question="The receiver keeps a piece. What else has a reference to its list, and clears it?",
 )
 known.change(
     "length-where-it-stopped",
-    ('"stop" if news.finished and text.found else news.finished', "news.finished"),
-    fact="an answer whose last token completes a stop string has ended by its length",
-    question="The last token completes a stop string. Has the client got all that the model had to say?",
+    ('"stop" if update.finish_reason and text.found else update.finish_reason', "update.finish_reason"),
+    fact='finish_reason is "length" if the last token completes a stop string',
+    question="The last token completes a stop string. Was the output cut off?",
 )
 known.change(
     "stopped-before-the-end",
-    ('"stop" if news.finished and text.found else news.finished', '"stop" if text.found else request.finished'),
-    ("if news.finished:\n    text.finish()", "if request.finished:\n    text.finish()"),
-    fact="request.finished decides, which the scheduler may have set a step before the news of it",
-    question="The scheduler is a step ahead of your news. Who says that these are the last ones?",
+    (
+        '"stop" if update.finish_reason and text.found else update.finish_reason',
+        '"stop" if text.found else request.finish_reason',
+    ),
+    ("if update.finish_reason:\n    text.finish()", "if request.finish_reason:\n    text.finish()"),
+    fact="request.finish_reason decides, which the scheduler may have set before this update was read",
+    question="The scheduler is a step ahead of your updates. What tells you that these are the last ones?",
 )
 known.change(
     "stop-before-the-end",
-    ('"stop" if news.finished and text.found', '"stop" if text.found'),
-    fact='a piece says "stop" as soon as a stop string was found, perhaps before the last piece',
-    question="A stop string is found, and you still send the step before. Which piece is the last?",
+    ('"stop" if update.finish_reason and text.found', '"stop" if text.found'),
+    fact='a piece has the finish reason "stop" as soon as a stop string is found, perhaps before the last piece',
+    question="A stop string is found, and you are still sending the step before. Which piece is the last?",
 )
 known.change(
     "left-open",
     (
-        "async with aclosing(self._news) as stream:\n    async for news in stream:",
-        "if True:\n    async for news in self._news:",
+        "async with aclosing(self._updates) as stream:\n    async for update in stream:",
+        "if True:\n    async for update in self._updates:",
     ),
-    fact="who closes the pieces leaves the news open, and the engine writes on",
-    question="Your generator is closed while it waits at its yield. Who closes the one that it reads?",
+    fact="closing the pieces does not close the updates, and the engine continues to decode",
+    question="Your generator is closed while it waits at its yield. What closes the one that it reads?",
 )
 known.change(
     "events-left-open",
@@ -134,63 +142,63 @@ known.change(
         "async with aclosing(self.pieces()) as pieces:\n    async for piece in pieces:",
         "if True:\n    self._p = pieces = self.pieces()\n    async for piece in pieces:",
     ),
-    fact="who closes the events leaves the pieces open, and the engine writes on",
-    question="Your events are closed. What becomes of the pieces that they read?",
+    fact="closing the events does not close the pieces, and the engine continues to decode",
+    question="Your events are closed. What happens to the pieces that they read?",
 )
 known.change(
     "one-line-end",
     ('f"data: {data}\\n\\n"', 'f"data: {data}\\n"'),
-    fact="no empty line ends an event, so that all of them are one",
-    question="By what does a reader know that an event is complete?",
+    fact="no empty line ends an event, so all of them are one",
+    question="How does a client know that an event is complete?",
 )
 known.change(
     "no-field",
     ('f"data: {data}\\n\\n"', 'f"{data}\\n\\n"'),
-    fact="events have no field name, and a reader passes them over",
-    question="What does a reader of Server-Sent Events do with a line that names no field?",
+    fact="events have no field name, so clients ignore them",
+    question="What does an SSE client do with a line that names no field?",
 )
 known.change(
     "as-python-prints",
     ("_event(json.dumps(shape(piece)))", "_event(str(shape(piece)))"),
-    fact="pieces are sent as Python prints them, which is no JSON",
-    question="Which quotation marks has JSON?",
+    fact="pieces are sent as Python's repr, which is not JSON",
+    question="Which quotation marks does JSON use?",
 )
 known.change(
     "never-done",
     ('yield _event("[DONE]")', "return"),
-    fact="[DONE] does not come",
-    question="A connection breaks between two pieces. How does a client tell that from the end?",
+    fact="[DONE] is not sent",
+    question="A connection breaks between two pieces. How does a client distinguish that from the end?",
 )
 known.change(
     "done-after-an-error",
     ("yield _event(json.dumps(failed(error)))\nreturn", "yield _event(json.dumps(failed(error)))"),
-    fact="after an error, the stream ends as if all was well",
-    question="What does [DONE] say to a client?",
+    fact="[DONE] is sent even after an error",
+    question="What does [DONE] mean to a client?",
 )
 known.change(
     "error-raised",
     ("yield _event(json.dumps(failed(error)))\nreturn", "raise"),
-    fact="an error of the engine is raised out of the stream, and the client sees it break off",
-    question="The status 200 was sent a second ago. How does the client hear of an error now?",
+    fact="an engine error is raised out of the stream, and the client sees a broken connection",
+    question="The status 200 was sent a second ago. How can the client learn about an error now?",
 )
 known.change(
     "nothing-behind",
     ("if last:\n    yield _event(json.dumps(last()))", ""),
-    fact="what is to come behind the pieces does not come",
+    fact="the final chunk after the pieces is not sent",
     question="The client has asked for usage in its stream. When is it known?",
 )
 known.change(
     "usage-after-done",
     ("if last:\n    yield _event(json.dumps(last()))", ""),
     ('yield _event("[DONE]")', 'yield _event("[DONE]")\nif last:\n    yield _event(json.dumps(last()))'),
-    fact="what is to come behind the pieces comes after [DONE], where nobody reads any more",
+    fact="the final chunk is sent after [DONE], when clients have stopped reading",
     question="When does a client stop reading?",
 )
 known.change(
     "swallows-all",
     ("except (EngineFailed, EngineClosed) as error:", "except Exception as error:"),
-    fact="every exception is told in an event, also those that say that nothing could begin",
-    question="A request was refused before a byte was sent. Which status should it get?",
+    fact="every exception becomes an event, even one raised before the stream started",
+    question="A request was rejected before a byte was sent. Which status should it get?",
 )
 
 
@@ -200,9 +208,9 @@ class OneAtATime:
         def __init__(self, text):
             self.text, self.shown, self.tokens = text, "", []
 
-        def take(self, news):
-            self.tokens.extend(news.tokens)
-            why = news.finished
+        def take(self, update):
+            self.tokens.extend(update.tokens)
+            why = update.finish_reason
             if why:
                 self.text.finish()
                 why = "stop" if self.text.found else why
@@ -210,7 +218,7 @@ class OneAtATime:
             if new == "" and why == "":
                 return None
             self.shown = self.shown + new
-            piece = Piece(news.request, new, self.tokens, why)
+            piece = Piece(update.request, new, self.tokens, why)
             self.tokens = []
             return piece
 
@@ -220,8 +228,8 @@ class OneAtATime:
 
     async def pieces(self):
         try:
-            async for news in self.news:
-                piece = self.answers[news.request].take(news)
+            async for update in self.news:
+                piece = self.answers[update.request].take(update)
                 if piece is not None:
                     yield piece
         finally:

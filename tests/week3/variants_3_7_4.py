@@ -1,4 +1,4 @@
-"""Known programs of task 3.7.4, the figures of a server."""
+"""Known programs of task 3.7.4, the metrics of a server."""
 
 import time
 from functools import partial
@@ -13,7 +13,7 @@ known = Variants("3.7.4")
 
 
 def numbers(calls, prompts, program):
-    """The names of all figures, and the figures, each by itself, thousands apart: they are of all sizes."""
+    """Return the names of all metrics, and the metrics, each scaled apart, because their sizes differ widely."""
     clock = Clock()
     found = figures(measured(program(clock), clock, calls, prompts))
     names = "\n".join(sorted(found))
@@ -45,7 +45,7 @@ for calls, prompts in (
 
 
 def kept(program, late):
-    """Whether much is kept of requests that have left; a late step is told after that."""
+    """Return whether much is kept of requests that have left; a late step is reported after that."""
     subject, calls = program(time.perf_counter), []
     for i in range(40):
         calls += [(0.0, "arrived", i, 0), (i + 1.0, "new", i, 1), (i + 1.5, "left", i, 0)]
@@ -67,20 +67,20 @@ TPOT = "if later := len(request.output) - count:\n    self._tpot.add((now - bega
 known.change(
     "first-step-for-first-token",
     (TTFT, "if request in self._arrivals and request not in self._first:"),
-    fact="the first step of a request counts as its first token, also one that reads a part of its prompt",
-    question="A prompt is read in ten steps. When does its user see something?",
+    fact="a request's first step counts as its first token, even if it only prefills part of the prompt",
+    question="A prompt is prefilled in ten steps. When does its user see something?",
 )
 known.change(
     "from-when-it-is-let-in",
     ("for chunk, tokens in zip(", "self._arrivals |= dict.fromkeys(step.admitted, now)\nfor chunk, tokens in zip("),
-    fact="TTFT counts from when a request is let into a slot, so that the queue costs nothing",
-    question="Somebody waits 8 s in the queue. How much of that should the histogram show?",
+    fact="TTFT is measured from admission, so queueing time is missing",
+    question="A request waits 8 s in the queue. How much of that should the histogram show?",
 )
 known.change(
     "told-after-it-has-left",
     (TTFT, "if tokens and request not in self._first:"),
-    fact="a step with a request that has left already ends in a KeyError",
-    question="A caller goes in the middle of a step, which is told afterwards. What is known of its arrival?",
+    fact="a step with a request that has already left raises a KeyError",
+    question="A caller leaves during a step, which is reported afterwards. What is known about its arrival?",
 )
 known.change(
     "kept-after-it-has-left",
@@ -92,38 +92,38 @@ known.change(
                 self._ttft.add(now - self._arrivals[request])
         """,
     ),
-    fact="a step that is told after its request has left keeps that request for ever",
-    question="`left` has forgotten a request. Who puts it into your table again?",
+    fact="a step reported after its request has left adds that request again, for ever",
+    question="`finish_reason` has removed a request. What puts it into your table again?",
 )
 known.change(
     "first-token-every-time",
     (TTFT, "if tokens and request in self._arrivals:"),
-    fact="TTFT is measured with every token",
+    fact="every token is recorded as a TTFT",
     question="How many first tokens has a request?",
 )
 known.change(
     "each-gap-from-arrival",
     ("self._first[request] = now, len(tokens)", "self._first[request] = self._arrivals[request], len(tokens)"),
-    fact="TPOT counts from the arrival, the wait for the first token included",
-    question="A request waits ten seconds, and then writes fast. Which of the two times is long?",
+    fact="TPOT is measured from the arrival, so it includes the TTFT",
+    question="A request waits ten seconds and then decodes fast. Which of its two latencies is high?",
 )
 known.change(
     "divided-by-all",
     (TPOT, "if len(request.output) - count:\n    self._tpot.add((now - began) / len(request.output))"),
-    fact="TPOT is divided by the number of all tokens",
-    question="Between the first and the fifth token, how many gaps are there?",
+    fact="TPOT is divided by the number of tokens, not of the intervals between them",
+    question="Between the first and the fifth token, how many intervals are there?",
 )
 known.change(
     "first-step-is-one-token",
     ("self._first[request] = now, len(tokens)", "self._first[request] = now, 1"),
-    fact="the first step counts as one token, however many it gave",
-    question="The first step gave three tokens. How many tokens came after it?",
+    fact="the first step counts as one token, however many it produced",
+    question="The first step produced three tokens. How many came after it?",
 )
 known.change(
     "one-token-has-a-gap",
     (TPOT, "self._tpot.add((now - began) / max(1, len(request.output) - count))"),
-    fact="a request whose tokens came all at once has a TPOT, too",
-    question="A request had one token. How long was the gap to its next one?",
+    fact="a request whose tokens all came at once also has a TPOT",
+    question="A request had one token. How long was the interval to its next one?",
 )
 known.change(
     "every-gap",
@@ -140,77 +140,77 @@ known.change(
         for request in step.finished:
         """,
     ),
-    fact="TPOT is measured at every step, and not once for a request",
-    question="Which counts more in your histogram, a request of ten tokens or one of a thousand?",
+    fact="TPOT is recorded at every step instead of once per request",
+    question="Which has more weight in your histogram, a request of ten tokens or one of a thousand?",
 )
 known.change(
     "counts-of-each-bucket",
-    ("so_far += count  # a bucket holds those of all smaller ones, too", "so_far = count"),
+    ("so_far += count  # buckets are cumulative", "so_far = count"),
     ("_count {so_far}", "_count {sum(self._counts)}"),
-    fact="a bucket counts what is between two bounds, where it should hold all smaller ones, too",
+    fact="a bucket counts only its own interval instead of everything up to its bound",
     question="What does le stand for?",
 )
 known.change(
     "bound-belongs-above",
     ("bisect_left(self._bounds, seconds)", "sum(bound <= seconds for bound in self._bounds)"),
-    fact="a time that is a bucket's bound is counted in the next one",
+    fact="a time equal to a bucket's bound is counted in the next bucket",
     question="Is 0.25 at most 0.25?",
 )
 known.change(
     "no-bucket-for-the-rest",
     ('zip((*self._bounds, "+Inf"), self._counts, strict=True)', "zip(self._bounds, self._counts, strict=False)"),
-    fact="what is longer than the last bound is in no bucket, and not counted",
+    fact="times above the last bound are not counted",
     question="In which bucket is a request that waited two minutes?",
 )
 known.change(
     "six-digits",
     ("{self._counts[name]}", "{self._counts[name]:g}"),
     ('f"tiny_llm_{name} {value}"', 'f"tiny_llm_{name} {value:g}"'),
-    fact="numbers have six digits, so that one of millions stands still",
+    fact="numbers have six digits, so a counter in the millions no longer changes",
     question='What does f"{1234567:g}" print?',
 )
 known.change(
     "last-line-open",
     ('return "".join(f"{line}\\n" for line in lines)', 'return "\\n".join(lines)'),
-    fact="the last line does not end",
-    question="What is behind the last figure?",
+    fact="the last line has no newline",
+    question="What follows the last number?",
 )
 known.change(
     "kept-for-ever",
     ("self._arrivals.pop(request, None)\n", ""),
     ("self._first.pop(request, None)\n", ""),
-    fact="requests are kept when they have left",
+    fact="requests are kept after they have left",
     question="How many requests does your object know after a million have come and gone?",
 )
 known.change(
     "refused-are-requests",
     ('self._counts["refused_requests"] += 1', 'self._counts["refused_requests"] += 1\nself._reasons["refused"] += 1'),
-    fact="those who are refused are among the requests, too",
-    question="Has a request that was refused ever been let in?",
+    fact="rejected requests also count as requests",
+    question="Was a rejected request ever admitted?",
 )
 known.change(
     "steps-for-tokens",
     ('self._counts["output_tokens"] += len(tokens)', 'self._counts["output_tokens"] += bool(tokens)'),
-    fact="of the tokens of a step, one is counted for each request",
-    question="A step gives a request three tokens. By how many does the counter rise?",
+    fact="a step counts as one token per request, however many it produced",
+    question="A step produces three tokens for a request. By how much does the counter rise?",
 )
 known.change(
     "whole-gauges",
     ('f"tiny_llm_{name} {value}"', 'f"tiny_llm_{name} {int(value)}"'),
-    fact="a gauge loses what stands behind its point",
+    fact="gauges are truncated to integers",
     question="A hit rate is a number between 0 and 1. What does int make of it?",
 )
 known.change(
     "steps-with-preemptions",
     ('self._counts["preemptions"] += len(step.preempted)', 'self._counts["preemptions"] += bool(step.preempted)'),
-    fact="a step that puts back several requests counts as one preemption",
-    question="Room for one long prompt is made by putting back two requests. How many preemptions are that?",
+    fact="a step that preempts several requests counts as one preemption",
+    question="Two requests are preempted for one long prompt. How many preemptions is that?",
 )
 known.change(
     "any-preemption",
     ('self._counts["preemptions"] += len(step.preempted)', 'self._counts["preemptions"] += len(step.admitted)'),
-    fact="preemptions counts those who were let in",
-    question="Which list of a step says who was put back?",
+    fact="the preemption counter counts admissions",
+    question="Which list of a step has the preempted requests?",
 )
 
 
@@ -228,7 +228,7 @@ class WithoutAClass:
         self.seen[request] = [self.clock(), None, 0]
         self.total["prompt_tokens"] += len(request.prompt)
 
-    def refused(self):
+    def rejected(self):
         self.total["refused_requests"] += 1
 
     def add(self, which, bounds, seconds):
@@ -254,7 +254,7 @@ class WithoutAClass:
             if chunk.request in step.finished and entry[2]:
                 self.add("each", EACH_TOKEN, (now - entry[1]) / entry[2])
 
-    def left(self, request, reason):
+    def finished(self, request, reason):
         self.seen.pop(request, None)
         self.reasons[reason] = self.reasons.get(reason, 0) + 1
 

@@ -1,4 +1,4 @@
-"""An event loop whose clock moves only when nothing else is left to do: seconds pass at once, and always the same."""
+"""An event loop whose clock advances only when nothing else is left to do, so seconds pass at once and reproducibly."""
 
 import asyncio
 import selectors
@@ -7,11 +7,11 @@ from typing import Any
 
 from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind
 
-MOST = 20_000  # turns of the loop; a script takes some hundred
+MOST = 20_000  # iterations of the loop; a script takes some hundred
 
 
 class _Selector(selectors.SelectSelector):
-    """Finds what is ready; instead of waiting it moves the clock."""
+    """Selects what is ready; instead of waiting it advances the clock."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -20,11 +20,11 @@ class _Selector(selectors.SelectSelector):
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         self.turns += 1
         if self.turns > MOST:
-            raise _stuck("the event loop goes round and round, and nothing comes of it")
+            raise _stuck("the event loop runs for ever without any time passing")
         if ready := super().select(0):
             return ready
         if timeout is None:
-            raise _stuck("everybody waits, and nothing is left that could wake them")
+            raise _stuck("every task waits, and nothing is left that could wake one")
         self.now += timeout
         return []
 
@@ -39,13 +39,13 @@ class _Loop(asyncio.SelectorEventLoop):
 
 
 def play(script: Coroutine[Any, Any, Any], case: str = "") -> Any:
-    """What a script gives, run in such a loop. Tasks that it leaves behind are ended.
+    """Return a script's result, run in such a loop. Remaining tasks are cancelled.
 
     Raises:
         CheckFailed: it would never end.
     """
     loop = _Loop()
-    loop.set_exception_handler(lambda loop, context: None)  # what a wrong program leaves behind is no news
+    loop.set_exception_handler(lambda loop, context: None)  # a wrong program's remaining tasks are not worth a warning
     try:
         return loop.run_until_complete(script)
     except CheckFailed as error:
@@ -57,12 +57,12 @@ def play(script: Coroutine[Any, Any, Any], case: str = "") -> Any:
 
 
 def now() -> float:
-    """Seconds since the script began."""
+    """The time since the script began, in seconds."""
     return asyncio.get_running_loop().time()
 
 
 def _end(loop: _Loop) -> None:
-    """Cancel what is left, a few times, as a program may hold on to it."""
+    """Cancel the remaining tasks, several times, as a program may catch the cancellation."""
     for _ in range(3):
         left = asyncio.all_tasks(loop)
         for task in left:

@@ -1,4 +1,4 @@
-"""What transformers makes of a config's scaling of positions: an oracle for day 7."""
+"""RoPE scaling as `transformers` computes it from a config: an oracle for day 7."""
 
 from typing import Any
 
@@ -6,13 +6,13 @@ LAYERS: dict[str, Any] = {"num_hidden_layers": 1, "intermediate_size": 8, "vocab
 
 
 def config_of(dims: int, base: float, positions: int, scaling: dict[str, Any]) -> dict[str, Any]:
-    """A config.json of a model with two heads, as far as positions are concerned."""
+    """Return a config.json of a model with two heads, as far as RoPE is concerned."""
     table = {"rope_theta": base, **scaling}
     return {"head_dim": dims, "rope_theta": base, "max_position_embeddings": positions, "rope_parameters": table}
 
 
 def frequencies_of(torch: Any, dims: int, base: float, positions: int, scaling: dict[str, Any], length: int) -> Any:
-    """The paces, D/2; behind them the attention factor."""
+    """Return the frequencies, D/2, followed by the attention factor."""
     from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
     config = _llama(dims, base, positions, scaling)
@@ -21,7 +21,7 @@ def frequencies_of(torch: Any, dims: int, base: float, positions: int, scaling: 
 
 
 def turned_of(torch: Any, x: Any, dims: int, base: float, positions: int, scaling: dict[str, Any], first: int) -> Any:
-    """x, N x L x H x D, turned as the queries of a Llama whose tokens begin at a position."""
+    """Rotate x, N x L x H x D, as the queries of a Llama whose tokens start at a position."""
     from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
 
     rope = LlamaRotaryEmbedding(_llama(dims, base, positions, scaling))

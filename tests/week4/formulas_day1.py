@@ -1,6 +1,6 @@
-"""The formulas of day 1 in NumPy float64: masks of every form, and attention in which a query may see nothing.
+"""The formulas of day 1 in NumPy float64: masks of every form, and attention with fully masked rows.
 
-A mask is given as numbers, `mask`, or as a boolean one, `bool_mask`, which comes here as ones and zeros.
+A mask is passed as additive numbers, `mask`, or as a boolean one, `bool_mask`, encoded here as ones and zeros.
 """
 
 import math
@@ -12,7 +12,7 @@ from tiny_llm_course.testkit.rounding import Array64, Round, exact
 
 
 def additive64(mask: Array64 | None, bool_mask: Array64 | None) -> Array64 | None:
-    """The numbers to add, of whichever mask there is."""
+    """Return the numbers to add, for whichever mask is given."""
     return mask if bool_mask is None else np.where(bool_mask != 0, 0.0, -np.inf)
 
 
@@ -29,7 +29,7 @@ def mask64(
     *,
     r: Round = exact,
 ) -> Array64:
-    """The sum of all masks, each with the axes that it lacks."""
+    """Return the sum of all masks, broadcast to the axes that each lacks."""
     total = np.zeros((1, 1, 1, 1))
     whole, keys = additive64(mask, bool_mask), additive64(key_mask, bool_key_mask)
     if whole is not None:
@@ -51,7 +51,7 @@ def masked64(
     *,
     r: Round = exact,
 ) -> Array64:
-    """softmax(query @ key.T * scale + mask) @ value, and zeros for a row of -inf."""
+    """softmax(query @ key.T * scale + mask) @ value, and zeros for a fully masked row."""
     scores = r(r(query @ np.swapaxes(key, -1, -2)) * (1 / math.sqrt(query.shape[-1]) if scale is None else scale))
     numbers = additive64(mask, bool_mask)
     if numbers is not None:
@@ -81,7 +81,7 @@ def cross64(
     *,
     r: Round = exact,
 ) -> Array64:
-    """Project, attend text by text and head by head, concatenate, project."""
+    """Project, attend sequence by sequence and head by head, concatenate, project."""
     dims = wq.shape[0] // num_heads
     query, key, value = linear64(x, wq, bq, r=r), linear64(memory, wk, bk, r=r), linear64(memory, wv, bv, r=r)
     sizes = len(x), num_heads, x.shape[1], memory.shape[1]

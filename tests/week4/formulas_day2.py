@@ -1,4 +1,4 @@
-"""The formulas of day 2 in NumPy float64. A key of the chances is named by the number that it is made of."""
+"""The formulas of day 2 in NumPy float64. A random key is identified by the number that it is made from."""
 
 import math
 
@@ -12,7 +12,7 @@ PARTS = ("query", "key", "value")
 
 
 def places(num_heads: int, num_kv_heads: int, head_dim: int, layout: str) -> list[list[int]]:
-    """For each vector of D features, all queries, then all keys, then all values, where its features are."""
+    """Map each vector of D features, queries, then keys, then values, to the positions of its features."""
     group = num_heads // num_kv_heads
     if layout == "blocks":
         starts = list(range(num_heads + 2 * num_kv_heads))
@@ -26,7 +26,7 @@ def places(num_heads: int, num_kv_heads: int, head_dim: int, layout: str) -> lis
 def split64(
     fused: Array64, num_heads: int, num_kv_heads: int, layout: str, part: str = "query", *, r: Round = exact
 ) -> Array64:
-    """One of the three parts, head by head."""
+    """Return one of the three parts, head by head."""
     dims = fused.shape[-1] // (num_heads + 2 * num_kv_heads)
     vectors = places(num_heads, num_kv_heads, dims, layout)
     queries, keys = vectors[:num_heads], vectors[num_heads : num_heads + num_kv_heads]
@@ -35,7 +35,7 @@ def split64(
 
 
 def permutation64(num_heads: int, num_kv_heads: int, head_dim: int, source: str, target: str) -> Array64:
-    """Where the row stands in the source that each place of the target asks for."""
+    """Return the source row for each row of the target."""
     wanted: list[float] = [0.0] * ((num_heads + 2 * num_kv_heads) * head_dim)
     both = (places(num_heads, num_kv_heads, head_dim, layout) for layout in (source, target))
     for there, here in zip(*both, strict=True):
@@ -45,13 +45,13 @@ def permutation64(num_heads: int, num_kv_heads: int, head_dim: int, source: str,
 
 
 def stays64(rate: float, shape: tuple[int, ...], chance: int) -> Array64:
-    """1 where a number stays and 0 where it is dropped."""
+    """Return 1 where a value is kept and 0 where it is dropped."""
     with mx.stream(mx.cpu):
         return np.array(mx.random.bernoulli(1 - rate, shape, key=mx.random.key(chance)), dtype=np.float64)
 
 
 def dropout64(x: Array64, rate: float, training: bool = True, chance: int = 0, *, r: Round = exact) -> Array64:
-    """x, or what remains of it."""
+    """Apply dropout to x."""
     if not training or rate == 0:
         return x
     stays = stays64(rate, x.shape, chance) == 1
@@ -72,7 +72,7 @@ def weights64(
     *,
     r: Round = exact,
 ) -> Array64:
-    """The output or the weights of attention; a mask of booleans is `may_look`."""
+    """Return the output or the weights of attention; `may_look` is a boolean mask."""
     group = query.shape[-3] // key.shape[-3]
     key, value = np.repeat(key, group, axis=-3), np.repeat(value, group, axis=-3)
     scores = r(r(query @ np.swapaxes(key, -1, -2)) * (1 / math.sqrt(query.shape[-1]) if scale is None else scale))
@@ -106,7 +106,7 @@ def block64(
     *,
     r: Round = exact,
 ) -> Array64:
-    """The whole block, each head's rows taken from the fused weight by themselves."""
+    """The whole block, each head's rows taken from the fused weight separately."""
     dims = wo.shape[1] // num_heads
     projected = []
     for rows in places(num_heads, num_kv_heads, dims, layout):

@@ -1,4 +1,4 @@
-"""The formulas of day 3 in plain Python and NumPy float64: which keys a window shows, and which layers have one."""
+"""The formulas of day 3 in plain Python and NumPy float64: which keys a window allows, and which layers have one."""
 
 from typing import Any
 
@@ -9,14 +9,14 @@ from tiny_llm_course.testkit.rounding import Array64, Round, exact
 
 
 def sees(query: int, key: int, window: int | None, sinks: int = 0) -> bool:
-    """Whether the token at one position sees that at another one."""
+    """Return whether the token at one position sees the one at another."""
     if key > query:
         return False
     return window is None or query - key < window or key < sinks
 
 
 def window64(length: int, keys: int, window: int | None, sinks: int = 0) -> Array64:
-    """0 where a query may look, -inf where it may not; the last query stands at the last key."""
+    """Return 0 where a key is visible, -inf where it is not; the last query is at the last key."""
     rows = [[sees(p, j, window, sinks) for j in range(keys)] for p in range(keys - length, keys)]
     return np.where(np.array(rows, np.bool_).reshape(length, keys), 0.0, -np.inf)
 
@@ -32,7 +32,7 @@ def windowed64(
     *,
     r: Round = exact,
 ) -> Array64:
-    """Week 1's grouped attention with the whole mask; where blocks end makes no difference."""
+    """Week 1's grouped attention with the full mask; tile boundaries make no difference."""
     mask = window64(query.shape[-2], key.shape[-2], window, sinks)
     return grouped64(query, key, value, scale, mask, r=r)
 

@@ -1,4 +1,4 @@
-"""The formulas of day 5 in NumPy float64: one token and one expert after the other."""
+"""The formulas of day 5 in NumPy float64: one token and one expert at a time."""
 
 import numpy as np
 from tests.week1.formulas import linear64, mlp64, softmax64
@@ -7,7 +7,7 @@ from tiny_llm_course.testkit.rounding import Array64, Round, exact, in_float32
 
 
 def route64(x: Array64, gate: Array64, top_k: int, normalize: bool, *, r: Round = exact) -> Array64:
-    """The weight of every expert for each token, N.. x X: 0 for those that are not chosen. The steps are float32."""
+    """Return every expert's weight for each token, N.. x X: 0 for those that are not chosen. The steps are float32."""
     f = in_float32(r)
     scores = linear64(x, gate, r=f)
     probabilities = softmax64(scores, -1, r=f)
@@ -21,7 +21,7 @@ def route64(x: Array64, gate: Array64, top_k: int, normalize: bool, *, r: Round 
 
 
 def grouped64(x: Array64, w: Array64, indices: Array64, *, r: Round = exact) -> Array64:
-    """x times the matrix of each of its experts, N.. x k x O."""
+    """Multiply x by the matrix of each of its experts, N.. x k x O."""
     result = np.zeros((*indices.shape, w.shape[1]))
     for expert in np.unique(indices).astype(int):
         *tokens, place = np.nonzero(indices == expert)
@@ -40,7 +40,7 @@ def moe64(
     *,
     r: Round = exact,
 ) -> Array64:
-    """Expert by expert: what it makes of the tokens that chose it, times their weights, and all of it added up."""
+    """Expert by expert: its outputs for the tokens that chose it, times their weights, summed."""
     weights = route64(x, gate, top_k, normalize, r=r)
     total = np.zeros_like(x)
     for expert in range(len(gate)):
@@ -55,7 +55,7 @@ Load64 = dict[str, Array64]
 
 
 def load64(indices: Array64, probabilities: Array64, mask: Array64 | None = None, *, r: Round = exact) -> Load64:
-    """Each figure of the load, by its name."""
+    """Return the load metrics, by name."""
     experts = probabilities.shape[-1]
     counts = np.ones(indices.shape[:-1], bool) if mask is None else mask > 0
     tokens = np.array([(indices[counts] == expert).sum() for expert in range(experts)], float)
@@ -64,6 +64,6 @@ def load64(indices: Array64, probabilities: Array64, mask: Array64 | None = None
     return {
         "tokens": tokens,
         "share": share,
-        "overload": r(experts * share.max()),
-        "loss": r(experts * r((share * mean).sum())),
+        "imbalance": r(experts * share.max()),
+        "auxiliary_loss": r(experts * r((share * mean).sum())),
     }

@@ -1,5 +1,5 @@
-"""What shared weights come to, in other words than the solution's: owners counted out, models with copies, and the
-gradient of a tied table in float64."""
+"""Shared weights, computed differently from the solution: owners by counting, models with copies, and the gradient of a
+tied table in float64."""
 
 import dataclasses
 
@@ -13,7 +13,7 @@ TABLE = "model.embed_tokens.weight"
 
 
 def owners_of(layers: int, distinct: int, order: str) -> list[int]:
-    """The owner of each layer, counted out."""
+    """Return the owner of each layer, by counting."""
     rounds = layers // distinct
     if order == "sequence":
         return [owner for owner in range(distinct) for _ in range(rounds)]
@@ -26,18 +26,18 @@ def owners_of(layers: int, distinct: int, order: str) -> list[int]:
 
 @dataclasses.dataclass(frozen=True)
 class Sharing:
-    """How many layers are stored, and in what order they are used."""
+    """The number of stored layers, and the order in which they are used."""
 
     distinct: int
     order: str
 
     def __str__(self) -> str:
-        """How a failing case names it."""
+        """Return the description for a failing case."""
         return f"{self.distinct} stored, {self.order}"
 
 
 def stored_only(model: ReferenceModel, distinct: int) -> ReferenceModel:
-    """The same model, with the weights of the layers that are stored alone."""
+    """Return the same model with the weights of only the stored layers."""
     kept = {f"model.layers.{number}." for number in range(distinct)}
     weights = {
         name: weight
@@ -48,7 +48,7 @@ def stored_only(model: ReferenceModel, distinct: int) -> ReferenceModel:
 
 
 def with_copies(model: ReferenceModel, sharing: Sharing) -> ReferenceModel:
-    """The model in whose file each layer has the weights that it uses."""
+    """Return the model whose file has, for each layer, the weights that it uses."""
     weights = {name: weight for name, weight in model.weights.items() if not name.startswith("model.layers.")}
     owners = owners_of(model.config["num_hidden_layers"], sharing.distinct, sharing.order)
     for number, owner in enumerate(owners):
@@ -57,12 +57,12 @@ def with_copies(model: ReferenceModel, sharing: Sharing) -> ReferenceModel:
 
 
 def logits64(tokens: Array64, model: ReferenceModel, sharing: Sharing, parts: object, *, r: Round = exact) -> Array64:
-    """Those of the model with copies, for the whole text at once."""
+    """Return the logits of the model with copies, for the whole sequence at once."""
     return model64(tokens, with_copies(model, sharing), r=r)
 
 
 def counts_of(model: ReferenceModel, distinct: int) -> dict[str, int]:
-    """Counted in the arrays of a checkpoint."""
+    """Count the arrays of a checkpoint."""
     file = stored_only(model, distinct)
     layers: int = model.config["num_hidden_layers"]
     own = model.layer(0)
@@ -76,7 +76,7 @@ def counts_of(model: ReferenceModel, distinct: int) -> dict[str, int]:
 
 
 def _chances(table: Array64, tokens: Array64, r: Round) -> tuple[Array64, Array64, Array64]:
-    """The rows that are read, the logits, and -log p of every token, L x V."""
+    """Return the looked-up rows, the logits, and -log p of every token, L x V."""
     x = table[tokens.astype(int)]
     logits = r(x @ table.T)
     largest = logits.max(axis=-1, keepdims=True)
@@ -85,13 +85,13 @@ def _chances(table: Array64, tokens: Array64, r: Round) -> tuple[Array64, Array6
 
 
 def loss64(table: Array64, tokens: Array64, targets: Array64, *, r: Round = exact) -> Array64:
-    """The mean of -log p of what came."""
+    """Return the mean of -log p of the targets."""
     _, _, costs = _chances(table, tokens, in_float32(r))
     return np.asarray(in_float32(r)(np.mean([row[int(i)] for row, i in zip(costs, targets, strict=True)])))
 
 
 def gradient64(table: Array64, tokens: Array64, targets: Array64, *, r: Round = exact) -> Array64:
-    """Position by position: as the head, each row is moved by x; as the embedding, the row that was read by all."""
+    """Position by position: the head's part goes to every row, the embedding's to the input token's row."""
     wide = in_float32(r)
     x, _, costs = _chances(table, tokens, wide)
     chances = wide(np.exp(-costs))

@@ -9,7 +9,7 @@ from tiny_llm_course.testkit.rounding import Array64, Round, exact, in_float32
 
 
 def linear64(dims: int, base: float, factor: float, *, r: Round = exact) -> Array64:
-    """The pace of every pair, divided by one factor."""
+    """Return every pair's frequency, divided by one factor."""
     return r(r(float(base) ** (-2 * np.arange(dims // 2) / dims)) / factor)
 
 
@@ -22,12 +22,12 @@ def ntk64(
     *,
     r: Round = exact,
 ) -> Array64:
-    """Those of a larger base; with a length, of one that grows with it."""
+    """Return the frequencies of a larger base; with a length, of one that grows with it."""
     s = factor
     if length is not None:
         assert original_length is not None
         s = max(1.0, factor * length / original_length - (factor - 1))
-    # The pace of pair i is multiplied by s ** (-2i / (D - 2)): not at all for the first, by 1/s for the last.
+    # the frequency of pair i is multiplied by s ** (-2i / (D - 2)): unchanged for the first, divided by s for the last
     return r(linear64(dims, base, 1, r=r) * float(s) ** (-2 * np.arange(dims // 2) / (dims - 2)))
 
 
@@ -42,10 +42,10 @@ def yarn64(
     *,
     r: Round = exact,
 ) -> Array64:
-    """The paces of YaRN, pair by pair."""
+    """Return YaRN's frequencies, pair by pair."""
 
     def pair_with(turns: float) -> float:
-        """Where original_length * base ** (-2i / dims) = 2 pi turns."""
+        """Return where original_length * base ** (-2i / dims) = 2 pi turns."""
         return dims * math.log(original_length / turns / math.tau) / math.log(base) / 2
 
     low, high = pair_with(beta_fast), pair_with(beta_slow)
@@ -59,7 +59,7 @@ def yarn64(
 
 
 def attention_factor64(factor: float) -> float:
-    """By how much YaRN lengthens queries, and keys."""
+    """Return the factor by which YaRN lengthens queries and keys."""
     return 0.1 * math.log(factor) + 1
 
 
@@ -72,7 +72,7 @@ def scaled_rope64(
     *,
     r: Round = exact,
 ) -> Array64:
-    """Each pair of features as a complex number, multiplied by the attention factor times exp(j p pace)."""
+    """Multiply each pair of features, as a complex number, by the attention factor times exp(j p frequency)."""
     batch, length, _, dims = x.shape
     first = offset if isinstance(offset, int) else 0
     one = slice(first, first + length) if offset is None or isinstance(offset, int) else offset

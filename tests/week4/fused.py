@@ -1,4 +1,4 @@
-"""What the tests of day 2 share: fused features, masks, and one of the arrays that a program gives."""
+"""Helpers for the tests of day 2: fused features, masks, and access to one of a program's results."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ by_layout = pytest.mark.parametrize("layout", ["blocks", "interleaved"])
 
 
 def one_of(found: Any, part: str, *names: str) -> Any:
-    """The part of that name, of a program that gives several arrays."""
+    """Return the named part of a program's several results."""
     if not isinstance(found, tuple) or len(found) != len(names):
         fail(Kind.TYPE, f"returned {type_words(found)}, expected a tuple: {', '.join(names)}", "")
     return found[names.index(part)]
@@ -33,5 +33,5 @@ def fused_features(
 
 
 def looks(seed: int, *shape: int) -> mx.array:
-    """About half of the keys may be looked at, by every query at least one."""
+    """Return a mask that allows about half of the keys, at least one per query."""
     return mx.isfinite(forbidding(seed, mx.zeros(shape)))

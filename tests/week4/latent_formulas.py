@@ -1,6 +1,6 @@
 """Multi-head latent attention in NumPy float64, and small random layers of it.
 
-A layer's measures all differ, no norm's weight is one, and theta is nobody's default.
+A layer's dimensions all differ, no norm's weight is one, and theta is no default.
 """
 
 import dataclasses
@@ -17,7 +17,7 @@ from tiny_llm_course.testkit.rounding import Array64, Round, exact, to_float64
 
 EPS = 1e-6
 
-# As a config.json states them; queries are projected from x at once, or by way of a latent of their own.
+# as a config.json states them; queries are projected from x directly, or through their own latent
 PLAIN: dict[str, Any] = {
     "hidden_size": 20,
     "num_attention_heads": 3,
@@ -51,30 +51,30 @@ class LatentLayer:
 
     @property
     def dtype(self) -> mx.Dtype:
-        """Of all weights."""
+        """The dtype of all weights."""
         return self.weights["self_attn.o_proj.weight"].dtype
 
     @cached_property
     def weights64(self) -> dict[str, Array64]:
-        """The weights for the formulas, without `self_attn.` and `.weight`."""
+        """Return the weights for the formulas, without `self_attn.` and `.weight`."""
         return {name.split(".")[1]: to_float64(w) for name, w in self.weights.items() if name.startswith("self_attn.")}
 
     def with_weights(self, **changed: mx.array) -> "LatentLayer":
-        """The same layer with some weights replaced, named as in `weights64`."""
+        """Return the same layer with some weights replaced, named as in `weights64`."""
         return LatentLayer(self.config, self.weights | {f"self_attn.{name}.weight": w for name, w in changed.items()})
 
     def backwards(self) -> "LatentLayer":
-        """The same measures with other weights: these, every axis in reverse order."""
+        """Return the same dimensions with other weights: these, with every axis reversed."""
         return LatentLayer(self.config, {name: backwards(w) for name, w in self.weights.items()})
 
     def __str__(self) -> str:
-        """How a failing case names the layer."""
+        """Return the description for a failing case."""
         sizes = [f"{letter} {self.config[name]}" for letter, name in LETTERS.items() if self.config[name] is not None]
         return f"MLA (theta {self.config['rope_theta']:.0f}, {', '.join(sizes)})"
 
 
 def random_layer(config: dict[str, Any], seed: int, dtype: mx.Dtype = mx.float32, **changes: Any) -> LatentLayer:
-    """A layer with seeded weights; `changes` are entries of the config."""
+    """Return a layer with seeded weights; `changes` are entries of the config."""
     c = {**config, **changes}
     draw = normals(seed, dtype)
     hidden, heads, latent, rank = c["hidden_size"], c["num_attention_heads"], c["kv_lora_rank"], c["q_lora_rank"]
@@ -99,13 +99,13 @@ def random_layer(config: dict[str, Any], seed: int, dtype: mx.Dtype = mx.float32
 
 
 def turned64(x: Array64, first: int, layer: LatentLayer, r: Round) -> Array64:
-    """RoPE of x, N x L x H x D_rope, whose first token is at position `first`."""
+    """Apply RoPE to x, N x L x H x D_rope, whose first token is at position `first`."""
     positions = [range(first, first + x.shape[1])] * len(x)
     return rope64(x, positions, layer.config["rope_theta"], traditional=True, r=r)
 
 
 def queries64(x: Array64, layer: LatentLayer, first: int = 0, *, r: Round = exact) -> tuple[Array64, Array64]:
-    """The queries' parts without and with a position, N x L x H x D_nope and N x L x H x D_rope."""
+    """Return the queries' parts without and with RoPE, N x L x H x D_nope and N x L x H x D_rope."""
     c, w = layer.config, layer.weights64
     if c["q_lora_rank"] is not None:
         x = rms_norm64(linear64(x, w["q_a_proj"], r=r), w["q_a_layernorm"], EPS, r=r)
@@ -116,7 +116,7 @@ def queries64(x: Array64, layer: LatentLayer, first: int = 0, *, r: Round = exac
 
 
 def latents64(x: Array64, layer: LatentLayer, first: int = 0, *, r: Round = exact) -> tuple[Array64, Array64]:
-    """The latents and the rope keys, N x L x C and N x L x D_rope."""
+    """Return the latents and the RoPE keys, N x L x C and N x L x D_rope."""
     c, w = layer.config, layer.weights64
     both = linear64(x, w["kv_a_proj_with_mqa"], r=r)
     latent = rms_norm64(both[..., : c["kv_lora_rank"]], w["kv_a_layernorm"], EPS, r=r)
@@ -124,7 +124,7 @@ def latents64(x: Array64, layer: LatentLayer, first: int = 0, *, r: Round = exac
 
 
 def expanded64(x: Array64, layer: LatentLayer, *, r: Round = exact) -> Array64:
-    """The whole text at once, head by head, each with keys and values of its own."""
+    """The whole sequence at once, head by head, each with its own keys and values."""
     c, w = layer.config, layer.weights64
     query, query_rope = queries64(x, layer, r=r)
     latent, key_rope = latents64(x, layer, r=r)
@@ -140,7 +140,7 @@ def expanded64(x: Array64, layer: LatentLayer, *, r: Round = exact) -> Array64:
 
 
 def absorbed64(x: Array64, layer: LatentLayer, parts: object = None, *, r: Round = exact) -> Array64:
-    """The same with the brackets elsewhere: queries meet latents. The parts in which a text comes change nothing."""
+    """The same, reassociated: queries are multiplied by latents. Splitting the sequence into calls changes nothing."""
     c, w = layer.config, layer.weights64
     query, query_rope = queries64(x, layer, r=r)
     latent, key_rope = latents64(x, layer, r=r)

@@ -1,4 +1,4 @@
-"""Oracles of latent attention beside its formula, MLX's operators and transformers, and what tests of day 4 share."""
+"""Oracles of latent attention beside its formula (MLX's operators, transformers), and helpers of day 4's tests."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.week4.latent_formulas import COMPRESSED, PLAIN, LatentLayer, random_layer
 
 from tiny_llm_course.testkit.inputs import normals
-from tiny_llm_course.testkit.sizes import Drawn
+from tiny_llm_course.testkit.sizes import SweepCase
 
 by_query = pytest.mark.parametrize("base", [PLAIN, COMPRESSED], ids=["q_proj", "q_a_proj"])
 by_parts = pytest.mark.parametrize("parts", [(5,), (3, 2), (1, 1, 1, 1, 1), (2, -3, 3)], ids=str)
@@ -16,12 +16,12 @@ cuts = st.lists(st.integers(1, 3), min_size=1, max_size=4)
 
 
 def stream(seed: int, layer: LatentLayer, batch: int = 2, length: int = 8) -> mx.array:
-    """Inputs of a layer, N x L x E."""
+    """Return a layer's inputs, N x L x E."""
     return normals(seed, layer.dtype)(batch, length, layer.config["hidden_size"])
 
 
 def without(layer: LatentLayer, part: str) -> LatentLayer:
-    """A layer in which one part of every score is 0, or every value."""
+    """Return a layer in which one part of every score, or every value, is 0."""
     c, w = layer.config, layer.weights
     nope, rope, latent = c["qk_nope_head_dim"], c["qk_rope_head_dim"], c["kv_lora_rank"]
     heads, values = c["num_attention_heads"], c["v_head_dim"]
@@ -33,7 +33,7 @@ def without(layer: LatentLayer, part: str) -> LatentLayer:
 
 
 def of_operators(x: mx.array, layer: LatentLayer) -> mx.array:
-    """The same of MLX's own operators; a value is made as wide as a key with zeros, and cut again."""
+    """The same with MLX's own operators; values are zero-padded to the keys' width, and cut again."""
     c, w = layer.config, {name.split(".")[1]: w for name, w in layer.weights.items()}
     heads, nope, dims = c["num_attention_heads"], c["qk_nope_head_dim"], c["qk_rope_head_dim"]
     theta, values = c["rope_theta"], c["v_head_dim"]
@@ -58,7 +58,7 @@ def of_operators(x: mx.array, layer: LatentLayer) -> mx.array:
 
 
 def deepseek(torch: Any, x: Any, config: dict[str, Any], weights: dict[str, Any]) -> Any:
-    """The attention of DeepSeek-V3 as `transformers` has it, with these weights."""
+    """The attention of DeepSeek-V3 in `transformers`, with these weights."""
     from transformers import DeepseekV3Config
     from transformers.models.deepseek_v3.modeling_deepseek_v3 import DeepseekV3Attention, DeepseekV3RotaryEmbedding
 
@@ -75,8 +75,8 @@ def deepseek(torch: Any, x: Any, config: dict[str, Any], weights: dict[str, Any]
         return layer(x, angles, mask)[0]
 
 
-def layer_of(n: Drawn) -> LatentLayer:
-    """A layer of a sweep's sizes."""
+def layer_of(n: SweepCase) -> LatentLayer:
+    """Return a layer of a sweep's sizes."""
     measures = {
         "num_attention_heads": n.H,
         "kv_lora_rank": n.C,
@@ -94,6 +94,6 @@ def layer_of(n: Drawn) -> LatentLayer:
 def pair(
     seed: int, batch: int, length: int, latent: int = 5, rope: int = 4, dtype: mx.Dtype = mx.float32
 ) -> tuple[mx.array, mx.array]:
-    """Latents, N x L x C, and rope keys, N x L x D_rope."""
+    """Return latents, N x L x C, and RoPE keys, N x L x D_rope."""
     draw = normals(seed, dtype)
     return draw(batch, length, latent), draw(batch, length, rope)

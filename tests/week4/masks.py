@@ -1,11 +1,11 @@
-"""Boolean masks, and sizes that a mask may be read wrong with: for the tests and known programs of day 1."""
+"""Boolean masks, and sizes at which a mask can be misread: for the tests and known programs of day 1."""
 
 import mlx.core as mx
 import pytest
 
 from tiny_llm_course.testkit.inputs import normals
 
-# B, H, L and S: all different, then every two of them that a mask may be read wrong with, then texts and heads of one.
+# B, H, L and S: all different, then equal pairs at which a mask can be misread, then one sequence and one head
 DIFFERENT = (2, 3, 4, 5)
 CONFUSED = [
     (3, 3, 4, 5),
@@ -21,7 +21,7 @@ SIZES = pytest.mark.parametrize("sizes", [DIFFERENT, *CONFUSED], ids=str)
 
 
 def may_look(seed: int, *shape: int) -> mx.array:
-    """A boolean mask, which hides about half of everything and may hide whole rows."""
+    """Return a boolean mask that hides about half of all keys and may mask whole rows."""
     return normals(seed)(*shape) < 0
 
 
@@ -31,13 +31,13 @@ def seeing(seed: int, *shape: int) -> mx.array:
 
 
 def blind(seed: int, *shape: int) -> mx.array:
-    """A boolean mask that hides everything from every third query, and about half from the others."""
+    """Return a boolean mask that masks every third row fully, and about half of the others."""
     return seeing(seed, *shape) & (mx.arange(shape[-2])[:, None] % 3 != 1)
 
 
 def small_heads(
     seed: int, dtype: mx.Dtype = mx.float32, heads: int = 3, length: int = 4, keys: int = 5
 ) -> tuple[mx.array, mx.array, mx.array]:
-    """Queries, keys and values of two texts, with 6 features, as the known programs are given them."""
+    """Return queries, keys and values of two sequences, with 6 features, as the known programs get them."""
     draw = normals(seed, dtype)
     return draw(2, heads, length, 6), draw(2, heads, keys, 6), draw(2, heads, keys, 6)

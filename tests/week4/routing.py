@@ -1,4 +1,4 @@
-"""Which experts tokens go to: what the tests and the known programs of day 5 draw, and how they compare a router's."""
+"""Routing tables for the tests and known programs of day 5, and the comparison of routers."""
 
 from typing import Any
 
@@ -11,18 +11,18 @@ INTEGERS = (mx.int8, mx.int16, mx.int32, mx.int64, mx.uint8, mx.uint16, mx.uint3
 
 
 def table_of(indices: mx.array, weights: mx.array, experts: int) -> mx.array:
-    """The weights at their experts' places, N.. x X; an expert that is named twice has both of them."""
+    """Scatter the weights to their experts, N.. x X; an expert that is listed twice gets both."""
     return mx.sum(mx.where(indices[..., None] == mx.arange(experts), weights[..., None], 0), axis=-2)
 
 
 def chosen(seed: int, leading: tuple[int, ...], top_k: int, experts: int) -> mx.array:
-    """For each token k different experts, in any order."""
+    """Draw k different experts for each token, in any order."""
     order = np.argsort(np.random.default_rng(seed).random((*leading, experts)), axis=-1)
     return mx.array(order[..., :top_k].astype(np.int32))
 
 
 def transformers_config(size: int, experts: int, top_k: int, normalize: bool, width: int = 4) -> Any:
-    """The config that makes transformers' blocks."""
+    """Return the config for transformers' blocks."""
     from transformers import Qwen3MoeConfig
 
     return Qwen3MoeConfig(

@@ -1,4 +1,4 @@
-"""Task 4.1.1, one mask of many, held to its formula in float64, to MLX's operators and to PyTorch, in three dtypes."""
+"""Task 4.1.1, one mask of many, checked against its formula, MLX's operators and PyTorch, in three dtypes."""
 
 import math
 
@@ -24,7 +24,7 @@ from tiny_llm_course.testkit.sizes import sweep
 
 
 def mask_agrees(B, H, L, S, dtype=mx.float32, *, seed, **given):
-    """What a learner's mask adds. It is rounded once, at the end, where a narrow dtype may not hold a number at all."""
+    """Return the learner's mask. It is rounded once, at the end, and a narrow dtype may not hold a number at all."""
     expected = None
     if dtype != mx.float32:
         values = {name: to_float64(v) if isinstance(v, mx.array) else v for name, v in given.items()}
@@ -48,7 +48,7 @@ def masks_of_all_axes(B, H, L, S):
 @by_dtype
 @SIZES
 def test_task_1_mask_two_axes(sizes, dtype):
-    """L x S, also where as many texts as queries could make it B x S, or as many heads as queries L x 1 x S."""
+    """L x S, even if B = L could make it B x S, or H = L could make it L x 1 x S."""
     _, _, L, S = sizes
     mask_agrees(*sizes, dtype, bool_mask=may_look(1, L, S), seed=1)
     mask_agrees(*sizes, dtype, mask=normals(2)(L, S), seed=2)
@@ -56,7 +56,7 @@ def test_task_1_mask_two_axes(sizes, dtype):
 
 @SIZES
 def test_task_1_mask_three_axes(sizes):
-    """B x L x S, also where as many heads as texts could make it H x L x S."""
+    """B x L x S, even if H = B could make it H x L x S."""
     B, _, L, S = sizes
     mask_agrees(*sizes, bool_mask=may_look(3, B, L, S), seed=3)
     mask_agrees(*sizes, mask=normals(4)(B, L, S), seed=4)
@@ -72,7 +72,7 @@ def test_task_1_mask_four_axes(sizes):
 @by_dtype
 @SIZES
 def test_task_1_mask_keys(sizes, dtype):
-    """B x S, also where as many texts as queries could make it L x S."""
+    """B x S, even if B = L could make it L x S."""
     B, _, _, S = sizes
     mask_agrees(*sizes, dtype, bool_key_mask=may_look(7, B, S), seed=7)
     mask_agrees(*sizes, dtype, key_mask=normals(8)(B, S), seed=8)
@@ -104,23 +104,23 @@ def test_task_1_mask_all_together(sizes):
 
 @by_dtype
 def test_task_1_mask_float_masks_that_hide(dtype):
-    """0 hides nothing, -inf hides, and what is between is added."""
+    """0 hides nothing, -inf hides, and anything between is added."""
     _, _, L, S = DIFFERENT
     mask_agrees(*DIFFERENT, mask=forbidding(18, mx.zeros((L, S))).astype(dtype), seed=18)
     mask_agrees(*DIFFERENT, dtype, mask=mx.array([0.0, -0.5, 2.0, -mx.inf, 1.0])[None], seed=19)
 
 
 def test_task_1_mask_float16_from_float32():
-    """float16 holds neither -1e9 nor -79,000, but 40,000 - 79,000, if the sum is taken before it is float16."""
+    """float16 holds neither -1e9 nor -79,000, but it holds 40,000 - 79,000, if the sum precedes the conversion."""
     mask_agrees(1, 1, 1, 2, mx.float16, mask=mx.array([[-1e9, 1.5]]), seed=20)
     up, down = mx.array([[40000.0, 1.0]]), mx.array([[-79000.0, -1.0]])
     mask_agrees(1, 1, 1, 2, mx.float16, mask=up, key_mask=down, seed=21)
 
 
 def test_task_1_mask_five_tokens():
-    """`That is a blue dog` beside `a blue dog`, which begins behind two places of padding, as chapter 4.1 shows it."""
+    """`That is a blue dog` and `a blue dog`, the latter after two padding tokens, as in chapter 4.1."""
     padded = mx.array([[1, 1, 1, 1, 1], [0, 0, 1, 1, 1]]) == 1
-    case = "float32, B 2, H 1, L 5, S 5, the second text behind 2 places of padding, causal"
+    case = "float32, B 2, H 1, L 5, S 5, the second sequence after 2 padding tokens, causal"
     try:
         mask = masks.attention_mask(2, 1, 5, 5, mx.float32, key_mask=padded, causal=True)
     except Exception as error:
@@ -132,7 +132,7 @@ def test_task_1_mask_five_tokens():
 
 
 def test_task_1_mask_mlx():
-    """In MLX's own operator, it does what a boolean mask does that was made as large as the scores."""
+    """In MLX's own operator, it has the effect of a boolean mask that was broadcast to the scores."""
     B, H, L, S = 3, 3, 4, 5
     draw = normals(22)
     query, key, value = draw(B, H, L, 8), draw(B, H, S, 8), draw(B, H, S, 8)
@@ -147,7 +147,7 @@ def test_task_1_mask_mlx():
 
 
 def test_task_1_mask_pytorch(pytorch):
-    """PyTorch's module, given a mask for each text and padding, does what the formula does with the learner's mask."""
+    """PyTorch's module, given masks and padding, must match the formula with the learner's mask."""
     B, H, L, S, D = 3, 3, 4, 5, 2
     draw = normals(24)
     query, key = draw(B, L, H * D), draw(B, S, H * D)
@@ -184,8 +184,8 @@ def test_task_1_mask_sweep():
             mask_agrees(B, H, L, S, n.dtype, **mask, bool_key_mask=key_mask, causal=causal, seed=n)
 
 
-def test_task_1_mask_is_no_larger_than_it_must_be():
-    """A padding mask of 8 x 4,096 for 16 heads and 512 queries: spread out, it would hold a gigabyte."""
+def test_task_1_mask_is_not_broadcast():
+    """A padding mask of 8 x 4,096 for 16 heads and 512 queries: broadcast, it would take a gigabyte."""
     key_mask = may_look(25, 8, 4096)
     mx.eval(key_mask)
     mask_agrees(8, 16, 512, 4096, bool_key_mask=key_mask, seed=25)
@@ -197,7 +197,7 @@ def test_task_1_mask_is_no_larger_than_it_must_be():
 @property_test
 @given(B=st.integers(1, 3), H=st.integers(1, 3), L=st.integers(1, 4), extra=st.integers(0, 3), seed=st.integers(0, 99))
 def test_task_1_mask_boolean_is_additive(B, H, L, extra, seed):
-    """A boolean mask and the numbers that it stands for give the same."""
+    """A boolean mask and its additive equivalent give the same result."""
     S = L + extra
     visible = may_look(seed, B, L, S)
     mask_agrees(B, H, L, S, bool_mask=visible, causal=True, seed=seed)
@@ -210,7 +210,7 @@ def test_task_1_mask_boolean_is_additive(B, H, L, extra, seed):
     ids=str,
 )
 def test_task_1_mask_refuses_other_shapes(shape):
-    """Of B 2, H 3, L 4, S 5: also B x S, which is no L x S, and H x L x S, which is no B x L x S."""
+    """With B 2, H 3, L 4, S 5: also B x S, which is not L x S, and H x L x S, which is not B x L x S."""
     words = " x ".join(map(str, shape))
     for mask in (may_look(26, *shape), normals(26)(*shape)):
         with raises_value_error(f"B 2, H 3, L 4, S 5, mask {words}", "mask", str(shape)):
@@ -218,13 +218,13 @@ def test_task_1_mask_refuses_other_shapes(shape):
 
 
 def test_task_1_mask_refuses_a_mask_for_each_head_of_one_text():
-    """With B 1, H x L x S would broadcast; one for each head is 1 x H x L x S."""
+    """With B 1, H x L x S would broadcast; one per head must be 1 x H x L x S."""
     with raises_value_error("B 1, H 3, L 4, S 5, bool_mask 3 x 4 x 5", "mask", "(3, 4, 5)"):
         mx.eval(masks.attention_mask(1, 3, 4, 5, mx.float32, mask=may_look(27, 3, 4, 5)))
 
 
 def test_task_1_mask_refuses_axes_too_large_for_one():
-    """A text, a head, a query or a key of one do not grow."""
+    """Axes of size one in B, H, L or S do not grow."""
     for sizes, shape in (
         ((1, 3, 4, 5), (2, 1, 4, 5)), ((2, 1, 4, 5), (1, 3, 4, 5)), ((2, 3, 1, 5), (2, 5)), ((2, 3, 4, 1), (4, 5)),
     ):  # fmt: skip
@@ -235,15 +235,15 @@ def test_task_1_mask_refuses_axes_too_large_for_one():
 
 @pytest.mark.parametrize("shape", [(5,), (3, 5), (2, 4), (1, 5), (2, 1), (2, 1, 5), (2, 1, 1, 5)], ids=str)
 def test_task_1_mask_refuses_other_key_masks(shape):
-    """One row for two texts, or one column for five keys, would broadcast."""
+    """One row for two sequences, or one column for five keys, would broadcast."""
     words = " x ".join(map(str, shape))
     with raises_value_error(f"B 2, H 3, L 4, S 5, bool_key_mask {words}", "key_mask", str(shape)):
         mx.eval(masks.attention_mask(*DIFFERENT, mx.float32, key_mask=may_look(29, *shape)))
 
 
 @pytest.mark.parametrize("dtype", [mx.int32, mx.uint8, mx.int64], ids=str)
-def test_task_1_mask_refuses_whole_numbers(dtype):
-    """Ones and zeros that are no booleans say nothing: is 1 a number to add, or a key that may be looked at?"""
+def test_task_1_mask_refuses_integers(dtype):
+    """Ones and zeros that are not booleans are ambiguous: is 1 a number to add, or an allowed key?"""
     word = dtype_word(dtype)
     with raises_value_error(f"B 2, H 3, L 4, S 5, mask 4 x 5 of {word}", "mask", word):
         mx.eval(masks.attention_mask(*DIFFERENT, mx.float32, mask=mx.ones((4, 5), dtype)))

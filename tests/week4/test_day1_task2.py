@@ -1,4 +1,4 @@
-"""Task 4.1.2, masked attention, held to its formula in float64, to MLX's operators and to PyTorch, in three dtypes."""
+"""Task 4.1.2, masked attention, checked against its formula, MLX's operators and PyTorch, in three dtypes."""
 
 import mlx.core as mx
 import numpy as np
@@ -43,27 +43,27 @@ def test_task_2_masked_boolean(leading, dtype):
 
 @by_dtype
 def test_task_2_masked_finite_bias(dtype):
-    """It shows whether the mask is scaled, where it is added, and whether a 0 of it hides."""
+    """Shows whether the mask is scaled, where it is added, and whether a 0 in it hides."""
     inputs = attention_inputs(3, dtype)
     agrees(masked, masked64, *inputs, mask=normals(30, dtype)(4, 5, spread=2.0), seed=3)
     agrees(masked, masked64, *inputs, mask=mx.array([0.0, 0.0, -1.0, 2.0, 0.0])[None], seed=3)
 
 
 @by_dtype
-def test_task_2_masked_blind_rows_boolean(dtype):
-    """A query from which everything is hidden gets zeros, and the others are as ever."""
+def test_task_2_masked_fully_masked_rows_boolean(dtype):
+    """A fully masked row gives zeros, and the others are unchanged."""
     agrees(masked, masked64, *attention_inputs(4, dtype), bool_mask=blind(40, 4, 5), seed=4)
 
 
 @by_dtype
-def test_task_2_masked_blind_rows_infinite(dtype):
-    """The same by -inf."""
+def test_task_2_masked_fully_masked_rows_infinite(dtype):
+    """The same with -inf."""
     mask = mx.where(blind(50, 2, 3, 4, 5), 0.0, -mx.inf)
     agrees(masked, masked64, *attention_inputs(5, dtype), mask=mask, seed=5)
 
 
-def test_task_2_masked_all_blind():
-    """Nobody sees anything."""
+def test_task_2_masked_all_rows_fully_masked():
+    """Every row is fully masked."""
     inputs = attention_inputs(6)
     agrees(masked, masked64, *inputs, bool_mask=mx.zeros((4, 5)) == 1, seed=6)
     agrees(masked, masked64, *inputs, mask=mx.full((2, 1, 1, 5), -mx.inf), seed=6)
@@ -72,14 +72,14 @@ def test_task_2_masked_all_blind():
 @by_dtype
 @pytest.mark.parametrize("bias", [-1e5, -1e9])
 def test_task_2_masked_large_numbers_are_not_infinite(bias, dtype):
-    """Beside other keys, such a key counts for nothing. Where all are such, float32 still holds the numbers."""
+    """Beside other keys, such a key has no weight. If all are such, float32 still represents the numbers."""
     inputs = attention_inputs(7, dtype)
     agrees(masked, masked64, *inputs, mask=mx.where(blind(70, 4, 5) | (mx.arange(5) == 1), 0.0, bias), seed=7)
 
 
 @by_dtype
 def test_task_2_masked_rows_far_below_zero(dtype):
-    """A bias near -100,000 for every key of a row hides none, in float16 neither, which cannot hold it."""
+    """A bias near -100,000 for every key of a row hides none, even in float16, which cannot represent it."""
     query, key, value = attention_inputs(8, dtype)
     agrees(masked, masked64, query, key, value, mask=normals(80)(4, 5) - 1e5, seed=8)
     output = attention.masked_attention(query, key, mx.ones_like(value), mx.full((4, 5), -1e5))
@@ -89,7 +89,7 @@ def test_task_2_masked_rows_far_below_zero(dtype):
 
 
 def test_task_2_masked_masks_that_broadcast():
-    """For all, for each key, for each head, for each row of the batch, and so on: aligned from the last axis on."""
+    """For all, for each key, for each head, for each sequence, and so on: aligned from the last axis."""
     inputs = attention_inputs(9)
     for shape in broadcasting(2, 3, 4, 5):
         agrees(masked, masked64, *inputs, bool_mask=may_look(90, *shape), seed=9)
@@ -100,7 +100,7 @@ def test_task_2_masked_masks_that_broadcast():
     ("heads", "length", "keys"), [(4, 4, 5), (3, 5, 5), (4, 4, 4), (1, 4, 5), (3, 1, 5), (3, 4, 1)]
 )
 def test_task_2_masked_sizes_that_are_equal(heads, length, keys):
-    """As many heads as queries, as queries as keys, and so on: then a wrong axis has the right size."""
+    """H = L, L = S, and so on: then a wrong axis has the right size."""
     inputs = attention_inputs(10, leading=(2, heads), length=length, keys=keys)
     for shape in ((length, keys), (heads, length, keys), (2, 1, length, keys)):
         agrees(masked, masked64, *inputs, bool_mask=blind(100, *shape), seed=10)
@@ -109,7 +109,7 @@ def test_task_2_masked_sizes_that_are_equal(heads, length, keys):
 
 @pytest.mark.parametrize(("length", "keys"), [(1, 6), (6, 1), (6, 2), (2, 6)])
 def test_task_2_masked_more_queries_than_keys(length, keys):
-    """Two texts, of which either may be the longer one."""
+    """Two sequences, either of which may be longer."""
     inputs = attention_inputs(11, length=length, keys=keys)
     agrees(masked, masked64, *inputs, seed=11)
     agrees(masked, masked64, *inputs, bool_mask=blind(110, length, keys), seed=11)
@@ -121,7 +121,7 @@ def test_task_2_masked_scale(scale):
 
 
 def test_task_2_masked_large_scores():
-    """Scores of some hundreds, below zero as well: only -inf is -inf."""
+    """Scores of several hundred, also negative: only -inf is -inf."""
     query, key, value = attention_inputs(13)
     agrees(masked, masked64, query * 40, key * 40, value, bool_mask=blind(130, 4, 5), seed=13)
     below = -mx.abs(key)
@@ -135,7 +135,7 @@ def test_task_2_masked_values_of_another_width():
 
 @pytest.mark.parametrize("kind", ["bool", "float"])
 def test_task_2_masked_mlx(kind):
-    """MLX's operator, where every query sees a key: on blind rows it gives the mean of all values, or NaN."""
+    """MLX's operator, if every query sees a key: fully masked rows give the mean of all values, or NaN."""
     query, key, value = attention_inputs(15)
     visible = may_look(150, 2, 1, 4, 5) | (mx.arange(5) == 2)
     mask = visible if kind == "bool" else mx.where(visible, normals(151)(4, 5), -mx.inf)
@@ -146,7 +146,7 @@ def test_task_2_masked_mlx(kind):
 
 @pytest.mark.parametrize("kind", ["bool", "float"])
 def test_task_2_masked_pytorch(pytorch, kind):
-    """PyTorch's operator, blind rows included: zeros there, too."""
+    """PyTorch's operator, including fully masked rows, which also give zeros."""
     query, key, value = attention_inputs(16)
     visible = blind(160, 2, 1, 4, 5)
     mask = visible if kind == "bool" else mx.where(visible, normals(161)(4, 5), -mx.inf)
@@ -160,7 +160,7 @@ def test_task_2_masked_pytorch(pytorch, kind):
 
 
 def test_task_2_masked_five_tokens():
-    """The head of chapter 1.1 on "That is a blue dog": once causal, once with two places of padding in front."""
+    """The head of chapter 1.1 on "That is a blue dog": once causal, once with two padding tokens in front."""
     products = mx.array(
         [
             [30.66, 28.53, 7.76, -7.41, 0.21],
@@ -198,8 +198,8 @@ def test_task_2_masked_sweep():
 
 @property_test
 @given(length=st.integers(1, 4), keys=st.integers(1, 6), seed=st.integers(0, 99))
-def test_task_2_masked_hidden_keys_may_be_cut_away(length, keys, seed):
-    """Keys that nobody sees might as well not be there."""
+def test_task_2_masked_hidden_keys_may_be_removed(length, keys, seed):
+    """Keys that are hidden from every query can be removed."""
     query, key, value = attention_inputs(seed, leading=(), length=length, keys=keys + 3)
     visible = mx.broadcast_to(mx.arange(keys + 3) < keys, (length, keys + 3))
     agrees(masked, masked64, query, key, value, bool_mask=visible, seed=seed)
@@ -212,7 +212,7 @@ def test_task_2_masked_hidden_keys_may_be_cut_away(length, keys, seed):
 @property_test
 @given(length=st.integers(1, 4), keys=st.integers(1, 6), seed=st.integers(0, 99))
 def test_task_2_masked_weights_sum_to_one_or_zero(length, keys, seed):
-    """Values of ones come out as ones where anything is seen, and as zeros elsewhere."""
+    """Values of ones give ones for visible rows, and zeros for fully masked ones."""
     query, key, _ = attention_inputs(seed, leading=(), length=length, keys=keys)
     visible = may_look(seed + 100, length, keys)
     output = attention.masked_attention(query, key, mx.ones((keys, 2)), visible)
@@ -242,8 +242,8 @@ def test_task_2_masked_refuses_other_shapes(shape):
         ((2, 1), (3, 4, 5)),
     ],
 )
-def test_task_2_masked_refuses_what_would_make_it_larger(leading, shape):
-    """More axes than the scores have, or more texts: the result would grow without a word."""
+def test_task_2_masked_refuses_larger_masks(leading, shape):
+    """More axes than the scores have, or a larger batch, would silently enlarge the result."""
     query, key, value = attention_inputs(18, leading=leading)
     words = [" x ".join(map(str, x.shape)) for x in (query, key, value)]
     for mask in (may_look(180, *shape), normals(180)(*shape)):
@@ -260,7 +260,7 @@ def test_task_2_masked_refuses_more_queries_or_keys_in_the_mask():
 
 
 @pytest.mark.parametrize("dtype", [mx.int32, mx.uint8], ids=str)
-def test_task_2_masked_refuses_whole_numbers(dtype):
+def test_task_2_masked_refuses_integers(dtype):
     word = dtype_word(dtype)
     case = f"float32, query 2 x 3 x 4 x 7, key 2 x 3 x 5 x 7, value 2 x 3 x 5 x 7, mask 4 x 5 of {word}"
     with raises_value_error(case):

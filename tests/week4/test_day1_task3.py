@@ -1,4 +1,4 @@
-"""Task 4.1.3, cross-attention, held to its formula in float64, to MLX's operators and to PyTorch, in three dtypes."""
+"""Task 4.1.3, cross-attention, checked against its formula in float64, MLX's operators and PyTorch, in three dtypes."""
 
 import math
 
@@ -67,7 +67,7 @@ def test_task_3_cross_biases(dtype):
 
 @pytest.mark.parametrize("name", ["bq", "bv", "bo"])
 def test_task_3_cross_biases_apart(name):
-    """Each may be None while others are not. (That of the keys alone changes nothing: it shifts a row's scores.)"""
+    """Each may be None while others are not. (The key bias changes nothing: it shifts a row's scores.)"""
     agrees(cross, cross64, *cross_inputs(3), **{name: biases(30)[name]}, seed=3)
     agrees(cross, cross64, *cross_inputs(3), **{**biases(30), name: None}, seed=3)
 
@@ -79,7 +79,7 @@ def test_task_3_cross_any_number_of_heads(heads):
 
 @by_dtype
 def test_task_3_cross_keys_and_values(dtype):
-    """What `read` gives, of the same dtype and split by heads."""
+    """The result of `read`, of the same dtype and split by heads."""
     _, memory, heads, wq, wk, wv, wo = cross_inputs(5, dtype)
     some = biases(50, dtype)
     for which, (w, bias) in enumerate([(wk, some["bk"]), (wv, some["bv"])]):
@@ -100,21 +100,21 @@ def test_task_3_cross_keys_and_values(dtype):
 
 @by_dtype
 def test_task_3_cross_padded_memory(dtype):
-    """One memory is whole, one ends early."""
+    """One memory is full, one is padded."""
     key_mask = mx.arange(5) < mx.array([[5], [2]])
     agrees(cross, cross64, *cross_inputs(6, dtype), **biases(60, dtype), bool_key_mask=key_mask, seed=6)
 
 
 @by_dtype
-def test_task_3_cross_nothing_to_read(dtype):
-    """A memory of padding alone: bo comes out, and the text beside it is as ever."""
+def test_task_3_cross_fully_padded_memory(dtype):
+    """A memory of padding only: the output is bo, and the other sequence is unchanged."""
     key_mask = mx.arange(5) < mx.array([[5], [0]])
     agrees(cross, cross64, *cross_inputs(7, dtype), **biases(70, dtype), bool_key_mask=key_mask, seed=7)
 
 
 @SIZES
 def test_task_3_cross_masks(sizes):
-    """Of two, three and four axes, boolean and with numbers, with padding and without."""
+    """Two, three and four axes, boolean and float, with and without padding."""
     B, H, L, S = sizes
     inputs = cross_inputs(8, batch=B, heads=H, length=L, keys=S)
     for shape in ((L, S), (B, L, S), (B, H, L, S), (1, H, 1, S)):
@@ -135,7 +135,7 @@ def test_task_3_cross_mask_of_large_numbers(dtype):
 
 @pytest.mark.parametrize(("length", "keys"), [(1, 6), (6, 1), (6, 2), (5, 5)])
 def test_task_3_cross_longer_and_shorter(length, keys):
-    """Nothing of the memory is later than the query, whichever is longer."""
+    """No memory token is later than a query, whichever sequence is longer."""
     agrees(cross, cross64, *cross_inputs(10, length=length, keys=keys), seed=10)
 
 
@@ -153,7 +153,7 @@ def test_task_3_cross_mlx():
 
 @pytest.mark.parametrize("kind", ["padding", "bool", "float", "float by text and head"])
 def test_task_3_cross_pytorch(pytorch, kind):
-    """PyTorch's module, which needs E = H * D, and in whose boolean masks True hides."""
+    """PyTorch's module, which needs E = H * D, and in which True hides."""
     inputs, some = cross_inputs(12, hidden=21), biases(120, hidden=21)
     mask = key_mask = None
     if kind == "padding":
@@ -183,7 +183,7 @@ def test_task_3_cross_pytorch(pytorch, kind):
 
 
 def test_task_3_cross_of_itself_is_self_attention():
-    """A text that is its own memory: PyTorch and week 1 call that self-attention."""
+    """A sequence that is its own memory: in PyTorch and week 1, that is self-attention."""
     x, _, heads, wq, wk, wv, wo = cross_inputs(13, other=11, keys=4)
     agrees(cross, cross64, x, x, heads, wq, wk, wv, wo, seed=13)
 
@@ -202,8 +202,8 @@ def test_task_3_cross_sweep():
 
 @property_test
 @given(length=st.integers(2, 5), seed=st.integers(0, 99))
-def test_task_3_cross_tokens_ask_one_by_one(length, seed):
-    """A memory that has been read once serves tokens that come one at a time as well as all at once."""
+def test_task_3_cross_token_by_token(length, seed):
+    """A memory that was projected once serves tokens one at a time as well as all at once."""
     x, memory, *weights = cross_inputs(seed, length=length)
     agrees(cross, cross64, x, memory, *weights, seed=seed)
     layer = cross_attention.MultiHeadCrossAttention(*weights)
@@ -249,7 +249,7 @@ def test_task_3_cross_refuses_other_shapes(name, heads, wrong_shape):
 
 @pytest.mark.parametrize("shape", [(2, 5), (3, 4, 5), (2, 5, 4)], ids=str)
 def test_task_3_cross_refuses_other_masks(shape):
-    """Padding in the place of the mask, a mask for each head in the place of one for each text."""
+    """Padding passed as mask, and a mask per head instead of one per sequence."""
     x, memory, *weights = cross_inputs(14)
     layer = cross_attention.MultiHeadCrossAttention(*weights)
     words = " x ".join(map(str, shape))

@@ -1,4 +1,4 @@
-"""Task 4.2.1, fused QKV, held to its formula in float64, to PyTorch, and to transformers' BLOOM and Falcon."""
+"""Task 4.2.1, fused QKV, checked against its formula in float64, PyTorch, and transformers' BLOOM and Falcon."""
 
 import mlx.core as mx
 import numpy as np
@@ -24,7 +24,7 @@ def split(fused, num_heads, num_kv_heads, layout, part):
 
 
 def splits(fused, num_heads, num_kv_heads, layout, seed, expected=None):
-    """All three parts. Nothing is computed, so that nothing is rounded."""
+    """Check all three parts. Nothing is computed, so nothing is rounded."""
     for i, part in enumerate(PARTS):
         by = None if expected is None else expected[i]
         agrees(split, split64, fused, num_heads, num_kv_heads, layout, part, seed=seed, expected=by)
@@ -40,13 +40,13 @@ def test_task_1_split_formula(leading, dtype, layout):
 @by_layout
 @pytest.mark.parametrize(("heads", "kv_heads"), [(1, 1), (3, 3), (4, 4), (4, 1), (8, 2), (6, 2)])
 def test_task_1_split_any_number_of_heads(heads, kv_heads, layout):
-    """From one head for all to a key-value head for each query head."""
+    """From one KV head for all to one per query head."""
     splits(fused_features(2, heads, kv_heads), heads, kv_heads, layout, 2)
 
 
 @by_layout
 def test_task_1_split_named_features(layout):
-    """Four query heads and two key-value heads of two features: each number says whose it is."""
+    """Four query heads and two KV heads of two features: each number identifies its vector."""
     names = {"blocks": "q0 q1 q2 q3 k0 k1 v0 v1", "interleaved": "q0 q1 k0 v0 q2 q3 k1 v1"}[layout].split()
     numbers = [10 * (1 + "qkv".index(name[0])) + int(name[1]) + half for name in names for half in (0, 0.5)]
     splits(mx.array([[[*numbers]]]), 4, 2, layout, 3)
@@ -77,7 +77,7 @@ def test_task_1_split_transformers_bloom(pytorch):
 
 
 def test_task_1_split_transformers_falcon(pytorch):
-    """Falcon-40B has groups. transformers writes its keys and values out for every query head: here is each once."""
+    """Falcon-40B has groups. transformers repeats its keys and values for every query head: here each is taken once."""
     fused = fused_features(6, 6, 2, dims=4)
 
     def by_falcon(torch, fused, which):
@@ -95,7 +95,7 @@ def test_task_1_split_transformers_falcon(pytorch):
 
 @by_layout
 def test_task_1_split_integers(layout):
-    """Of any dtype: the next task splits the numbers of rows."""
+    """Of any dtype: the next task splits row indices."""
     rows = mx.arange(12 * 5, dtype=mx.int32)[None]
     for part in PARTS:
         case = f"int32, the numbers 0 to 59, num_heads 6, num_kv_heads 3, layout {layout}, part {part}"
@@ -114,12 +114,12 @@ def test_task_1_split_sweep():
 @property_test
 @given(heads=st.integers(1, 5), dims=st.integers(1, 6), seed=st.integers(0, 99))
 def test_task_1_split_layouts_differ_only_in_order(heads, dims, seed):
-    """What is put together again interleaved is split interleaved as it was in blocks."""
+    """Vectors that were rearranged to interleaved and split interleaved are the same as split from blocks."""
     fused = fused_features(seed, heads, heads, dims)
     splits(fused, heads, heads, "blocks", seed)
     parts = layouts.split_qkv(fused, heads, heads, "blocks")
     again = mx.stack([part.swapaxes(1, 2) for part in parts], axis=3).flatten(2)
-    case = f"float32, H {heads}, H_kv {heads}, D {dims}, split in blocks, put together interleaved, seed {seed}"
+    case = f"float32, H {heads}, H_kv {heads}, D {dims}, split from blocks, rearranged to interleaved, seed {seed}"
     for part, expected in zip(PARTS, parts, strict=True):
         with noted(case):
             found = split(again, heads, heads, "interleaved", part)

@@ -1,4 +1,4 @@
-"""Task 4.2.2, from one layout to the other, held to its formula, to MLX's operators and to transformers' BLOOM."""
+"""Task 4.2.2, from one layout to the other, checked against its formula, MLX's operators and transformers' BLOOM."""
 
 import mlx.core as mx
 import numpy as np
@@ -30,7 +30,7 @@ both_ways = pytest.mark.parametrize(("source", "target"), BOTH_WAYS)
 
 
 def test_task_2_permutation_two_heads():
-    """q0 q1 k0 k1 v0 v1 becomes q0 k0 v0 q1 k1 v1, and comes back."""
+    """q0 q1 k0 k1 v0 v1 becomes q0 k0 v0 q1 k1 v1, and back."""
     permutes(2, 2, 1, "blocks", "interleaved", [0, 2, 4, 1, 3, 5])
     permutes(2, 2, 1, "interleaved", "blocks", [0, 3, 1, 4, 2, 5])
 
@@ -49,13 +49,13 @@ def test_task_2_permutation_to_itself(layout):
 
 
 def test_task_2_permutation_mlx():
-    """With a key-value head for each query head, MLX transposes 3 x H x D to H x 3 x D."""
+    """With one KV head per query head, MLX transposes 3 x H x D to H x 3 x D."""
     rows = mx.arange(3 * 4 * 5).reshape(3, 4, 5).transpose(1, 0, 2).flatten()
     permutes(4, 4, 5, "blocks", "interleaved", rows.tolist())
 
 
 def test_task_2_permutation_transformers(pytorch):
-    """BLOOM splits what has been permuted, and finds the queries, keys and values of the blocks."""
+    """BLOOM splits the permuted features, and gets the queries, keys and values of the blocks."""
     rows, fused = permutes(4, 4, 5, "blocks", "interleaved"), fused_features(1, 4, 4)
 
     def by_bloom(torch, fused, which):
@@ -83,7 +83,7 @@ def test_task_2_permutation_sweep():
 @property_test
 @given(kv_heads=st.integers(1, 4), group=st.integers(1, 4), dims=st.integers(1, 6))
 def test_task_2_permutation_there_and_back(kv_heads, group, dims):
-    """One after the other they leave every row where it was."""
+    """One after the other, they are the identity."""
     there, back = (permutes(kv_heads * group, kv_heads, dims, *way) for way in BOTH_WAYS)
     case = f"num_heads {kv_heads * group}, num_kv_heads {kv_heads}, head_dim {dims}, there and back"
     compare(there[back], np.arange(float(there.size)), mx.int32, 0.0, case, there.size)

@@ -1,4 +1,4 @@
-"""Task 4.2.3, dropout, held to its formula in float64, to MLX's layer and to PyTorch."""
+"""Task 4.2.3, dropout, checked against its formula in float64, MLX's layer and PyTorch."""
 
 import math
 
@@ -39,13 +39,13 @@ def test_task_3_dropout_shapes(shape):
 @by_dtype
 @pytest.mark.parametrize("rate", [0.0, 0.3, 1.0])
 def test_task_3_dropout_off(rate, dtype):
-    """When it is not training, any rate leaves everything."""
+    """If training is False, any rate leaves x unchanged."""
     agrees(dropped, dropout64, normals(3, dtype)(5, 40), rate, False, 13, seed=3)
 
 
 @by_dtype
 def test_task_3_dropout_rate_0(dtype):
-    """A rate of 0 is a rate: nothing is dropped."""
+    """A rate of 0 is valid: nothing is dropped."""
     agrees(dropped, dropout64, normals(4, dtype)(5, 40), 0.0, chance=14, seed=4)
 
 
@@ -61,9 +61,9 @@ def test_task_3_dropout_rate_1(number, dtype):
 
 
 @pytest.mark.parametrize("number", [math.inf, -math.inf, math.nan])
-def test_task_3_dropout_of_no_number(number):
-    """What is dropped is 0, whatever it was."""
-    x, case = mx.full((50,), number), f"float32, x 50 of {number}, rate 0.5, chance 15"
+def test_task_3_dropout_of_nan_and_infinity(number):
+    """A dropped value is 0, whatever it was."""
+    x, case = mx.full((50,), number), f"float32, x 50 of {number}, rate 0.5, key 15"
     with noted(case):
         found = dropped(x, 0.5, chance=15)
     expected = np.where(dropout64(np.ones(50), 0.5, chance=15) == 0, 0.0, number)
@@ -71,14 +71,14 @@ def test_task_3_dropout_of_no_number(number):
 
 
 def test_task_3_dropout_same_key():
-    """The same key drops the same numbers, another one others."""
+    """The same key drops the same values, another one others."""
     x = normals(5)(8, 50)
     for chance in (16, 17, 16):
         agrees(dropped, dropout64, x, 0.4, chance=chance, seed=5)
 
 
 def test_task_3_dropout_without_a_key():
-    """MLX's own chances: as `mx.random.seed` sets them, and others with each call."""
+    """Without a key, MLX's global random state: seeded by `mx.random.seed`, and different in each call."""
     x = normals(6)(8, 50)
     for seed in (18, 19):
         mx.random.seed(seed)
@@ -99,7 +99,7 @@ def test_task_3_dropout_mlx_evaluates():
 
 @pytest.mark.parametrize(("rate", "training"), [(0.4, False), (0.0, True), (1.0, True)])
 def test_task_3_dropout_pytorch(pytorch, rate, training):
-    """PyTorch draws other chances; where there are none, it must agree."""
+    """PyTorch samples differently; for rates without randomness, it must agree."""
     x = normals(8)(5, 6)
 
     def drop(torch, x, rate, training):
@@ -117,11 +117,11 @@ def test_task_3_dropout_sweep():
 @property_test
 @given(rate=st.sampled_from([0.05, 0.3, 0.5, 0.8]), chance=st.integers(0, 99))
 def test_task_3_dropout_keeps_the_mean(rate, chance):
-    """Of 10,000 ones so many stay, and so large, that their mean is 1 but for chance: five of its deviations."""
+    """Of 10,000 ones, the mean after dropout is 1, to within five standard deviations."""
     x = mx.ones((100, 100))
     agrees(dropped, dropout64, x, rate, chance=chance, seed=0)
     allowed = 5 * math.sqrt(rate / (1 - rate) / x.size)
-    case = f"float32, the mean of x 100 x 100 of ones, rate {rate}, chance {chance}"
+    case = f"float32, the mean of x 100 x 100 of ones, rate {rate}, key {chance}"
     compare(mx.mean(dropped(x, rate, chance=chance)), np.array(1.0), mx.float32, allowed, case, x.size)
 
 

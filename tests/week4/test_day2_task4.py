@@ -1,4 +1,4 @@
-"""Task 4.2.4, attention that gives its weights, held to its formula in float64, to MLX's operators and to PyTorch."""
+"""Task 4.2.4, attention that returns its weights, checked against its formula, MLX's operators and PyTorch."""
 
 import mlx.core as mx
 import numpy as np
@@ -28,7 +28,7 @@ def attended(
 
 
 def weighs(*inputs, seed, expected=None, **named):
-    """Weights first: they say more. `expected` is another oracle's answer for some of the parts."""
+    """Check the weights first: they say more. `expected` is another oracle's answer for some of the parts."""
     for part in ("weights", "output"):
         by = (expected or {}).get(part)
         agrees(attended, weights64, *inputs, **named, part=part, seed=seed, expected=by)
@@ -70,7 +70,7 @@ def test_task_4_weights_finite_mask():
 
 @by_dtype
 def test_task_4_weights_boolean_mask(dtype):
-    """True may look: for each key, for each query, for each head, for each row."""
+    """True allows: for each key, for each query, for each head, for each sequence."""
     for shape in ((7,), (4, 7), (6, 4, 7), (5, 1, 1, 7), (5, 6, 4, 7)):
         weighs(*heads_of(6, dtype), may_look=looks(60, *shape), seed=6)
 
@@ -82,8 +82,8 @@ def test_task_4_weights_float32_mask(dtype):
 
 
 @by_dtype
-def test_task_4_weights_nothing_in_sight(dtype):
-    """Query 1 may look at no key, said in booleans; then in infinities."""
+def test_task_4_weights_fully_masked_row(dtype):
+    """Query 1 sees no key, first by booleans, then by infinities."""
     sees = mx.arange(4)[:, None] != 1
     weighs(*heads_of(8, dtype), may_look=mx.broadcast_to(sees, (4, 7)), seed=8)
     weighs(*heads_of(8, dtype), mask=mx.where(sees, mx.zeros((4, 7)), -mx.inf).astype(dtype), seed=8)
@@ -94,7 +94,7 @@ def test_task_4_weights_mlx(masked):
     query, key, value = heads_of(9)
     may_look = looks(90, 6, 4, 7) if masked else None
     expected = mx.fast.scaled_dot_product_attention(query, key, value, scale=0.5, mask=may_look)
-    # Values that are the identity make the weights the output.
+    # with the identity as values, the output is the weights
     eye = mx.broadcast_to(mx.eye(7), (5, 2, 7, 7))
     weights = mx.fast.scaled_dot_product_attention(query, key, eye, scale=0.5, mask=may_look)
     both = {"output": to_float64(expected), "weights": to_float64(weights)}
@@ -102,7 +102,7 @@ def test_task_4_weights_mlx(masked):
 
 
 def test_task_4_weights_pytorch(pytorch):
-    """PyTorch's attention, too, gives zeros where nothing is in sight."""
+    """PyTorch's attention also gives zeros for a fully masked row."""
     query, key, value = heads_of(10)
     may_look = looks(100, 4, 7) & (mx.arange(4)[:, None] != 2)
 
@@ -116,7 +116,7 @@ def test_task_4_weights_pytorch(pytorch):
 @by_dtype
 @pytest.mark.parametrize("rate", [0.1, 0.6, 1.0])
 def test_task_4_weights_dropout(rate, dtype):
-    """The output is made of what is left of the weights; the weights are given as they were."""
+    """The output uses the weights after dropout; the returned weights are those before it."""
     weighs(*heads_of(11, dtype), mask="causal", rate=rate, training=True, chance=110, seed=11)
 
 
@@ -125,7 +125,7 @@ def test_task_4_weights_dropout_off(rate, training):
     weighs(*heads_of(12), rate=rate, training=training, chance=120, seed=12)
 
 
-def test_task_4_weights_dropout_nothing_in_sight():
+def test_task_4_weights_dropout_fully_masked_row():
     sees = mx.broadcast_to(mx.arange(4)[:, None] != 1, (4, 7))
     weighs(*heads_of(13), may_look=sees, rate=0.4, training=True, chance=130, seed=13)
 
@@ -148,7 +148,7 @@ def test_task_4_weights_sweep():
 @property_test
 @given(kv_heads=st.integers(1, 3), group=st.integers(1, 3), seed=st.integers(0, 99))
 def test_task_4_weights_rows_sum_to_one(kv_heads, group, seed):
-    """Also in training: the weights that are given have not been dropped."""
+    """Also in training: the returned weights have not been dropped."""
     query, key, value = heads_of(seed, mx.float32, (), kv_heads * group, kv_heads, 3, 5)
     weighs(query, key, value, rate=0.5, training=True, chance=seed, seed=seed)
     weights = attended(query, key, value, rate=0.5, training=True, chance=seed, part="weights")

@@ -1,4 +1,4 @@
-"""Task 4.2.5, the whole block, held to its formula in float64, to MLX's operators and to PyTorch."""
+"""Task 4.2.5, the whole block, checked against its formula, MLX's operators and PyTorch."""
 
 import mlx.core as mx
 import numpy as np
@@ -85,7 +85,7 @@ def test_task_5_block_as_wide_as_its_heads(layout):
 
 @pytest.mark.parametrize("masked", [False, True])
 def test_task_5_block_pytorch(pytorch, masked):
-    """`MultiheadAttention` has the fused weight in blocks; its boolean masks say where one may *not* look."""
+    """`MultiheadAttention` stores the fused weight as blocks; in its boolean masks True hides."""
     x, heads, _, wqkv, wo = block_inputs(7, hidden=12, heads=3, kv_heads=3)
     bqkv, may_look = normals(70)(36), looks(71, 5, 5) if masked else None
 
@@ -107,7 +107,7 @@ def test_task_5_block_pytorch(pytorch, masked):
 
 
 def test_task_5_block_mlx():
-    """Three projections of MLX's own, its attention, and the way back."""
+    """MLX's own three projections, attention, and output projection."""
     x, heads, kv_heads, wqkv, wo = block_inputs(8)
     query, key, value = (mx.unflatten(x @ w.T, -1, (-1, 4)).swapaxes(1, 2) for w in mx.split(wqkv, [24, 32], axis=0))
     by_mlx = mx.fast.scaled_dot_product_attention(query, key, value, scale=0.5, mask="causal")
@@ -125,7 +125,7 @@ def test_task_5_block_sweep():
 @property_test
 @given(kv_heads=st.integers(1, 3), group=st.integers(1, 3), seed=st.integers(0, 99))
 def test_task_5_block_permuted_weights_compute_the_same(kv_heads, group, seed):
-    """The weight and the bias of blocks, permuted, in a block that takes them interleaved."""
+    """Weight and bias of blocks, permuted, in an interleaved block."""
     heads = kv_heads * group
     x, *_, wqkv, wo = block_inputs(seed, heads=heads, kv_heads=kv_heads)
     bias = normals(seed + 100)(wqkv.shape[0])
@@ -139,7 +139,7 @@ def test_task_5_block_permuted_weights_compute_the_same(kv_heads, group, seed):
 
 @pytest.mark.parametrize("rows", [39, 41, 72])
 def test_task_5_block_refuses_other_rows(rows):
-    """72 are those of three full parts, where keys and values have fewer heads."""
+    """72 would be three full parts, but keys and values have fewer heads."""
     _, heads, kv_heads, _, wo = block_inputs(9)
     with raises_value_error(f"wqkv {rows} x 7, wo 7 x 24, num_heads 6, num_kv_heads 2", str(rows), "40"):
         attention.FusedMultiHeadAttention(heads, kv_heads, mx.zeros((rows, 7)), wo)

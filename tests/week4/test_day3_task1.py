@@ -1,4 +1,4 @@
-"""Task 4.3.1, the mask of a window, held to its formula, to MLX's operator, to PyTorch and to transformers."""
+"""Task 4.3.1, the mask of a window, checked against its formula, MLX's operator, PyTorch and transformers."""
 
 import mlx.core as mx
 import numpy as np
@@ -20,7 +20,7 @@ from tiny_llm_course.testkit.sizes import narrow, sizes
 
 
 def mask_agrees(length, keys, window, sinks=0, dtype=mx.float32, expected=None):
-    """Every entry of a mask is 0 or -inf, so that there is nothing to round."""
+    """Check that every entry is exactly 0 or -inf."""
     case = f"{dtype_word(dtype)}, L {length}, S {keys}, window {window}, sinks {sinks}"
     try:
         mask = masks.window_mask(length, keys, window, sinks, dtype)
@@ -40,7 +40,7 @@ def test_task_1_window_formula(window, sinks, dtype):
 
 
 def test_task_1_window_five_tokens():
-    """`That is a blue dog` with a window of 2 and a sink, as chapter 4.3 prints it."""
+    """`That is a blue dog` with a window of 2 and a sink, as in chapter 4.3."""
     hidden = -np.inf
     rows = [
         [0, hidden, hidden, hidden, hidden],
@@ -53,8 +53,8 @@ def test_task_1_window_five_tokens():
 
 
 def test_task_1_window_defaults():
-    """No sinks and float32, where nothing else is said."""
-    case = "L 2, S 5, window 3, and nothing else"
+    """Defaults: no sinks and float32."""
+    case = "L 2, S 5, window 3, defaults"
     with noted(case):
         mask = masks.window_mask(2, 5, 3)
     compare(mask, window64(2, 5, 3), mx.float32, 0.0, case, 10)
@@ -62,7 +62,7 @@ def test_task_1_window_defaults():
 
 @pytest.mark.parametrize("window", [5, 6, 100, None])
 def test_task_1_window_mlx(window):
-    """A window in which all has room does in MLX's operator what its "causal" does."""
+    """A window larger than the sequence is the same as "causal" in MLX's operator."""
     mask, draw = mask_agrees(3, 5, window, 1), normals(1)
     query, key, value = draw(2, 4, 3, 8), draw(2, 4, 5, 8), draw(2, 4, 5, 8)
     masked = mx.fast.scaled_dot_product_attention(query, key, value, scale=0.5, mask=mask)
@@ -73,7 +73,7 @@ def test_task_1_window_mlx(window):
 
 @pytest.mark.parametrize(("length", "keys", "window"), [(5, 5, 1), (5, 5, 3), (2, 9, 4), (7, 7, 9)])
 def test_task_1_window_transformers(pytorch, length, keys, window):
-    """transformers' own function of a sliding window, asked for every query and key."""
+    """transformers' own sliding-window function, called for every query and key."""
 
     def overlay(torch, length, keys, window):
         from transformers.masking_utils import sliding_window_causal_mask_function
@@ -87,7 +87,7 @@ def test_task_1_window_transformers(pytorch, length, keys, window):
 
 @pytest.mark.parametrize(("length", "keys", "window", "sinks"), [(6, 6, 2, 1), (3, 8, 2, 3), (1, 8, 3, 2)])
 def test_task_1_window_pytorch(pytorch, length, keys, window, sinks):
-    """Two triangles of PyTorch's leave a band, and the first columns keep the lower one alone."""
+    """PyTorch: the difference of two triangles is a band; sink columns keep the lower triangle."""
 
     def triangles(torch, length, keys, window, sinks):
         causal = torch.ones(length, keys).tril(keys - length)
@@ -110,8 +110,8 @@ def test_task_1_window_is_the_last_rows_of_the_whole(keys, length, window, sinks
 
 @property_test
 @given(keys=st.integers(1, 14), length=st.integers(1, 14), window=st.integers(1, 5), sinks=st.integers(0, 4))
-def test_task_1_window_without_what_nobody_sees(keys, length, window, sinks):
-    """Keys that no query sees can be left out: what is left has the mask of a text that is so long."""
+def test_task_1_window_without_invisible_keys(keys, length, window, sinks):
+    """Keys that no query sees can be left out: the result is the mask of the shorter sequence."""
     length = min(length, keys)
     whole = to_float64(mask_agrees(length, keys, window, sinks))
     seen = ~np.isinf(whole).all(axis=0)
@@ -134,6 +134,6 @@ def test_task_1_window_refuses_more_queries_than_keys(length, keys):
 
 
 @pytest.mark.parametrize(("window", "sinks"), [(0, 0), (-2, 1), (3, -1)])
-def test_task_1_window_refuses_what_is_none(window, sinks):
+def test_task_1_window_refuses_invalid_windows(window, sinks):
     with raises_value_error(f"L 2, S 4, window {window}, sinks {sinks}", str(min(window, sinks))):
         mx.eval(masks.window_mask(2, 4, window, sinks))

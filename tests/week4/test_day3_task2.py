@@ -1,4 +1,4 @@
-"""Task 4.3.2, which layers are local, held to transformers' configs."""
+"""Task 4.3.2, which layers are local, checked against transformers' configs."""
 
 import copy
 import json
@@ -15,7 +15,7 @@ from tiny_llm_course.testkit.texts import again
 
 
 def windows_agree(config, expected=None):
-    """A list of windows, in order, each an int or None; the config stays as it was."""
+    """Check a list of windows, in order, each an int or None; the config must not change."""
     config = {name: value for name, value in config.items() if value is not ...}
     case, given = f"config {json.dumps(config)}", copy.deepcopy(config)
     found = again(lambda: layers.layer_windows(config), case)
@@ -41,7 +41,7 @@ def windows_agree(config, expected=None):
         fail(Kind.VALUES, told, case, *lines, f"both from layer {begin} on", size=len(wanted))
 
 
-# `...` stands for a key that the config does not have.
+# `...` stands for a key that the config lacks
 QWEN = {"model_type": "qwen3", "num_hidden_layers": 6, "sliding_window": 4096, "use_sliding_window": True}
 CONFIGS = {
     "qwen3, off": {**QWEN, "use_sliding_window": False, "max_window_layers": 3},
@@ -71,7 +71,7 @@ def test_task_2_layers_rules(config):
 
 
 def test_task_2_layers_first_layers_are_global():
-    """max_window_layers 4 of 6: the name says little, the numbers count."""
+    """max_window_layers 4 of 6: the name is misleading, the numbers count."""
     windows_agree(CONFIGS["qwen3, on"], [None, None, None, None, 4096, 4096])
 
 
@@ -79,15 +79,15 @@ def test_task_2_layers_the_last_of_each_six_is_global():
     windows_agree(CONFIGS["gemma3"], [*[512] * 5, None, *[512] * 5, None, 512])
 
 
-def test_task_2_layers_words_count_most():
+def test_task_2_layers_layer_types_win():
     words = ["full_attention", "sliding_attention", "sliding_attention"]
     for kind, extra in [("qwen3", {"use_sliding_window": True}), ("gemma3_text", {}), ("mistral", {}), ("phi9", {})]:
         config = {"model_type": kind, "num_hidden_layers": 3, "sliding_window": 7, "layer_types": words, **extra}
         windows_agree(config, [None, 7, 7])
 
 
-def test_task_2_layers_little_is_said():
-    """A config of a model that has no windows at all, one without a model_type, words that are all full."""
+def test_task_2_layers_few_keys():
+    """A config of a model without windows, one without a model_type, layer_types that are all full."""
     windows_agree({"model_type": "llama", "num_hidden_layers": 2}, [None, None])
     windows_agree({"num_hidden_layers": 2, "sliding_window": 5}, [5, 5])
     windows_agree({"num_hidden_layers": 4, "sliding_window": 5, "sliding_window_pattern": 2}, [5, None, 5, None])
@@ -126,21 +126,21 @@ def test_task_2_layers_sweep():
 
 
 @pytest.mark.parametrize("window", [0, -4, "4096", 12.5, True])
-def test_task_2_layers_refuses_a_window_that_is_none(window):
+def test_task_2_layers_refuses_invalid_windows(window):
     config = {"model_type": "mistral", "num_hidden_layers": 2, "sliding_window": window}
     with raises_value_error(f"config {config}", "sliding_window"):
         layers.layer_windows(config)
 
 
 @pytest.mark.parametrize("words", [["full_attention"], ["sliding_attention"] * 3, []], ids=len)
-def test_task_2_layers_refuses_another_number_of_words(words):
+def test_task_2_layers_refuses_wrong_number_of_types(words):
     config = {"num_hidden_layers": 2, "sliding_window": 4, "layer_types": words}
     with raises_value_error(f"config {config}", "layer_types"):
         layers.layer_windows(config)
 
 
 @pytest.mark.parametrize("word", ["chunked_attention", "linear_attention", "", "Sliding_Attention"])
-def test_task_2_layers_refuses_unknown_words(word):
+def test_task_2_layers_refuses_unknown_types(word):
     config = {"num_hidden_layers": 2, "sliding_window": 4, "layer_types": ["full_attention", word]}
     with raises_value_error(f"config {config}", "layer_types"):
         layers.layer_windows(config)
@@ -149,8 +149,8 @@ def test_task_2_layers_refuses_unknown_words(word):
 @pytest.mark.parametrize(
     "off", [{"sliding_window": None}, {"use_sliding_window": False}, {"model_type": "qwen3"}], ids=str
 )
-def test_task_2_layers_refuses_what_contradicts_itself(off):
-    """Local layers by their words, and no window."""
+def test_task_2_layers_refuses_contradictions(off):
+    """Local layer_types without a window."""
     words = ["full_attention", "sliding_attention"]
     config = {"model_type": "mistral", "num_hidden_layers": 2, "sliding_window": 4, "layer_types": words, **off}
     with raises_value_error(f"config {config}", "layer_types"):

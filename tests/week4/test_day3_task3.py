@@ -1,4 +1,4 @@
-"""Task 4.3.3, attention in blocks, held to the dense form with the mask, for lengths on both sides of the window."""
+"""Task 4.3.3, tiled attention, checked against dense attention with the mask, around the window's length."""
 
 from functools import partial
 
@@ -48,7 +48,7 @@ def test_task_3_blocks_windows(block_size, window, sinks):
 @pytest.mark.parametrize("length", [1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13])
 @pytest.mark.parametrize("sinks", [0, 1, 5])
 def test_task_3_blocks_lengths_around_the_window(length, sinks):
-    """A window of 4: shorter texts, ones that just fill it, and longer ones; also with tokens before."""
+    """A window of 4: shorter sequences, ones that just fill it, and longer ones; also with tokens before."""
     for before in (0, 1, 3, 4, 7):
         agrees(
             windowed, windowed64, *inputs(3, leading=(), length=length, keys=before + length), 4, sinks,
@@ -69,7 +69,7 @@ def test_task_3_blocks_scale(scale):
 
 @pytest.mark.parametrize(("window", "sinks"), [(3, 0), (3, 2), (None, 0)])
 def test_task_3_blocks_mlx(window, sinks):
-    """MLX's operator, given the whole mask."""
+    """MLX's operator, given the full mask."""
     query, key, value = inputs(6, length=7, keys=11)
     mask = mx.array(window64(7, 11, window, sinks).astype(np.float32))
     expected = to_float64(mx.fast.scaled_dot_product_attention(query, key, value, scale=0.5, mask=mask))
@@ -78,7 +78,7 @@ def test_task_3_blocks_mlx(window, sinks):
 
 @pytest.mark.parametrize("length", [4, 11])
 def test_task_3_blocks_pytorch(pytorch, length):
-    """PyTorch's operator, given which keys are seen."""
+    """PyTorch's operator, given which keys are visible."""
     query, key, value = inputs(7, length=length, keys=11)
 
     def sdpa(torch, q, k, v):
@@ -92,8 +92,8 @@ def test_task_3_blocks_pytorch(pytorch, length):
 
 @pytest.mark.parametrize(("window", "sinks"), [(4, 0), (4, 2), (1, 1), (None, 0)])
 @pytest.mark.parametrize("before", [0, 6])
-def test_task_3_blocks_never_touched(before, window, sinks):
-    """For each block of queries: NaN in all keys and values that none of them sees."""
+def test_task_3_blocks_ignore_other_keys(before, window, sinks):
+    """For each tile of queries: NaN in all keys and values that none of them sees."""
     size, length = 5, 18
     query, key, value = inputs(8, leading=(), length=length, keys=before + length)
     agrees(windowed, windowed64, query, key, value, window, sinks, block_size=size, seed=8)
@@ -113,8 +113,8 @@ def test_task_3_blocks_never_touched(before, window, sinks):
 
 
 @pytest.mark.parametrize(("length", "keys"), [(2048, 2048), (32, 8192)])
-def test_task_3_blocks_hold_no_table(length, keys):
-    """Of many queries, and of few behind many keys: blocks do not wait, and hidden keys are not computed."""
+def test_task_3_blocks_allocate_no_full_matrix(length, keys):
+    """Many queries, and few after many keys: tiles are evaluated one by one, and masked keys not computed."""
     query, key, value = inputs(9, leading=(), heads=2, kv_heads=1, length=length, keys=keys)
     mx.eval(query, key, value)
     agrees(windowed, windowed64, *inputs(9, length=9, keys=9), 3, 1, block_size=4, seed=9)
@@ -122,7 +122,7 @@ def test_task_3_blocks_hold_no_table(length, keys):
     most = max(2**18, length * keys // 8)
     with noted(case):
         run = partial(windowed, query, key, value, 32, 4, None, 32)
-        holds_less(run, most, "what a few blocks take", case=case)
+        holds_less(run, most, "what a few tiles take", case=case)
 
 
 def test_task_3_blocks_sweep():
@@ -152,7 +152,7 @@ def test_task_3_blocks_make_no_difference(length, before, window, sinks, size, s
 @property_test
 @given(changed=st.integers(0, 11), window=st.integers(1, 5), sinks=st.integers(0, 3), seed=st.integers(0, 99))
 def test_task_3_blocks_only_what_sees_it_changes(changed, window, sinks, seed):
-    """Another key and value at one position change the queries that see it, and no others."""
+    """Changing the key and value at one position changes the queries that see it, and no others."""
     query, key, value = inputs(seed, leading=(), heads=4, length=12, keys=12)
     agrees(windowed, windowed64, query, key, value, window, sinks, block_size=4, seed=seed)
     noise = mx.where(mx.arange(12)[:, None] == changed, 3.0, 0.0)
@@ -171,7 +171,7 @@ def test_task_3_blocks_refuse_more_queries_than_keys():
 
 
 @pytest.mark.parametrize(("window", "sinks"), [(0, 0), (-1, 2), (2, -3)])
-def test_task_3_blocks_refuse_what_is_none(window, sinks):
+def test_task_3_blocks_refuse_invalid_windows(window, sinks):
     query, key, value = inputs(20, leading=())
     case = f"float32, query 6 x 4 x 8, key 2 x 7 x 8, window {window}, sinks {sinks}"
     with raises_value_error(case, str(min(window, sinks))):

@@ -1,4 +1,4 @@
-"""Task 4.3.4, the rolling cache, held to the dense form with the mask, for lengths on both sides of the window."""
+"""Task 4.3.4, the rolling cache, checked against dense attention with the mask, around the window's length."""
 
 import mlx.core as mx
 import numpy as np
@@ -21,12 +21,12 @@ from tiny_llm_course.testkit.sizes import sweep
 
 
 def can_forget(offset, count, window, sinks):
-    """Whether so many junk tokens can be read and rewound."""
+    """Return whether the given number of junk tokens can be cached and rewound."""
     return count == 1 or offset + count <= sinks + window
 
 
 def parts_around(seed, length, window, sinks):
-    """A text in parts: all at once, one by one, or as drawn, some with junk that is read and rewound."""
+    """A sequence in calls: all at once, one by one, or random, some with junk that is cached and rewound."""
     generator, parts, at = np.random.default_rng(seed), [], 0
     while at < length:
         size = (length, 1, int(generator.integers(1, window + 3)), int(generator.integers(1, 4)))[seed % 4]
@@ -42,7 +42,7 @@ def parts_around(seed, length, window, sinks):
 
 
 def calls(key, value, window, sinks, parts):
-    """Keys and values that each part gets from the learner's cache, with the part's first position."""
+    """Yield the keys and values that the learner's cache returns for each call, with the call's first position."""
     kept, at = cache.RollingCache(window, sinks), 0
     for size in parts:
         if size < 0:
@@ -55,9 +55,9 @@ def calls(key, value, window, sinks, parts):
 
 
 def fetches(number):
-    """The keys, 0, or the values, 1, of all calls, one behind the other; those of a single token sorted.
+    """Return the keys, 0, or the values, 1, of all calls, concatenated; those of a single token sorted.
 
-    Those of each call are held while later ones write.
+    Each call's results are kept while later calls write.
     """
 
     def all_fetches(key, value, window, sinks, parts):
@@ -87,7 +87,7 @@ key_fetches, value_fetches, key_fetches64, value_fetches64 = fetches(0), fetches
 
 
 def rolled(query, key, value, window, sinks, parts):
-    """Attention of each part to what the cache gives, by MLX's operator, with the mask that the docstring names."""
+    """Attention over each call's results, by MLX's operator, with the mask that the docstring names."""
     found = []
     for at, size, keys, values in calls(key, value, window, sinks, parts):
         mask = mx.array(window64(size, keys.shape[2], window, sinks).astype(np.float32)).astype(query.dtype)
@@ -99,12 +99,12 @@ def rolled(query, key, value, window, sinks, parts):
 
 
 def rolled64(query, key, value, window, sinks, parts, *, r=exact):
-    """The dense form with the mask, of the whole text at once."""
+    """The dense form with the mask, for the whole sequence at once."""
     return windowed64(query, key, value, window, sinks, r=r)
 
 
 def rolls(window, sinks, parts, *, seed, batch=2, heads=3, dims=5, dtype=mx.float32):
-    """What comes back, in every dtype; and in float32, what attention makes of it."""
+    """Check the results in every dtype, and in float32 also the attention over them."""
     length, draw = sum(size for size in parts if size > 0), normals(seed, dtype)
     key, value = draw(batch, heads, length, dims), draw(batch, heads, length, dims)
     agrees(key_fetches, key_fetches64, key, value, window, sinks, Parts(parts), seed=seed)
@@ -165,12 +165,12 @@ def test_task_4_rolling_sweep():
     seed=st.integers(0, 20),
 )  # fmt: skip
 def test_task_4_rolling_any_split(length, window, sinks, ways, seed):
-    """However a text is cut into calls, and whatever was read and rewound, it is the dense form with the mask."""
+    """However a sequence is split into calls, and whatever was cached and rewound, it equals the dense form."""
     rolls(window, sinks, parts_around(4 * seed + ways, length, window, sinks), seed=seed)
 
 
 def test_task_4_rolling_counts():
-    """offset is a plain number of all tokens that came, however many are kept; two caches count for themselves."""
+    """offset is a plain int, the number of all tokens that came, however many are kept; two caches are independent."""
     case = "window 3, sinks 1, calls of 2, 5, 1 and 1 tokens, then rewind(1) and rewind(0)"
     with noted(case):
         kept, other = cache.RollingCache(3, 1), cache.RollingCache(3)
@@ -188,15 +188,15 @@ def test_task_4_rolling_counts():
         fail(Kind.VALUES, "offset is wrong", case, f"expected  {expected}", f"got       {counts}")
 
 
-def test_task_4_rolling_turned_keys():
-    """Queries and keys turned by MLX's RoPE at the cache's offset: forgotten tokens count as positions."""
+def test_task_4_rolling_rotated_keys():
+    """Queries and keys rotated by MLX's RoPE at the cache's offset: evicted tokens count as positions."""
     window, sinks, draw = 4, 1, normals(8)
     query, key, value = draw(1, 4, 12, 8), draw(1, 2, 12, 8), draw(1, 2, 12, 8)
 
     def turn(x, offset):
         return mx.fast.rope(x, 8, traditional=False, base=100.0, scale=1.0, offset=offset)
 
-    case = "float32, query 1 x 4 x 12 x 8, window 4, sinks 1, parts 6 + 1 + 1 + 4, turned at the cache's offset, seed 8"
+    case = "float32, query 1 x 4 x 12 x 8, window 4, sinks 1, parts 6 + 1 + 1 + 4, rotated by offset, seed 8"
     found, at = [], 0
     with noted(case):
         kept = cache.RollingCache(window, sinks)
@@ -211,8 +211,8 @@ def test_task_4_rolling_turned_keys():
     compare(mx.concatenate(found, axis=2), windowed64(*whole, window, sinks), mx.float32, 1e-5, case, query.size)
 
 
-def test_task_4_rolling_holds_no_more():
-    """What a cache holds after 16 windows is what it holds after two."""
+def test_task_4_rolling_memory_is_bounded():
+    """A cache takes as much memory after 16 windows as after two."""
     window, sinks, token = 64, 4, normals(9)(1, 4, 1, 64)
     prompt = normals(10)(1, 4, 8 * window, 64)
     mx.eval(token, prompt)
@@ -229,7 +229,7 @@ def test_task_4_rolling_holds_no_more():
             mx.synchronize()
             held = mx.get_active_memory() - before
         if held > 2 * room:
-            headline = f"the cache holds {held // 1024:,} KiB, as if it forgot nothing"
+            headline = f"the cache holds {held // 1024:,} KiB, as if nothing was evicted"
             fail(
                 Kind.VALUES,
                 headline,
@@ -239,7 +239,7 @@ def test_task_4_rolling_holds_no_more():
 
 
 def test_task_4_rolling_leaves_the_caller_s_arrays():
-    """The first tokens fill the room; others take their places later, not in the caller's own array."""
+    """The first tokens fill the capacity; later ones overwrite them, but not in the caller's array."""
     given = normals(11)(2, 3, 4, 5), normals(12)(2, 3, 4, 5)
     before = [to_float64(x) for x in given]
     case = "float32, key 2 x 3 x 4 x 5, window 3, sinks 1, then five single tokens, seed 11"
@@ -250,7 +250,7 @@ def test_task_4_rolling_leaves_the_caller_s_arrays():
             mx.eval(kept.update_and_fetch(mx.ones((2, 3, 1, 5)), mx.ones((2, 3, 1, 5))))
     for name, x, numbers in zip(("key", "value"), given, before, strict=True):
         if not np.array_equal(to_float64(x), numbers):
-            line = "x[...] = changes an MLX array in place, for everyone who holds it"
+            line = "x[...] = changes an MLX array in place, for every reference to it"
             fail(Kind.INPUT_CHANGED, f"the caller's `{name}` of an earlier call was changed", case, line)
 
 
@@ -264,7 +264,7 @@ OTHERS = {
 
 @pytest.mark.parametrize("shape", OTHERS.values(), ids=OTHERS.keys())
 def test_task_4_rolling_refuses_other_shapes(shape):
-    """Also such as would broadcast; afterwards it goes on as if nothing had been."""
+    """Even if they would broadcast; afterwards the cache works as before."""
     key, value = normals(13)(2, 3, 6, 4), normals(14)(2, 3, 6, 4)
     case = f"float32, key 2 x 3 x 5 x 4, window 3, sinks 1, then key {' x '.join(map(str, shape))}"
     with noted(case):
@@ -294,7 +294,7 @@ def test_task_4_rolling_refuses_values_that_differ_from_keys(shape):
         mx.eval(cache.RollingCache(3, 1).update_and_fetch(mx.ones((2, 3, 2, 4)), mx.ones(shape)))
 
 
-# A window of 3 with one sink: what was read, what is asked to be forgotten, and how much could be.
+# a window of 3 with one sink: the calls, the rewind, and the largest possible rewind
 REWINDS = [((4,), 5, 4), ((2,), -1, 2), ((5,), 2, 1), ((1,) * 9, 2, 1), ((9, 1), 10, 1), ((9,), -2, 1)]
 
 
@@ -308,11 +308,17 @@ def test_task_4_rolling_refuses_to_rewind_too_far(parts, count, most):
     with raises_value_error(case, str(abs(count)), str(most)):
         kept.rewind(count)
     if kept.offset != total:
-        fail(Kind.VALUES, "a refused rewind has changed offset", case, f"expected  {total}", f"got       {kept.offset}")
+        fail(
+            Kind.VALUES,
+            "a rewind that raised has changed offset",
+            case,
+            f"expected  {total}",
+            f"got       {kept.offset}",
+        )
 
 
 def test_task_4_rolling_rewinds_once():
-    """What was written over is gone: one token can be forgotten, then none, and after the next one again one."""
+    """Overwritten tokens are gone: one token can be rewound, then none, and after the next token one again."""
     key = normals(16)(1, 2, 9, 3)
     case = "float32, window 3, sinks 1, 7 tokens, rewind(1) and rewind(1) again"
     with noted(case):
@@ -331,7 +337,7 @@ def test_task_4_rolling_rewinds_once():
 
 @pytest.mark.parametrize("count", [0, 1, 3, 4])
 def test_task_4_rolling_rewinds_all_that_fits(count):
-    """Nothing has been written over as long as all have room: any number can be forgotten."""
+    """Nothing is overwritten while there is capacity: any number can be rewound."""
     key, more = normals(17)(2, 3, 4, 5), normals(18)(2, 3, 4, 5)
     case = f"float32, key 2 x 3 x 4 x 5, window 3, sinks 1, rewind({count}), then 4 tokens, seed 17"
     with noted(case):
@@ -346,6 +352,6 @@ def test_task_4_rolling_rewinds_all_that_fits(count):
 
 
 @pytest.mark.parametrize(("window", "sinks"), [(0, 0), (-1, 2), (2, -3)])
-def test_task_4_rolling_refuses_what_is_none(window, sinks):
+def test_task_4_rolling_refuses_invalid_windows(window, sinks):
     with raises_value_error(f"RollingCache({window}, {sinks})", str(min(window, sinks))):
         cache.RollingCache(window, sinks)

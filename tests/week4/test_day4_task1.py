@@ -1,4 +1,4 @@
-"""Task 4.4.1, what a token leaves behind, held to arrays that exist."""
+"""Task 4.4.1, the cache size of a token, checked against arrays that exist."""
 
 import mlx.core as mx
 import pytest
@@ -36,7 +36,7 @@ OF_NAME = {"float32": mx.float32, "float16": mx.float16, "bfloat16": mx.bfloat16
 
 
 def kept(config, in_full):
-    """What one layer keeps of a token: arrays."""
+    """Return what one layer caches for a token, as arrays."""
     dtype = OF_NAME[config.get("torch_dtype") or config.get("dtype") or "float32"]
     heads = config["num_attention_heads"]
     if config.get("kv_lora_rank") is not None and not in_full:
@@ -50,7 +50,7 @@ def kept(config, in_full):
 
 
 def counted(config, kind, in_full=False, swept=False):
-    """The size must be that of the arrays."""
+    """Check that the size is that of the arrays."""
     words = ", ".join(f"{name} {value}" for name, value in config.items())
     case = f"{words}{', expanded' * in_full}"
     given = dict(config)
@@ -61,7 +61,7 @@ def counted(config, kind, in_full=False, swept=False):
     elements, nbytes = sum(x.size for x in arrays), layers * sum(x.nbytes for x in arrays)
     same_counts(found, sizes.CacheSize, {"elements": elements, "bytes": nbytes}, case, layers, swept)
     if found.kind != kind:
-        fail(Kind.VALUES, "another kind", case, f"expected  {kind}", f"got       {found.kind}", size=layers)
+        fail(Kind.VALUES, "wrong `kind`", case, f"expected  {kind}", f"got       {found.kind}", size=layers)
     if given != config:
         fail(Kind.INPUT_CHANGED, "the caller's `config` was changed", case, size=layers)
 
@@ -70,14 +70,14 @@ def counted(config, kind, in_full=False, swept=False):
     ("config", "kind"), [(LLAMA, "MHA"), (QWEN, "GQA"), (GEMMA, "MQA"), (DEEPSEEK, "MLA")], ids=["7B", "Q", "G", "V3"]
 )
 def test_task_1_size_of_known_models(config, kind):
-    """The measures of Llama-2-7B, Qwen3-0.6B, Gemma-2B and DeepSeek-V3."""
+    """The dimensions of Llama-2-7B, Qwen3-0.6B, Gemma-2B and DeepSeek-V3."""
     counted(config, kind)
 
 
 @pytest.mark.parametrize("name", ["num_key_value_heads", "head_dim", "torch_dtype", "q_lora_rank"])
 @pytest.mark.parametrize("config", [QWEN, DEEPSEEK], ids=["Q", "V3"])
 def test_task_1_size_without_an_entry(config, name):
-    """None means the same as an entry that is missing."""
+    """None means the same as a missing entry."""
     rest = {key: value for key, value in config.items() if key != name}
     kind = "MLA" if config is DEEPSEEK else "MHA" if name == "num_key_value_heads" else "GQA"
     counted(rest, kind)
@@ -85,7 +85,7 @@ def test_task_1_size_without_an_entry(config, name):
 
 
 def test_task_1_size_no_latent():
-    """Some files name what their model does not have."""
+    """Some configs name what their model does not have."""
     counted({**QWEN, "kv_lora_rank": None, "qk_rope_head_dim": None, "v_head_dim": None}, "GQA")
 
 
@@ -98,7 +98,7 @@ def test_task_1_size_dtypes(name, dtype):
 
 
 def test_task_1_size_expanded():
-    """Keys and values of every head, where there is a latent, and no change where there is none."""
+    """Every head's keys and values if there is a latent, and no change if there is none."""
     counted(DEEPSEEK, "MLA", in_full=True)
     counted({**DEEPSEEK, "v_head_dim": 96}, "MLA", in_full=True)
     for config, kind in ((LLAMA, "MHA"), (QWEN, "GQA"), (GEMMA, "MQA")):

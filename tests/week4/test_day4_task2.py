@@ -1,4 +1,4 @@
-"""Task 4.4.2, latent attention expanded, held to its formula, to MLX's operators and to transformers' DeepSeek-V3."""
+"""Task 4.4.2, latent attention expanded, checked against its formula, MLX's operators and transformers' DeepSeek-V3."""
 
 import mlx.core as mx
 import numpy as np
@@ -24,7 +24,7 @@ def of(layer):
 
 
 def seen_from(method, number):
-    """One of the two arrays that a method gives, of tokens from a position on."""
+    """Return one of the two arrays that a method returns, for tokens from a position on."""
 
     @built
     def part(x, layer, first=0):
@@ -43,10 +43,10 @@ def seen_from64(formula, number, heads):
 
 
 PARTS = {
-    "query without a position": (seen_from("queries", 0), seen_from64(queries64, 0, True)),
-    "query with a position": (seen_from("queries", 1), seen_from64(queries64, 1, True)),
+    "query without RoPE": (seen_from("queries", 0), seen_from64(queries64, 0, True)),
+    "query with RoPE": (seen_from("queries", 1), seen_from64(queries64, 1, True)),
     "latent": (seen_from("latents", 0), seen_from64(latents64, 0, False)),
-    "rope key": (seen_from("latents", 1), seen_from64(latents64, 1, False)),
+    "RoPE key": (seen_from("latents", 1), seen_from64(latents64, 1, False)),
 }
 by_part = pytest.mark.parametrize("part", PARTS.values(), ids=PARTS.keys())
 
@@ -61,14 +61,14 @@ def attended(x, layer):
 @by_query
 @by_part
 def test_task_2_expanded_parts(part, base, dtype):
-    """Queries and latents by themselves, of tokens that begin the text and of later ones."""
+    """Queries and latents separately, for tokens that start the sequence and for later ones."""
     layer = random_layer(base, 1, dtype)
     for first in (0, 5):
         agrees(*part, stream(1, layer), layer, first, seed=1)
 
 
 @by_part
-def test_task_2_expanded_parts_far_on(part):
+def test_task_2_expanded_parts_at_late_positions(part):
     """The last positions that the config allows, and another theta."""
     layer = random_layer(COMPRESSED, 2, rope_theta=10000.0)
     agrees(*part, stream(2, layer), layer, 88, seed=2)
@@ -104,15 +104,15 @@ def test_task_2_expanded_other_config(base, change):
 
 @by_query
 @pytest.mark.parametrize("part", ["rope", "nope"])
-def test_task_2_expanded_one_part_silent(part, base):
-    """With zeros for the rope key, or for every other key, the second product or the first is seen alone."""
+def test_task_2_expanded_one_part_zero(part, base):
+    """With zeros for the RoPE key, or for all other keys, only the first product or only the second remains."""
     layer = without(random_layer(base, 5), part)
     agrees(attended, expanded64, stream(5, layer), layer, seed=5)
 
 
 @by_query
-def test_task_2_expanded_latents_of_one_length(base):
-    """x of any length gives the same latent: it is normed. Only the rope key, which is not, is silent here."""
+def test_task_2_expanded_latents_are_normalised(base):
+    """x of any scale gives the same latent: it is normalised. The RoPE key, which is not, is zero here."""
     layer = without(random_layer(base, 6), "rope")
     for longer in (0.01, 100.0):
         agrees(attended, expanded64, longer * stream(6, layer), layer, seed=6)
@@ -120,14 +120,14 @@ def test_task_2_expanded_latents_of_one_length(base):
 
 @by_query
 def test_task_2_expanded_first_token(base):
-    """It sees itself alone: no score matters."""
+    """It sees only itself: no score matters."""
     layer = random_layer(base, 7)
     agrees(attended, expanded64, stream(7, layer, 2, 1), layer, seed=7)
 
 
 @by_query
-def test_task_2_expanded_leaves_other_weights_alone(base):
-    """A layer's dictionary holds its MLP, too, and the names without `self_attn.` are somebody else's."""
+def test_task_2_expanded_ignores_other_weights(base):
+    """A layer's dictionary also contains its MLP, and names without `self_attn.` belong to other modules."""
     layer = random_layer(base, 8)
     names = [name.removeprefix("self_attn.") for name in layer.weights]
     others = {"mlp.gate_proj.weight": mx.ones((3, 3)), **{name: mx.ones((2, 2)) for name in names}}
@@ -137,8 +137,8 @@ def test_task_2_expanded_leaves_other_weights_alone(base):
 
 
 @by_query
-def test_task_2_expanded_is_what_the_config_says(base):
-    """The other sort of query's weights lie in the same dictionary; q_lora_rank decides."""
+def test_task_2_expanded_follows_the_config(base):
+    """The weights of the other query projection are in the same dictionary; q_lora_rank decides."""
     other = COMPRESSED if base is PLAIN else PLAIN
     layer = random_layer(base, 9)
     fuller = type(layer)(layer.config, random_layer(other, 90).weights | layer.weights)
@@ -190,8 +190,8 @@ def test_task_2_expanded_sweep():
 
 @property_test
 @given(length=st.integers(2, 6), changed=st.integers(1, 5), seed=st.integers(0, 99))
-def test_task_2_expanded_keeps_the_past(length, changed, seed):
-    """Other tokens from some position on leave every earlier output."""
+def test_task_2_expanded_is_causal(length, changed, seed):
+    """Other tokens from some position on do not change any earlier output."""
     changed = min(changed, length - 1)
     layer = random_layer(COMPRESSED, seed)
     x = stream(seed, layer, 1, length)
@@ -205,7 +205,7 @@ def test_task_2_expanded_keeps_the_past(length, changed, seed):
 @property_test
 @given(first=st.integers(1, 60), seed=st.integers(0, 99))
 def test_task_2_expanded_scores_depend_on_the_distance(first, seed):
-    """Queries and rope keys further on in the text have the same products."""
+    """Queries and RoPE keys at later positions have the same products."""
     layer = random_layer(PLAIN, seed)
     x = stream(seed, layer, 1, 4)
     for part in PARTS.values():

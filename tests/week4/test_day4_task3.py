@@ -15,15 +15,15 @@ from tiny_llm_course.testkit.cases import noted, type_words
 from tiny_llm_course.testkit.errors import Kind, fail, raises_value_error
 from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.marks import by_dtype
-from tiny_llm_course.testkit.memory import most_at_once
+from tiny_llm_course.testkit.memory import peak_bytes
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import exact, to_float64
 from tiny_llm_course.testkit.sizes import sweep
 
 
-def all_entries(latent, rope_key, parts, room=4):
-    """The entries of all fetches, one behind the other. Those of each call are held while later ones write."""
-    made, found, at = cache.LatentCache(room), [], 0
+def all_entries(latent, rope_key, parts, capacity=4):
+    """Return the entries of all calls, concatenated. Each call's results are kept while later calls write."""
+    made, found, at = cache.LatentCache(capacity), [], 0
     for size in parts:
         piece = slice(at, at + size) if size > 0 else slice(-size)
         new = [x[:, piece] if size > 0 else backwards(x)[:, piece] for x in (latent, rope_key)]
@@ -36,7 +36,7 @@ def all_entries(latent, rope_key, parts, room=4):
     return mx.concatenate(found, axis=1)
 
 
-def all_entries64(latent, rope_key, parts, room=4, *, r=exact):
+def all_entries64(latent, rope_key, parts, capacity=4, *, r=exact):
     found, at = [], 0
     both = np.concatenate([latent, rope_key], axis=-1)
     other = np.concatenate([latent[::-1, ::-1, ::-1], rope_key[::-1, ::-1, ::-1]], axis=-1)
@@ -49,8 +49,8 @@ def all_entries64(latent, rope_key, parts, room=4, *, r=exact):
     return r(np.concatenate(found, axis=1))
 
 
-def cache_agrees(latent, rope_key, parts, room=4, *, seed):
-    agrees(all_entries, all_entries64, latent, rope_key, Parts(parts), room, seed=seed)
+def cache_agrees(latent, rope_key, parts, capacity=4, *, seed):
+    agrees(all_entries, all_entries64, latent, rope_key, Parts(parts), capacity, seed=seed)
 
 
 @by_dtype
@@ -59,10 +59,10 @@ def test_task_3_cache_fetches_all(parts, dtype):
     cache_agrees(*pair(1, 2, 5, dtype=dtype), parts, seed=1)
 
 
-@pytest.mark.parametrize("room", [1, 2, 3, 5, 256])
-def test_task_3_cache_any_room(room):
+@pytest.mark.parametrize("capacity", [1, 2, 3, 5, 256])
+def test_task_3_cache_any_capacity(capacity):
     for parts in ((5, 2), (2, 3, 2), (1,) * 7, (3, -2, 4)):
-        cache_agrees(*pair(2, 2, 7), parts, room, seed=2)
+        cache_agrees(*pair(2, 2, 7), parts, capacity, seed=2)
 
 
 def test_task_3_cache_doubles_several_times_at_once():
@@ -71,7 +71,7 @@ def test_task_3_cache_doubles_several_times_at_once():
 
 @pytest.mark.parametrize("parts", [(-4, 5), (2, -2, 4), (4, -4, 4)], ids=str)
 def test_task_3_cache_keeps_what_was_fetched(parts):
-    """Entries of an earlier call stay as they were when others are written where they were, in a full array."""
+    """Entries of an earlier call do not change when a full array is overwritten."""
     cache_agrees(*pair(4, 2, sum(n for n in parts if n > 0)), parts, seed=4)
 
 
@@ -82,16 +82,16 @@ def test_task_3_cache_sweep():
 
 
 @property_test
-@given(parts=cuts, junk=st.integers(0, 3), room=st.integers(1, 6), seed=st.integers(0, 99))
-def test_task_3_cache_any_split(parts, junk, room, seed):
+@given(parts=cuts, junk=st.integers(0, 3), capacity=st.integers(1, 6), seed=st.integers(0, 99))
+def test_task_3_cache_any_split(parts, junk, capacity, seed):
     junk = [-min(junk, sum(parts))] if junk else []
-    cache_agrees(*pair(seed, 2, sum(parts)), (*parts[:1], *junk, *parts[1:]), room, seed=seed)
+    cache_agrees(*pair(seed, 2, sum(parts)), (*parts[:1], *junk, *parts[1:]), capacity, seed=seed)
 
 
 @by_dtype
 def test_task_3_cache_counts(dtype):
-    """offset and nbytes are whole numbers, 0 at first; what nobody has written does not count."""
-    case = f"{dtype}, room 4, latent 2 x L x 5, rope_key 2 x L x 4, calls of 2, 1 and 4 tokens, then rewind(3) and (4)"
+    """offset and nbytes are ints, initially 0; unwritten slots do not count."""
+    case = f"{dtype}, capacity 4, latent 2 x L x 5, rope_key 2 x L x 4, calls of 2, 1, 4 tokens, rewind(3), rewind(4)"
     with noted(case):
         made, other = cache.LatentCache(4), cache.LatentCache(4)
         counts = [(made.offset, made.nbytes)]
@@ -113,9 +113,9 @@ def test_task_3_cache_counts(dtype):
 
 @pytest.mark.parametrize("count", [0, 1, 3, 6])
 def test_task_3_cache_rewind(count):
-    """What comes after a rewind stands where the forgotten ones stood."""
+    """Tokens after a rewind replace the rewound ones."""
     old, new = pair(6, 2, 6), pair(60, 2, 5)
-    case = f"float32, latent 2 x 6 x 5, room 4, rewind({count}), then latent 2 x 5 x 5, seed 6"
+    case = f"float32, latent 2 x 6 x 5, capacity 4, rewind({count}), then latent 2 x 5 x 5, seed 6"
     with noted(case):
         made = cache.LatentCache(4)
         made.update_and_fetch(*old)
@@ -127,9 +127,9 @@ def test_task_3_cache_rewind(count):
 
 
 def test_task_3_cache_is_filled_while_entries_are_held():
-    """Four tokens fill the room; two are forgotten, and others take their places: not in what was fetched."""
+    """Four tokens fill the capacity; two are rewound, and others replace them, but not in the returned array."""
     old = pair(7, 2, 4)
-    case = "float32, latent 2 x 4 x 5, room 4, rewind(2), then latent 2 x 2 x 5, seed 7"
+    case = "float32, latent 2 x 4 x 5, capacity 4, rewind(2), then latent 2 x 2 x 5, seed 7"
     with noted(case):
         made = cache.LatentCache(4)
         actual = made.update_and_fetch(*old)
@@ -141,18 +141,18 @@ def test_task_3_cache_is_filled_while_entries_are_held():
 
 
 def test_task_3_cache_copies_seldom():
-    """Of 120 tokens, one at a time with room for 4, five need a copy of what is there."""
+    """With 120 single tokens and an initial capacity of 4, only five calls need to copy."""
     latent, rope_key = normals(8)(1, 1, 256), normals(80)(1, 1, 64)
-    case = "float32, latent 1 x 1 x 256, rope_key 1 x 1 x 64, room 4, 120 calls"
+    case = "float32, latent 1 x 1 x 256, rope_key 1 x 1 x 64, capacity 4, 120 calls"
     copied = 0
     with noted(case):
         made = cache.LatentCache(4)
         for number in range(120):
-            taken = most_at_once(lambda: made.update_and_fetch(latent, rope_key))
+            taken = peak_bytes(lambda: made.update_and_fetch(latent, rope_key))
             copied += number >= 40 and taken > number * 4 * 320
     if copied > 6:
-        headline = f"{copied} of the last 80 calls took as much memory as all entries: what is there is copied"
-        fail(Kind.VALUES, headline, case, "at most   6, as the room is doubled only once in them")
+        headline = f"{copied} of the last 80 calls took as much memory as all entries: they copy everything"
+        fail(Kind.VALUES, headline, case, "at most   6, as the capacity doubles only once in them")
 
 
 OTHERS = {
@@ -168,7 +168,7 @@ OTHERS = {
 
 @pytest.mark.parametrize("shapes", OTHERS.values(), ids=OTHERS.keys())
 def test_task_3_cache_refuses_other_shapes(shapes):
-    """Also such as would broadcast, or fit together; afterwards it goes on as if nothing had been."""
+    """Even if they would broadcast, or add up; afterwards the cache works as before."""
     latent, rope_key = pair(9, 2, 5)
     words = [" x ".join(map(str, shape)) for shape in shapes]
     case = f"float32, latent 2 x 3 x 5 and rope_key 2 x 3 x 4, then latent {words[0]} and rope_key {words[1]}"
@@ -204,4 +204,4 @@ def test_task_3_cache_refuses_to_rewind_more_than_there_is(count):
     with raises_value_error(case, str(abs(count)), "5"):
         made.rewind(count)
     if made.offset != 5:
-        fail(Kind.VALUES, "a refused rewind has changed offset", case, "expected  5", f"got       {made.offset}")
+        fail(Kind.VALUES, "a rewind that raised has changed offset", case, "expected  5", f"got       {made.offset}")

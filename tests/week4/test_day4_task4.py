@@ -1,4 +1,4 @@
-"""Task 4.4.4, absorbed projections, held to their formula, to MLX's operators and to transformers' DeepSeek-V3."""
+"""Task 4.4.4, absorbed projections, checked against their formula, MLX's operators and transformers' DeepSeek-V3."""
 
 import mlx.core as mx
 import pytest
@@ -47,7 +47,7 @@ def test_task_4_absorbed_formula(parts, base, dtype):
 @by_dtype
 @by_query
 def test_task_4_absorbed_is_expanded(base, dtype):
-    """The formula that it is held to here is that of the layer with keys and values in full."""
+    """Checked against the formula with expanded keys and values."""
     layer = random_layer(base, 22, dtype)
     x = stream(22, layer, 2, 5)
     expected = expanded64(to_float64(x), layer)
@@ -73,20 +73,20 @@ def test_task_4_absorbed_other_config(change):
 
 
 @pytest.mark.parametrize("part", ["rope", "nope"])
-def test_task_4_absorbed_one_part_silent(part):
+def test_task_4_absorbed_one_part_zero(part):
     layer = without(random_layer(PLAIN, 24), part)
     agrees(by_latents, absorbed64, stream(24, layer, 2, 5), layer, Parts((2, 3)), seed=24)
 
 
 @by_query
 def test_task_4_absorbed_first_token(base):
-    """It sees itself alone: only the way of its value counts."""
+    """It sees only itself: only its value matters."""
     layer = random_layer(base, 25)
     agrees(by_latents, absorbed64, stream(25, layer, 2, 1), layer, Parts((1,)), seed=25)
 
 
 def test_task_4_absorbed_long():
-    """More tokens than there is room for at first, and every position that the config allows."""
+    """More tokens than the initial capacity, and every position that the config allows."""
     layer = random_layer(PLAIN, 26, max_position_embeddings=300, num_attention_heads=2)
     agrees(by_latents, absorbed64, stream(26, layer, 1, 300), layer, Parts((200, 1, 57, 42)), seed=26)
 
@@ -120,7 +120,7 @@ def test_task_4_absorbed_sweep():
 @property_test
 @given(parts=cuts, junk=st.integers(0, 3), seed=st.integers(0, 99))
 def test_task_4_absorbed_any_split(parts, junk, seed):
-    """However the tokens come, and whatever was read and rewound, what comes out is the same."""
+    """However the tokens are split into calls, and whatever was cached and rewound, the output is the same."""
     junk = [-min(junk, sum(parts))] if junk else []
     layer = random_layer(COMPRESSED, seed)
     whole = Parts((*parts[:1], *junk, *parts[1:]))
@@ -128,7 +128,7 @@ def test_task_4_absorbed_any_split(parts, junk, seed):
 
 
 class Counting:
-    """A learner's cache that notes the bytes of every array that it hands out."""
+    """A learner's cache that records the bytes of every array that it returns."""
 
     def __init__(self, own):
         self.own, self.read = own, []
@@ -145,7 +145,7 @@ class Counting:
 
 @by_dtype
 def test_task_4_absorbed_reads_the_cache_once(dtype):
-    """A decode step reads as many bytes as the latent cache holds: one latent and one rope key for each token."""
+    """A decode step reads as many bytes as the latent cache holds: one latent and one RoPE key per token."""
     layer = random_layer(PLAIN, 29, dtype)
     case = f"{dtype}, {layer}, x 2 x 6 x 20, then one token in each of three calls"
     with noted(case):
@@ -155,7 +155,7 @@ def test_task_4_absorbed_reads_the_cache_once(dtype):
             mx.eval(made(stream(29, layer, 2, length), counting))
     expected = [2 * tokens * (7 + 4) * dtype.size for tokens in (6, 7, 8, 9)]
     if counting.read != expected:
-        headline = "another number of bytes is read from the cache"
+        headline = "a wrong number of bytes is read from the cache"
         fail(Kind.VALUES, headline, case, f"expected  {expected}", f"got       {counting.read}")
     if own.offset != 9:
         fail(Kind.VALUES, "the cache's offset is wrong", case, "expected  9", f"got       {own.offset}")
@@ -175,11 +175,11 @@ def test_task_4_absorbed_computes_no_keys():
 
 
 @by_query
-def test_task_4_absorbed_two_texts_in_turn(base):
-    """One layer, two caches: neither text hears of the other."""
+def test_task_4_absorbed_two_sequences(base):
+    """One layer, two caches: the sequences are independent."""
     layer = random_layer(base, 31)
     x = stream(31, layer, 2, 5)
-    case = f"float32, two texts of x 1 x 5 x 20 in turn, {layer}, parts 2 + 1 + 2, seed 31"
+    case = f"float32, two sequences of x 1 x 5 x 20 in turn, {layer}, parts 2 + 1 + 2, seed 31"
     found = [[], []]
     with noted(case):
         made = absorbed.AbsorbedLatentAttention(of(layer), layer.weights)
@@ -190,7 +190,7 @@ def test_task_4_absorbed_two_texts_in_turn(base):
     expected = absorbed64(to_float64(x), layer)
     for row in range(2):
         actual = mx.concatenate(found[row], axis=1)
-        compare(actual, expected[row : row + 1], mx.float32, 1e-4, f"text {row}; {case}", actual.size)
+        compare(actual, expected[row : row + 1], mx.float32, 1e-4, f"sequence {row}; {case}", actual.size)
 
 
 @by_query
@@ -203,7 +203,7 @@ def test_task_4_absorbed_needs_every_weight(base):
 
 
 def test_task_4_absorbed_refuses_more_tokens_than_the_config_allows():
-    """With those that the cache holds; and it holds no more than before."""
+    """Including the cached tokens; and the cache does not grow."""
     layer = random_layer(PLAIN, 33, max_position_embeddings=4)
     case = f"float32, {layer}, max_position_embeddings 4, calls of 3 and 2 tokens"
     with noted(case):
@@ -212,6 +212,6 @@ def test_task_4_absorbed_refuses_more_tokens_than_the_config_allows():
     with raises_value_error(case):
         mx.eval(made(stream(33, layer, 1, 2), own))
     if own.offset != 3:
-        fail(Kind.VALUES, "tokens that were refused are in the cache", case, "expected  3", f"got       {own.offset}")
+        fail(Kind.VALUES, "tokens that raised are in the cache", case, "expected  3", f"got       {own.offset}")
     with noted(f"{case}, then one of 1"):
         mx.eval(made(stream(33, layer, 1, 1), own))

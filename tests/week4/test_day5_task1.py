@@ -1,4 +1,4 @@
-"""Task 4.5.1, the router, held to its formula, to MLX's operators and to the routers of transformers and mlx-lm."""
+"""Task 4.5.1, the router, checked against its formula, MLX's operators and the routers of transformers and mlx-lm."""
 
 import mlx.core as mx
 import numpy as np
@@ -20,13 +20,13 @@ from tiny_llm_course.testkit.sizes import sweep
 
 
 def weights_of_all(x, gate, top_k, normalize):
-    """What a router chose, as N.. x X: each expert's weight at its place, and 0 for those that were not chosen."""
+    """Check a router's choice as N.. x X: each expert's weight, and 0 for those that were not chosen."""
     indices, weights = router.route(x, gate, top_k, normalize)
     case = f"{dtype_word(x.dtype)}, x {shape_words(x.shape)}, gate {shape_words(gate.shape)}, top_k {top_k}"
     wanted = (*x.shape[:-1], top_k)
     for name, array in (("indices", indices), ("weights", weights)):
         if type(array) is not mx.array:
-            fail(Kind.TYPE, f"the {name} are no mx.array", case, size=x.size)
+            fail(Kind.TYPE, f"the {name} are not an mx.array", case, size=x.size)
         if array.shape != wanted:
             lines = (f"expected  {shape_words(wanted)}", f"got       {shape_words(array.shape)}")
             fail(Kind.SHAPE, f"wrong shape of the {name}", case, *lines, size=x.size)
@@ -63,14 +63,14 @@ def test_task_1_route_a_single_expert(normalize):
 @by_sum
 @pytest.mark.parametrize("size", [4, 6], ids=["L = X = E", "L = X"])
 def test_task_1_route_equal_sizes(size, normalize):
-    """As many tokens as experts, as many features: axes can be taken for each other."""
+    """As many tokens as experts, as many features: axes can be confused."""
     agrees(weights_of_all, route64, *tokens_and_gate(4, mx.float32, (4,), size, 4), 2, normalize, seed=4)
 
 
 @by_sum
 @pytest.mark.parametrize("shift", [-300, 300])
 def test_task_1_route_large_scores(shift, normalize):
-    """exp(300) is more than float32 holds. A token of ones, and rows whose sums are far from 0."""
+    """exp(300) overflows float32. A token of ones, and rows whose sums are far from 0."""
     gate = normals(5)(6, 4) + shift / 4
     agrees(weights_of_all, route64, mx.ones((3, 4)), gate, 2, normalize, seed=5)
 
@@ -78,13 +78,13 @@ def test_task_1_route_large_scores(shift, normalize):
 @by_sum
 @pytest.mark.parametrize("dtype", DTYPES[1:], ids=str)
 def test_task_1_route_chooses_in_float32(dtype, normalize):
-    """Scores of 4,096 and a little: in the narrow dtypes all of them are 4,096, and no choice is left."""
+    """Scores near 4,096: in the narrow dtypes all of them are 4,096, and indistinguishable."""
     gate = mx.array([[4096.0, 0.5], [4096.0, 1.25], [4096.0, 0.0], [4096.0, 0.75], [4096.0, 1.0]]).astype(dtype)
     agrees(weights_of_all, route64, mx.array([1.0, 1.0]).astype(dtype), gate, 2, normalize, seed=6)
 
 
 def test_task_1_route_four_experts():
-    """Probabilities of 0.4, 0.3, 0.2 and 0.1, as chapter 4.5 prints them."""
+    """Probabilities of 0.4, 0.3, 0.2 and 0.1, as in chapter 4.5."""
     gate = mx.log(mx.array([[0.1], [0.4], [0.2], [0.3]]))
     for normalize, expected in ((True, [0, 4 / 7, 0, 3 / 7]), (False, [0, 0.4, 0, 0.3])):
         case = f"float32, probabilities 0.1, 0.4, 0.2 and 0.3, top_k 2, normalize {normalize}"

@@ -1,4 +1,4 @@
-"""Task 4.5.2, tokens sorted by expert, held to its formula in float64, to MLX's operators and to PyTorch."""
+"""Task 4.5.2, tokens sorted by expert, checked against its formula in float64, MLX's operators and PyTorch."""
 
 import mlx.core as mx
 import numpy as np
@@ -23,7 +23,7 @@ from tiny_llm_course.testkit.sizes import sweep
 
 @built
 def through(x, w, indices):
-    """Every token through the matrices of its experts, N.. x k x O."""
+    """Multiply every token by the matrices of its experts, N.. x k x O."""
     groups = grouped.Grouped(indices, len(w))
     return lambda x, w: groups.scatter(groups.linear(groups.gather(x), w))
 
@@ -50,7 +50,7 @@ def test_task_2_grouped_any_number(top_k, experts):
     "experts", [[0, 0, 0], [2, 2, 2], [1, 1, 1], [0, 2, 0], [2, 0, 1], [1, 2, 0], [2, 1, 0], [2, 0, 0]], ids=str
 )
 def test_task_2_grouped_one_expert_each(experts):
-    """Three tokens and three experts, one for each token: nobody goes to some of the experts."""
+    """Three tokens and three experts, one per token: some experts get no token."""
     x, w, _ = grouped_inputs(3, leading=(3,), experts=3)
     agrees(through, grouped64, x, w, mx.array(experts)[:, None], seed=3)
 
@@ -67,14 +67,14 @@ def test_task_2_grouped_equal_sizes():
 
 
 def test_task_2_grouped_unsigned_indices():
-    """As mx.argpartition gives them."""
+    """As returned by mx.argpartition."""
     x, w, indices = grouped_inputs(6)
     agrees(through, grouped64, x, w, indices.astype(mx.uint32), seed=6)
 
 
 @pytest.mark.parametrize("second", [1, 2])
 def test_task_2_grouped_two_products(second):
-    """One product behind another one, as an MLP has them, the rows staying as they are sorted."""
+    """Two products in sequence, as in an MLP; the rows stay sorted."""
 
     @built
     def twice(x, w, v, indices):
@@ -116,20 +116,20 @@ def test_task_2_grouped_pytorch(pytorch):
 
 @pytest.mark.parametrize("idle", [0, 2, 4], ids=["first", "middle", "last"])
 def test_task_2_grouped_idle_expert(idle):
-    """Nobody goes to one of five experts, and its weights are NaN."""
+    """One of five experts gets no token, and its weights are NaN."""
     x, w, indices = grouped_inputs(10, experts=4)
     indices = mx.where(indices >= idle, indices + 1, indices)
     w = mx.concatenate([w[:idle], normals(100)(1, 6, 7), w[idle:]])
     agrees(through, grouped64, x, w, indices, seed=10)
     spoilt = mx.where(mx.arange(5)[:, None, None] == idle, mx.nan, w)
-    case = f"float32, x 2 x 4 x 7, w 5 x 6 x 7, NaN in expert {idle}'s, to which nobody goes, seed 10"
+    case = f"float32, x 2 x 4 x 7, w 5 x 6 x 7, NaN in expert {idle}'s, which gets no token, seed 10"
     with noted(case):
         actual = through(x, spoilt, indices)
     compare(actual, grouped64(to_float64(x), to_float64(w), to_float64(indices)), mx.float32, 1e-5, case, x.size)
 
 
 def test_task_2_grouped_copies_no_matrix_for_a_row():
-    """512 tokens with two of 4 experts each: a matrix for every row would be 256 times what these hold."""
+    """512 tokens with two of 4 experts each: a matrix for every row would be 256 times the size of the weights."""
     inputs = grouped_inputs(11, leading=(512,), top_k=2, experts=4, inputs=64, outputs=64)
     agrees(through, grouped64, *grouped_inputs(11), seed=11)
     case = "float32, x 512 x 64, w 4 x 64 x 64, indices 512 x 2, seed 11"
@@ -147,7 +147,7 @@ def test_task_2_grouped_sweep():
 @property_test
 @given(tokens=st.integers(1, 9), experts=st.integers(1, 6), seed=st.integers(0, 99))
 def test_task_2_grouped_a_token_alone(tokens, experts, seed):
-    """What comes out for a token does not depend on the others, nor on where it stands among them."""
+    """A token's result depends neither on the other tokens nor on its position among them."""
     top_k = min(2, experts)
     x, w, indices = grouped_inputs(seed, leading=(tokens,), top_k=top_k, experts=experts)
     case = f"float32, x {tokens} x 7, w {experts} x 6 x 7, indices {tokens} x {top_k}, seed {seed}, tokens one by one"

@@ -1,4 +1,4 @@
-"""Task 4.5.3, the sparse block, held to its formula in float64 and to mlx-lm's and transformers' Qwen3-MoE."""
+"""Task 4.5.3, the sparse block, checked against its formula in float64, mlx-lm's and transformers' Qwen3-MoE."""
 
 import mlx.core as mx
 import numpy as np
@@ -51,7 +51,7 @@ def test_task_3_moe_any_number(top_k, normalize):
 @by_sum
 @pytest.mark.parametrize("leading", [(1,), (1, 1), (5, 1)], ids=str)
 def test_task_3_moe_one_token(leading, normalize):
-    """A decode step, of one row and of five."""
+    """A decode step, of one sequence and of five."""
     agrees(sparse, moe64, *moe_inputs(3, leading=leading), 2, normalize, seed=3)
 
 
@@ -67,21 +67,21 @@ def test_task_3_moe_a_single_expert(normalize):
 
 
 @by_sum
-def test_task_3_moe_alike(normalize):
-    """All experts are the same, so that it does not matter who is chosen; the weights' sum is left to see."""
+def test_task_3_moe_identical_experts(normalize):
+    """All experts are identical, so only the sum of the weights matters."""
     x, gate, *weights = moe_inputs(6)
     agrees(sparse, moe64, x, gate, *(mx.broadcast_to(w[:1], w.shape) for w in weights), 2, normalize, seed=6)
 
 
 @by_sum
 def test_task_3_moe_all_choose_the_same(normalize):
-    """A router that prefers experts 1 and 3 for every token; the others have nothing to do, and NaN for weights."""
+    """The router prefers experts 1 and 3 for every token; the others get no token, and have NaN for weights."""
     x, gate, *weights = moe_inputs(7)
     x = mx.abs(x)
     gate = mx.abs(gate) * mx.array([[-1.0], [1.0], [-1.0], [2.0], [-1.0]])
     agrees(sparse, moe64, x, gate, *weights, 2, normalize, seed=7)
     idle = mx.array([True, False, True, False, True])[:, None, None]
-    case = f"float32, x 3 x 4 x 7, 5 experts, NaN in those to which nobody goes, normalize {normalize}, seed 7"
+    case = f"float32, x 3 x 4 x 7, 5 experts, NaN in those that get no token, normalize {normalize}, seed 7"
     with noted(case):
         actual = sparse(x, gate, *(mx.where(idle, mx.nan, w) for w in weights), 2, normalize)
     expected = moe64(*map(to_float64, (x, gate, *weights)), 2, normalize)
@@ -90,7 +90,7 @@ def test_task_3_moe_all_choose_the_same(normalize):
 
 @by_sum
 def test_task_3_moe_mlx(normalize):
-    """The same, put together from MLX's own operators."""
+    """The same, composed of MLX's own operators."""
     x, gate, w_gate, w_up, w_down = inputs = moe_inputs(8)
     probabilities = mx.softmax(x @ gate.T, axis=-1, precise=True)
     indices = mx.argsort(-probabilities, axis=-1)[..., :2]
@@ -109,7 +109,7 @@ def test_task_3_moe_mlx(normalize):
 
 @by_sum
 def test_task_3_moe_mlx_lm(pytorch, normalize):
-    """mlx-lm's block of Qwen3-MoE on the same weights; what it gave is recorded with PyTorch's answers."""
+    """mlx-lm's block of Qwen3-MoE on the same weights; its result is recorded with PyTorch's answers."""
     inputs = moe_inputs(9)
 
     def block(torch, *arrays):
@@ -152,7 +152,7 @@ def test_task_3_moe_pytorch(pytorch, normalize):
 
 
 def test_task_3_moe_copies_no_matrix_for_a_row():
-    """256 tokens with two experts each, of which there are 4."""
+    """256 tokens with two of 4 experts each."""
     x, gate, *weights = moe_inputs(11, leading=(1, 256), size=64, width=64, experts=4)
     agrees(sparse, moe64, *moe_inputs(11), 2, True, seed=11)
     case = "float32, x 1 x 256 x 64, 4 experts of width 64, top_k 2, seed 11"
@@ -171,7 +171,7 @@ def test_task_3_moe_sweep():
 @property_test
 @given(length=st.integers(1, 6), seed=st.integers(0, 99))
 def test_task_3_moe_a_token_alone(length, seed):
-    """A token's output does not depend on who else is there."""
+    """A token's output does not depend on the other tokens."""
     x, *weights = moe_inputs(seed, leading=(2, length))
     case = f"float32, x 2 x {length} x 7, 5 experts, top_k 2, normalize True, seed {seed}, tokens one by one"
     with noted(case):
@@ -182,8 +182,8 @@ def test_task_3_moe_a_token_alone(length, seed):
 
 @property_test
 @given(seed=st.integers(0, 99))
-def test_task_3_moe_numbering_makes_no_difference(seed):
-    """The experts in another order, with their rows of the router, give the same."""
+def test_task_3_moe_permuted_experts(seed):
+    """Permuting the experts, with their rows of the router, changes nothing."""
     x, *weights = moe_inputs(seed)
     order = mx.array(np.random.default_rng(seed).permutation(5))
     case = f"float32, x 3 x 4 x 7, 5 experts, top_k 2, normalize False, seed {seed}, the experts in another order"

@@ -1,4 +1,4 @@
-"""Task 4.5.4, the experts' load, held to its formula in float64, to MLX's operators and to PyTorch."""
+"""Task 4.5.4, the experts' load, checked against its formula in float64, MLX's operators and PyTorch."""
 
 import mlx.core as mx
 import numpy as np
@@ -18,11 +18,11 @@ from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import exact, to_float64
 from tiny_llm_course.testkit.sizes import sizes
 
-FIGURES = ("tokens", "share", "overload", "loss")
+FIGURES = ("tokens", "share", "imbalance", "auxiliary_loss")
 
 
 def figure(name):
-    """One figure of the learner's load, and the formula of it."""
+    """One field of the learner's load, and its formula."""
 
     def program(indices, probabilities, mask=None):
         found = load.load_statistics(indices, probabilities, mask)
@@ -47,7 +47,7 @@ def loads(indices, probabilities, mask=None, *, names=FIGURES, **options):
 
 
 def choices(seed, dtype=mx.float32, leading=(3, 4), experts=6, top_k=2, spread=1.0):
-    """Probabilities of all experts, and the likeliest ones of each token."""
+    """Return the probabilities of all experts, and each token's likeliest ones."""
     probabilities = mx.softmax(normals(seed)(*leading, experts, spread=spread), axis=-1)
     return mx.argsort(-probabilities, axis=-1)[..., :top_k], probabilities.astype(dtype)
 
@@ -70,20 +70,20 @@ def test_task_4_load_any_number(top_k, name):
 
 @by_figure
 def test_task_4_load_even(name):
-    """Eight tokens, two of four experts each, in turn, with probabilities of a quarter: overload and loss are 1."""
+    """Eight tokens on two of four experts each, evenly, all probabilities 1/4: imbalance and auxiliary_loss are 1."""
     indices = mx.array([[i % 4, (i + 1) % 4] for i in range(8)])
     loads(indices, mx.full((8, 4), 0.25), names=[name], seed=3)
 
 
 @by_figure
 def test_task_4_load_one_expert_has_all(name):
-    """Five tokens go to expert 2 of four, surely: overload and loss are 4."""
+    """Five tokens go to expert 2 of four, surely: imbalance and auxiliary_loss are 4."""
     loads(mx.full((5, 1), 2), mx.array([[0.0, 0.0, 1.0, 0.0]] * 5), names=[name], seed=4)
 
 
 @by_figure
 def test_task_4_load_idle_experts(name):
-    """The first, the last, and one between them have nothing to do, and still have a place."""
+    """The first, the last, and one between them get no token, but are still counted."""
     _, probabilities = choices(5, leading=(4,))
     loads(mx.array([[1, 2], [4, 1], [2, 1], [1, 4]]), probabilities, names=[name], seed=5)
 
@@ -91,7 +91,7 @@ def test_task_4_load_idle_experts(name):
 @by_figure
 @by_dtype
 def test_task_4_load_padding(dtype, name):
-    """What is padding is routed like all else, and is not counted."""
+    """Padding is routed like everything else, but not counted."""
     mask = mx.array([[True, True, True, True], [False, True, True, True], [False, False, False, True]])
     loads(*choices(6, dtype), mask, names=[name], seed=6)
 
@@ -103,7 +103,7 @@ def test_task_4_load_a_single_token_counts(name):
 
 @by_figure
 def test_task_4_load_equal_sizes(name):
-    """As many rows as tokens, experts and choices: a mask could be laid along another axis."""
+    """As many sequences as tokens, experts and choices: a mask could be applied along another axis."""
     mask = mx.array([[True] * 4, [True, False, False, False], [False] * 4, [True, True, False, True]])
     loads(*choices(8, leading=(4, 4), experts=4, top_k=4), mask, names=[name], seed=8)
 
@@ -129,7 +129,7 @@ def test_task_4_load_mlx(name):
 @pytest.mark.parametrize("padded", [False, True], ids=["all", "padded"])
 @pytest.mark.parametrize("top_k", [1, 2])
 def test_task_4_load_pytorch(pytorch, top_k, padded):
-    """transformers' balance loss, which is k times this one."""
+    """transformers' auxiliary loss, which is k times this one."""
     indices, probabilities = choices(11, top_k=top_k)
     mask = mx.array([[False, True, True, True], [True] * 4, [False, False, True, True]]) if padded else None
 
@@ -140,7 +140,7 @@ def test_task_4_load_pytorch(pytorch, top_k, padded):
         return load_balancing_loss_func((scores,), scores.shape[-1], top_k, mask) / top_k
 
     expected = pytorch(balance, probabilities, mask, top_k)
-    loads(indices, probabilities, mask, names=["loss"], seed=11, expected=np.asarray(expected))
+    loads(indices, probabilities, mask, names=["auxiliary_loss"], seed=11, expected=np.asarray(expected))
 
 
 def test_task_4_load_sweep():
@@ -155,7 +155,7 @@ def test_task_4_load_sweep():
 
 @property_test
 @given(tokens=st.integers(1, 9), experts=st.integers(1, 8), seed=st.integers(0, 99))
-def test_task_4_load_padding_is_as_if_it_were_not_there(tokens, experts, seed):
+def test_task_4_load_ignores_padding(tokens, experts, seed):
     indices, probabilities = choices(seed, leading=(tokens,), experts=experts, top_k=1)
     more, others = choices(seed + 100, leading=(tokens + 2,), experts=experts, top_k=1)
     mask = mx.arange(2 * tokens + 2) < tokens

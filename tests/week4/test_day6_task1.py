@@ -1,4 +1,4 @@
-"""Task 4.6.1, whose weights: owners are counted out."""
+"""Task 4.6.1, weight owners, found by counting."""
 
 import pytest
 from hypothesis import given
@@ -39,7 +39,7 @@ def test_task_1_owner_more_rounds(order):
 
 @by_order
 def test_task_1_owner_of_one_and_of_all(order):
-    """One set of weights for all layers, and a set for each."""
+    """One set of weights for all layers, and one per layer."""
     for layers, distinct in ((5, 1), (5, 5), (1, 1), (2, 1), (2, 2)):
         check_owners(layers, distinct, order)
 
@@ -54,7 +54,7 @@ def test_task_1_owner_sweep():
 
 @property_test
 @given(rounds=st.integers(1, 6), distinct=st.integers(1, 7), order=st.sampled_from(ORDERS))
-def test_task_1_owner_each_as_often(rounds, distinct, order):
+def test_task_1_owner_equal_use(rounds, distinct, order):
     """Each stored layer is used equally often."""
     layers = rounds * distinct
     case = f"{layers} layers, {distinct} stored, {order}"

@@ -28,7 +28,7 @@ def check_counts(base, distinct, *, swept=False, **measures):
 @by_head
 @by_architecture
 def test_task_2_counts_arrays(base, tied):
-    """The numbers of a file's arrays."""
+    """Count the numbers of a file's arrays."""
     for distinct in (1, 2, 3, 6):
         check_counts(base, distinct, num_hidden_layers=6, tie_word_embeddings=tied)
 
@@ -39,9 +39,9 @@ def test_task_2_counts_nothing_shared(tied):
 
 
 def test_task_2_counts_the_embedded_model():
-    """What chapter 1.5 counts in the file that comes with the course."""
+    """What chapter 1.5 counts in the course's model file."""
     config = ModelConfig.from_dict(embedded_model().config)
-    case = "the model that comes with the course, 6 layers, 6 stored"
+    case = "the course's model, 6 layers, 6 stored"
     with noted(case):
         found = counting.count_shared(config, 6)
     same_counts(found, counts.Counts, {"stored": 4755456, "macs": 4751360, "cached": 1536}, case, 6)

@@ -1,4 +1,4 @@
-"""Task 4.6.3, a model whose layers share, held to week 1's formula for a file with copies."""
+"""Task 4.6.3, a model with shared layers, checked against week 1's formula for a file with copies."""
 
 import mlx.core as mx
 import pytest
@@ -53,7 +53,7 @@ def logits_by_other_parts(tokens, model_, sharing, parts):
 
 @built
 def logits_by_steps(tokens, model_, sharing, parts):
-    """Without caches of its own, one call for the whole text."""
+    """Without caches of its own, one call for the whole sequence."""
     program = model.SharedLayersModel(of(model_), model_.weights, sharing.distinct, sharing.order)
     return lambda tokens: program(tokens, all_positions=True)
 
@@ -80,7 +80,7 @@ def test_task_3_model_architectures(base, tied):
 
 @by_order
 def test_task_3_model_one_and_all(order):
-    """One set of weights for three layers, and a set for each."""
+    """One set of weights for three layers, and one per layer."""
     for distinct in (1, 3):
         whole = sharing_model(QWEN3, 3, 3, distinct)
         sharing = Sharing(distinct, order)
@@ -94,8 +94,8 @@ def test_task_3_model_without_caches(order):
     agrees(logits_by_steps, logits64, random_tokens(4, 2, 5), whole, sharing, Parts((5,)), seed=4, dtype=mx.float32)
 
 
-def test_task_3_model_other_weights_left_alone():
-    """A file in which the layers that are not stored lie all the same, and a head that is not used."""
+def test_task_3_model_ignores_other_weights():
+    """A file that also contains the weights of layers that are not stored, and an unused head."""
     whole = random_model(QWEN3, 5, num_hidden_layers=4, tie_word_embeddings=True)
     whole = whole.with_weights(**{"lm_head.weight": normals(50)(29, 12)})
     sharing = Sharing(2, "cycle")
@@ -103,8 +103,8 @@ def test_task_3_model_other_weights_left_alone():
 
 
 @by_architecture
-def test_task_3_model_by_other_parts(base):
-    """Its matrices are halved, and the parts that it is given double what a matrix gives."""
+def test_task_3_model_other_layer_factory(base):
+    """The weights are halved, and the layer factory doubles what a matrix returns."""
     whole, sharing = sharing_model(base, 6), Sharing(2, "sequence")
     tokens = random_tokens(6, 2, 5)
     agrees(logits_by_other_parts, logits64, tokens, whole, sharing, Parts((2, 3)), seed=6, dtype=mx.float32)
@@ -112,13 +112,13 @@ def test_task_3_model_by_other_parts(base):
 
 @by_order
 def test_task_3_model_makes_each_matrix_once(order):
-    """12 layers of 2 sets: 14 matrices and the head, and not 84."""
+    """12 layers of 2 sets: 14 matrices and the head, instead of 84."""
     whole, parts = sharing_model(QWEN3, 7, 12, 2), Counting()
-    case = f"{whole}, 2 stored, {order}, parts that note what they make"
+    case = f"{whole}, 2 stored, {order}, a layer factory that records what it builds"
     with noted(case):
         model.SharedLayersModel(of(whole), whole.weights, 2, order, parts)
     if len(parts.made) != 15:
-        headline = f"{len(parts.made)} matrices are made for 2 stored layers and a head"
+        headline = f"{len(parts.made)} matrices are built for 2 stored layers and a head"
         fail(Kind.VALUES, headline, case, "expected  15", f"got       {len(parts.made)}")
 
 
@@ -132,11 +132,11 @@ def test_task_3_model_makes_a_cache_for_each_layer(layers, distinct):
         fail(Kind.TYPE, f"got {type_words(made)}, expected a list of empty caches", case)
     if (count := len({id(each) for each in made})) != layers or len(made) != layers:
         lines = f"expected  {layers}, all different", f"got       {len(made)}, of which {count} differ"
-        fail(Kind.VALUES, "another number of caches", case, *lines)
+        fail(Kind.VALUES, "wrong number of caches", case, *lines)
 
 
 @by_order
-def test_task_3_model_reads_into_the_caches(order):
+def test_task_3_model_fills_the_caches(order):
     """Each of the caller's caches then holds every token once."""
     whole, tokens = sharing_model(QWEN3, 9), random_tokens(9, 2, 5)
     case = f"float32, tokens 2 x 5, {whole}, 2 stored, {order}, parts 2 + 3, caches in blocks of 4, seed 9"
@@ -153,7 +153,7 @@ def test_task_3_model_reads_into_the_caches(order):
 
 def test_task_3_model_last_position():
     whole, tokens = sharing_model(QWEN3, 10), random_tokens(10, 2, 5)
-    case = f"float32, tokens 2 x 5, {whole}, 2 stored, cycle, the last position alone"
+    case = f"float32, tokens 2 x 5, {whole}, 2 stored, cycle, only the last position"
     with noted(case):
         actual = model.SharedLayersModel(of(whole), whole.weights, 2, "cycle")(tokens)
     expected = model64(to_float64(tokens), with_copies(whole, Sharing(2, "cycle")))[:, -1:]
@@ -162,7 +162,7 @@ def test_task_3_model_last_position():
 
 @pytest.mark.parametrize("count", [0, 2, 3, 5])
 def test_task_3_model_refuses_another_number_of_caches(count):
-    """Also as many as are stored."""
+    """Including as many as are stored."""
     whole = sharing_model(QWEN3, 11)
     with raises_value_error(f"{whole}, 2 stored, tokens 1 x 2, {count} caches", str(count), "4"):
         program = model.SharedLayersModel(of(whole), whole.weights, 2, "cycle")

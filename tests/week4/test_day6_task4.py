@@ -1,4 +1,4 @@
-"""Task 4.6.4, a table at both ends, whose gradient is held to its formula and to PyTorch's."""
+"""Task 4.6.4, a tied embedding table, whose gradient is checked against its formula and PyTorch's."""
 
 import mlx.core as mx
 from hypothesis import given
@@ -50,28 +50,28 @@ def test_task_4_tied_one_token():
 
 
 def test_task_4_tied_a_token_comes_twice():
-    """What is read twice is moved twice, and what comes twice as well."""
+    """A token that occurs twice contributes twice, as input and as target."""
     check_tied(normals(3)(6, 4), mx.array([1, 4, 1, 1]), mx.array([2, 5, 3, 2]), seed=3)
 
 
 def test_task_4_tied_repeats_itself():
-    """The target is the token that was read."""
+    """The target is the input token."""
     check_tied(normals(4)(6, 4), mx.array([2, 5]), mx.array([2, 0]), seed=4)
 
 
 def test_task_4_tied_square():
-    """As many tokens as features, and as are read."""
+    """As many tokens as features, and as inputs."""
     check_tied(normals(5)(4, 4), *ids(5, 4, 4), seed=5)
 
 
 @by_dtype
 def test_task_4_tied_huge_logits(dtype):
-    """Logits near 1,000, of which exp knows nothing."""
+    """Logits near 1,000, whose exp overflows."""
     check_tied(normals(6, dtype)(6, 5, spread=15), *ids(6, 6, 4), seed=6)
 
 
 def test_task_4_tied_zeros():
-    """Rows of zeros: each token is equally likely, and nothing tells where to go."""
+    """Rows of zeros: all tokens are equally likely, and the gradient is zero."""
     table = mx.zeros((8, 3))
     case = "float32, table 8 x 3 of zeros, tokens 2, targets 2"
     with noted(case):
@@ -81,7 +81,7 @@ def test_task_4_tied_zeros():
 
 
 def test_task_4_tied_pytorch(pytorch):
-    """By autograd, which adds up both uses by itself."""
+    """By autograd, which adds up both uses."""
 
     def both(torch, table, tokens, targets):
         table = table.clone().requires_grad_(True)
@@ -99,7 +99,7 @@ def test_task_4_tied_pytorch(pytorch):
 @property_test
 @given(seed=st.integers(0, 99), count=st.integers(1, 6))
 def test_task_4_tied_a_small_step_lowers_the_loss(seed, count):
-    """Against the gradient, by very little, the loss falls by the square of the gradient's length."""
+    """A small step against the gradient lowers the loss by the step times the squared gradient norm."""
     table, (tokens, targets) = normals(seed)(7, 4), ids(seed, 7, count)
     case = f"float32, table 7 x 4, tokens {count}, targets {count}, a step of 0.001 against the gradient, seed {seed}"
     with noted(case):
@@ -118,6 +118,6 @@ def test_task_4_tied_a_small_step_lowers_the_loss(seed, count):
 
 def test_task_4_tied_sweep():
     for n in sweep(L=131, V=1009, E=257):
-        # So wide that logits are of unit variance, times what the sweep draws.
+        # wide enough for logits of unit variance, times the sweep's scale
         table = normals(n.seed, n.dtype)(n.V, n.E, spread=n.E**-0.25) * min(n.spread, 30)
         check_tied(table, *ids(n.seed, n.V, n.L), seed=n)

@@ -1,4 +1,4 @@
-"""Task 4.7.1, position interpolation, held to its formula, to `mx.fast.rope` and to transformers."""
+"""Task 4.7.1, position interpolation, checked against its formula, `mx.fast.rope` and transformers."""
 
 import functools
 
@@ -32,18 +32,18 @@ def test_task_1_linear_formula(dims, base, factor):
 
 
 @pytest.mark.parametrize("factor", [1.5, 2.75, 40.3])
-def test_task_1_linear_factor_is_no_whole_number(factor):
+def test_task_1_linear_fractional_factor(factor):
     in_float32(linear, linear64, 8, 300, factor, seed=1)
 
 
 @pytest.mark.parametrize("dims", [2, 8, 64])
 def test_task_1_linear_factor_1(dims):
-    """The paces of RoPE without scaling."""
+    """Without scaling, the frequencies are RoPE's."""
     in_float32(linear, linear64, dims, 300, 1, seed=1)
 
 
 def test_task_1_linear_mlx():
-    """`mx.fast.rope` multiplies positions by a scale: 1 / factor. It turns (1, 0) into (cos, sin) of the angle."""
+    """`mx.fast.rope` multiplies positions by a scale: 1 / factor. It rotates (1, 0) to (cos, sin) of the angle."""
 
     def directions(dims, base, factor):
         angles = mx.arange(7)[:, None] * linear(dims, base, factor)
@@ -67,14 +67,14 @@ def test_task_1_linear_transformers(dims, factor, pytorch):
 @property_test
 @given(pairs=st.integers(1, 9), base=st.integers(2, 2000), factor=st.integers(1, 9), position=st.integers(0, 50))
 def test_task_1_linear_positions_are_squeezed(pairs, base, factor, position):
-    """At position factor * p the hands stand where those of the unscaled model stand at position p."""
+    """Position factor * p has the angles of the unscaled model's position p."""
     case = f"float32, dims {2 * pairs}, base {base}, factor {factor}: position {factor * position}"
     expected = position * linear64(2 * pairs, base, 1)
     angles = factor * position * linear(2 * pairs, base, factor)
     compare(angles, expected, mx.float32, 8 * EPSILON[mx.float32] * max(position, 1), case, pairs)
 
 
-REFUSED = {"odd dims": (7, 300, 2), "a factor of less than 1": (8, 300, 0.5), "a factor of 0": (8, 300, 0)}
+REFUSED = {"odd dims": (7, 300, 2), "a factor below 1": (8, 300, 0.5), "a factor of 0": (8, 300, 0)}
 
 
 @pytest.mark.parametrize("why", REFUSED)

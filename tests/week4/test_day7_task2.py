@@ -1,4 +1,4 @@
-"""Task 4.7.2, NTK-aware scaling, held to its formula and to transformers."""
+"""Task 4.7.2, NTK-aware scaling, checked against its formula and transformers."""
 
 import functools
 
@@ -18,7 +18,7 @@ in_float32 = functools.partial(agrees, dtype=mx.float32)
 
 
 def by_ntk(dims, base, factor, length=None, original_length=None):
-    """The learner's program, called without what is left at its default."""
+    """Call the learner's program without the arguments at their defaults."""
     if length is None:
         return ntk.ntk_frequencies(dims, base, factor)
     return ntk.ntk_frequencies(dims, base, factor, length, original_length)
@@ -32,25 +32,25 @@ def test_task_2_ntk_formula(dims, base, factor):
 
 
 @pytest.mark.parametrize("factor", [1, 1.5, 40.3])
-def test_task_2_ntk_factor_is_no_whole_number(factor):
+def test_task_2_ntk_fractional_factor(factor):
     in_float32(by_ntk, ntk64, 8, 300, factor, seed=1)
 
 
 @pytest.mark.parametrize("factor", [1, 2, 4.5])
 @pytest.mark.parametrize("length", [101, 150, 200, 777])
 def test_task_2_ntk_dynamic(length, factor):
-    """Longer than the 100 positions of the training: the base grows with the text."""
+    """Beyond the training length of 100 positions, the base grows with the sequence."""
     in_float32(by_ntk, ntk64, 8, 300, factor, length, 100, seed=1)
 
 
 @pytest.mark.parametrize("length", [1, 50, 75, 99, 100])
-def test_task_2_ntk_dynamic_within_the_training(length):
-    """Nothing is scaled before it must be."""
+def test_task_2_ntk_dynamic_within_training_length(length):
+    """Nothing is scaled within the training length."""
     in_float32(by_ntk, ntk64, 8, 300, 4, length, 100, seed=1)
 
 
 def test_task_2_ntk_original_length_alone():
-    """Without a length the factor is fixed."""
+    """Without a length, the factor is fixed."""
 
     def without_length(dims, base, factor, original_length):
         return ntk.ntk_frequencies(dims, base, factor, original_length=original_length)
@@ -64,10 +64,10 @@ def test_task_2_ntk_original_length_alone():
 @pytest.mark.parametrize("factor", [2, 8, 11.5])
 @pytest.mark.parametrize("dims", [4, 10, 64])
 def test_task_2_ntk_ends(dims, factor):
-    """The first pair as in training, the last one as interpolation has it."""
+    """The first pair is as in training, the last one as in interpolation."""
     found = by_ntk(dims, 300, factor)
     plain = linear64(dims, 300, 1)
-    case = f"float32, dims {dims}, base 300, factor {factor}: the first and the last pace"
+    case = f"float32, dims {dims}, base 300, factor {factor}: the first and the last frequency"
     expected = np.array([plain[0], plain[-1] / factor])
     compare(found[mx.array([0, dims // 2 - 1])], expected, mx.float32, 1e-5 * expected, case, dims)
 
@@ -82,8 +82,8 @@ def test_task_2_ntk_transformers(length, factor, pytorch):
 REFUSED_BY_NTK = {
     "odd dims": (7, 300, 2),
     "a single pair": (2, 300, 2),
-    "a factor of less than 1": (8, 300, 0.5),
-    "a length without an original one": (8, 300, 2, 100),
+    "a factor below 1": (8, 300, 0.5),
+    "a length without original_length": (8, 300, 2, 100),
 }
 
 

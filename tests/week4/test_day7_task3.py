@@ -1,4 +1,4 @@
-"""Task 4.7.3, YaRN, held to its formula and to transformers."""
+"""Task 4.7.3, YaRN, checked against its formula and transformers."""
 
 import functools
 
@@ -22,11 +22,11 @@ in_float32 = functools.partial(agrees, dtype=mx.float32)
 
 
 def of_yarn(*args, **kwargs):
-    """The learner's paces and factor, which must be two."""
+    """Return the learner's two results: frequencies and factor."""
     found = yarn.yarn_frequencies(*args, **kwargs)
     words = ", ".join([*map(str, args), *(f"{name} {v}" for name, v in kwargs.items())])
     if not isinstance(found, tuple) or len(found) != 2:
-        headline = f"returned {type_words(found)}, expected a tuple of paces and a number"
+        headline = f"returned {type_words(found)}, expected a tuple of frequencies and a number"
         fail(Kind.TYPE, headline, words)
     if isinstance(found[1], bool) or not isinstance(found[1], int | float):
         headline = f"the attention factor is {type_words(found[1])}, expected a Python float"
@@ -35,7 +35,7 @@ def of_yarn(*args, **kwargs):
 
 
 def yarn_paces(dims, base, factor, original_length, beta_fast=32, beta_slow=1, truncate=True):
-    """The learner's paces; what is at its default is left out."""
+    """Return the learner's frequencies, called without the arguments at their defaults."""
     options = {"beta_fast": (beta_fast, 32), "beta_slow": (beta_slow, 1), "truncate": (truncate, True)}
     changed = {name: value for name, (value, default) in options.items() if value != default}
     return of_yarn(dims, base, factor, original_length, **changed)[0]
@@ -56,7 +56,7 @@ def test_task_3_yarn_betas(beta_fast, beta_slow):
 
 @pytest.mark.parametrize(("beta_fast", "beta_slow"), [(32, 1), (4, 0.25), (30, 29)], ids=str)
 def test_task_3_yarn_not_truncated(beta_fast, beta_slow):
-    """Between two pairs, too, an even mixture begins and ends."""
+    """Without truncation, the ramp starts and ends between pairs."""
     in_float32(yarn_paces, yarn64, 64, 10000, 8, 3000, beta_fast, beta_slow, False, seed=1)
 
 
@@ -64,15 +64,15 @@ def test_task_3_yarn_not_truncated(beta_fast, beta_slow):
 @pytest.mark.parametrize(
     ("original_length", "beta_fast", "beta_slow"),
     [(20, 32, 1), (3, 32, 1), (2000000, 32, 1), (900, 1000, 0.001), (2000000, 10, 9)],
-    ids=["low below 0", "both below 0", "behind the last pair", "wider than all pairs", "an empty range"],
+    ids=["low below 0", "both below 0", "after the last pair", "wider than all pairs", "an empty range"],
 )
 def test_task_3_yarn_limits(original_length, beta_fast, beta_slow, truncate):
-    """Low is at least 0, high at most dims - 1, and they are at least 0.001 apart."""
+    """low is at least 0, high at most dims - 1, and they are at least 0.001 apart."""
     in_float32(yarn_paces, yarn64, 16, 300, 4, original_length, beta_fast, beta_slow, truncate, seed=1)
 
 
 def test_task_3_yarn_factor_1():
-    """Nothing is divided, so that nothing changes."""
+    """A factor of 1 changes nothing."""
     in_float32(yarn_paces, yarn64, 64, 300, 1, 512, seed=1)
 
 
@@ -99,16 +99,16 @@ def test_task_3_yarn_transformers(truncate, original_length, pytorch):
 @property_test
 @given(pairs=st.integers(4, 40), factor=st.integers(2, 16), original_length=st.integers(200, 9000))
 def test_task_3_yarn_between_kept_and_divided(pairs, factor, original_length):
-    """No pace is faster than in training, and none is slower than interpolation makes it."""
+    """No frequency is higher than in training, and none lower than in interpolation."""
     dims = 2 * pairs
     found = to_float64(yarn_paces(dims, 10000, factor, original_length))
     plain = linear64(dims, 10000, 1)
-    case = f"dims {dims}, base 10000, factor {factor}, original_length {original_length}: paces held to that range"
+    case = f"dims {dims}, base 10000, factor {factor}, original_length {original_length}: frequencies within that range"
     expected = np.clip(found, plain / factor, plain)
     compare(mx.array(found), expected, mx.float32, 1e-5 * plain, case, dims)
 
 
-@pytest.mark.parametrize(("dims", "factor"), [(7, 2), (8, 0.5)], ids=["odd dims", "a factor of less than 1"])
+@pytest.mark.parametrize(("dims", "factor"), [(7, 2), (8, 0.5)], ids=["odd dims", "a factor below 1"])
 def test_task_3_yarn_refuses(dims, factor):
     with raises_value_error(f"dims {dims}, base 300, factor {factor}, original_length 100"):
         mx.eval(yarn.yarn_frequencies(dims, 300, factor, 100)[0])

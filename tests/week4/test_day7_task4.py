@@ -1,4 +1,4 @@
-"""Task 4.7.4, RoPE by given paces, held to its formula, to `mx.fast.rope` and to transformers."""
+"""Task 4.7.4, RoPE with given frequencies, checked against its formula, `mx.fast.rope` and transformers."""
 
 import math
 from collections.abc import Callable
@@ -25,13 +25,13 @@ PAIRINGS = pytest.mark.parametrize("traditional", [False, True])
 
 @built
 def turned(x, frequencies, attention_factor, traditional, offset=None):
-    """The learner's program, called without what is left at its default."""
+    """Call the learner's program without the arguments at their defaults."""
     layer = rope.ScaledRoPE(x.shape[-1], frequencies, attention_factor, traditional)
     return lambda x: layer(x) if offset is None else layer(x, offset)
 
 
 class Growing:
-    """Paces that depend on how long a text is: a function, with words for a failing case."""
+    """Frequencies that depend on the sequence length: a function, with a description for a failing case."""
 
     def __init__(self, dims: int, base: float = 300, original_length: int = 6) -> None:
         self.dims, self.base, self.original_length = dims, base, original_length
@@ -43,7 +43,7 @@ class Growing:
         return f"by length, for dims {self.dims}"
 
     def in_float64(self, length: int) -> Array64:
-        """The same for a formula; dynamic NTK without its code."""
+        """The same for a formula; dynamic NTK without the learner's code."""
         return ntk64(self.dims, self.base, 2, int(length), self.original_length)
 
 
@@ -63,12 +63,12 @@ def turned64(
 
 
 def tokens(seed, dtype=mx.float32, batch=2, length=3, heads=4, dims=12):
-    """N, L, H, D and D/2 all different: a mixed-up axis cannot hide."""
+    """N, L, H, D and D/2 all different, so a mixed-up axis shows."""
     return normals(seed, dtype)(batch, length, heads, dims)
 
 
 def paces_of(dims=12, base=300, seed=0):
-    """Paces that are no powers of any base: they fall from 1, and each is shaken."""
+    """Frequencies that are not powers of any base: they decrease from 1, with noise."""
     shaken = 1 + 0.3 * np.random.default_rng(seed).random(dims // 2)
     return mx.array((linear64(dims, base, 1) * shaken).astype(np.float32))
 
@@ -101,19 +101,19 @@ def test_task_4_rope_slice_for_each_row(traditional, dtype):
 
 @pytest.mark.parametrize("first", [0, 2, 3, 4, 9, 500])
 def test_task_4_rope_by_length(first):
-    """The paces are those of first + 3 positions: all that there are after this call."""
+    """The frequencies are those of first + 3 positions: all up to the end of this call."""
     agrees(turned, turned64, tokens(5), Growing(12), 1.0, False, slice(first, first + 3), seed=5)
 
 
 @PAIRINGS
 def test_task_4_rope_by_each_rows_length(traditional):
-    """A short text beside a long one is turned as if it were alone."""
+    """A short sequence beside a long one is rotated as if it were alone."""
     x, rows = tokens(6, batch=3), [slice(20, 23), slice(0, 3), slice(7, 10)]
     agrees(turned, turned64, x, Growing(12), 1.3, traditional, rows, seed=6)
 
 
 def test_task_4_rope_by_length_in_every_call():
-    """One object reads a prompt, then token after token: the paces are asked for anew each time."""
+    """One object gets a prompt, then token after token: the frequencies are recomputed each time."""
     x = tokens(7, length=12)
     layer = rope.ScaledRoPE(12, Growing(12))
     steps = [layer(x[:, :5]), *(layer(x[:, p : p + 1], slice(p, p + 1)) for p in range(5, 12)), layer(x[:, :5])]
@@ -148,7 +148,7 @@ def test_task_4_rope_sizes(length, heads, dims, traditional):
 
 @PAIRINGS
 def test_task_4_rope_mlx(traditional):
-    """MLX's operator wants the inverses of the paces, and the length next to last."""
+    """MLX's operator expects the inverses of the frequencies, and the length as the second axis from the end."""
     x, paces = tokens(11), paces_of()
     found = mx.fast.rope(x.swapaxes(1, 2), 12, traditional=traditional, base=None, scale=1.0, offset=4, freqs=1 / paces)
     expected = 1.3 * to_float64(found.swapaxes(1, 2))
@@ -180,7 +180,7 @@ CONFIGS = {
 @pytest.mark.parametrize("first", [0, 90, 300])
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_task_4_rope_of_config_transformers(kind, first, pytorch):
-    """`rope_of`, which is given, puts all tasks together: queries as a Llama of this config.json turns them."""
+    """`rope_of`, which is given, combines all tasks: queries as a Llama of this config.json rotates them."""
     x, table = tokens(12, batch=1, length=6), CONFIGS[kind]
     expected = pytorch(turned_of, x, 12, 300.0, 100, table, first)
     layer = scaling.rope_of(config_of(12, 300.0, 100, table))
@@ -203,7 +203,7 @@ def test_task_4_rope_sweep(traditional):
 @property_test
 @given(first=st.integers(0, 3000), length=st.integers(1, 5), traditional=st.booleans(), seed=st.integers(0, 99))
 def test_task_4_rope_lengthens_by_the_attention_factor(first, length, traditional, seed):
-    """A turned vector is as long as before, times the factor: scores are multiplied by its square."""
+    """A rotated vector is as long as before, times the factor: scores are multiplied by its square."""
     x = tokens(seed, mx.float32, 2, length, 3, 6)
     factor = 1 + seed / 100
     expected = factor * np.linalg.norm(to_float64(x), axis=-1)
@@ -240,13 +240,13 @@ def test_task_4_rope_refuses(why):
 
 
 @pytest.mark.parametrize(("dims", "paces"), [(7, 3), (12, 5), (12, 1), (12, 12)])
-def test_task_4_rope_refuses_other_paces(dims, paces):
-    with raises_value_error(f"dims {dims}, {paces} paces"):
+def test_task_4_rope_refuses_wrong_frequencies(dims, paces):
+    with raises_value_error(f"dims {dims}, {paces} frequencies"):
         rope.ScaledRoPE(dims, mx.ones(paces))
 
 
 def test_task_4_rope_scores_are_sharper():
-    """The scores of YaRN: those of its paces, times the square of the attention factor."""
+    """The scores of YaRN: those of its frequencies, times the square of the attention factor."""
     x, factor = tokens(14, batch=1, length=6), 0.1 * math.log(8) + 1
     plain, sharper = (turned(x, paces_of(), f, False)[0, :, 0] for f in (1.0, factor))
     expected = factor**2 * to_float64(plain @ plain.T)

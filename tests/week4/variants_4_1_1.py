@@ -27,10 +27,10 @@ known.probe_table(
     with_keys=lambda program: program(2, 3, 4, 5, mx.float32, mask=may_look(12, 4, 5), key_mask=may_look(13, 2, 5)),
     with_the_future=lambda program: program(2, 3, 4, 5, mx.float32, mask=normals(14)(4, 5), causal=True),
     keys_with_the_future=lambda program: program(2, 3, 4, 5, mx.float32, key_mask=may_look(15, 2, 5), causal=True),
-    # B x S is no L x S.
+    # B x S is not L x S
     of_padding=lambda program: program(2, 3, 4, 5, mx.float32, mask=may_look(17, 2, 5)),
     of_one_query=lambda program: program(2, 3, 1, 5, mx.float32, mask=may_look(18, 2, 5)),
-    # H x L x S is no B x L x S.
+    # H x L x S is not B x L x S
     of_heads=lambda program: program(1, 3, 4, 5, mx.float32, mask=may_look(19, 3, 4, 5)),
     of_one_axis=lambda program: program(2, 3, 4, 5, mx.float32, mask=may_look(20, 5)),
     of_whole_numbers=lambda program: program(2, 3, 4, 5, mx.float32, mask=may_look(21, 4, 5).astype(mx.int32)),
@@ -50,7 +50,7 @@ known.probe_table(
 )
 
 
-@known.sized("B 8, L = S = 512, H 8: a mask for each text, padding, causal")
+@known.sized("B 8, L = S = 512, H 8: a mask per sequence, padding, causal")
 def sized(program):
     mask, key_mask = may_look(1, 8, 512, 512), may_look(2, 8, 512)
     mx.eval(mask, key_mask)
@@ -61,68 +61,68 @@ FUTURE = "causal_mask(L, S, mx.float32)"
 known.change(
     "true-hides",
     ("mx.where(mask, 0.0, -mx.inf)", "mx.where(mask, -mx.inf, 0.0)"),
-    fact="a boolean mask's True hides a key",
-    question="In this course's boolean masks, does True let through or hide?",
+    fact="True in a boolean mask hides a key",
+    question="In this course's boolean masks, does True allow or hide?",
 )
 known.change(
     "true-hides-in-key-mask",
     ('_additive("key_mask", key_mask)', '_additive("key_mask", ~key_mask if key_mask.dtype == mx.bool_ else key_mask)'),
-    fact="a boolean key_mask's True hides a key",
-    question="Do your two kinds of boolean masks mean the same by True?",
+    fact="True in a boolean key_mask hides a key",
+    question="Does True mean the same in your two kinds of boolean masks?",
 )
 known.change(
     "added-as-ones",
     ("return mx.where(mask, 0.0, -mx.inf)", "return mask.astype(mx.float32)"),
     fact="a boolean mask is added as ones and zeros",
-    question="What happens to a score when 0 is added to it, and what when 1 is?",
+    question="What does adding 0 to a score do, and what does adding 1?",
 )
 known.change(
     "zero-times-infinity",
     ("return mx.where(mask, 0.0, -mx.inf)", "return (1.0 - mask.astype(mx.float32)) * -mx.inf"),
-    fact="a boolean mask is made a float one by multiplying with infinity",
+    fact="a boolean mask is converted by multiplying by infinity",
     question="What is 0 times infinity?",
 )
 known.change(
     "large-in-place-of-infinite",
     ("return mx.where(mask, 0.0, -mx.inf)", "return mx.where(mask, 0.0, -1e9)"),
-    fact="a boolean mask hides by -1e9",
-    question="If all keys of a query get the same large number, what do the weights become?",
+    fact="a boolean mask adds -1e9 instead of -inf",
+    question="If all keys of a query get the same large number, what are the weights?",
 )
 known.change(
     "numbers-taken-for-booleans",
     ("if mask.dtype == mx.bool_:", "if True:"),
-    fact="a float mask is taken for a boolean one: 0 hides, and every other number lets through",
-    question="Which number in a float mask leaves a score as it is?",
+    fact="a float mask is treated as boolean: 0 hides, and every other number allows",
+    question="Which number in a float mask leaves a score unchanged?",
 )
 known.change(
     "three-axes-by-head",
     ("wide = mask[:, None]  # B x 1 x L x S", "wide = mask[None]"),
-    fact="a mask of three axes is taken for H x L x S",
-    question="Three texts, three heads, a mask of 3 x L x S: what does its first axis count?",
+    fact="a mask of three axes is read as H x L x S",
+    question="Three sequences, three heads, a mask of 3 x L x S: what is its first axis?",
 )
 known.change(
     "two-axes-by-head",
     ("wide = mask[None, None]  # 1 x 1 x L x S", "wide = mask[None, :, None]"),
-    fact="a mask of two axes gets its new axis in the middle, so that row i of it belongs to head i",
-    question="As many heads as queries: whose row is row 1 of your mask, the second query's or the second head's?",
+    fact="a mask of two axes gets its new axis in the middle, so row i applies to head i",
+    question="As many heads as queries: is row 1 of your mask for the second query or for the second head?",
 )
 known.change(
     "two-axes-taken-for-padding",
     ("wide = mask[None, None]", "wide = mask[:, None, None] if mask.shape[0] == B != 1 else mask[None, None]"),
-    fact="a mask of two axes with as many rows as there are texts is taken for padding",
-    question="Four texts of four tokens, a mask of 4 x 4. What in your code decides what it means?",
+    fact="a mask of two axes with B rows is treated as padding",
+    question="Four sequences of four tokens, a mask of 4 x 4. What in your code decides what it means?",
 )
 known.change(
     "padding-by-query",
     ('_additive("key_mask", key_mask)[:, None, None, :]', '_additive("key_mask", key_mask)[None, None]'),
-    fact="key_mask is taken for L x S",
-    question="Row 1 of key_mask belongs to the second text. To which axis of B x H x L x S does it go in your code?",
+    fact="key_mask is read as L x S",
+    question="Row 1 of key_mask is for the second sequence. Which axis of B x H x L x S is that in your code?",
 )
 known.change(
     "padding-by-head",
     ('_additive("key_mask", key_mask)[:, None, None, :]', '_additive("key_mask", key_mask)[None, :, None]'),
-    fact="key_mask is spread out as if its first axis were the heads",
-    question="Which axis of B x H x L x S counts the texts?",
+    fact="key_mask is broadcast with its first axis as the heads",
+    question="Which axis of B x H x L x S is the batch?",
 )
 known.change(
     "padding-hides-queries",
@@ -131,19 +131,19 @@ known.change(
         'numbers = _additive("key_mask", key_mask)[:, None, None, :]\n'
         "total = total + (numbers if L != S else numbers + numbers.swapaxes(2, 3))",
     ),
-    fact="key_mask hides everything from the queries at the same places, too, if there are as many queries as keys",
+    fact="key_mask also masks the queries at padded positions if there are as many queries as keys",
     question="key_mask says which keys are there. What does it say about queries?",
 )
 known.change(
     "keys-replace-the-mask",
     ('total = total + _additive("key_mask", key_mask)', 'total = _additive("key_mask", key_mask)'),
-    fact="key_mask takes the mask's place when both are given",
-    question="One argument hides key 1, another one key 3. Which are hidden?",
+    fact="key_mask replaces mask when both are given",
+    question="One argument hides key 1, the other key 3. Which are hidden?",
 )
 known.change(
     "future-replaces-the-rest",
     (f"total = total + {FUTURE}", f"total = {FUTURE}[None, None]"),
-    fact="causal takes the place of all other masks",
+    fact="causal replaces all other masks",
     question="What is left of your padding when causal is True?",
 )
 known.change(
@@ -153,43 +153,43 @@ known.change(
         'numbers = _additive("key_mask", key_mask)[:, None, None, :]\n'
         "total = numbers if mask is None else mx.maximum(total, numbers)",
     ),
-    fact="of mask and key_mask the larger number counts: a key is hidden only if both hide it",
-    question="One argument hides a key, the other one does not. May it be looked at?",
+    fact="mask and key_mask are combined by their maximum, so a key is hidden only if both hide it",
+    question="One argument hides a key, the other does not. Is it visible?",
 )
 known.change(
     "key-numbers-taken-for-booleans",
     ('_additive("key_mask", key_mask)', '_additive("key_mask", key_mask != 0)'),
-    fact="a float key_mask is taken for a boolean one: 0 hides, and every other number lets through",
-    question="Which number in a float key_mask leaves a key as it is?",
+    fact="a float key_mask is treated as boolean: 0 hides, and every other number allows",
+    question="Which number in a float key_mask leaves a key's scores unchanged?",
 )
 known.change(
     "future-only-without-a-mask",
     ("if causal:", "if causal and mask is None:"),
-    fact="causal hides nothing where a mask is given",
-    question="May a mask that says nothing of the future bring it back?",
+    fact="causal has no effect when a mask is given",
+    question="May a mask that allows every key undo causal?",
 )
 known.change(
     "one-row-of-padding-for-all",
     ("key_mask.shape != (B, S)", "key_mask.ndim != 2 or any(a not in (1, b) for a, b in zip(key_mask.shape, (B, S)))"),
-    fact="a key_mask of 1 x S or B x 1 is taken, too",
-    question="Two texts, and a key_mask of one row: whose padding does it say?",
+    fact="a key_mask of 1 x S or B x 1 is accepted",
+    question="Two sequences, and a key_mask of one row: whose padding is it?",
 )
 known.change(
     "causal-upper-left",
     (FUTURE, "mx.triu(mx.full((L, S), -mx.inf), k=1)"),
-    fact="causal lets query i see the keys 0 to i, as if the queries were the first L of the S positions",
-    question="With four queries and five keys, which key is the last that the last query may see?",
+    fact="causal is aligned to the upper left corner, so query i sees keys 0 to i",
+    question="With four queries and five keys, which is the last key that the last query may see?",
 )
 known.change(
     "causal-ignored",
     (f"total = total + {FUTURE}", "pass"),
-    fact="causal hides nothing",
+    fact="causal has no effect",
     question="What does causal=True change in your result?",
 )
 known.change(
     "float32-result",
     ("total.astype(dtype)", "total"),
-    fact="the result is float32, whatever dtype is asked for",
+    fact="the result is float32, whatever dtype is requested",
     question="What is the dtype of mx.where(mask, 0.0, -mx.inf)?",
 )
 known.change(
@@ -197,26 +197,26 @@ known.change(
     ('total = total + _additive("mask", ', 'total = total + _additive("mask", (lambda m: m.astype(dtype))('),
     ("_with_four_axes(mask, B, H, L, S))", "_with_four_axes(mask, B, H, L, S)))"),
     ('_additive("key_mask", key_mask)', '_additive("key_mask", key_mask).astype(dtype)'),
-    fact="each mask is brought to the dtype before they are added up",
+    fact="each mask is converted to the dtype before they are added",
     question="What is -79,000 in float16, and what is it plus 40,000?",
 )
 known.change(
     "spread-out",
     ("return total.astype(dtype)", "return mx.broadcast_to(total, (B, H, L, S)).astype(dtype)"),
-    fact="the result is spread out to B x H x L x S, also along axes in which nothing differs",
-    question="How many different numbers does a padding mask hold, and how many does your result?",
+    fact="the result is broadcast to B x H x L x S, even along axes where nothing differs",
+    question="How many distinct numbers does a padding mask hold, and how many does your result?",
 )
 known.change(
     "sizes-not-compared",
     ("if any(", "if False and any("),
-    fact="a mask is taken whose axes have other sizes than B, H, L and S",
-    question="A mask of 2 x 5 comes where one query and five keys are. Which shape has your result?",
+    fact="a mask is accepted whose axes do not match B, H, L and S",
+    question="A mask of 2 x 5 comes with one query and five keys. Which shape has your result?",
 )
 known.change(
     "whole-numbers-taken",
     ("if not mx.issubdtype(mask.dtype, mx.floating):", "if False:"),
-    fact="a mask of whole numbers is added as it is",
-    question="A mask of ones and zeros that are no booleans: would you bet on what its caller meant?",
+    fact="an integer mask is added as it is",
+    question="A mask holds ones and zeros that are not booleans. Would you bet on what its caller meant?",
 )
 
 

@@ -10,7 +10,7 @@ known = Variants("4.1.2")
 
 
 def each(program, inputs, *masks):
-    """What a program gives for each of some masks."""
+    """Return a program's results for several masks."""
     return tuple(program(*inputs, mask) for mask in masks)
 
 
@@ -59,117 +59,117 @@ def sized(program):
 
 known.change(
     "blind-rows-nan",
-    ("mx.where(blind, 0.0, scores)", "scores"),
-    ("mx.where(blind, 0.0, weights)", "weights"),
-    fact="a query that sees no key gets NaN",
+    ("mx.where(masked, 0.0, scores)", "scores"),
+    ("mx.where(masked, 0.0, weights)", "weights"),
+    fact="a fully masked row gives NaN",
     question="Every score of a row is -inf. What is -inf - -inf?",
 )
 known.change(
     "blind-rows-mean",
-    ("mx.where(blind, 0.0, weights)", "weights"),
-    fact="a query that sees no key gets the mean of all values",
-    question="What do equal scores make of the weights, and what should somebody get who may look at nothing?",
+    ("mx.where(masked, 0.0, weights)", "weights"),
+    fact="a fully masked row gives the mean of all values",
+    question="What weights do equal scores give, and what should a query get that sees no key?",
 )
 known.change(
     "large-in-place-of-infinite",
     ("mx.where(mask, scores, -mx.inf)", "mx.where(mask, scores, -1e9)"),
-    ("mx.where(blind, 0.0, scores)", "mx.where(blind, 0.0, scores).astype(query.dtype)"),
-    fact="a boolean mask puts -1e9 in the place of hidden scores",
-    question="All scores of a row are -1e9. What do the weights become, and what does -1e9 become in float16?",
+    ("mx.where(masked, 0.0, scores)", "mx.where(masked, 0.0, scores).astype(query.dtype)"),
+    fact="hidden scores are set to -1e9 instead of -inf",
+    question="All scores of a row are -1e9. What are the weights, and what is -1e9 in float16?",
 )
 known.change(
     "blind-if-anything-is-hidden",
     ("mx.max(scores, axis=-1, keepdims=True)", "mx.min(scores, axis=-1, keepdims=True)"),
-    fact="a query from which any key is hidden gets zeros",
+    fact="a query with any hidden key gets zeros",
     question="One of five keys is hidden. Which weights remain?",
 )
 known.change(
     "blind-all-or-none",
     ("mx.max(scores, axis=-1, keepdims=True)", "mx.max(scores)"),
-    fact="only if no query at all sees anything there are zeros; a single one gets NaN",
-    question="Which axis does your question `is everything hidden?` run over?",
+    fact="zeros come only if every row is fully masked, and a single such row gives NaN",
+    question="Over which axis does your test for a fully masked row run?",
 )
 known.change(
     "far-below-is-hidden",
     ("== -mx.inf", "< -1e4"),
-    fact="a query whose scores are all below -10,000 gets zeros, though no key is hidden from it",
-    question="Which numbers hide a key, and which only make it less welcome?",
+    fact="a query whose scores are all below -10,000 gets zeros, although no key is hidden",
+    question="Which mask values hide a key, and which only lower its weight?",
 )
 known.change(
     "true-hides",
     ("mx.where(mask, scores, -mx.inf)", "mx.where(mask, -mx.inf, scores)"),
-    fact="a boolean mask's True hides a key",
-    question="In this course's boolean masks, does True let through or hide?",
+    fact="True in a boolean mask hides a key",
+    question="In this course's boolean masks, does True allow or hide?",
 )
 known.change(
     "added-as-ones",
     ("return mx.where(mask, scores, -mx.inf)", "return scores + mask.astype(scores.dtype)"),
     fact="a boolean mask is added as ones and zeros",
-    question="What happens to a score when 0 is added to it, and what when 1 is?",
+    question="What does adding 0 to a score do, and what does adding 1?",
 )
 known.change(
     "scores-multiplied",
     ("return mx.where(mask, scores, -mx.inf)", "return scores * mask.astype(scores.dtype)"),
     fact="the scores are multiplied by a boolean mask",
-    question="A score becomes 0. How much weight does it still get beside a score of -1?",
+    question="A score becomes 0. What weight does it still get next to a score of -1?",
 )
 known.change(
     "numbers-taken-for-booleans",
     ("if mask.dtype == mx.bool_:", "if True:"),
-    fact="a float mask is taken for a boolean one: 0 hides, and every other number lets through",
-    question="Which number in a float mask leaves a score as it is?",
+    fact="a float mask is treated as boolean: 0 hides, and every other number allows",
+    question="Which number in a float mask leaves a score unchanged?",
 )
 known.change(
     "float-mask-only-hides",
     ("return scores + mask", "return mx.where(mask == -mx.inf, -mx.inf, scores)"),
-    fact="of a float mask only -inf counts, and every other number is taken for 0",
+    fact="only -inf in a float mask has an effect, and every other number counts as 0",
     question="What should a mask entry of -0.5 do to a score of 2?",
 )
 known.change(
     "mask-ignored",
     ("if mask is not None:", "if False:"),
-    fact="the mask is not used",
-    question="Which entries of the result should change when a mask hides the last key?",
+    fact="mask is ignored",
+    question="Which entries of the result should change if a mask hides the last key?",
 )
 known.change(
     "mask-after-softmax",
     ("return mx.where(mask, scores, -mx.inf)", "return scores"),
-    ("blind = ", "hides = mask is not None and mask.dtype == mx.bool_\nblind = "),
-    ("mx.where(blind, 0.0, weights)", "mx.where(mask if hides else True, weights, 0.0)"),
-    fact="a boolean mask strikes out weights after the softmax",
-    question="What do the weights of a query sum to, once some of them are struck out?",
+    ("masked = ", "hides = mask is not None and mask.dtype == mx.bool_\nmasked = "),
+    ("mx.where(masked, 0.0, weights)", "mx.where(mask if hides else True, weights, 0.0)"),
+    fact="a boolean mask zeroes weights after the softmax",
+    question="What do a query's weights sum to after some are zeroed?",
 )
 known.change(
     "mask-before-scale",
     ("return scores + mask", "return scores + mask * query_scale"),
     ("_masked(scores, mask)", "_masked(scores, mask, scale)"),
     ("(scores: mx.array, mask: mx.array)", "(scores: mx.array, mask: mx.array, query_scale: float)"),
-    fact="a float mask is scaled with the scores",
+    fact="a float mask is multiplied by the scale along with the scores",
     question="With D = 64, what is left of a mask entry of -2 after the scaling?",
 )
 known.change(
     "mask-in-query's-dtype",
     ("return scores + mask", "return scores + mask.astype(scores.dtype)"),
-    fact="a float mask is brought to the query's dtype first",
+    fact="a float mask is converted to the query's dtype first",
     question="What is -100,000 in float16?",
 )
 known.change(
     "mask-dtype",
     (".astype(value.dtype) @ value", " @ value"),
-    fact="a float32 mask turns a float16 result into float32",
-    question="What is float16 + float32, and when did that addition happen?",
+    fact="a float32 mask makes a float16 result float32",
+    question="What is the dtype of float16 + float32, and where does that addition happen?",
 )
 known.change(
     "float32-result",
     (".astype(value.dtype) @ value", ".astype(mx.float32) @ value"),
     fact="the result is float32 although the query is not",
-    question="In which dtype do your weights meet the values?",
+    question="What is the dtype of your weights when they are multiplied by the values?",
 )
 known.change(
     "mask-transposed",
     ("_masked(scores, mask)", "_masked(scores, mask.swapaxes(-1, -2) if mask.shape[-1] == mask.shape[-2] else mask)"),
-    fact="a mask with as many rows as columns is transposed",
-    question="Do the rows of a mask belong to the queries or to the keys?",
+    fact="a square mask is transposed",
+    question="Are the rows of a mask queries or keys?",
 )
 known.change(
     "rows-by-head",
@@ -178,60 +178,60 @@ known.change(
         "by_head = mask.ndim == 2 and scores.ndim > 2 and len(mask) == scores.shape[-3]\n"
         "scores = _masked(scores, mask[:, None] if by_head else mask)",
     ),
-    fact="row i of a mask of L x S is used for head i, if there are as many heads as queries",
-    question="As many heads as queries: whose row is row 1 of your mask, the second query's or the second head's?",
+    fact="row i of an L x S mask is used for head i if there are as many heads as queries",
+    question="As many heads as queries: is row 1 of your mask for the second query or for the second head?",
 )
 known.change(
     "same-mask-for-all-texts",
     ("scores = _masked(scores, mask)", "scores = _masked(scores, mask[:1] if mask.ndim == 4 else mask)"),
-    fact="all texts get the mask of the first",
-    question="One of two texts is padded. Which places of the other one does your mask hide?",
+    fact="every sequence uses the first one's mask",
+    question="One of two sequences is padded. Which positions of the other does your mask hide?",
 )
 known.change(
     "always-causal",
     (
-        "blind = ",
+        "masked = ",
         "length, keys = scores.shape[-2:]\n"
-        "scores = mx.where(mx.tri(length, keys, keys - length) == 1, scores, -mx.inf)\nblind = ",
+        "scores = mx.where(mx.tri(length, keys, keys - length) == 1, scores, -mx.inf)\nmasked = ",
     ),
-    fact="the future is hidden, too",
-    question="Who asked for a causal mask?",
+    fact="future keys are always hidden",
+    question="Which argument asks for a causal mask?",
 )
 known.change(
     "larger-masks-taken",
     ("if len(ends) != mask.ndim or any(", "if False and any("),
-    fact="a mask with more axes or more texts than the scores makes the result larger",
-    question="Which shape has your result when the mask is 1 x L x S and the query is L x D?",
+    fact="a mask with more axes or a larger batch than the scores enlarges the result",
+    question="Which shape has your result if the mask is 1 x L x S and the query is L x D?",
 )
 known.change(
     "whole-numbers-taken",
     ("if mask.dtype != mx.bool_ and not mx.issubdtype(mask.dtype, mx.floating):", "if False:"),
-    fact="a mask of whole numbers is added as it is",
-    question="A mask of ones and zeros that are no booleans: would you bet on what its caller meant?",
+    fact="an integer mask is added as it is",
+    question="A mask holds ones and zeros that are not booleans. Would you bet on what its caller meant?",
 )
 known.change(
     "no-scale",
     ("query.shape[-1] ** -0.5 if scale is None else scale", "1.0 if scale is None else scale"),
     fact="the default scale 1/sqrt(D) is missing",
-    question="How far do dot products of random vectors spread when D grows from 1 to 128?",
+    question="How does the spread of dot products of random vectors grow with D?",
 )
 known.change(
     "scale-0-is-default",
     ("query.shape[-1] ** -0.5 if scale is None else scale", "scale or query.shape[-1] ** -0.5"),
-    fact="a given scale of 0 counts as none given",
-    question="What does `scale or default` give for 0.0?",
+    fact="a scale of 0 is replaced by the default",
+    question="What is `scale or default` for 0.0?",
 )
 known.change(
     "scale-by-number-of-keys",
     ("query.shape[-1] ** -0.5 if", "key.shape[-2] ** -0.5 if"),
     fact="the default scale is 1/sqrt(S)",
-    question="Over how many numbers does one dot product run: over a vector's features, or over the keys?",
+    question="How many products does one score sum: one per feature, or one per key?",
 )
 known.change(
     "softmax-over-queries",
-    ("mx.where(blind, 0.0, scores), axis=-1", "mx.where(blind, 0.0, scores), axis=-2"),
+    ("mx.where(masked, 0.0, scores), axis=-1", "mx.where(masked, 0.0, scores), axis=-2"),
     fact="the softmax runs over the queries instead of the keys",
-    question="Whose weights should sum to one: those of a query over all keys, or those of a key over all queries?",
+    question="Which weights should sum to one: a query's over all keys, or a key's over all queries?",
 )
 
 
@@ -260,7 +260,7 @@ def by_hand(query, key, value, mask=None, scale=None):
 
 @known.accepted("zeros-from-the-mask")
 def zeros_from_the_mask(query, key, value, mask=None, scale=None):
-    """What is blind is seen from the mask; MLX's softmax, which is not the learner's, and zeros in place of its NaN."""
+    """Fully masked rows are found in the mask; MLX's softmax instead of the learner's, and zeros for its NaN."""
     checked(query, key, mask)
     scores = (query @ key.swapaxes(-1, -2)) * (query.shape[-1] ** -0.5 if scale is None else scale)
     if mask is None:
@@ -274,7 +274,7 @@ def zeros_from_the_mask(query, key, value, mask=None, scale=None):
 
 @known.accepted("one-key-more")
 def one_key_more(query, key, value, mask=None, scale=None):
-    """A key of its own for those who see nothing, with a value of zeros: far below all others, and never -inf."""
+    """An extra key for fully masked rows, with a value of zeros: far below all others, but never -inf."""
     checked(query, key, mask)
     scores = (query @ key.swapaxes(-1, -2)).astype(mx.float32) * (query.shape[-1] ** -0.5 if scale is None else scale)
     if mask is not None:

@@ -37,7 +37,7 @@ def one_by_one(program):
 
 
 def with_one(program, seed, number, change):
-    """A layer of which one of the arguments is changed."""
+    """A layer with one argument replaced."""
     given = [*weights(seed)]
     given[number] = change(given[number])
     return program(*given).wq
@@ -69,7 +69,7 @@ known.probe_table(
 )
 
 
-@known.sized("32 tokens ask, of a memory of 256, E = M = 256, H 4, D 64")
+@known.sized("32 queries, a memory of 256, E = M = 256, H 4, D 64")
 def sized(program):
     draw = normals(1)
     layer = program(*weights(2, heads=4, hidden=256, other=256, dims=64))
@@ -87,55 +87,55 @@ HIDDEN = "attention_mask(batch, self.num_heads, length, key.shape[-2], mx.float3
 known.change(
     "reshaped-straight",
     (SPLIT, "x.reshape(len(x), self.num_heads, x.shape[1], -1)"),
-    fact="the heads are split by one reshape to B x H x L x D, which mixes tokens and heads",
-    question="Do the D numbers of one head and one token lie side by side after your split?",
+    fact="the heads are split by a single reshape to B x H x L x D, which mixes tokens and heads",
+    question="Are the D numbers of one head and one token contiguous after your split?",
 )
 known.change(
     "heads-dealt-out",
     (SPLIT, "mx.unflatten(x, -1, (-1, self.num_heads)).transpose(0, 3, 1, 2)"),
-    fact="head h gets every H-th feature, beginning at h",
-    question="Which features of a projected token belong to head 0: the first D, or every H-th?",
+    fact="head h gets every H-th feature, starting at h",
+    question="Which features of a projected token are head 0's: the first D, or every H-th?",
 )
 known.change(
     "not-brought-back",
     ("heads.swapaxes(-3, -2).flatten(-2)", "heads.reshape(batch, length, -1)"),
-    fact="the heads are joined without bringing the length in front of them again",
-    question="Which axis stands before D when you join: the tokens or the heads?",
+    fact="the heads are joined without swapping heads and length back",
+    question="Which axis precedes D when you join: tokens or heads?",
 )
 known.change(
     "values-by-key-weights",
     ("linear(memory, self.wv, self.bv)", "linear(memory, self.wk, self.bv)"),
-    fact="the values are projected by the keys' weights",
-    question="Which matrix makes the values?",
+    fact="the values are projected by the key weights",
+    question="Which matrix projects the values?",
 )
 known.change(
     "keys-and-values-exchanged",
     ("return key, value", "return value, key"),
-    fact="keys and values have changed places",
-    question="What is compared with the query, and what is averaged?",
+    fact="keys and values are swapped",
+    question="Which is compared with the query, and which is averaged?",
 )
 known.change(
     "query-bias-left-out",
     ("linear(x, self.wq, self.bq)", "linear(x, self.wq)"),
-    fact="the queries have no bias",
+    fact="the query bias is missing",
     question="Which of the four biases does your call use?",
 )
 known.change(
     "key-bias-left-out",
     ("linear(memory, self.wk, self.bk)", "linear(memory, self.wk)"),
-    fact="the keys have no bias",
-    question="What does `read` promise of the keys, whether or not anybody sees it in the output?",
+    fact="the key bias is missing",
+    question="What does `read` promise about the keys, even if it does not show in the output?",
 )
 known.change(
     "value-bias-left-out",
     ("linear(memory, self.wv, self.bv)", "linear(memory, self.wv)"),
-    fact="the values have no bias",
+    fact="the value bias is missing",
     question="Which of the four biases does `read` use?",
 )
 known.change(
     "output-bias-left-out",
     (", self.wo, self.bo)", ", self.wo)"),
-    fact="the output has no bias",
+    fact="the output bias is missing",
     question="Which of the four biases comes last?",
 )
 known.change(
@@ -145,56 +145,56 @@ known.change(
         "batch, length, _ = x.shape",
         "def _turned(m):\n    return ~m if m is not None and m.dtype == mx.bool_ else m\nbatch, length, _ = x.shape",
     ),
-    fact="a boolean mask's True hides a key, as PyTorch's module has it",
-    question="In this course's boolean masks, does True let through or hide?",
+    fact="True in a boolean mask hides a key, as in PyTorch's module",
+    question="In this course's boolean masks, does True allow or hide?",
 )
 known.change(
     "padding-ignored",
     (HIDDEN, HIDDEN.replace(", key_mask)", ")")),
-    fact="key_mask is not used",
-    question="Which tokens of a memory should nobody read?",
+    fact="key_mask is ignored",
+    question="Which tokens of a memory should no query attend to?",
 )
 known.change(
     "mask-ignored",
     (HIDDEN, HIDDEN.replace(", mask, key_mask)", ", None, key_mask)")),
-    fact="mask is not used",
+    fact="mask is ignored",
     question="Which of the two masks reaches your scores?",
 )
 known.change(
     "padding-only-alone",
     (HIDDEN, HIDDEN.replace(", mask, key_mask)", ", mask, key_mask if mask is None else None)")),
-    fact="key_mask counts only where there is no mask",
-    question="Both masks are given. Which one do your scores see?",
+    fact="key_mask has an effect only without mask",
+    question="Both masks are given. Which one applies to your scores?",
 )
 known.change(
     "causal",
     (HIDDEN, f"{HIDDEN} + mx.where(mx.tri(length, key.shape[-2]) == 1, 0.0, -mx.inf)"),
-    fact="token i may read only the memory's tokens 0 to i",
-    question="Which tokens of the memory were there before the first query?",
+    fact="a causal mask is always applied, so token i sees only the memory's tokens 0 to i",
+    question="Which tokens of the memory exist before the first query?",
 )
 known.change(
     "masks-by-head",
     (HIDDEN, HIDDEN.replace(" mask,", " mask[None] if mask is not None and mask.ndim == 3 else mask,")),
-    fact="a mask of three axes is taken for H x L x S",
-    question="Three texts, three heads, a mask of 3 x L x S: what does its first axis count?",
+    fact="a mask of three axes is read as H x L x S",
+    question="Three sequences, three heads, a mask of 3 x L x S: what is its first axis?",
 )
 known.change(
     "mask-in-x's-dtype",
     ("mx.float32", "x.dtype"),
-    fact="masks are brought to x's dtype, which may not hold their numbers",
+    fact="masks are converted to x's dtype, which may not hold their numbers",
     question="What is -100,000 in float16?",
 )
 known.change(
     "scale-by-hidden-size",
     ("value, hidden)", "value, hidden, x.shape[-1] ** -0.5)"),
     fact="the scores are scaled by 1/sqrt(E)",
-    question="Over how many numbers does the dot product of one head run?",
+    question="How many products does one head's dot product sum?",
 )
 known.change(
     "scale-by-all-heads",
     ("value, hidden)", "value, hidden, len(self.wq) ** -0.5)"),
     fact="the scores are scaled by 1/sqrt(H * D)",
-    question="Over how many numbers does the dot product of one head run?",
+    question="How many products does one head's dot product sum?",
 )
 known.change(
     "blind-tokens-get-zeros",
@@ -203,27 +203,27 @@ known.change(
         "seen = mx.any(mx.broadcast_to(hidden > -mx.inf, (*heads.shape[:3], key.shape[-2])), axis=(1, 3))\n"
         "return mx.where(seen[..., None], linear(heads.swapaxes(-3, -2).flatten(-2), self.wo, self.bo), 0.0)",
     ),
-    fact="a token from which the whole memory is hidden gets zeros, without the output's bias",
-    question="The heads of such a token are zeros. What does the last projection make of zeros?",
+    fact="a token with a fully masked row gets zeros instead of the output bias",
+    question="Such a token's heads are zeros. What does the output projection make of zeros?",
 )
 known.change(
     "float32-result",
     ("return linear(heads.", "return linear(heads.astype(mx.float32)."),
     fact="the result is float32 although x is not",
-    question="What is float16 + float32, and where in your call does that happen?",
+    question="What is the dtype of float16 + float32, and where does that happen in your call?",
 )
 known.change(
     "shapes-not-compared",
     ("if w is not None and w.shape != wanted:", "if False:"),
-    fact="weights and biases of other shapes are taken",
-    question="A bias of one number fits every width. Who tells the caller that it is wrong?",
+    fact="weights and biases of wrong shapes are accepted",
+    question="A bias of one number broadcasts to every width. How would the caller notice the mistake?",
 )
 
 
 @known.wrong(
     "read-again-from-x",
-    fact="keys and values are made of x where it is as wide as the memory: the text reads itself",
-    question="Which of your projections sees the memory?",
+    fact="keys and values are projected from x if it is as wide as the memory, which is self-attention",
+    question="Which of your projections use the memory?",
 )
 class ReadsItself(MultiHeadCrossAttention):
     ask = MultiHeadCrossAttention.__call__

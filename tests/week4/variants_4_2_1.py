@@ -26,7 +26,7 @@ known.probe_table(
 )
 
 
-@known.sized("512 tokens, H 16, H_kv 8, D 128, each number once more, float32")
+@known.sized("512 tokens, H 16, H_kv 8, D 128, plus an addition, float32")
 def sized(program):
     fused = fused_features(1, 16, 8, 128)
     fused = mx.concatenate([fused] * 171, axis=1)
@@ -38,38 +38,38 @@ def sized(program):
 known.change(
     "layouts-exchanged",
     ('layout == "blocks"', 'layout == "interleaved"'),
-    fact="each of the two layouts is read as if it were the other",
-    question="In which layout do all queries stand before the first key?",
+    fact="the two layouts are swapped",
+    question="In which layout do all queries precede the first key?",
 )
 known.change(
     "always-blocks",
     ('layout == "blocks"', "layout in LAYOUTS"),
-    fact="the features are always read as blocks: all queries, all keys, all values",
-    question="Interleaved, with two heads and no groups: which vector is the second one of a token?",
+    fact="the features are always split as blocks: all queries, all keys, all values",
+    question="Interleaved, with two heads and no groups: which vector is a token's second?",
 )
 known.change(
     "always-interleaved",
     ('layout == "blocks"', "layout is None"),
-    fact="the features are always read as interleaved, head by head",
-    question="In blocks, with two heads: which vector is the second one of a token?",
+    fact="the features are always split as interleaved, head by head",
+    question="In blocks, with two heads: which vector is a token's second?",
 )
 known.change(
     "keys-and-values-exchanged",
     ("key.swapaxes(-3, -2), value", "value.swapaxes(-3, -2), key"),
-    fact="the keys are given as the values, and the values as the keys",
+    fact="keys and values are swapped",
     question="Which of the three parts comes last, and which did you return last?",
 )
 known.change(
     "thirds",
     ("[num_heads, num_heads + num_kv_heads]", "3"),
-    fact="blocks are cut into three equal parts, also where keys and values have fewer heads than queries",
-    question="With four query heads and two key-value heads, what part of all features are queries?",
+    fact="blocks are cut into three equal parts, even if keys and values have fewer heads than queries",
+    question="With four query heads and two KV heads, what fraction of the features is queries?",
 )
 known.change(
     "sizes-for-places",
     ("[num_heads, num_heads + num_kv_heads]", "[num_heads, num_kv_heads]"),
-    fact="blocks are cut after H and after H_kv, as if the numbers for mx.split were the sizes of the parts",
-    question="Behind how many vectors is the second cut?",
+    fact="blocks are cut at H and at H_kv, as if mx.split took sizes instead of indices",
+    question="After how many vectors is the second cut?",
 )
 known.change(
     "straight-to-heads",
@@ -84,7 +84,7 @@ known.change(
 known.change(
     "heads-behind-the-length",
     ("return query.swapaxes(-3, -2), key.swapaxes(-3, -2), value.swapaxes(-3, -2)", "return query, key, value"),
-    fact="the heads stay behind the length: N.. x L x H x D",
+    fact="the heads stay after the length: N.. x L x H x D",
     question="Over which two axes will the product of queries and keys run?",
 )
 known.change(
@@ -94,34 +94,34 @@ known.change(
         "mx.unflatten(fused, -1, (num_kv_heads, group + 2, -1))",
         "mx.unflatten(mx.unflatten(fused, -1, (-1, count)).swapaxes(-1, -2), -2, (num_kv_heads, group + 2))",
     ),
-    fact="the features are split as D x heads and not as heads x D, so that a vector is dealt out over the whole row",
-    question="Do the D features of a head lie side by side, or each of them a row of heads apart?",
+    fact="the features are split as D x heads instead of heads x D, which interleaves the heads",
+    question="Are the D features of a head contiguous, or H apart?",
 )
 known.change(
     "group-outside",
     ("vectors[..., :group, :].flatten", "vectors[..., :group, :].swapaxes(-3, -2).flatten"),
-    fact="interleaved, the first query head of each group comes first, then the second one of each",
-    question="With four query heads and two key-value heads, which group is query head 1 of?",
+    fact="interleaved, the first query head of each group comes first, then the second of each",
+    question="With four query heads and two KV heads, which group is query head 1 in?",
 )
 known.change(
     "queries-behind-their-key",
     ("vectors[..., :group, :].flatten", "vectors[..., 2:, :].flatten"),
     ("vectors[..., group, :], vectors[..., group + 1, :]", "vectors[..., 0, :], vectors[..., 1, :]"),
-    fact="interleaved, a group is read as its key, its value, then its queries",
-    question="What does the docstring put first in a group?",
+    fact="interleaved, a group is read as key, value, queries",
+    question="What comes first in a group, according to the docstring?",
 )
 known.change(
     "key-before-its-queries",
     ("vectors[..., :group, :].flatten", "vectors[..., 1 : group + 1, :].flatten"),
     ("vectors[..., group, :], vectors", "vectors[..., 0, :], vectors"),
-    fact="interleaved, a group is read as its key, its queries, then its value",
-    question="What does the docstring put first in a group?",
+    fact="interleaved, a group is read as key, queries, value",
+    question="What comes first in a group, according to the docstring?",
 )
 known.change(
     "cut-after-twice-the-heads",
     ("[num_heads, num_heads + num_kv_heads]", "[num_heads, 2 * num_heads]"),
-    fact="blocks are cut after H and after 2 H, as if there were as many keys as queries",
-    question="With four query heads and two key-value heads, behind how many vectors do the values begin?",
+    fact="blocks are cut at H and at 2 H, as if there were as many keys as queries",
+    question="With four query heads and two KV heads, after how many vectors do the values start?",
 )
 
 

@@ -1,4 +1,4 @@
-"""Known programs of task 4.2.2, from one layout of the fused weight to the other."""
+"""Known programs of task 4.2.2, from one layout of the fused weight to another."""
 
 import mlx.core as mx
 from tiny_llm_solution.fused_qkv.layouts import split_qkv
@@ -33,45 +33,45 @@ known.change(
         "if target not in",
         "if source == target:\n    return mx.arange((num_heads + 2 * num_kv_heads) * head_dim)\nif target not in",
     ),
-    fact="from a layout to itself all rows stay, also if there is no such layout, or no such groups",
-    question='Is "rows" a layout? And what does your first line ask?',
+    fact="equal source and target return early, before the layout and the groups are validated",
+    question='Is "rows" a layout? And what does your first line check?',
 )
 known.change(
     "the-inverse",
     ("num_kv_heads, source)", "num_kv_heads, target)"),
     ('if target == "blocks"', 'if source == "blocks"'),
-    fact="the rows lead from `target` to `source`: it is the inverse",
-    question="w[rows] takes row rows[1] of w to place 1. Of which layout is w, then, and of which the result?",
+    fact="the rows convert from `target` to `source`: the inverse permutation",
+    question="w[rows] puts row rows[1] of w at index 1. Which layout has w, then, and which the result?",
 )
 known.change(
     "every-row-in-its-place",
     ("query, key, value = split_qkv", "return rows\nquery, key, value = split_qkv"),
-    fact="every row keeps its place, so that nothing is permuted",
-    question="Two heads of one feature: at which place is k0 in blocks, and at which interleaved?",
+    fact="the identity permutation is returned",
+    question="Two heads of one feature: at which index is k0 in blocks, and at which interleaved?",
 )
 known.change(
     "source-always-blocks",
     ("num_kv_heads, source)", 'num_kv_heads, "blocks")'),
-    fact="the source is taken for blocks, whatever it is",
-    question="Where does `source` go in your code?",
+    fact="the source is always read as blocks",
+    question="Where does your code use `source`?",
 )
 known.change(
     "source-always-interleaved",
     ("num_kv_heads, source)", 'num_kv_heads, "interleaved")'),
-    fact="the source is taken for interleaved, whatever it is",
-    question="Where does `source` go in your code?",
+    fact="the source is always read as interleaved",
+    question="Where does your code use `source`?",
 )
 known.change(
     "target-always-interleaved",
     ('if target == "blocks"', "if target is None"),
-    fact="the rows are put together interleaved, whatever the target is",
-    question="In which order do the parts stand if the target is blocks?",
+    fact="the target is always interleaved",
+    question="In which order are the parts if the target is blocks?",
 )
 known.change(
     "target-always-blocks",
     ('if target == "blocks"', "if target in LAYOUTS"),
-    fact="the rows are put together in blocks, whatever the target is",
-    question="In which order do the parts stand if the target is interleaved?",
+    fact="the target is always blocks",
+    question="In which order are the parts if the target is interleaved?",
 )
 known.change(
     "numbers-of-vectors",
@@ -79,40 +79,40 @@ known.change(
         "rows = mx.arange((num_heads + 2 * num_kv_heads) * head_dim, dtype=mx.int32)",
         "head_dim = 1\nrows = mx.arange(num_heads + 2 * num_kv_heads, dtype=mx.int32)",
     ),
-    fact="it gives the numbers of whole vectors, as if each head had a single row",
-    question="How many rows has the fused weight, and how many numbers do you give?",
+    fact="the indices are of whole vectors, as if each head had a single row",
+    question="How many rows has the fused weight, and how many indices do you return?",
 )
 known.change(
     "no-whole-numbers",
     ("dtype=mx.int32", "dtype=mx.float32"),
-    fact="the row numbers are float32",
-    question="What can an array be indexed with?",
+    fact="the row indices are float32",
+    question="Which dtypes can index an array?",
 )
 known.change(
     "values-before-keys",
     ("query.flatten(), key.flatten(), value.flatten()", "query.flatten(), value.flatten(), key.flatten()"),
     ("[groups, key, value]", "[groups, value, key]"),
-    fact="values stand before keys in the target",
-    question="What does k0 stand before, in both layouts?",
+    fact="values precede keys in the target",
+    question="What follows k0, in both layouts?",
 )
 known.change(
     "group-outside",
     ("query.reshape(num_kv_heads, -1, head_dim)", "query.reshape(-1, num_kv_heads, head_dim).swapaxes(0, 1)"),
-    fact="in an interleaved target the query heads are dealt out over the groups in turn: head h is in group h % H_kv",
-    question="With six query heads and three key-value heads, which two query heads are in the first group?",
+    fact="in an interleaved target, query head h is put in group h % H_kv",
+    question="With six query heads and three KV heads, which two query heads are in the first group?",
 )
 known.change(
     "queries-behind-their-key",
     ("[groups, key, value]", "[key, value, groups]"),
-    fact="in an interleaved target a group is its key, its value, then its queries",
-    question="With which of its vectors does a group begin?",
+    fact="in an interleaved target, a group is key, value, queries",
+    question="With which of its vectors does a group start?",
 )
 known.change(
     "features-outside",
     ("query.flatten(), key.flatten(), value.flatten()", "*(x[:, 0].T.flatten() for x in (query, key, value))"),
     ("axis=1).flatten()", "axis=1).transpose(0, 2, 1).flatten()"),
-    fact="within a part or a group the rows are dealt out: feature 0 of every head, then feature 1 of every head",
-    question="In which layout do the rows of one head not stand together?",
+    fact="within a part or a group, feature 0 of every head comes first, then feature 1 of every head",
+    question="In which layout are the rows of one head not contiguous?",
 )
 known.together("source-always-blocks", "target-always-blocks", makes="every-row-in-its-place")
 known.together("source-always-interleaved", "target-always-interleaved", makes="every-row-in-its-place")

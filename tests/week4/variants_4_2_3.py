@@ -9,7 +9,7 @@ known = Variants("4.2.3")
 
 
 def seeded(program, x, rate, training, chance):
-    """MLX's own chances are set, too: a program that uses them in the key's place is to do the same each time."""
+    """MLX's global seed is also set, so that a program that uses it instead of the key is reproducible."""
     mx.random.seed(1000)
     return program(x, rate, training, mx.random.key(chance))
 
@@ -48,118 +48,118 @@ OFF = "if not training or rate == 0:"
 known.change(
     "not-scaled",
     (LEFT, "mx.where(stays, x, 0.0)"),
-    fact="what stays is not made larger",
-    question="Of four weights of 1/4 two are dropped. What is the sum of the others?",
+    fact="the kept values are not scaled up",
+    question="Two of four weights of 1/4 are dropped. What is the sum of the others?",
 )
 known.change(
     "scaled-by-the-rate",
     (LEFT, "mx.where(stays, x / rate, 0.0)"),
-    fact="what stays is divided by the rate, and not by 1 - rate",
-    question="At a rate of 0.1, how much larger must the nine that stay of ten be?",
+    fact="the kept values are divided by rate instead of 1 - rate",
+    question="At a rate of 0.1, by how much must the nine kept of ten be scaled?",
 )
 known.change(
     "made-smaller",
     (LEFT, "mx.where(stays, x * (1 - rate), 0.0)"),
-    fact="what stays is multiplied by 1 - rate",
-    question="Is the sum of what stays too large, or too small?",
+    fact="the kept values are multiplied by 1 - rate",
+    question="Is the sum of the kept values too large or too small?",
 )
 known.change(
     "scaled-at-test-time",
     (LEFT, "mx.where(stays, x, 0.0)"),
     (OFF, "if not training:\n    return x * (1 - rate)\nif rate == 0:"),
-    fact="in training nothing is made larger; instead all is multiplied by 1 - rate when it is not training",
-    question="What should a model cost at test time that has learned with dropout?",
+    fact="scaling happens at inference, by 1 - rate, instead of in training",
+    question="What should dropout cost at inference?",
 )
 known.change(
     "keeps-the-rate",
     (STAYS, "stays = mx.random.bernoulli(rate, x.shape, key=key)"),
-    fact="a number stays with probability `rate`",
-    question="At a rate of 0.1, how many of ten numbers should be left?",
+    fact="a value is kept with probability rate",
+    question="At a rate of 0.1, how many of ten values should be kept?",
 )
 known.change(
     "drops-what-should-stay",
     (LEFT, "mx.where(~stays, x / (1 - rate), 0.0)"),
-    fact="exactly those are dropped that should stay, and the others stay",
-    question="What does True mean in the array that you have drawn?",
+    fact="the keep mask is inverted",
+    question="What does True mean in your sampled mask?",
 )
 known.change(
     "draws-what-goes",
     (STAYS, "stays = ~mx.random.bernoulli(rate, x.shape, key=key)"),
-    fact="what is drawn with probability `rate` is dropped, so that with the same key other numbers stay",
-    question="Which probability does the docstring draw with, and what becomes of the numbers whose draw is True?",
+    fact="a drop mask is sampled with probability rate, so the same key keeps other values",
+    question="With which probability does the docstring sample, and what happens to a value whose sample is True?",
 )
 known.change(
     "checked-in-training-only",
     ("if not 0 <= rate <= 1:", "if training and not 0 <= rate <= 1:"),
-    fact="a rate that is no rate is refused in training alone",
-    question="When would you like to hear that a rate is 50: as the model is made, or hours later?",
+    fact="an invalid rate raises only in training",
+    question="When should a rate of 50 raise: when the model is built, or hours later?",
 )
 known.change(
     "multiplied-by-0-below-1",
     (LEFT, "stays * (x / (1 - rate))"),
     (OFF, "if training and rate == 1:\n    return mx.zeros_like(x)\nif not training or rate == 0:"),
-    fact="what is dropped is multiplied by 0, so that infinity becomes NaN",
+    fact="dropped values are multiplied by 0, so infinity becomes NaN",
     question="What is 0 * inf?",
 )
 known.change(
     "drops-at-test-time",
     (OFF, "if rate == 0:"),
-    fact="it drops also when it is not training",
+    fact="values are also dropped when training is False",
     question="What is `training` for?",
 )
 known.change(
     "only-at-test-time",
     (OFF, "if training or rate == 0:"),
-    fact="it drops when it is not training, and leaves all in training",
-    question="When should a model be hindered: while it learns, or while it works?",
+    fact="training is inverted: values are dropped only at inference",
+    question="When should dropout act: in training or at inference?",
 )
 known.change(
     "never-drops",
     (OFF, "if True:"),
-    fact="it never drops anything",
-    question="At a rate of a half, how many numbers should be 0?",
+    fact="no value is ever dropped",
+    question="At a rate of a half, how many values should be 0?",
 )
 known.change(
     "0-is-no-rate",
     (OFF, "rate = rate or 0.1\nif not training:"),
-    fact="a rate of 0 counts as none given, and a tenth is dropped",
-    question="What does `rate or default` give for 0.0?",
+    fact="a rate of 0 is replaced by a default of 0.1",
+    question="What is `rate or default` for 0.0?",
 )
 known.change(
     "one-draw-for-all-rows",
     (STAYS, "stays = mx.random.bernoulli(1 - rate, x.shape[-1:], key=key)"),
-    fact="one row of chances is drawn, and every row loses the same columns",
-    question="How many chances do you draw for an array of 4 x 60?",
+    fact="one row of the mask is sampled and shared, so every row loses the same columns",
+    question="How many samples do you need for an array of 4 x 60?",
 )
 known.change(
     "key-unused",
     (STAYS, "stays = mx.random.bernoulli(1 - rate, x.shape)"),
-    fact="the key is not used: MLX's own chances decide, which are others with each call",
-    question="Call it twice with one key. Which numbers are dropped?",
+    fact="key is ignored and MLX's global random state is used, which differs in each call",
+    question="Call it twice with one key. Which values are dropped?",
 )
 known.change(
     "one-key-for-all",
     (STAYS, "stays = mx.random.bernoulli(1 - rate, x.shape, key=mx.random.key(0))"),
-    fact="the same numbers are dropped whatever the key is",
-    question="In two steps of training, should the same numbers be dropped?",
+    fact="the key is fixed, so the same values are dropped whatever key is passed",
+    question="Should two training steps drop the same values?",
 )
 known.change(
     "multiplied-by-0",
     (LEFT, "stays * (x / (1 - rate))"),
-    fact="what is dropped is multiplied by 0, so that infinity becomes NaN, and so does everything at a rate of 1",
+    fact="dropped values are multiplied by 0, so infinity becomes NaN, as does everything at a rate of 1",
     question="What is 0 * inf? And what is 1 - rate at a rate of 1?",
 )
 known.change(
     "float32-result",
     (LEFT, "mx.where(stays, x / (1 - rate), mx.array(0.0))"),
     fact="the result is float32 although x is not",
-    question="Which dtype has mx.array(0.0), and which one a 0.0 of Python?",
+    question="Which dtype has mx.array(0.0), and which one Python's 0.0?",
 )
 known.change(
     "made-larger-only",
     (LEFT, "mx.where(stays, x / (1 - rate), x)"),
-    fact="what should be dropped stays as it is, and only the others are made larger",
-    question="What is a number after it has been dropped?",
+    fact="dropped values stay as they are, and only the others are scaled up",
+    question="What is a value after it has been dropped?",
 )
 
 

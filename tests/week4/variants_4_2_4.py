@@ -1,4 +1,4 @@
-"""Known programs of task 4.2.4, attention that gives its weights."""
+"""Known programs of task 4.2.4, attention that returns its weights."""
 
 import mlx.core as mx
 from tests.week4.fused import looks
@@ -58,70 +58,70 @@ WEIGHTS = f"mx.where(sees, {SAFE}, 0.0).astype(value.dtype)"
 known.change(
     "weights-after-dropout",
     ("return output.flatten(-4, -3), weights", "return output.flatten(-4, -3), kept"),
-    fact="the weights that you give are those after dropout: some are 0, and rows do not sum to 1",
-    question="A head is drawn while the model trains. Should one see what attention computed, or what chance left?",
+    fact="the returned weights are those after dropout, so rows contain zeros and do not sum to 1",
+    question="Heads are plotted during training. Should the plot show attention, or the dropout mask too?",
 )
 known.change(
     "scores-dropped",
     ("sees = mx.max(", "scores = dropout(scores, rate, training, random_key)\nsees = mx.max("),
     ("kept = dropout(weights, rate, training, random_key)", "kept = weights"),
-    fact="scores are dropped before the softmax, in place of weights after it",
+    fact="dropout is applied to the scores instead of the weights",
     question="What weight does a key get whose score is 0?",
 )
 known.change(
     "output-dropped",
     ("mx.unflatten(kept, -3", "mx.unflatten(weights, -3"),
     ("output.flatten(-4, -3)", "dropout(output.flatten(-4, -3), rate, training, random_key)"),
-    fact="the output's features are dropped, in place of weights",
-    question="How many chances do you draw for one query with five keys?",
+    fact="dropout is applied to the output's features instead of the weights",
+    question="How many samples do you need for one query with five keys?",
 )
 known.change(
     "never-dropped",
     ("kept = dropout(weights, rate, training, random_key)", "kept = weights"),
-    fact="no weight is dropped, in training or not",
-    question="Where do `rate` and `training` go in your code?",
+    fact="dropout is missing",
+    question="Where does your code use `rate` and `training`?",
 )
 known.change(
     "dropped-at-test-time",
     ("dropout(weights, rate, training, random_key)", "dropout(weights, rate, True, random_key)"),
-    fact="weights are dropped whenever there is a rate, also when it is not training",
-    question="What is the same call to give twice, when nobody trains?",
+    fact="dropout is applied whenever rate > 0, even if training is False",
+    question="Should the same call return the same result twice at inference?",
 )
 known.change(
     "booleans-added",
     (MASK, "scores + mask"),
-    fact="a mask of booleans is added to the scores: 1 where a query may look, 0 where it may not",
+    fact="a boolean mask is added to the scores: 1 where a key is allowed, 0 where it is not",
     question="What is a score of 2 plus False?",
 )
 known.change(
     "booleans-turned-round",
     ("mx.where(mask, scores, -mx.inf)", "mx.where(mask, -mx.inf, scores)"),
-    fact="a True hides a key, as in PyTorch's MultiheadAttention, and does not allow it",
-    question="What does the docstring say that True means?",
+    fact="True hides a key, as in PyTorch's MultiheadAttention",
+    question="What does True mean, according to the docstring?",
 )
 known.change(
     "hidden-is-zero",
     ("mx.where(mask, scores, -mx.inf)", "mx.where(mask, scores, 0.0)"),
-    fact="a score is 0 where a mask of booleans does not let a query look",
-    question="What is exp(0), and which weight does a hidden key get by it?",
+    fact="a score hidden by a boolean mask is 0",
+    question="What is exp(0), and what weight does that give a hidden key?",
 )
 known.change(
     "a-large-number",
     ("mx.where(mask, scores, -mx.inf)", "mx.where(mask, scores, -1e9)"),
-    fact="a score that a boolean hides is -1e9, so that a query from which all keys are hidden gets the mean of all",
+    fact="a score hidden by a boolean mask is -1e9, so a fully masked row gives the mean of all values",
     question="How large is each weight of a row whose scores are all -1e9?",
 )
 known.change(
     "not-a-number",
     (WEIGHTS, "softmax(scores, axis=-1).astype(value.dtype)"),
-    fact="a query from which all keys are hidden gives NaN",
-    question="What is -inf - -inf, and which row has nothing else?",
+    fact="a fully masked row gives NaN",
+    question="What is -inf - -inf, and which row contains nothing else?",
 )
 known.change(
     "mean-of-all",
     (WEIGHTS, f"{SAFE}.astype(value.dtype)"),
-    fact="a query from which all keys are hidden looks at all of them alike",
-    question="How many keys may that query look at?",
+    fact="a fully masked row attends to all keys equally",
+    question="How many keys may that query attend to?",
 )
 known.change(
     "hidden-after-the-softmax",
@@ -133,32 +133,32 @@ known.change(
         "sees = mx.max(",
     ),
     (WEIGHTS, "mx.where(scores == -mx.inf, 0.0, softmax(open, axis=-1)).astype(value.dtype)"),
-    fact="the softmax is taken over all keys, and the hidden ones are made 0 afterwards: rows sum to less than 1",
+    fact="hidden weights are zeroed after a softmax over all keys, so rows sum to less than 1",
     question="What is the sum of your weights in the first row of a causal mask?",
 )
 known.change(
     "scores-given",
     ("return output.flatten(-4, -3), weights", "return output.flatten(-4, -3), scores.astype(weights.dtype)"),
-    fact="what you give as the weights are the scores, from before the softmax",
+    fact="the returned weights are the scores before the softmax",
     question="Can a weight be negative?",
 )
 known.change(
     "mean-of-the-heads",
     ("return output.flatten(-4, -3), weights", "return output.flatten(-4, -3), mx.mean(weights, axis=-3)"),
-    fact="the weights are averaged over the heads, N.. x L x S, as PyTorch does unless it is told not to",
-    question="Two heads look at different tokens. What does their mean look at?",
+    fact="the weights are averaged over the heads, N.. x L x S, as in PyTorch's default",
+    question="Two heads attend to different tokens. What does their mean show?",
 )
 known.change(
     "weights-in-groups",
     ("(-4, -3), weights", "(-4, -3), mx.unflatten(weights, -3, (kv_heads, -1))"),
-    fact="the weights still have the two axes H_kv x H/H_kv in place of H",
-    question="Which shape does the docstring ask for?",
+    fact="the weights still have the axes H_kv x H/H_kv instead of H",
+    question="Which shape does the docstring promise?",
 )
 known.change(
     "weights-turned",
     ("return output.flatten(-4, -3), weights", "return output.flatten(-4, -3), weights.swapaxes(-1, -2)"),
-    fact="the weights are given as S x L: a column for each query",
-    question="Along which axis of yours is the sum 1?",
+    fact="the weights are transposed: S x L",
+    question="Along which axis of your weights is the sum 1?",
 )
 known.change(
     "tile",
@@ -166,8 +166,8 @@ known.change(
     ("scores = scores.flatten(-4, -3)", "scores = scores.swapaxes(-4, -3).flatten(-4, -3)"),
     ("mx.unflatten(kept, -3, (kv_heads, -1))", "mx.unflatten(kept, -3, (-1, kv_heads)).swapaxes(-4, -3)"),
     ("return output.flatten(-4, -3)", "return output.swapaxes(-4, -3).flatten(-4, -3)"),
-    fact="query head h reads key-value head h % H_kv, as if these were dealt out in turn",
-    question="With six query heads and two key-value heads, which one should query head 1 read?",
+    fact="query head h uses KV head h % H_kv",
+    question="With six query heads and two KV heads, which one should query head 1 use?",
 )
 known.change(
     "no-scale",
@@ -178,19 +178,19 @@ known.change(
 known.change(
     "causal-upper-left",
     ("causal_mask(length, keys, query.dtype)", "mx.triu(mx.full((length, keys), -mx.inf), k=1)"),
-    fact='mask="causal" lets query i see the keys 0 to i, as if the queries were the first L of the S positions',
-    question="With three queries and five keys, which key is the last that the last query may see?",
+    fact='mask="causal" is aligned to the upper left corner, so query i sees keys 0 to i',
+    question="With three queries and five keys, which is the last key that the last query may see?",
 )
 known.change(
     "float32-results",
     ("0.0).astype(value.dtype)", "0.0)"),
-    fact="a float32 mask turns results of float16 into float32",
-    question="What is float16 + float32, and when did that addition happen?",
+    fact="a float32 mask makes float16 results float32",
+    question="What is the dtype of float16 + float32, and where does that addition happen?",
 )
 
 
 def asked(query, key, mask, rate):
-    """What the docstring refuses; the mask as numbers, N.. x H x L x S or smaller, or None."""
+    """Raise the docstring's errors; return the additive mask, N.. x H x L x S or smaller, or None."""
     if query.shape[-3] % key.shape[-3] or not 0 <= rate <= 1 or (isinstance(mask, str) and mask != "causal"):
         raise ValueError(f"uneven groups, an unknown mask, or a rate of {rate}")
     if isinstance(mask, str):

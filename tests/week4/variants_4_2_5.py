@@ -53,20 +53,20 @@ JOINED = "linear(attended.swapaxes(1, 2).flatten(2), self.wo)"
 known.change(
     "always-blocks",
     ("self.num_kv_heads, self.layout)", 'self.num_kv_heads, "blocks")'),
-    fact="the fused features are split in blocks, whatever the layer's layout is",
-    question="Where does `layout` go after __init__ has received it?",
+    fact="the fused features are always split as blocks, whatever layout is given",
+    question="Where is `layout` used after __init__?",
 )
 known.change(
     "always-interleaved",
     ("self.num_kv_heads, self.layout)", 'self.num_kv_heads, "interleaved")'),
-    fact="the fused features are split interleaved, whatever the layer's layout is",
-    question="Where does `layout` go after __init__ has received it?",
+    fact="the fused features are always split as interleaved, whatever layout is given",
+    question="Where is `layout` used after __init__?",
 )
 known.change(
     "no-bias",
     ("linear(x, self.wqkv, self.bqkv)", "linear(x, self.wqkv)"),
-    fact="the bias of the fused projection is not added",
-    question="Which of the things that __init__ receives is still unused?",
+    fact="the bias of the fused projection is missing",
+    question="Which argument of __init__ is still unused?",
 )
 known.change(
     "bias-always-in-blocks",
@@ -79,67 +79,67 @@ known.change(
         '    rows = qkv_permutation(self.num_heads, self.num_kv_heads, dims, "blocks", self.layout)\n'
         "    fused = fused + self.bqkv[rows]",
     ),
-    fact="the bias is taken to be in blocks while the weight is interleaved",
+    fact="the bias is read as blocks while the weight is interleaved",
     question="In which order are the numbers of a fused bias?",
 )
 known.change(
     "keys-and-values-exchanged",
     ("query, key, value = split_qkv", "query, value, key = split_qkv"),
-    fact="the keys are used as values, and the values as keys",
-    question="In which order does split_qkv give its three parts?",
+    fact="keys and values are swapped",
+    question="In which order does split_qkv return its three parts?",
 )
 known.change(
     "join-without-swap",
     (JOINED, "linear(attended.reshape(*x.shape[:2], -1), self.wo)"),
-    fact="the heads are reshaped straight from N x H x L x D to N x L x (H * D), without swapping axes back",
-    question="Which numbers lie side by side in memory, and whose should lie side by side in the joined result?",
+    fact="the heads are reshaped straight from N x H x L x D to N x L x (H * D), without swapping the axes back",
+    question="Which numbers are contiguous in memory, and which should be contiguous in the joined result?",
 )
 known.change(
     "no-output-projection",
     (JOINED, "attended.swapaxes(1, 2).flatten(2)"),
-    fact="the joined heads are returned without the output projection wo",
+    fact="the output projection wo is missing",
     question="Which weight is still unused?",
 )
 known.change(
     "mask-ignored",
     ("mask=mask", "mask=None"),
-    fact="the mask does not reach the attention",
-    question="Where does `mask` go after __call__ has received it?",
+    fact="mask is ignored",
+    question="Where does __call__ use `mask`?",
 )
 known.change(
     "never-dropped",
     ("rate=self.rate", "rate=0.0"),
-    fact="no weight is ever dropped",
-    question="Where does `rate` go after __init__ has received it?",
+    fact="dropout is missing",
+    question="Where is `rate` used after __init__?",
 )
 known.change(
     "dropped-at-test-time",
     ("training=training", "training=True"),
-    fact="weights are dropped also when it is not training",
-    question="What is `training` when a model writes text, and what reaches your attention?",
+    fact="dropout is also applied when training is False",
+    question="What is `training` at inference, and what does your attention get?",
 )
 known.change(
     "key-unused",
     ("random_key=random_key", "random_key=mx.random.key(0)"),
-    fact="the same weights are dropped whatever the key is",
-    question="Where does `random_key` go after __call__ has received it?",
+    fact="the same weights are dropped whatever random_key is",
+    question="Where does __call__ use `random_key`?",
 )
 known.change(
     "mean-of-the-heads",
     (f"{JOINED}, weights", f"{JOINED}, mx.mean(weights, axis=1)"),
     fact="the weights are averaged over the heads",
-    question="How many tables of weights does a layer with six heads have?",
+    question="How many weight matrices does a layer with six heads return?",
 )
 known.change(
     "output-alone",
     (f"{JOINED}, weights", JOINED),
-    fact="the output comes alone, without the weights",
-    question="What does the docstring say is given?",
+    fact="only the output is returned, without the weights",
+    question="What does the docstring say is returned?",
 )
 
 
 class _Block:
-    """What both accepted ones share."""
+    """The part that both accepted programs share."""
 
     def __init__(self, num_heads, num_kv_heads, wqkv, wo, bqkv=None, layout="blocks", rate=0.0):
         dims = wo.shape[1] // num_heads

@@ -34,133 +34,133 @@ WINDOW = "keys > queries - window"
 known.change(
     "one-too-far",
     (WINDOW, "keys >= queries - window"),
-    fact="a query sees as many keys as the window says before its own, which makes one too many",
+    fact="the window does not count the query's own key, so one key too many is visible",
     question="With a window of 1, how many keys does a query see?",
 )
 known.change(
     "one-too-few",
     (WINDOW, "keys > queries - window + 1"),
-    fact="a query sees one key less than the window says",
+    fact="a query sees one key less than the window",
     question="With a window of 1, how many keys does a query see?",
 )
 known.change(
     "upper-left",
     ("mx.arange(S - L, S)", "mx.arange(L)"),
-    fact="the queries stand at the first L of the S positions",
-    question="Two new tokens join seven older ones. At which position is the first of the two?",
+    fact="the queries are at positions 0 to L - 1",
+    question="Two new tokens follow seven older ones. What is the position of the first of the two?",
 )
 known.change(
     "future-too",
     ("seen = keys <= queries", "seen = keys < queries + (window or 1)"),
-    fact="the window reaches as far into the future as into the past",
-    question="May a query see a key that comes behind its own?",
+    fact="the window also extends into the future",
+    question="May a query see a later key?",
 )
 known.change(
     "not-itself",
     ("seen = keys <= queries", "seen = keys < queries"),
     fact="a query may not see its own position",
-    question="What may the very first token look at?",
+    question="What may the very first token see?",
 )
 known.change(
     "no-window",
     (f"({WINDOW}) | (keys < sinks)", "(keys >= 0)"),
-    fact="nothing but the future is hidden, however far back it is",
-    question="Which keys does a query see that are longer ago than the window?",
+    fact="the mask is only causal, whatever window is",
+    question="Which keys beyond the window does a query see?",
 )
 known.change(
     "no-sinks",
     (f"(({WINDOW}) | (keys < sinks))", f"({WINDOW})"),
-    fact="the sinks are hidden as soon as the window has left them",
-    question="At position 8, with a window of 3 and two sinks: how many keys are seen?",
+    fact="the sinks are hidden once they are outside the window",
+    question="At position 8, with a window of 3 and two sinks: how many keys are visible?",
 )
 known.change(
     "one-sink-too-many",
     ("keys < sinks)", "keys <= sinks)"),
-    fact="one key more than there are sinks is seen from everywhere",
-    question="Which positions have two sinks?",
+    fact="one key too many is a sink",
+    question="What are the positions of two sinks?",
 )
 known.change(
     "sinks-count-in-the-window",
     (WINDOW, "keys > queries - max(1, window - sinks)"),
-    fact="the sinks take their places from the window, which shrinks by as many",
-    question="With a window of 3 and two sinks, how many keys does a query see that is far behind?",
+    fact="the sinks count towards the window, which shrinks by their number to at least 1",
+    question="With a window of 3 and two sinks, how many keys does a late query see?",
 )
 known.change(
     "sinks-taken-off-the-window",
     (WINDOW, "keys > queries - window + sinks"),
-    fact="the sinks take their places from the window, of which nothing may be left",
-    question="With a window of 3 and two sinks, how many keys does a query see that is far behind?",
+    fact="the number of sinks is subtracted from the window, which may become empty",
+    question="With a window of 3 and two sinks, how many keys does a late query see?",
 )
 known.change(
     "sinks-never-hidden",
     ("return mx.where(seen, ", "return mx.where(seen | (keys < sinks), "),
-    fact="the sinks are seen by all queries, also by those that stand before them, with a window or without",
+    fact="the sinks are visible to all queries, including earlier ones, with or without a window",
     question="May the query at position 0 see a sink at position 1?",
 )
 known.change(
     "sinks-only",
     (f"({WINDOW}) | (keys < sinks)", "(keys == queries) | (keys < sinks)"),
-    fact="a query sees itself and the sinks, and nothing else of its window",
-    question="Which keys does a query see without sinks and with a window of 3?",
+    fact="a query sees only itself and the sinks",
+    question="Without sinks and with a window of 3, which keys does a query see?",
 )
 known.change(
     "sinks-from-the-future",
     ("seen = seen & ((", "seen = (seen & ("),
-    fact="the sinks are seen by all queries, also by those that stand before them",
+    fact="with a window, the sinks are visible to all queries, including earlier ones",
     question="May the query at position 0 see a sink at position 1?",
 )
 known.change(
     "sinks-follow-the-text",
     ("keys < sinks", "keys < queries[0] - (window - 1) + sinks"),
-    fact="the sinks are the first keys that the first query of the call would see, and not the first of the text",
-    question="Where in the text are the sinks, and does that depend on the call?",
+    fact="the sinks are the first keys visible to the call's first query, not the first of the sequence",
+    question="What are the sinks' positions in the sequence, and do they depend on the call?",
 )
 known.change(
     "chunks",
     (WINDOW, "keys // window == queries // window"),
-    fact="the text is cut into chunks as long as the window, and a query sees the keys of its own chunk",
-    question="Of a text cut at every third token, what does the first token behind a cut see? What should it?",
+    fact="attention is chunked: a query sees only the keys of its own chunk of `window` tokens",
+    question="With chunks of three tokens, what does a chunk's first token see? What should it?",
 )
 known.change(
     "none-is-zero",
     ("if window is not None:", "window = window or 1\nif window is not None:"),
-    fact="no window is taken for a window of one token",
+    fact="window=None is treated as a window of one token",
     question="Which keys does a query see if window is None?",
 )
 known.change(
     "inverted",
     ("0.0, -mx.inf", "-mx.inf, 0.0"),
-    fact="what may be seen is hidden, and what is hidden may be seen",
-    question="Which of the two numbers, 0 and -inf, leaves a score as it is?",
+    fact="the mask is inverted",
+    question="Which of 0 and -inf leaves a score unchanged?",
 )
 known.change(
     "large-negative-number",
     ("0.0, -mx.inf", "0.0, -1e9"),
-    fact="what is hidden holds -1e9, which only float16 rounds to -inf",
-    question="The docstring names the number that a hidden key holds. Is -1e9 that number in float32?",
+    fact="hidden keys get -1e9, which only float16 rounds to -inf",
+    question="Which number does the docstring promise for a hidden key? Is -1e9 that number in float32?",
 )
 known.change(
     "always-float32",
     (".astype(dtype)", ".astype(mx.float32)"),
-    fact="the mask is float32, whatever dtype is asked for",
+    fact="the mask is float32, whatever dtype is requested",
     question="What is dtype for?",
 )
 known.change(
     "more-queries-than-keys",
     ("if L > S:", "if L < 0:"),
-    fact="more queries than keys are taken",
-    question="Three queries and two keys: at which position is the first query?",
+    fact="more queries than keys are accepted",
+    question="Three queries and two keys: what is the position of the first query?",
 )
 known.change(
     "any-window",
     ("if window is not None and window < 1:", "if window is not None and window < -99:"),
-    fact="a window of nothing is taken",
+    fact="a window of 0 is accepted",
     question="What does a query see whose window is 0?",
 )
 known.change(
     "any-number-of-sinks",
     ("if sinks < 0:", "if sinks < -99:"),
-    fact="a number of sinks below 0 is taken",
+    fact="a negative number of sinks is accepted",
     question="What are -1 sinks?",
 )
 

@@ -15,19 +15,19 @@ def of_kind(kind):
 
 
 def windows(program, config, *changes):
-    """The windows of the layers for each change of a config, -1 for None."""
+    """Return the layers' windows for each change of a config, -1 for None."""
     found = [program({**config, **change}) for change in changes]
     return tuple(mx.array([-1 if each is None else each for each in layers]) for layers in found)
 
 
 def refused(program, name, *values):
-    """Whether a config is refused with each of some values of a key."""
+    """Return whether a config raises for each of several values of a key."""
     return refusals(program, [{**WINDOW, name: value} for value in values])
 
 
 ON, OFF = {"use_sliding_window": True}, {"use_sliding_window": False}
 known.probe_table(
-    # On, off, and without a word.
+    # on, off, and absent
     qwen=lambda program: windows(program, {**WINDOW, "model_type": "qwen3", "max_window_layers": 4}, ON, OFF, {}),
     qwen_by_default=lambda program: windows(program, {**WINDOW, "model_type": "qwen2", "num_hidden_layers": 31}, ON),
     mixture=lambda program: windows(program, {**WINDOW, "model_type": "qwen3_moe", "max_window_layers": 4}, ON, {}),
@@ -39,7 +39,7 @@ known.probe_table(
         + windows(program, {**WINDOW, "sliding_window_pattern": 2}, {})
     ),
     everywhere=lambda program: windows(program, WINDOW, of_kind("mistral")),
-    # No window, null, or off.
+    # no window, null, or off
     nowhere=lambda program: (
         windows(program, {"num_hidden_layers": 6, **of_kind("mistral")}, {})
         + windows(program, {**WINDOW, **of_kind("mistral")}, {"sliding_window": None}, OFF)
@@ -68,116 +68,116 @@ WORD = 'window if word == "sliding_attention" else None'
 known.change(
     "switch-ignored",
     (SWITCH, "if False:"),
-    fact="a model has a window wherever sliding_window is a number, also if use_sliding_window is false",
+    fact="sliding_window alone decides, even if use_sliding_window is false",
     question="A config says sliding_window 4096 and use_sliding_window false. Which of the two decides?",
 )
 known.change(
     "on-unless-it-says-off",
     ("kind not in SWITCHED", "True"),
-    fact="models of Qwen have a window also where use_sliding_window is missing",
-    question="What does SWITCHED say of the models in it?",
+    fact="Qwen models without use_sliding_window have a window",
+    question="What does SWITCHED say about the models in it?",
 )
 known.change(
     "off-unless-it-says-on",
     ("kind not in SWITCHED", "False"),
-    fact="no model has a window where use_sliding_window is missing",
-    question="Mistral's config has no such switch. Has its model no window?",
+    fact="no model without use_sliding_window has a window",
+    question="Mistral's config has no such switch. Has the model no window?",
 )
 known.change(
     "first-layers-local",
     (LATE, 'window if i < config.get("max_window_layers", 28) else None'),
-    fact="max_window_layers counts the layers that have a window",
+    fact="max_window_layers is the number of local layers",
     question="A Qwen2 config has 28 layers, and max_window_layers 28. Which of its layers should be local?",
 )
 known.change(
     "one-layer-late",
     (LATE, 'window if i > config.get("max_window_layers", 28) else None'),
-    fact="the first local layer comes one too late",
+    fact="the local layers start one too late",
     question="With max_window_layers 0, which layer is the first local one?",
 )
 known.change(
     "nothing-by-default",
     ('config.get("max_window_layers", 28)', 'config.get("max_window_layers", 0)'),
-    fact="all layers are local where max_window_layers is missing",
-    question="What is max_window_layers if a config does not say?",
+    fact="all layers are local if max_window_layers is missing",
+    question="What is max_window_layers if a config does not contain it?",
 )
 known.change(
     "moe-like-the-others",
     ("if kind in LATE:", "if kind in SWITCHED:"),
-    fact="qwen3_moe goes by max_window_layers, too",
+    fact="qwen3_moe also uses max_window_layers",
     question="Which models are in LATE, and which in SWITCHED?",
 )
 known.change(
     "max-window-layers-ignored",
     ("if kind in LATE:", "if False:"),
-    fact="max_window_layers is not looked at, and all layers are local",
-    question="Qwen's models have a window, six layers and max_window_layers 4. How many layers are global?",
+    fact="max_window_layers is ignored, and all layers are local",
+    question="A Qwen config has a window, six layers and max_window_layers 4. How many layers are global?",
 )
 known.change(
     "pattern-reversed",
     (ORDER, "window if not pattern or (i + 1) % pattern == 0 else None"),
-    fact="of a pattern's layers the last one is local, and the others are global",
+    fact="local and global layers of a pattern are swapped",
     question="Gemma 3 has five layers of one kind to one of the other. Which kind is cheap?",
 )
 known.change(
     "pattern-from-zero",
     ("(i + 1) % pattern == 0", "i % pattern == 0"),
-    fact="the first layer of a pattern is the global one, and not the last",
+    fact="a pattern's first layer is global instead of its last",
     question="Of six layers, 0 to 5, which is the global one?",
 )
 known.change(
     "no-patterns-by-name",
     (PATTERN, 'config.get("sliding_window_pattern")'),
-    fact="a pattern is known only where the config says one",
+    fact="only a pattern in the config is used, not the model's default",
     question="What is PATTERNS for?",
 )
 known.change(
     "patterns-by-name-alone",
     (PATTERN, 'PATTERNS.get(kind or "")'),
-    fact="the config's own sliding_window_pattern is not looked at",
-    question="What if a config says another pattern than the model's usual one?",
+    fact="the config's own sliding_window_pattern is ignored",
+    question="What if a config has a pattern other than the model's default?",
 )
 known.change(
     "nowhere-by-default",
     (ORDER, "window if pattern and (i + 1) % pattern else None"),
     fact="without a pattern no layer is local",
-    question="Mistral's config says sliding_window 4096, and nothing more. Which of its layers are local?",
+    question="Mistral's config has sliding_window 4096 and nothing more. Which of its layers are local?",
 )
 known.change(
     "words-ignored",
     (f"return [{WORD} for word in words]", "pass"),
-    fact="layer_types is checked, and then not used",
-    question="A config says layer by layer what it wants. What does your list say?",
+    fact="layer_types is validated but not used",
+    question="A config lists a type for every layer. What does your list contain?",
 )
 known.change(
     "words-reversed",
     (WORD, 'window if word == "full_attention" else None'),
-    fact="the layers of full attention get the window, and the others none",
+    fact="the two layer types are swapped",
     question="Which of the two words means a window?",
 )
 known.change(
     "any-window",
     ("if window is not None and (type(window) is not int or window < 1):", "if False:"),
-    fact="whatever stands in sliding_window is taken",
+    fact="any value of sliding_window is accepted",
     question="What would a layer do with a window of 0, or of '4096'?",
 )
 known.change(
     "any-number-of-words",
     ("if len(words) != layers:", "if False:"),
-    fact="layer_types may have any number of words",
-    question="Six layers, five words: what does the sixth layer do?",
+    fact="layer_types may have any length",
+    question="Six layers, five types: what does the sixth layer do?",
 )
 known.change(
     "any-word",
     ('if word not in ("sliding_attention", "full_attention"):', "if False:"),
-    fact="a word that nobody knows is taken for full attention",
-    question="A config asks for chunked_attention. Is full attention what its model was trained with?",
+    fact="an unknown layer type is treated as full attention",
+    question="A config has the type chunked_attention. Was its model trained with full attention?",
 )
 known.change(
     "contradiction-taken",
     ('if window is None and "sliding_attention" in words:', "if False:"),
-    fact="a layer is called local where the model has no window, and nobody is told",
-    question="layer_types says sliding_attention, and sliding_window is null. How far should the layer look?",
+    fact="a sliding_attention layer is accepted without a sliding_window",
+    question="layer_types contains sliding_attention, and sliding_window is null. How far should the layer see?",
 )
 
 
@@ -196,7 +196,7 @@ def layer_by_layer(config):
         if words is not None:
             if words[layer] == "sliding_attention":
                 if window is None:
-                    raise ValueError("layer_types asks for a window, and there is none")
+                    raise ValueError("layer_types needs a window, and there is none")
                 found.append(window)
             elif words[layer] == "full_attention":
                 found.append(None)

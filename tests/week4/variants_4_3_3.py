@@ -1,4 +1,4 @@
-"""Known programs of task 4.3.3, attention in blocks that a window touches."""
+"""Known programs of task 4.3.3, tiled attention within a window."""
 
 from functools import partial
 
@@ -7,7 +7,7 @@ from tiny_llm_solution.attention import scaled_dot_product_attention_grouped as 
 from tiny_llm_solution.local_attention.masks import window_mask
 
 from tiny_llm_course.testkit.inputs import normals
-from tiny_llm_course.testkit.memory import most_at_once
+from tiny_llm_course.testkit.memory import peak_bytes
 from tiny_llm_course.testkit.outcomes import refusals
 from tiny_llm_course.testkit.variants import Variants
 
@@ -44,7 +44,7 @@ known.probe_table(mx.float16, half=lambda program: program(*inputs(9, mx.float16
 
 @known.probe()
 def blocks_nan(program):
-    """NaN where the second block of queries does not look."""
+    """NaN in keys that the second tile of queries does not see."""
     query, key, value = inputs(10, length=12, keys=12)
     hidden = (mx.arange(12) < 2) | (mx.arange(12) >= 8)
     poison = mx.where(hidden, mx.nan, 0.0)[:, None]
@@ -53,12 +53,12 @@ def blocks_nan(program):
 
 @known.probe()
 def blocks_memory(program):
-    """Whether it holds no more than a few blocks take, and no more than a part of the table."""
+    """Return whether it allocates no more than a few tiles, and no more than a part of the full matrix."""
     found = []
     for length, keys in [(2048, 2048), (32, 8192)]:
         three = [x[0] for x in inputs(12, length=length, keys=keys, heads=2, kv_heads=1)]
         mx.eval(three)
-        taken = most_at_once(partial(program, *three, 32, 4, None, 32))
+        taken = peak_bytes(partial(program, *three, 32, 4, None, 32))
         found += [taken < max(2**18, length * keys // 8), taken < 4 * length * keys]
     return mx.array(found, mx.float32)
 
@@ -72,92 +72,92 @@ def sized(program):
 
 BEGIN = "max(0, before + first - window + 1)"
 MASK = "window_mask(last - first, some[0].shape[-2], window, sinks, query.dtype)"
-# The same for a band that may have fewer keys than there are queries.
+# the same for a band that may have fewer keys than there are queries
 WIDE = MASK.replace("some[0].shape[-2]", "max(last - first, some[0].shape[-2])") + "[:, -some[0].shape[-2] :]"
 BAND = "mx.concatenate([x[..., :sinks, :], x[..., begin:end, :]], axis=-2)"
 known.change(
     "one-too-far",
     (BEGIN, "max(0, before + first - window)"),
     (MASK, MASK.replace("window, sinks", "window and window + 1, sinks")),
-    fact="a query sees as many keys as the window says before its own, which makes one too many",
+    fact="the window does not count the query's own key, so one key too many is visible",
     question="With a window of 1, how many keys does a query see?",
 )
 known.change(
     "from-the-last-query-s-window",
     (BEGIN, "max(0, before + last - window)"),
     (MASK, WIDE),
-    fact="the keys of a block begin with the window of its last query, and not of its first one",
-    question="A block has the queries 4 to 7, and the window is 3. Which is the first key that one of them sees?",
+    fact="a tile's keys start with its last query's window instead of its first's",
+    question="A tile has the queries 4 to 7, and the window is 3. Which is the first key that one of them sees?",
 )
 known.change(
     "up-to-the-first-query",
     ("end = before + last  #", "end = before + first + 1  #"),
     (MASK, "window_mask(last - first, before + last, window, sinks, query.dtype)[:, -some[0].shape[-2] :]"),
-    fact="the keys of a block end with its first query's own, and not with its last one's",
-    question="A block has the queries 4 to 7. Which is the last key that one of them sees?",
+    fact="a tile's keys end at its first query instead of its last",
+    question="A tile has the queries 4 to 7. Which is the last key that one of them sees?",
 )
 known.change(
     "offset-ignored",
     ("before = keys - length", "before = 0"),
-    fact="query i sees the keys around i, as if there were no tokens before the first query",
-    question="Five queries, eleven keys: at which position is query 0?",
+    fact="query i is at position i, as if no tokens preceded the first query",
+    question="Five queries, eleven keys: what is the position of query 0?",
 )
 known.change(
     "nothing-hidden-within-a-block",
     (MASK, "mx.zeros((last - first, some[0].shape[-2]), query.dtype)"),
-    fact="a query sees all keys that its block has taken, also those behind it",
-    question="A block has the queries 4 to 7. May query 4 see key 6?",
+    fact="no mask is applied within a tile, so a query sees later keys",
+    question="A tile has the queries 4 to 7. May query 4 see key 6?",
 )
 known.change(
     "causal-within-a-block",
     (MASK, "window_mask(last - first, some[0].shape[-2], None, sinks, query.dtype)"),
-    fact="within what its block has taken, a query sees all keys up to its own, however far back",
-    question="A block has the queries 4 to 7, and the window is 3. May query 7 see key 2?",
+    fact="the mask within a tile is only causal, so a query sees keys beyond its window",
+    question="A tile has the queries 4 to 7, and the window is 3. May query 7 see key 2?",
 )
 known.change(
     "window-of-the-block",
     (BEGIN, "max(0, before + first - window + 1) // block_size * block_size"),
     (BAND, "mx.concatenate([x[..., :sinks, :], x[..., begin:end, :]], axis=-2)"),
-    fact="the keys are taken from the beginning of a block on, so that some of them are computed and then hidden",
-    question="Which is the very first key that the block's first query sees? Is an earlier one looked at?",
+    fact="the keys start at a tile boundary, so some are computed and then masked",
+    question="Which is the first key that the tile's first query sees? Do you use an earlier one?",
 )
 known.change(
     "no-sinks",
     ("return mx.concatenate([x[..., :sinks, :], x[..., begin:end, :]], axis=-2)", "return x[..., begin:end, :]"),
     (MASK, "window_mask(last - first, some[0].shape[-2], window, sinks if begin <= sinks else 0, query.dtype)"),
-    fact="the sinks are left out as soon as they are not beside the window",
-    question="Which keys does query 40 see with a window of 3 and two sinks?",
+    fact="sinks are left out unless they are adjacent to the window",
+    question="With a window of 3 and two sinks, which keys does query 40 see?",
 )
 known.change(
     "sinks-taken-twice",
     ("if begin <= sinks:", "if begin <= 0:"),
-    fact="keys of sinks that the window reaches are taken twice, and have twice the weight",
-    question="Two sinks, and a block whose window begins at key 1: how often is key 1 in what you have taken?",
+    fact="sinks inside the window are included twice and get twice the weight",
+    question="Two sinks, and a tile whose window starts at key 1: how often is key 1 among your keys?",
 )
 known.change(
     "sinks-hidden",
     (MASK, "window_mask(last - first, some[0].shape[-2], window, 0, query.dtype)"),
-    fact="the sinks are taken, and then hidden by the mask",
-    question="What does your mask say of the first keys of the band?",
+    fact="the sinks are loaded and then masked",
+    question="What does your mask contain for the sinks?",
 )
 known.change(
     "whole-mask-s-first-rows",
     (MASK, "window_mask(last - first, keys, window, sinks, query.dtype)[:, : some[0].shape[-2]]"),
-    fact="the mask of a block is cut out of the wide one at its left end, wherever its keys begin",
-    question="Which columns of the whole mask belong to the keys that a block has taken?",
+    fact="a tile's mask is cut from the left end of the full mask, wherever its keys start",
+    question="Which columns of the full mask are for the tile's keys?",
 )
 known.change(
     "no-window",
     ("begin = 0 if window is None else max(0, before + first - window + 1)", "begin = 0"),
     (MASK, "window_mask(last - first, some[0].shape[-2], None, sinks, query.dtype)"),
-    fact="the window is not looked at, and every key up to the query's own is seen",
+    fact="window is ignored, and every key up to the query's own is visible",
     question="Which keys are too far back for a query at position 10 and a window of 3?",
 )
 known.change(
     "computed-and-hidden",
     ("begin = 0 if window is None else max(0, before + first - window + 1)", "begin = 0"),
-    fact="all keys up to the block's last query are computed, and hidden only then",
-    question="How many scores does a block compute at the end of a long text? How many of them count?",
+    fact="all keys up to the tile's last query are computed, then masked",
+    question="How many scores does a tile compute at the end of a long sequence? How many of them count?",
 )
 known.change(
     "no-scale",
@@ -169,48 +169,48 @@ known.change(
 known.change(
     "scale-forgotten",
     ("*some, scale, mask)", "*some, None, mask)"),
-    fact="a given scale is not passed on",
-    question="Who multiplies by scale?",
+    fact="a given scale is ignored",
+    question="Where is `scale` applied?",
 )
 known.change(
     "last-queries-lost",
     ("range(0, length, block_size)", "range(0, max(block_size, length - length % block_size), block_size)"),
-    fact="queries that do not fill a block are left out",
-    question="Eleven queries in blocks of four: how many blocks are there?",
+    fact="a partly filled last tile of queries is left out",
+    question="Eleven queries in tiles of four: how many tiles are there?",
 )
 known.change(
     "all-blocks-waiting",
     ("mx.eval(blocks[-1])", "pass"),
-    fact="nothing is computed until everything is asked for, so that many blocks are there at once",
-    question="When does MLX compute your first block, and when may it forget its scores?",
+    fact="nothing is evaluated before the end, so all tiles are in memory at once",
+    question="When does MLX compute your first tile, and when may it free its scores?",
 )
 known.change(
     "float32-result",
     ("return mx.concatenate(blocks, axis=-2)", "return mx.concatenate(blocks, axis=-2).astype(mx.float32)"),
-    fact="the result is float32, although the query is not",
-    question="Of which dtype is what you give back?",
+    fact="the result is float32 although the query is not",
+    question="What is the dtype of your result?",
 )
 known.change(
     "more-queries-than-keys",
     ("if length > keys:", "if False:"),
     ("before = keys - length", "before = max(0, keys - length)"),
     (MASK, WIDE),
-    fact="more queries than keys are taken",
-    question="Twelve queries and eleven keys: at which position is the first query?",
+    fact="more queries than keys are accepted",
+    question="Twelve queries and eleven keys: what is the position of the first query?",
 )
 
 
 @known.wrong(
     "the-whole-table",
-    fact="all scores are there at once, also those that are hidden",
-    question="How many scores does your program hold for L queries and S keys?",
+    fact="all L x S scores are in memory at once, including hidden ones",
+    question="How many scores does your program store for L queries and S keys?",
 )
 def the_whole_table(query, key, value, window, sinks=0, scale=None, block_size=64):
     mask = window_mask(query.shape[-2], key.shape[-2], window, sinks, query.dtype)
     return grouped(query, key, value, scale, mask)
 
 
-@known.accepted("by places, query head by query head")
+@known.accepted("by positions, query head by query head")
 def by_places(query, key, value, window, sinks=0, scale=None, block_size=64):
     *_, heads, length, dims = query.shape
     kv_heads, keys = key.shape[-3:-1]

@@ -12,7 +12,7 @@ known = Variants("4.3.4")
 
 
 def fetched(program, *lengths, window=3, sinks=1, dtype=mx.float32, seed=1):
-    """Keys and values of every call, all held to the end; a single token's in any order. Below zero is a rewind."""
+    """Return all calls' keys and values, kept to the end; a single token's in any order. Negative lengths rewind."""
     draw, kept, found, alone = normals(seed, dtype), program(window, sinks), [], set()
     for length in lengths:
         if length < 0:
@@ -26,7 +26,7 @@ def fetched(program, *lengths, window=3, sinks=1, dtype=mx.float32, seed=1):
 
 
 def filled(program, *lengths):
-    """A cache with window 3 and 1 sink, after calls of these lengths."""
+    """Return a cache with window 3 and 1 sink, after calls of these lengths."""
     kept = program(3, 1)
     for length in lengths:
         mx.eval(kept.update_and_fetch(*[mx.ones((2, 3, length, 5))] * 2))
@@ -34,7 +34,7 @@ def filled(program, *lengths):
 
 
 def rewound(program, lengths, counts):
-    """Whether so many tokens cannot be rewound, and the offset after that, for each of the counts."""
+    """Return whether each count raises in rewind, and the offset after that."""
     found = []
     for count in counts:
         kept = filled(program, *lengths)
@@ -43,7 +43,7 @@ def rewound(program, lengths, counts):
 
 
 def refused(program, shape, dtype):
-    """Whether a key and value are refused after two tokens, and the offset after that."""
+    """Return whether a key and value raise after two tokens, and the offset after that."""
     kept = filled(program, 2)
     return mx.array([refusal(lambda: kept.update_and_fetch(*[mx.ones(shape, dtype)] * 2)), kept.offset])
 
@@ -56,7 +56,7 @@ known.probe_table(
     more_sinks=lambda program: fetched(program, 3, 1, 1, 4, 1, window=2, sinks=4, seed=5),
     room_for_all=lambda program: fetched(program, 3, 1, 2, 1, window=20, sinks=2, seed=6),
     rewound=lambda program: fetched(program, 4, -2, 1, 1, 1, -1, 1, 3, seed=7),
-    # What was fetched before is held, and then another token is written in its place.
+    # An earlier result is kept while another token overwrites its slot.
     rewound_when_full=lambda program: fetched(program, 6, 1, -1, 1, -1, 2, seed=8),
     refuses_rewinds=lambda program: (rewound(program, (2,), (3, -1, 2, 0)), rewound(program, (4,), (5, 4, 1))),
     refuses_to_go_back=lambda program: (rewound(program, (9,), (1, 2, 9)), rewound(program, (1,) * 6, (1, 2, 3))),
@@ -76,7 +76,7 @@ known.probe_table(mx.float16, half=lambda program: fetched(program, 3, 4, 1, dty
 
 @known.probe()
 def rolling_memory(program):
-    """Whether it holds no more than twice what has room."""
+    """Return whether it allocates at most twice its capacity."""
     token, found = normals(10)(1, 4, 1, 64), []
     mx.eval(token)
     for length in (1, 512):
@@ -114,87 +114,87 @@ THERE = "keys[:, :, :there], values[:, :, :there]"
 known.change(
     "offset-of-what-is-kept",
     (END, "self._keys, self._values, self.offset = keys, values, min(end, self._sinks + self._window)"),
-    fact="offset stops growing when the room is full, as if the text ended there",
-    question="A thousand tokens have come, and four are kept. At which position does the next one stand?",
+    fact="offset stops growing when the capacity is reached",
+    question="A thousand tokens have come, and four are kept. What is the position of the next one?",
 )
 known.change(
     "offset-by-one",
     (END, "self._keys, self._values, self.offset = keys, values, self.offset + 1"),
-    fact="offset moves on by 1, however many tokens came",
-    question="A prompt of five tokens has been read. At which position does the next token stand?",
+    fact="offset advances by 1, however many tokens came",
+    question="A prompt of five tokens is cached. What is the position of the next token?",
 )
 known.change(
     "one-too-few",
     ("self._window, self._sinks = window, sinks", "self._window, self._sinks = max(1, window - 1), sinks"),
-    fact="one token less than the window says is kept",
-    question="With a window of 3, how many tokens does the current one see, itself among them?",
+    fact="one token less than the window is kept",
+    question="With a window of 3, how many tokens does the current one see, including itself?",
 )
 known.change(
     "one-too-many",
     ("self._window, self._sinks = window, sinks", "self._window, self._sinks = window + 1, sinks"),
-    fact="one token more than the window says is kept",
-    question="With a window of 3, how many tokens does the current one see, itself among them?",
+    fact="one token more than the window is kept",
+    question="With a window of 3, how many tokens does the current one see, including itself?",
 )
 known.change(
     "no-sinks",
     ("self._window, self._sinks = window, sinks", "self._window, self._sinks = window, 0"),
     ("self._oldest = sinks", "self._oldest = 0"),
-    fact="the first tokens are forgotten like all others",
-    question="Which tokens stay, however long the text becomes?",
+    fact="the sinks are evicted like all other tokens",
+    question="Which tokens stay, however long the sequence becomes?",
 )
 known.change(
     "sinks-written-over",
     (PLACE, "position % (self._sinks + self._window)"),
     ("range(min(self._sinks, before))", "range(max(0, min(self._sinks, before)))"),
-    fact="all places are one ring, so that the sinks are written over when it has gone round",
-    question="Which place takes the first token that finds no free one?",
+    fact="the sinks' slots are part of the ring and are overwritten on wrap-around",
+    question="No slot is free. Which one does the next token overwrite?",
 )
 known.change(
     "only-what-is-kept",
     ("*recent)], mx.int32)", "*recent)], mx.int32)\ncut = max(0, key.shape[2] - self._window)"),
     ("mx.concatenate([x[:, :, seen], new], axis=2)", "mx.concatenate([x[:, :, seen], new[:, :, cut:]], axis=2)"),
-    fact="of a prompt that is longer than the window, only the last tokens come back",
+    fact="for a prompt longer than the window, only the kept tokens are returned",
     question="What does the first query of a long prompt attend to?",
 )
 known.change(
     "prompt-before-the-window",
     (RECENT, "range(max(self._sinks, end - self._window), before)"),
-    fact="what came before a prompt is cut for its last token, and its first ones miss keys that they see",
+    fact="older tokens are cut for the prompt's last token, so its first tokens miss visible keys",
     question="Two tokens come, and the window is 3. How many older tokens does the first of the two see?",
 )
 known.change(
     "only-the-new",
     ("mx.concatenate([x[:, :, seen], new], axis=2)", "new"),
     (THERE, "key, value"),
-    fact="the new keys and values are given back alone",
-    question="What are the new queries to be compared with?",
+    fact="only the new keys and values are returned",
+    question="What must the new queries attend to?",
 )
 known.change(
     "as-they-lie",
     (
         "(*range(min(self._sinks, before)), *recent)]",
-        "sorted((*range(min(self._sinks, before)), *recent), key=self._place)]",
+        "sorted((*range(min(self._sinks, before)), *recent), key=self._slot)]",
     ),
-    fact="several tokens get the older ones in the order of their places, and not in that in which they came",
-    question="Token 6 has been written where token 3 was. In which order do the mask's columns come?",
+    fact="for several new tokens, the older ones are returned in slot order, not in order of position",
+    question="Token 6 was written over token 3. In which order are the mask's columns?",
 )
 known.change(
     "new-before-old",
     ("mx.concatenate([x[:, :, seen], new], axis=2)", "mx.concatenate([new, x[:, :, seen]], axis=2)"),
-    fact="several new keys and values stand before the old ones",
-    question="In what order did the tokens come, and in what order do you give them?",
+    fact="several new keys and values precede the old ones",
+    question="In which order did the tokens come, and in which order do you return them?",
 )
 known.change(
     "all-the-room",
     ("there = min(end, self._sinks + self._window)", "there = self._sinks + self._window"),
-    fact="a single token gets all places, also those that nobody has written to yet",
-    question="After the second token, how many places have been written to?",
+    fact="a single token gets all slots, including unwritten ones",
+    question="After the second token, how many slots are written?",
 )
 known.change(
     "first-of-a-prompt-kept",
     (KEPT, "[p for p in range(before, end) if p < before + self._window]"),
-    fact="of a long prompt the first tokens are kept, and not the last",
-    question="Nine tokens come, and three places are in the ring. Whose are they?",
+    fact="the first tokens of a long prompt are kept instead of the last",
+    question="Nine tokens come, and the ring has three slots. Which tokens are in them?",
 )
 known.change(
     "forgets-nothing",
@@ -205,97 +205,97 @@ known.change(
         "tuple(mx.concatenate([x[:, :, : min(end, self._sinks)], "
         "x[:, :, max(min(end, self._sinks), end - self._window) : end]], axis=2) for x in (keys, values))",
     ),
-    fact="what comes back is right, and nothing is ever forgotten",
-    question="How many bytes does your cache hold after 16 windows, and how many after two?",
+    fact="the returned arrays are correct, but nothing is ever evicted",
+    question="How many bytes does your cache take after 16 windows, and how many after two?",
 )
 known.change(
     "keys-for-values",
     ("return fetched[0], fetched[1]", "return fetched[1], fetched[0]"),
-    fact="values are given as keys, and keys as values",
+    fact="keys and values are returned in the wrong order",
     question="Which of the two does the caller expect first?",
 )
 known.change(
     "keys-written-twice",
-    ("values[:, :, places] = value[:, :, rows]", "values[:, :, places] = key[:, :, rows]"),
-    fact="the keys are written among the values, too",
-    question="What do you write into the values?",
+    ("values[:, :, slots] = value[:, :, rows]", "values[:, :, slots] = key[:, :, rows]"),
+    fact="the keys are also stored as values",
+    question="What do you store in the values?",
 )
 known.change(
     "the-array-itself",
     (THERE, "(keys, values) if there == keys.shape[2] else (keys[:, :, :there], values[:, :, :there])"),
-    fact="the cache's own arrays are given away when they are full, and later written to",
-    question="Who else holds the array that you write to?",
+    fact="the cache's own arrays are returned when full, and later overwritten",
+    question="What else refers to the array that you write to?",
 )
 known.change(
     "rewind-forgets-nothing",
     ("self.offset -= count", "pass"),
-    fact="rewind leaves offset as it was",
+    fact="rewind does not lower offset",
     question="Where do tokens go that come after a rewind?",
 )
 known.change(
     "rewind-to",
     ("self.offset -= count", "self.offset = count"),
-    fact="rewind(count) leaves count tokens, where it should forget them",
-    question="Four tokens are there. How many are left after rewind(1)?",
+    fact="rewind(count) keeps count tokens instead of removing them",
+    question="Four tokens are cached. How many are left after rewind(1)?",
 )
 known.change(
     "rewind-any-number",
     (MOST, "self.offset"),
-    fact="tokens are rewound whose predecessors have been written over",
+    fact="tokens can be rewound although the window before them was overwritten",
     question="Nine tokens came, three and a sink are kept. Which does the next token see after rewind(2)?",
 )
 known.change(
     "rewind-up-to-a-window",
     (MOST, "min(self.offset, self._window)"),
-    fact="as many tokens can be rewound as the window has, and no more even if nothing is lost",
-    question="After rewind(2), the next token's window begins two tokens earlier. Are these still there?",
+    fact="at most `window` tokens can be rewound, even if nothing is lost",
+    question="After rewind(2), the next token's window starts two tokens earlier. Are these still cached?",
 )
 known.change(
     "rewind-never-when-full",
     (MOST, "self.offset if self._oldest == self._sinks else 0"),
-    fact="nothing can be rewound once a token has been written over",
-    question="Three tokens are kept, and the last one is forgotten. How many of the others does the next one see?",
+    fact="nothing can be rewound once a token was overwritten",
+    question="Three tokens are kept, and the last one is rewound. How many of the others does the next one see?",
 )
 known.change(
     "rewind-one-again-and-again",
     (MOST, "self.offset if self._oldest == self._sinks else 1"),
-    fact="one token can be rewound, and then another one, and so on",
+    fact="rewind(1) works again and again",
     question="After rewind(1) and no new token, what would a second rewind(1) need?",
 )
 known.change(
     "rewind-too-far",
     (MOST, "10**9 if self._oldest == self._sinks else self.offset - self._window + 1 - self._oldest"),
-    fact="more tokens can be rewound than there are",
-    question="Two tokens are there. What does your offset say after rewind(3)?",
+    fact="more tokens can be rewound than are cached",
+    question="Two tokens are cached. What is your offset after rewind(3)?",
 )
 known.change(
     "rewind-forwards",
     ("if not 0 <= count <= most:", "if count > most:"),
-    fact="a negative count is taken, and offset moves on over what nobody has written",
+    fact="a negative count is accepted, and offset advances over unwritten slots",
     question="What does rewind(-1) do to your offset?",
 )
 known.change(
     "shapes-not-compared",
     ("(kept.shape, kept.dtype) != (shape, new.dtype)", "kept.dtype != new.dtype"),
-    fact="keys of another shape are taken wherever they broadcast",
-    question="What does an assignment do with a batch of 1 where there is room for 2?",
+    fact="keys of another shape are accepted if they broadcast",
+    question="What does an assignment do with a batch of 1 into an array with a batch of 2?",
 )
 known.change(
     "dtype-not-compared",
     ("(kept.shape, kept.dtype) != (shape, new.dtype)", "kept.shape != shape"),
-    fact="keys of another dtype are taken, and cast without a word",
-    question="What does an assignment do with float16 numbers where there are float32 ones?",
+    fact="keys of another dtype are silently converted",
+    question="What does an assignment of float16 numbers into a float32 array do?",
 )
 known.change(
     "values-not-compared",
     ("if (value.shape, value.dtype) != (key.shape, key.dtype):", "if value.dtype != key.dtype:"),
-    fact="values of another shape than the keys' are taken",
-    question="Five keys come with three values. What should become of them?",
+    fact="values of another shape than the keys' are accepted",
+    question="Five keys come with three values. What should happen?",
 )
 known.change(
     "any-window",
     ("if window < 1:", "if window < -99:"),
-    fact="a window of nothing is taken",
+    fact="a window of 0 is accepted",
     question="What is kept with a window of 0?",
 )
 
@@ -307,7 +307,7 @@ class TokensInAList:
             raise ValueError(f"window {window}, sinks {sinks}")
         self.offset, self.window, self.sinks = 0, window, sinks
         self.kept = {}  # position: key, value
-        self.gone = sinks  # positions below are gone, but for the sinks
+        self.gone = sinks  # positions below are gone, except for the sinks
         self.like = None
 
     def update_and_fetch(self, key, value):
@@ -334,7 +334,7 @@ class TokensInAList:
         self.offset = left
 
 
-@known.accepted("the last ones behind the sinks, moved up")
+@known.accepted("the last ones after the sinks, moved up")
 class MovedUp:
     def __init__(self, window, sinks=0):
         if window < 1 or sinks < 0:

@@ -1,4 +1,4 @@
-"""Known programs of task 4.4.1, what a token leaves behind."""
+"""Known programs of task 4.4.1, the cache size of a token."""
 
 import mlx.core as mx
 from tiny_llm_solution.latent_attention.sizes import BYTES, CacheSize
@@ -9,7 +9,7 @@ known = Variants("4.4.1")
 
 KINDS = ["MHA", "GQA", "MQA", "MLA"]
 
-# All measures differ, and D is not E / H.
+# All dimensions differ, and D is not E / H.
 PLAIN = {"hidden_size": 120, "num_attention_heads": 12, "num_hidden_layers": 7}
 WITHOUT_DTYPE = {**PLAIN, "num_key_value_heads": 4, "head_dim": 16}
 GROUPED = {**WITHOUT_DTYPE, "torch_dtype": "bfloat16"}
@@ -36,7 +36,7 @@ known.probe_table(
     multi_head=lambda program: counted(program, {**GROUPED, "num_key_value_heads": 12}),
     multi_query=lambda program: counted(program, {**GROUPED, "num_key_value_heads": 1}),
     of_one_head=lambda program: counted(program, {**GROUPED, "num_attention_heads": 1, "num_key_value_heads": 1}),
-    # As DeepSeek's files are: as many key-value heads as heads.
+    # As in DeepSeek's configs: as many KV heads as heads.
     latent=lambda program: counted(program, {**PLAIN, **LATENT, "num_key_value_heads": 12, "torch_dtype": "float16"}),
     latent_with_groups=lambda program: counted(program, {**GROUPED, **LATENT}),
     latent_expanded=lambda program: counted(program, {**GROUPED, **LATENT}, True),
@@ -58,93 +58,93 @@ DIMS = 'present.get("head_dim", present["hidden_size"] // heads)'
 known.change(
     "latent-twice",
     (LATENT_SUM, 'present["kv_lora_rank"] * 2 + present["qk_rope_head_dim"]'),
-    fact="the latent counts twice, once for the keys and once for the values",
-    question="From what are a head's key and its value computed, and how many of these must be kept?",
+    fact="the latent counts twice, once for keys and once for values",
+    question="What are a head's key and value computed from, and how many of these must be cached?",
 )
 known.change(
     "no-rope-key",
     (LATENT_SUM, 'present["kv_lora_rank"]'),
-    fact="the rope key is left out",
-    question="Can the key that has a position be computed from the latent?",
+    fact="the RoPE key is missing",
+    question="Can the rotated key be computed from the latent?",
 )
 known.change(
     "rope-key-for-each-head",
     (LATENT_SUM, 'present["kv_lora_rank"] + heads * present["qk_rope_head_dim"]'),
-    fact="a rope key is counted for each head",
-    question="How many rows of kv_a_proj_with_mqa make rope keys, and how many heads read what they give?",
+    fact="the RoPE key counts once per head",
+    question="How many rows of kv_a_proj_with_mqa produce RoPE keys, and how many heads share them?",
 )
 known.change(
     "latent-for-each-head",
     (LATENT_SUM, 'heads * present["kv_lora_rank"] + present["qk_rope_head_dim"]'),
-    fact="a latent is counted for each head",
-    question="How many rows of kv_a_proj_with_mqa make latents, and how many heads read what they give?",
+    fact="the latent counts once per head",
+    question="How many rows of kv_a_proj_with_mqa produce latents, and how many heads share them?",
 )
 known.change(
     "latent-ignored",
     ('if "kv_lora_rank" in present:', 'if "kv_lora_rank" in present and heads != kv_heads:'),
-    fact="a model whose file names as many key-value heads as heads is taken for MHA, although it has a latent",
-    question="Which entry of DeepSeek-V3's file says what it caches, and which is only there by custom?",
+    fact="a model with a latent is classified as MHA if num_key_value_heads equals the number of heads",
+    question="Which entry of DeepSeek-V3's config determines what is cached, and which is only there by convention?",
 )
 known.change(
     "always-expanded",
     ("if expanded:", "if True:"),
-    fact="of a latent, keys and values of every head are counted also where nobody asks for them",
+    fact="keys and values of every head are counted for a latent model, even if expanded is False",
     question="What does a cache of latents hold, and what is computed from it?",
 )
 known.change(
     "never-expanded",
     ("if expanded:", "if False:"),
-    fact="expanded makes no difference",
-    question="How many numbers has the key of one head, and the value of one head?",
+    fact="expanded has no effect",
+    question="How many numbers has one head's key, and how many its value?",
 )
 known.change(
     "expanded-without-rope",
     (KEY, 'present["qk_nope_head_dim"]'),
-    fact="an expanded key is counted without its part that has a position",
-    question="Of how many parts is a key, and how wide is each?",
+    fact="an expanded key lacks its RoPE part",
+    question="How many parts has a key, and how wide is each?",
 )
 known.change(
     "expanded-values-as-keys",
     ('(key + present["v_head_dim"])', "2 * key"),
     fact="an expanded value counts as many numbers as a key",
-    question="Which entry says how wide a value is?",
+    question="Which entry is the width of a value?",
 )
 known.change(
     "rope-key-shared-when-expanded",
     (KEY, 'present["qk_nope_head_dim"]'),
     ('(key + present["v_head_dim"])', '(key + present["v_head_dim"]) + present["qk_rope_head_dim"]'),
-    fact="expanded keys share one rope key",
-    question="An expanded cache is one of ordinary keys. What does each head's key hold?",
+    fact="expanded keys share one RoPE key",
+    question="An expanded cache holds ordinary keys. What does each head's key contain?",
 )
 known.change(
     "keys-alone",
     ("elements = 2 * kv_heads", "elements = kv_heads"),
-    fact="keys are counted, and values are not",
-    question="What does a later token need besides the keys?",
+    fact="only keys are counted, not values",
+    question="What do later tokens need besides the keys?",
 )
 known.change(
     "all-heads",
     ("elements = 2 * kv_heads", "elements = 2 * heads"),
-    fact="keys and values are counted for every head, also where several share them",
-    question="How many different keys has a token in a layer?",
+    fact="keys and values are counted per query head, even if several heads share them",
+    question="How many distinct keys has a token in a layer?",
 )
 known.change(
     "head-dim-computed",
     (DIMS, 'present["hidden_size"] // heads'),
-    fact="D is always hidden_size // H, whatever the file says",
-    question="Of Qwen3-0.6B, hidden_size // H is 64. How wide is its head?",
+    fact="D is always hidden_size // H, even if the config has head_dim",
+    question="For Qwen3-0.6B, hidden_size // H is 64. How wide is its head?",
 )
 known.change(
     "none-counts",
     ("if value is not None", ""),
-    fact="an entry that is None is taken for one that is there",
-    question='What does config.get("head_dim", 64) give where the file says null?',
+    fact="an entry that is None counts as present",
+    question='What does config.get("head_dim", 64) return if the file says null?',
 )
 known.change(
     "one-kv-head-if-missing",
     ('present.get("num_key_value_heads", heads)', 'present.get("num_key_value_heads", 1)'),
-    fact="a file that does not say how many key-value heads there are is taken for MQA",
-    question="Which models are so old that their files do not have this entry?",
+    fact="a config without num_key_value_heads is classified as MQA",
+    question="Which models are so old that their configs lack this entry?",
 )
 known.change(
     "one-layer",
@@ -156,20 +156,20 @@ known.change(
     "always-float32",
     ('present.get("torch_dtype", present.get("dtype", "float32"))', '"float32"'),
     fact="every number takes four bytes",
-    question="In which dtype does the file say that the weights are?",
+    question="Which dtype does the config give for the weights?",
 )
 known.change(
     "newer-dtype-unread",
     ('present.get("torch_dtype", present.get("dtype", "float32"))', 'present.get("torch_dtype", "float32")'),
-    fact="the newer name of the dtype is not read",
-    question="Under which two names may the dtype stand?",
+    fact="the newer key `dtype` is ignored",
+    question="What are the two keys under which a config may store the dtype?",
 )
 known.change(
     "unknown-dtype-taken",
     ("if dtype not in BYTES:", "if False:"),
     ("BYTES[dtype])", "BYTES.get(dtype, 4))"),
-    fact="a dtype that is unknown counts as float32",
-    question="How many bytes does a number take, of which you know only that it is int8?",
+    fact="an unknown dtype counts as float32",
+    question="How many bytes does a number take if its dtype is not in your table?",
 )
 known.change(
     "one-is-always-mqa",
@@ -177,8 +177,8 @@ known.change(
         '"MHA" if kv_heads == heads else "MQA" if kv_heads == 1 else "GQA"',
         '"MQA" if kv_heads == 1 else "MHA" if kv_heads == heads else "GQA"',
     ),
-    fact="a model with one head is MQA",
-    question="With a single head, who shares keys with whom?",
+    fact="a model with one head is classified as MQA",
+    question="With a single head, which heads share keys?",
 )
 
 

@@ -20,7 +20,7 @@ def attended(program, base, seed, length=5, longer=1.0, dtype=mx.float32, **chan
 
 
 def part(program, base, seed, method, start):
-    """What a method of the layer gives for four tokens from a position on."""
+    """Return a method's result for four tokens from a position on."""
     layer = made(program, random_layer(base, seed))
     return getattr(layer, method)(normals(seed)(2, 4, 20), slice(start, start + 4))
 
@@ -30,7 +30,7 @@ known.probe_table(
     compressed=lambda program: attended(program, COMPRESSED, 32),
     first_token=lambda program: attended(program, PLAIN, 37, 1),
     one_head=lambda program: attended(program, PLAIN, 38, num_attention_heads=1),
-    # With one pair there are no halves; values are as wide as keys without a position.
+    # with one pair there are no halves; values are as wide as keys without RoPE
     one_pair=lambda program: attended(program, PLAIN, 39, qk_rope_head_dim=2, v_head_dim=5),
     short_inputs=lambda program: attended(program, COMPRESSED, 40, longer=0.003),
     queries=lambda program: part(program, COMPRESSED, 33, "queries", 0),
@@ -60,15 +60,15 @@ TURNED_KEY = "self.rope(key[:, :, None], positions)[:, :, 0]"
 known.change(
     "no-latent-norm",
     ("return self.norm(latent), ", "return latent, "),
-    fact="the latent is not normed",
-    question="What is x times 100 to become in the latent?",
+    fact="the norm of the latent is missing",
+    question="If x is multiplied by 100, what should happen to the latent?",
 )
 known.change(
     "norm-without-weight",
     ("RMSNorm(config.kv_lora_rank, own[", "RMSNorm(config.kv_lora_rank, 0 * own["),
     ('["kv_a_layernorm.weight"], NORM_EPS)', '["kv_a_layernorm.weight"] + 1, NORM_EPS)'),
-    fact="the latent is normed, and not multiplied by the norm's weight",
-    question="Which of the weights in the dictionary have you not used?",
+    fact="the norm of the latent ignores its weight",
+    question="Which of the weights in the dictionary are unused?",
 )
 known.change(
     "rope-key-normed",
@@ -76,62 +76,62 @@ known.change(
         TURNED_KEY,
         "self.rope((key * mx.rsqrt(mx.mean(mx.square(key), -1, keepdims=True)))[:, :, None], positions)[:, :, 0]",
     ),
-    fact="the rope key is normed as well",
-    question="How many numbers does the norm's weight have, and how many come out of kv_a_proj_with_mqa?",
+    fact="the RoPE key is also normalised",
+    question="How many numbers has the norm's weight, and how many does kv_a_proj_with_mqa return?",
 )
 known.change(
     "another-eps",
     ('own["kv_a_layernorm.weight"], NORM_EPS)', 'own["kv_a_layernorm.weight"])'),
-    fact="the latent's norm has an eps of 1e-5",
-    question="Which eps does your RMSNorm have, if nobody says?",
+    fact="the norm of the latent has an eps of 1e-5",
+    question="What is your RMSNorm's default eps?",
 )
 known.change(
     "no-query-norm",
     ("x = self.query_norm(linear(x, self.query_down))", "x = linear(x, self.query_down)"),
-    fact="the latent of the queries is not normed",
-    question="What stands between q_a_proj and q_b_proj?",
+    fact="the norm of the query latent is missing",
+    question="What comes between q_a_proj and q_b_proj?",
 )
 known.change(
     "by-the-weights",
     ("= config.q_lora_rank", '= len(own["q_a_proj.weight"]) if "q_a_proj.weight" in own else config.q_lora_rank'),
-    fact="queries go by way of a latent wherever there are weights for that, also if the config has no q_lora_rank",
-    question="Who decides which weights a layer uses: the dictionary or the config?",
+    fact="queries use a latent whenever its weights exist, even if the config has no q_lora_rank",
+    question="What decides which weights a layer uses: the dictionary or the config?",
 )
 known.change(
     "halves",
     ("traditional=True", "traditional=False"),
-    fact="features i and i + D_rope/2 turn as a pair, where neighbours should",
-    question="Of which two features is pair 0 in DeepSeek's weights, and of which in Qwen's?",
+    fact="RoPE pairs features i and i + D_rope/2 instead of neighbours",
+    question="Which two features are pair 0 in DeepSeek's weights, and which in Qwen's?",
 )
 known.change(
     "default-theta",
     ("config.max_position_embeddings, config.rope_theta, traditional", "config.max_position_embeddings, traditional"),
-    fact="positions are turned by the default of RoPE in place of rope_theta",
-    question="Which of the config's entries has your RoPE not been given?",
+    fact="RoPE uses its default base instead of rope_theta",
+    question="Which of the config's entries does your RoPE not get?",
 )
 known.change(
     "rope-key-not-turned",
     (TURNED_KEY, "key"),
-    fact="the rope key is not turned",
-    question="Which two arrays must be turned for a score to depend on a distance?",
+    fact="RoPE is not applied to the RoPE key",
+    question="Which two arrays must be rotated for a score to depend on the distance?",
 )
 known.change(
     "query-not-turned",
     ("self.rope(rope, positions).swapaxes(1, 2)", "rope.swapaxes(1, 2)"),
-    fact="the queries' second part is not turned",
-    question="Which two arrays must be turned for a score to depend on a distance?",
+    fact="RoPE is not applied to the queries",
+    question="Which two arrays must be rotated for a score to depend on the distance?",
 )
 known.change(
     "positions-from-zero",
     ("self.rope(rope, positions)", "self.rope(rope)"),
     ("self.rope(key[:, :, None], positions)", "self.rope(key[:, :, None])"),
-    fact="positions are counted from 0, whichever were asked for",
-    question="What does your RoPE do with the slice that you were given?",
+    fact="positions always start at 0, whatever offset is given",
+    question="What does your RoPE do with the slice that you pass?",
 )
 known.change(
     "rope-before-nope",
     (SPLIT_QUERY, "rope, nope = mx.split(query, [self.config.qk_rope_head_dim], axis=-1)"),
-    fact="the first features of each query are turned, and not the last",
+    fact="the first features of each query are rotated instead of the last",
     question="Which part of a query comes first in each head?",
 )
 known.change(
@@ -143,13 +143,13 @@ known.change(
         nope, rope = (mx.unflatten(y, -1, (self.config.num_attention_heads, -1)) for y in (nope, rope))
         """,
     ),
-    fact="of the queries all first parts are taken to stand before all second parts, and not in each head",
-    question="In which order do you split: the heads, or the two parts?",
+    fact="the queries are split into their two parts before they are split into heads",
+    question="Which split comes first: heads, or the two parts?",
 )
 known.change(
     "rope-key-before-latent",
     (SPLIT_DOWN, "key, latent = mx.split(linear(x, self.down), [self.config.qk_rope_head_dim], axis=-1)"),
-    fact="the first numbers of kv_a_proj_with_mqa are taken for the rope key",
+    fact="the first numbers of kv_a_proj_with_mqa are read as the RoPE key",
     question="Which rows of kv_a_proj_with_mqa come first?",
 )
 known.change(
@@ -162,13 +162,13 @@ known.change(
         key, value = (mx.unflatten(y, -1, (heads, -1)).swapaxes(1, 2) for y in (key, value))
         """,
     ),
-    fact="kv_b_proj is split into the keys of all heads and the values of all heads",
-    question="Which rows of kv_b_proj belong to head 0?",
+    fact="kv_b_proj is split into all heads' keys, then all heads' values",
+    question="Which rows of kv_b_proj are head 0's?",
 )
 known.change(
     "value-before-key",
     (KEYS_AND_VALUES, "value, key = mx.split(both, [self.config.v_head_dim], axis=-1)"),
-    fact="in each head the first rows of kv_b_proj are taken for the value",
+    fact="each head's first rows of kv_b_proj are read as the value",
     question="Which of the two comes first in a head's rows?",
 )
 known.change(
@@ -177,37 +177,37 @@ known.change(
         "mx.unflatten(linear(latent, self.up), -1, (self.config.num_attention_heads, -1)).swapaxes(1, 2)",
         "mx.unflatten(linear(latent, self.up), -1, (-1, self.config.num_attention_heads)).transpose(0, 3, 1, 2)",
     ),
-    fact="the rows of kv_b_proj are dealt out to the heads in turn",
+    fact="the rows of kv_b_proj are interleaved over the heads",
     question="To which head does row 1 of kv_b_proj belong?",
 )
 known.change(
     "no-rope-score",
     (" + query_rope @ key_rope[:, None].swapaxes(-1, -2)", ""),
-    fact="the part of the scores that knows positions is left out",
-    question="Of how many products is a score the sum?",
+    fact="the RoPE part of the scores is missing",
+    question="How many products does a score sum?",
 )
 known.change(
     "rope-score-alone",
     ("query @ key.swapaxes(-1, -2) + ", ""),
-    fact="the part of the scores that knows no positions is left out",
-    question="Of how many products is a score the sum?",
+    fact="the part of the scores without RoPE is missing",
+    question="How many products does a score sum?",
 )
 known.change(
     "scale-of-one-part",
     ("self.config.query_dim**-0.5", "self.config.qk_nope_head_dim**-0.5"),
-    fact="the scale is 1 / sqrt(D_nope)",
-    question="Over how many features does a score run, in both products together?",
+    fact="the scale is 1/sqrt(D_nope)",
+    question="Over how many features does a score run, both parts together?",
 )
 known.change(
     "scale-of-an-entry",
     ("self.config.query_dim**-0.5", "self.config.entry_dim**-0.5"),
-    fact="the scale is 1 / sqrt(C + D_rope)",
-    question="Over how many features does a score run, in both products together?",
+    fact="the scale is 1/sqrt(C + D_rope)",
+    question="Over how many features does a score run, both parts together?",
 )
 known.change(
     "no-scale",
     ("scores * self.config.query_dim**-0.5", "scores"),
-    fact="the scores are not scaled",
+    fact="the scale is missing",
     question="What is the spread of a dot product of D features?",
 )
 known.change(
@@ -220,26 +220,26 @@ known.change(
 known.change(
     "not-causal",
     (" + causal_mask(length, length, scores.dtype)", ""),
-    fact="every token sees those that come after it",
+    fact="the causal mask is missing",
     question="Which keys may the first token see?",
 )
 known.change(
     "joined-without-swapping",
     ("attended.swapaxes(1, 2).flatten(2)", "attended.reshape(*x.shape[:2], -1)"),
-    fact="the heads are joined without going back behind the length",
-    question="Which numbers of your N x H x L x D_v lie side by side, and which ought to?",
+    fact="the heads are joined without swapping heads and length back",
+    question="Which numbers of your N x H x L x D_v are contiguous, and which should be?",
 )
 known.change(
     "float32-result",
     (".flatten(2), self.output)", ".flatten(2), self.output).astype(mx.float32)"),
     fact="the result is float32 although x is not",
-    question="Which of your factors is an array of float32: a scale, a mask, or a cast?",
+    question="Which of your operands is a float32 array: a scale, a mask, or a converted one?",
 )
 
 
 @known.accepted("keys in one piece")
 class Whole:
-    """Keys in one piece, as wide as queries, with the shared part written out for each head; softmax in float32."""
+    """Keys in one array, as wide as queries, with the shared part repeated for each head; softmax in float32."""
 
     def __init__(self, config, weights):
         self.config, self.weights = config, {name: w for name, w in weights.items() if name.startswith("self_attn.")}

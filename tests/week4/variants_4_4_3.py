@@ -5,7 +5,7 @@ from functools import partial
 import mlx.core as mx
 
 from tiny_llm_course.testkit.inputs import normals
-from tiny_llm_course.testkit.memory import most_at_once
+from tiny_llm_course.testkit.memory import peak_bytes
 from tiny_llm_course.testkit.outcomes import refusal
 from tiny_llm_course.testkit.variants import Variants
 
@@ -13,7 +13,7 @@ known = Variants("4.4.3")
 
 
 def fetched(program, *lengths, room=4, dtype=mx.float32, seed=1):
-    """The entries of every call, all held to the end, and what is counted. A length below zero is a rewind."""
+    """Return the entries of every call, all kept to the end, and the counters. A negative length rewinds."""
     draw, made, found = normals(seed, dtype), program(room), []
     for length in lengths:
         if length < 0:
@@ -25,14 +25,14 @@ def fetched(program, *lengths, room=4, dtype=mx.float32, seed=1):
 
 
 def filled(program, *shape, room=4, dtype=mx.float32):
-    """A cache of latents of 5 numbers and rope keys of 3, after one call."""
+    """Return a cache of latents of 5 numbers and RoPE keys of 3, after one call."""
     kept = program(room)
     kept.update_and_fetch(mx.ones((*shape, 5), dtype), mx.ones((*shape, 3), dtype))
     return kept
 
 
 def refused(program, *pairs, dtype=mx.float32):
-    """Whether each pair of shapes is refused after 2 x 2 entries, and the offset after that."""
+    """Return whether each pair of shapes raises after 2 x 2 entries, and the offset after that."""
     found = []
     for shapes in pairs:
         kept = filled(program, 2, 2)
@@ -42,7 +42,7 @@ def refused(program, *pairs, dtype=mx.float32):
 
 
 def rewound(program, count):
-    """Whether so many of five entries cannot be rewound, and the offset after that."""
+    """Return whether each count raises in a rewind of five entries, and the offset after that."""
     kept = filled(program, 1, 5)
     return mx.array([refusal(lambda: kept.rewind(count)), kept.offset])
 
@@ -53,7 +53,7 @@ known.probe_table(
     doubles_twice=lambda program: fetched(program, 3, 10, seed=3),
     one_call=lambda program: fetched(program, 3, seed=4),
     rewound=lambda program: fetched(program, 3, -2, 2, -1, 1, seed=5),
-    # What was fetched before is held, and then others are written in its place.
+    # Earlier results are kept while others overwrite their slots.
     rewound_when_full=lambda program: fetched(program, 4, -2, 2, seed=6),
     rewound_to_nothing=lambda program: fetched(program, 2, -2, 3, seed=7),
     refuses_batches=lambda program: refused(program, ((1, 2, 5), (1, 2, 3))),
@@ -84,15 +84,15 @@ def cache_bytes(program):
 
 @known.probe()
 def cache_memory(program):
-    """Whether most calls take as much memory as all entries."""
+    """Return whether most calls take as much memory as all entries."""
     latent, rope_key, made, copied = normals(11)(1, 1, 256), normals(12)(1, 1, 64), program(4), 0
     for number in range(60):
-        taken = most_at_once(lambda: made.update_and_fetch(latent, rope_key))
+        taken = peak_bytes(lambda: made.update_and_fetch(latent, rope_key))
         copied += number >= 20 and taken > number * 4 * 320
     return mx.array(copied > 8)
 
 
-@known.sized("256 tokens, one at a time, latent 1 x 1 x 512, rope key 1 x 1 x 64")
+@known.sized("256 tokens, one at a time, latent 1 x 1 x 512, RoPE key 1 x 1 x 64")
 def sized(program):
     latent, rope_key = normals(1)(1, 1, 512), normals(2)(1, 1, 64)
 
@@ -113,32 +113,32 @@ BYTES = "kept.shape[0] * self.offset * kept.shape[2] * kept.dtype.size"
 known.change(
     "offset-stays",
     ("self._entries, self.offset = kept, end", "self._entries = kept"),
-    fact="offset stays at 0, so that every call writes over the one before",
-    question="After a call with three tokens, where does the next one begin to write?",
+    fact="offset stays at 0, so every call overwrites the last",
+    question="After a call with three tokens, where does the next one write?",
 )
 known.change(
     "offset-by-one",
     ("self._entries, self.offset = kept, end", "self._entries, self.offset = kept, self.offset + 1"),
-    fact="offset moves on by 1, however many tokens came",
-    question="A prompt of five tokens has been read. At which position does the next token stand?",
+    fact="offset advances by 1, however many tokens came",
+    question="A prompt of five tokens is cached. What is the position of the next token?",
 )
 known.change(
     "only-the-new",
     ("return kept[:, :end]", "return kept[:, end - latent.shape[1] : end]"),
-    fact="the new entries are given back alone",
-    question="What are the new queries to be compared with?",
+    fact="only the new entries are returned",
+    question="What must the new queries attend to?",
 )
 known.change(
     "all-the-room",
     ("return kept[:, :end]", "return kept[:]"),
-    fact="the array is given back whole, with the places that nobody has written to yet",
-    question="How many tokens does your cache hold, and how many places has the array that you return?",
+    fact="the whole array is returned, including unwritten slots",
+    question="How many tokens are cached, and how many slots has the array that you return?",
 )
 known.change(
     "rope-key-first",
     ("mx.concatenate([latent, rope_key], axis=-1)", "mx.concatenate([rope_key, latent], axis=-1)"),
-    fact="in each entry the rope key stands before the latent",
-    question="Which numbers of an entry are the first C?",
+    fact="the RoPE key precedes the latent in each entry",
+    question="Which numbers of an entry are its first C?",
 )
 known.change(
     "new-before-old",
@@ -149,80 +149,80 @@ known.change(
         return mx.concatenate([kept[:, old:end], kept[:, :old]], axis=1)
         """,
     ),
-    fact="the new entries stand before the old ones",
-    question="In what order did the tokens come, and in what order do you give them?",
+    fact="the new entries precede the old ones",
+    question="In which order did the tokens come, and in which order do you return them?",
 )
 known.change(
     "growth-loses-the-old",
     (GROWN, "kept = mx.concatenate([mx.zeros_like(kept), mx.zeros_like(kept)], axis=1)"),
-    fact="what was there is lost whenever room is made",
-    question="When the array is full, you make a larger one. What is in it?",
+    fact="growing the array loses its contents",
+    question="When the array is full, you allocate a larger one. What does it contain?",
 )
 known.change(
     "growth-by-the-token",
     (GROWN, "kept = mx.concatenate([kept, mx.zeros_like(kept[:, :1])], axis=1)"),
-    fact="room is made for just the tokens that come, so that all that is there is copied for every one",
+    fact="the array grows by just the new tokens, so every call copies everything",
     question="How many numbers does your cache copy when token 1,000 comes?",
 )
 known.change(
     "doubled-once",
     ("while end > kept.shape[1]:", "if end > kept.shape[1]:"),
-    fact="the room is doubled once, also where that is not enough",
-    question="There is room for 4, and 13 tokens come. How often must it double?",
+    fact="the capacity is doubled once, even if that is not enough",
+    question="The capacity is 4, and 13 tokens come. How often must it double?",
 )
 known.change(
     "fetched-when-full",
     ("return kept[:, :end]", "return kept if end == kept.shape[1] else kept[:, :end]"),
-    fact="the cache's own array is given away when it is full, and later written to",
-    question="After a rewind you write into an array. Who may have been given this very array before?",
+    fact="the cache's own array is returned when full, and later overwritten",
+    question="After a rewind you write into an array. What else may still refer to this array?",
 )
 known.change(
     "rewind-forgets-nothing",
     ("self.offset -= count", "pass"),
-    fact="rewind leaves offset as it was",
+    fact="rewind does not lower offset",
     question="Where do tokens go that come after a rewind?",
 )
 known.change(
     "rewind-to",
     ("self.offset -= count", "self.offset = count"),
-    fact="rewind(count) leaves count tokens, where it should forget them",
-    question="Six tokens are there. How many are left after rewind(2)?",
+    fact="rewind(count) keeps count tokens instead of removing them",
+    question="Six tokens are cached. How many are left after rewind(2)?",
 )
 known.change(
     "rewind-too-far",
     ("if not 0 <= count <= self.offset:", "if count < 0:"),
-    fact="more tokens can be rewound than there are",
-    question="Five tokens are there. What does your offset say after rewind(6)?",
+    fact="more tokens can be rewound than are cached",
+    question="Five tokens are cached. What is your offset after rewind(6)?",
 )
 known.change(
     "rewind-forwards",
     ("if not 0 <= count <= self.offset:", "if count > self.offset:"),
-    fact="a negative count is taken, and offset moves on over what nobody has written",
+    fact="a negative count is accepted, and offset advances over unwritten slots",
     question="What does rewind(-1) do to your offset?",
 )
 known.change(
     "rewind-never-all",
     ("0 <= count <= self.offset", "0 <= count < self.offset"),
     fact="the first token cannot be rewound",
-    question="May a cache be emptied?",
+    question="May a cache be emptied by rewind?",
 )
 known.change(
     "sums-compared",
     (COMPARED, "(batch, sum(widths), latent.dtype) != (kept.shape[0], kept.shape[2], kept.dtype)"),
-    fact="of the two sizes only the sum is compared, so that latent and rope key may change places",
-    question="A latent of 64 and a rope key of 512 numbers: how long is their entry?",
+    fact="only the sum of the two sizes is compared, so latent and RoPE key may be swapped",
+    question="A latent of 64 and a RoPE key of 512 numbers: how long is their entry?",
 )
 known.change(
     "batch-not-compared",
     (COMPARED, "(widths, latent.dtype) != (self._widths, kept.dtype)"),
-    fact="another batch is taken wherever it broadcasts",
-    question="What does an assignment do with a batch of 1 where there is room for 2?",
+    fact="another batch size is accepted if it broadcasts",
+    question="What does an assignment do with a batch of 1 into an array with a batch of 2?",
 )
 known.change(
     "dtype-not-compared",
     (COMPARED, "(batch, widths) != (kept.shape[0], self._widths)"),
-    fact="entries of another dtype are taken, and cast without a word",
-    question="What does an assignment do with float16 numbers where there are float32 ones?",
+    fact="entries of another dtype are silently converted",
+    question="What does an assignment of float16 numbers into a float32 array do?",
 )
 known.change(
     "dtypes-of-a-pair-not-compared",
@@ -230,20 +230,20 @@ known.change(
         "(rope_key.shape[:-1], rope_key.dtype) != (latent.shape[:-1], latent.dtype)",
         "rope_key.shape[:-1] != latent.shape[:-1]",
     ),
-    fact="a rope key of another dtype than the latent's is taken",
+    fact="a RoPE key whose dtype differs from the latent's is accepted",
     question="What is the dtype of a float32 and a float16 array, concatenated?",
 )
 known.change(
     "float32-kept",
     ("sum(widths)), latent.dtype)", "sum(widths)))"),
     (COMPARED, "(batch, widths) != (kept.shape[0], self._widths)"),
-    fact="entries are kept in float32, whatever they come in",
-    question="What dtype has mx.zeros, if nothing is said?",
+    fact="entries are stored in float32, whatever their dtype",
+    question="What is the default dtype of mx.zeros?",
 )
 known.change(
     "bytes-of-the-room",
     (BYTES, "kept.nbytes"),
-    fact="nbytes counts the room as well, which nobody has written to",
+    fact="nbytes counts the whole capacity, including unwritten slots",
     question="Which part of the array does a decode step read?",
 )
 known.change(
@@ -255,18 +255,18 @@ known.change(
 known.change(
     "elements-for-bytes",
     (BYTES, "kept.shape[0] * self.offset * kept.shape[2]"),
-    fact="nbytes counts numbers, and not bytes",
+    fact="nbytes counts numbers instead of bytes",
     question="How many bytes does a number of your entries take?",
 )
 known.change(
     "bytes-of-latents",
     (BYTES, "kept.shape[0] * self.offset * self._widths[0] * kept.dtype.size"),
-    fact="nbytes leaves the rope keys out",
+    fact="nbytes does not count the RoPE keys",
     question="What does a decode step read besides the latents?",
 )
 
 
-@known.accepted("room for what comes, at least twice as much")
+@known.accepted("capacity for the new entries, at least doubled")
 class AtLeastTwice:
     def __init__(self, room=256):
         self.offset, self.room, self.sizes = 0, room, None

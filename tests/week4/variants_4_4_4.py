@@ -9,7 +9,7 @@ from tiny_llm_solution.latent_attention.config import LatentConfig
 from tiny_llm_solution.latent_attention.expanded import LatentAttention
 
 from tiny_llm_course.testkit.inputs import normals
-from tiny_llm_course.testkit.memory import most_at_once
+from tiny_llm_course.testkit.memory import peak_bytes
 from tiny_llm_course.testkit.outcomes import refusal
 from tiny_llm_course.testkit.variants import Variants
 
@@ -32,7 +32,7 @@ known.probe_table(
     one_head=lambda program: run_layer(program, PLAIN, 46, 2, 2, num_attention_heads=1),
     # C = D_nope: an entry is as wide as a query.
     as_wide_as_a_key=lambda program: run_layer(program, PLAIN, 47, 2, 2, kv_lora_rank=5),
-    # Keys without a position, values and latents are of one size.
+    # keys without RoPE, values and latents have one size
     alike=lambda program: run_layer(program, PLAIN, 48, 3, 1, qk_nope_head_dim=6, kv_lora_rank=6),
 )
 known.probe_table(mx.float16, half=lambda program: run_layer(program, PLAIN, 49, 2, 1, dtype=mx.float16))
@@ -40,20 +40,20 @@ known.probe_table(mx.float16, half=lambda program: run_layer(program, PLAIN, 49,
 
 @known.probe()
 def absorbed_memory(program):
-    """Whether half of what the keys of all heads take is held, and whether twice as much is."""
+    """Return whether half of the memory of all heads' keys is allocated, and whether twice as much is."""
     changes = {"kv_lora_rank": 24, "qk_nope_head_dim": 32, "qk_rope_head_dim": 8, "v_head_dim": 32}
     layer = random_layer(PLAIN, 50, num_attention_heads=32, max_position_embeddings=1024, **changes)
     made, own, draw = program(LatentConfig.from_dict(layer.config), layer.weights), LatentCache(1024), normals(50)
     mx.eval(own.update_and_fetch(draw(1, 512, 24), draw(1, 512, 8)))
     new = draw(1, 1, 20)
     mx.eval(made(new, own))
-    taken, keys = most_at_once(lambda: made(new, own)), 512 * 32 * 32 * 4
+    taken, keys = peak_bytes(lambda: made(new, own)), 512 * 32 * 32 * 4
     return mx.array([taken > keys / 2, taken > 2 * keys])
 
 
 @known.probe()
 def absorbed_refuses(program):
-    """Whether two tokens are refused where there is room for one, and how many the cache then holds."""
+    """Return whether two tokens raise if only one position is left, and how many the cache then holds."""
     layer = random_layer(PLAIN, 51, max_position_embeddings=4)
     made, own, x = program(LatentConfig.from_dict(layer.config), layer.weights), LatentCache(4), normals(51)(1, 3, 20)
     made(x, own)
@@ -84,20 +84,20 @@ FETCH = "entries = cache.update_and_fetch(*self.expanded.latents(x, positions))"
 known.change(
     "scale-of-an-entry",
     (SCALE, "self.config.entry_dim**-0.5"),
-    fact="the scale is 1 / sqrt(C + D_rope), the size of what is multiplied now",
-    question="The brackets stand elsewhere, and the scores are the same numbers. What has become of their scale?",
+    fact="the scale is 1/sqrt(C + D_rope), the width of the product as it is computed now",
+    question="The product is reassociated, and the scores are the same numbers. Does their scale change?",
 )
 known.change(
     "scale-of-one-part",
     (SCALE, "self.config.qk_nope_head_dim**-0.5"),
-    fact="the scale is 1 / sqrt(D_nope)",
+    fact="the scale is 1/sqrt(D_nope)",
     question="Over how many features does a score of the expanded form run?",
 )
 known.change(
     "no-scale",
     (f" * {SCALE}", ""),
-    fact="the scores are not scaled",
-    question="Which numbers are the scores of the expanded form divided by?",
+    fact="the scale is missing",
+    question="By what are the scores of the expanded form divided?",
 )
 known.change(
     "keys-before-values",
@@ -109,80 +109,80 @@ known.change(
         self.key_up, self.value_up = (mx.unflatten(w, 0, (heads, -1)) for w in (key_up, value_up))
         """,
     ),
-    fact="kv_b_proj is split into the rows of all keys and those of all values",
-    question="Which rows of kv_b_proj belong to head 0?",
+    fact="kv_b_proj is split into all heads' keys, then all heads' values",
+    question="Which rows of kv_b_proj are head 0's?",
 )
 known.change(
     "value-before-key",
     (SPLIT, "self.value_up, self.key_up = mx.split(up, [config.v_head_dim], axis=1)"),
-    fact="in each head the first rows of kv_b_proj are taken for the value",
+    fact="each head's first rows of kv_b_proj are read as the value",
     question="Which of the two comes first in a head's rows?",
 )
 known.change(
     "key-matrix-of-head-0",
     ("query @ self.key_up,", "query @ self.key_up[:1],"),
-    fact="the queries of all heads are multiplied by the key matrix of head 0",
+    fact="all heads' queries are multiplied by head 0's key matrix",
     question="How many key matrices are there?",
 )
 known.change(
     "value-matrix-of-head-0",
     ("seen @ self.value_up.swapaxes(-1, -2)", "seen @ self.value_up[:1].swapaxes(-1, -2)"),
-    fact="what all heads have seen is multiplied by the value matrix of head 0",
+    fact="all heads' attention outputs are multiplied by head 0's value matrix",
     question="How many value matrices are there?",
 )
 known.change(
     "no-rope-score",
     ("query_rope], axis=-1)", "0 * query_rope], axis=-1)"),
-    fact="the part of the scores that knows positions is left out",
-    question="Which numbers of a query meet the rope keys?",
+    fact="the RoPE part of the scores is missing",
+    question="Which numbers of a query are multiplied by the RoPE keys?",
 )
 known.change(
     "rope-part-first",
     ("[query @ self.key_up, query_rope]", "[query_rope, query @ self.key_up]"),
-    fact="the part of a query that knows positions stands before the other one",
-    question="What comes first in an entry of the cache, and what in your query?",
+    fact="the RoPE part of a query precedes the other part",
+    question="What comes first in a cache entry, and what in your query?",
 )
 known.change(
     "values-from-the-end",
     ("entries[..., : self.config.kv_lora_rank]", "entries[..., -self.config.kv_lora_rank :]"),
-    fact="the last C numbers of an entry are taken for the latent",
-    question="What comes first in an entry of the cache?",
+    fact="the last C numbers of an entry are read as the latent",
+    question="What comes first in a cache entry?",
 )
 known.change(
     "positions-from-zero",
     (POSITIONS, "positions = slice(0, length)"),
-    fact="every call counts its positions from 0",
-    question="Three tokens are in the cache. At which position does the next one stand?",
+    fact="every call's positions start at 0",
+    question="Three tokens are cached. What is the position of the next one?",
 )
 known.change(
     "positions-one-short",
     (POSITIONS, "first = max(0, cache.offset - 1)\npositions = slice(first, first + length)"),
-    fact="positions are counted from the last token of the cache, and not from the one behind it",
-    question="Three tokens are in the cache, at positions 0, 1 and 2. Which is the next one?",
+    fact="positions start at the last cached token's, one too early",
+    question="Three tokens are cached, at positions 0, 1 and 2. Which position is next?",
 )
 known.change(
     "queries-from-zero",
     ("self.expanded.queries(x, positions)", "self.expanded.queries(x, slice(0, length))"),
-    fact="queries are turned from position 0 in every call, and rope keys at their own positions",
-    question="A score depends on the distance of a query and a key. At which position does your query stand?",
+    fact="queries are rotated from position 0 in every call, RoPE keys at their own positions",
+    question="A score depends on the distance of query and key. What is your query's position?",
 )
 known.change(
     "only-the-new",
     (FETCH, f"{FETCH}[:, -length:]"),
-    fact="the new tokens see only each other, and not those in the cache",
-    question="What does update_and_fetch give, and how much of it do your queries meet?",
+    fact="the new tokens attend only to each other, not to the cached ones",
+    question="What does update_and_fetch return, and how much of it do your queries use?",
 )
 known.change(
     "appended-twice",
     (FETCH, f"cache.update_and_fetch(*self.expanded.latents(x, positions))\n{FETCH}"),
-    fact="the new tokens are in the cache twice",
+    fact="the new tokens are cached twice",
     question="How often does your call change the cache?",
 )
 known.change(
     "not-causal",
     ("+ mask, axis=-1)", ", axis=-1)"),
-    fact="tokens of one call see those that come after them",
-    question="Which of three new tokens may the first of them see?",
+    fact="the causal mask is missing among the tokens of one call",
+    question="Which of three new tokens may the first attend to?",
 )
 known.change(
     "mask-upper-left",
@@ -190,8 +190,8 @@ known.change(
         "mask = causal_mask(length, entries.shape[1], scores.dtype)",
         "mask = mx.triu(mx.full((length, entries.shape[1]), -mx.inf), k=1).astype(scores.dtype)",
     ),
-    fact="the mask begins in the upper left corner, as if the new tokens were the first of all",
-    question="Three tokens are in the cache and two come. Which keys may the first of these see?",
+    fact="the mask is aligned to the upper left corner, as if the new tokens were the first",
+    question="Three tokens are cached and two come. Which keys may the first of these attend to?",
 )
 known.change(
     "heads-and-tokens-exchanged",
@@ -200,14 +200,14 @@ known.change(
         "weights.flatten(1, 2) @ latents, 1, (heads, length))",
         "weights.swapaxes(1, 2).flatten(1, 2) @ latents, 1, (heads, length))",
     ),
-    fact="the rows of the product are taken as L x H, where they are H x L",
-    question="In which order did you flatten heads and tokens, and in which do you take them apart for the mask?",
+    fact="the product's rows are read as L x H, but they are H x L",
+    question="In which order did you flatten heads and tokens, and in which do you unflatten them for the mask?",
 )
 known.change(
     "joined-without-swapping",
     ("attended.swapaxes(1, 2).flatten(2)", "attended.reshape(*x.shape[:2], -1)"),
-    fact="the heads are joined without going back behind the length",
-    question="Which numbers of your N x H x L x D_v lie side by side, and which ought to?",
+    fact="the heads are joined without swapping heads and length back",
+    question="Which numbers of your N x H x L x D_v are contiguous, and which should be?",
 )
 known.change(
     "keys-and-values-computed",
@@ -222,8 +222,8 @@ known.change(
     ),
     ("seen = mx.unflatten(weights.flatten(1, 2) @ latents, 1, (heads, length))", "seen = weights @ values"),
     ("seen @ self.value_up.swapaxes(-1, -2)", "seen"),
-    fact="the keys and values of every head are computed from the cache in each call",
-    question="How many numbers do the keys of all heads take, and where in your code do they come into being?",
+    fact="every head's keys and values are recomputed from the cache in each call",
+    question="How many numbers do all heads' keys take, and where does your code compute them?",
 )
 known.change(
     "entries-copied",
@@ -231,8 +231,8 @@ known.change(
         "scores = query.flatten(1, 2) @ entries.swapaxes(-1, -2)",
         "scores = (query @ mx.concatenate(heads * [entries[:, None]], axis=1).swapaxes(-1, -2)).flatten(1, 2)",
     ),
-    fact="each head gets a copy of the entries",
-    question="What do the heads have in common when they read the cache?",
+    fact="the entries are copied once per head",
+    question="What do the heads share when they use the cache?",
 )
 known.change(
     "refused-too-late",
@@ -245,14 +245,14 @@ known.change(
             cache.update_and_fetch(*self.expanded.latents(x, first))
         """,
     ),
-    fact="tokens beyond max_position_embeddings are refused, but by then they are in the cache",
-    question="When RoPE refuses, what is in the cache already?",
+    fact="tokens beyond max_position_embeddings raise only after they were cached",
+    question="When RoPE raises, what is already cached?",
 )
 known.change(
     "float32-result",
     (".flatten(2), self.output)", ".flatten(2), self.output).astype(mx.float32)"),
     fact="the result is float32 although x is not",
-    question="Which of your factors is an array of float32: a scale, a mask, or a cast?",
+    question="Which of your operands is a float32 array: a scale, a mask, or a converted one?",
 )
 
 

@@ -48,62 +48,62 @@ SCORES = "linear(x.astype(mx.float32), gate.astype(mx.float32))"
 known.change(
     "always-normalised",
     ("if normalize:", "if True:"),
-    fact="a token's weights sum to one whatever `normalize` says, as those of a softmax over the chosen scores do",
-    question="Of all probabilities, two of 0.3 are chosen, and nothing is normalised. What do they sum to?",
+    fact="a token's weights always sum to one, whatever `normalize` is, as in a softmax over the chosen scores",
+    question="Two probabilities of 0.3 are chosen, and normalize is False. What do the weights sum to?",
 )
 known.change(
     "never-normalised",
     ("if normalize:", "if False:"),
-    fact="the chosen probabilities stay what they are among all experts, also where they should sum to one",
+    fact="`normalize` is ignored, and the weights are the probabilities among all experts",
     question="Two experts have 0.4 and 0.2, and the weights are normalised. What are they?",
 )
 known.change(
     "least-likely",
     ("mx.argpartition(-scores,", "mx.argpartition(scores,"),
     fact="the experts with the lowest scores are chosen",
-    question="At which end of what argpartition gives are the largest numbers?",
+    question="At which end of argpartition's result are the largest numbers?",
 )
 known.change(
     "scores-as-weights",
     ("mx.take_along_axis(probabilities,", "mx.take_along_axis(scores,"),
-    fact="the weights are the scores themselves, without a softmax",
+    fact="the softmax is missing, and the weights are the scores",
     question="Can a score be below zero? And a weight?",
 )
 known.change(
     "sigmoid",
     ("softmax(scores, axis=-1)", "mx.sigmoid(scores)"),
-    fact="each score goes through a sigmoid of its own, as in some other models, instead of a softmax over all experts",
-    question="Do the weights of all experts sum to one, before any is chosen?",
+    fact="each score goes through a sigmoid, as in some other models, instead of a softmax over all experts",
+    question="Before any expert is chosen, do all experts' weights sum to one?",
 )
 known.change(
     "softmax-over-tokens",
     ("softmax(scores, axis=-1)", "softmax(scores, axis=0)"),
-    fact="the softmax runs along the first axis, over tokens, and not over a token's experts",
-    question="Whose weights should sum to one: those of a token, or those of an expert?",
+    fact="the softmax runs over tokens instead of a token's experts",
+    question="Which weights should sum to one: a token's, or an expert's?",
 )
 known.change(
     "normalised-over-all-tokens",
     ("mx.sum(weights, axis=-1, keepdims=True)", "mx.sum(weights)"),
-    fact="the weights are divided by the sum over all tokens, and not by each token's own",
-    question="Two tokens come, and their weights should sum to one. Each token's, or all four of them?",
+    fact="the weights are divided by their sum over all tokens instead of each token's own",
+    question="Two tokens come, and the weights are normalised. Which of the four should sum to one?",
 )
 known.change(
     "in-the-input-dtype",
     (SCORES, "linear(x, gate)"),
     fact="scores and probabilities are computed in x's dtype",
-    question="Which bfloat16 numbers lie next to 4,096? Which of two scores between them is larger?",
+    question="Which bfloat16 numbers are next to 4,096? Which of two scores between them is larger?",
 )
 known.change(
     "float32-weights",
     ("weights.astype(x.dtype)", "weights"),
     fact="the weights are float32 although x is not",
-    question="In which dtype should the weights come out?",
+    question="What should be the dtype of the weights?",
 )
 known.change(
     "not-transposed-when-square",
     (SCORES, "x.astype(mx.float32) @ (gate.T if gate.shape[0] != gate.shape[1] else gate).astype(mx.float32)"),
-    fact="the gate is transposed only if the shapes would not fit otherwise",
-    question="With as many experts as features both products have the same shape. Which one compares x with rows?",
+    fact="the gate is transposed only if the shapes would not match otherwise",
+    question="With as many experts as features, both products have the same shape. Which one compares x with rows?",
 )
 
 

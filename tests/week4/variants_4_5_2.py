@@ -4,7 +4,7 @@ import mlx.core as mx
 from tests.week4.routing import chosen
 
 from tiny_llm_course.testkit.inputs import normals
-from tiny_llm_course.testkit.memory import most_at_once
+from tiny_llm_course.testkit.memory import peak_bytes
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("4.5.2")
@@ -21,7 +21,7 @@ def through(program, x, w, indices):
 
 
 def to(program, seed, indices, last=1.0):
-    """Tokens that go to these of five experts, the last of which has its weights multiplied by a number."""
+    """Tokens routed to these of five experts, the last of which has its weights multiplied by a number."""
     x, w, _ = inputs(seed, leading=(len(indices),))
     return through(program, x, w * mx.array([1.0] * 4 + [last])[:, None, None], mx.array(indices))
 
@@ -30,10 +30,10 @@ known.probe_table(
     tokens=lambda program: through(program, *inputs(1)),
     one_each=lambda program: through(program, *inputs(2, leading=(9,), top_k=1)),
     one_token=lambda program: through(program, *inputs(3, leading=())),
-    # Nobody goes to experts 0 and 3.
+    # no token goes to experts 0 and 3
     idle=lambda program: to(program, 4, [[1, 2], [4, 1], [2, 1], [1, 4]]),
     idle_is_nan=lambda program: to(program, 5, [[0, 1], [3, 2], [1, 0]], last=mx.nan),
-    # One expert for each token, in order already.
+    # one expert per token, already sorted
     as_sorted=lambda program: to(program, 6, [[0], [0], [1], [2], [4]]),
 )
 known.probe_table(mx.float16, half=lambda program: through(program, *inputs(7, mx.float16)))
@@ -41,11 +41,11 @@ known.probe_table(mx.float16, half=lambda program: through(program, *inputs(7, m
 
 @known.probe()
 def grouped_memory(program):
-    """Whether it holds less than a quarter of a matrix for each row."""
+    """Return whether it allocates less than a quarter of a matrix for each row."""
     draw = normals(8)
     x, w, indices = draw(256, 64), draw(4, 64, 64), chosen(8, (256,), 2, 4)
     mx.eval(x, w, indices)
-    return mx.array(most_at_once(lambda: through(program, x, w, indices)) < 512 * 64 * 64, mx.float32)
+    return mx.array(peak_bytes(lambda: through(program, x, w, indices)) < 512 * 64 * 64, mx.float32)
 
 
 @known.sized("4,096 tokens, 2 of 8 experts each, I and O 64, float32")
@@ -60,38 +60,38 @@ WHICH = "which = mx.array([e for e, count in enumerate(self.counts) for _ in ran
 known.change(
     "put-back-by-order",
     ("rows[self.places]", "rows[self.order]"),
-    fact="the rows are put back with the order by which they were sorted, and not with its inverse",
-    question="Row 0 of the sorted ones came from place 4. Which of the sorted rows belongs to place 4? And to place 0?",
+    fact="the rows are unsorted with the sorting permutation instead of its inverse",
+    question="Row 0 of the sorted rows came from index 4. Which sorted row goes to index 4? And to index 0?",
 )
 known.change(
     "not-put-back",
     ("rows[self.places]", "rows"),
-    fact="what comes out stays sorted by expert, so that tokens get each other's results",
-    question="Which token is the first row of when all rows are sorted by expert?",
+    fact="the result stays sorted by expert, so tokens get each other's results",
+    question="If all rows are sorted by expert, which token is the first row?",
 )
 known.change(
     "choices-before-tokens",
     ("self.order // self.shape[-1]", "self.order % len(tokens)"),
-    fact="row p is taken for token p % T, as if all first choices came before all second ones",
+    fact="row p is read as token p % T, as if all first choices preceded all second ones",
     question="indices is 3 x 2. Flattened, which two numbers are token 0's?",
 )
 known.change(
     "idle-experts-left-out",
     ("w[expert]", "w[len(results)]"),
-    fact="experts without rows are not counted, so that rows get another one's matrix",
-    question="Nobody goes to expert 0. With whose matrix are the first rows multiplied?",
+    fact="experts without rows get no group, so later rows use the wrong matrix",
+    question="No token goes to expert 0. By whose matrix are the first rows multiplied?",
 )
 known.change(
     "begins-after-one-group",
     ("first += count", "first = count"),
-    fact="a group begins where the size of the one before says, and not where all before it end",
-    question="Three experts have 2, 3 and 1 rows. At which row does the third one begin?",
+    fact="a group starts at the size of the one before it instead of at the sum of all before it",
+    question="Three experts have 2, 3 and 1 rows. At which row does the third one start?",
 )
 known.change(
     "first-choice-for-all",
     ("pairs = indices.flatten()", "pairs = mx.broadcast_to(indices[..., :1], indices.shape).flatten()"),
-    fact="all k rows of a token go to the first of its experts",
-    question="A token goes to the experts 2 and 0. How many rows does each of them get from it?",
+    fact="all k rows of a token go to its first expert",
+    question="A token goes to experts 2 and 0. How many rows does each get from it?",
 )
 known.change(
     "last-row-of-each-lost",
@@ -100,26 +100,26 @@ known.change(
         "results.append(",
         "results += [rows[:1] @ w[expert].T * 0] * (count > 1)\nresults.insert(len(results) - (count > 1), ",
     ),
-    fact="the last row of each group is left out, and zeros stand in its place",
-    question="A group begins at 4 and has 3 rows. Which rows are they?",
+    fact="the last row of each group is missing and stays zero",
+    question="A group starts at 4 and has 3 rows. Which rows are they?",
 )
 known.change(
     "matrix-for-each-row",
     (LOOP, WHICH + "return (w[which] @ rows[..., None]).squeeze(-1)\n" + LOOP),
-    fact="each row gets a copy of its expert's matrix",
-    question="How many bytes does w[which] hold, when there are 512 rows and 4 experts?",
+    fact="each row gets its own copy of its expert's matrix",
+    question="How many bytes does w[which] take with 512 rows and 4 experts?",
 )
 known.change(
     "all-experts-compute-all-rows",
     (LOOP, WHICH + "return sum((which[:, None] == e) * linear(rows, w[e]) for e in range(len(w)))\n" + LOOP),
-    fact="every expert multiplies all rows, and what is not wanted is multiplied by zero",
+    fact="every expert computes all rows, and the unwanted ones are multiplied by zero",
     question="What is 0 times NaN? And how many of the products are needed?",
 )
 known.change(
     "float32-results",
     ("w[expert])", "w[expert]).astype(mx.float32)"),
     fact="the results are float32 although rows and weights are not",
-    question="In which dtype should rows of float16 come out?",
+    question="What should be the dtype for rows of float16?",
 )
 
 

@@ -58,82 +58,82 @@ DOWN = "groups.linear(inner, self.w_down)"
 known.change(
     "weights-left-out",
     (WEIGHED, "outputs"),
-    fact="what the experts give is added up without their weights",
-    question="One expert has the weight 0.9, another one 0.1. Should both count alike?",
+    fact="the expert outputs are summed without their weights",
+    question="One expert has the weight 0.9, another 0.1. Should both count equally?",
 )
 known.change(
     "averaged",
     ("mx.sum(outputs", "mx.mean(outputs"),
-    fact="the weighted outputs are averaged, and so divided by k, although their weights say how much each counts",
-    question="The weights sum to one. By what are their products still to be divided?",
+    fact="the weighted outputs are averaged, that is, divided by k once more",
+    question="The weights sum to one. What is left to divide by?",
 )
 known.change(
     "weights-before-the-experts",
     ("rows = groups.gather(x)", "rows = groups.gather(x) * weights.flatten()[groups.order][:, None]"),
     (WEIGHED, "outputs"),
-    fact="the tokens are multiplied by the weights before they go into the experts, and not what comes out",
-    question="An expert is given twice a token. Does it give twice as much?",
+    fact="the tokens are multiplied by the weights before the experts instead of after",
+    question="An expert gets twice a token. Does it return twice as much?",
 )
 known.change(
     "weights-of-other-rows",
     (DOWN, f"{DOWN} * weights.flatten()[:, None]"),
     (WEIGHED, "outputs"),
-    fact="the weights, which are in the order of tokens, are multiplied with rows that are sorted by expert",
-    question="Which token is the first of the sorted rows of? Whose is the first weight?",
+    fact="weights in token order are multiplied by rows that are sorted by expert",
+    question="Which token is the first of the sorted rows? Whose is the first weight?",
 )
 known.change(
     "silu-of-the-other",
     (GATED, "groups.linear(rows, self.w_gate) * silu(groups.linear(rows, self.w_up))"),
-    fact="the SiLU is taken of what w_up gives, and not of what w_gate gives",
-    question="Which of the two says how much passes?",
+    fact="SiLU is applied to w_up's output instead of w_gate's",
+    question="Which of the two is the gate?",
 )
 known.change(
     "no-silu",
     (GATED, "groups.linear(rows, self.w_gate) * groups.linear(rows, self.w_up)"),
-    fact="the SiLU is missing in the experts",
+    fact="the experts' SiLU is missing",
     question="What makes an expert more than a product of two matrices?",
 )
 known.change(
     "always-normalised",
     ("self.top_k, self.normalize)", "self.top_k, True)"),
-    fact="a token's weights sum to one whatever `normalize` says",
-    question="What does the block do with `normalize`?",
+    fact="a token's weights always sum to one, whatever `normalize` is",
+    question="Where does the block use `normalize`?",
 )
 known.change(
     "never-normalised",
     ("self.top_k, self.normalize)", "self.top_k, False)"),
-    fact="a token's weights never are made to sum to one, whatever `normalize` says",
-    question="What does the block do with `normalize`?",
+    fact="`normalize` is ignored, and a token's weights are never normalised",
+    question="Where does the block use `normalize`?",
 )
 known.change(
     "likeliest-expert-alone",
     ("self.top_k, self.normalize)", "1, self.normalize)"),
-    fact="each token goes to its likeliest expert alone",
+    fact="each token goes only to its likeliest expert",
     question="To how many experts does a token go when top_k is 3?",
 )
 known.change(
     "one-choice-for-a-row",
     ("route(x, ", "route(mx.broadcast_to(mx.mean(x, axis=-2, keepdims=True), x.shape), "),
-    fact="all tokens of a row go to the same experts, those of their mean",
+    fact="all tokens of a sequence go to the same experts, those of their mean",
     question="What does the router see when it chooses for token 3?",
 )
 known.change(
     "stream-added",
     ("return mx.sum(", "return x + mx.sum("),
-    fact="x is added to what the experts give",
-    question="Who adds the stream: the MLP, or the layer around it?",
+    fact="x is added to the experts' output",
+    question="What adds the residual stream: the MLP, or the layer around it?",
 )
 known.change(
     "float32-result",
     (WEIGHED, f"({WEIGHED}).astype(mx.float32)"),
     fact="the result is float32 although x and the weights are not",
-    question="In which dtype should a block of float16 answer?",
+    question="What should be the dtype of the result for float16?",
 )
 
 
 @known.wrong(
     "every-expert-computes",
-    fact="every token goes through every expert, and most of what comes out is multiplied by zero",
+    fact="every token goes through every expert, and most outputs are multiplied by zero",
     question="How many experts does a token need? What is 0 times NaN?",
 )
 class Dense(SparseMoE):

@@ -16,7 +16,7 @@ def choices(seed, dtype=mx.float32, leading=(3, 4), experts=5, top_k=2):
 
 def figures(program, *inputs):
     found = program(*inputs)
-    return found.tokens.astype(mx.float32), found.share, found.overload, found.loss
+    return found.tokens.astype(mx.float32), found.share, found.imbalance, found.auxiliary_loss
 
 
 known.probe_table(
@@ -40,68 +40,68 @@ CHOSEN = "chosen = indices[..., None]"
 known.change(
     "padding-counted",
     (COUNTS, "mx.ones(indices.shape[:-1], mx.bool_)"),
-    fact="all tokens count, also those that the mask calls padding",
-    question="What does a router do with padding? Is it work that anybody asked for?",
+    fact="padding tokens are counted",
+    question="What does a router do with padding? Is that load that matters?",
 )
 known.change(
     "mask-turned-round",
     (COUNTS, "mx.ones(indices.shape[:-1], mx.bool_) if mask is None else ~mask"),
-    fact="what the mask calls padding is counted, and nothing else",
+    fact="only padding tokens are counted",
     question="Does True in the mask mean that a token counts, or that it is hidden?",
 )
 known.change(
     "padding-in-the-mean",
     ("mx.where(counts[..., None], probabilities.astype(mx.float32), 0.0)", "probabilities.astype(mx.float32)"),
-    fact="padding is not counted among the tokens, but its probabilities are in the sum that becomes their mean",
-    question="Of which tokens is the mean probability?",
+    fact="padding is not counted as tokens, but its probabilities are in the sum for the mean",
+    question="Over which tokens is the mean probability taken?",
 )
 known.change(
     "mean-over-padding",
     ("axis=0) / number", "axis=0) / counts.size"),
-    fact="the mean probability is the sum over those that count, divided by the number of all tokens",
+    fact="the sum of the counted probabilities is divided by the number of all tokens",
     question="Three of twelve tokens are padding. By what is the sum over the other nine divided?",
 )
 known.change(
     "shares-sum-to-k",
     ("(number * indices.shape[-1])", "number"),
-    fact="the shares sum to k and not to one",
-    question="How many places do eight tokens take, if each goes to two experts?",
+    fact="the shares sum to k instead of one",
+    question="Eight tokens go to two experts each. How many assignments is that?",
 )
 known.change(
     "first-choice-alone",
     (CHOSEN, "chosen = indices[..., :1, None]"),
     ("(number * indices.shape[-1])", "number"),
-    fact="only the first of each token's experts is counted",
-    question="A token goes to experts 2 and 0. Which of them has work with it?",
+    fact="only each token's first expert is counted",
+    question="A token goes to experts 2 and 0. For which of them is it load?",
 )
 known.change(
-    "overload-is-a-share",
+    "imbalance-is-a-share",
     ("experts * mx.max(share)", "mx.max(share)"),
-    fact="the overload is the largest share itself, which is 1 / X and not 1 where all is even",
-    question="Four experts have as much to do. What is the share of each, and what is the overload?",
+    fact="the load imbalance is the largest share, which is 1/X instead of 1 for an even load",
+    question="Four experts are equally loaded. What is the share of each, and what is the imbalance?",
 )
 known.change(
-    "overload-of-the-busy",
+    "imbalance-of-the-busy",
     ("experts * mx.max(share)", "mx.sum(tokens > 0) * mx.max(share)"),
-    fact="experts without tokens are left out of the mean that the busiest one is compared with",
-    question="One of four experts has everything. What would an even spread give it?",
+    fact="experts without tokens are left out of the mean load",
+    question="One of four experts gets every token. What would an even spread give it?",
 )
 known.change(
     "loss-without-x",
     ("experts * mx.sum(share * mean)", "mx.sum(share * mean)"),
-    fact="the loss is the sum of share times mean probability, which is 1 / X and not 1 where all is even",
+    fact="the loss is the sum of share times mean probability, without the factor X",
     question="Four experts, each with a share and a mean probability of a quarter. What is that sum?",
 )
 known.change(
     "loss-of-shares-alone",
     ("mx.sum(share * mean)", "mx.sum(share * share)"),
-    fact="the loss is made of the squares of shares, without the probabilities",
-    question="How does a share change if a score changes a little? And a probability?",
+    fact="the loss is made of squared shares, without the probabilities",
+    question="How does a share change if a score changes slightly? And a probability?",
 )
 known.change(
     "summed-in-the-narrow-dtype",
     ("probabilities.astype(mx.float32)", "probabilities"),
-    fact="the probabilities are added up in their own dtype, also where that is bfloat16",
+    fact="the probabilities are summed in their own dtype, even in bfloat16",
     question="What is 256 + 0.5 in bfloat16?",
 )
 

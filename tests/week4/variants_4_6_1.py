@@ -40,8 +40,8 @@ known.not_timed("a few divisions")
 known.change(
     "divided-by-distinct",
     ("layer // (layers // distinct)", "layer // distinct"),
-    fact='in "sequence" a layer\'s number is divided by how many layers are stored, and not by how often each is used',
-    question="Eight layers, two stored: how many neighbours have the same weights?",
+    fact='in "sequence", a layer\'s number is divided by the number of stored layers, not by how often each is used',
+    question="Eight layers, two stored: how many neighbours share weights?",
 )
 known.change(
     "sequence-and-cycle-exchanged",
@@ -49,74 +49,74 @@ known.change(
         'if order == "sequence":',
         'order = {"sequence": "cycle", "cycle": "sequence"}.get(order, order)\nif order == "sequence":',
     ),
-    fact='the order "sequence" gives what "cycle" should give, and the other way round',
-    question="Read 0 0 1 1 2 2 aloud: is that one round after the other, or each several times at once?",
+    fact='the orders "sequence" and "cycle" are swapped',
+    question="Read 0 0 1 1 2 2 aloud: is that one round after another, or each layer several times in a row?",
 )
 known.change(
     "always-in-sequence",
     ('if order == "sequence":', "if order in ORDERS:"),
     fact="neighbours share their weights in every order",
-    question='In "cycle", which layer is the next one with the weights of layer 0?',
+    question='In "cycle", which is the next layer with layer 0\'s weights?',
 )
 known.change(
     "every-second-round-reversed",
     ("layers > distinct and layer >= layers - distinct", "layer // distinct % 2 == 1"),
-    fact='in "cycle_reversed" every second round goes backwards, and not the last one alone',
-    question="Nine layers, three stored: which of the three rounds goes backwards?",
+    fact='in "cycle_reversed", every second round is reversed instead of only the last',
+    question="Nine layers, three stored: which of the three rounds is reversed?",
 )
 known.change(
     "every-round-but-the-first-reversed",
     ("layer >= layers - distinct", "layer >= distinct"),
-    fact='in "cycle_reversed" all rounds but the first go backwards',
-    question="Nine layers, three stored: in which direction does the second round go?",
+    fact='in "cycle_reversed", all rounds but the first are reversed',
+    question="Nine layers, three stored: in which direction does the second round run?",
 )
 known.change(
     "single-round-reversed",
     ("layers > distinct and layer >= layers - distinct", "layer >= layers - distinct"),
-    fact='in "cycle_reversed" a single round goes backwards, too',
-    question="Where all layers are stored, whose weights should layer 0 use?",
+    fact='in "cycle_reversed", a single round is also reversed',
+    question="If all layers are stored, whose weights should layer 0 use?",
 )
 known.change(
     "never-reversed",
     ('distinct - 1 - place if order == "cycle_reversed" and last_of_several else place', "place"),
-    fact='the order "cycle_reversed" gives what "cycle" gives',
-    question="What does the word behind the underscore say of the last round?",
+    fact='"cycle_reversed" is the same as "cycle"',
+    question="What does the word after the underscore say about the last round?",
 )
 known.change(
     "all-rounds-reversed",
     ('order == "cycle_reversed" and last_of_several', 'order == "cycle_reversed" and layers > distinct'),
-    fact='in "cycle_reversed" every round goes backwards, the first one, too',
-    question="With which stored layer does the first round begin?",
+    fact='in "cycle_reversed", every round is reversed, including the first',
+    question="With which stored layer does the first round start?",
 )
 known.change(
     "one-too-many-backwards",
     ("return distinct - 1 - place", "return distinct - place"),
-    fact="a round that goes backwards begins with `distinct`, and so with a layer that is not stored",
-    question="Three layers are stored. What is the number of the last of them?",
+    fact="a reversed round starts with index `distinct`, a layer that is not stored",
+    question="Three layers are stored. What is the index of the last?",
 )
 known.change(
     "remainder-not-refused",
     ("if distinct < 1 or layers % distinct:", "if distinct < 1 or distinct > layers:"),
-    fact="a number of layers that does not divide is not refused",
+    fact="a number of layers that `distinct` does not divide is accepted",
     question="Six layers, four stored: how often is each used?",
 )
 known.change(
     "below-one-not-refused",
     ("if distinct < 1 or layers % distinct:", "if layers % distinct:"),
-    fact="a number of stored layers below 1 is not refused",
+    fact="a number of stored layers below 1 is accepted",
     question="What is 6 % -2 in Python?",
 )
 known.change(
     "any-layer",
     ("if not 0 <= layer < layers:", "if False:"),
-    fact="a layer that is not there has an owner, too",
+    fact="a layer out of range is accepted",
     question="A model has six layers. Is there a layer 6?",
 )
 known.change(
     "any-order",
     ("if order not in ORDERS:", "if False:"),
-    fact='an order that is not there is taken for "cycle"',
-    question="Whoever mistypes an order: what should they be told?",
+    fact='an unknown order is treated as "cycle"',
+    question="What should happen if a caller mistypes an order?",
 )
 
 

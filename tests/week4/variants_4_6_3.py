@@ -1,4 +1,4 @@
-"""Known programs of task 4.6.3, a model whose layers share."""
+"""Known programs of task 4.6.3, a model with shared layers."""
 
 import dataclasses
 
@@ -25,7 +25,7 @@ def whole_of(base, seed, layers, distinct, dtype=mx.float32, **changes):
 
 
 def run(program, base, seed, layers, distinct, order, *parts, own_caches=False, **options):
-    """The logits after every position, and how many tokens each cache holds then."""
+    """Return the logits after every position, and how many tokens each cache holds then."""
     model = made(program, whole_of(base, seed, layers, distinct, **options), distinct, order)
     caches = [KVCache() for _ in range(layers)] if own_caches else model.new_caches()
 
@@ -53,7 +53,7 @@ def by_other_parts(program):
 
 
 def matrices(program):
-    """How many are made."""
+    """Return how many matrices are built."""
     parts = Counting()
     made(program, whole_of(QWEN3, 43, 6, 2), 2, "cycle", parts)
     return mx.array(len(parts.made))
@@ -104,50 +104,50 @@ known.change(
         "[KVCache() for _ in self.layers]",
         "[caches[id(layer)] for caches in [{id(each): KVCache() for each in self.layers}] for layer in self.layers]",
     ),
-    fact="layers with the same weights have one cache together",
-    question="What does layer 0 write into the cache, and what would layer 1 then find there for the same token?",
+    fact="layers that share weights also share a cache",
+    question="What does layer 0 write into the cache, and what would layer 1 then find for the same token?",
 )
 known.change(
     "cache-of-the-owner",
     ("layer(x, cache)", "layer(x, caches[self.layers.index(layer)])"),
-    fact="a layer reads and writes the cache of the first layer with the same weights",
-    question="Which keys are in the cache that your second layer reads: its own?",
+    fact="a layer uses the cache of the first layer with the same weights",
+    question="Whose keys are in the cache that your second layer uses?",
 )
 known.change(
     "a-cache-for-each-stored-layer",
     ("[KVCache() for _ in self.layers]", "[KVCache() for _ in {id(layer) for layer in self.layers}]"),
-    fact="new_caches gives one cache for each layer that is stored",
+    fact="new_caches returns one cache per stored layer",
     question="How many layers does a token pass through?",
 )
 known.change(
     "each-once",
     ("[stored.layers[owner] for owner in owners]", "stored.layers"),
-    fact="each stored layer is run once",
-    question="Six layers, three stored: how many steps does a token take?",
+    fact="each stored layer runs once",
+    question="Six layers, three stored: how many layers does a token pass through?",
 )
 known.change(
     "order-ignored",
     ("weight_owner(number, layers, distinct, order)", 'weight_owner(number, layers, distinct, "cycle")'),
-    fact='the layers are run in the order "cycle", whatever order is asked for',
-    question="Does the order that your constructor is given reach weight_owner?",
+    fact='the layers run in the order "cycle", whatever order is given',
+    question="Is your constructor's order passed to weight_owner?",
 )
 known.change(
     "always-in-sequence",
     ("weight_owner(number, layers, distinct, order)", 'weight_owner(number, layers, distinct, "sequence")'),
-    fact='the layers are run in the order "sequence", whatever order is asked for',
-    question="Does the order that your constructor is given reach weight_owner?",
+    fact='the layers run in the order "sequence", whatever order is given',
+    question="Is your constructor's order passed to weight_owner?",
 )
 known.change(
     "first-weights-for-all",
     ("stored.layers[owner] for owner in owners", "stored.layers[0] for owner in owners"),
-    fact="every layer has the weights of the first one",
-    question="How many sets of weights does the file hold, and how many of them does your model use?",
+    fact="every layer uses the first one's weights",
+    question="How many sets of weights are in the file, and how many does your model use?",
 )
 known.change(
     "owners-in-reverse",
     ("for owner in owners]", "for owner in reversed(owners)]"),
-    fact="the layers are run from the last to the first",
-    question="Which layer reads the embeddings?",
+    fact="the layers run from last to first",
+    question="Which layer's input is the embeddings?",
 )
 known.change(
     "made-for-each-layer",
@@ -162,57 +162,57 @@ known.change(
         self.layers = Qwen3CachedModel(config, copies, parts).layers
         """,
     ),
-    fact="the matrices are made anew for each layer that uses them",
-    question="If making a matrix means packing it into 4 bits: how many packed copies does your model hold?",
+    fact="the matrices are built again for each layer that uses them",
+    question="If building a matrix means packing it into 4 bits: how many packed copies does your model hold?",
 )
 known.change(
     "parts-left-alone",
     ("weights, parts)", "weights)"),
-    fact="the matrices are used as they stand in the checkpoint, whatever parts are given",
+    fact="the projections are built straight from the checkpoint, ignoring the layer factory that is passed in",
     question="What is the constructor's last argument for?",
 )
 known.change(
     "norm-after-every-layer",
     ("x = layer(x, cache)", "x = self.norm(layer(x, cache))"),
-    fact="the final norm is applied after every layer, and once more at the end",
-    question="How often does a token meet the final norm?",
+    fact="the final norm runs after every layer, and once more at the end",
+    question="How often does the final norm apply to a token?",
 )
 known.change(
     "every-layer-reads-the-embeddings",
     ("layer(x, cache)", "layer(self.embedding(tokens), cache)"),
-    fact="every layer reads the embeddings",
-    question="What does the second use of the same weights read, that the first one has not read?",
+    fact="every layer's input is the embeddings",
+    question="What is the input of the second use of the same weights?",
 )
 known.change(
     "caches-left-empty",
     ("layer(x, cache)", "layer(x, KVCache())"),
-    fact="every call has caches of its own, and those that it is given stay empty",
+    fact="every call creates its own caches, and the given ones stay empty",
     question="After a call with five tokens, what is the offset of the caches that you were given?",
 )
 known.change(
     "number-not-compared",
     ("if len(caches) != len(self.layers):", "if False:"),
     ("strict=True", "strict=False"),
-    fact="only as many layers are run as there are caches, and further caches are ignored",
-    question="Where does zip stop, if one list is shorter than the other?",
+    fact="only as many layers run as there are caches, and surplus caches are ignored",
+    question="Where does zip stop if one list is shorter than the other?",
 )
 known.change(
     "every-position-always",
     ("x if all_positions else x[:, -1:]", "x"),
-    fact="every position is scored, also where the last one is asked for",
+    fact="logits are always computed for every position",
     question="How many rows of logits does the next token need?",
 )
 known.change(
     "last-position-always",
     ("x if all_positions else x[:, -1:]", "x[:, -1:]"),
-    fact="only the last position is scored, also where all are asked for",
-    question="What does all_positions=True ask for?",
+    fact="logits are computed only for the last position, even with all_positions=True",
+    question="What does all_positions=True mean?",
 )
 known.change(
     "always-tied",
     ("return self.head(x)", "return self.embedding.as_linear(x)"),
-    fact="the head is always the embedding's table, also where the config does not tie them",
-    question="Sharing layers is one choice, tying the head another. Which of them does tie_word_embeddings make?",
+    fact="the output head is always the embedding table, even if the config does not tie them",
+    question="Sharing layers is one choice, tying the head another. Which of them is tie_word_embeddings?",
 )
 
 

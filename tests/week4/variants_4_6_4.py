@@ -1,4 +1,4 @@
-"""Known programs of task 4.6.4, a table at both ends."""
+"""Known programs of task 4.6.4, a tied embedding table."""
 
 import mlx.core as mx
 
@@ -37,74 +37,74 @@ def sized(program):
 known.change(
     "head-part-only",
     ("as_head.at[tokens].add(as_rows)", "as_head"),
-    fact="the gradient has only what the table gets as the head",
-    question="Row 5 was read, and is no target. Would another row 5 have given another loss?",
+    fact="the gradient has only the output head's part",
+    question="Row 5 was looked up, and is no target. Would another row 5 have changed the loss?",
 )
 known.change(
     "row-part-only",
     ("as_head.at[tokens].add(as_rows)", "mx.zeros_like(wide).at[tokens].add(as_rows)"),
-    fact="the gradient has only what the rows get that were looked up",
-    question="A row that was never read was compared with x all the same. Should its score go up or down?",
+    fact="the gradient has only the embedding lookup's part",
+    question="A row that was never looked up still gave a logit. Should that go up or down?",
 )
 known.change(
     "a-token-read-twice-moved-once",
     ("gradient = as_head.at[tokens].add(as_rows)", "gradient = as_head + 0\ngradient[tokens] += as_rows"),
-    fact="of a token that is read several times only one reading moves its row",
+    fact="a token that is looked up several times contributes only once to its row",
     question="What does x[[0, 0]] += 1 do to x[0]?",
 )
 known.change(
     "rows-at-the-targets",
     ("as_head.at[tokens]", "as_head.at[targets]"),
-    fact="what reaches the looked-up rows is added to the targets' rows",
-    question="Which rows of the table became x: those of the tokens that were read, or those that came next?",
+    fact="the lookup's part is added to the targets' rows",
+    question="Which rows of the table became x: the input tokens' or the targets'?",
 )
 known.change(
     "rows-replaced",
     ("as_head.at[tokens].add(as_rows)", "as_head\ngradient[tokens] = as_rows"),
-    fact="at the rows that were read, the one part takes the place of the other",
-    question="A number that is used twice: is its derivative one of the two parts, or their sum?",
+    fact="at looked-up rows, one part replaces the other instead of being added",
+    question="If a number is used twice, is its derivative one of the two parts, or their sum?",
 )
 known.change(
     "gradient-not-averaged",
     (") / tokens.size", ")"),
-    fact="the gradient is that of the sum over all tokens, while the loss is their mean",
-    question="With twice as many tokens, the loss stays about the same. What should become of the gradient?",
+    fact="the gradient is that of the sum over all tokens, while the loss is the mean",
+    question="With twice as many tokens, the loss stays about the same. What should happen to the gradient?",
 )
 known.change(
     "loss-summed",
     ("loss = mx.mean(", "loss = mx.sum("),
-    fact="the loss is the sum over all tokens, and not their mean",
-    question="A text twice as long: does the model understand it half as well?",
+    fact="the loss is the sum over all tokens instead of the mean",
+    question="A sequence is twice as long. Does the model predict it half as well?",
 )
 known.change(
     "target-not-subtracted",
     ("(mx.exp(logits - total) - right)", "mx.exp(logits - total)"),
-    fact="the error is the softmax itself, also at the target",
-    question="What is the error of a model that gives the target all of the probability?",
+    fact="the error is the softmax alone, without subtracting 1 at the target",
+    question="What is the error of a model that gives the target all the probability?",
 )
 known.change(
     "uphill",
     ("(mx.exp(logits - total) - right)", "(right - mx.exp(logits - total))"),
-    fact="the gradient points downhill: its sign is the wrong one",
+    fact="the gradient has the wrong sign",
     question="Should a small step in the direction of a gradient make the loss larger or smaller?",
 )
 known.change(
     "softmax-over-the-positions",
     ("mx.exp(logits - total)", "mx.softmax(logits, axis=0)"),
-    fact="in the gradient, the softmax is taken over the positions, and not over the tokens that may come",
+    fact="in the gradient, the softmax runs over positions instead of the vocabulary",
     question="Which numbers of L x V sum to one: those of a row, or those of a column?",
 )
 known.change(
     "exp-before-the-largest-is-known",
     ("mx.logsumexp(logits, axis=-1, keepdims=True)", "mx.log(mx.sum(mx.exp(logits), axis=-1, keepdims=True))"),
-    fact="exp is taken of the logits as they are, which is infinite from 89 on",
-    question="Without layers, the score of a token for itself is the square of its row's length. What is exp of 1,000?",
+    fact="exp is taken of the raw logits, which overflows from 89 on",
+    question="Without layers, a token's own logit is the squared norm of its row. What is exp of 1,000?",
 )
 known.change(
     "in-the-table-s-dtype",
     ("wide = table.astype(mx.float32)", "wide = table"),
     ("return loss, gradient", "return loss.astype(mx.float32), gradient"),
-    fact="the products are taken in the table's dtype, in which they are rounded, or infinite",
+    fact="the products are computed in the table's dtype, where they are rounded or infinite",
     question="Two rows in float16, and a dot product of 70,000: what is it in float16?",
 )
 known.change(
@@ -122,8 +122,8 @@ known.change(
 known.change(
     "loss-with-the-tokens-read",
     ("== targets[:, None]", "== tokens[:, None]"),
-    fact="the model is asked to repeat each token, and not for the one that comes next",
-    question="Which of the two lists says what should have been predicted?",
+    fact="the targets are the input tokens themselves instead of the next ones",
+    question="Which of the two lists holds what should be predicted?",
 )
 
 

@@ -23,20 +23,20 @@ POWER = "mx.power(base, -2.0 * pair / dims) / factor"
 known.change(
     "faster-instead-of-slower",
     (POWER, "mx.power(base, -2.0 * pair / dims) * factor"),
-    fact="the paces are multiplied by the factor, and not divided",
-    question="Position 1,000 of a text is to look like position 500 of the training. Do the hands turn more slowly?",
+    fact="the frequencies are multiplied by the factor instead of divided",
+    question="Position 1,000 should look like position 500 in training. Should the pairs rotate more slowly?",
 )
 known.change(
     "factor-ignored",
     (POWER, "mx.power(base, -2.0 * pair / dims)"),
-    fact="nothing is scaled, whatever `factor` says",
-    question="Where does `factor` go?",
+    fact="`factor` is ignored",
+    question="Where do you use `factor`?",
 )
 known.change(
     "base-times-factor",
     (POWER, "mx.power(base * factor, -2.0 * pair / dims)"),
-    fact="the base is multiplied by the factor, so that pair 0 stays as fast as it was",
-    question="All positions are divided by the factor. Which pair does not notice?",
+    fact="the base is multiplied by the factor, so pair 0 keeps its frequency",
+    question="All positions are divided by the factor. Which pair does not change?",
 )
 known.change(
     "factor-in-the-exponent",
@@ -47,56 +47,56 @@ known.change(
 known.change(
     "square-root",
     (POWER, "mx.power(base, -2.0 * pair / dims) * factor**-0.5"),
-    fact="the paces are divided by the square root of the factor",
-    question="By how much must the positions shrink so that a text of four times the length fits?",
+    fact="the frequencies are divided by the square root of the factor",
+    question="By how much must positions shrink so that a sequence of four times the length fits?",
 )
 known.change(
     "whole-factor",
     (POWER, "mx.power(base, -2.0 * pair / dims) / int(factor)"),
-    fact="the factor is cut to a whole number",
-    question="A text of 1,408 tokens is to fit into 512 positions. What is the factor?",
+    fact="the factor is truncated to an integer",
+    question="1,408 tokens must fit into 512 positions. What is the factor?",
 )
 known.change(
     "wavelengths",
     (POWER, "factor * mx.power(base, 2.0 * pair / dims)"),
-    fact="the result holds the inverses of the paces",
-    question="How many radians does the second pair turn in one step, and is it more than the first?",
+    fact="the result holds the inverses of the frequencies",
+    question="By how many radians does the second pair rotate per position, and is it more than the first?",
 )
 known.change(
     "exponent-i-over-D",
     ("-2.0 * pair", "-pair"),
     fact="the exponent is -i/D instead of -2i/D",
-    question="The pairs are numbered 0 to D/2 - 1. How close to 1/base should the pace of the last one come?",
+    question="Pairs are numbered 0 to D/2 - 1. How close to 1/base should the last one's frequency be?",
 )
 known.change(
     "first-pair-kept",
     (POWER, "mx.where(pair == 0, 1.0, mx.power(base, -2.0 * pair / dims) / factor)"),
-    fact="the first pair keeps its pace, and all others are divided",
-    question="All positions are divided by the factor. Which pair does not notice?",
+    fact="the first pair keeps its frequency, and all others are divided",
+    question="All positions are divided by the factor. Which pair does not change?",
 )
 known.change(
     "slower-pair-by-pair",
     (POWER, "mx.power(base, -2.0 * pair / dims) * mx.power(factor, -2.0 * pair / (dims - 2 + (dims == 2)))"),
-    fact="the first pair stays, the last one is divided by the factor, and those between by something between",
-    question="That is what task 4.7.2 asks for. What does dividing the position do to the first pair?",
+    fact="the divisor grows from 1 at the first pair to the factor at the last",
+    question="That is task 4.7.2. What does dividing the position do to the first pair?",
 )
 known.change(
     "twice-as-many",
     (POWER, "mx.tile(mx.power(base, -2.0 * pair / dims) / factor, 2)"),
-    fact="every pace stands there twice, once for each feature",
-    question="How many paces does a pair of features need?",
+    fact="every frequency is listed twice, once per feature",
+    question="How many frequencies does a pair of features need?",
 )
 known.change(
     "half-a-dtype",
     (POWER, "(mx.power(base, -2.0 * pair / dims) / factor).astype(mx.float16)"),
-    fact="the paces are kept in float16",
-    question="At position 4,000, how far off is an angle if its pace has three digits?",
+    fact="the frequencies are stored in float16",
+    question="At position 4,000, how far off is an angle if its frequency has three digits?",
 )
 known.change(
     "any-factor",
     ("factor < 1", "False"),
-    fact="a factor of less than 1 is accepted",
-    question="What would a factor of 0.5 do to the paces?",
+    fact="a factor below 1 is accepted",
+    question="What would a factor of 0.5 do to the frequencies?",
 )
 
 

@@ -29,84 +29,84 @@ STRETCH = "max(1.0, factor * length / original_length - (factor - 1))"
 known.change(
     "base-times-factor",
     (EXPONENT, "stretch"),
-    fact="the base is multiplied by s itself, without the exponent D / (D - 2)",
-    question="The slowest pair's exponent is -(D - 2)/D. By what has its pace been divided?",
+    fact="the base is multiplied by s, without the exponent D / (D - 2)",
+    question="The slowest pair's exponent is -(D - 2)/D. By what has its frequency been divided?",
 )
 known.change(
     "exponent-turned-over",
     (EXPONENT, "stretch ** ((dims - 2) / dims)"),
     fact="the exponent is (D - 2) / D: less than 1 instead of more",
-    question="The slowest pace is base ** (-(D - 2)/D). Which power of s makes it s times slower?",
+    question="The lowest frequency is base ** (-(D - 2)/D). Which power of s divides it by s?",
 )
 known.change(
     "interpolated-as-well",
     (f"base * {EXPONENT}, 1)", f"base * {EXPONENT}, stretch)"),
-    fact="the paces of the larger base are divided by s once more",
-    question="How fast should the first pair be, beside its pace in training?",
+    fact="the frequencies of the larger base are divided by s once more",
+    question="Which frequency should the first pair have, compared with training?",
 )
 known.change(
     "interpolated-instead",
     (f"base * {EXPONENT}, 1)", "base, stretch)"),
-    fact="all paces are divided by s, and the base stays",
-    question="By how much has the first pair become slower?",
+    fact="all frequencies are divided by s, and the base is unchanged",
+    question="How much slower has the first pair become?",
 )
 known.change(
     "base-divided",
     (f"base * {EXPONENT}", f"base / {EXPONENT}"),
-    fact="the base is divided, so that the slow pairs become faster",
+    fact="the base is divided, so the slow pairs become faster",
     question="With a larger base, is base ** (-i/D) larger or smaller?",
 )
 known.change(
     "never-dynamic",
     (STRETCH, "factor"),
-    fact="the factor is used as it is, whatever the length",
-    question="A text fits into what the model was trained on. By what should its paces be divided?",
+    fact="the factor is used as given, whatever the length",
+    question="A sequence fits into the training length. By what should its frequencies be divided?",
 )
 known.change(
     "factor-forgotten",
     (STRETCH, "max(1.0, length / original_length)"),
-    fact="s is length / original_length: the factor does not count",
+    fact="s is length / original_length, without the factor",
     question="With a factor of 3 and a length of 2.5 times the original one, what is 3 * 2.5 - 2?",
 )
 known.change(
     "nothing-taken-off",
     (STRETCH, "max(1.0, factor * length / original_length)"),
-    fact="s is factor * length / original_length, and nothing is taken off",
-    question="What is s at the very length of the training, and what should it be there?",
+    fact="s is factor * length / original_length, and factor - 1 is not subtracted",
+    question="What is s at exactly the training length, and what should it be?",
 )
 known.change(
     "taken-off-without-brackets",
     (STRETCH, "max(1.0, factor * length / original_length - factor - 1)"),
-    fact="factor and 1 are both taken off: factor - 1 has lost its brackets",
-    question="What is s at the very length of the training, and what should it be there?",
+    fact="factor and 1 are both subtracted: factor - 1 has lost its parentheses",
+    question="What is s at exactly the training length, and what should it be?",
 )
 known.change(
     "less-than-1",
     (STRETCH, "max(1e-3, factor * length / original_length - (factor - 1))"),
-    fact="for texts shorter than those of the training s is less than 1",
-    question="20 tokens of a possible 100: do their hands need to turn faster than in training?",
+    fact="s is below 1 for sequences shorter than the training length",
+    question="A sequence of 20 tokens with a training length of 100: must its pairs rotate faster than in training?",
 )
 known.change(
     "whole-numbers",
     (STRETCH, "max(1.0, factor * (length // original_length) - (factor - 1))"),
-    fact="length / original_length is rounded down to a whole number",
-    question="When does scaling begin: with the first token too many, or at twice the length?",
+    fact="length / original_length is rounded down to an integer",
+    question="When does scaling start: with the first token too many, or at twice the length?",
 )
 known.change(
     "at-most-the-factor",
     (STRETCH, "min(factor, max(1.0, factor * length / original_length - (factor - 1)))"),
-    fact="s never grows beyond the factor",
-    question="A text is seven times as long as those of the training, and the factor is 1. What should s be?",
+    fact="s is limited to the factor",
+    question="A sequence is seven times the training length, and the factor is 1. What should s be?",
 )
 known.change(
     "a-single-pair",
     ("if dims < 4", "if dims < 2"),
-    fact="a single pair is not refused, so that something is divided by D - 2, which is zero",
-    question="With D = 2, which pair is the fastest, and which is the slowest?",
+    fact="a single pair is accepted, and D - 2 = 0 is divided by",
+    question="With D = 2, which pair is the fastest, and which the slowest?",
 )
 
 
-@known.accepted("each pace by itself")
+@known.accepted("each frequency by itself")
 def pace_by_pace(dims, base, factor, length=None, original_length=None):
     if dims % 2 or dims < 4 or factor < 1 or (length is not None and original_length is None):
         raise ValueError("dims, factor or original_length")

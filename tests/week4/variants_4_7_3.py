@@ -10,7 +10,7 @@ known = Variants("4.7.3")
 
 
 def both(found):
-    """Paces and factor as arrays."""
+    """Return frequencies and factor as arrays."""
     paces, factor = found
     return paces, mx.array(float(factor))
 
@@ -39,32 +39,32 @@ FACTOR = "0.1 * math.log(factor) + 1"
 known.change(
     "kept-and-divided-exchanged",
     (MIXED, "kept * share + divided * (1 - share)"),
-    fact="the fast pairs are divided, and the slow ones stay as they are",
-    question="Which hands have gone round many times in training, so that no angle is new to the model?",
+    fact="the fast pairs are divided, and the slow ones kept",
+    question="Which pairs made many turns in training, so that no angle is new to the model?",
 )
 known.change(
     "betas-exchanged",
     ("for turns in (beta_fast, beta_slow)", "for turns in (beta_slow, beta_fast)"),
-    fact="beta_fast and beta_slow have changed places",
-    question="Which pair makes 32 turns: one before or one behind the pair that makes one turn?",
+    fact="beta_fast and beta_slow are swapped",
+    question="Which pair makes 32 turns: one before or one after the pair that makes one turn?",
 )
 known.change(
     "turns-without-2-pi",
     (PAIR, "dims * math.log(original_length / turns) / (2 * math.log(base))"),
-    fact="a turn is taken for one radian",
-    question="A pair has moved by 10 radians. How many times has it gone round?",
+    fact="a turn is one radian instead of 2 pi",
+    question="A pair has rotated by 10 radians. How many turns is that?",
 )
 known.change(
     "counted-in-features",
     (PAIR, "dims * math.log(original_length / (2 * math.pi * turns)) / math.log(base)"),
-    fact="the limits are numbers of features, twice those of pairs",
+    fact="the limits are in features instead of pairs, twice as large",
     question="In base ** (-2i/D), does i count pairs or features?",
 )
 known.change(
     "not-clamped",
     ("mx.clip(share, 0.0, 1.0)", "share"),
-    fact="the share goes on below 0 and above 1",
-    question="A pair lies far before low. What is its share, and what its pace?",
+    fact="the ramp is not clamped to 0 and 1",
+    question="A pair lies far before low. What is its share, and what its frequency?",
 )
 known.change(
     "never-rounded",
@@ -75,44 +75,44 @@ known.change(
 known.change(
     "always-rounded",
     ("if truncate:", "if True:"),
-    fact="low and high are rounded also where truncate is False",
-    question="Where does your code look at `truncate`?",
+    fact="low and high are rounded even if truncate is False",
+    question="Where does your code use `truncate`?",
 )
 known.change(
     "rounded-inwards",
     (ROUNDED, "low, high = math.ceil(low), math.floor(high)"),
-    fact="low is rounded up and high down: the mixture covers too few pairs",
-    question="Rounding makes the range wider. Which of the two must then become smaller?",
+    fact="low is rounded up and high down, so the ramp covers too few pairs",
+    question="Rounding widens the range. Which of the two must become smaller?",
 )
 known.change(
     "no-limits",
     (LIMITS, "pass"),
-    fact="low may be less than 0, and high more than dims - 1",
-    question="A training so short that no pair makes 32 turns: which pair is low?",
+    fact="low may be negative, and high above dims - 1",
+    question="The training length is so short that no pair makes 32 turns. Which pair is low?",
 )
 known.change(
     "inverses-mixed",
     (MIXED, "1 / ((1 - share) / kept + share / divided)"),
-    fact="the inverses of the paces are mixed, and not the paces",
-    question="Half of a pace of 1 and half of one of 1/8: what is that, and what is half of 1 and half of 8?",
+    fact="the inverses of the frequencies are interpolated instead of the frequencies",
+    question="What is half of 1 plus half of 1/8, and what is half of 1 plus half of 8?",
 )
 known.change(
     "by-turns-themselves",
     (SHARE, "(original_length / math.tau * kept - beta_fast) / (beta_slow - beta_fast)"),
-    fact="the share grows evenly with the turns, and not from pair to pair",
-    question="Between low and high, by how much does the share grow from one pair to the next?",
+    fact="the ramp is linear in the turns instead of the pair's index",
+    question="Between low and high, by how much does the ramp grow from one pair to the next?",
 )
 known.change(
     "new-length",
     ("for turns in (beta_fast, beta_slow)", "for turns in (beta_fast / factor, beta_slow / factor)"),
-    fact="the turns are counted over the new length, factor * original_length",
-    question="Which angles has the model seen: those of the training, or those of the text that comes?",
+    fact="turns are counted over the new length, factor * original_length",
+    question="Which angles has the model seen: those of training, or those of the longer sequence?",
 )
 known.change(
     "larger-base-instead",
     ("linear_frequencies(dims, base, factor)", "linear_frequencies(dims, base * factor ** (dims / (dims - 2)), 1)"),
-    fact="paces that should be divided by the factor are those of a larger base",
-    question="By what is the pace of a pair divided that has made less than one turn in training?",
+    fact="the slow pairs use the frequencies of a larger base instead of being divided by the factor",
+    question="By what is the frequency of a pair divided that made less than one turn in training?",
 )
 known.change(
     "no-attention-factor",
@@ -123,20 +123,20 @@ known.change(
 known.change(
     "attention-factor-squared",
     (FACTOR, "(0.1 * math.log(factor) + 1) ** 2"),
-    fact="the attention factor is squared: what belongs to the scores is given to queries and to keys",
-    question="A query and a key are both multiplied by it. How often does their score then have it?",
+    fact="the attention factor is squared: the factor for scores is used for both queries and keys",
+    question="A query and a key are both multiplied by it. How often does it enter their score?",
 )
 known.change(
     "logarithm-of-10",
     (FACTOR, "0.1 * math.log10(factor) + 1"),
-    fact="the attention factor is made of a logarithm to base 10",
+    fact="the attention factor uses a base-10 logarithm",
     question="With a factor of e, which is 2.718, what should the attention factor be?",
 )
 known.change(
     "attention-factor-turned-over",
     (FACTOR, "1 / (0.1 * math.log(factor) + 1)"),
-    fact="the attention factor is turned over, so that it is less than 1",
-    question="More keys share one softmax. Should scores become larger or smaller, to keep it as sharp?",
+    fact="the attention factor is inverted, so it is less than 1",
+    question="More keys share one softmax. Should scores be larger or smaller, to keep it as sharp?",
 )
 
 
@@ -160,7 +160,7 @@ def pair_by_pair(dims, base, factor, original_length, beta_fast=32, beta_slow=1,
     return mx.array(paces, dtype=mx.float32), 1 + math.log(factor) / 10
 
 
-@known.accepted("a mask that falls")
+@known.accepted("a clamped linear mask")
 def falling_mask(dims, base, factor, original_length, beta_fast=32.0, beta_slow=1.0, truncate=True):
     if dims % 2 == 1 or factor < 1:
         raise ValueError("dims or factor")

@@ -1,4 +1,4 @@
-"""Known programs of task 4.7.4, RoPE by given paces."""
+"""Known programs of task 4.7.4, RoPE with given frequencies."""
 
 import mlx.core as mx
 import numpy as np
@@ -13,7 +13,7 @@ PACES = (1.0, 0.45, 0.17, 0.06, 0.011)
 
 
 def by_length(length):
-    """Slower for every position after the sixth."""
+    """Slower with every position after the sixth."""
     return mx.array(PACES) * (6 / max(6, length))
 
 
@@ -26,7 +26,7 @@ def tokens(seed, dtype=mx.float32, batch=2, heads=4):
     return normals(seed, dtype)(batch, 3, heads, 10)
 
 
-# Each call has its own x, as a program may write to it.
+# each call has its own x, because a program may write to it
 
 
 known.probe_table(
@@ -58,109 +58,109 @@ def sized(program):
 
 COS = "mx.cos(angles) * self.attention_factor"
 SIN = "mx.sin(angles) * self.attention_factor"
-PACE = "paces = self.frequencies if isinstance(self.frequencies, mx.array) else self.frequencies(row.stop)"
-ANGLES = "mx.arange(row.start, row.stop, dtype=mx.float32)[:, None] * paces"
+FREQUENCIES = "frequencies = self.frequencies if isinstance(self.frequencies, mx.array) else self.frequencies(row.stop)"
+ANGLES = "mx.arange(row.start, row.stop, dtype=mx.float32)[:, None] * frequencies"
 
 known.change(
     "attention-factor-ignored",
     (COS, "mx.cos(angles)"),
     (SIN, "mx.sin(angles)"),
-    fact="the attention factor is not used",
-    question="Where does `attention_factor` go?",
+    fact="the attention factor is ignored",
+    question="Where do you use `attention_factor`?",
 )
 known.change(
     "attention-factor-on-cosines",
     (SIN, "mx.sin(angles)"),
-    fact="the cosines are multiplied by the attention factor, and the sines are not",
-    question="How long should a turned vector be, beside what it was?",
+    fact="only the cosines are multiplied by the attention factor, not the sines",
+    question="How long should a rotated vector be, compared with x?",
 )
 known.change(
     "attention-factor-twice",
     (COS, "mx.cos(angles) * self.attention_factor**2"),
     (SIN, "mx.sin(angles) * self.attention_factor**2"),
-    fact="the attention factor is there twice: squared",
-    question="A query and a key are each multiplied once. How often does their score then have the factor?",
+    fact="the attention factor is applied twice",
+    question="A query and a key are each multiplied once. How often does the factor enter their score?",
 )
 known.change(
     "attention-factor-divides",
     (COS, "mx.cos(angles) / self.attention_factor"),
     (SIN, "mx.sin(angles) / self.attention_factor"),
     fact="the vectors are divided by the attention factor",
-    question="With a factor of 1.4, should a turned vector be longer or shorter than x?",
+    question="With a factor of 1.4, should a rotated vector be longer or shorter than x?",
 )
 known.change(
     "attention-factor-on-angles",
     (COS, "mx.cos(angles * self.attention_factor)"),
     (SIN, "mx.sin(angles * self.attention_factor)"),
-    fact="the attention factor multiplies the angles, so that the vectors are turned further",
-    question="Does the factor say how far a vector turns, or how long it is?",
+    fact="the attention factor multiplies the angles, so the vectors rotate further",
+    question="Does the factor change how far a vector rotates, or how long it is?",
 )
 known.change(
-    "paces-taken-for-inverses",
-    (ANGLES, "mx.arange(row.start, row.stop, dtype=mx.float32)[:, None] / paces"),
-    fact="positions are divided by the paces, as if these were their inverses",
-    question="How far does a pair with a pace of 0.06 turn in one step?",
+    "frequencies-taken-for-inverses",
+    (ANGLES, "mx.arange(row.start, row.stop, dtype=mx.float32)[:, None] / frequencies"),
+    fact="positions are divided by the frequencies, as if these were inverted",
+    question="By how much does a pair with a frequency of 0.06 rotate per position?",
 )
 known.change(
     "length-of-the-call",
-    (PACE, PACE.replace("row.stop)", "row.stop - row.start)")),
-    fact="paces are asked for the number of tokens in this call, and not of all positions so far",
-    question="One token comes, behind 4,000 others. How long is the text?",
+    (FREQUENCIES, FREQUENCIES.replace("row.stop)", "row.stop - row.start)")),
+    fact="the length passed on is that of this call, not of all positions so far",
+    question="One token comes after 4,000 others. How long is the sequence?",
 )
 known.change(
     "length-at-the-start",
-    (PACE, PACE.replace("row.stop)", "row.start)")),
-    fact="paces are asked for the number of positions before this call",
-    question="A prompt of 4,000 tokens comes, the first call. How long is the text after it?",
+    (FREQUENCIES, FREQUENCIES.replace("row.stop)", "row.start)")),
+    fact="the length passed on is the number of positions before this call",
+    question="The first call has a prompt of 4,000 tokens. How long is the sequence after it?",
 )
 known.change(
     "last-position-for-length",
-    (PACE, PACE.replace("row.stop)", "row.stop - 1)")),
-    fact="paces are asked for the last position, which is one less than the number of positions",
+    (FREQUENCIES, FREQUENCIES.replace("row.stop)", "row.stop - 1)")),
+    fact="the length passed on is the last position, one less than the number of positions",
     question="The last token is at position 11. How many positions are there?",
 )
 known.change(
     "longest-row-for-all",
     ("self._angles(row) for row in rows", "self._angles(row, max(r.stop for r in rows)) for row in rows"),
     ("def _angles(self, row: slice)", "def _angles(self, row: slice, longest: int)"),
-    (PACE, PACE.replace("row.stop)", "longest)")),
-    fact="all rows have the paces of the longest one",
-    question="A short text shares a batch with a long one. What becomes of its answers if the long one ends?",
+    (FREQUENCIES, FREQUENCIES.replace("row.stop)", "longest)")),
+    fact="all rows use the frequencies of the longest one",
+    question="A short sequence shares a batch with a long one. Do its outputs change when the long one ends?",
 )
 known.change(
     "asked-once",
     (
-        PACE,
+        FREQUENCIES,
         "if not isinstance(self.frequencies, mx.array):\n"
         "    self.frequencies = self.frequencies(row.stop)\n"
-        "paces = self.frequencies",
+        "frequencies = self.frequencies",
     ),
-    fact="the paces for the first length are kept for all that follow",
-    question="The text has grown since the first call. Who asks for its new paces?",
+    fact="the frequencies of the first length are cached for all later ones",
+    question="The sequence has grown since the first call. Where do you compute its new frequencies?",
 )
 known.change(
     "offset-ignored",
     ("first = 0 if offset is None else offset", "first = 0"),
-    fact="every sequence begins at position 0, whatever `offset` says",
-    question="A token that is generated later comes alone. How does your code know where it stands?",
+    fact="every sequence starts at position 0, whatever `offset` is",
+    question="A later token comes alone. How does your code know its position?",
 )
 known.change(
     "first-row-for-all",
     ("rows = one if isinstance(one, list) else [one]", "rows = one[:1] * batch if isinstance(one, list) else [one]"),
-    fact="all rows are turned by the first row's slice",
-    question="Two requests share a batch, one at position 17 and one at position 7. What is row 1 turned by?",
+    fact="all rows are rotated by the first row's slice",
+    question="Two requests share a batch, one at position 17 and one at position 7. By what is row 1 rotated?",
 )
 known.change(
     "pairings-exchanged",
     ("= attention_factor, traditional", "= attention_factor, not traditional"),
-    fact="traditional means the opposite: True pairs the halves, False the neighbours",
+    fact="traditional is inverted: True pairs the halves, False the neighbours",
     question="For D = 10 and traditional=False, which feature is the partner of feature 0?",
 )
 known.change(
     "turned-backwards",
     (SIN, "-mx.sin(angles) * self.attention_factor"),
-    fact="every pair is turned by minus its angle",
-    question="(1, 0) turned by a quarter of a full circle is (0, 1). What does your code make of it?",
+    fact="every pair is rotated by minus its angle",
+    question="(1, 0) rotated by a quarter turn is (0, 1). What does your code return?",
 )
 known.change(
     "heads-turned",
@@ -168,20 +168,20 @@ known.change(
         "self._angles(row) for row in rows])[:, :, None, :]",
         "self._angles(slice(row.start, row.start + x.shape[2])) for row in rows])[:, None]",
     ),
-    fact="the angle depends on the number of the head instead of the token's position",
+    fact="the angle depends on the head's index instead of the token's position",
     question="x is N x L x H x D. Along which of its axes do positions run?",
 )
 known.change(
     "angles-in-the-input's-dtype",
     ("for row in rows])[:, :, None, :]", "for row in rows])[:, :, None, :].astype(x.dtype)"),
     fact="the angles are rounded to x's dtype before their sines and cosines are taken",
-    question="Which numbers around 700 can bfloat16 hold?",
+    question="Which numbers around 700 can bfloat16 represent?",
 )
 known.change(
     "float32-result",
     ("y.astype(x.dtype)", "y"),
-    fact="the result is left in float32 although x is not",
-    question="float16 times float32 is float32. Who brings it back?",
+    fact="the result is float32 although x is not",
+    question="float16 times float32 is float32. Where do you convert it back?",
 )
 
 
@@ -191,7 +191,7 @@ class ByComplexNumbers:
         if dims % 2 or (not callable(frequencies) and frequencies.shape != (dims // 2,)):
             raise ValueError("dims or frequencies")
         self.dims, self.traditional, self.factor = dims, traditional, attention_factor
-        self.paces = frequencies if callable(frequencies) else lambda length: frequencies
+        self.at_length = frequencies if callable(frequencies) else lambda length: frequencies
 
     def __call__(self, x, offset=None):
         batch, length, _, dims = x.shape
@@ -204,7 +204,7 @@ class ByComplexNumbers:
             raise ValueError("shape")
         if any(row.start < 0 or row.stop - row.start != length for row in rows):
             raise ValueError("positions")
-        angles = mx.stack([mx.outer(mx.arange(row.start, row.stop), self.paces(row.stop)) for row in rows])
+        angles = mx.stack([mx.outer(mx.arange(row.start, row.stop), self.at_length(row.stop)) for row in rows])
         both = mx.unflatten(x.astype(mx.float32), -1, (dims // 2, 2) if self.traditional else (2, dims // 2))
         a, b = (both[..., 0], both[..., 1]) if self.traditional else (both[..., 0, :], both[..., 1, :])
         turned = (a + 1j * b) * (self.factor * (mx.cos(angles) + 1j * mx.sin(angles)))[:, :, None]
@@ -212,7 +212,7 @@ class ByComplexNumbers:
         return y.reshape(x.shape).astype(x.dtype)
 
 
-@known.accepted("row by row, on the solution's refusals")
+@known.accepted("row by row, with the solution's errors")
 class RowByRow:
     def __init__(self, dims, frequencies, attention_factor=1.0, traditional=False):
         self.solution = ScaledRoPE(dims, frequencies, 1.0, traditional)

@@ -9,7 +9,7 @@ from tests.week4.masks import blind, may_look, seeing, small_heads
 from tiny_llm_solution.masks.attention import masked_attention
 
 from tiny_llm_course.testkit.inputs import normals
-from tiny_llm_course.testkit.judging import let_through
+from tiny_llm_course.testkit.judging import check_verdicts
 from tiny_llm_course.testkit.outcomes import refusal
 from tiny_llm_course.testkit.variants import Variants
 
@@ -18,7 +18,7 @@ known = Variants("4.C")
 
 @known.probe()
 def programs_let_through(check):
-    return let_through(check, of="4.1.2")
+    return check_verdicts(check, of="4.1.2")
 
 
 known.not_timed("a check is run once for each change of a program")
@@ -39,15 +39,15 @@ known.change(
 known.change(
     "stops-everything",
     ("distance <= 16", "distance < -16"),
-    fact="stops every program, right or wrong",
+    fact="fails every program, right or wrong",
     question="Has your check ever passed? Which program would show that it can?",
 )
 
 
 @known.wrong(
     "returns-what-it-finds",
-    fact="compares, and returns whether the numbers agree",
-    question="Who looks at what your check returns?",
+    fact="returns the result of its comparison instead of raising",
+    question="What happens to the value your check returns?",
 )
 def returns_what_it_finds(attention):
     inputs = small_heads(1)
@@ -60,118 +60,118 @@ known.change(
     "shapes-only",
     ("assert result.dtype == query.dtype", "return\nassert result.dtype == query.dtype"),
     (FAR, "ones = mx.ones_like(value)"),
-    fact="compares shapes, and asks what is refused, and compares no dtypes and no numbers",
-    question="Which wrong programs give the right shape?",
+    fact="compares shapes and errors, but no dtypes and no numbers",
+    question="Which wrong programs return the right shape?",
 )
 known.change(
     "no-numbers",
     ("expected = _formula", "return\nexpected = _formula"),
     (FAR, "ones = mx.ones_like(value)"),
-    fact="compares shapes and dtypes, and no numbers",
-    question="How many wrong programs give an array of the right shape and dtype?",
+    fact="compares shapes and dtypes, but no numbers",
+    question="How many wrong programs return an array of the right shape and dtype?",
 )
 known.change(
     "float32-only",
     ("(mx.float32, mx.float16, mx.bfloat16)", "(mx.float32,)"),
-    fact="gives float32 alone",
-    question="What becomes of -100,000 in float16, and does anybody look?",
+    fact="uses float32 only",
+    question="What is -100,000 in float16, and where would you notice?",
 )
 known.change(
     "no-mask",
     ("mask=mask, scale=scale), query, key, value, mask", "mask=None, scale=scale), query, key, value, None"),
     (FAR, "ones = mx.ones_like(value)"),
     ("mx.eval(attention(query, key, value, mask=mask))", "return"),
-    fact="never gives a mask",
-    question="Which of a caller's five arguments does your check give?",
+    fact="never passes a mask",
+    question="Which of the five arguments does your check pass?",
 )
 known.change(
     "boolean-masks-only",
     (CALL, f"if mask is None or mask.dtype == mx.bool_:\n    {CALL}"),
     (FAR, "ones = mx.ones_like(value)"),
-    fact="gives boolean masks alone, where it compares numbers",
-    question="What does the docstring say of masks that are not boolean?",
+    fact="uses only boolean masks when it compares numbers",
+    question="What does the docstring say about masks that are not boolean?",
 )
 known.change(
     "float-masks-only",
     (CALL, f"if mask is None or mask.dtype != mx.bool_:\n    {CALL}"),
-    fact="gives float masks alone, where it compares numbers",
-    question="What does the docstring say of masks that are not numbers?",
+    fact="uses only float masks when it compares numbers",
+    question="What does the docstring say about masks that are not floats?",
 )
 known.change(
     "masks-of-infinities-only",
     (CALL, f"mask = mask if mask is None or mask.dtype == mx.bool_ else mx.where(mask < 0, -mx.inf, 0.0)\n{CALL}"),
     (FAR, "ones = mx.ones_like(value)"),
-    fact="gives float masks that hold 0 and -inf alone",
-    question="A mask may hide, and it may also prefer. Which numbers would it hold then?",
+    fact="uses only float masks that hold just 0 and -inf",
+    question="A mask can also raise or lower a score. Which numbers would it hold then?",
 )
 known.change(
     "nobody-blind",
     ("seeing = mx.arange(length)[:, None] != 1", "seeing = mx.arange(length)[:, None] >= 0"),
-    fact="leaves every query a key",
-    question="What does the docstring promise a query that sees nothing?",
+    fact="has no fully masked row",
+    question="What does the docstring promise for a query that sees no key?",
 )
 known.change(
     "all-or-none-blind",
     ("seeing = mx.arange(length)[:, None] != 1", "seeing = mx.arange(length)[:, None] < 0"),
-    fact="hides everything from all queries or from none",
-    question="One query is blind, and its neighbours are not. Which program is wrong then alone?",
+    fact="masks either all rows fully or none",
+    question="One row is fully masked, and its neighbours are not. Which program is wrong only then?",
 )
 known.change(
     "nan-is-not-larger",
     ("assert distance <= 16 * mx.finfo(query.dtype).eps", "assert not distance > 16 * mx.finfo(query.dtype).eps"),
-    fact="asks whether numbers are too far apart, which a NaN never is",
+    fact="tests whether the difference is too large, which is false for NaN",
     question="Is NaN > 0.001? Is NaN <= 0.001?",
 )
 known.change(
     "sizes-that-differ-only",
     (SIZES, "((3, 4, 5),)"),
-    fact="has no two sizes that are equal",
-    question="A mask is transposed. With which sizes does nobody hear of it?",
+    fact="uses no two equal sizes",
+    question="A mask is transposed. With which sizes does no error tell you?",
 )
 known.change(
     "same-mask-for-all-texts",
     ("yield (drawn(2, 1, length, keys) < 0) | first", "yield (drawn(length, keys) < 0) | first"),
     ("seeing, drawn(2, 1, length, keys)", "seeing, drawn(length, keys)"),
     ("_is_refused(attention, query[:1], key[:1], value[:1], mx.zeros((2, 1, 4, 5)))", "pass"),
-    fact="gives all texts the same mask",
-    question="In a batch, whose padding is whose?",
+    fact="uses the same mask for all sequences of a batch",
+    question="In a batch, which sequence does a row of padding belong to?",
 )
 known.change(
     "far-below-zero-left-out",
     ("assert mx.max(mx.abs(ones.astype(mx.float32) - 1)) <= 8 * mx.finfo(dtype).eps", "assert ones.size"),
-    fact="knows masks of numbers near 0 and of -inf, and none between",
+    fact="uses masks with numbers near 0 and with -inf, but none in between",
     question="Which number is far below zero, and is not -inf?",
 )
 known.change(
     "nothing-to-refuse",
     (TAKEN, "pass"),
-    fact="is content when a mask is taken that must be refused",
+    fact="does not check that invalid masks raise",
     question="Which errors does the docstring promise?",
 )
 known.change(
     "shapes-to-refuse-only",
     (", mx.ones((4, 5), mx.int32)", ""),
-    fact="gives masks of wrong shapes, and none of a wrong dtype",
-    question="Which dtypes may a mask have, and what must happen with the others?",
+    fact="tries masks of wrong shapes, but none of a wrong dtype",
+    question="Which dtypes may a mask have, and what must happen with others?",
 )
 known.change(
     "default-scale-only",
     (SCALES, "(None,) * 6"),
-    fact="never gives a scale",
-    question="Which of a caller's five arguments does your check give?",
+    fact="never passes a scale",
+    question="Which of the five arguments does your check pass?",
 )
 known.change(
     "too-wide",
     ("16 * mx.finfo(query.dtype).eps", "2.0"),
-    fact="allows numbers to be two units apart",
-    question="How large are the numbers that you compare, and how large is what a mistake changes?",
+    fact="allows an absolute error of 2",
+    question="How large are the numbers that you compare, and how much does a mistake change them?",
 )
 
 
 @known.wrong(
     "operator-as-oracle",
-    fact="expects for blind queries what MLX's operator gives",
-    question="What does MLX's operator make of a query that sees nothing, and what does the docstring promise?",
+    fact="expects for fully masked rows what MLX's operator returns",
+    question="What does MLX's operator return for a query that sees no key, and what does the docstring promise?",
 )
 def operator_as_oracle(attention):
     for dtype in (mx.float32, mx.float16):
@@ -193,8 +193,8 @@ known.change(
         """,
     ),
     ("16 * mx.finfo(query.dtype).eps", "0"),
-    fact="demands the very numbers that one way of computing them gives",
-    question="Two right programs add up in another order. How far apart may their numbers be in float16?",
+    fact="requires bit-exact results",
+    question="Two right programs sum in different orders. How far apart may their results be in float16?",
 )
 
 
@@ -221,7 +221,7 @@ def in_float64(attention):
 
 
 def near(result, expected, dtype, close=40):
-    """Of a shape and a dtype, and apart by so many spacings at most."""
+    """Check a shape and a dtype, and numbers to within a number of ulps."""
     assert (result.shape, result.dtype) == (expected.shape, dtype)
     distance = mx.max(mx.abs(result.astype(mx.float32) - expected.astype(mx.float32)))
     assert distance <= close * mx.finfo(dtype).eps
@@ -229,7 +229,7 @@ def near(result, expected, dtype, close=40):
 
 @known.accepted("padding-cut-away")
 def padding_cut_away(attention):
-    """By properties: what is hidden may be cut away, what is added to all changes nothing, numbers are booleans."""
+    """By properties: hidden keys can be removed, a constant in all scores changes nothing, booleans equal numbers."""
     for dtype in (mx.float32, mx.bfloat16):
         for heads, keys in ((3, 5), (4, 4)):
             query, key, value = small_heads(14, dtype, heads, 4, keys)

@@ -1,4 +1,4 @@
-"""Day 1's pictures: one head of the embedded model, step by step, large and small, and how heads hang together."""
+"""Day 1's figures: one head of the embedded model, step by step; all heads; multi-head attention."""
 
 import numpy as np
 from book.generate.week1.heads import PLACES, SENTENCE, SHOWN, example, habits, heads_of
@@ -37,11 +37,11 @@ def weights() -> str:
     canvas, shares = Canvas(), example().weights
     matrix(canvas, shares, TOKENS, TOKENS, "weights", digits=4, hidden=FUTURE, lit=DOG)
     layer, head = SHOWN
-    title = f"Who reads whom: layer {layer}, head {head} of the model that comes with the course"
+    title = f"Attention weights of layer {layer}, head {head} of the embedded model"
     caption = (
-        "A row is a token that reads, a column one that is read; each row adds up to 1. <b>dog</b> takes "
+        "A row is a query, a column a key; each row sums to 1. <b>dog</b> takes "
         f"{100 * shares[DOG, 3]:.0f} % from <b>blue</b> and {100 * shares[DOG, 2]:.0f} % from <b>a</b>. "
-        "A dot: not allowed, for that token comes later."
+        "A dot is masked: that token comes later."
     )
     return canvas.figure("weights-1-1", title, _rows(shares, 4, FUTURE), caption)
 
@@ -62,10 +62,10 @@ def carries() -> str:
     names = [f"{number(share)} {TIMES} {token}" for share, token in zip(found.weights[DOG], TOKENS, strict=True)]
     strips(canvas, np.vstack([parts, parts.sum(axis=0)]), [*names, "sum"], "value", total=True)
     lengths = ", ".join(f"{number(float(np.linalg.norm(p)))} of {t}" for p, t in zip(parts, TOKENS, strict=True))
-    title = "What dog takes from each token: its value, 64 numbers, times the weight"
-    about = f"Five strips of 64 bars and their sum. As arrows they are as long as {lengths}."
+    title = "What dog gets from each token: its value, 64 numbers, times the weight"
+    about = f"Five strips of 64 bars and their sum, with norms of {lengths}."
     caption = (
-        "Each strip is a value, 64 numbers, times its weight. The last is their sum: what this head hands to "
+        "Each strip is a value, 64 numbers, times its weight. The last is their sum, the output of this head for "
         "<b>dog</b>. It is nearly all <b>blue</b> and <b>a</b>."
     )
     return canvas.figure("carries-1-1", title, about, caption)
@@ -91,8 +91,8 @@ def atlas() -> str:
             )
             squares(canvas, left, level, shares, size, "weights", 1.0, FUTURE)
     title = f"All {len(layers)} x {len(layers[0].weights)} heads of the model on the same sentence"
-    about = "Small squares as in the large picture above, a map for each head. No two are alike."
-    still = canvas.figure("atlas-1-1", title, about, "Each map is one head, as the large one above: rows read columns.")
+    about = "Small squares as in the large figure above, a map for each head. No two are alike."
+    still = canvas.figure("atlas-1-1", title, about, "Each map is one head, as above: rows are queries, columns keys.")
     data = {
         "tokens": TOKENS,
         "shown": SHOWN,
@@ -137,7 +137,7 @@ def attention_stepper() -> str:
     found = example()
     steps = {"scores": found.products, "scaled by 1 / √64": found.scores, "softmax": found.weights}
     rows = [[name, *map(number, step[DOG])] for name, step in steps.items()]
-    caption = "Attention of the query “dog”, step by step. The mask forbids it nothing: no token comes later."
+    caption = "Attention of the query “dog”, step by step. The mask hides nothing from it: no token comes later."
     data = {"tokens": TOKENS, **{name: getattr(found, name).tolist() for name in ("query", "key", "value", "products")}}
     return element("attention-stepper", data, table(caption, ["step", *TOKENS], rows))
 

@@ -1,4 +1,4 @@
-"""Day 2's pictures: a vector that is turned by its position, and the widget that turns it."""
+"""Day 2's figures: a vector rotated by its position, and the widget that rotates it."""
 
 import numpy as np
 from book.generate.week1.heads import SENTENCE
@@ -44,10 +44,10 @@ def hands() -> str:
             for line, coordinate in enumerate((x, y)):
                 canvas.text(centre, middle + radius + 16 + 14 * line, number(coordinate), "small mono", "middle")
     rows = [f"{token}: {', '.join(map(number, vector))}." for token, vector in zip(TOKENS, turned(), strict=True)]
-    title = "The vector 1, 0, 1, 0 at five positions: its two pairs of features as hands"
+    title = "The vector 1, 0, 1, 0 at five positions: its two pairs of features as rotated vectors"
     caption = (
-        "Above, the first two features, turned by 1 radian (57 degrees) for each token; below, the other two, by 0.1. "
-        "Under a hand stands where its tip is: how far to the right, how far up."
+        "Above, the first two features, rotated by 1 radian (57 degrees) per token; below, the other two, by 0.1. "
+        "Under each vector are its coordinates: right, then up."
     )
     return canvas.figure("hands-1-2", title, " ".join(rows), caption)
 
@@ -58,8 +58,8 @@ def scores() -> str:
     found = vectors @ vectors.T
     matrix(canvas, found, TOKENS, TOKENS, None, digits=4)
     rows = [f"{token}: {', '.join(number(x, 4) for x in row)}." for token, row in zip(TOKENS, found, strict=True)]
-    title = "The scores of the five turned vectors, each with each"
-    caption = "A row is a query, a column a key; what counts is how far apart the two stand."
+    title = "The scores of the five rotated vectors, each with each"
+    caption = "A row is a query, a column a key; only the distance between their positions matters."
     return canvas.figure("scores-1-2", title, " ".join(rows), caption)
 
 

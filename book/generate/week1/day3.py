@@ -33,7 +33,7 @@ def sharing() -> str:
         arrows += [(f"q{count}-{h}", shared[h]) for h in range(6)]
     flow(canvas, grid, boxes, arrows, gap=8)
     about = "Six query heads read six key-value heads, one each; or two, three neighbours each; or all the same one."
-    caption = "The one in the middle is the model that comes with the course."
+    caption = "The one in the middle is the embedded model."
     return canvas.figure("sharing-1-3", "Query heads, and the key-value heads that they read", about, caption)
 
 
@@ -65,7 +65,7 @@ def qwen3() -> str:
         "x is projected to queries, keys and values and split into heads. Queries and keys go through a norm and RoPE, "
         "values do not. All three swap heads and length, grouped attention joins them, and wo projects the result."
     )
-    return canvas.figure("qwen3-1-3", "Qwen3's attention", about, "Shapes for one of the N texts.")
+    return canvas.figure("qwen3-1-3", "Qwen3's attention", about, "Shapes for one of the N sequences.")
 
 
 def gqa_sharing() -> str:
@@ -81,6 +81,6 @@ def gqa_sharing() -> str:
         data.append(
             {"name": name, "layers": layers, "heads": queries, "kv_heads": own, "head_dim": dims, "context": context}
         )
-    caption = "Bytes of the keys and values that are kept, in two-byte numbers"
+    caption = "Size of the KV cache, in two-byte numbers"
     head = ["model", "query heads", "key-value heads", "a token", "2048 tokens"]
     return element("gqa-sharing", {"bytes": 2, "models": data}, table(caption, head, rows))

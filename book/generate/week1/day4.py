@@ -46,17 +46,17 @@ def silu() -> str:
 
 
 def sizes() -> str:
-    """How large the stream of the last token is, layer after layer."""
+    """Draw the RMS of the last token's residual stream, layer after layer."""
     streams = streams_of(SENTENCE)
     rms = [math.sqrt(float(np.mean(stream[-1] ** 2))) for stream in streams]
     names = ["embedding", *(f"layer {layer}" for layer in range(len(rms) - 1))]
     canvas = Canvas()
     bars(canvas, dict(zip(names, rms, strict=True)), lambda x: number(x), "stream")
     said = ", ".join(f"{name} {number(x)}" for name, x in zip(names, rms, strict=True))
-    title = "How large the numbers of dog's vector are, after each layer"
+    title = "RMS of dog's residual stream after each layer"
     caption = (
-        f"How large the vector's {streams[0].shape[1]} numbers are, by their root mean square (see below), in the "
-        "model that comes with the course. Before a layer's half reads the vector, a norm brings it to 1."
+        f"The root mean square (see below) of the vector's {streams[0].shape[1]} numbers in the embedded model. Before "
+        "each half of a layer, a norm scales it to 1."
     )
     return canvas.figure("sizes-1-4", title, f"{said}.", caption)
 
@@ -82,9 +82,7 @@ def swiglu() -> str:
     ]
     canvas = Canvas()
     flow(canvas, grid, boxes, arrows, gap=40)
-    about = (
-        "x goes two ways: by w_gate and through SiLU, and by w_up. The two are multiplied, and w_down leads back to E."
-    )
+    about = "x takes two paths: w_gate with SiLU, and w_up. Their product is projected back to E by w_down."
     return canvas.figure("swiglu-1-4", "SwiGLU, Qwen's MLP", about)
 
 
@@ -98,6 +96,4 @@ def norm_gate() -> str:
         rows.append([token, *texts, f"{gate:g}", number(opened, 3), number(opened * up, 3)])
     data = {"tokens": TOKENS, "vectors": VECTORS, "gates": GATES, "ups": UPS, "eps": EPS}
     head = ["token", "x", "norm(x)", "gate", "silu(gate)", "silu(gate) · up"]
-    return element(
-        "norm-gate", data, table("What the norm makes of a vector, and what a gate lets through", head, rows)
-    )
+    return element("norm-gate", data, table("A vector before and after the norm, and after the gate", head, rows))

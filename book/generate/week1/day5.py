@@ -43,7 +43,7 @@ def depth() -> str:
         [name, *(position[0][0] for position in words), size]
         for name, words, size in zip(names, first["words"], _sizes(streams_of(SENTENCE)), strict=True)
     ]
-    still = table("What the model would say next", ["after", *first["tokens"], "RMS"], rows)
+    still = table("Predictions after each layer", ["after", *first["tokens"], "RMS"], rows)
     return element("depth-words", {"depths": names, "sentences": sentences}, still)
 
 
@@ -100,7 +100,7 @@ def stream() -> str:
     canvas = Canvas()
     flow(canvas, grid, boxes, [step for way in ways for step in pairwise(way)])
     about = (
-        "The stream runs down the left. From x a branch goes through input_layernorm and attention and is added to the "
-        "stream, which is then h; from h another goes through post_attention_layernorm and the MLP and is added too."
+        "The residual stream runs down the left. A branch from x goes through input_layernorm and attention and is "
+        "added, which gives h; a branch from h goes through post_attention_layernorm and the MLP and is added too."
     )
-    return canvas.figure("stream-1-5", "One layer: a stream, and two branches that add to it", about)
+    return canvas.figure("stream-1-5", "One layer: the residual stream, and two branches that add to it", about)

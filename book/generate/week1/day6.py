@@ -26,8 +26,8 @@ def generated_parts() -> Parts:
     merging = [{"name": repr(word), "steps": list(merge_steps(word))} for word in WORDS]
     streams = [{"name": text, "steps": list(stream_steps(text))} for text in TEXTS]
     return {
-        "merge-steps": _widget("Pairs that are joined, step by step", "Word", merging),
-        "stream-steps": _widget("Bytes that become characters", "Text", streams),
+        "merge-steps": _widget("Pairs merged step by step", "Word", merging),
+        "stream-steps": _widget("Bytes decoded to characters", "Text", streams),
         "merges": merges(),
         "steps": steps(),
     }
@@ -48,7 +48,7 @@ def merge_steps(word: str) -> Iterator[Step]:
     while True:
         known = {pair: ranks[pair] for pair in pairwise(pieces) if pair in ranks}
         if not known:
-            yield {"boxes": [_box(piece) for piece in pieces], "note": "No pair of neighbours is known: done."}
+            yield {"boxes": [_box(piece) for piece in pieces], "note": "No adjacent pair has a merge: done."}
             return
         best = min(known, key=known.__getitem__)
         joined = merge_pairs(pieces, {best: 0})
@@ -59,7 +59,7 @@ def merge_steps(word: str) -> Iterator[Step]:
                 boxes[at + 1]["marked"] = True
             at += 1 if piece == pieces[at] else 2
         listed = ", ".join(f"{a} {b} (rank {rank})" for (a, b), rank in known.items())
-        yield {"boxes": boxes, "note": f"Known: {listed}. The lowest rank is joined: {' '.join(best)}."}
+        yield {"boxes": boxes, "note": f"Known: {listed}. The lowest rank is merged: {' '.join(best)}."}
         pieces = joined
 
 
@@ -112,8 +112,8 @@ def merges() -> str:
     canvas = Canvas()
     flow(canvas, grid, boxes, arrows, gap=26)
     said = ", then ".join(f"{a} and {b}, rank {rank}" for (a, b), rank in joined)
-    title = f"How the letters of {WORD} become one token"
-    caption = f"Ġ is the space before the word. The pair with the lowest number, its rank, is joined first: {said}."
+    title = f"Merging the characters of {WORD} into one token"
+    caption = f"Ġ is the space before the word. The pair with the lowest rank is merged first: {said}."
     return canvas.figure("merges-1-6", title, f"{' '.join(rows[0])}: {said}.", caption)
 
 
@@ -144,7 +144,5 @@ def steps() -> str:
     ]
     canvas = Canvas()
     flow(canvas, grid, boxes, arrows)
-    about = (
-        "Special tokens are cut out; the rest is brought to its normal form, cut into words, written as bytes, joined."
-    )
+    about = "Special tokens are split off; the rest is normalized, split into words, encoded as bytes, and merged."
     return canvas.figure("steps-1-6", "From a text to ids", about)

@@ -41,7 +41,7 @@ def filters() -> str:
         f"{name}: {', '.join(f'{word} {number(p, 3)}' for word, p in zip(words, row, strict=True))}."
         for name, row in zip(left, shares, strict=True)
     )
-    title = "What each filter leaves of five words"
+    title = "Five words after each filter"
     return canvas.figure("filters-1-7", title, " ".join(rows), "A row is a filter; a dot is a word that it drops.")
 
 
@@ -70,7 +70,7 @@ def temperatures() -> str:
             largest=max(p for chart in charts.values() for p in chart.values()),
         )
         said.append(f"{heading}: " + ", ".join(f"{token} {number(p, 3)}" for token, p in named.items()) + ".")
-    title = f"What may come after “{PROMPT}”, by the model that comes with the course"
+    title = f"Next-token probabilities after “{PROMPT}”, by the embedded model"
     return canvas.figure("temperatures-1-7", title, " ".join(said), "The same logits, divided by a temperature.")
 
 
@@ -93,7 +93,7 @@ def sampling_sliders() -> str:
         for i, token in enumerate(data["tokens"][:SHOWN])
     ]
     rows.append([f"{logits.size - SHOWN} others", "", *(number(share[SHOWN:].sum(), 3) for share in shares)])
-    caption = f"The likeliest tokens after “{PROMPT}”, by the model that comes with the course"
+    caption = f"The likeliest tokens after “{PROMPT}”, by the embedded model"
     return element("sampling-sliders", data, table(caption, ["token", "logit", *columns], rows))
 
 

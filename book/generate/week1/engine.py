@@ -46,44 +46,50 @@ def _told(config: dict[str, Any], length: int) -> dict[str, tuple[str, str]]:
     scores = f"H x L x L = {heads} x {length} x {length}"
     wide = f"L x I = {length} x {inner}"
     return {
-        "tokens": ("The text, cut into pieces that have a number each.", f"L = {length}"),
-        "embedding": ("The row of a table for each token.", stream),
+        "tokens": ("The text, split into tokens with an id each.", f"L = {length}"),
+        "embedding": ("A row of the embedding table for each token.", stream),
         "layers": (
-            f"{config['num_hidden_layers']} layers, one after the other. Each adds to the stream twice.",
+            f"{config['num_hidden_layers']} layers in sequence. Each adds to the residual stream twice.",
             stream,
         ),
-        "layers/norm 1": ("A copy of the stream, brought to a steady size, for attention to read.", stream),
-        "layers/attention": ("What attention adds to the stream: each token reads those before it.", stream),
-        "layers/attention/q, k, v": ("What each token asks, offers and hands over.", both),
-        "layers/attention/q, k norm": ("Queries and keys, each head's brought to a steady size.", both),
-        "layers/attention/RoPE": ("Queries and keys, turned by their positions.", both),
+        "layers/norm 1": ("The residual stream, normalized, as input of attention.", stream),
+        "layers/attention": (
+            "What attention adds to the residual stream: each token attends to those before it.",
+            stream,
+        ),
+        "layers/attention/q, k, v": ("The queries, keys and values of each token.", both),
+        "layers/attention/q, k norm": ("Queries and keys, normalized per head.", both),
+        "layers/attention/RoPE": ("Queries and keys, rotated by their positions.", both),
         "layers/attention/GQA": (
             f"Attention in {heads} heads; {heads // pairs} of them share a key and a value head.",
             f"H x L x D = {heads} x {length} x {dims}",
         ),
         "layers/attention/GQA/scores": (
-            "How well each query, a row, fits each key, a column; over the root of D.",
+            "The dot product of each query, a row, with each key, a column, divided by the root of D.",
             scores,
         ),
-        "layers/attention/GQA/mask": ("Minus infinity where a later token would be read: a dot.", scores),
-        "layers/attention/GQA/softmax": ("Weights: how much each token takes from each; a row sums to 1.", scores),
+        "layers/attention/GQA/mask": ("Minus infinity for later tokens: a dot.", scores),
+        "layers/attention/GQA/softmax": ("Attention weights; a row sums to 1.", scores),
         "layers/attention/GQA/values": (
             "The values, each times its weight, and their sum.",
             f"H x L x D = {heads} x {length} x {dims}",
         ),
-        "layers/attention/output": ("The heads side by side, and back to the size of the stream.", stream),
-        "layers/norm 2": ("A copy of the stream after attention, brought to a steady size, for the MLP.", stream),
-        "layers/MLP": ("What the MLP adds to the stream: each token is worked on by itself.", stream),
-        "layers/MLP/gate, up": ("What could pass, and a gate for each number of it.", wide),
-        "layers/MLP/silu": ("What passes: silu of the gate, times up.", wide),
-        "layers/MLP/down": ("Back to the size of the stream.", stream),
-        "norm": ("The stream after the last layer, brought to a steady size.", stream),
+        "layers/attention/output": ("The heads concatenated and projected back to E.", stream),
+        "layers/norm 2": ("The residual stream after attention, normalized, as input of the MLP.", stream),
+        "layers/MLP": ("What the MLP adds to the residual stream, for each token independently.", stream),
+        "layers/MLP/gate, up": ("The up projection, and a gate for each of its numbers.", wide),
+        "layers/MLP/silu": ("silu of the gate, times up.", wide),
+        "layers/MLP/down": ("Projected back to E.", stream),
+        "norm": ("The residual stream after the last layer, normalized.", stream),
         "logits": (
-            "A score for every token that may come next: the vector times each row of the embedding's table.",
+            "A score for every possible next token: the vector times each row of the embedding table.",
             f"L x V = {length} x {vocabulary}",
         ),
-        "sampler": ("The logits of the last token as probabilities, of which one is drawn.", f"V = {vocabulary}"),
-        "text": ("The token that was drawn, as text; then all of it again, one token longer.", "1"),
+        "sampler": (
+            "The logits of the last token as probabilities, from which one token is sampled.",
+            f"V = {vocabulary}",
+        ),
+        "text": ("The sampled token as text; then everything again, one token longer.", "1"),
     }
 
 

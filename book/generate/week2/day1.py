@@ -35,14 +35,14 @@ def anew() -> str:
             canvas.text(x + count * CELL / 2, level + SMALL, token, "small", "middle")
         level += SMALL + 18
     anew_now, before = computed(False), computed(True)
-    title = "What attention computes when the five tokens come one after the other"
+    title = "Attention weights computed while five tokens are decoded one by one"
     about = (
         f"Five steps. Without a cache they compute 1, 4, 9, 16 and 25 weights, {anew_now} in all, among them every row "
         f"of the step before; with a cache they compute 1, 2, 3, 4 and 5, {before} in all."
     )
     caption = (
-        "One head's weights, as on day 1 of week 1: a row reads, a column is read, a dot is hidden by the mask. Each "
-        "step brings the token below it. In the upper line every row but the last was there before, number for number."
+        "One head's weights, as on day 1 of week 1: rows are queries, columns keys, a dot is masked. Each step adds "
+        "the token below it. In the upper line every row but the last was computed before, number for number."
     )
     return canvas.figure("anew-2-1", title, about, caption)
 

@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+from tiny_llm_course.dev.book.bench_charts import ROOFLINE
 from tiny_llm_course.dev.book.drawing import Canvas, bars
 from tiny_llm_course.dev.book.measured import measured_on
 from tiny_llm_course.dev.book.parts import Parts
-from tiny_llm_course.dev.book.rooflines import TITLE, about, canvas_of
 from tiny_llm_course.measuring.clock import number
 from tiny_llm_course.measuring.roofline_text import lines_of
 from tiny_llm_course.paths import ROOT
@@ -34,10 +34,10 @@ def _read(record: Path) -> dict[str, Any]:
 
 def _roofline(found: dict[str, Any]) -> str:
     caption = (
-        "Both axes go up ten times with each mark. A point is a step of the engine: how many operations it does with "
-        "each byte that it must move, and how many of them in a second."
+        "Both axes are logarithmic. A point is a step of the engine: its arithmetic intensity (FLOPs per byte of "
+        "memory traffic) and its throughput (FLOP/s)."
     )
-    return canvas_of(found).figure("roofline-2-2", TITLE, about(found), caption)
+    return ROOFLINE.figure(found, "roofline-2-2", caption)
 
 
 def _session(found: dict[str, Any]) -> str:
@@ -53,10 +53,10 @@ def _boxes(found: dict[str, Any]) -> str:
     canvas = Canvas()
     times = {name: ms for name, _, ms in boxes} | {"all else": max(rest, 0.0)}
     bars(canvas, times, lambda ms: f"{number(ms)} ms")
-    table = [("box", "KB", "memory allows: ms", "ms"), (":--", "--:", "--:", "--:")]
+    table = [("box", "KB", "memory-bound time: ms", "ms"), (":--", "--:", "--:", "--:")]
     for name, moved, ms in [*boxes, ["all else", 0, rest], [whole, size, taken]]:
         table.append((name, number(moved / 1e3), number(1e3 * moved / found["bandwidth"]), number(ms)))
     told = "; ".join(f"{name}: {number(ms)} ms" for name, ms in times.items())
-    caption = "Each box by itself, in all six layers. What is left of the whole step is “all else”."
+    caption = "Each box alone, in all six layers. “All else” is the rest of the whole step."
     figure = canvas.figure("boxes-2-2", found["title"], f"{told}. The whole step: {number(taken)} ms.", caption)
     return "\n".join([figure, *(f"| {' | '.join(row)} |" for row in table), "", f"*{measured_on(found)}*", ""])

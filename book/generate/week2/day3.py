@@ -1,4 +1,4 @@
-"""Day 3's picture: a group of weights and the levels that it may have, and how far each weight is off."""
+"""Day 3's figure: a quantization group, its levels, and the error of each weight."""
 
 import mlx.core as mx
 import numpy as np
@@ -24,12 +24,12 @@ def group() -> mx.array:
 
 
 def quantized_twice() -> dict[str, tuple[float, float, np.ndarray, np.ndarray]]:
-    """By min and max, and with the least error: the scale, the bias, all 16 levels, and what the weights become."""
+    """Quantize by min and max, and MSE-optimally: the scale, the bias, all 16 levels, and the restored weights."""
     from tiny_llm_solution.quantized.affine import dequantize, quantize
-    from tiny_llm_solution.quantized.least_error import quantize_with_least_error
+    from tiny_llm_solution.quantized.least_squares import quantize_least_squares
 
     found = {}
-    for words, function in (("by min and max", quantize), ("with the least error", quantize_with_least_error)):
+    for words, function in (("by min and max", quantize), ("MSE-optimal", quantize_least_squares)):
         packed, scales, biases = function(group())
         steps, start = scales.item(), biases.item()
         became = np.array(dequantize(packed, scales, biases))[0]
@@ -66,15 +66,15 @@ def levels() -> str:
             canvas.text(0, y, name, "small")
         level += 32 + TALL + 16
     before, after = totals.values()
-    title = "A group of 64 weights, its 16 levels, and how far each weight is moved"
+    title = "A group of 64 weights, its 16 levels, and each weight's quantization error"
     about = (
         f"By min and max the levels reach from the smallest weight to the largest; the squared error is {before:.6f}. "
-        f"With the least error they stand a little closer, the two ends are moved more, most others less, and it is "
-        f"{after:.6f}."
+        f"MSE-optimal levels are a little closer together: the error grows at the two ends and shrinks for most other "
+        f"weights; it is {after:.6f}."
     )
     caption = (
-        "The first 64 weights of a matrix of the model that comes with the course. Each weight goes to the nearest of "
-        "16 levels; the line below it says how far, upwards if it becomes larger. Few weights are near the ends, and "
-        "many near the middle: levels that stand closer cost the few and serve the many."
+        "The first 64 weights of a matrix of the embedded model. Each weight is rounded to the nearest of 16 levels; "
+        "the line below it is its error, upwards if it becomes larger. Few weights are near the ends and many near the "
+        "middle: closer levels cost the few and help the many."
     )
     return canvas.figure("levels-2-3", title, about, caption)

@@ -1,4 +1,4 @@
-"""Day 4's picture: a register of packed words, the digit that a shift and a mask leave of each, and the x it meets."""
+"""Day 4's figure: a register of packed words, the digit that shift and mask extract from each, and its factor x."""
 
 import mlx.core as mx
 from book.generate.week1.heads import model
@@ -53,15 +53,15 @@ def register() -> str:
     bottom = top + LANES * ROW
     canvas.rect(LEFT + (DIGITS - 1 - SHOWN) * CELL, top - 2, CELL, LANES * ROW + 1, "frame", 3)
     canvas.text(right + GAP + 22, bottom + SMALL + 4, "eight products at once", "small", "middle")
-    title = "A register of eight words, and the digit that one shift and one mask leave of each"
+    title = "A register of eight words, and the digit that one shift and one mask extract from each"
     about = (
         f"Eight rows, one for each lane, with the eight hexadecimal digits of its word. Column {SHOWN} is framed. "
-        f"Behind shift and mask the lanes hold {', '.join(map(str, left_over))}; they meet x[{SHOWN}], "
+        f"After shift and mask the lanes hold {', '.join(map(str, left_over))}; their factors are x[{SHOWN}], "
         f"x[{SHOWN + DIGITS}] and so on to x[{SHOWN + DIGITS * (LANES - 1)}]."
     )
     caption = (
-        "The first eight words of row 0 as one writes them: the highest digit stands left, the first weight right. "
-        f"One shift by {4 * SHOWN} and one mask, for all lanes together, leave digit {SHOWN} of each word: weights "
-        f"{SHOWN}, {SHOWN + DIGITS}, {SHOWN + 2 * DIGITS} and so on of the row. So x must lie in that order, too."
+        "The first eight words of row 0, with the highest digit on the left and so the first weight on the right. One "
+        f"shift by {4 * SHOWN} and one mask, for all lanes at once, extract digit {SHOWN} of each word: weights "
+        f"{SHOWN}, {SHOWN + DIGITS}, {SHOWN + 2 * DIGITS} and so on of the row. So x must be stored in that order, too."
     )
     return canvas.figure("register-2-4", title, about, caption)

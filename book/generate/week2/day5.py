@@ -1,4 +1,4 @@
-"""Day 5's pictures: the lines of memory that a SIMD-group touches, and the way of a row's squares to one sum."""
+"""Day 5's figures: the cache lines that a SIMD-group touches, and the reduction of a row's squares to one sum."""
 
 import numpy as np
 from book.generate.week1.heads import SENTENCE, SHOWN, model, streams_of
@@ -37,11 +37,11 @@ def touched() -> str:
         told.append(f"{name}: {len(places)} numbers in {len(lines)} of the {SHOWN_LINES} lines")
     about = f"Twice eight lines of 16 numbers. {'; '.join(told)}."
     caption = (
-        f"{SHOWN_LINES * LINE} numbers, {LINE} in a line of memory. A square is a number that the 32 threads of a "
-        "SIMD-group read in their first turn, a dot one that they do not; lines that must be fetched are framed. On "
-        "the left the threads use all that comes. On the right they use a quarter of it."
+        f"{SHOWN_LINES * LINE} numbers, {LINE} in a cache line. A square is a number that the 32 threads of a "
+        "SIMD-group read first, a dot one that they do not; fetched lines are framed. On the left the threads use "
+        "everything that is fetched, on the right a quarter of it."
     )
-    return canvas.figure("touched-2-5", "The lines of memory that 32 threads touch", about, caption)
+    return canvas.figure("touched-2-5", "The cache lines that 32 threads touch", about, caption)
 
 
 def tree() -> str:
@@ -83,4 +83,4 @@ def tree() -> str:
         "threadgroup memory and without a barrier. Only between SIMD-groups is something written down and waited for. "
         "Which two a GPU adds first is its own affair; each row of bars has its own height."
     )
-    return canvas.figure("tree-2-5", "From the squares of a row to one sum", about, caption)
+    return canvas.figure("tree-2-5", "Reduction of a row's squares to one sum", about, caption)

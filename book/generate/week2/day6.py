@@ -87,7 +87,7 @@ def lanes() -> str:
         f"{bias[0, 0]:.4f}, that is {of_words[0]:.4f}. In two more turns come the other {len(words) - LANES} words, "
         "of which the last eight leave 24 lanes without one."
     )
-    return canvas.figure("lanes-2-6", "A row of packed words and its lanes", about, caption)
+    return canvas.figure("lanes-2-6", "A row of packed words, by lane", about, caption)
 
 
 def tile() -> str:
@@ -99,7 +99,7 @@ def tile() -> str:
     gap, head = 18.0, FONT + 6
     right, bottom = side + gap, head + side + gap + head
     for left, top, name in (
-        (right, head, "W turned, 32 x 32"),
+        (right, head, "W transposed, 32 x 32"),
         (0, bottom, "x: row, input"),
         (right, bottom, "y"),
     ):
@@ -120,10 +120,10 @@ def tile() -> str:
     caption = (
         f"The first {TILE} inputs. Each square of W is unpacked once, by one of 128 threads, and meets all rows of x. "
         f"Framed is what lane {LANE} of SIMD-group 0 does: it takes weight after weight of its column, and each "
-        f"with 8 rows of x. <i>{SENTENCE}</i> has {len(x)} tokens, so {TILE - len(x)} rows of this tile are for "
-        "nothing."
+        f"with 8 rows of x. <i>{SENTENCE}</i> has {len(x)} tokens, so {TILE - len(x)} rows of this tile are "
+        "wasted."
     )
-    return canvas.figure("tile-2-6", "A tile of x, a tile of W, and what they give", about, caption)
+    return canvas.figure("tile-2-6", "A tile of x, a tile of W, and their product", about, caption)
 
 
 def eights() -> str:
@@ -136,7 +136,7 @@ def eights() -> str:
     left, head = side + gap, FONT + 8
     starts = [left + i * (side + gap) for i in range(2)]
     tops = [head + side + gap + FONT + i * (side + SMALL + 10) for i in range(2)]
-    canvas.text(starts[0], FONT, "W turned: input, output", "small strong")
+    canvas.text(starts[0], FONT, "W transposed: input, output", "small strong")
     canvas.text(0, tops[0] - 7, "x: row, input", "small strong")
     for i in range(2):
         some = slice(8 * i, 8 * i + 8)
@@ -178,4 +178,4 @@ def parts() -> str:
         f"{sizes[0]}, {sizes[1]} and {sizes[2]}. Output 0 is {' + '.join(f'{each:.4f}' for each in sums[:, 0])} = "
         f"{sums[:, 0].sum():.4f}, the sum of the lanes above."
     )
-    return canvas.figure("parts-2-6", "A sum in three parts", about, caption.replace("+ -", "- "))
+    return canvas.figure("parts-2-6", "A split-K sum of three parts", about, caption.replace("+ -", "- "))

@@ -1,4 +1,4 @@
-"""Day 7's pictures: a largest score that moves while blocks come, and the blocks of a table that is never there."""
+"""Day 7's figures: online softmax, whose maximum changes from block to block, and the tiles of the weights."""
 
 import numpy as np
 from book.generate.week1.heads import SENTENCE, SENTENCES, SHOWN, example, heads_of
@@ -43,12 +43,11 @@ def running() -> str:
         before = largest
     about = f"Three rows of squares, one after each block of keys; {'; '.join(told)}."
     caption = (
-        "The scores of <code>dog</code>, from day 1 of week 1, come in blocks of two. A square is a key's weight "
-        "relative to the largest score so far, which fills its cell; the frame is the block that has just come. When "
-        "a larger score comes, all that was there shrinks by one factor. Divided by the last total, the last row is "
-        "the softmax."
+        "The scores of <code>dog</code>, from day 1 of week 1, arrive in blocks of two. A square is a key's "
+        "weight relative to the largest score so far, which fills its cell; the frame is the latest block. A larger "
+        "score scales down all earlier weights by one factor. The last row, divided by the last total, is the softmax."
     )
-    return canvas.figure("running-2-7", "A softmax of scores that come in blocks", about, caption)
+    return canvas.figure("running-2-7", "Online softmax over blocks of scores", about, caption)
 
 
 def blocks() -> str:
@@ -76,7 +75,7 @@ def blocks() -> str:
     )
     caption = (
         f"One head's weights for the {size} tokens of <i>{LONGER}</i>, in blocks of {SIZE}. Rows are queries, columns "
-        f"keys. Only the framed block is in memory; it wanders to the right as far as its queries see, then the next "
-        f"row of blocks begins. A dot is hidden by the mask; empty blocks are hidden as a whole, and never computed."
+        f"keys. Only the framed block is in memory; it moves right as far as its queries attend, then to the next row "
+        f"of blocks. A dot is masked; empty blocks are fully masked and never computed."
     )
-    return canvas.figure("blocks-2-7", "A table of weights that is there one block at a time", about, caption)
+    return canvas.figure("blocks-2-7", "Attention weights, one tile at a time", about, caption)

@@ -1,7 +1,7 @@
 """The check in the chapter of week 2's open task, as it grows."""
 
 from tiny_llm_course.course.registry import load_course
-from tiny_llm_course.dev.book.growing import grown
+from tiny_llm_course.dev.book.open_task_steps import check_steps
 from tiny_llm_course.dev.book.parts import Parts
 
 RUNS = """\
@@ -37,4 +37,4 @@ STEPS = {
 
 def generated_parts() -> Parts:
     """The check of each step, and what it stops."""
-    return grown(load_course().open_task(2), STEPS)
+    return check_steps(load_course().open_task(2), STEPS)

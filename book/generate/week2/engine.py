@@ -9,5 +9,5 @@ def engine_facts() -> dict[str, Facts]:
     """What is in the cache's box."""
     config, length = model().config, len(tokens_of(SENTENCE))
     shape = f"H_kv x L x D = {config['num_key_value_heads']} x {length} x {config['head_dim']}, keys and values each"
-    about = "The keys, turned, and the values of all tokens so far: what later tokens need of these."
+    about = "The rotated keys and the values of all tokens so far: all that later tokens need of them."
     return {"layers/attention/KV cache": Facts(about, shape)}

@@ -7,9 +7,9 @@ from typing import Any
 import mlx.core as mx
 
 from tiny_llm_course.course.registry import load_course
-from tiny_llm_course.dev.book.broken import lines_that_differ
 from tiny_llm_course.dev.book.drawing import Canvas
 from tiny_llm_course.dev.book.drawing.canvas import FONT, SMALL
+from tiny_llm_course.dev.book.mistake_diffs import mistake_diff
 from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.testkit.embedded import embedded_checkpoint
 from tiny_llm_course.testkit.variants import load_variants
@@ -25,20 +25,20 @@ def generated_parts() -> Parts:
     return {
         "trace": trace(),
         "mixed": mixed(),
-        "mixed-lines": lines_that_differ(load_course().task(BROKEN[0]), BROKEN[1]),
+        "mixed-lines": mistake_diff(load_course().task(BROKEN[0]), BROKEN[1]),
     }
 
 
 def steps_of(static: bool) -> list[Any]:
     """What `Scheduler.step` does with the requests, until all are done."""
-    from tiny_llm_solution.serving.memory import DenseMemory
+    from tiny_llm_solution.serving.kv_cache import DenseKVCache
     from tiny_llm_solution.serving.request import Request
     from tiny_llm_solution.serving.scheduler import Scheduler
 
     def any_token(chunks: list[Any], memory: Any) -> mx.array:
-        return mx.zeros((sum(chunk.scored for chunk in chunks), 2))
+        return mx.zeros((sum(chunk.num_logits for chunk in chunks), 2))
 
-    scheduler = Scheduler(any_token, DenseMemory(1), slots=SLOTS, static=static)
+    scheduler = Scheduler(any_token, DenseKVCache(1), max_num_seqs=SLOTS, static=static)
     for length in LENGTHS:
         scheduler.submit(Request([1] * PROMPT, length))
     steps = []
@@ -67,24 +67,24 @@ def trace() -> str:
     assert len(set(used.values())) == 1
     many, few = (len(found[name]) for name in ("static", "continuous"))
     about = (
-        f"Two timelines of six requests, A to F, which write {', '.join(map(str, LENGTHS))} tokens in {SLOTS} slots. "
-        f"Static batching takes {many} steps, and uses fewer and fewer slots in them; continuous batching takes {few}, "
-        f"and all slots are used in each."
+        f"Two timelines of six requests, A to F, with {', '.join(map(str, LENGTHS))} output tokens, in {SLOTS} slots. "
+        f"Static batching takes {many} steps, with ever fewer slots in use; continuous batching takes {few}, with all "
+        f"slots in use in each."
     )
     caption = (
-        f"Six requests, {SLOTS} slots; recorded from <code>Scheduler.step</code>. A square reads a prompt and gives a "
-        f"first token, a disc reads one token and gives the next, a small dot waits. Below: how many slots are used. "
-        f"Both write the same {used['static']} tokens."
+        f"Six requests, {SLOTS} slots; recorded from <code>Scheduler.step</code>. A square is a prefill, which also "
+        f"yields the first token; a disc is a decode step; a small dot is a step spent waiting. Below: slots in use. "
+        f"Both runs generate the same {used['static']} tokens."
     )
     return canvas.figure("trace-3-1", "Static and continuous batching", about, caption)
 
 
 def _row(canvas: Canvas, steps: list[Any], number: int, level: float) -> None:
-    """What a request does in each step: it waits, reads its prompt, or writes."""
+    """Draw what a request does in each step: it waits, prefills or decodes."""
     begun = False
     for column, step in enumerate(steps):
         middle, height = LEFT + COLUMN * (column + 0.5), level + ROW / 2
-        own = [chunk for chunk in step.chunks if chunk.request.number == number]
+        own = [chunk for chunk in step.chunks if chunk.request.request_id == number]
         if own and not begun:
             canvas.rect(middle - 8, height - 7, 16, 14, "fill series-0", 2)
         elif own:
@@ -97,10 +97,10 @@ def _row(canvas: Canvas, steps: list[Any], number: int, level: float) -> None:
 def mixed() -> str:
     """Two texts, each alone, and both in one batch, by the solution and with the mistake."""
     broken = next(v for v in load_variants(load_course().task(BROKEN[0])).wrong_programs if v.name == BROKEN[1])
-    from tiny_llm_solution.serving.memory import DenseMemory
+    from tiny_llm_solution.serving.kv_cache import DenseKVCache
 
-    rows, mistaken = [], type("Mistaken", (DenseMemory,), {"attend": broken.program})
-    for heading, memory in (("right", DenseMemory), ("with the mistake", mistaken)):
+    rows, mistaken = [], type("Mistaken", (DenseKVCache,), {"attend": broken.program})
+    for heading, memory in (("right", DenseKVCache), ("with the mistake", mistaken)):
         for slots, which in ((1, "one at a time"), (2, "both in one batch")):
             rows.append(f"{heading}, {which}")
             for text in _written(memory, slots):
@@ -117,11 +117,11 @@ def _written(memory: Any, slots: int) -> list[str]:
 
     checkpoint, bpe = embedded_checkpoint(mx.float32), _tokenizer()
     config = ModelConfig.from_dict(checkpoint.config)
-    made = Scheduler(RaggedModel(config, checkpoint.weights), memory(config.num_hidden_layers), slots=slots)
+    made = Scheduler(RaggedModel(config, checkpoint.weights), memory(config.num_hidden_layers), max_num_seqs=slots)
     requests = [Request(bpe.encode(text), WRITTEN) for text in BEGUN]
     for request in requests:
         made.submit(request)
-    while not all(request.finished for request in requests):
+    while not all(request.finish_reason for request in requests):
         made.step()
     return [text + bpe.decode(request.output) for text, request in zip(BEGUN, requests, strict=True)]
 

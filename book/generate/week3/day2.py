@@ -24,16 +24,16 @@ def generated_parts() -> Parts:
 
 def run_of(budget: int) -> tuple[list[Any], list[Any]]:
     """What the scheduler does with three texts and a long prompt, in pieces of a budget or, without one, whole."""
-    from tiny_llm_solution.serving.memory import DenseMemory
-    from tiny_llm_solution.serving.plans import chunked_prefill, whole_prompts
+    from tiny_llm_solution.serving.kv_cache import DenseKVCache
+    from tiny_llm_solution.serving.policies import chunked_prefill, unchunked_prefill
     from tiny_llm_solution.serving.request import Request
     from tiny_llm_solution.serving.scheduler import Scheduler
 
     def any_token(chunks: Sequence[Any], memory: object) -> mx.array:
-        return mx.zeros((sum(chunk.scored for chunk in chunks), 2))
+        return mx.zeros((sum(chunk.num_logits for chunk in chunks), 2))
 
-    plan = chunked_prefill if budget else whole_prompts
-    scheduler = Scheduler(any_token, DenseMemory(1), plan=plan, budget=budget or 1)
+    plan = chunked_prefill if budget else unchunked_prefill
+    scheduler = Scheduler(any_token, DenseKVCache(1), policy=plan, max_num_batched_tokens=budget or 1)
     requests = [Request([1] * SENTENCE, TOKENS) for _ in range(WRITERS)]
     for request in requests:
         scheduler.submit(request)
@@ -56,7 +56,7 @@ def read_by(steps: Sequence[Any]) -> list[int]:
 
 def figures_of(budget: int) -> tuple[float, int, float]:
     """The writers' largest TPOT, their longest gap and the long prompt's TTFT, in tokens that were read meanwhile."""
-    from tiny_llm_solution.serving.latency import Latency, Times
+    from tiny_llm_solution.serving.latency import Latency, RequestTimes
 
     requests, steps = run_of(budget)
     clock = read_by(steps)
@@ -66,7 +66,7 @@ def figures_of(budget: int) -> tuple[float, int, float]:
             times[chunk.request] += [now] * len(new)
     latency = Latency()
     for request, came in zip(requests, (0, 0, 0, clock[COMES]), strict=True):
-        latency.add(Times(came, came, times[request]))
+        latency.add(RequestTimes(came, came, times[request]))
     longest = max(b - a for request in requests[:WRITERS] for a, b in pairwise(times[request]))
     return max(latency.tpot[:WRITERS]), longest, latency.ttft[-1]
 
@@ -78,7 +78,10 @@ def trace() -> str:
     canvas, level = Canvas(), 0.0
     whole, pieces = run_of(0), run_of(BUDGET)
     scale = (RIGHT - LEFT) / max(read_by(steps)[-1] for _, steps in (whole, pieces))
-    for heading, (requests, steps) in (("whole prompts", whole), (f"in pieces, a budget of {BUDGET}", pieces)):
+    for heading, (requests, steps) in (
+        ("unchunked prefill", whole),
+        (f"chunked prefill, token budget {BUDGET}", pieces),
+    ):
         canvas.text(0, level + FONT, heading, "strong")
         level += FONT + 10
         clock = [LEFT + scale * read for read in read_by(steps)]
@@ -91,23 +94,25 @@ def trace() -> str:
         for x in clock:
             canvas.path([(x, level), (x, level + 5)], "axis")
         level += SMALL + 12
-    canvas.text(RIGHT, level - 2, "tokens read", "small", "end")
+    canvas.text(RIGHT, level - 2, "tokens processed", "small", "end")
     a, b = figures_of(0), figures_of(BUDGET)
     about = (
-        f"Two timelines of the same four requests. With whole prompts one step reads {LONG + WRITERS} tokens, and the "
-        f"three writers have no token for so long. With a budget of {BUDGET} no step reads more than {BUDGET}."
+        f"Two timelines of the same four requests. Unchunked, one step processes {LONG + WRITERS} tokens, and the "
+        f"three decoding requests get no token meanwhile. With a token budget of {BUDGET} no step exceeds {BUDGET}."
     )
     caption = (
-        f"Three texts are being written (a dot at the end of a step is a token) when a prompt of {LONG} tokens "
-        f"comes. A bar reads a prompt; a step is as wide as it has tokens to read. The longest gap of a writer is "
-        f"{a[1]} tokens wide in the first run and {b[1]} in the second; the long prompt's first token comes after "
-        f"{a[2]} tokens, and after {b[2]}."
+        f"Three requests are decoding (a dot at the end of a step is a token) when a prompt of {LONG} tokens arrives. "
+        f"A bar is a prefill; a step is as wide as its number of tokens. The maximum inter-token latency (ITL) is "
+        f"{a[1]} tokens in the first run and {b[1]} in the second; the TTFT of the long prompt is {a[2]} and {b[2]} "
+        f"tokens."
     )
-    return canvas.figure("trace-3-2", "A long prompt among three that write, whole and in pieces", about, caption)
+    return canvas.figure(
+        "trace-3-2", "A long prompt among three decoding requests, unchunked and chunked", about, caption
+    )
 
 
 def _mark(canvas: Canvas, state: str, left: float, right: float, level: float) -> None:
-    """What a request does in one step."""
+    """Draw what a request does in one step."""
     middle = level + ROW / 2 - 2
     if state == "p":
         canvas.rect(left + 1, middle - 6, max(right - left - 2, 1), 12, "fill series-0")
@@ -119,12 +124,12 @@ def _mark(canvas: Canvas, state: str, left: float, right: float, level: float) -
 
 
 def traded() -> str:
-    """What a budget trades, for the requests of the picture."""
+    """Return the trade-off of the token budget, for the requests of the figure."""
     lines = [
-        "| Prompts are read | Writers' TPOT | their longest gap | TTFT of the long prompt |",
+        "| Prefill | TPOT of the decoding requests | their max ITL | TTFT of the long prompt |",
         "|:--|--:|--:|--:|",
     ]
-    for name, budget in (("whole", 0), *((f"with a budget of {b}", b) for b in (16, 8, 6, 4))):
+    for name, budget in (("unchunked", 0), *((f"token budget {b}", b) for b in (16, 8, 6, 4))):
         tpot, gap, ttft = figures_of(budget)
         lines.append(f"| {name} | {tpot:.1f} | {gap} | {ttft} |")
     return "\n".join(lines) + "\n"

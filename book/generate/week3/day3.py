@@ -24,7 +24,7 @@ def generated_parts() -> Parts:
 
 def run() -> tuple[list[Any], list[Any], list[dict[str, list[int]]], list[list[int]]]:
     """The requests, the steps, and in each step the block tables by letter and how much each has read at its end."""
-    from tiny_llm_solution.paged.memory import PagedMemory
+    from tiny_llm_solution.paged.kv_cache import PagedKVCache
     from tiny_llm_solution.paged.storage import PagedArrays
     from tiny_llm_solution.serving.request import Request
     from tiny_llm_solution.serving.scheduler import Scheduler
@@ -35,17 +35,17 @@ def run() -> tuple[list[Any], list[Any], list[dict[str, list[int]]], list[list[i
 
     def any_token(chunks: Any, memory: Any) -> mx.array:
         both = zip(LETTERS, requests, strict=True)
-        tables.append({letter: list(memory.tables.get(request, [])) for letter, request in both})
-        return mx.zeros((sum(chunk.scored for chunk in chunks), 2))
+        tables.append({letter: list(memory.block_tables.get(request, [])) for letter, request in both})
+        return mx.zeros((sum(chunk.num_logits for chunk in chunks), 2))
 
-    memory = PagedMemory(PagedArrays(1, PAGES, PAGE, 1, 1))
+    memory = PagedKVCache(PagedArrays(1, PAGES, PAGE, 1, 1))
     scheduler = Scheduler(any_token, memory)
     requests = [Request([1] * len(text.split()), new) for text, new in zip(TEXTS, NEW, strict=True)]
     for request in requests:
         scheduler.submit(request)
     while scheduler.running or scheduler.waiting:
         steps.append(scheduler.step())
-        read.append([request.read for request in requests])
+        read.append([request.num_computed_tokens for request in requests])
     return requests, steps, tables, read
 
 
@@ -54,7 +54,7 @@ def pool() -> str:
     canvas, (_, _, tables, read) = Canvas(), run()
     left = 58.0
     for i, heading in enumerate(range(PAGE)):
-        canvas.text(left + (i + 0.5) * CELL, SMALL, f"place {heading}", "small", "middle")
+        canvas.text(left + (i + 0.5) * CELL, SMALL, f"offset {heading}", "small", "middle")
     for page in range(PAGES):
         y = SMALL + 8 + page * (ROW + 4)
         canvas.text(0, y + 14, f"page {page}", "small")
@@ -73,19 +73,18 @@ def pool() -> str:
     y = canvas.bottom + FONT + 10
     for i, letter in enumerate(LETTERS):
         canvas.text(0, y + i * (FONT + 6), f"block table of {letter}: {tables[SHOWN - 1][letter]}", "")
-    about = f"{PAGES} pages of {PAGE} places. " + "; ".join(
+    about = f"{PAGES} pages of {PAGE} tokens. " + "; ".join(
         f"request {letter} has the pages {table}" for letter, table in tables[SHOWN - 1].items()
     )
     caption = (
-        f"The pool behind step {SHOWN}, as the scheduler left it: whose a page is, and which one of the request's. "
-        "+1 is the first word that was written. An empty place of a page that somebody has is room for the next words; "
-        "nobody else gets it."
+        f"The page pool after step {SHOWN}: each page's owner, and its index in the owner's block table. +1 is the "
+        "first generated word. Free offsets in an allocated page are reserved for its owner's next words."
     )
     return canvas.figure("pool-3-3", "Seven pages, three requests", about, caption)
 
 
 def timeline() -> str:
-    """A row for each page, a column for each step, the letter of whoever has the page."""
+    """Draw a row for each page and a column for each step, with the letter of the request that owns the page."""
     canvas, (_, steps, tables, _) = Canvas(), run()
     left, size = 58.0, 306.0 / len(steps)
     for page in range(PAGES):
@@ -109,27 +108,27 @@ def timeline() -> str:
         if step.preempted:
             x, y = left + number * size, SMALL + 8 + PAGES * ROW + 4
             canvas.path([(x, y - 4), (x, y + 8)], "line")
-            canvas.text(x, y + 22, f"{named(step.preempted)} goes", "small", "middle")
+            canvas.text(x, y + 22, f"{named(step.preempted)} preempted", "small", "middle")
         if number and step.admitted:
             x, y = left + number * size, SMALL + 8 + PAGES * ROW + 4
             canvas.path([(x, y - 4), (x, y + 26)], "axis")
             canvas.text(x, y + 40, f"{named(step.admitted)} again", "small", "middle")
-    gone = [(n + 1, LETTERS[r.number]) for n, step in enumerate(steps) for r in step.preempted]
-    again = [(n + 1, LETTERS[r.number]) for n, step in enumerate(steps) if n for r in step.admitted]
+    gone = [(n + 1, LETTERS[r.request_id]) for n, step in enumerate(steps) for r in step.preempted]
+    again = [(n + 1, LETTERS[r.request_id]) for n, step in enumerate(steps) if n for r in step.admitted]
     about = (
-        f"{PAGES} pages over {len(steps)} steps. Put back: "
+        f"{PAGES} pages over {len(steps)} steps. Preempted: "
         + ", ".join(f"{letter} in step {n}" for n, letter in gone)
-        + ". Let in again: "
+        + ". Readmitted: "
         + ", ".join(f"{letter} in step {n}" for n, letter in again)
         + "."
     )
     caption = (
-        "The same run from its first step to its last. Pages are taken one by one, as the texts grow. When none is "
-        "left, the youngest request goes, and all its pages with it; later it reads again what it had."
+        "The same run from its first step to its last. Pages are allocated one by one as the sequences grow. When none "
+        "is free, the youngest request is preempted and its pages are freed; later it recomputes them."
     )
-    return canvas.figure("timeline-3-3", "Who has which page, step by step", about, caption)
+    return canvas.figure("timeline-3-3", "Page ownership, step by step", about, caption)
 
 
 def named(requests: list[Any]) -> str:
-    """Their letters."""
-    return " and ".join(LETTERS[request.number] for request in requests)
+    """Return the letters of some requests."""
+    return " and ".join(LETTERS[request.request_id] for request in requests)

@@ -47,20 +47,20 @@ def table() -> str:
         canvas.path([(NUMBERS, middle), (bend, middle), (bend, end), (POOL - 24, end)], "line", arrow=True)
         told.append(f"its page {i} is page {page} of the pool, with {' and '.join(TOKENS[PAGE * i : PAGE * (i + 1)])}")
     about = (
-        f"On the left a block table with the numbers {', '.join(map(str, TABLE))}. Each leads to a page of the pool on "
-        f"the right: {'; '.join(told)}. Pages {', '.join(map(str, sorted(OTHER_TABLE)))} hold tokens of another "
+        f"On the left a block table with the numbers {', '.join(map(str, TABLE))}. Each points to a page of the pool "
+        f"on the right: {'; '.join(told)}. Pages {', '.join(map(str, sorted(OTHER_TABLE)))} hold tokens of another "
         f"request, and one page is free."
     )
     caption = (
         f"<code>dog</code> attends to the {len(TOKENS)} tokens of <i>{SENTENCE}</i>, two in a page. A square is a "
-        "key's weight relative to the largest score, as on day 7 of week 2: the numbers are the same, and so is the "
-        "order in which they are met. Dots are tokens of another request. In page 3 a place is left."
+        "key's weight relative to the largest score, as on day 7 of week 2: the same numbers in the same order. Dots "
+        "are tokens of another request. Page 3 has a free slot."
     )
     return canvas.figure("table-3-4", "A query reads its keys through a block table", about, caption)
 
 
 def _fill(canvas: Canvas, top: float, tokens: list[str], pages: tuple[int, ...], weights: Array | None) -> None:
-    """Puts tokens where they lie, with their weights, or with dots if they are not looked at."""
+    """Draw tokens in their slots, with their attention weights, or as dots if they belong to another request."""
     for position, token in enumerate(tokens):
         x, y = POOL + position % PAGE * SLOT, top + pages[position // PAGE] * HEIGHT
         weight = np.ones((1, 1)) if weights is None else weights[position : position + 1][None]

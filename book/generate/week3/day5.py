@@ -37,17 +37,17 @@ def tree() -> str:
     for number, (what, text) in enumerate(TEXTS, 1):
         tokens = [words.index(word) for word in text.split()]
         if what == "+":
-            own = pool.take(len(tokens) // PAGE)
+            own = pool.allocate(len(tokens) // PAGE)
             kept = growing.insert(tokens, own)
-            pool.drop(own)
+            pool.release(own)
             found = sum(page not in own for page in kept)
             new = _pages(len(kept) - found)
             told = f"Call {number}: <i>{text}</i> is inserted. Found: {_pages(found)}. New: {new}."
         else:
-            told = f"Call {number}: <i>{text}</i> is looked for. Found: {_pages(len(growing.match(tokens)))}."
+            told = f"Call {number}: <i>{text}</i> is looked up. Found: {_pages(len(growing.match(tokens)))}."
         figures.append(_picture(growing.root, words, str(number), told))
     gone = evict(growing, 3)
-    told = f"Three pages are wanted: {_listed(gone)} go, in this order. {pool.free} of {pool.pages} pages are free now."
+    told = f"Evict three pages: {_listed(gone)}, in this order. {pool.num_free} of {pool.pages} pages are free now."
     figures.append(_picture(growing.root, words, "evicted", told))
     return "\n".join(figures)
 
@@ -61,18 +61,18 @@ def _listed(pages: Sequence[int]) -> str:
 
 
 def _picture(root: Any, words: Sequence[str], name: str, caption: str) -> str:
-    """Each edge below the one that it hangs from, with its tokens, its pages, and the call in which it was used."""
+    """Draw each node below its parent, with its tokens, its pages, and the call that last used it."""
     grid = [[""] * _wide(root) for _ in range(_deep(root))]
     boxes, arrows, described = {"root": "root"}, list[tuple[str, str]](), list[str]()
 
-    def place(edge: Any, named: str, level: int, left: int) -> None:
-        for column in range(left, left + _wide(edge)):
+    def place(node: Any, named: str, level: int, left: int) -> None:
+        for column in range(left, left + _wide(node)):
             grid[level][column] = named
-        for child in edge.children.values():
+        for child in node.children.values():
             text, own = " ".join(words[token] for token in child.tokens), f"{named} {child.pages[0]}"
             pages = f"page{'s' * (len(child.pages) != 1)} {' '.join(map(str, child.pages))}"
-            boxes[own] = f"{text}\n{pages}\nused {child.used}"
-            described.append(f"{text}, {pages}, used in call {child.used}")
+            boxes[own] = f"{text}\n{pages}\nused {child.last_access}"
+            described.append(f"{text}, {pages}, used in call {child.last_access}")
             arrows.append((named, own))
             place(child, own, level + 1, left)
             left += _wide(child)
@@ -84,33 +84,33 @@ def _picture(root: Any, words: Sequence[str], name: str, caption: str) -> str:
     return canvas.figure(f"tree-3-5-{name}", "A radix tree", about, caption)
 
 
-def _wide(edge: Any) -> int:
-    """How many columns an edge takes with all that hangs from it."""
-    return max(1, sum(map(_wide, edge.children.values())))
+def _wide(node: Any) -> int:
+    """Return the number of columns that a node takes with its descendants."""
+    return max(1, sum(map(_wide, node.children.values())))
 
 
-def _deep(edge: Any) -> int:
-    """How many rows."""
-    return 1 + max(map(_deep, edge.children.values()), default=0)
+def _deep(node: Any) -> int:
+    """Return the number of rows."""
+    return 1 + max(map(_deep, node.children.values()), default=0)
 
 
 def chats() -> str:
-    """Three chats of two turns each, in turn: of each prompt, what is found and what is read."""
-    from tiny_llm_solution.prefix.memory import PrefixMemory
+    """Interleave three chats of two turns: draw the cached and the computed tokens of each prompt."""
+    from tiny_llm_solution.prefix.kv_cache import PrefixKVCache
     from tiny_llm_solution.serving.request import Request
 
-    memory = PrefixMemory(SimpleNamespace(page=CHAT_PAGE, pages=40))
+    memory = PrefixKVCache(SimpleNamespace(page_size=CHAT_PAGE, pages=40))
     histories, found = [list(range(SYSTEM)) for _ in range(3)], list[tuple[str, int, int]]()
     fresh = iter(range(SYSTEM, 10_000))
     for turn in (1, 2):
         for chat, history in enumerate(histories, 1):
             history += [next(fresh) for _ in range(QUESTION)]
             request = Request([*history], ANSWER)
-            memory.begin(request)
-            found.append((f"chat {chat}, turn {turn}", request.read, request.unread))
+            memory.admit(request)
+            found.append((f"chat {chat}, turn {turn}", request.num_computed_tokens, request.num_uncomputed_tokens))
             while len(request.output) < ANSWER:
-                memory.reserve(request, request.unread)
-                request.read = request.length
+                memory.reserve(request, request.num_uncomputed_tokens)
+                request.num_computed_tokens = request.num_tokens
                 request.output.append(next(fresh))
             memory.release(request)
             history += request.output
@@ -125,13 +125,13 @@ def chats() -> str:
         canvas.rect(left + hit * scale, top, read * scale, BAR, "fill")
         canvas.text(left + (hit + read) * scale + 6, top + FONT - 2, str(read), "small")
     level = canvas.bottom + 10
-    for at, (looks, name) in enumerate((("hollow", "found"), ("fill", "read"))):
+    for at, (looks, name) in enumerate((("hollow", "cached"), ("fill", "computed"))):
         canvas.rect(left + 90 * at, level, BAR, SMALL, looks)
         canvas.text(left + 90 * at + BAR + 6, level + SMALL - 1, name, "small")
-    rows = "; ".join(f"{name}: {hit} found, {read} read" for name, hit, read in found)
+    rows = "; ".join(f"{name}: {hit} cached, {read} computed" for name, hit, read in found)
     caption = (
-        f"A system prompt of {SYSTEM} tokens, questions of {QUESTION}, answers of {ANSWER}, pages of {CHAT_PAGE}. Of "
-        f"{memory.asked} tokens that were asked for, {memory.hit} were found: a hit rate of "
-        f"{100 * memory.hit_rate:.0f} percent."
+        f"A system prompt of {SYSTEM} tokens, questions of {QUESTION}, answers of {ANSWER}, pages of {CHAT_PAGE}. "
+        f"{memory.hit_tokens} of {memory.queried_tokens} prompt tokens were cached: a hit rate of "
+        f"{100 * memory.hit_rate:.0f} %."
     )
-    return canvas.figure("chats-3-5", "What six prompts find", f"{rows}.", caption)
+    return canvas.figure("chats-3-5", "Prefix-cache hits of six prompts", f"{rows}.", caption)

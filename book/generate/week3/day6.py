@@ -40,55 +40,55 @@ def _of_the_models() -> Parts:
 
 
 def judged(p: Array64, q: Array64, drafted: list[int], accepted: int) -> str:
-    """A table: each drafted token, what both models give it, and what becomes of it."""
-    lines = ["| drafted token | draft, q | target, p | p / q | number | so it |", "|---|--:|--:|--:|--:|---|"]
+    """Return a table of the draft tokens: both models' probabilities, and what becomes of each."""
+    lines = ["| draft token | draft, q | target, p | p / q | u | result |", "|---|--:|--:|--:|--:|---|"]
     for i, token in enumerate(drafted):
         ratio = p[i, token] / q[i, token]
-        fate = "stands" if i < accepted else "is refused" if i == accepted else "does not count"
+        fate = "accepted" if i < accepted else "rejected" if i == accepted else "discarded"
         numbers = f"{q[i, token]:.3f} | {p[i, token]:.3f} | {ratio:.2f} | {DRAWS[i]:.2f}"
         lines.append(f"| <code>{_word(token)}</code> | {numbers} | {fate} |")
     return "\n".join(lines) + "\n"
 
 
 def residual(p: Array64, q: Array64, drafted: list[int], token: int) -> str:
-    """The likeliest tokens of both models at the place of the refused one, and what p has over q."""
+    """Draw both models' likeliest tokens at the rejected position, and the residual of p over q."""
     rest = np.clip(p - q, 0, None)
     rest = rest / rest.sum()
     order = np.argsort(-np.maximum(np.maximum(p, q), rest), kind="stable")[:SHOWN]
     canvas, tall = Canvas(), SHOWN * (FONT + 8) + FONT + 26
     largest = max(float(each[order].max()) for each in (p, q, rest))
-    headings = ("draft, q", "target, p", "p - q where that is above 0, made to sum to 1")
+    headings = ("draft, q", "target, p", "residual: max(p - q, 0), normalized")
     for i, (row, heading) in enumerate(zip((q, p, rest), headings, strict=True)):
         values = {_plain(each): float(row[each]) for each in map(int, order)}
         bars(canvas, values, lambda x: f"{x:.3f}", "weights", y=i * tall, heading=heading, largest=largest)
     kept = float(np.minimum(p, q).sum())
     refused = drafted[2]
-    about = "; ".join(f"{_plain(t)}: q {q[t]:.3f}, p {p[t]:.3f}, left over {rest[t]:.3f}" for t in map(int, order))
+    about = "; ".join(f"{_plain(t)}: q {q[t]:.3f}, p {p[t]:.3f}, residual {rest[t]:.3f}" for t in map(int, order))
     caption = (
-        f"Behind <i>{escape(SENTENCE)}. Tom</i>, the tokens of which the two models think most. "
-        f"<code>{_word(refused)}</code> has been drafted too often: nothing of it is left over. The number "
-        f"{DRAWS[-1]:.2f} picks <code>{_word(token)}</code>. "
-        f"A token drafted here stands in {100 * kept:.0f} of 100 cases."
+        f"The likeliest next tokens of the two models after <i>{escape(SENTENCE)}. Tom</i>. "
+        f"<code>{_word(refused)}</code> is likelier in the draft than in the target, so its residual is 0. The uniform "
+        f"sample u = {DRAWS[-1]:.2f} selects <code>{_word(token)}</code>. "
+        f"The acceptance rate at this position is {100 * kept:.0f} %."
     )
-    return canvas.figure("residual-3-6", "What a refused token leaves to the others", about, caption)
+    return canvas.figure("residual-3-6", "The residual distribution after a rejected token", about, caption)
 
 
 def lengths() -> str:
-    """How many tokens a step gives, for each share of drafted tokens that stands."""
+    """Draw the tokens per step over the acceptance rate, for several draft lengths."""
     canvas = Canvas()
-    series = {f"{k} drafted": [(1 - a ** (k + 1)) / (1 - a) for a in RATES] for k in COUNTS}
-    axes = "acceptance rate", "tokens a step gives"
+    series = {f"{k} draft tokens": [(1 - a ** (k + 1)) / (1 - a) for a in RATES] for k in COUNTS}
+    axes = "acceptance rate", "tokens per step"
     lines(canvas, RATES, series, axes, lambda x: f"{x:g}", logarithmic=False)
     about = "; ".join(f"{name}: from {each[0]:.2f} at 0.1 to {each[-1]:.2f} at 0.9" for name, each in series.items())
     caption = (
-        "Long drafts are of use to those who are nearly always right. "
-        "At a rate of 0.5 the eighth drafted token stands once in 256 times."
+        "Long drafts pay off only at high acceptance rates. At a rate of 0.5 the eighth draft token is accepted once "
+        "in 256 times."
     )
-    return canvas.figure("lengths-3-6", "Tokens that one step gives", about, caption)
+    return canvas.figure("lengths-3-6", "Tokens per step", about, caption)
 
 
 def _plain(token: int) -> str:
-    """A token as a name in a figure: a space is shown, and so is the end of a line."""
+    """Return a token's text with visible spaces and newlines."""
     from tiny_llm_solution.tokenizer import ByteLevelBPE
 
     text: str = ByteLevelBPE.from_file(EMBEDDED_MODEL / "tokenizer.json").decode([token])

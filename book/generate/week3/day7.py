@@ -41,7 +41,7 @@ def traced() -> tuple[dict[str, list[float]], dict[str, float], float]:
         while not all(reader.done() for reader in readers):
             await asyncio.sleep(0.1)
             for name, request in requests.items():
-                if request.read and name not in begun:
+                if request.num_computed_tokens and name not in begun:
                     begun[name] = float(int(now() + 0.05))  # a step begins on the second
         return tokens, begun, max(max(each) for each in tokens.values())
 
@@ -82,23 +82,23 @@ def way() -> str:
     for second in range(round(end) + 1):
         canvas.path([(x(second), level), (x(second), level + 5)], "axis")
         canvas.text(x(second), level + SMALL + 7, str(second), "small", "middle")
-    canvas.text(x(end), level + SMALL + FONT + 9, "seconds; every step takes one", "small", "end")
+    canvas.text(x(end), level + SMALL + FONT + 9, "seconds; each step takes 1 s", "small", "end")
     about = (
-        "Three requests on a time line. A comes at 0 s and has a token in every step. B comes during the first step, "
-        "and its prompt is read in three. C finds both places taken, and waits until B has ended."
+        "Three requests on a timeline. A arrives at 0 s and gets a token in every step. B arrives during the first "
+        "step and prefills in three chunks. C finds both slots in use and waits until B has finished."
     )
     caption = (
-        "A line is where a request comes, dots are where it waits, a bar reads its prompt, and a disc is a token that "
-        f"its caller gets. {SLOTS} requests run at a time. B comes in the middle of a step and waits for its end; C "
-        "waits for a place. The loop of the solution made this, over a scheduler whose steps take a second."
+        "A vertical line is an arrival, dots are queueing, a bar is a prefill, and a disc is a token that reaches the "
+        f"client. {SLOTS} requests run at a time. B arrives during a step and waits for its end; C waits for a slot. "
+        "Recorded from the solution's engine loop, over a scheduler whose steps take a second."
     )
-    return canvas.figure("way-3-7", "The way of three requests, and the two times of each", about, caption)
+    return canvas.figure("way-3-7", "TTFT and TPOT of three requests", about, caption)
 
 
 def times() -> str:
-    """The numbers of the picture."""
+    """Return the numbers of the figure."""
     tokens, begun, _ = traced()
-    lines = ["| Request | comes at | begins at | TTFT | tokens | TPOT |", "|:--|--:|--:|--:|--:|--:|"]
+    lines = ["| Request | arrival | scheduled | TTFT | tokens | TPOT |", "|:--|--:|--:|--:|--:|--:|"]
     for name, (came, _, _) in CALLERS.items():
         ttft, tpot = _times(name, tokens[name])
         count = len(tokens[name])
@@ -107,13 +107,13 @@ def times() -> str:
 
 
 def broken() -> str:
-    """What a scheduler computes for callers that have gone, by the solution and with a known mistake in it."""
+    """Compare tokens computed for disconnected clients, in the solution and with a known mistake."""
     from tiny_llm_solution.server.loop import EngineLoop
 
     known = load_variants(load_course().task("3.7.1"))
     mistake = next(each for each in known.wrong_programs if each.name == "goes-on-for-nobody")
     lines = [
-        "| Loop | tokens for those who read | tokens for nobody | the other caller waits until |",
+        "| Loop | tokens delivered | tokens for disconnected clients | the other client waits until |",
         "|:--|--:|--:|--:|",
     ]
     for name, program in (("right", EngineLoop), (f"`{mistake.name}`", mistake.program)):
@@ -123,7 +123,7 @@ def broken() -> str:
 
 
 async def _gone(program: Any) -> tuple[int, int, float]:
-    """Two places, both taken by callers who leave after their first of 50 tokens; a third one wants 3."""
+    """Fill both slots with clients that disconnect after their first of 50 tokens; a third client wants 3."""
     room = Room(program, SLOTS)
     requests = [asked(100, 50), asked(200, 50), asked(300, 3)]
     ends, read = 0.0, 0

@@ -51,24 +51,22 @@ def masks() -> str:
         squares(canvas, x, low + SMALL + 6, weights, LARGE, "weights", 1.0, hidden)
         canvas.rect(x, low + SMALL + 6, size * LARGE, size * LARGE, "axis")
     about = (
-        f"Above, three grids of {size} x {size}: the upper right is hidden as future, the first {PADDED} columns as "
-        f"padding, and in the third grid both. Below, the weights of one head under two masks. With the second the "
-        f"first {PADDED} rows are empty, and the others share their weight among the last {size - PADDED} keys."
+        f"Above, three grids of {size} x {size}: a causal mask, a padding mask over the first {PADDED} columns, and "
+        f"both. Below, the weights of one head under two masks. With the second, the first {PADDED} rows are fully "
+        f"masked, and the others distribute their weight over the last {size - PADDED} keys."
     )
     caption = (
-        f"Rows are queries, columns keys, and a dot is hidden. Above: what the second of two texts hides, whose first "
-        f"{PADDED} places are padding. Below: the weights of week 1's head for <i>{SENTENCE}</i>, and what the same "
-        f"scores give behind {PADDED} places of padding, where the first {PADDED} rows have dots only."
+        f"Rows are queries, columns keys, and a dot is masked. Above: the masks of the second sequence of a batch, "
+        f"which is left-padded by {PADDED} tokens. Below: the weights of week 1's head for <i>{SENTENCE}</i>, and "
+        f"those of the same scores after {PADDED} tokens of padding, where the first {PADDED} rows are fully masked."
     )
-    return canvas.figure(
-        "masks-4-1", "Two masks, what they hide together, and what becomes of the weights", about, caption
-    )
+    return canvas.figure("masks-4-1", "Two masks, their combination, and the resulting weights", about, caption)
 
 
 def crossing() -> str:
     """Cross-attention, from the two texts to the output."""
     boxes: dict[str, str | tuple[str, str]] = {
-        "x": ("x, who asks\nB x L x E", "stream"),
+        "x": ("x (queries)\nB x L x E", "stream"),
         "memory": "memory\nB x S x M",
         "query": ("query\nB x H x L x D", "query"),
         "key": ("key\nB x H x S x D", "key"),
@@ -94,7 +92,7 @@ def crossing() -> str:
         "x is projected to queries by wq, the memory to keys and values by wk and wv. Masked attention joins the three "
         "in each head, the heads are joined, and wo projects the result."
     )
-    caption = "Keys and values come of the memory alone: they are the same for every token that asks."
+    caption = "Keys and values come from the memory alone: they are the same for every query."
     return canvas.figure(
-        "crossing-4-1", "Cross-attention: queries of one text, keys and values of another", about, caption
+        "crossing-4-1", "Cross-attention: queries from one sequence, keys and values from another", about, caption
     )

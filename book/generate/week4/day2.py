@@ -58,9 +58,9 @@ def orders() -> str:
     told = "; ".join(f"{layout}: {' '.join(names[v] for v in order)}" for layout, order in ordered.items())
     about = f"Two rows of vectors, joined by lines. {told}."
     caption = (
-        f"What layer {SHOWN[0]} of the model that comes with the course makes of <code>dog</code>: six queries, two "
-        f"keys and two values, of each the first {FEATURES} numbers of 64. Above in blocks, below interleaved: three "
-        "queries with the key and the value that they share. No number is another one; only their places are."
+        f"The fused projection of <code>dog</code> in layer {SHOWN[0]} of the embedded model: six queries, two keys "
+        f"and two values, the first {FEATURES} of 64 features each. Above in blocks, below interleaved: three queries "
+        "with the key and the value that they share. The numbers are the same; only their order differs."
     )
     return canvas.figure("orders-4-2", "One token's queries, keys and values in two orders", about, caption)
 
@@ -71,7 +71,7 @@ def dropped() -> str:
     canvas, right = Canvas(), len(weights) * WEIGHT + 12
     for i, token in enumerate(TOKENS):
         canvas.text((i + 0.5) * WEIGHT, SMALL, token, "small", "middle")
-    rows = [("as they are", weights)]
+    rows = [("without dropout", weights)]
     for chance in CHANCES:
         rows.append((f"key {chance}", weights * stays64(RATE, weights.shape, chance) / (1 - RATE)))
     told = []
@@ -86,7 +86,7 @@ def dropped() -> str:
         told.append(f"{name}: {', '.join(f'{weight:.2f}' for weight in row)}, sum {row.sum():.2f}")
     about = f"Four rows of five squares. {'; '.join(told)}."
     caption = (
-        f"The weights of <code>dog</code>, from day 1 of week 1, and what dropout at a rate of {RATE:g} leaves of them "
-        f"with three keys. What stays is divided by {1 - RATE:g}. A row's sum is no longer 1, but it is on average."
+        f"The weights of <code>dog</code>, from day 1 of week 1, and the same weights after dropout at a rate of "
+        f"{RATE:g}, with three random keys. Kept weights are divided by {1 - RATE:g}, so a row sums to 1 on average."
     )
-    return canvas.figure("dropped-4-2", "A row of weights, and three draws of dropout", about, caption)
+    return canvas.figure("dropped-4-2", "A row of weights, and three samples of dropout", about, caption)

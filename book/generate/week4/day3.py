@@ -45,8 +45,8 @@ def window() -> str:
         f"{seen[0]} in all; in the second a band of {WINDOW} keys and the first column, {seen[1]} in all."
     )
     caption = (
-        f"One head's weights for the {size} tokens of <i>{LONGER}</i>: a row reads, a column is read, a dot is hidden. "
-        f"On the right every row is a softmax of fewer scores, so that what is left has more weight. The frames are "
-        f"what blocks of {BLOCK} queries look at; all else is never computed."
+        f"One head's weights for the {size} tokens of <i>{LONGER}</i>: rows are queries, columns keys, a dot is "
+        f"masked. On the right every row is a softmax of fewer scores, so each has more weight. The frames are the "
+        f"tiles that {BLOCK} queries attend to; nothing else is computed."
     )
-    return canvas.figure("window-4-3", "What a head sees, and what it sees through a window", about, caption)
+    return canvas.figure("window-4-3", "Full causal attention, and a sliding window with a sink", about, caption)

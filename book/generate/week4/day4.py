@@ -85,10 +85,9 @@ def restored() -> str:
         f"from {DRAWN[1]}, with the same large bars and other small ones."
     )
     caption = (
-        f"A key of <code>dog</code>, in layer {SHOWN[0]} of the model that comes with the course: {dims} of the "
-        f"{width} numbers that the layer's cache keeps of this token. Above as it is; below as it comes back if all "
-        f"{width} are pressed into {DRAWN[0]} numbers, and into {DRAWN[1]}. The directions for that were found in "
-        f"other stories."
+        f"A key of <code>dog</code> in layer {SHOWN[0]} of the embedded model: {dims} of the {width} numbers that the "
+        f"layer caches for this token. Above the original; below its reconstruction if all {width} are projected to "
+        f"{DRAWN[0]} principal components, and to {DRAWN[1]}. The components were computed on other stories."
     )
     return canvas.figure("restored-4-4", "A key, restored from a latent", about, caption)
 
@@ -97,11 +96,11 @@ def shares() -> str:
     """A table: what is kept of keys and values by so many numbers, before RoPE and after it."""
     plain, turned = (share_kept(x) for x in stories())
     width = stories().plain.shape[1]
-    heading = f"| numbers kept of {width} | before RoPE: % | after RoPE: % |"
+    heading = f"| components kept of {width} | before RoPE: % | after RoPE: % |"
     rows = [f"| {n} | {100 * plain[n - 1]:.1f} | {100 * turned[n - 1]:.1f} |" for n in KEPT]
     count = len(stories().plain)
     about = (
-        f"*What {count} tokens of stories have in layer {SHOWN[0]}: the share of all squares of their keys and values "
-        f"that is left if the best directions are kept.*"
+        f"*Variance of the layer-{SHOWN[0]} keys and values retained by the top principal components, over {count} "
+        f"tokens of stories.*"
     )
     return "\n".join([heading, "| --: | --: | --: |", *rows, "", about, ""])

@@ -65,12 +65,12 @@ def chosen() -> str:
     idle = [str(e) for e in range(EXPERTS) if not weights[:, e].any()]
     about = f"A table of {len(tokens)} tokens and {EXPERTS} experts. {told}."
     caption = (
-        f"Rows are tokens, columns experts. The tokens' vectors are real: what the MLP of layer {LAYER} of our model "
-        "reads. The router is not: its weights are random, as the model has no experts. Each token goes to "
-        f"{TOP_K} of {EXPERTS}, whose weights sum to one; a dot is an expert that does nothing for a token. "
-        f"Experts without any token: {', '.join(idle) or 'none'}."
+        f"Rows are tokens, columns experts. The tokens' vectors are real: the MLP's inputs in layer {LAYER} of the "
+        "embedded model. The router is not: its weights are random, as the model has no experts. Each token is routed "
+        f"to {TOP_K} of {EXPERTS}, whose weights sum to one; a dot is an expert that is not selected. "
+        f"Experts without tokens: {', '.join(idle) or 'none'}."
     )
-    return canvas.figure("chosen-4-5", "Which experts the tokens of a sentence go to", about, caption)
+    return canvas.figure("chosen-4-5", "Routing of a sentence's tokens to experts", about, caption)
 
 
 def load() -> str:
@@ -83,9 +83,9 @@ def load() -> str:
     bars(canvas, {f"expert {e}": float(n) for e, n in enumerate(found["tokens"])}, lambda n: f"{n:.0f}")
     told = ", ".join(f"{n:.0f}" for n in found["tokens"])
     caption = (
-        f"The {len(read)} tokens of {len(SENTENCES)} sentences, each of which goes to {TOP_K} experts of the same "
-        f"random router. If all were even, each expert would have {even:.1f}. The overload is "
-        f"{float(found['overload']):.2f}, the balance loss {float(found['loss']):.3f}."
+        f"The {len(read)} tokens of {len(SENTENCES)} sentences, each routed to {TOP_K} experts by the same "
+        f"random router. Balanced, each expert would have {even:.1f}. The load imbalance (max / mean) is "
+        f"{float(found['imbalance']):.2f}, the auxiliary loss {float(found['auxiliary_loss']):.3f}."
     )
     about = f"A bar for each of {EXPERTS} experts: {told} tokens."
-    return canvas.figure("load-4-5", "How many tokens each expert has", about, caption)
+    return canvas.figure("load-4-5", "Tokens per expert", about, caption)

@@ -72,12 +72,11 @@ def keys() -> str:
     strips(canvas, np.stack(found), ["layer 0", "layer 1"], "key")
     about = f"Two vectors of {dims} numbers, one below the other. The cosine of their angle is {cosine:.2f}."
     caption = (
-        f"The key of <code>dog</code> in <i>{SENTENCE}</i>, head 0, before RoPE. Both are made by the weights of layer "
-        "0 of the model that comes with the course: the first of the token's embedding, the second of what layer 0 has "
-        f"handed on, as a layer 1 with the same weights would. The cosine between them is {cosine:.2f}: the weights "
-        "are the same, and the keys are not."
+        f"The key of <code>dog</code> in <i>{SENTENCE}</i>, head 0, before RoPE. Both use the weights of layer 0 of "
+        "the embedded model: the first is computed from the token's embedding, the second from the output of layer 0, "
+        f"as a layer 1 with shared weights would. Their cosine is {cosine:.2f}: same weights, different keys."
     )
-    return canvas.figure("keys-4-6", "A key of weights that are used twice", about, caption)
+    return canvas.figure("keys-4-6", "Keys of two layers with shared weights", about, caption)
 
 
 def first_losses(found: dict[str, Any]) -> str:
@@ -96,9 +95,7 @@ def trained(found: dict[str, Any]) -> str:
     canvas = Canvas()
     lines(canvas, steps, drawn, ("steps", "perplexity, held out"), number)
     about = "; ".join(f"{name}: {', '.join(map(number, values))}" for name, values in drawn.items())
-    caption = (
-        "Perplexity of a token, on stories that nobody trains on, while small models are trained. Lower is better."
-    )
+    caption = "Perplexity per token on held-out stories while small models are trained. Lower is better."
     figure = canvas.figure("trained-4-6", "Training runs that share weights", f"At steps {steps}. {about}.", caption)
     ends = {name: run["log"][-1]["bits_per_byte"] for name, run in runs.items()}
     head = ["Model", "Layers", "Sets stored", "Weights", "Bits per byte at the end", "Against tied"]

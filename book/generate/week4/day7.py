@@ -35,14 +35,14 @@ def paces() -> str:
     round_once = int((TRAINED * plain / (2 * np.pi) >= 1).sum())
     canvas = Canvas()
     series = {name: [float(share[pair]) for pair in SHOWN] for name, share in shares.items()}
-    axes = "pair: the first is the fastest", "pace, as a share of that in training"
+    axes = "pair, highest frequency first", "frequency, relative to training"
     lines(canvas, SHOWN, series, axes, lambda x: f"{x:g}", logarithmic=False)
     about = "; ".join(
         f"{name}: from {s[0]:.2f} for pair 0 to {s[-1]:.2f} for pair {dims // 2 - 1}" for name, s in shares.items()
     )
     caption = (
-        f"The {dims // 2} pairs of the model that comes with the course, for texts {FACTOR} times as long as the "
-        f"{TRAINED} tokens of its training; there its first {round_once} pairs have gone round at least once. "
-        f"Interpolation slows down all pairs alike, a larger base the slow ones most; YaRN leaves the fast ones alone."
+        f"The {dims // 2} pairs of the embedded model, for contexts {FACTOR} times the {TRAINED} tokens of its "
+        f"training, in which its first {round_once} pairs completed at least one full rotation. Interpolation lowers "
+        f"all frequencies alike, a larger base mainly the low ones; YaRN keeps the high ones."
     )
-    return canvas.figure("paces-4-7", "Three ways to slow down the hands", about, caption)
+    return canvas.figure("paces-4-7", "Three ways to lower RoPE's frequencies", about, caption)

@@ -11,12 +11,12 @@ quiz = Quiz()
 
 @quiz.question(
     "1.2.1",
-    "D = 4 and base 100. By which angle is pair 1, the second one, turned at position 3?",
-    why="Its pace is 100 to the power of -2/4, a tenth, and position 3 has taken three steps from position 0.",
+    "D = 4 and base 100. By which angle is pair 1, the second one, rotated at position 3?",
+    why="Its frequency is 100 to the power of -2/4, a tenth, and position 3 is three steps from position 0.",
     mistakes={
-        "positions-from-1": "The first token would be turned, too, and it stands at 0.",
+        "positions-from-1": "The first token would be rotated too, and it is at position 0.",
         "exponent-i-over-D": "100 to the power of -1/4 is 0.316, and three steps of it are nearly a radian.",
-        "pairs-from-1": "The pace 1/100 is that of a pair 2, which D = 4 has not.",
+        "pairs-from-1": "The frequency 1/100 is that of a pair 2, which D = 4 does not have.",
     },
 )
 def second_pair(rotation_angles: Any) -> str:
@@ -25,14 +25,14 @@ def second_pair(rotation_angles: Any) -> str:
 
 @quiz.question(
     "1.2.2",
-    "D = 2: a single pair, which turns by 1 radian a position. The vector `1, 2` stands at position 33; 33 radians are "
-    "five full circles and, nearly, a quarter of one. What does RoPE make of it, rounded to whole numbers?",
-    why="A quarter turn has cosine 0 and sine 1, so that a, b becomes -b, a.",
+    "D = 2: a single pair, which rotates by 1 radian per position. The vector `1, 2` is at position 33; 33 radians "
+    "are five full turns and, nearly, a quarter. What is RoPE's output, rounded to integers?",
+    why="A quarter turn has cosine 0 and sine 1, so a, b becomes -b, a.",
     mistakes={
         "turned-backwards": "A quarter turn takes 1, 0 to 0, 1. This one takes it to 0, -1.",
         "both-signs-plus": "One of the two sines must have a minus sign, or lengths change at other angles.",
-        "sin-and-cos-exchanged": "A quarter turn has become none, and a token at position 0 would be turned instead.",
-        "first-overwritten": "The second feature was computed from the first one's new value, -2, in place of 1.",
+        "sin-and-cos-exchanged": "A quarter turn has become none, and a token at position 0 would be rotated instead.",
+        "first-overwritten": "The second feature was computed from the first one's new value, -2, instead of 1.",
     },
 )
 def quarter_turn(rope: Any) -> str:
@@ -41,11 +41,11 @@ def quarter_turn(rope: Any) -> str:
 
 @quiz.question(
     "1.2.2",
-    "Now D = 4, with `traditional=False` and a base so large that only the first pair moves. `1, 2, 3, 4` stands at "
-    "position 33, a quarter turn as before. What comes out, rounded to whole numbers?",
-    why="Halves pair 1 with 3 and 2 with 4. The first pair becomes -3, 1, and both go back to their places.",
+    "Now D = 4, with `traditional=False` and a base so large that only the first pair rotates. `1, 2, 3, 4` is at "
+    "position 33, a quarter turn as before. What is the output, rounded to integers?",
+    why="Halves pair 1 with 3 and 2 with 4. The first pair becomes -3, 1, and both return to their places.",
     mistakes={
-        "always-neighbours": "1 was paired with its neighbour 2, which is what `traditional=True` asks for.",
+        "always-neighbours": "1 was paired with its neighbour 2, which is what `traditional=True` means.",
         "offset-ignored": "A token that comes alone is not at position 0: its slice says where it is.",
         "turned-backwards": "The pair is the right one, but a, b became b, -a.",
     },

@@ -11,13 +11,13 @@ quiz = Quiz()
 
 @quiz.question(
     "1.3.1",
-    "Two new tokens join two older ones: `causal_mask(2, 4, mx.float32)`. How many of the four keys may the first new "
-    "token see, and how many the second?",
+    "Two new tokens follow two older ones: `causal_mask(2, 4, mx.float32)`. How many of the four keys does the first "
+    "new token see, and how many the second?",
     why="The two are the last of four: the first sees the older two and itself, the second sees all.",
     mistakes={
         "upper-left": "The last token would not even see itself.",
-        "strict-diagonal": "A token reads itself as well; the very first one has nothing else to read.",
-        "one-too-many": "The first new token would read the one that it is meant to predict.",
+        "strict-diagonal": "A token attends to itself as well; the very first one has nothing else to attend to.",
+        "one-too-many": "The first new token would see the one that it should predict.",
     },
 )
 def keys_in_sight(causal_mask: Any) -> str:
@@ -27,11 +27,11 @@ def keys_in_sight(causal_mask: Any) -> str:
 
 @quiz.question(
     "1.3.2",
-    "Qwen3-0.6B has 16 query heads and 8 key-value heads. Which key-value head does query head 5 read?",
-    why="Groups have 16 / 8 = 2 neighbours, and 5 // 2 is 2. Query head 4 reads the same one.",
+    "Qwen3-0.6B has 16 query heads and 8 key-value heads. Which key-value head does query head 5 use?",
+    why="Groups have 16 / 8 = 2 neighbours, and 5 // 2 is 2. Query head 4 uses the same one.",
     mistakes={
-        "tile": "5 % 8 is 5; a checkpoint's heads are not dealt out like cards, neighbours share.",
-        "first-kv-head-only": "The other seven heads would be stored and never read.",
+        "tile": "5 % 8 is 5; but heads are not dealt out like cards, neighbours share.",
+        "first-kv-head-only": "The other seven heads would be stored and never used.",
     },
 )
 def head_that_is_read(grouped: Any) -> str:
@@ -46,7 +46,7 @@ def head_that_is_read(grouped: Any) -> str:
     why="A dot product runs over the D = 4 numbers of one head, so the scale is 1/2 and the score 2.2.",
     mistakes={
         "no-scale": "The score stays at 4.4: 81 parts of 82.",
-        "scale-by-all-heads": "Over H · D = 16 numbers the scale would be 1/4, but no dot product runs over all heads.",
+        "scale-by-all-heads": "For H · D = 16 numbers the scale would be 1/4, but no dot product covers all heads.",
     },
 )
 def weight_of_the_first_key(grouped: Any) -> str:

@@ -16,7 +16,7 @@ quiz = Quiz()
     mistakes={
         "reshaped-table": "A reshape to 2 x 3 puts numbers of different tokens into one column.",
         "cosines": "A logit may be larger because a row is longer; training has made it so.",
-        "scores-over-root-E": "Attention divides by a root, the head does not.",
+        "scores-over-root-E": "Attention divides by a square root, the head does not.",
     },
 )
 def logits_of_three(embedding: Any) -> str:
@@ -26,13 +26,13 @@ def logits_of_three(embedding: Any) -> str:
 
 @quiz.question(
     "1.5.2",
-    "A layer with E = 1, where a norm leaves nothing of a number but its sign: 1 or -1. Attention adds -5 to the "
-    "stream, whatever it reads. The MLP adds 4 if it reads 1, and nothing if it reads -1. The stream is 2. What does "
-    "the layer hand on?",
-    why="2 - 5 is -3. The MLP reads the norm of that, -1, and adds nothing.",
+    "A layer with E = 1, where a norm keeps only the sign of a number: 1 or -1. Attention always adds -5 to the "
+    "residual stream. The MLP adds 4 if its input is 1, and nothing if it is -1. The stream is 2. What is the "
+    "layer's output?",
+    why="2 - 5 is -3. The MLP's input is its norm, -1, so it adds nothing.",
     mistakes={
-        "mlp-reads-x": "It read the sign of 2 and added 4, as if attention had not spoken.",
-        "no-residual-at-attention": "The -5 of attention has replaced the stream, where it should be added to it.",
+        "mlp-reads-x": "It used the sign of 2 and added 4, as if attention had added nothing.",
+        "no-residual-at-attention": "Attention's -5 has replaced the stream instead of being added to it.",
         "mlp-added-to-x": "The MLP rightly added nothing, but to the 2 from before attention.",
     },
 )

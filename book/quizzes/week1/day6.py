@@ -18,11 +18,11 @@ def _tokenizer() -> Any:
 
 @quiz.question(
     "1.6.2",
-    "The pairs are `l u` with rank 0, `b l` with 1, `u e` with 2 and `lu e` with 3. What becomes of `b l u e`?",
-    why="`l u` was learned first, so it is joined first. That makes `lu e` a pair, which is known.",
+    "The pairs are `l u` with rank 0, `b l` with 1, `u e` with 2 and `lu e` with 3. What does `b l u e` become?",
+    why="`l u` was learned first, so it is merged first. That creates `lu e`, which is a known pair.",
     mistakes={
-        "leftmost-first": "Rank decides, not the place in the word: `l u` comes before `b l`.",
-        "one-round": "After a join there are new neighbours, and the search begins again.",
+        "leftmost-first": "Rank decides, not the position in the word: `l u` comes before `b l`.",
+        "one-round": "A merge creates new neighbours, and the search starts again.",
     },
 )
 def blue(merge_pairs: Any) -> str:
@@ -32,12 +32,12 @@ def blue(merge_pairs: Any) -> str:
 
 @quiz.question(
     "1.6.2",
-    "The pairs are `a a` with rank 0 and `aa a` with rank 1. What becomes of `a a a a a`?",
+    "The pairs are `a a` with rank 0 and `aa a` with rank 1. What does `a a a a a` become?",
     why="First `aa aa a`, from left to right. Then only the last two are a known pair.",
     mistakes={
-        "one-round": "The second pair, `aa a`, has come into being and is known.",
+        "one-round": "The second pair, `aa a`, now exists and is known.",
         "from-the-right": "From the right it is `a aa aa`, and `a aa` is not a known pair.",
-        "one-place": "`a a` stands in the word twice, and every place is joined.",
+        "one-place": "`a a` occurs twice, and every occurrence is merged.",
     },
 )
 def five_letters(merge_pairs: Any) -> str:
@@ -46,13 +46,14 @@ def five_letters(merge_pairs: Any) -> str:
 
 @quiz.question(
     "1.6.5",
-    "The tokens 314, 267 and 486 are ` blue` and the two halves of a dog emoji. What does the detokenizer give after "
-    "each of them?",
-    why="A word without an unfinished character is shown at once; the first half of the dog waits for the second.",
+    "The tokens 314, 267 and 486 are ` blue` and the two halves of a dog emoji. What does the detokenizer return "
+    "after each of them?",
+    why="A word without an unfinished character is shown immediately; the first half of the emoji waits for the "
+    "second.",
     mistakes={
         "token-by-token": "Half a character is no text, so each half became replacement characters.",
-        "waits-for-the-end": "Whoever reads along sees nothing until the model is done.",
-        "one-late": "` blue` is complete when it comes; nothing is gained by holding it back.",
+        "waits-for-the-end": "The user would see nothing until the model is done.",
+        "one-late": "` blue` is complete when it arrives; holding it back gains nothing.",
     },
 )
 def half_a_dog(detokenizer: Any) -> str:
@@ -61,14 +62,14 @@ def half_a_dog(detokenizer: Any) -> str:
 
 
 @quiz.measured(
-    "The text has 200 tokens, and the next one is wanted. Suppose that an engine had kept the keys and values of all "
-    "200: about how long would our run's machine take for the step?",
+    "The sequence has 200 tokens, and the next one is needed. If an engine had cached the keys and values of all "
+    "200, how long would the step take in our run, approximately?",
     right="1",
-    why="Then one token is computed, as in the first line. (Its attention reads 200 keys more, which is little here.)",
+    why="One token is computed, as in the first line. (Its attention reads 200 more keys, which is little here.)",
     mistakes={
-        "10": "That is a step which computes ten tokens. Only one is new.",
-        "100": "Keeping does not halve the work: it leaves out all of it but that of one token.",
-        "200": "That is a step which computes everything anew, as yours does today.",
+        "10": "That step computes ten tokens. Only one is new.",
+        "100": "Caching does not halve the work: it removes all of it except one token's.",
+        "200": "That step recomputes everything, as yours does today.",
     },
 )
 def step_with_a_cache(record: Record, tokens: str) -> str:

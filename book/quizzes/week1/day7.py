@@ -25,7 +25,7 @@ def _left(logits: mx.array) -> str:
     "The logits are `2, -1, 3`. Token 0 was used twice, token 1 once; the penalty is 2. What do the logits become?",
     why="2 / 2 is 1, -1 · 2 is -2, and token 2 was not used. Twice used is used.",
     mistakes={
-        "always-divided": "-0.5 is larger than -1: the used token has become likelier.",
+        "always-divided": "-0.5 is larger than -1: the used token has become more likely.",
         "once-per-occurrence": "Token 0 was divided twice; the row's tokens are a set here.",
         "subtracted": "A penalty of 1 is meant to change nothing, and subtracting 1 does.",
     },
@@ -37,12 +37,12 @@ def penalty_of_two(penalize: Any) -> str:
 @quiz.question(
     "1.7.3",
     "The vocabulary is *blue*, *car*, *dog*, *bird*, with the probabilities 0.3, 0.05, 0.5 and 0.15. What does top-p "
-    "with p = 0.7 leave?",
-    why="*dog* has 0.5, which is too little; *blue* makes it 0.8 and stays, as the token that crosses p.",
+    "keep with p = 0.7?",
+    why="*dog* has 0.5, which is too little; *blue* makes it 0.8 and is kept, as the token that crosses p.",
     mistakes={
-        "crossing-dropped": "*dog* alone has 0.5, and 0.7 were asked for.",
+        "crossing-dropped": "*dog* alone has 0.5, but 0.7 are needed.",
         "one-too-many": "0.8 is already enough; the sum *before* a token decides.",
-        "mask-in-sorted-order": "Two places are right, but the mask's first place is *dog*'s and not *blue*'s.",
+        "mask-in-sorted-order": "Two entries are right, but the mask's first entry is *dog*'s and not *blue*'s.",
     },
 )
 def nucleus(keep_top_p: Any) -> str:
@@ -51,7 +51,7 @@ def nucleus(keep_top_p: Any) -> str:
 
 @quiz.question(
     "1.7.4",
-    "The same four words. What does min-p leave, with min_p = 0.2?",
+    "The same four words. What does min-p keep, with min_p = 0.2?",
     why="The best has 0.5, and a fifth of that is 0.1. *bird*, with 0.15, is above it.",
     mistakes={
         "against-one": "0.15 is less than 0.2, but min_p is a share of the best one's probability.",

@@ -12,14 +12,14 @@ quiz = Quiz()
 
 @quiz.question(
     "2.1.1",
-    "A cache in blocks of four. The keys 1, 2 and 3 come, then 4 and 5, then `rewind(2)`, then 6. Which keys does the "
-    "last call give?",
-    why="Two are forgotten, and 6 stands where 4 stood. That 5 still lies behind it does not matter: it is not given.",
+    "A cache with blocks of four gets the keys 1, 2 and 3, then 4 and 5, then `rewind(2)`, then 6. Which keys does the "
+    "last call return?",
+    why="`rewind(2)` drops 4 and 5, and 6 overwrites the 4. The 5 is still in the array, past `offset`: not returned.",
     mistakes={
-        "rewind-forgets-nothing": "`offset` goes back by two, and with it the place of the next key.",
-        "rewind-to": "`rewind(2)` forgets two tokens; it does not leave two.",
-        "all-the-room": "Behind `offset` there is room, but nothing that counts: zeros, or what was forgotten.",
-        "growth-loses-the-old": "The fifth key needed a second block, and what was there was not copied.",
+        "rewind-forgets-nothing": "`offset` goes back by two, and the next key is written there.",
+        "rewind-to": "`rewind(2)` drops two tokens; it does not keep two.",
+        "all-the-room": "Past `offset` the array holds nothing that counts: zeros, or dropped tokens.",
+        "growth-loses-the-old": "The fifth key needed a second block, and the old keys were not copied.",
     },
 )
 def keys_after_a_rewind(cache: Any) -> str:
@@ -34,13 +34,13 @@ def keys_after_a_rewind(cache: Any) -> str:
 
 @quiz.question(
     "2.1.2",
-    "Every score is 0, so that a token takes the average of what it sees. A token's value is its number: 1, 2 and 3 "
-    "are in the cache, and 4 and 5 come in one call. What do the two get?",
+    "Every score is 0, so a token gets the average of the values that it sees. The values are 1, 2 and 3 in the cache, "
+    "then 4 and 5 in one call. What do the two new tokens get?",
     why="The first sees 1 to 4, the second 1 to 5: averages of 2.5 and 3.",
     mistakes={
-        "no-mask": "Then 4 would already see 5.",
-        "mask-upper-left": "A triangle from the upper left corner shows the first of them key 1 alone.",
-        "cache-unread": "That is what they would get if nothing had come before.",
+        "no-mask": "Then the first would already see 5.",
+        "mask-upper-left": "A triangle aligned to the upper left corner shows the first of them key 1 alone.",
+        "cache-unread": "That is what they would get with an empty cache.",
     },
 )
 def averages(attention: Any) -> str:
@@ -59,14 +59,14 @@ def averages(attention: Any) -> str:
 
 @quiz.question(
     "2.1.4",
-    "A model that counts on from the last token: after 4 it says 5. The prompt is 3, 1, 4, and two tokens are asked "
-    "for. What is the model given, call after call?",
-    why="The prompt's logits are those of 5. Then 5 is read, and 6 is known; nobody asks what follows it.",
+    "A model predicts the last token plus one: after 4 comes 5. The prompt is 3, 1, 4, and you generate two tokens. "
+    "What is the model given, call by call?",
+    why="The prompt's logits give 5. Then the model is given 5 and predicts 6; the token after it is not needed.",
     mistakes={
-        "new-caches-for-every-token": "That is week 1's loop: right, and everything is read again.",
-        "prompt-s-last-token-twice": "The 4 would stand in the caches twice.",
-        "prompt-in-two-calls": "A call for the 4 alone reads all weights once more.",
-        "chosen-token-unread": "The model would never hear of its own 5.",
+        "new-caches-for-every-token": "That is week 1's loop: right, and everything is recomputed.",
+        "prompt-s-last-token-twice": "The 4 would be in the caches twice.",
+        "prompt-in-two-calls": "A call for the 4 alone loads all weights once more.",
+        "chosen-token-unread": "The model would never see its own 5.",
     },
 )
 def calls(generate: Any) -> str:

@@ -14,11 +14,11 @@ quiz = Quiz()
 @quiz.question(
     "2.3.1",
     "The numbers 1 to 8 are packed, 4 bits each. What is the word, in hexadecimal?",
-    why="1 has the lowest bits, and these are the last digit.",
+    why="1 is in the lowest bits, which are the last hexadecimal digit.",
     mistakes={
-        "first-is-highest": "That is how the row reads, but the first number has the lowest bits.",
-        "bytes-as-written": "So a dump of the bytes would read. Within each, too, the first number is the lower.",
-        "one-place-short": "Neighbours would share a bit: number i moves up by 4 i places.",
+        "first-is-highest": "That is the order of the row, but the first number has the lowest bits.",
+        "bytes-as-written": "That is how a dump of the bytes reads. But in each byte the first number is the lower.",
+        "one-place-short": "Neighbours would share a bit: number i is shifted by 4 i bits.",
         "largest-only": "All eight numbers are in the word.",
     },
 )
@@ -28,12 +28,12 @@ def word(pack: Any) -> str:
 
 @quiz.question(
     "2.3.3",
-    "A group has weights from -0.6 to 0.35. It gets 4 bits. Which scale and which bias?",
-    why="-0.6 is further from 0, so it is the edge. Steps of 0.95 / 15 lead to 0 in 9.47: so nine, of 0.0667 each.",
+    "A group has weights from -0.6 to 0.35 and 4 bits. What are its scale and bias?",
+    why="-0.6 is further from 0, so it is the bias. At 0.95 / 15 a step, 0 is 9.47 steps away: so nine of 0.0667.",
     mistakes={
-        "always-from-max": "0.35 is the end that is nearer to 0.",
-        "sixteen-steps": "Sixteen numbers are fifteen steps apart.",
-        "zero-is-no-step": "Then no level is 0: it would lie between two of them.",
+        "always-from-max": "0.35 is the end nearer to 0.",
+        "sixteen-steps": "Sixteen levels have fifteen steps between them.",
+        "zero-is-no-step": "Then 0 is not a level: it falls between two.",
     },
 )
 def scale_and_bias(quantize: Any) -> str:
@@ -44,13 +44,13 @@ def scale_and_bias(quantize: Any) -> str:
 
 @quiz.question(
     "2.3.8",
-    "There are four tokens, all always equally likely to a model. It reads two texts, of four tokens and of two. What "
-    "is its perplexity?",
-    why="Each loss is log 4, their mean is log 4, and exp of it is 4.",
+    "To a model with a vocabulary of four, all tokens are always equally likely. It scores two texts, of four tokens "
+    "and of two. What is its perplexity?",
+    why="Each loss is log 4, so is their mean, and exp of it is 4.",
     mistakes={
         "exp-left-out": "That is the loss itself, log 4.",
-        "two-to-the-loss": "The logarithm is the natural one, and 2 to the power of it is something else.",
-        "logits-as-losses": "Logits of 0 are no probabilities of 1: their exponentials sum to 4.",
+        "two-to-the-loss": "The loss is a natural logarithm, so the base is e, not 2.",
+        "logits-as-losses": "A logit of 0 is not a probability of 1: the four exponentials sum to 4.",
     },
 )
 def likely(perplexity: Any) -> str:

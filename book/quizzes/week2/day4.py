@@ -14,12 +14,12 @@ quiz = Quiz()
     "2.4.1",
     "A row has one group of 32 weights. Its first word is `0x21`, the others are 0; the scale is 1 and the bias 10. x "
     "is 1, 2, 3 and then zeros. What is y?",
-    why="The first weights are 1 + 10 and 2 + 10, all others 10: 11 · 1 + 12 · 2 + 10 · 3.",
+    why="The first two weights are 1 + 10 and 2 + 10, all others 10: 11 · 1 + 12 · 2 + 10 · 3.",
     mistakes={
-        "highest-digit-first": "The first weight of a word is in its lowest four bits, and here that is 1.",
-        "no-bias": "A weight whose four bits are 0 stands for the bias, and not for 0.",
-        "bias-once-a-group": "The bias belongs to each weight, so it meets the sum of x, which is 6.",
-        "eight-bits-kept": "The first weight would then be 0x21, and keep its neighbour's 2.",
+        "highest-digit-first": "The first weight is in the lowest four bits of the word: here 1.",
+        "no-bias": "A weight with q = 0 equals the bias, not 0.",
+        "bias-once-a-group": "Each weight has the bias, so it is multiplied by the sum of x, 6.",
+        "eight-bits-kept": "Without the mask, the first weight is 0x21, with its neighbour's 2.",
     },
 )
 def one_row(matvec: Any) -> str:
@@ -29,13 +29,13 @@ def one_row(matvec: Any) -> str:
 
 @quiz.question(
     "2.4.2",
-    "Two groups of 64 weights, all q are 1; the scales are 1 and 10, the biases 5 and 0. x is 1 for the first weight "
-    "of each group, and 0 else. What is y?",
+    "In two groups of 64 weights all q are 1; the scales are 1 and 10, the biases 5 and 0. x is 1 at the first weight "
+    "of each group, and 0 elsewhere. What is y?",
     why="1 · 1 + 10 · 1 from the scales, and 5 from the first group's bias.",
     mistakes={
-        "no-scales": "Both groups would have a scale of 1.",
-        "no-biases": "The first group's bias meets its x once, and adds 5.",
-        "x-of-the-first-digit": "Each of the eight weights of a word has an x of its own, and seven of them are 0.",
+        "no-scales": "That is y with a scale of 1 for both groups.",
+        "no-biases": "The first group's bias times its sum of x adds 5.",
+        "x-of-the-first-digit": "Each of the eight weights of a word has its own x, and seven of these are 0.",
     },
 )
 def two_groups(matvec: Any) -> str:
@@ -45,13 +45,13 @@ def two_groups(matvec: Any) -> str:
 
 
 @quiz.measured(
-    "In our own run, which of these steps needed least time for a token?",
+    "In our own run, which of these took the least time per token?",
     right="matmul of 64",
-    why="A weight that is unpacked and read once serves 64 tokens. All others unpack and read it for each.",
+    why="It reads and unpacks each weight once for 64 tokens. The others do so for every token.",
     mistakes={
-        "8 bits for x": "It is the fastest for one token alone. But it reads and unpacks all weights for each token.",
-        "all cores": "Unpacking to floats is most of its work, and it is done for each token.",
-        "matmul of 1": "It writes a panel and reads it again for a single token: slower where no second one comes.",
+        "8 bits for x": "It is the fastest for a single token, but it reads all weights for each.",
+        "all cores": "Unpacking is most of its work, and it is repeated for each token.",
+        "matmul of 1": "It writes a panel and reads it back for a single token.",
     },
 )
 def least(record: Record, step: str) -> str:

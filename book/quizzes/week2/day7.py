@@ -13,12 +13,12 @@ quiz = Quiz()
 
 @quiz.question(
     "2.7.1",
-    "The scores of a row are 0 and ln 2, in two blocks. Their values are 3 and 9. What is the result?",
-    why="The weights are 1/3 and 2/3: 1 + 6. Relative to ln 2 they are 1/2 and 1, and their total is 1.5.",
+    "The scores of a row are 0 and ln 2, in two blocks, and the values 3 and 9. What is the result?",
+    why="The weights are 1/3 and 2/3: 1 + 6. Relative to ln 2 they are 1/2 and 1, with a total of 1.5.",
     mistakes={
-        "total-not-rescaled": "The first weight is 1 relative to 0, and 1/2 relative to ln 2: the total shrinks, too.",
-        "values-not-rescaled": "3 times 1 was right relative to 0. Relative to ln 2, the first value counts half.",
-        "never-rescaled": "Relative to ln 2 the first weight is 1/2: it counts less in both sums.",
+        "total-not-rescaled": "The first weight is 1 relative to 0, and 1/2 relative to ln 2: rescale the total, too.",
+        "values-not-rescaled": "3 times 1 is right relative to 0. Relative to ln 2, the first value counts half.",
+        "never-rescaled": "Relative to ln 2 the first weight is 1/2, in both sums.",
         "last-block-only": "The first key has a third of the weight.",
     },
 )
@@ -31,13 +31,13 @@ def two_blocks(softmax: Any) -> str:
 
 @quiz.question(
     "2.7.2",
-    "Six tokens in blocks of two, causal. Every score is 0, and the values are 1 to 6. What do the fifth and the sixth "
-    "query get?",
+    "Causal attention of six tokens in blocks of two. Every score is 0, and the values are 1 to 6. What do the fifth "
+    "and the sixth query get?",
     why="The fifth sees 1 to 5 and the sixth 1 to 6: averages of 3 and 3.5. Both are in the third block.",
     mistakes={
-        "nothing-hidden-within-a-block": "A part of the third block of keys is hidden: 6, from the fifth query.",
-        "keys-up-to-the-first-query": "The sixth query sees its own key, which the first of its block does not.",
-        "queries-counted-from-the-block": "The third block's first query is not query 0, but query 4.",
+        "nothing-hidden-within-a-block": "The third block is partly masked: the fifth query does not see key 6.",
+        "keys-up-to-the-first-query": "The sixth query sees its own key, which the first query of its block does not.",
+        "queries-counted-from-the-block": "The third block's first query is query 4, not query 0.",
         "not-itself": "A query sees its own key.",
     },
 )
@@ -49,14 +49,13 @@ def third_block(flash: Any) -> str:
 
 @quiz.question(
     "2.7.4",
-    "One query sees three keys, so that 29 of 32 lanes have none. Every score is 0, and the values are 3, 6 and 9. "
-    "What comes out?",
-    why="Three weights of 1, and 29 of exp(-inf), which is 0: 18 / 3.",
+    "One query sees three keys, so 29 of 32 lanes have none. Every score is 0, and the values are 3, 6 and 9. What is "
+    "the output?",
+    why="Three weights of 1, and 29 of exp(-inf) = 0: 18 / 3.",
     mistakes={
-        "total-of-a-lane": "Lane 0 has the only feature, and one key. The total is of all three.",
-        "hidden-is-zero": "A lane without a key has a score of -inf. With 0, its weight would be 1, as that of a key.",
-        "largest-of-a-lane": "The largest score is that of all lanes: a lane without a key would have -inf, and "
-        "-inf - -inf is NaN.",
+        "total-of-a-lane": "Lane 0 has the only feature, and one key. The total is over all three.",
+        "hidden-is-zero": "A lane without a key has a score of -inf. With 0 its weight would be 1, like a key's.",
+        "largest-of-a-lane": "The maximum is over all lanes: one without a key has only -inf, and -inf - -inf is NaN.",
     },
 )
 def three_keys(flash: Any) -> str:
@@ -65,13 +64,13 @@ def three_keys(flash: Any) -> str:
 
 
 @quiz.measured(
-    "A prompt becomes twice as long. Which of these numbers of our own run only doubles, or less?",
+    "Twice the prompt: which of these numbers of our own run only doubles, or grows less?",
     right="blocks: MiB",
-    why="What grows with the prompt is its queries and its output. Of the scores, one block is there at a time.",
+    why="Queries and output grow with the prompt. Of the scores, one block exists at a time.",
     mistakes={
-        "all scores: MiB": "Twice as many queries meet twice as many keys: four times as many scores.",
-        "blocks: ms": "Every query still meets every key that it sees. Blocks save memory, and not arithmetic.",
-        "kernel: ms": "It is faster, and yet it computes as many scores: four times for twice the prompt.",
+        "all scores: MiB": "Twice as many queries times twice as many keys: four times as many scores.",
+        "blocks: ms": "Every query is still compared with every key that it sees. Blocks save memory, not arithmetic.",
+        "kernel: ms": "It is faster, but it computes as many scores: four times for twice the prompt.",
     },
 )
 def only_doubles(record: Record, column: str) -> str:

@@ -14,35 +14,36 @@ quiz = Quiz()
 
 @quiz.question(
     "3.1.5",
-    "Three slots, and five requests that write 4, 1, 2, 3 and 1 tokens. Who is read in the third step?",
-    why="B has ended in the first step, so that D has come in with the second. C has ended in the second, for E.",
+    "Three slots, and five requests A to E that generate 4, 1, 2, 3 and 1 tokens. Which requests does the third step "
+    "compute?",
+    why="B finishes in the first step, so D joins in the second. C finishes in the second, and E joins.",
     mistakes={
-        "only-when-all-are-done": "That is static batching: the slots of B and C stay empty until A has ended.",
-        "one-slot-too-few": "Three slots are three requests, as long as somebody waits.",
-        "one-slot-too-many": "Three slots are three requests at most.",
-        "one-token-too-many": "B is asked for one token, and has it after the first step.",
+        "only-when-all-are-done": "That is static batching: the slots of B and C stay empty until A has finished.",
+        "one-slot-too-few": "Three slots serve three requests as long as one is waiting.",
+        "one-slot-too-many": "Three slots serve at most three requests.",
+        "one-token-too-many": "B needs one token, and has it after the first step.",
     },
 )
 def third_step(step: Any) -> str:
     from tiny_llm_solution.serving.request import Request
     from tiny_llm_solution.serving.scheduler import Scheduler
 
-    scheduler = Scheduler(Teller(add_up), Notebook(), slots=3, choose=greedy)
+    scheduler = Scheduler(Teller(add_up), Notebook(), max_num_seqs=3, sampler=greedy)
     for number, length in enumerate((4, 1, 2, 3, 1)):
         scheduler.submit(Request([3 + number], length))
     for _ in range(3):
         done = step(scheduler)
-    return ", ".join(chr(65 + chunk.request.number) for chunk in done.chunks)
+    return ", ".join(chr(65 + chunk.request.request_id) for chunk in done.chunks)
 
 
 @quiz.question(
     "3.1.4",
-    "The stop strings are `abcd` and `bc`. The pieces `xab` and `cd` come. What has the reader seen in the end?",
-    why="After the first piece, `ab` may be the beginning of a stop string, so that only x is shown. Then `bc` is "
-    "complete before `abcd`, and ends the text behind the a.",
+    "The stop strings are `abcd` and `bc`. The pieces `xab` and `cd` arrive. What has the user seen in the end?",
+    why="After the first piece, `ab` may be the beginning of a stop string, so only x is shown. Then `bc` is "
+    "complete before `abcd`, and ends the output after the a.",
     mistakes={
-        "first-to-begin": "`abcd` begins first. But a text that comes letter by letter would have ended at c.",
-        "string-shown": "A text ends before the stop string.",
+        "first-to-begin": "`abcd` starts first. But character by character, the output would have ended at c.",
+        "string-shown": "Output ends before the stop string.",
         "nothing-held": "What has been shown cannot be taken back.",
     },
 )
@@ -53,14 +54,15 @@ def what_is_seen(stops: Any) -> str:
 
 @quiz.question(
     "3.1.2",
-    "One request has seven tokens in memory and brings one more. Another begins, with three. At which positions do the "
-    "four tokens stand?",
-    why="Each counts in its own text: the first one's token stands behind seven others, the others' at 0, 1 and 2.",
+    "One request has seven cached tokens and adds one. Another starts, with three. At which positions are the four "
+    "tokens?",
+    why="Positions are relative to the sequence: the first request's token comes after seven others, the second "
+    "request's are at 0, 1 and 2.",
     mistakes={
-        "positions-are-rows": "Rows are how the tokens stand in this one call, and mean nothing to RoPE.",
-        "positions-from-zero": "The first request has seven tokens already.",
-        "first-chunk-s-positions": "The second request has nothing to do with where the first one stands.",
-        "positions-one-short": "Seven tokens stand at 0 to 6.",
+        "positions-are-rows": "Rows are the order in this one call, and mean nothing to RoPE.",
+        "positions-from-zero": "The first request already has seven tokens.",
+        "first-chunk-s-positions": "The second request's positions do not depend on the first one's.",
+        "positions-one-short": "The seven cached tokens are at 0 to 6.",
     },
 )
 def positions(model: Any) -> str:
@@ -89,13 +91,13 @@ def _keys(model: Any, chunks: list[Any]) -> list[mx.array]:
 
 
 @quiz.measured(
-    "Which of these numbers of our own run grows as more requests are read at once, although each of them gets its "
-    "tokens later?",
+    "Which of these numbers of our own run grows with the number of requests in a step, although each request waits "
+    "longer for its next token?",
     right="our kernels: times",
-    why="All requests share the weights that a step loads. Each step takes longer, and gives more tokens.",
+    why="All requests share the weights that a step loads. Each step takes longer, and returns more tokens.",
     mistakes={
-        "our kernels: ms": "This one is what a request waits for its next token.",
-        "at once": "This one is what was chosen, not measured.",
+        "our kernels: ms": "This is how long a request waits for its next token.",
+        "at once": "This is a setting, not a measurement.",
     },
 )
 def grows(record: Record, column: str) -> str:

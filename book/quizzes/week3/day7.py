@@ -13,13 +13,13 @@ quiz = Quiz()
 
 @quiz.question(
     "3.7.2",
-    "There is room for two. Two left together at 8 s, and two others came in. At 16 s three come, one after the other, "
-    "and are refused. How many seconds are they told?",
-    why="Two have left in the eight seconds up to now: one in 4 s. The second waits for the first one's place, too.",
+    "There is room for two requests. Two left together at 8 s, and two others entered. At 16 s three arrive, one "
+    "after the other, and are rejected. How many seconds is each told to wait?",
+    why="Two have left in the eight seconds up to now: one per 4 s. The second waits for the first one's place, too.",
     mistakes={
-        "promises-nothing": "Then all three come back together, and two of them in vain.",
+        "promises-nothing": "Then all three come back together, two of them in vain.",
         "groups-leave-once": "Two left at 8 s, and both places became free.",
-        "always-a-second": "Nobody will have left in a second.",
+        "always-a-second": "No request will have left in a second.",
     },
 )
 def told(gate: Any) -> str:
@@ -29,13 +29,13 @@ def told(gate: Any) -> str:
 
 @quiz.question(
     "3.7.3",
-    "The stop string is <code>dog</code>, and the last two tokens that there may be bring <code>That is a blue </code> "
-    "and <code>do</code>. What does somebody read who puts the pieces together?",
-    why="<code>do</code> is held back as long as <code>g</code> may follow. The text has ended without it, so it is "
+    "The stop string is <code>dog</code>, and the last two tokens allowed are <code>That is a blue </code> and "
+    "<code>do</code>. What text do the pieces give together?",
+    why="<code>do</code> is held back as long as <code>g</code> may follow. The output ends without it, so it is "
     "shown.",
     mistakes={
-        "never-finished": "The model wrote these two letters, and no stop string has come.",
-        "all-of-it-again": "A piece is what is new.",
+        "never-finished": "The model generated these two characters, and no stop string came.",
+        "all-of-it-again": "A piece contains only what is new.",
     },
 )
 def read(stream: Any) -> str:
@@ -46,10 +46,10 @@ def read(stream: Any) -> str:
 
 @quiz.question(
     "3.7.4",
-    "A request comes at 10 s. Its five tokens come at 11, 11.5, 12, 12.5 and 13 s. How long is its TPOT, in seconds?",
-    why="From 11 to 13 s there are four gaps of 0.5 s.",
+    "A request arrives at 10 s. Its five tokens come at 11, 11.5, 12, 12.5 and 13 s. What is its TPOT, in seconds?",
+    why="From 11 to 13 s there are four intervals of 0.5 s.",
     mistakes={
-        "divided-by-all": "Between five tokens there are four gaps.",
+        "divided-by-all": "Between five tokens there are four intervals.",
         "each-gap-from-arrival": "The second before the first token is TTFT.",
     },
 )

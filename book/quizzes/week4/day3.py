@@ -15,9 +15,9 @@ quiz = Quiz()
     "Ten tokens, a window of 3, one sink. How many keys does the last query see?",
     why="Its own, the two before it, and the sink: 4.",
     mistakes={
-        "one-too-far": "The window counts the query's own key: with a window of 1 a query sees itself alone.",
-        "no-sinks": "The first key stays in sight, however far back it is.",
-        "no-window": "Seven of the ten are behind the window, and of these only the sink is seen.",
+        "one-too-far": "The window includes the query's own key: with a window of 1 a query sees only itself.",
+        "no-sinks": "The first key stays visible, however far back it is.",
+        "no-window": "Seven of the ten are outside the window, and of these only the sink is visible.",
     },
 )
 def keys_seen(mask: Any) -> str:
@@ -26,13 +26,13 @@ def keys_seen(mask: Any) -> str:
 
 @quiz.question(
     "4.3.2",
-    "A config of Qwen3 says six layers, sliding_window 4096, use_sliding_window true and max_window_layers 4. Which "
-    "layers look through a window?",
-    why="The first four are global, the layers from number 4 on are local.",
+    "A Qwen3 config has six layers, sliding_window 4096, use_sliding_window true and max_window_layers 4. Which "
+    "layers use a window?",
+    why="The first four are global, the layers from index 4 on are local.",
     mistakes={
-        "first-layers-local": "The name sounds so. It is the number of layers that come before the local ones.",
+        "first-layers-local": "The name suggests it. It is the number of layers before the local ones.",
         "one-layer-late": "Layers are counted from 0, and the first local one is number 4.",
-        "max-window-layers-ignored": "max_window_layers is there to say where the local layers begin.",
+        "max-window-layers-ignored": "max_window_layers says where the local layers start.",
     },
 )
 def local_layers(windows: Any) -> str:
@@ -43,14 +43,14 @@ def local_layers(windows: Any) -> str:
 
 @quiz.question(
     "4.3.4",
-    "A rolling cache with a window of 3 and one sink. The keys 1 to 5 have come one by one, and now 6 and 7 come "
-    "together. Which keys come back?",
-    why="The sink, 1. The two that 6 still sees, 4 and 5. And the new ones. From 7, the mask will hide 4.",
+    "A rolling cache with a window of 3 and one sink. The keys 1 to 5 were added one by one, and now 6 and 7 are "
+    "added together. Which keys does the cache return?",
+    why="The sink, 1. The two that 6 still sees, 4 and 5. And the new ones. For 7, the mask will hide 4.",
     mistakes={
-        "only-the-new": "6 sees three keys besides the sink: its own, and two that came before.",
-        "prompt-before-the-window": "That would do for 7. But 6 is a query, too, and it sees 4.",
-        "as-they-lie": "These are the right ones. But a mask counts its columns in the order of the text.",
-        "no-sinks": "The first key stays for good.",
+        "only-the-new": "6 sees three keys besides the sink: its own, and two earlier ones.",
+        "prompt-before-the-window": "That would do for 7. But 6 is a query too, and it sees 4.",
+        "as-they-lie": "These are the right ones. But a mask's columns are in sequence order.",
+        "no-sinks": "The first key is kept for good.",
     },
 )
 def what_comes_back(cache: Any) -> str:
@@ -62,12 +62,12 @@ def what_comes_back(cache: Any) -> str:
 
 
 @quiz.measured(
-    "A text becomes eight times as long. Which of these numbers of our own run stays as it is?",
+    "A sequence becomes eight times as long. Which of these numbers of our own run does not change?",
     right="window: MiB",
-    why="The cache has room for the window and the sinks, from the first token to the last.",
+    why="The cache has capacity for the window and the sinks, from the first token to the last.",
     mistakes={
-        "all keys: MiB": "Every token leaves a key and a value: eight times as many.",
-        "all keys: ms": "Every key is read for the next token: eight times as many.",
+        "all keys: MiB": "Every token adds a key and a value: eight times as many.",
+        "all keys: ms": "The next token reads every key: eight times as many.",
     },
 )
 def stays(record: Record, column: str) -> str:

@@ -1,129 +1,136 @@
-"""The fused engine for many requests: their tokens to logits in one operation, over pages in the extension's memory."""
+"""The fused engine for many requests: tokens to logits in one operation, over pages that the extension allocates."""
 
 import mlx.core as mx
 
 from ..config import ModelConfig
-from ..kernels.fused import held_model
+from ..kernels.fused import native_model
 from ..kernels.ops import extension
-from ..paged.memory import PagedMemory
-from ..serving.memory import Memory
+from ..paged.kv_cache import PagedKVCache
+from ..serving.kv_cache import KVCacheManager
 from ..serving.request import Chunk, Request
 
 NUMBER = 4  # bytes: keys and values are float32
 
 
 class NativePages:
-    """The numbers of all pages, where `RaggedFusedModel` reads and writes them."""
+    """The contents of all pages, which `RaggedFusedModel` reads and writes in place."""
 
-    def __init__(self, config: ModelConfig, pages: int, page: int) -> None:
-        """Have room for so many. A page takes memory only once it has been written.
+    def __init__(self, config: ModelConfig, pages: int, page_size: int) -> None:
+        """Create storage for `pages` pages. A page takes memory only once it has been written.
 
         Args:
-            config: the model's measures.
+            config: of the model.
             pages: how many there are.
-            page: tokens in one.
+            page_size: tokens per page.
         """
-        self.page, self.pages = page, pages
-        sizes = config.num_hidden_layers, pages, page, config.num_key_value_heads, config.head_dim
+        self.page_size, self.pages = page_size, pages
+        sizes = config.num_hidden_layers, pages, page_size, config.num_key_value_heads, config.head_dim
         self.held = extension().new_pages(*sizes)
 
     def attend(
-        self, layer: int, query: mx.array, key: mx.array, value: mx.array, chunks: list[Chunk], tables: list[list[int]]
+        self,
+        layer: int,
+        query: mx.array,
+        key: mx.array,
+        value: mx.array,
+        chunks: list[Chunk],
+        block_tables: list[list[int]],
     ) -> mx.array:
         """As `PagedArrays.attend`, for a model that is not fused. Float32, computed when this returns."""
         starts, lengths = [chunk.start for chunk in chunks], [len(chunk.tokens) for chunk in chunks]
         arrays = (mx.contiguous(x.astype(mx.float32)) for x in (query, key, value))
-        attended: mx.array = extension().attend_in_pages(self.held, layer, *arrays, lengths, starts, tables)
+        attended: mx.array = extension().attend_in_pages(self.held, layer, *arrays, lengths, starts, block_tables)
         return attended.astype(query.dtype)
 
 
 class NativeSlots:
-    """A `Memory` in which each request has one long page: a slot, as long as a request may be. Nothing is shared."""
+    """A `KVCacheManager` in which each request has one slot: a page as long as the longest sequence, never shared."""
 
     def __init__(self, config: ModelConfig, slots: int, tokens: int) -> None:
-        """Begin with no requests.
+        """Create a cache with no requests.
 
         Args:
-            config: the model's measures.
-            slots: how many requests there are at most.
-            tokens: that a slot has room for.
+            config: of the model.
+            slots: the maximum number of requests.
+            tokens: the capacity of a slot.
         """
         self.storage = NativePages(config, slots, tokens)
-        self.tables: dict[Request, list[int]] = {}
+        self.block_tables: dict[Request, list[int]] = {}
         self._free = list(range(slots))
 
-    def check(self, request: Request) -> None:
-        """As `Memory`."""
-        if (needed := len(request.prompt) + request.max_tokens) > self.storage.page:
-            raise ValueError(f"the request may grow to {needed} tokens, but a slot has room for {self.storage.page}")
+    def validate(self, request: Request) -> None:
+        """As `KVCacheManager`."""
+        if (needed := len(request.prompt) + request.max_tokens) > self.storage.page_size:
+            raise ValueError(f"the request may grow to {needed} tokens, but a slot holds {self.storage.page_size}")
 
-    def begin(self, request: Request) -> bool:
-        """As `Memory`."""
+    def admit(self, request: Request) -> bool:
+        """As `KVCacheManager`."""
         if not self._free:
             return False
-        self.tables[request] = [self._free.pop()]
-        request.read = 0
+        self.block_tables[request] = [self._free.pop()]
+        request.num_computed_tokens = 0
         return True
 
     def reserve(self, request: Request, count: int) -> bool:
-        """As `Memory`. A slot that was given has room to its end."""
-        return request.read + count <= self.storage.page
+        """As `KVCacheManager`. All of a request's slot is reserved from the start."""
+        return request.num_computed_tokens + count <= self.storage.page_size
 
-    def shorten(self, request: Request, length: int) -> None:
-        """As `Memory`. The slot stays the request's."""
+    def truncate(self, request: Request, length: int) -> None:
+        """As `KVCacheManager`. The request keeps its slot."""
 
     def release(self, request: Request) -> None:
-        """As `Memory`."""
-        self._free += self.tables.pop(request)
+        """As `KVCacheManager`."""
+        self._free += self.block_tables.pop(request)
 
     def attend(self, layer: int, query: mx.array, key: mx.array, value: mx.array, chunks: list[Chunk]) -> mx.array:
-        """As `Memory`."""
-        return self.storage.attend(layer, query, key, value, chunks, [self.tables[chunk.request] for chunk in chunks])
+        """As `KVCacheManager`."""
+        block_tables = [self.block_tables[chunk.request] for chunk in chunks]
+        return self.storage.attend(layer, query, key, value, chunks, block_tables)
 
 
 class RaggedFusedModel:
     """`RaggedModel` with quantized matrices, in one operation."""
 
     def __init__(self, config: ModelConfig, weights: dict[str, mx.array], int8: bool = False) -> None:
-        """Gather the weights.
+        """Collect the weights.
 
         Args:
-            config: the model's measures.
-            weights: by the names of a checkpoint.
-            int8: whether the activations may be rounded to 8 bits, each token's by itself.
+            config: of the model.
+            weights: by their names in a checkpoint.
+            int8: whether the activations may be rounded to 8 bits, with one scale per token.
 
         Raises:
             KeyError: a weight is missing.
             ValueError: a matrix is not quantized to 4 bits.
         """
         self.int8, self.dtype = int8, weights["model.norm.weight"].dtype
-        self.held = held_model(config, weights)
+        self.held = native_model(config, weights)
 
-    def __call__(self, chunks: list[Chunk], memory: Memory) -> mx.array:
-        """Read the chunks, as `RaggedModel` does. The logits are computed when this returns.
+    def __call__(self, chunks: list[Chunk], kv_cache: KVCacheManager) -> mx.array:
+        """Run one forward pass over the chunks, as `RaggedModel` does. The logits are computed when this returns.
 
         Args:
-            chunks: at least one, each with at least one token and of another request; memory has room for them.
-            memory: a `PagedMemory` on `NativePages`, or `NativeSlots`.
+            chunks: at least one, each with at least one token and of another request; their slots are reserved.
+            kv_cache: a `PagedKVCache` on `NativePages`, or `NativeSlots`.
 
         Returns:
             R x V, in the weights' dtype.
 
         Raises:
-            TypeError: memory is another one.
-            IndexError: there is no such token or page; the message says which.
-            ValueError: there are more tokens than max_position_embeddings, or than pages for them.
+            TypeError: kv_cache is of another type.
+            IndexError: there is no such token or page; the message gives its number.
+            ValueError: there are more tokens than max_position_embeddings, or than the pages hold.
         """
-        if not isinstance(memory, PagedMemory | NativeSlots) or not isinstance(memory.storage, NativePages):
-            raise TypeError(f"the fused model reads pages in its own memory, not {type(memory).__name__}")
+        if not isinstance(kv_cache, PagedKVCache | NativeSlots) or not isinstance(kv_cache.storage, NativePages):
+            raise TypeError(f"the fused model needs a KV cache on NativePages, not {type(kv_cache).__name__}")
         logits: mx.array = extension().ragged_model(
             self.held,
-            memory.storage.held,
+            kv_cache.storage.held,
             [token for chunk in chunks for token in chunk.tokens],
             [len(chunk.tokens) for chunk in chunks],
             [chunk.start for chunk in chunks],
-            [chunk.scored for chunk in chunks],
-            [memory.tables[chunk.request] for chunk in chunks],
+            [chunk.num_logits for chunk in chunks],
+            [kv_cache.block_tables[chunk.request] for chunk in chunks],
             self.int8,
         )
         return logits.astype(self.dtype)

@@ -1,7 +1,7 @@
-"""The days' parts put together: six ways to serve the same requests, each with one idea more than the one before.
+"""The six serving modes: each adds one idea to the one before.
 
-All of them have one loop, and where there are kernels all have the same fused model: what one is faster by than the one
-before is its idea.
+All use the same scheduler, and the same fused model where its kernels are built: the speed-up of one mode over the one
+before is due to its idea.
 """
 
 from collections.abc import Callable
@@ -11,19 +11,19 @@ from typing import Any
 import mlx.core as mx
 
 from ..config import ModelConfig
-from ..paged.memory import PagedMemory, Storage
+from ..paged.kv_cache import PagedKVCache, Storage
 from ..paged.storage import PagedArrays
-from ..prefix.memory import PrefixMemory
+from ..prefix.kv_cache import PrefixKVCache
 from ..quantized.parts import Quantized
 from ..qwen3_cached.parts import DENSE
-from ..serving.memory import DenseMemory, Memory
-from ..serving.plans import chunked_prefill, whole_prompts
+from ..serving.kv_cache import DenseKVCache, KVCacheManager
+from ..serving.policies import chunked_prefill, unchunked_prefill
 from ..serving.queue import FairQueue
 from ..serving.ragged import RaggedModel
 from ..serving.scheduler import Scheduler
 from ..serving.step import Model
-from ..speculative.draft import DraftModel
-from ..speculative.drafts import Drafter
+from ..speculative.draft_model import DraftModel
+from ..speculative.drafter import Drafter
 from ..speculative.ngram import NgramDrafter
 from ..speculative.scheduling import Speculation
 from .fused import NativePages, NativeSlots, RaggedFusedModel
@@ -33,20 +33,20 @@ Weights = dict[str, mx.array]
 
 @dataclass(frozen=True)
 class Limits:
-    """What a scheduler may take."""
+    """The resources and options of a scheduler."""
 
-    slots: int = 8  # requests that run at most
-    budget: int = 512  # tokens that a step reads at most, where prompts are cut
-    memory: int = 1 << 30  # bytes of keys and values; a model that drafts takes as many again at most
-    page: int = 16  # tokens in a page
-    draft: tuple[ModelConfig, Weights] | None = None  # a small model that drafts; None looks drafts up in the text
-    drafted: int = 4  # tokens that are drafted at a time
-    fused: bool = True  # whether the kernels in C++ may be used, which must be built then
+    max_num_seqs: int = 8  # maximum number of running requests
+    max_num_batched_tokens: int = 512  # token budget of a step, if prefill is chunked
+    kv_cache_bytes: int = 1 << 30  # for keys and values; a draft model takes at most as many again
+    page_size: int = 16  # tokens per page
+    draft_model: tuple[ModelConfig, Weights] | None = None  # None drafts by prompt lookup
+    num_speculative_tokens: int = 4  # draft tokens per request and step
+    fused: bool = True  # whether to use the C++ kernels if they are built
     int8: bool = False  # whether the fused model may round activations to 8 bits: less exact, and faster
 
 
 class _Engine:
-    """A model, and the memories that it reads: fused where the kernels are built and the matrices fit them."""
+    """A model and the KV caches it can use: fused if the kernels are built and support the matrices."""
 
     def __init__(self, config: ModelConfig, weights: Weights, limits: Limits) -> None:
         self.config, self.limits = config, limits
@@ -60,36 +60,44 @@ class _Engine:
             self.model = RaggedModel(config, weights, Quantized.like(config, weights) if packed else DENSE)
         number = mx.float32.size if self.fused else self.dtype.size
         of_token = 2 * config.num_hidden_layers * config.num_key_value_heads * config.head_dim * number
-        self.tokens = limits.memory // of_token  # that there is room for
-        if self.tokens < limits.page:
+        self.tokens = limits.kv_cache_bytes // of_token  # the capacity
+        if self.tokens < limits.page_size:
             raise ValueError(
-                f"{limits.memory} bytes hold {self.tokens} tokens of {of_token} bytes, but a page has {limits.page}"
+                f"{limits.kv_cache_bytes} bytes hold {self.tokens} tokens of {of_token} bytes, "
+                f"but a page has {limits.page_size}"
             )
 
-    def slots(self) -> Memory:
-        """Room as long as the longest text for each request, and for as many as that allows: no pages."""
+    def slots(self) -> KVCacheManager:
+        """Return a KV cache with one slot per request, as long as the longest sequence, and as many as fit."""
         if not self.fused:
-            return DenseMemory(self.config.num_hidden_layers)
+            return DenseKVCache(self.config.num_hidden_layers)
         longest = min(self.tokens, self.config.max_position_embeddings)
-        return NativeSlots(self.config, min(self.limits.slots, self.tokens // longest), longest)
+        return NativeSlots(self.config, min(self.limits.max_num_seqs, self.tokens // longest), longest)
 
     def pages(self) -> Storage:
-        """The same room, cut into pages. Arrays take it at once, so they have no more than all slots can fill."""
-        config, page, count = self.config, self.limits.page, self.tokens // self.limits.page
+        """Return page storage of the same capacity. Arrays, allocated at once, get no more pages than can be used."""
+        config, page_size, count = self.config, self.limits.page_size, self.tokens // self.limits.page_size
         if self.fused:
-            return NativePages(config, count, page)
-        count = min(count, -(-self.limits.slots * config.max_position_embeddings // page))
+            return NativePages(config, count, page_size)
+        count = min(count, -(-self.limits.max_num_seqs * config.max_position_embeddings // page_size))
         layers, kv_heads = config.num_hidden_layers, config.num_key_value_heads
-        return PagedArrays(layers, count, page, kv_heads, config.head_dim, self.dtype)
+        return PagedArrays(layers, count, page_size, kv_heads, config.head_dim, self.dtype)
 
-    def scheduler(self, memory: Memory, **parts: Any) -> Scheduler:
-        """The loop over that memory."""
+    def scheduler(self, kv_cache: KVCacheManager, **parts: Any) -> Scheduler:
+        """Return a scheduler over a KV cache."""
         assert self.model
-        return Scheduler(self.model, memory, slots=self.limits.slots, budget=self.limits.budget, **parts)
+        limits = self.limits
+        return Scheduler(
+            self.model,
+            kv_cache,
+            max_num_seqs=limits.max_num_seqs,
+            max_num_batched_tokens=limits.max_num_batched_tokens,
+            **parts,
+        )
 
 
 def _fused(config: ModelConfig, weights: Weights, int8: bool) -> Model | None:
-    """The fused model; None where there are no kernels, or none for these matrices."""
+    """Return the fused model; None if its kernels are not built, or do not support these matrices."""
     try:
         return RaggedFusedModel(config, weights, int8)
     except (ImportError, ValueError):
@@ -97,59 +105,59 @@ def _fused(config: ModelConfig, weights: Weights, int8: bool) -> Model | None:
 
 
 def static(config: ModelConfig, weights: Weights, limits: Limits) -> Scheduler:
-    """Nobody is let in before all have ended who were let in together.
+    """Return a scheduler with static batching: no request is admitted before all of the last batch have ended.
 
     Args:
-        config: the model's measures.
-        weights: by the names of a checkpoint.
-        limits: what it may take. Each request takes room for the longest text that there may be.
+        config: of the model.
+        weights: by their names in a checkpoint.
+        limits: resources and options. Each request takes a slot for the longest sequence.
 
     Raises:
         KeyError: a weight is missing.
-        ValueError: the memory has not room for one page, or the model none for 8 bits.
+        ValueError: kv_cache_bytes do not hold one page, or the model does not support int8.
     """
     engine = _Engine(config, weights, limits)
-    return engine.scheduler(engine.slots(), plan=whole_prompts, static=True)
+    return engine.scheduler(engine.slots(), policy=unchunked_prefill, static=True)
 
 
 def continuous(config: ModelConfig, weights: Weights, limits: Limits) -> Scheduler:
-    """As `static`, but before every step whoever there is room for is let in."""
+    """As `static`, with continuous batching: requests are admitted before every step."""
     engine = _Engine(config, weights, limits)
-    return engine.scheduler(engine.slots(), plan=whole_prompts)
+    return engine.scheduler(engine.slots(), policy=unchunked_prefill)
 
 
 def chunked(config: ModelConfig, weights: Weights, limits: Limits) -> Scheduler:
-    """As `continuous`, with prompts in pieces and a queue that is fair."""
+    """As `continuous`, with chunked prefill and a fair queue."""
     engine = _Engine(config, weights, limits)
-    return engine.scheduler(engine.slots(), plan=chunked_prefill, waiting=FairQueue())
+    return engine.scheduler(engine.slots(), policy=chunked_prefill, queue=FairQueue())
 
 
 def paged(config: ModelConfig, weights: Weights, limits: Limits) -> Scheduler:
-    """As `chunked`, but a request takes pages as it grows: the same memory serves more of them at a time."""
+    """As `chunked`, with a paged KV cache: a request takes pages as it grows, so more requests fit at a time."""
     engine = _Engine(config, weights, limits)
-    return engine.scheduler(PagedMemory(engine.pages()), plan=chunked_prefill, waiting=FairQueue())
+    return engine.scheduler(PagedKVCache(engine.pages()), policy=chunked_prefill, queue=FairQueue())
 
 
 def prefix(config: ModelConfig, weights: Weights, limits: Limits) -> Scheduler:
-    """As `paged`, and what one request has read is there for the next that begins alike."""
+    """As `paged`, with prefix caching."""
     engine = _Engine(config, weights, limits)
-    return engine.scheduler(PrefixMemory(engine.pages()), plan=chunked_prefill, waiting=FairQueue())
+    return engine.scheduler(PrefixKVCache(engine.pages()), policy=chunked_prefill, queue=FairQueue())
 
 
 def speculative(config: ModelConfig, weights: Weights, limits: Limits) -> Scheduler:
-    """As `prefix`, with several tokens of a request in a step, which a small model or the text itself has guessed."""
+    """As `prefix`, with speculative decoding: draft tokens come from a small model or from prompt lookup."""
     engine = _Engine(config, weights, limits)
-    guesses = Speculation(_drafter(limits), limits.drafted, chunked_prefill)
-    memory = PrefixMemory(engine.pages())
-    return engine.scheduler(memory, plan=guesses.plan, choose=guesses.choose, waiting=FairQueue())
+    speculation = Speculation(_drafter(limits), limits.num_speculative_tokens, chunked_prefill)
+    kv_cache = PrefixKVCache(engine.pages())
+    return engine.scheduler(kv_cache, policy=speculation.plan, sampler=speculation.sample, queue=FairQueue())
 
 
 def _drafter(limits: Limits) -> Drafter:
-    if limits.draft is None:
+    if limits.draft_model is None:
         return NgramDrafter()
-    small = _Engine(*limits.draft, limits)
+    small = _Engine(*limits.draft_model, limits)
     assert small.model
-    return DraftModel(small.model, PagedMemory(small.pages()))
+    return DraftModel(small.model, PagedKVCache(small.pages()))
 
 
 MODES: dict[str, Callable[[ModelConfig, Weights, Limits], Scheduler]] = {

@@ -1,1 +1,1 @@
-"""Mixture of experts: many MLPs side by side, of which each token goes through a few."""
+"""Mixture of experts: each token is routed to a few of many MLPs."""

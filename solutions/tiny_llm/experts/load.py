@@ -1,4 +1,4 @@
-"""How the tokens are spread over the experts."""
+"""Expert load: how evenly a router spreads tokens over the experts."""
 
 import dataclasses
 
@@ -7,32 +7,32 @@ import mlx.core as mx
 
 @dataclasses.dataclass(frozen=True)
 class Load:
-    """What the experts have to do, X of them."""
+    """The load of X experts."""
 
     tokens: mx.array  # X, integers: how many tokens go to each
     share: mx.array  # X, float32: the same, divided by their sum
-    overload: mx.array  # one number, float32: the busiest expert's tokens, divided by what an even spread would give it
-    loss: mx.array  # one number, float32: the balance loss, 1 where all is even
+    imbalance: mx.array  # a scalar, float32: the busiest expert's tokens, divided by the mean
+    auxiliary_loss: mx.array  # a scalar, float32: the load-balancing loss, 1 where all is even
 
 
 def load_statistics(indices: mx.array, probabilities: mx.array, mask: mx.array | None = None) -> Load:
-    """Count where tokens go, and say how even that is.
+    """Count the tokens of each expert, and measure how even the load is.
 
-    Letters: X experts, k those that a token goes to.
+    Letters: X experts, k experts per token.
 
     Args:
-        indices: N.. x k, the experts of each token, integers from 0 to X - 1, as `route` gives them.
+        indices: N.. x k, the experts of each token, integers from 0 to X - 1, as returned by `route`.
         probabilities: N.. x X, the router's softmax over all experts, of any float dtype; each token's sum to one.
-        mask: N.., True where a token counts, and False where it is padding; None counts all.
+        mask: N.., True where a token counts, False where it is padding; None counts all.
 
     Returns:
-        tokens: X, how many of the tokens that count go to each expert; they sum to k times those tokens.
-        share: X, the same as shares, which sum to one.
-        overload: the largest share, times X. It is 1 if all experts have as much to do, and at most X / k.
-        loss: X times the sum, over the experts, of share times mean probability; the mean is that of the tokens that
-            count. It is 1 if all is even.
+        tokens: X, the number of counted tokens that go to each expert; the sum is k times the counted tokens.
+        share: X, tokens divided by their sum.
+        imbalance: the largest share, times X (max / mean). It is 1 if the load is even, and at most X / k.
+        auxiliary_loss: the load-balancing loss, X times the sum over the experts of share times mean probability, where
+            the mean is over the counted tokens. It is 1 if the load is even.
 
-        share, overload and loss are float32, whatever dtype the probabilities have.
+        share, imbalance and auxiliary_loss are float32 for all dtypes of probabilities.
 
     Raises:
         ValueError: no token counts.

@@ -1,4 +1,4 @@
-"""The router: which experts a token goes to, and how much each of them counts."""
+"""The top-k router: which experts a token goes to, and their weights."""
 
 import mlx.core as mx
 
@@ -6,25 +6,25 @@ from ..basics import linear, softmax
 
 
 def route(x: mx.array, gate: mx.array, top_k: int, normalize: bool) -> tuple[mx.array, mx.array]:
-    """Choose for each token the experts that are likeliest, by a softmax over all of them.
+    """Choose each token's k most probable experts, by a softmax over all experts.
 
-    Letters: E hidden size, X experts, k those that a token goes to. All is computed in float32, whatever the dtypes:
-    where two experts are nearly as likely, float16 could choose the other one.
+    Letters: E hidden size, X experts, k experts per token. Everything is computed in float32 for all dtypes: where two
+    experts are almost equally probable, float16 could choose the other one.
 
     Args:
-        x: N.. x E, the tokens, any number of leading dimensions, also none.
-        gate: X x E, one row for each expert, laid out as `linear` takes it.
+        x: N.. x E, the tokens, any number of leading dimensions, including none.
+        gate: X x E, one row per expert, laid out as `linear` takes it.
         top_k: k.
-        normalize: whether the k probabilities are divided by their sum, so that they sum to one; a checkpoint's
-            `norm_topk_prob`. If not, they stay what they are among all X.
+        normalize: whether the k probabilities are divided by their sum; a checkpoint's `norm_topk_prob`. If not, they
+            remain the probabilities among all X.
 
     Returns:
-        Two arrays, N.. x k: the experts' numbers, integers from 0 to X - 1, all different for a token; and, at the same
-        places, their weights, in x's dtype. A token's experts come in any order; which of equally likely ones are
-        chosen is open. The arguments are not changed.
+        Two arrays, N.. x k: the experts' numbers, integers from 0 to X - 1, distinct for each token; and, in the same
+        order, their weights, in x's dtype. A token's experts come in any order, and ties may be broken either way. The
+        arguments are not changed.
 
     Raises:
-        ValueError: top_k is not one of 1 to X. The message says both numbers.
+        ValueError: top_k is not in 1 .. X. The message states both numbers.
 
     Source: Shazeer et al. 2017; Fedus et al. 2021, section 2.4; `mlx_lm.models.qwen3_moe.Qwen3MoeSparseMoeBlock`.
     """
@@ -32,8 +32,8 @@ def route(x: mx.array, gate: mx.array, top_k: int, normalize: bool) -> tuple[mx.
     if not 1 <= top_k <= experts:
         raise ValueError(f"a token cannot go to top_k = {top_k} of {experts} experts")
     scores = linear(x.astype(mx.float32), gate.astype(mx.float32))  # N.. x X
-    probabilities = softmax(scores, axis=-1)  # of all experts, also of those that are not chosen
-    indices = mx.argpartition(-scores, kth=top_k - 1, axis=-1)[..., :top_k]  # N.. x k: places, in no order
+    probabilities = softmax(scores, axis=-1)  # over all experts, before the top k are chosen
+    indices = mx.argpartition(-scores, kth=top_k - 1, axis=-1)[..., :top_k]  # N.. x k, unordered
     weights = mx.take_along_axis(probabilities, indices, axis=-1)  # N.. x k
     if normalize:
         weights = weights / mx.sum(weights, axis=-1, keepdims=True)

@@ -1,50 +1,45 @@
-"""The softmax of numbers that come a block at a time, and the average of values by it."""
+"""Online softmax: softmax-weighted values, accumulated one block of keys at a time."""
 
 import mlx.core as mx
 
 
 class OnlineSoftmax:
-    """softmax(scores) @ values, for scores and values that come in blocks of keys.
+    """softmax(scores) @ values, for scores and values that arrive in blocks of keys.
 
-    What has come so far is kept as three arrays, relative to the largest score of each row so far: that score, the sum
-    of the weights, and the sum of the values times their weights.
+    The state is three arrays: each row's running maximum and, relative to it, the sum of the weights and the sum of the
+    weighted values.
     """
 
     def __init__(self, *shape: int) -> None:
-        """Begin with no keys.
-
-        Args:
-            shape: N.. x L x D, of the result.
-        """
+        """Create the state for a result of this shape, N.. x L x D, before any key."""
         *rows, _ = shape
         self.largest = mx.full((*rows, 1), -mx.inf)  # N.. x L x 1
         self.total = mx.zeros((*rows, 1))  # N.. x L x 1
         self.seen = mx.zeros(shape)  # N.. x L x D
 
     def add(self, scores: mx.array, values: mx.array) -> None:
-        """Take in a block of keys.
+        """Accumulate a block of keys, in float32.
 
         Args:
             scores: N.. x L x B, any number B of keys, of any float dtype; -inf where a key is hidden from a query.
             values: N.. x B x D, which broadcasts to scores' leading dimensions, of any float dtype.
 
-        The arguments are not changed. All is computed in float32.
+        The arguments are not changed.
         """
         scores = scores.astype(mx.float32)
         largest = mx.maximum(self.largest, mx.max(scores, axis=-1, keepdims=True))
-        # A row that has seen nothing yet has no largest score, and -inf - -inf would be NaN: any number does.
+        # A row fully masked so far has no maximum, and -inf - -inf would be NaN: any finite number works.
         base = mx.where(largest == -mx.inf, 0.0, largest)
-        kept = mx.exp(self.largest - base)  # of what was relative to the largest score before
+        kept = mx.exp(self.largest - base)  # rescales what is relative to the old maximum
         weights = mx.exp(scores - base)  # N.. x L x B
         self.total = self.total * kept + mx.sum(weights, axis=-1, keepdims=True)
         self.seen = self.seen * kept + weights @ values.astype(mx.float32)
         self.largest = largest
 
     def result(self) -> mx.array:
-        """The average of all values so far; zeros for a query from which every key is hidden.
+        """Return the weighted average of all values so far, N.. x L x D, float32; zeros for a fully masked row.
 
-        Returns:
-            N.. x L x D, float32. More keys may come after it.
+        More blocks may be added afterwards.
 
         Source: Milakov and Gimelshein 2018; `mx.softmax`.
         """

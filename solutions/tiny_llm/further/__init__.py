@@ -1,1 +1,1 @@
-"""The engine that puts week 4's parts together: windows and sinks, scaled RoPE and experts, as a checkpoint asks."""
+"""The engine that combines week 4's parts as a checkpoint needs them: windows, sinks, scaled RoPE and experts."""

@@ -1,4 +1,4 @@
-"""What a step computes and moves where layers have windows or experts: week 2's counts, and what is different."""
+"""The FLOPs and bytes of a step with windows or experts: week 2's counts, corrected."""
 
 from ..measure.accounting import flops, traffic
 from ..measure.step import Step, Storage
@@ -6,26 +6,26 @@ from .config import FurtherConfig
 
 
 def counted(config: FurtherConfig, length: int, offset: int, storage: Storage) -> tuple[int, int]:
-    """The floating-point operations of a step in one row, and its bytes, counted as in week 2.
+    """Return the FLOPs and the bytes of a step of one row, counted as in week 2.
 
-    Where tokens have experts, the bytes are those of the experts that so many tokens reach, if each chooses them by
-    chance. A router that sends all to the same ones reads less.
+    With experts, the bytes are the expected ones if each token chooses its experts at random. A router that sends all
+    tokens to the same experts reads less.
 
     Args:
-        config: the model's measures.
+        config: the model's.
         length: L, new tokens.
-        offset: tokens that the caches have read before; those of a window hold no more than it sees.
-        storage: how weights and caches are stored. Weights that are not packed, as this engine has them.
+        offset: earlier tokens; the cache of a window layer holds no more of them than the window sees.
+        storage: how weights and caches are stored; weights are unpacked in this engine.
     """
-    c = config.measures
+    c = config.base
     step = Step(c, length, offset)
     computed, moved = flops(step).total, traffic(step, storage).total
     for window in config.windows:
         if window is not None:
             seen = window + config.sinks
             computed -= 4 * c.num_attention_heads * c.head_dim * _unseen_pairs(length, offset, seen)
-            unread = max(offset - (seen - 1), 0)  # tokens whose keys and values are gone
-            moved -= 2 * c.num_key_value_heads * c.head_dim * storage.size * unread
+            evicted = max(offset - (seen - 1), 0)  # tokens whose keys and values are no longer cached
+            moved -= 2 * c.num_key_value_heads * c.head_dim * storage.size * evicted
     if config.experts:
         mlp, expert = 3 * c.hidden_size * c.intermediate_size, 3 * c.hidden_size * config.experts.width
         router = config.experts.count * c.hidden_size
@@ -37,6 +37,6 @@ def counted(config: FurtherConfig, length: int, offset: int, storage: Storage) -
 
 
 def _unseen_pairs(length: int, offset: int, seen: int) -> int:
-    """How many pairs of a new token and one up to it are not within the window."""
+    """Count the pairs of a new token and a token up to it that the window hides."""
     first, last = (max(tokens - seen, 0) for tokens in (offset + 1, offset + length))  # unseen of the first and last
     return (first + last) * (last - first + 1) // 2 if first else last * (last + 1) // 2

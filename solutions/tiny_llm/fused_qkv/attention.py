@@ -1,4 +1,4 @@
-"""Attention that gives its weights beside its output, and a layer of it with one projection."""
+"""Attention that returns its weights with its output, and a layer of it with a fused projection."""
 
 import mlx.core as mx
 
@@ -18,25 +18,25 @@ def attention_with_weights(
     training: bool = False,
     random_key: mx.array | None = None,
 ) -> tuple[mx.array, mx.array]:
-    """Attention with shared key-value heads, which also says how much each query took of each value.
+    """Compute grouped-query attention; return the output and the attention weights.
 
     Args:
         query: N.. x H x L x D.
         key: N.. x H_kv x S x D, query's dtype. Query head h reads key-value head h // (H / H_kv).
         value: N.. x H_kv x S x D, query's dtype.
-        scale: what the dot products are multiplied by; None means 1 / sqrt(D).
-        mask: None; "causal" (`causal_mask`); or an array that broadcasts to N.. x H x L x S. One of booleans says where
-            a query may look: True is "may". One of any float dtype is added to the scaled scores.
-        rate: of the dropout on the weights, N.. x H x L x S.
-        training: whether there is any.
-        random_key: what `dropout` takes as its key.
+        scale: multiplies the dot products; None means 1 / sqrt(D).
+        mask: None; "causal" (`causal_mask`); or an array that broadcasts to N.. x H x L x S. In a boolean one, True
+            means that a query sees a key. One of any float dtype is added to the scaled scores.
+        rate: dropout probability of the weights, N.. x H x L x S.
+        training: whether dropout is applied.
+        random_key: the `key` of `dropout`.
 
     Returns:
-        The output, N.. x H x L x D, and the weights, N.. x H x L x S, both in query's dtype. The weights are those
-        before dropout: each row sums to 1. A query from which all keys are hidden has zeros in both.
+        The output, N.. x H x L x D, and the weights before dropout, N.. x H x L x S, both in query's dtype. Each row of
+        weights sums to 1. A fully masked row is zero in both.
 
     Raises:
-        ValueError: H is not a multiple of H_kv, mask is another string than "causal", or it is "causal" and L > S; or
+        ValueError: H is not a multiple of H_kv, mask is a string other than "causal", or it is "causal" and L > S; or
             rate is not from 0 to 1.
 
     Source: `torch.nn.MultiheadAttention` with `need_weights=True, average_attn_weights=False`.
@@ -63,7 +63,7 @@ def attention_with_weights(
 
 
 class FusedMultiHeadAttention:
-    """Self-attention in which one matrix makes queries, keys and values, and which gives its weights.
+    """Self-attention with one fused projection for queries, keys and values; it also returns its weights.
 
     Letters: N batch, L length, E hidden size, H heads, H_kv key-value heads, D head dimension. H * D may differ from E.
     """
@@ -78,20 +78,19 @@ class FusedMultiHeadAttention:
         layout: str = "blocks",
         rate: float = 0.0,
     ) -> None:
-        """Keep the weights, laid out as `linear` takes them. D is the number of wo's columns over H.
+        """Store the weights, laid out as `linear` takes them. D is the number of wo's columns divided by H.
 
         Args:
             num_heads: H.
             num_kv_heads: H_kv, a divisor of H.
             wqkv: ((H + 2 H_kv) * D) x E, its rows in the order of the layout.
-            wo: E x (H * D), the output projection. Its columns are head after head in either layout.
-            bqkv: (H + 2 H_kv) * D, the bias of the fused projection; None for no bias.
+            wo: E x (H * D). Its columns are head after head in either layout.
+            bqkv: (H + 2 H_kv) * D; None for no bias.
             layout: "blocks" or "interleaved".
-            rate: of the dropout on the weights, in training.
+            rate: dropout probability of the attention weights, in training.
 
         Raises:
-            ValueError: wqkv has another number of rows than H, H_kv and wo's columns ask for. The message says both
-                numbers.
+            ValueError: wqkv's number of rows does not fit H, H_kv and wo's columns. The message states both numbers.
         """
         rows = (num_heads + 2 * num_kv_heads) * (wo.shape[1] // num_heads)
         if wqkv.shape[0] != rows:
@@ -111,13 +110,13 @@ class FusedMultiHeadAttention:
         Args:
             x: N x L x E.
             mask: as `attention_with_weights` takes it; an array broadcasts to N x H x L x L.
-            training: whether weights are dropped.
-            random_key: what `dropout` takes as its key.
+            training: whether dropout is applied.
+            random_key: the `key` of `dropout`.
 
         Returns:
             The output, N x L x E, and the weights before dropout, N x H x L x L, in the dtype that x and wqkv share.
 
-        Source: `torch.nn.MultiheadAttention`, whose `in_proj_weight` is in blocks.
+        Source: `torch.nn.MultiheadAttention`, whose `in_proj_weight` has the layout "blocks".
         """
         fused = linear(x, self.wqkv, self.bqkv)  # N x L x ((H + 2 H_kv) * D)
         query, key, value = split_qkv(fused, self.num_heads, self.num_kv_heads, self.layout)

@@ -1,1 +1,1 @@
-"""Kernels in C++ for the CPU, as operations of MLX, and the engines that use them."""
+"""C++ kernels for the CPU, wrapped as MLX operations, and the engines that use them."""

@@ -1,7 +1,7 @@
 // --- given
-// The one step for which portable C++ has no words: four products of bytes, added in one instruction.
+// The one step that portable C++ cannot express: four products of bytes, summed in one instruction.
 //
-// Each instruction set has its own, and so its own body here. The last one is plain C++, for all others.
+// One body per instruction set; the last one is plain C++, for all others.
 #pragma once
 #include <cstdint>
 
@@ -13,10 +13,10 @@
 #include <arm_neon.h>
 #endif
 
-/// Adds to each lane of sums the product of the 8 weights of its word with 8 numbers from -127 to 127.
+/// Adds to each lane of sums the dot product of the 8 weights of its word with 8 integers from -127 to 127.
 ///
-/// A byte of a word holds weights 2k (its lower half) and 2k + 1, from 0 to 15. A lane of even has the numbers for its
-/// four even weights, one in a byte, and odd those for its odd ones.
+/// A byte of a word holds weights 2k (its lower half) and 2k + 1, each from 0 to 15. A lane of even holds the integers
+/// for its four even weights, one per byte; a lane of odd those for its odd weights.
 inline Ints add_dot(Ints sums, Words words, Ints even, Ints odd) {
 #if defined(__AVX512F__) && defined(__AVX512VNNI__)
   const __m512i w = (__m512i)words, low = _mm512_set1_epi8(15);
@@ -43,8 +43,8 @@ inline Ints add_dot(Ints sums, Words words, Ints even, Ints odd) {
 #endif
 }
 
-/// The same for x in memory, and sums that begin at 0: 8 * LANES numbers, those of the even weights in their order,
-/// then those of the odd ones.
+/// Returns these dot products for x in memory: 8 * LANES integers, first those for even weights, in order, then those
+/// for odd ones.
 inline Ints dot_of_words(Words words, const int8_t* x) {
   return add_dot(Ints{}, words, load<Ints>(x), load<Ints>(x + 4 * LANES));
 }

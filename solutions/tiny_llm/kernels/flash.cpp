@@ -1,7 +1,7 @@
-// Attention of many tokens, block by block: of all the scores, one small table is there at a time.
+// Flash attention: attention of many tokens, tile by tile, so that only a small tile of scores exists at a time.
 //
-// A block of queries meets one block of keys after another. What it has seen so far is one row for each query: the
-// largest score, the sum of the weights and the values times their weights, all three relative to that score.
+// A block of queries iterates over the blocks of keys. Its state is, for each query, the running maximum of the scores
+// and, relative to it, the sum of the weights and the sum of the weighted values.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -13,10 +13,10 @@
 #include "pool.h"
 #include "softmax.h"
 
-constexpr int QUERIES = 24;  // tokens in a block; each brings all heads that read the same keys
-constexpr int KEYS = 96;     // in a block: with their values they stay in the cache while all queries go past
+constexpr int QUERIES = 24;  // tokens per block, each with all heads that share the keys
+constexpr int KEYS = 96;     // per block: small enough that keys and values stay in L1 or L2 for all queries
 
-/// ROWS queries times N keys: ROWS * N sums grow side by side, and each number that is loaded meets several others.
+/// Scores of ROWS queries and N keys: ROWS * N independent sums, so that each loaded number is used several times.
 template <int ROWS, int N>
 static inline void compare(const float* queries, const float* keys, int dims, float* scores) {
   Floats products[ROWS][N] = {};
@@ -42,11 +42,11 @@ static inline void compare(const float* queries, const float* keys, int dims, fl
   }
 }
 
-/// The scores of a block, rows x KEYS, of which n of each row are written: keys come from memory once and in order.
+/// The scores of a block, rows x KEYS, of which the first n per row are written. Keys are read once and in order.
 static void compare_block(const float* queries, int rows, const float* keys, int n, int dims, float* scores) {
   int k = 0;
   for (; k + 4 <= n; k += 4) {
-    ask_ahead(keys + k * dims, 4 * dims);
+    prefetch_ahead(keys + k * dims, 4 * dims);
     int r = 0;
     for (; r + 3 <= rows; r += 3) compare<3, 4>(queries + r * dims, keys + k * dims, dims, scores + r * KEYS + k);
     for (; r < rows; ++r) compare<1, 4>(queries + r * dims, keys + k * dims, dims, scores + r * KEYS + k);
@@ -55,7 +55,7 @@ static void compare_block(const float* queries, int rows, const float* keys, int
     for (int r = 0; r < rows; ++r) compare<1, 1>(queries + r * dims, keys + k * dims, dims, scores + r * KEYS + k);
 }
 
-/// Adds n values, each with its weight, to ROWS rows: so much of them as COLUMNS registers hold.
+/// Adds n weighted values to ROWS rows, for as many columns as COLUMNS registers hold.
 template <int ROWS, int COLUMNS>
 static inline void gather(const float* weights, const float* values, int n, int dims, float* seen) {
   Floats sums[ROWS][COLUMNS];
@@ -73,10 +73,10 @@ static inline void gather(const float* weights, const float* values, int n, int 
     for (int c = 0; c < COLUMNS; ++c) store(seen + r * dims + c * LANES, sums[r][c]);
 }
 
-/// Adds the n values of a block to what each row has seen, rows x dims.
+/// Adds the n weighted values of a block to each row's sum, seen, rows x dims.
 static void gather_block(const float* weights, int rows, const float* values, int n, int dims, float* seen) {
   int d = 0;
-  // A single token has few rows: registers are free for more of each value, and it is read in fewer, longer pieces.
+  // A single token has few rows: the free registers hold more columns, so values are read in longer pieces.
   for (; rows < 6 && d + 8 * LANES <= dims; d += 8 * LANES)
     for (int r = 0; r < rows; ++r) gather<1, 8>(weights + r * KEYS, values + d, n, dims, seen + r * dims + d);
   for (; d + 2 * LANES <= dims; d += 2 * LANES) {
@@ -89,11 +89,11 @@ static void gather_block(const float* weights, int rows, const float* values, in
       for (int rest = d; rest < dims; ++rest) seen[r * dims + rest] += weights[r * KEYS + k] * values[k * dims + rest];
 }
 
-/// softmax(queries . keys * scale) . values for the last `length` of `tokens` tokens, each of which sees those up to
-/// itself.
+/// Computes attended = softmax(queries . keys * scale) . values for the last `length` of `tokens` tokens, causally:
+/// each sees the tokens up to itself.
 ///
-/// queries and attended: length x heads x dims. keys and values: for each of the kv_heads an array, tokens x dims;
-/// query head h reads that of h / (heads / kv_heads).
+/// queries, attended: length x heads x dims. keys, values: kv_heads arrays, each tokens x dims; query head h uses array
+/// h / (heads / kv_heads). All float32.
 void flash_attention(const float* queries, const float* const* keys, const float* const* values, float* attended,
                      int heads, int kv_heads, int dims, int length, int tokens, float scale) {
   // --- your code: flash_attention
@@ -135,7 +135,7 @@ void flash_attention(const float* queries, const float* const* keys, const float
   // --- end
 }
 
-/// The same with the heads' keys, and values, one behind the other: kv_heads x tokens x dims. The checks call this one.
+/// As `flash_attention`, with keys and values in one array each, kv_heads x tokens x dims. The checks call this one.
 extern "C" void flash(const float* queries, const float* keys, const float* values, float* attended, int heads,
                       int kv_heads, int dims, int length, int tokens, float scale) {
   std::vector<const float*> each_keys, each_values;

@@ -1,5 +1,5 @@
 // --- given
-// The kernels, as the extension calls them. Each stands in the file of its name, which compiles by itself.
+// The kernels that the extension calls. Each is defined in the file of its name, which compiles separately.
 #pragma once
 #include <cstdint>
 

@@ -1,7 +1,7 @@
-// A quantized matrix times one vector, y = W x: what an engine does for each token that it writes.
+// A quantized matrix times one vector, y = W x: the products of a decode step.
 //
-// Three steps, each with the result of the one before: one weight after another; as many as a register holds; and all
-// cores. `quantized.h` says how W is laid out. x has `inputs` numbers and y gets `outputs`, all float32.
+// Three versions, each built on the one before: scalar, SIMD, and SIMD on all cores. W is laid out as in `quantized.h`.
+// x: inputs, y: outputs, both float32.
 #include <cstdint>
 #include <stdexcept>
 #include <vector>
@@ -10,7 +10,7 @@
 #include "pool.h"
 #include "quantized.h"
 
-/// One weight after another.
+/// Computes y = W x, one weight at a time.
 extern "C" void matvec_scalar(const float* x, const uint32_t* packed, const void* scales, const void* biases, float* y,
                               int outputs, int inputs, int group_size, int scale_type) {
   // --- your code: matvec_scalar
@@ -31,13 +31,13 @@ extern "C" void matvec_scalar(const float* x, const uint32_t* packed, const void
   // --- end
 }
 
-/// x in the order in which the rows of W use it, once for all of them.
+/// x, permuted once into the order in which every row of W needs it.
 ///
-/// A register holds the words of one block, a word a lane, and a shift brings the same digit of all words down: for
-/// each of the 8 digits, `values` has the numbers that belong to these LANES weights side by side.
+/// A register holds the words of one block, one word per lane, and a shift moves the same digit of all words to the
+/// lowest bits: for each of the 8 digits, `values` holds the elements of x for these LANES weights side by side.
 struct Arranged {
   std::vector<float> values;  // block x digit x lane, with zeros after the last input
-  std::vector<float> sums;    // of each group
+  std::vector<float> sums;    // of x, for each group
   std::vector<float> ones;
 
   Arranged(const float* x, int inputs, int group_size)
@@ -54,11 +54,11 @@ struct Arranged {
   }
 };
 
-/// Rows first .. last - 1 of y, a register of words at a time.
+/// Computes rows first .. last - 1 of y, one register of words at a time.
 static void rows(const Arranged& x, const uint32_t* packed, const void* scales, const void* biases, float* y, int first,
                  int last, int inputs, int group_size, int scale_type) {
   const int words = inputs / PER_WORD, groups = inputs / group_size;
-  OwnLines scaled(groups + LANES);  // of one row; and zeros, as the last block may have fewer groups
+  OwnLines scaled(groups + LANES);  // one row's scales, then zeros, as the last block may have fewer groups
   for (int64_t o = first; o < last; ++o) {
     const uint32_t* row = packed + o * words;
     const float added =
@@ -79,16 +79,16 @@ static void rows(const Arranged& x, const uint32_t* packed, const void* scales, 
   }
 }
 
-/// As many weights at a time as a register holds.
+/// Computes y = W x, as many weights at a time as a register holds.
 extern "C" void matvec_simd(const float* x, const uint32_t* packed, const void* scales, const void* biases, float* y,
                             int outputs, int inputs, int group_size, int scale_type) {
   const Arranged arranged(x, inputs, group_size);
-  const int half = outputs / 2;  // in two parts: `rows` may be asked for any, as task 2.4.3 does
+  const int half = outputs / 2;  // two calls, since `rows` must work for any range: task 2.4.3 needs that
   rows(arranged, packed, scales, biases, y, 0, half, inputs, group_size, scale_type);
   rows(arranged, packed, scales, biases, y, half, outputs, inputs, group_size, scale_type);
 }
 
-/// The same on all cores.
+/// As `matvec_simd`, on all cores.
 extern "C" void matvec_threads(const float* x, const uint32_t* packed, const void* scales, const void* biases, float* y,
                                int outputs, int inputs, int group_size, int scale_type) {
   // --- your code: matvec_threads

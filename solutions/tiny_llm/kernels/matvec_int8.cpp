@@ -1,7 +1,7 @@
-// A quantized matrix times one vector whose numbers are rounded to 8 bits: less exact, and several times as fast.
+// A quantized matrix times one vector that is rounded to 8 bits: less accurate, and several times as fast.
 //
-// Turning 4-bit weights into floats is most of what `matvec.cpp` does. A product of small whole numbers needs no
-// floats: x gets a scale for each group, as W has, and only the sums of a block are turned into floats.
+// `matvec.cpp` spends most of its time converting 4-bit weights to floats. Integer products need no conversion: x gets
+// a scale for each group, as W has, and only the sums of a block are converted to float.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

@@ -1,4 +1,4 @@
-"""The kernels as operations of MLX: lazy, as any other, and run on the CPU."""
+"""The kernels as MLX operations: lazy like any other, and run on the CPU."""
 
 import functools
 import importlib.util
@@ -22,7 +22,7 @@ def quantized_matmul(
     *,
     int8: bool = False,
 ) -> mx.array:
-    """x @ W.T, of a quantized W. One row of x is multiplied by `matvec_threads`, more rows by `matmul`.
+    """Return x @ W.T for a quantized W: one row of x by `matvec_threads`, more rows by `matmul`.
 
     Args:
         x: N.. x I, any float dtype. The product is computed in float32.
@@ -31,13 +31,13 @@ def quantized_matmul(
         biases: as scales.
         group_size: 32, 64 or 128.
         bits: 4.
-        int8: whether one row of x may be rounded to 8 bits, `matvec_int8`.
+        int8: allow rounding a single row of x to 8 bits, by `matvec_int8`.
 
     Returns:
         N.. x O, in x's dtype.
 
     Raises:
-        ValueError: an argument is not as above; the message says what it is and what is needed.
+        ValueError: an argument is not as above; the message says what was given and what is needed.
 
     Source: `mx.quantized_matmul`.
     """
@@ -63,10 +63,10 @@ def quantized_matmul(
 
 @functools.cache
 def extension() -> ModuleType:
-    """What `build.py` has built.
+    """Load the module built by `build.py`.
 
     Raises:
-        ImportError: nothing is there.
+        ImportError: it is not built.
     """
     library = Path(__file__).with_name(".build") / "_kernels.so"
     if not library.is_file():

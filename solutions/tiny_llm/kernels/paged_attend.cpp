@@ -1,4 +1,4 @@
-// Attention of one token to all before it, straight from the pages: none of them is copied.
+// Paged attention of one token: keys and values are read directly from the pages, without copying.
 //
 // As in attend.cpp, the heads that share keys and values are computed together, so that none is read twice.
 #include <algorithm>
@@ -10,21 +10,21 @@
 #include "one_token.h"
 #include "softmax.h"
 
-constexpr int STEP = 4;   // keys, or values, that are taken together
-constexpr int AHEAD = 8;  // so many rows before one is read, memory is asked for it
+constexpr int STEP = 4;   // keys, or values, per iteration
+constexpr int AHEAD = 8;  // the prefetch distance in rows
 
-/// Asks for the rows of a page that are read AHEAD rows after row k; where that is behind its end, for those of the next.
-static inline void ask_behind(const float* page, const float* next, int k, int n, int dims) {
-  ask_for(k + AHEAD < n ? page + (k + AHEAD) * dims : next + (k + AHEAD - n) * dims, STEP * dims);
+/// Prefetches STEP rows, AHEAD rows after row k of a page; past the page's end, those of the next page.
+static inline void prefetch_next(const float* page, const float* next, int k, int n, int dims) {
+  prefetch(k + AHEAD < n ? page + (k + AHEAD) * dims : next + (k + AHEAD - n) * dims, STEP * dims);
 }
 
-/// The scores of the n keys that lie in a page, for each of the heads, whose scores are `apart` from each other. The
-/// keys at `next` are those that are read after these.
+/// The scores of the n keys in a page, for each head; heads' scores are `apart` floats from each other. next: the keys
+/// of the next page, for prefetching.
 static void compare_page(const float* queries, int heads, const float* keys, const float* next, int n, int dims,
                          float scale, float* scores, int64_t apart) {
   int k = 0;
   for (; k + STEP <= n; k += STEP) {
-    ask_behind(keys, next, k, n, dims);
+    prefetch_next(keys, next, k, n, dims);
     for (int h = 0; h < heads; ++h)
       compare<STEP>(queries + h * dims, keys + k * dims, dims, scale, scores + h * apart + k);
   }
@@ -33,23 +33,24 @@ static void compare_page(const float* queries, int heads, const float* keys, con
       compare<1>(queries + h * dims, keys + k * dims, dims, scale, scores + h * apart + k);
 }
 
-/// Adds the n values that lie in a page to what each of the heads has seen so far, each with its weight.
+/// Adds the n weighted values in a page to each head's sum, seen. next: the values of the next page, for prefetching.
 static void gather_page(const float* weights, int64_t apart, int heads, const float* values, const float* next, int n,
                         int dims, float* seen) {
   int k = 0;
   for (; k + STEP <= n; k += STEP) {
-    ask_behind(values, next, k, n, dims);
+    prefetch_next(values, next, k, n, dims);
     for (int h = 0; h < heads; ++h) gather<STEP>(weights + h * apart + k, values + k * dims, dims, seen + h * dims);
   }
   for (; k < n; ++k)
     for (int h = 0; h < heads; ++h) gather<1>(weights + h * apart + k, values + k * dims, dims, seen + h * dims);
 }
 
-/// softmax(queries . keys * scale) . values, for the heads that read one key-value head, and one token.
+/// Computes attended = softmax(queries . keys * scale) . values for one token and the heads that share key-value head
+/// kv_head.
 ///
-/// queries and attended: group x dims. keys and values: pages x kv_heads x page x dims, of all requests. table: where
-/// this request's pages are, in order; its token s is in page table[s / page] at s % page. What stands behind its
-/// `tokens` tokens is not looked at.
+/// queries, attended: group x dims. keys, values: pages x kv_heads x page x dims, of all requests; page is the page
+/// size. table: the request's block table; its token s is in page table[s / page], at s % page. Nothing past its first
+/// `tokens` tokens is read. All but table is float32.
 extern "C" void paged_attend(const float* queries, const float* keys, const float* values, const int* table,
                              float* attended, int group, int kv_heads, int kv_head, int dims, int page, int tokens,
                              float scale) {

@@ -1,7 +1,7 @@
-// Attention of many tokens, block by block, straight from the pages: flash.cpp, where each key has a place of its own.
+// Paged flash attention of many tokens: flash.cpp with keys and values read directly from the pages.
 //
-// A block of keys is that of flash.cpp, however many pages it is made of. One list says where they are; it does for
-// the values, too.
+// A block of keys is as in flash.cpp, however many pages it spans. One list of offsets locates its keys, and its
+// values.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -13,10 +13,10 @@
 #include "pool.h"
 #include "softmax.h"
 
-constexpr int QUERIES = 24;  // tokens in a block; each brings all heads that read the same keys
-constexpr int KEYS = 96;     // in a block: with their values they stay in the cache while all queries go past
+constexpr int QUERIES = 24;  // tokens per block, each with all heads that share the keys
+constexpr int KEYS = 96;     // per block: small enough that keys and values stay in L1 or L2 for all queries
 
-/// ROWS queries times N keys: ROWS * N sums grow side by side, and each number that is loaded meets several others.
+/// Scores of ROWS queries and N keys: ROWS * N independent sums, so that each loaded number is used several times.
 template <int ROWS, int N>
 static inline void compare(const float* queries, const float* keys, const int64_t* places, int dims, float* scores) {
   Floats products[ROWS][N] = {};
@@ -42,7 +42,7 @@ static inline void compare(const float* queries, const float* keys, const int64_
   }
 }
 
-/// The scores of a block, rows x KEYS, of which n of each row are written. Key k is at keys + places[k].
+/// The scores of a block, rows x KEYS, of which the first n per row are written. Key k is at keys + places[k].
 static void compare_block(const float* queries, int rows, const float* keys, const int64_t* places, int n, int dims,
                           float* scores) {
   int k = 0;
@@ -55,7 +55,7 @@ static void compare_block(const float* queries, int rows, const float* keys, con
     for (int r = 0; r < rows; ++r) compare<1, 1>(queries + r * dims, keys, places + k, dims, scores + r * KEYS + k);
 }
 
-/// Adds n values, each with its weight, to ROWS rows: so much of them as COLUMNS registers hold.
+/// Adds n weighted values to ROWS rows, for as many columns as COLUMNS registers hold.
 template <int ROWS, int COLUMNS>
 static inline void gather(const float* weights, const float* values, const int64_t* places, int n, int dims,
                           float* seen) {
@@ -74,11 +74,11 @@ static inline void gather(const float* weights, const float* values, const int64
     for (int c = 0; c < COLUMNS; ++c) store(seen + r * dims + c * LANES, sums[r][c]);
 }
 
-/// Adds the n values of a block to what each row has seen, rows x dims. Value k is at values + places[k].
+/// Adds the n weighted values of a block to each row's sum, seen, rows x dims. Value k is at values + places[k].
 static void gather_block(const float* weights, int rows, const float* values, const int64_t* places, int n, int dims,
                          float* seen) {
   int d = 0;
-  // A single token has few rows: registers are free for more of each value, and it is read in fewer, longer pieces.
+  // A single token has few rows: the free registers hold more columns, so values are read in longer pieces.
   for (; rows < 6 && d + 8 * LANES <= dims; d += 8 * LANES)
     for (int r = 0; r < rows; ++r)
       gather<1, 8>(weights + r * KEYS, values + d, places, n, dims, seen + r * dims + d);
@@ -94,12 +94,12 @@ static void gather_block(const float* weights, int rows, const float* values, co
         seen[r * dims + rest] += weights[r * KEYS + k] * values[places[k] + rest];
 }
 
-/// softmax(queries . keys * scale) . values for the last `length` of a request's `tokens` tokens, each of which sees
-/// those up to itself.
+/// Computes attended = softmax(queries . keys * scale) . values for the last `length` of a request's `tokens` tokens,
+/// causally: each sees the tokens up to itself.
 ///
-/// queries and attended: length x heads x dims; query head h reads the keys and values of h / (heads / kv_heads). keys
-/// and values: pages x kv_heads x page x dims, of all requests. table: where this request's pages are, in order; its
-/// token s is in page table[s / page] at s % page. What stands behind its `tokens` tokens is not looked at.
+/// queries, attended: length x heads x dims; query head h uses key-value head h / (heads / kv_heads). keys, values:
+/// pages x kv_heads x page x dims, of all requests; page is the page size. table: the request's block table; its token
+/// s is in page table[s / page], at s % page. Nothing past its `tokens` tokens is read. All but table is float32.
 extern "C" void paged_flash(const float* queries, const float* keys, const float* values, const int* table,
                             float* attended, int heads, int kv_heads, int dims, int page, int length, int tokens,
                             float scale) {

@@ -1,9 +1,9 @@
 // --- given
-// A quantized matrix times a few vectors, Y = X W^T: what an engine does when some requests write a token each.
+// A quantized matrix times a few vectors, Y = X W^T: the products of a decode step of a small batch.
 //
-// A lane is a row of W here, so that nothing has to be added across lanes, and a word meets all vectors while it is in a
-// register. For that, the words of LANES rows are transposed, which is done once for all vectors. How a word meets them
-// is left to `Vectors`: `matvecs.cpp` has them as floats, `matvecs_int8.cpp` in 8 bits.
+// A lane is a row of W here, so that nothing is added across lanes, and a word is multiplied by all vectors while it is
+// in a register. For that, the words of LANES rows are transposed, once for all vectors. `Vectors` defines the product:
+// in `matvecs.cpp` the vectors are floats, in `matvecs_int8.cpp` 8-bit integers.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -13,7 +13,7 @@
 #include "pool.h"
 #include "quantized.h"
 
-/// Transposes a square of LANES registers: whole blocks of STEP x STEP lanes change places, for STEP 1, 2, 4 and so on.
+/// Transposes a square of LANES registers by swapping blocks of STEP x STEP lanes, for STEP 1, 2, 4 and so on.
 template <uint32_t STEP = 1>
 inline void transpose(Words* rows) {
   for (int r = 0; r < LANES; ++r)
@@ -21,7 +21,8 @@ inline void transpose(Words* rows) {
   if constexpr (2 * STEP < LANES) transpose<2 * STEP>(rows);
 }
 
-/// Columns `first` to first + LANES - 1 of LANES rows, as registers. Of what is behind the last row or column, zeros.
+/// Loads columns `first` to first + LANES - 1 of LANES rows, one register per column; zeros past the last row or
+/// column.
 inline void columns_from(int first, const uint32_t* from, int rows, int columns, Words* registers) {
   if (rows == LANES && first + LANES <= columns) {
     for (int r = 0; r < LANES; ++r) {
@@ -35,22 +36,22 @@ inline void columns_from(int first, const uint32_t* from, int rows, int columns,
   transpose(registers);
 }
 
-/// The scales, or biases, of `rows` rows of W from row `first` on: groups x LANES, in the places of other rows anything.
-/// room is for as many.
-inline void of_panel(const void* from, int64_t first, int rows, int groups, int scale_type, float* room, float* to) {
-  widen(from, first * groups, rows * groups, scale_type, room);
+/// Writes the scales, or biases, of `rows` rows of W from row `first` on to `to`: groups x LANES, undefined for other
+/// rows. scratch holds as many floats.
+inline void of_panel(const void* from, int64_t first, int rows, int groups, int scale_type, float* scratch, float* to) {
+  widen(from, first * groups, rows * groups, scale_type, scratch);
   int g = 0;
   for (; g + LANES <= groups; g += LANES) {
     Words square[LANES];
-    for (int r = 0; r < LANES; ++r) square[r] = (Words)load(room + r * groups + g);
+    for (int r = 0; r < LANES; ++r) square[r] = (Words)load(scratch + r * groups + g);
     transpose(square);
     for (int i = 0; i < LANES; ++i) store(to + (g + i) * LANES, (Floats)square[i]);
   }
   for (; g < groups; ++g)
-    for (int r = 0; r < LANES; ++r) to[g * LANES + r] = room[r * groups + g];
+    for (int r = 0; r < LANES; ++r) to[g * LANES + r] = scratch[r * groups + g];
 }
 
-/// A panel, LANES rows of W or fewer, times all vectors.
+/// Multiplies a panel, at most LANES rows of W, by all vectors.
 template <class Vectors>
 inline void panel(const Vectors& x, const uint32_t* packed, const float* scales, const float* biases, int groups,
                   int words_of_group, float* y, int outputs, int rows) {
@@ -70,10 +71,10 @@ inline void panel(const Vectors& x, const uint32_t* packed, const float* scales,
   for (int t = 0; t < TOKENS; ++t) std::memcpy(y + int64_t(t) * outputs, &totals[t], sizeof(float) * rows);
 }
 
-/// W times so many vectors, known when this is compiled; or one fewer, and so on.
+/// Multiplies W by `tokens` vectors, at most COUNT: finds the instance for that number, known at compile time.
 ///
-/// Vectors<COUNT> is made of x, inputs and group_size. It knows the sum of each group of each vector, how to add a
-/// word's products, and what a group's are worth, given the scales of W.
+/// Vectors<COUNT> is constructed from x, inputs and group_size. It has the sum of each group of each vector, adds a
+/// word's products to the dot products, and scales a group's dot product by the scales of W.
 template <template <int> class Vectors, int COUNT = 8>
 void multiply_by_panels(const float* x, const uint32_t* packed, const void* scales, const void* biases, float* y,
                         int tokens, int outputs, int inputs, int group_size, int scale_type) {
@@ -85,18 +86,18 @@ void multiply_by_panels(const float* x, const uint32_t* packed, const void* scal
     const int words = inputs / PER_WORD, groups = inputs / group_size, panels = (outputs + LANES - 1) / LANES;
     pool().run(panels, std::clamp(panels / (4 * pool().threads()), 1, 8), [&](int begin, int end) {
       OwnLines lines(3 * LANES * groups);
-      float *scale = lines.data(), *bias = scale + LANES * groups, *room = bias + LANES * groups;
+      float *scale = lines.data(), *bias = scale + LANES * groups, *scratch = bias + LANES * groups;
       for (int64_t o = begin * LANES; o < std::min(end * LANES, outputs); o += LANES) {
         const int rows = std::min(LANES, outputs - int(o));
-        of_panel(scales, o, rows, groups, scale_type, room, scale);
-        of_panel(biases, o, rows, groups, scale_type, room, bias);
+        of_panel(scales, o, rows, groups, scale_type, scratch, scale);
+        of_panel(biases, o, rows, groups, scale_type, scratch, bias);
         panel(vectors, packed + o * words, scale, bias, groups, group_size / PER_WORD, y + o, outputs, rows);
       }
     });
   }
 }
 
-/// body(g) for all groups, on one core where they are few.
+/// Calls body(g) for all groups; on one core if there are few.
 template <class Body>
 inline void each_group(int groups, int numbers, Body&& body) {
   pool().run(groups, std::max(1, 8192 / numbers), [&](int first, int last) {

@@ -1,12 +1,12 @@
 // --- given
-// Threads that wait for work: a product takes 50 microseconds, and starting a thread takes 20.
+// A thread pool: a product takes 50 microseconds, and starting a thread takes 20.
 #pragma once
 #include <algorithm>
 #include <cstdint>
 #include <vector>
 
-#if defined(WATCHED)  // by the checks: one chunk after another, and what each of them touches is compared
-/// As below. There is nothing behind the last one: a wrong index is seen, at the line that has it.
+#if defined(WATCHED)  // by the checks: chunks run one after another, and the memory that each touches is compared
+/// As below, without padding after the last float, so that an index out of bounds is detected at its line.
 using OwnLines = std::vector<float>;
 
 class Pool {
@@ -34,8 +34,8 @@ inline Pool& pool(int = 0) {
 #include <mutex>
 #include <thread>
 
-/// Floats, zeros at first, that a thread writes again and again: no cache line of theirs has anything else in it. If it
-/// had something that another thread needs, the line would travel between their cores each time.
+/// Zero-initialized floats that one thread writes repeatedly, in cache lines that hold nothing else: this avoids false
+/// sharing, in which a line moves between cores at every write.
 class OwnLines {
  public:
   explicit OwnLines(int64_t floats) : lines(floats / Line::FLOATS + 1) {}
@@ -43,7 +43,7 @@ class OwnLines {
   float& operator[](int64_t i) { return data()[i]; }
 
  private:
-  struct alignas(128) Line {  // two of 64 bytes, which processors like to fetch together; Apple's are of 128
+  struct alignas(128) Line {  // two lines of 64 bytes, which some processors prefetch in pairs; Apple's have 128
     static constexpr int FLOATS = 32;
     float numbers[FLOATS];
   };
@@ -58,12 +58,12 @@ inline void pause_briefly() { asm volatile("yield"); }
 inline void pause_briefly() {}
 #endif
 
-/// Runs a loop on all cores: each has a share of its chunks, and who is done takes what the others have left, so that a
-/// slow or busy core does less.
+/// Runs a loop on all cores with work stealing: each thread has a share of the chunks, and an idle thread takes chunks
+/// of the others, so that a slow or busy core does less.
 class Pool {
  public:
   explicit Pool(int threads) : shares(threads) {
-    for (int i = 1; i < threads; ++i) workers.emplace_back([this, i] { wait_for_work(i); });  // the caller is one, too
+    for (int i = 1; i < threads; ++i) workers.emplace_back([this, i] { wait_for_work(i); });  // the caller is thread 0
   }
 
   ~Pool() {
@@ -78,7 +78,7 @@ class Pool {
 
   int threads() const { return int(workers.size()) + 1; }
 
-  /// body(first, last) for chunks of 0 .. count - 1, each of `chunk` numbers or fewer, in any order and on any thread.
+  /// Calls body(first, last) for chunks of 0 .. count - 1 of at most `chunk` indices, in any order and on any thread.
   template <class Body>
   void run(int count, int chunk, Body&& body) {
     if (workers.empty() || count <= chunk) {
@@ -96,12 +96,12 @@ class Pool {
     current.store(&job);
     round.fetch_add(1);
     if (sleeping.load() > 0) {
-      { std::lock_guard<std::mutex> lock(mutex); }  // a worker between its last look and its sleep would not hear
+      { std::lock_guard<std::mutex> lock(mutex); }  // else a worker between its check and its wait misses the wake-up
       wake.notify_all();
     }
     work_on(job, 0);
     current.store(nullptr);
-    // Others may still be busy with their last chunk, or about to look at the job, which ends with this call.
+    // Others may still run their last chunk or be about to read the job, whose lifetime ends with this call.
     wait_until([&] { return inside.load() == 0; });
     if (job.thrown) std::rethrow_exception(job.thrown);
   }
@@ -115,13 +115,13 @@ class Pool {
     std::exception_ptr thrown;
   };
 
-  /// The chunks next .. end - 1, which are a thread's to begin with.
-  struct alignas(128) Share {  // written by all: not in a line with anything else
+  /// The chunks next .. end - 1, initially assigned to one thread.
+  struct alignas(128) Share {  // written by all threads, so alone in its cache line
     std::atomic<int> next{0};
     int end = 0;
   };
 
-  /// A thread's own share comes first. It is the same each time: what it reads may still be in its core's cache.
+  /// Own share first: it is the same in every call, so its data may still be in the core's cache.
   void work_on(Job& job, int me) {
     for (int i = 0; i < threads(); ++i) {
       Share& share = shares[(me + i) % threads()];
@@ -129,7 +129,7 @@ class Pool {
         const int first = at * job.chunk, last = std::min(job.count, first + job.chunk);
         try {
           job.call(job.body, first, last);
-        } catch (...) {  // what leaves a thread would end the process: `run` throws it instead
+        } catch (...) {  // an exception that leaves a thread ends the process: `run` rethrows it instead
           if (!job.failed.exchange(true)) job.thrown = std::current_exception();
         }
       }
@@ -138,7 +138,7 @@ class Pool {
 
   void wait_for_work(int me) {
     for (uint64_t seen = 0;;) {
-      // The next product comes at once or not for long: look for 100 microseconds, then sleep.
+      // The next product comes immediately or after a long pause: spin for 100 microseconds, then sleep.
       const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(100);
       while (round.load() == seen && std::chrono::steady_clock::now() < until)
         for (int i = 0; i < 32 && round.load() == seen; ++i) pause_briefly();
@@ -156,7 +156,7 @@ class Pool {
     }
   }
 
-  /// Looks again and again, and after a while lets others have this core: they may need it to finish.
+  /// Spins, and after a while yields the core: the threads waited for may need it.
   template <class Done>
   static void wait_until(Done done) {
     for (int looks = 0; !done(); ++looks) looks < 2000 ? pause_briefly() : std::this_thread::yield();
@@ -172,7 +172,7 @@ class Pool {
   std::atomic<bool> stopping{false};
 };
 
-/// The pool of this library, with a thread for each core. It is never taken down: at exit its threads just end.
+/// Returns the pool of this library, with a thread per core. It is never destroyed: at exit its threads just end.
 inline Pool& pool(int threads = 0) {
   static Pool* one = new Pool(int(std::thread::hardware_concurrency()));
   if (threads > 0 && threads != one->threads()) {

@@ -1,5 +1,5 @@
 // --- given
-// A matrix as `mx.quantize` packs it: outputs x inputs weights of 4 bits, in groups that share a scale and a bias.
+// A matrix as `mx.quantize` packs it: outputs x inputs 4-bit weights, in groups that share a scale and a bias.
 //
 //   weight[o][i] = scale[o][i / group_size] * q + bias[o][i / group_size],   q = packed[o][i / 8] >> 4 * (i % 8) & 15
 //
@@ -13,7 +13,7 @@ constexpr int PER_WORD = 8;              // weights in 32 bits
 constexpr int BLOCK = PER_WORD * LANES;  // weights in one register of words
 constexpr int LINE = 16 / LANES;         // registers of words in a cache line of 64 bytes
 
-// What scales and biases are made of: `scale_type` is 0, 1 or 2.
+// The types of scales and biases: `scale_type` is 0, 1 or 2.
 typedef float Float32;
 struct Float16 {
   uint16_t bits;
@@ -31,14 +31,14 @@ inline float number(BFloat16 v) {  // the upper half of a float32
   return f;
 }
 
-inline float number(Float16 v) {  // its exponent counts from -15, a float32's from -127: the product puts that right
+inline float number(Float16 v) {  // the exponent's bias is 15, a float32's is 127: the product corrects it
   const uint32_t bits = uint32_t(v.bits & 0x7fff) << 13;
   float f;
   std::memcpy(&f, &bits, sizeof f);
   return (v.bits & 0x8000 ? -0x1p112f : 0x1p112f) * f;
 }
 
-/// Element `at` of scales or biases of any type.
+/// Returns element `at` of scales or biases of any type.
 inline float number_at(const void* numbers, int64_t at, int scale_type) {
   switch (scale_type) {
     case 0:
@@ -50,7 +50,7 @@ inline float number_at(const void* numbers, int64_t at, int scale_type) {
   }
 }
 
-/// LANES of them.
+/// LANES of them, as floats.
 inline Floats numbers(const Float32* from) { return load(from); }
 
 inline Floats numbers(const BFloat16* from) {
@@ -63,7 +63,7 @@ inline Floats numbers(const Float16* from) {
   return (Floats)((Words)size | (bits & 0x8000) << 16);
 }
 
-/// `count` elements of scales or biases of any type, from the one at `first` on, as floats.
+/// Converts `count` elements of scales or biases of any type, from element `first` on, to floats.
 inline void widen(const void* from, int64_t first, int count, int scale_type, float* floats) {
   auto of = [&](auto type) {
     const auto* each = static_cast<const decltype(type)*>(from) + first;
@@ -91,8 +91,8 @@ inline float prepare(const Scale* scales, const Scale* biases, const float* fact
   return sum(added) + rest;
 }
 
-/// The scales of row `o`, each times a factor of its group; returns what the row's biases add to the product: each
-/// times the sum of its group of x.
+/// Writes the scales of row `o`, each times its group's factor, to scaled; returns the contribution of the row's biases
+/// to the product: the sum over groups of bias times the group's sum of x.
 inline float prepare_scales(const void* scales, const void* biases, int scale_type, int64_t o, int groups,
                             const float* factors, const float* sums, float* scaled) {
   auto of = [&](auto type) {
@@ -104,7 +104,7 @@ inline float prepare_scales(const void* scales, const void* biases, int scale_ty
   return scale_type == 0 ? of(Float32{}) : scale_type == 1 ? of(Float16{}) : of(BFloat16{});
 }
 
-/// The scales of one block that has PARTS groups, each in the lanes of its words.
+/// The scales of a block with PARTS groups, each in the lanes of its words.
 template <int PARTS>
 inline Floats scales_of_parts(const float* scales) {
   Ints lanes;
@@ -114,14 +114,14 @@ inline Floats scales_of_parts(const float* scales) {
   return spread;
 }
 
-/// The scales of one block, whose groups may be shorter than it is: they have 32, 64 or 128 weights.
+/// The scales of a block, one per lane; groups have 32, 64 or 128 weights and may be shorter than the block.
 inline Floats scales_of_block(const float* scales, int block, int group_size) {
   if (group_size >= BLOCK) return all(scales[block >> group_size / BLOCK / 2]);  // a group has 1, 2 or 4 blocks
   if (group_size == BLOCK / 2) return scales_of_parts<2>(scales + 2 * block);
   return scales_of_parts<4>(scales + 4 * block);
 }
 
-/// The words of one block: `left` of them, if that is less than LANES, and zeros.
+/// Loads the words of a block; if fewer than LANES are `left`, zeros follow them.
 inline Words words_of_block(const uint32_t* from, int left) {
   if (left >= LANES) return load<Words>(from);
   Words some{};

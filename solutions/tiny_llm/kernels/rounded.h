@@ -1,5 +1,5 @@
 // --- given
-// What is multiplied with the weights, rounded to 8 bits: a scale for each group, as W has.
+// Activations rounded to 8 bits, with a scale for each group, as W has.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -7,24 +7,24 @@
 #include "lanes.h"
 #include "quantized.h"
 
-/// What meets the weights of one word: the numbers for its four even weights, one in a byte, and for its odd ones.
+/// The 8 integers for the weights of one word: those for its even weights, one per byte, and those for its odd ones.
 struct Eight {
   int32_t even, odd;
 };
 
-/// Sorts 8 bytes, 01234567, into the even and the odd ones.
+/// Splits 8 bytes, 01234567, into the even and the odd ones.
 inline Eight sorted(const int8_t* bytes) {
   uint64_t eight;
   std::memcpy(&eight, bytes, sizeof eight);
-  uint64_t changed = (eight ^ eight >> 8) & 0x0000ff000000ff00;  // 1 and 2 change places, and 5 and 6: 02134657
+  uint64_t changed = (eight ^ eight >> 8) & 0x0000ff000000ff00;  // swap 1 with 2, and 5 with 6: 02134657
   eight ^= changed ^ changed << 8;
-  changed = (eight ^ eight >> 16) & 0x00000000ffff0000;  // then 13 and 46: 02461357
+  changed = (eight ^ eight >> 16) & 0x00000000ffff0000;  // then 13 with 46: 02461357
   eight ^= changed ^ changed << 16;
   return {int32_t(eight), int32_t(eight >> 32)};
 }
 
-/// Rounds a group of x to 8 bits: x = scale * number, to half a scale. Every `stride`th of eights is filled; total is
-/// the sum of x as it was, so that the biases need not suffer.
+/// Rounds a group of x to 8 bits: x = scale * integer, with an error of at most scale / 2. Every `stride`th element of
+/// eights is filled. total is the sum of the unrounded x, so that the biases' contribution stays exact.
 inline void round_group(const float* x, int group_size, float& scale, float& total, Eight* eights, int stride) {
   typedef int8_t Bytes __attribute__((vector_size(LANES)));
   Floats most{}, totals{};
@@ -48,8 +48,8 @@ inline void round_group(const float* x, int group_size, float& scale, float& tot
 /// x in 8 bits, in the order in which `dot_of_words` takes it.
 struct Rounded {
   std::vector<int8_t> values;  // block x (even weights, odd weights), with zeros after the last input
-  std::vector<float> scales;   // of each group: x = scale * value, to half a scale
-  std::vector<float> sums;     // of each group of x as it was
+  std::vector<float> scales;   // per group: x = scale * value, with an error of at most scale / 2
+  std::vector<float> sums;     // of the unrounded x, per group
 
   Rounded(const float* x, int inputs, int group_size)
       : values((inputs + BLOCK - 1) / BLOCK * BLOCK), scales(inputs / group_size), sums(inputs / group_size) {

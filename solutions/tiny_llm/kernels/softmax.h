@@ -1,12 +1,12 @@
 // --- given
-// The softmax of numbers that lie one behind the other.
+// The softmax of contiguous numbers.
 #pragma once
 #include <algorithm>
 #include <cmath>
 
 #include "lanes.h"
 
-/// Puts exp(score - highest) in the place of n scores, and returns their sum.
+/// Replaces n scores by exp(score - highest), and returns their sum.
 inline float weigh(float* scores, int n, float highest) {
   Floats totals{};
   int i = 0;
@@ -15,7 +15,7 @@ inline float weigh(float* scores, int n, float highest) {
     store(scores + i, e);
     totals += e;
   }
-  if (i < n) {  // in the lanes that are left, what becomes 0
+  if (i < n) {  // unused lanes hold -infinity, which becomes 0
     Floats last = all(-INFINITY);
     std::memcpy(&last, scores + i, sizeof(float) * (n - i));
     last = exp(last - highest);
@@ -25,7 +25,7 @@ inline float weigh(float* scores, int n, float highest) {
   return sum(totals);
 }
 
-/// The largest of n numbers, at least one.
+/// The largest of n numbers, n at least 1.
 inline float highest_of(const float* numbers, int n) {
   Floats most = all(-INFINITY);
   int i = 0;
@@ -35,7 +35,7 @@ inline float highest_of(const float* numbers, int n) {
   return highest;
 }
 
-/// The softmax of n numbers, in their place.
+/// Softmax of n numbers, in place.
 inline void softmax(float* scores, int n) {
   const float total = weigh(scores, n, highest_of(scores, n));
   for (int i = 0; i < n; ++i) scores[i] /= total;

@@ -1,12 +1,12 @@
 // --- given
-// Reading memory and nothing else: what an engine that reads all its weights for each token is measured by.
+// A memory-bandwidth benchmark: the limit of an engine that reads all its weights for each token.
 #include <atomic>
 #include <cstdint>
 
 #include "lanes.h"
 #include "pool.h"
 
-/// Adds up n numbers on all cores, several sums side by side, so that only memory can be what it waits for.
+/// Sums n numbers on all cores, in several independent sums, so that only memory bandwidth limits it.
 extern "C" float read_all(const float* numbers, int64_t n) {
   constexpr int SUMS = 8, STEP = SUMS * LANES;
   constexpr int64_t CHUNK = int64_t(1) << 18;  // 1 MiB

@@ -1,1 +1,1 @@
-"""Multi-head latent attention: one short vector a token in the place of its keys and values."""
+"""Multi-head latent attention (MLA): one latent vector per token instead of its keys and values."""

@@ -1,4 +1,4 @@
-"""Multi-head latent attention with its up-projections absorbed: queries meet the latents themselves."""
+"""Multi-head latent attention with absorbed up-projections: queries attend to the latents directly."""
 
 import mlx.core as mx
 
@@ -10,43 +10,39 @@ from .expanded import LatentAttention
 
 
 class AbsorbedLatentAttention:
-    """What `LatentAttention` computes, from a cache of latents, with no key and no value of any head.
+    """`LatentAttention` from a cache of latents, without computing any head's keys or values.
 
-    query . (W_k latent) is (W_k^T query) . latent, so a head's key projection goes to the query's side; and a sum of
-    W_v latents is W_v times the sum of latents, so its value projection goes behind the sum.
+    query . (W_k latent) = (W_k^T query) . latent, so a head's key projection moves to the query; and a weighted sum of
+    W_v latent is W_v times the weighted sum of latents, so its value projection is applied after the sum.
     """
 
     def __init__(self, config: LatentConfig, weights: dict[str, mx.array]) -> None:
-        """Take `kv_b_proj` apart, into what is absorbed on either side.
-
-        Args:
-            config: the layer's measures.
-            weights: as `LatentAttention` takes them.
+        """Split `kv_b_proj` into each head's key and value projections; weights are as in `LatentAttention`.
 
         Raises:
-            KeyError: a weight that the config asks for is missing.
+            KeyError: a weight that the config needs is missing.
         """
         self.config = config
-        self.expanded = LatentAttention(config, weights)  # of which the projections are used
+        self.expanded = LatentAttention(config, weights)  # only its projections are used
         up = mx.unflatten(weights["self_attn.kv_b_proj.weight"], 0, (config.num_attention_heads, -1))
         self.key_up, self.value_up = mx.split(up, [config.qk_nope_head_dim], axis=1)  # H x D_nope x C, H x D_v x C
         self.output = weights["self_attn.o_proj.weight"]
 
     def __call__(self, x: mx.array, cache: LatentCache) -> mx.array:
-        """Attend to what is in the cache, and to the new tokens up to each one itself.
+        """Append the new latents and rope keys to the cache; attend causally to everything in it.
 
-        Of the S tokens no key and no value of a head is computed: the largest arrays are the entries and the scores,
-        N x H x L x S. The cache is asked once, and all heads read its entries together.
+        No head's keys or values are computed for the S tokens: the largest arrays are the entries and the scores,
+        N x H x L x S. The cache is fetched once, and one product serves all heads.
 
         Args:
-            x: N x L x E, the tokens at positions offset to offset + L - 1, where offset is the cache's.
-            cache: this layer's. The latents and rope keys of the new tokens are appended to it.
+            x: N x L x E, the tokens at positions cache.offset to cache.offset + L - 1.
+            cache: this layer's.
 
         Returns:
             N x L x E, in the dtype that x and the weights share.
 
         Raises:
-            ValueError: offset + L is more than the config's max_position_embeddings. The cache stays as it was.
+            ValueError: offset + L exceeds the config's max_position_embeddings. The cache is unchanged.
 
         Source: DeepSeek-AI 2024, DeepSeek-V2, section 2.1.2; `mlx_lm.models.deepseek_v3`.
         """
@@ -54,9 +50,9 @@ class AbsorbedLatentAttention:
         positions = slice(cache.offset, cache.offset + length)
         query, query_rope = self.expanded.queries(x, positions)
         entries = cache.update_and_fetch(*self.expanded.latents(x, positions))  # N x S x (C + D_rope)
-        latents = entries[..., : self.config.kv_lora_rank]  # the same numbers are the values
+        latents = entries[..., : self.config.kv_lora_rank]  # also serve as the values
         query = mx.concatenate([query @ self.key_up, query_rope], axis=-1)  # N x H x L x (C + D_rope)
-        # All heads are rows of one matrix, so that one product reads the entries for all of them.
+        # All heads are rows of one matrix, so that one product reads the entries once for all of them.
         scores = query.flatten(1, 2) @ entries.swapaxes(-1, -2) * self.config.query_dim**-0.5  # N x (H * L) x S
         mask = causal_mask(length, entries.shape[1], scores.dtype)
         weights = softmax(mx.unflatten(scores, 1, (heads, length)) + mask, axis=-1)  # N x H x L x S

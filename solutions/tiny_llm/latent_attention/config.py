@@ -1,17 +1,17 @@
-"""The measures of a layer of multi-head latent attention, as a checkpoint's config.json states them."""
+"""The dimensions of a layer of multi-head latent attention, read from a checkpoint's config.json."""
 
 import dataclasses
 from typing import Any
 
-# Of the norms of both latents. DeepSeek's layers have this number, whatever the config says of the other norms.
+# For the norms of both latents: DeepSeek's layers use this value, whatever rms_norm_eps the config has.
 NORM_EPS = 1e-6
 
 
 @dataclasses.dataclass(frozen=True)
 class LatentConfig:
-    """What distinguishes one layer of multi-head latent attention from another, under the names of config.json.
+    """The dimensions of a layer of multi-head latent attention, under the names of config.json.
 
-    A query, and an expanded key, has two parts: D_nope features that know no position, and D_rope that RoPE turns.
+    A query, and an expanded key, has two parts: D_nope features without position, and D_rope that RoPE rotates.
     """
 
     hidden_size: int  # E
@@ -20,32 +20,32 @@ class LatentConfig:
     qk_nope_head_dim: int  # D_nope
     qk_rope_head_dim: int  # D_rope, even
     v_head_dim: int  # D_v
-    q_lora_rank: int | None  # the latent of a query; None if queries are projected from x at once
+    q_lora_rank: int | None  # Q, the latent of a query; None if queries are projected from x directly
     rope_theta: float
     max_position_embeddings: int
 
     @property
     def query_dim(self) -> int:
-        """D_nope + D_rope: the features of a query of one head."""
+        """D_nope + D_rope: the features of one head's query."""
         return self.qk_nope_head_dim + self.qk_rope_head_dim
 
     @property
     def entry_dim(self) -> int:
-        """C + D_rope: the numbers that are kept of a token."""
+        """C + D_rope: the numbers cached per token."""
         return self.kv_lora_rank + self.qk_rope_head_dim
 
     @staticmethod
     def from_dict(config: dict[str, Any]) -> "LatentConfig":
-        """Read the contents of a config.json; what else it holds is left aside.
+        """Read the contents of a config.json, ignoring other entries.
 
         Raises:
-            ValueError: an entry is missing, or one asks for what these layers do not have: biases, scaled RoPE, or RoPE
-                on halves.
+            ValueError: an entry is missing, or one needs what these layers do not have: biases, scaled RoPE, or RoPE on
+                halves.
         """
         rope = config.get("rope_parameters") or {}
         scaling = config.get("rope_scaling") or {}
         known = {"q_lora_rank": None, **config}
-        if known.get("rope_theta") is None:  # newer files keep it in a table of its own
+        if known.get("rope_theta") is None:  # newer files have it in rope_parameters
             known["rope_theta"] = rope.get("rope_theta")
         names = [field.name for field in dataclasses.fields(LatentConfig)]
         if missing := [name for name in names if name != "q_lora_rank" and known.get(name) is None]:

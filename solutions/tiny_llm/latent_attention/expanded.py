@@ -1,4 +1,4 @@
-"""Multi-head latent attention as it is written down: keys and values of every head, computed from a latent."""
+"""Multi-head latent attention by definition: every head's keys and values are computed from a latent."""
 
 import mlx.core as mx
 
@@ -10,19 +10,19 @@ from .config import NORM_EPS, LatentConfig
 
 
 class LatentAttention:
-    """Each token is pressed into a latent of C numbers, from which every head makes its key and its value.
+    """Compresses each token into a latent of C numbers, from which every head computes its key and value.
 
-    Letters: N batch, L tokens, E hidden size, H heads, C the latent; D_nope and D_rope, the parts of a query or
-    key; D_v, a value. All of them may differ.
+    Letters: N batch, L tokens, E hidden size, H heads, C latent size; D_nope and D_rope, the parts of a query or key;
+    D_v, a value. All of them may differ.
     """
 
     def __init__(self, config: LatentConfig, weights: dict[str, mx.array]) -> None:
-        """Make the projections, the norms and RoPE.
+        """Build the projections, the norms and RoPE.
 
         Args:
-            config: the layer's measures.
-            weights: of one layer, by the names of a checkpoint; those that do not begin with `self_attn.` are left
-                alone. There are no biases. With a q_lora_rank, Q:
+            config: the layer's dimensions.
+            weights: of one layer, by the names of a checkpoint. Names that do not begin with `self_attn.` are ignored.
+                There are no biases. With a q_lora_rank, Q:
                     q_a_proj.weight: Q x E, q_a_layernorm.weight: Q, q_b_proj.weight: (H * (D_nope + D_rope)) x Q;
                 otherwise:
                     q_proj.weight: (H * (D_nope + D_rope)) x E;
@@ -33,7 +33,7 @@ class LatentAttention:
                     o_proj.weight: E x (H * D_v).
 
         Raises:
-            KeyError: a weight that the config asks for is missing.
+            KeyError: a weight that the config needs is missing.
         """
         self.config = config
         own = {name.removeprefix("self_attn."): w for name, w in weights.items() if name.startswith("self_attn.")}
@@ -47,10 +47,10 @@ class LatentAttention:
         self.rope = RoPE(config.qk_rope_head_dim, config.max_position_embeddings, config.rope_theta, traditional=True)
 
     def queries(self, x: mx.array, positions: slice) -> tuple[mx.array, mx.array]:
-        """The queries of every head, in their two parts.
+        """Return the queries of every head, in their two parts.
 
-        In each head's D_nope + D_rope features those without a position come first. Only the others are turned, with
-        neighbours as pairs (`traditional`). With a q_lora_rank, x is first brought down to Q numbers, which are normed.
+        In each head's D_nope + D_rope features, those without position come first. Only the others are rotated, in
+        pairs of neighbours (`traditional`). With a q_lora_rank, x is first projected to Q numbers and normalized.
 
         Args:
             x: N x L x E.
@@ -66,9 +66,9 @@ class LatentAttention:
         return nope.swapaxes(1, 2), self.rope(rope, positions).swapaxes(1, 2)
 
     def latents(self, x: mx.array, positions: slice) -> tuple[mx.array, mx.array]:
-        """What later tokens need of each token: its latent, and the one key with a position, which all heads share.
+        """Return what the cache stores of each token: its latent, and the rope key that all heads share.
 
-        The latent is normed and not turned; the rope key is turned, as pairs of neighbours, and not normed.
+        The latent is normalized and not rotated; the rope key is rotated, in pairs of neighbours, and not normalized.
 
         Args:
             x: N x L x E.
@@ -78,13 +78,13 @@ class LatentAttention:
             N x L x C and N x L x D_rope, in the dtype that x and the weights share.
         """
         latent, key = mx.split(linear(x, self.down), [self.config.kv_lora_rank], axis=-1)
-        return self.norm(latent), self.rope(key[:, :, None], positions)[:, :, 0]  # RoPE wants an axis of heads
+        return self.norm(latent), self.rope(key[:, :, None], positions)[:, :, 0]  # RoPE needs a head axis
 
     def __call__(self, x: mx.array) -> mx.array:
         """Attend causally within x, whose first token is at position 0.
 
-        A score is the sum of two products, query and key without a position in each head, and query and shared key with
-        one, times 1 / sqrt(D_nope + D_rope).
+        A score is the sum of two dot products, of each head's D_nope query and key and of its D_rope query and the
+        shared rope key, times 1 / sqrt(D_nope + D_rope).
 
         Args:
             x: N x L x E.
@@ -93,7 +93,7 @@ class LatentAttention:
             N x L x E, in the dtype that x and the weights share. The arguments are not changed.
 
         Raises:
-            ValueError: L is more than the config's max_position_embeddings.
+            ValueError: L exceeds the config's max_position_embeddings.
 
         Source: DeepSeek-AI 2024, DeepSeek-V2, section 2.1; `transformers` `DeepseekV3Attention`.
         """

@@ -1,4 +1,4 @@
-"""Attention through a window that computes no more than the window needs."""
+"""Sliding-window attention in blocks: only the scores inside the window are computed."""
 
 import mlx.core as mx
 
@@ -15,25 +15,26 @@ def windowed_attention(
     scale: float | None = None,
     block_size: int = 64,
 ) -> mx.array:
-    """What `scaled_dot_product_attention_grouped` computes with `window_mask`, one block of queries after another.
+    """Compute `scaled_dot_product_attention_grouped` with `window_mask`, one block of queries at a time.
 
-    For a block of queries, no key is looked at that none of them sees: even a NaN there changes nothing.
+    A key that is hidden from all queries of a block is not read for that block: even a NaN there changes nothing.
 
     Args:
         query: N.. x H x L x D. The queries are the last L of S positions.
         key: N.. x H_kv x S x D, query's dtype. Query head h reads key-value head h // (H / H_kv).
         value: N.. x H_kv x S x D, query's dtype.
-        window: W, how many keys a query sees, its own among them, besides the sinks; None means all up to its own.
-        sinks: how many keys at the beginning are seen from everywhere behind them.
-        scale: what the dot products are multiplied by; None means 1 / sqrt(D).
-        block_size: how many queries are in a block, counted from the first one; the last may have fewer.
+        window: W, the number of keys a query sees in addition to the sinks, its own included; None means all up to its
+            own.
+        sinks: the number of first keys that every later query sees.
+        scale: multiplies the dot products; None means 1 / sqrt(D).
+        block_size: queries per block, counted from the first one; the last block may have fewer.
 
     Returns:
-        N.. x H x L x D, in query's dtype. The arguments are not changed. It is computed when it is returned: MLX would
-        otherwise keep all blocks waiting.
+        N.. x H x L x D, in query's dtype. The arguments are not changed. The result is already evaluated: a lazy one
+        would hold all blocks' scores in MLX's graph.
 
     Raises:
-        ValueError: L > S, window is less than 1, or sinks is less than 0. The message says the numbers.
+        ValueError: L > S, window is less than 1, or sinks is less than 0. The message states the numbers.
 
     Source: Beltagy et al. 2020, section 3; `mx.fast.scaled_dot_product_attention` with the mask as an array.
     """
@@ -46,10 +47,10 @@ def windowed_attention(
     blocks = []
     for first in range(0, length, block_size):
         last = min(length, first + block_size)
-        end = before + last  # behind the last query's own key
+        end = before + last  # one past the last query's own key
         begin = 0 if window is None else max(0, before + first - window + 1)
         some = _band(key, begin, end, sinks), _band(value, begin, end, sinks)  # N.. x H_kv x B x D
-        # The sinks and a run of keys up to the last query: the mask is the one of a text that has only these.
+        # The sinks and a run of keys up to the last query: their mask is that of a sequence of only these keys.
         mask = window_mask(last - first, some[0].shape[-2], window, sinks, query.dtype)  # (last - first) x B
         blocks.append(scaled_dot_product_attention_grouped(query[..., first:last, :], *some, scale, mask))
         mx.eval(blocks[-1])
@@ -57,7 +58,7 @@ def windowed_attention(
 
 
 def _band(x: mx.array, begin: int, end: int, sinks: int) -> mx.array:
-    """The first tokens and those from `begin` to `end`, each once."""
+    """Return the sinks and the tokens from `begin` to `end`, each once."""
     if begin <= sinks:
         return x[..., :end, :]
     return mx.concatenate([x[..., :sinks, :], x[..., begin:end, :]], axis=-2)

@@ -1,1 +1,1 @@
-"""RoPE for texts longer than those a model was trained on."""
+"""RoPE for sequences longer than those a model was trained on."""

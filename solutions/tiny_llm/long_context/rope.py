@@ -1,4 +1,4 @@
-"""RoPE by any paces: they are handed over, and no table says how long a text may be."""
+"""RoPE with arbitrary frequencies and no maximum position."""
 
 from collections.abc import Callable
 
@@ -9,48 +9,48 @@ Offset = int | slice | list[slice] | None
 
 
 class ScaledRoPE:
-    """Turns each pair of features of a query or key by its pace times the token's position.
+    """Rotates each pair of features of a query or key by its frequency times the token's position.
 
-    What `RoPE` of week 1 does, but for three things: the paces are given, cosines and sines may be multiplied by an
-    attention factor, and there is no last position.
+    It differs from week 1's `RoPE` in three ways: the frequencies are given, cosines and sines may be multiplied by an
+    attention factor, and there is no maximum position.
     """
 
     def __init__(
         self, dims: int, frequencies: Frequencies, attention_factor: float = 1.0, traditional: bool = False
     ) -> None:
-        """Keep what the turning needs.
+        """Store the frequencies and the pairing.
 
         Args:
             dims: D, the features of one head; even.
-            frequencies: D/2 paces in radians a position, or a function that gives them for a length. Each row has a
-                length of its own: how many positions there are up to its last token, that one included.
-            attention_factor: cosines and sines are multiplied by it, so the turned vectors are.
+            frequencies: D/2 frequencies in radians per position, or a function that returns them for a length. Each row
+                has its own length: the number of positions up to and including its last token.
+            attention_factor: multiplies cosines and sines, and so the rotated vectors.
             traditional: which features form pair i: 2i and 2i + 1 if True, i and i + D/2 if False.
 
         Raises:
             ValueError: dims is odd, or an array of frequencies does not have the shape D/2.
         """
         if dims % 2:
-            raise ValueError(f"dims is {dims}, but features turn in pairs, so an even number is needed")
+            raise ValueError(f"dims is {dims}, but features are rotated in pairs, so an even number is needed")
         if isinstance(frequencies, mx.array) and frequencies.shape != (dims // 2,):
             raise ValueError(f"frequencies have shape {frequencies.shape}, but ({dims // 2},) is needed")
         self.dims, self.frequencies = dims, frequencies
         self.attention_factor, self.traditional = attention_factor, traditional
 
     def __call__(self, x: mx.array, offset: Offset = None) -> mx.array:
-        """Turn every head's features by the angles of its token's position.
+        """Rotate every head's features by the angles of its token's position.
 
         Args:
             x: N x L x H x D.
             offset: the positions of the L tokens, as slice(first, first + L), both numbers given and no step; a list
-                has one slice for each of the N rows; a number is the first position; None means slice(0, L).
+                has one slice for each of the N rows; an integer is the first position; None means slice(0, L).
 
         Returns:
-            An array of x's shape and dtype; the turning is done in float32.
+            An array of x's shape and dtype; the rotation is computed in float32.
 
         Raises:
-            ValueError: x's last dimension is not D, a slice does not hold L positions or begins before 0, or a list
-                does not hold N slices.
+            ValueError: x's last dimension is not D, a slice does not span L positions or begins before 0, or a list
+                does not have N slices.
         """
         batch, length, _, dims = x.shape
         if dims != self.dims:
@@ -69,11 +69,11 @@ class ScaledRoPE:
             first_of_pair, second = x[..., 0::2], x[..., 1::2]  # N x L x H x D/2
         else:
             first_of_pair, second = mx.split(x, 2, axis=-1)
-        turned = [first_of_pair * cos - second * sin, first_of_pair * sin + second * cos]
-        y = mx.stack(turned, axis=-1).flatten(-2) if self.traditional else mx.concatenate(turned, axis=-1)
+        rotated = [first_of_pair * cos - second * sin, first_of_pair * sin + second * cos]
+        y = mx.stack(rotated, axis=-1).flatten(-2) if self.traditional else mx.concatenate(rotated, axis=-1)
         return y.astype(x.dtype)
 
     def _angles(self, row: slice) -> mx.array:
-        """The angles of one row's tokens, L x D/2, float32."""
-        paces = self.frequencies if isinstance(self.frequencies, mx.array) else self.frequencies(row.stop)
-        return mx.arange(row.start, row.stop, dtype=mx.float32)[:, None] * paces
+        """Return the angles of one row's tokens, L x D/2, float32."""
+        frequencies = self.frequencies if isinstance(self.frequencies, mx.array) else self.frequencies(row.stop)
+        return mx.arange(row.start, row.stop, dtype=mx.float32)[:, None] * frequencies

@@ -1,4 +1,4 @@
-"""What a checkpoint's config.json says about RoPE, as a `ScaledRoPE`."""
+"""RoPE scaling as configured in a checkpoint's config.json."""
 
 import math
 from functools import partial
@@ -15,14 +15,14 @@ TYPES = ("default", "linear", "dynamic", "yarn")
 
 
 def rope_of(config: dict[str, Any]) -> ScaledRoPE:
-    """The RoPE of a model, which all of its layers may share.
+    """Return the RoPE of a model, which all of its layers may share.
 
     Args:
-        config: the contents of a config.json. `rope_scaling` or, in newer files, `rope_parameters` says how positions
-            are scaled; where there is neither, they are not.
+        config: the contents of a config.json. `rope_scaling` or, in newer files, `rope_parameters` defines the scaling;
+            without either there is none.
 
     Raises:
-        ValueError: the kind of scaling is unknown, or an entry that it needs is missing.
+        ValueError: the type of scaling is unknown, or an entry that it needs is missing.
 
     Source: `modeling_rope_utils` of transformers.
     """
@@ -52,8 +52,8 @@ def rope_of(config: dict[str, Any]) -> ScaledRoPE:
     if kind == "yarn":
         fast, slow = entries.get("beta_fast") or 32.0, entries.get("beta_slow") or 1.0
         whole = entries.get("truncate", True)
-        paces, sharper = yarn_frequencies(dims, base, factor, int(original or 0), fast, slow, whole)
-        return ScaledRoPE(dims, paces, _attention_factor(entries, factor, sharper))
+        frequencies, yarn_factor = yarn_frequencies(dims, base, factor, int(original or 0), fast, slow, whole)
+        return ScaledRoPE(dims, frequencies, _attention_factor(entries, factor, yarn_factor))
     if kind == "dynamic":
         return ScaledRoPE(dims, partial(_dynamic, dims, base, factor, entries["max_position_embeddings"]))
     return ScaledRoPE(dims, linear_frequencies(dims, base, factor if kind == "linear" else 1))
@@ -63,11 +63,11 @@ def _dynamic(dims: int, base: float, factor: float, original_length: int, length
     return ntk_frequencies(dims, base, factor, length, original_length)
 
 
-def _attention_factor(entries: dict[str, Any], factor: float, by_factor: float) -> float:
-    """The one that is stated; or a quotient of two, as DeepSeek's models have it; or YaRN's own."""
+def _attention_factor(entries: dict[str, Any], factor: float, default: float) -> float:
+    """Return the stated factor; or the quotient of two, as in DeepSeek's models; or the default, YaRN's own."""
     if entries.get("attention_factor") is not None:
         return float(entries["attention_factor"])
     above, below = entries.get("mscale"), entries.get("mscale_all_dim")
     if above and below:
         return float((0.1 * above * math.log(factor) + 1) / (0.1 * below * math.log(factor) + 1))
-    return by_factor
+    return default

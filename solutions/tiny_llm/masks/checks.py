@@ -1,4 +1,4 @@
-"""A check of attention with masks: most of what can be wrong with it shows in a row that somebody has to think of."""
+"""A check of attention with masks: most mistakes show only in rows that a test must include on purpose."""
 
 from collections.abc import Callable, Iterator
 
@@ -8,25 +8,25 @@ Attention = Callable[..., mx.array]
 
 
 def check_masked_attention(attention: Attention) -> None:
-    """Let an attention pass if it does what `masked_attention` promises, and stop it if it does not.
+    """Return if an attention does what `masked_attention` promises; raise otherwise.
 
-    Its docstring is what is promised, no more and no less: a right program need not compute as yours does, nor round
-    as yours does, and may do as it likes with what no caller may ask of it.
+    Its docstring is the whole contract: a correct program need not compute or round as yours does, and may do anything
+    with arguments that the docstring rules out.
 
     Args:
         attention: called as attention(query, key, value, mask=None, scale=None), with arrays and plain values.
 
     Raises:
-        Exception: the program is wrong; any will do but NotImplementedError, and `assert` raises one. What is returned
-            does not count.
+        Exception: the program is wrong. Any exception but NotImplementedError counts, such as that of `assert`; the
+            return value is ignored.
     """
     for dtype in (mx.float32, mx.float16, mx.bfloat16):
-        # First sizes of which no two are equal, then as many heads as queries, and as queries keys.
+        # First sizes that are all different, then equal numbers of heads, queries and keys.
         for heads, length, keys in ((3, 4, 5), (4, 4, 4)):
             query, key, value = _inputs(dtype, heads, length, keys)
             for scale, mask in zip((None, 0.7, 0.0, None, 2.0, None), _masks(heads, length, keys), strict=True):
                 _agrees(attention(query, key, value, mask=mask, scale=scale), query, key, value, mask, scale)
-            # Numbers far below zero hide nothing: values of ones come out as ones, whatever the weights are.
+            # Large negative numbers hide nothing: if all values are one, so is the output, whatever the weights are.
             far = mx.full((length, keys), -1e5)
             ones = attention(query, key, mx.ones_like(value), mask=far)
             assert mx.max(mx.abs(ones.astype(mx.float32) - 1)) <= 8 * mx.finfo(dtype).eps, "far below zero is hidden"
@@ -37,14 +37,14 @@ def check_masked_attention(attention: Attention) -> None:
 
 
 def _inputs(dtype: mx.Dtype, heads: int, length: int, keys: int) -> tuple[mx.array, mx.array, mx.array]:
-    """Queries, keys and values of two texts, with 6 features."""
+    """Return queries, keys and values of a batch of two, with 6 features."""
     sizes = (length, keys, keys)
     query, key, value = (mx.random.normal((2, heads, n, 6), key=mx.random.key(i)) for i, n in enumerate(sizes))
     return query.astype(dtype), key.astype(dtype), value.astype(dtype)
 
 
 def _masks(heads: int, length: int, keys: int) -> Iterator[mx.array | None]:
-    """Of both kinds, with two, three and four axes, with a blind query and without."""
+    """Yield masks of both kinds, with two, three and four axes, with and without a fully masked row."""
 
     def drawn(*shape: int) -> mx.array:
         return mx.random.normal(shape, key=mx.random.key(sum(shape)))
@@ -62,7 +62,7 @@ def _masks(heads: int, length: int, keys: int) -> Iterator[mx.array | None]:
 def _agrees(
     result: mx.array, query: mx.array, key: mx.array, value: mx.array, mask: mx.array | None, scale: float | None
 ) -> None:
-    """The shape and the dtype of the query, and the numbers of the definition, as close as that dtype can come."""
+    """Assert the query's shape and dtype, and the formula's values within that dtype's rounding."""
     assert result.shape == query.shape, f"{result.shape}, not {query.shape}"
     assert result.dtype == query.dtype, f"{result.dtype}, not {query.dtype}"
     expected = _formula(query, key, value, mask, scale)
@@ -71,7 +71,7 @@ def _agrees(
 
 
 def _formula(query: mx.array, key: mx.array, value: mx.array, mask: mx.array | None, scale: float | None) -> mx.array:
-    """The definition in float32, number by number. A weight is zero where nothing is seen: the sum would be 0."""
+    """Compute the definition elementwise in float32. Weights of a fully masked row are zero: their sum would be 0."""
     query, key, value = (x.astype(mx.float32) for x in (query, key, value))
     scale = query.shape[-1] ** -0.5 if scale is None else scale
     exps = mx.exp(mx.sum(query[..., :, None, :] * key[..., None, :, :], axis=-1) * scale)  # N.. x L x S
@@ -82,7 +82,7 @@ def _formula(query: mx.array, key: mx.array, value: mx.array, mask: mx.array | N
 
 
 def _is_refused(attention: Attention, query: mx.array, key: mx.array, value: mx.array, mask: mx.array) -> None:
-    """A mask that does not fit, or is of no kind, is a ValueError."""
+    """Assert that a mask of a wrong shape or dtype raises a ValueError."""
     try:
         mx.eval(attention(query, key, value, mask=mask))
     except ValueError:

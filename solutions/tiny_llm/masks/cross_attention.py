@@ -1,4 +1,4 @@
-"""Attention from one text to another: the queries of a decoder, the keys and values of what an encoder has read."""
+"""Cross-attention: queries of a decoder, keys and values of an encoder's output."""
 
 import mlx.core as mx
 
@@ -8,9 +8,10 @@ from .masks import attention_mask
 
 
 class MultiHeadCrossAttention:
-    """Tokens of one text look things up in another one, the memory, whose vectors an encoder may have made.
+    """Attention from one sequence to another, the memory, such as an encoder's output.
 
-    Letters: B batch, L queries, S tokens of the memory, E hidden size, M the memory's, H heads, D head dimension.
+    Letters: B batch, L queries, S tokens of the memory, E hidden size, M the memory's hidden size, H heads, D head
+    dimension.
     """
 
     def __init__(
@@ -25,22 +26,22 @@ class MultiHeadCrossAttention:
         bv: mx.array | None = None,
         bo: mx.array | None = None,
     ) -> None:
-        """Keep weights and biases, laid out as `linear` takes them. D is the number of wq's rows over H.
+        """Store weights and biases, laid out as `linear` takes them. D is the number of wq's rows divided by H.
 
         Args:
             num_heads: H.
-            wq: (H * D) x E, the query projection.
-            wk: (H * D) x M, the key projection.
-            wv: (H * D) x M, the value projection.
-            wo: E x (H * D), the output projection.
-            bq, bk, bv: H * D, the biases of the first three; None adds nothing.
-            bo: E, that of wo.
+            wq: (H * D) x E.
+            wk: (H * D) x M.
+            wv: (H * D) x M.
+            wo: E x (H * D).
+            bq, bk, bv: H * D; None adds nothing.
+            bo: E; None adds nothing.
 
-        All have the dtype of the vectors to come.
+        All have the dtype of the inputs.
 
         Raises:
-            ValueError: wq's rows are not a multiple of num_heads, or a weight or a bias has another shape than those
-                above. The message names it and says how many rows wq has, or the shape that it has and needs.
+            ValueError: wq's rows are not a multiple of num_heads, or a weight's or bias's shape is not as above. The
+                message names it and states wq's rows, or its shape and the one needed.
         """
         width, hidden = wq.shape
         if width % num_heads:
@@ -61,13 +62,12 @@ class MultiHeadCrossAttention:
         self.bq, self.bk, self.bv, self.bo = bq, bk, bv, bo
 
     def read(self, memory: mx.array) -> tuple[mx.array, mx.array]:
-        """The keys and values of a memory. They stay as they are while a decoder writes: they are computed once.
+        """Return the keys and values of a memory, B x H x S x D each, in memory's dtype.
+
+        They do not change while a decoder generates, so they are computed once.
 
         Args:
             memory: B x S x M.
-
-        Returns:
-            Keys and values, B x H x S x D each, in memory's dtype.
         """
         key = self._split_heads(linear(memory, self.wk, self.bk))
         value = self._split_heads(linear(memory, self.wv, self.bv))
@@ -81,22 +81,22 @@ class MultiHeadCrossAttention:
         mask: mx.array | None = None,
         key_mask: mx.array | None = None,
     ) -> mx.array:
-        """Look things up in a memory that has been read. Nothing of it is later than x: there is no causal mask.
+        """Attend from x to the memory. There is no causal mask: all of the memory precedes x.
 
         Args:
-            x: B x L x E, the tokens that ask.
-            key: B x H x S x D, of `read`.
-            value: B x H x S x D, of `read`.
-            mask: bool or float, L x S, B x L x S or B x H x L x S, as `attention_mask` takes it. A float mask may hold
-                numbers that x's dtype cannot hold.
-            key_mask: bool or float, B x S: which tokens of the memory are there, and no padding.
+            x: B x L x E.
+            key: B x H x S x D, from `read`.
+            value: B x H x S x D, from `read`.
+            mask: bool or float, L x S, B x L x S or B x H x L x S, as `attention_mask` takes it. A float mask's values
+                may exceed the range of x's dtype.
+            key_mask: bool or float, B x S: which tokens of the memory are real and which are padding.
 
         Returns:
-            B x L x E, in x's dtype: bo, or zeros, for a token from which the whole memory is hidden. The arguments are
+            B x L x E, in x's dtype; bo, or zeros, for a token from which the whole memory is hidden. The arguments are
             not changed.
 
         Raises:
-            ValueError: of `attention_mask`.
+            ValueError: from `attention_mask`.
 
         Source: Vaswani et al. 2017, section 3.2.3; `torch.nn.MultiheadAttention`, in whose boolean masks True hides.
         """

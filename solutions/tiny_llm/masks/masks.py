@@ -1,4 +1,4 @@
-"""One additive mask of all that a caller has to say about who may look at whom."""
+"""Combining masks of every form into one additive mask."""
 
 import mlx.core as mx
 
@@ -15,32 +15,31 @@ def attention_mask(
     key_mask: mx.array | None = None,
     causal: bool = False,
 ) -> mx.array:
-    """Bring masks of every form to one, which is added to scores of B x H x L x S.
+    """Combine masks of every form into one, which is added to scores of B x H x L x S.
 
-    A key is hidden from a query if any of the arguments hides it. A boolean mask says "may look": True leaves a key as
-    it is, False hides it. A float mask is added, and -inf hides. What a mask's axes mean is said by how many they are,
-    and by which argument it is given as, never by their sizes.
+    A key is hidden from a query if any argument hides it. In a boolean mask True leaves a key visible and False hides
+    it. A float mask is added, and -inf hides. The number of a mask's axes, and the argument it is passed as, define
+    what its axes mean; their sizes never do.
 
     Args:
-        B: texts in the batch.
+        B: batch rows.
         H: heads.
         L: queries.
         S: keys.
-        dtype: of the result. A number that it cannot hold becomes infinite, such as -1e9 in float16.
-        mask: bool or float, with 2, 3 or 4 axes: L x S, the same for all texts and heads; B x L x S, one for each text;
-            B x H x L x S, so that one for each head is 1 x H x L x S. Any of these axes may also be 1.
-        key_mask: bool or float, B x S: which keys of each text are there to be looked at, for all heads and queries.
-        causal: whether `causal_mask` hides the future, too: query i may look at the keys 0 to i + S - L.
+        dtype: of the result. Values out of its range become infinite, such as -1e9 in float16.
+        mask: bool or float, with 2, 3 or 4 axes: L x S, the same for all rows and heads; B x L x S, one per row;
+            B x H x L x S, where 1 x H x L x S is one per head. Any of these axes may also be 1.
+        key_mask: bool or float, B x S: which keys of each row are visible, for all heads and queries.
+        causal: whether to hide the future too, as `causal_mask` does: query i sees the keys 0 to i + S - L.
 
     Returns:
-        Four axes, which are B x H x L x S where any of the arguments has them so, and 1 elsewhere: 1 x 1 x 1 x 1 if
-        there are none. 0 leaves a key as it is, -inf hides it; float masks are added up in float32. The arguments are
-        not changed.
+        Four axes, each of the size in B x H x L x S if any argument has that axis, and 1 otherwise: 1 x 1 x 1 x 1
+        without any mask. 0 leaves a key visible, -inf hides it; float masks are added in float32. The arguments are not
+        changed.
 
     Raises:
-        ValueError: a mask is neither bool nor float; mask has another number of axes, or an axis of another size, than
-            above; key_mask is not B x S; or it is causal and L > S. The message names the argument with its dtype or
-            its shape.
+        ValueError: a mask is neither bool nor float; mask's shape is none of the above; key_mask is not B x S; or it is
+            causal and L > S. The message names the argument and its dtype or shape.
     """
     total = mx.zeros((1, 1, 1, 1))
     if mask is not None:
@@ -50,12 +49,12 @@ def attention_mask(
             raise ValueError(f"key_mask has shape {key_mask.shape}, but B x S = {(B, S)} is needed")
         total = total + _additive("key_mask", key_mask)[:, None, None, :]  # B x 1 x 1 x S
     if causal:
-        total = total + causal_mask(L, S, mx.float32)  # L x S, which is the same for all texts and heads
+        total = total + causal_mask(L, S, mx.float32)  # L x S, the same for all rows and heads
     return total.astype(dtype)
 
 
 def _with_four_axes(mask: mx.array, B: int, H: int, L: int, S: int) -> mx.array:
-    """The axes that a mask lacks are put in where they belong, and none is guessed from its size."""
+    """Insert the axes that a mask lacks, judging by their number and not by their sizes."""
     if mask.ndim == 2:
         wide = mask[None, None]  # 1 x 1 x L x S
     elif mask.ndim == 3:
@@ -70,7 +69,7 @@ def _with_four_axes(mask: mx.array, B: int, H: int, L: int, S: int) -> mx.array:
 
 
 def _additive(name: str, mask: mx.array) -> mx.array:
-    """The numbers to add for a mask of either kind."""
+    """Convert a mask of either kind to float32 values to add."""
     if mask.dtype == mx.bool_:
         return mx.where(mask, 0.0, -mx.inf)  # not (1 - mask) * -inf: zero times infinity is NaN
     if not mx.issubdtype(mask.dtype, mx.floating):

@@ -1,1 +1,1 @@
-"""What a step of a model takes, what it must take, and how near to that it comes."""
+"""Timing a step of a model, counting its bytes and FLOPs, and comparing both on a roofline."""

@@ -1,75 +1,62 @@
-"""How fast a machine can be at most with some work, and which of its two limits says so."""
+"""The roofline model: the least time for some work, and whether it is memory-bound or compute-bound."""
 
 import dataclasses
 from collections.abc import Callable
 
 
 @dataclasses.dataclass(frozen=True)
-class Reached:
-    """Which part of a machine's limits some work came up to: 1 is all."""
+class Utilization:
+    """The shares of a machine's two limits that some work reached; 1 is the limit itself."""
 
     bandwidth: float
-    rate: float
+    compute: float
 
 
 class Roofline:
-    """A machine that moves so many bytes a second, and computes meanwhile."""
+    """A machine with a memory bandwidth and a peak compute rate, which moves bytes and computes at the same time."""
 
-    def __init__(self, bandwidth: float, rate: float) -> None:
-        """Keep both limits, as they were measured.
+    def __init__(self, bandwidth: float, peak_flops: float) -> None:
+        """Store both measured limits.
 
         Args:
-            bandwidth: bytes a second.
-            rate: floating-point operations (FLOPs) a second.
+            bandwidth: bytes per second.
+            peak_flops: floating-point operations per second (FLOP/s).
 
         Raises:
             ValueError: one of them is not above 0.
         """
-        if not (bandwidth > 0 and rate > 0):
-            raise ValueError(f"bandwidth is {bandwidth} and rate {rate}, but both must be above 0")
-        self.bandwidth, self.rate = bandwidth, rate
+        if not (bandwidth > 0 and peak_flops > 0):
+            raise ValueError(f"bandwidth is {bandwidth} and peak_flops {peak_flops}, but both must be above 0")
+        self.bandwidth, self.peak_flops = bandwidth, peak_flops
 
     def ridge(self) -> float:
-        """How many FLOPs there must be for each byte, so that moving and computing take equally long."""
-        return self.rate / self.bandwidth
+        """Return the arithmetic intensity, in FLOPs per byte, at which moving and computing take equally long."""
+        return self.peak_flops / self.bandwidth
 
     def least_seconds(self, flops: int, size: int) -> float:
-        """The least time for some work: bytes move while others are computed with, so the longer of the two.
-
-        Args:
-            flops: to compute.
-            size: bytes to move.
-        """
-        return max(size / self.bandwidth, flops / self.rate)
+        """Return the least time to compute `flops` and move `size` bytes: both overlap, so the longer of the two."""
+        return max(size / self.bandwidth, flops / self.peak_flops)
 
     def limit(self, flops: int, size: int) -> str:
-        """What takes that time: "arithmetic" if computing takes longer than moving, else "memory".
+        """Return what bounds the work: "arithmetic" if computing takes longer than moving the bytes, else "memory"."""
+        return "arithmetic" if flops / self.peak_flops > size / self.bandwidth else "memory"
 
-        Args:
-            flops: to compute.
-            size: bytes to move.
+    def utilization(self, flops: int, size: int, seconds: float) -> Utilization:
+        """Return the shares of both limits reached by work that took `seconds`.
+
+        The larger share is the least time divided by the time taken.
         """
-        return "arithmetic" if flops / self.rate > size / self.bandwidth else "memory"
+        return Utilization(size / seconds / self.bandwidth, flops / seconds / self.peak_flops)
 
-    def reached(self, flops: int, size: int, seconds: float) -> Reached:
-        """Which part of both limits some work came up to; the larger one says how near it came to the least time.
-
-        Args:
-            flops: computed.
-            size: bytes moved.
-            seconds: that it took.
-        """
-        return Reached(size / seconds / self.bandwidth, flops / seconds / self.rate)
-
-    def turn(self, work: Callable[[int], tuple[int, int]], most: int) -> int | None:
-        """Where work that grows turns from memory to arithmetic, as a step does with the rows of its batch.
+    def crossover(self, work: Callable[[int], tuple[int, int]], most: int) -> int | None:
+        """Find where growing work becomes compute-bound, as a decode step does with the rows of its batch.
 
         Args:
-            work: gives the FLOPs and the bytes of work of size n. Once arithmetic is the limit, it is for all larger n.
+            work: returns the FLOPs and the bytes of work of size n. If it is compute-bound at n, it is at all larger n.
             most: the largest n.
 
         Returns:
-            The smallest n from 1 to most at which arithmetic is the limit; None if it is at none of them.
+            The smallest n from 1 to most at which the limit is "arithmetic"; None if there is none.
 
         Source: Williams, Waterman and Patterson 2009.
         """

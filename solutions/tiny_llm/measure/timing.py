@@ -1,4 +1,4 @@
-"""The seconds of a call, on an engine that computes nothing before it is asked to."""
+"""Timing a call on a lazy engine."""
 
 import dataclasses
 import statistics
@@ -10,12 +10,12 @@ import mlx.core as mx
 
 @dataclasses.dataclass(frozen=True)
 class Timing:
-    """What several runs of a program took, in seconds each."""
+    """The times of several runs of a program, in seconds."""
 
     median: float
     fastest: float
     slowest: float
-    runs: int  # that were timed
+    runs: int  # warm-up excluded
 
 
 def timed(
@@ -26,23 +26,23 @@ def timed(
     warm_up: int = 1,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Timing:
-    """Time a program honestly: everything that it computes, and nothing else.
+    """Time everything that a program computes, and nothing else.
 
-    A run calls the program once, and ends when all arrays of what it gives have been computed. The first runs warm up:
-    they load and compile, and are not timed. Each later run is timed by itself: the clock is read before the program
-    is called, when nothing that was started earlier is still being computed on MLX's default stream, and again when
-    the run has ended. It is read at no other time.
+    A run calls the program once and ends when all arrays in its result have been computed. The first runs warm up (they
+    load and compile) and are not timed. Each later run is timed separately: the clock is read before the program is
+    called, when no earlier work is still running on MLX's default stream, and again when the run has ended. It is read
+    at no other time.
 
     Args:
-        program: what it gives may be an array, lists, tuples and dicts of arrays however deep, or no array at all.
-        least_seconds: runs are timed until they have taken so long together; those that warm up do not count.
-        least_runs: and until there are so many of them.
-        warm_up: how many runs are not timed.
-        clock: gives the time in seconds.
+        program: returns an array, nested lists, tuples and dicts of arrays, or no array at all.
+        least_seconds: runs are timed until their total is at least this; warm-up runs do not count.
+        least_runs: the minimum number of timed runs.
+        warm_up: the number of warm-up runs.
+        clock: returns the time in seconds.
 
     Returns:
-        The median, the shortest and the longest of the timed runs, and how many there were. Of an even number of runs
-        the median is halfway between the two in the middle.
+        The median, shortest and longest time, and the number of timed runs. With an even number of runs the median is
+        halfway between the two middle times.
 
     Raises:
         ValueError: least_runs is less than 1.

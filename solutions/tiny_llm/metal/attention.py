@@ -1,4 +1,4 @@
-"""Attention without the table of all scores, by the kernel of this folder."""
+"""Flash attention by a Metal kernel."""
 
 import math
 
@@ -6,27 +6,27 @@ import mlx.core as mx
 
 from .device import Launch, launch
 
-QUERIES = 16  # in a block, which has a threadgroup
-THREADS = 128  # of a threadgroup
-MOST = 128  # features of a head
+QUERIES = 16  # per block; each block is one threadgroup
+THREADS = 128  # per threadgroup
+MOST = 128  # the largest head dimension
 
 
 def flash_attention(
     query: mx.array, key: mx.array, value: mx.array, scale: float | None = None, mask: str | None = None
 ) -> mx.array:
-    """What `scaled_dot_product_attention_grouped` computes, block by block, by the kernel `flash_attention.metal`.
+    """Compute `scaled_dot_product_attention_grouped` tile by tile, by the kernel `flash_attention.metal`.
 
-    With "causal", blocks of keys that are hidden from a whole block of queries are not looked at.
+    With "causal", blocks of keys that are hidden from a whole block of queries are not read.
 
     Args:
         query: N.. x H x L x D, in a float dtype, D at most 128.
         key: N.. x H_kv x S x D, query's dtype. Query head h reads key-value head h // (H / H_kv).
-        value: as key. S is 1 at least.
-        scale: what the dot products are multiplied by; None means 1 / sqrt(D).
+        value: as key. S is at least 1.
+        scale: multiplies the dot products; None means 1 / sqrt(D).
         mask: None, or "causal": query i sees the keys 0 to i + S - L.
 
     Returns:
-        An array of query's shape and dtype; it is computed in float32.
+        An array of query's shape and dtype, computed in float32.
 
     Raises:
         ValueError: an argument is not as above, or mask is "causal" and L > S; the message says what is needed.

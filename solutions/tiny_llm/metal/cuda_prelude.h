@@ -1,6 +1,6 @@
 // --- given
-// The words of Metal for CUDA, which MLX puts before a kernel's body there. An operation of a SIMD-group needs all of
-// its 32 threads; in Metal those that are left are enough.
+// Metal's names for CUDA; MLX puts this before a kernel's body there. A SIMD-group operation needs all 32 threads; in
+// Metal the active ones are enough.
 #pragma once
 
 typedef unsigned int uint;
@@ -12,7 +12,7 @@ typedef __nv_bfloat16 bfloat16_t;
 
 #define METAL_FUNC __device__ __forceinline__
 
-// Where a thread is.
+// Thread indices.
 #define threadgroup_position_in_grid blockIdx
 #define thread_position_in_threadgroup threadIdx
 #define threads_per_threadgroup blockDim
@@ -35,14 +35,14 @@ METAL_FUNC uint metal_thread_index() {
 #define simdgroup_index_in_threadgroup (metal_thread_index() / 32)
 #define simdgroups_per_threadgroup ((blockDim.x * blockDim.y * blockDim.z + 31) / 32)
 
-// Barriers. That of a threadgroup orders all of its memory here.
+// Barriers. A threadgroup barrier orders all memory of the threadgroup here.
 struct mem_flags {
   enum { mem_none = 0, mem_device = 1, mem_threadgroup = 2 };
 };
 METAL_FUNC void threadgroup_barrier(int) { __syncthreads(); }
 METAL_FUNC void simdgroup_barrier(int) { __syncwarp(); }
 
-// Operations of a SIMD-group.
+// SIMD-group operations.
 template <class T>
 METAL_FUNC T simd_shuffle(T value, ushort lane) {
   return __shfl_sync(0xffffffff, value, lane);

@@ -1,9 +1,10 @@
-// out = softmax(scale * query . key) . value, block by block: of all the scores, one table of 16 x 32 is there at a time.
+// out = softmax(scale * query . key) . value, tile by tile: only 16 x 32 scores exist at a time.
 //
-// query, out: heads x L x D numbers of type T. key, value: kv_heads x S x D numbers of type T; heads is a multiple of
-// kv_heads, and those that follow each other share keys. D is at most 128. scale: one number, float32. causal: one
-// number, 1 if query i sees only the keys 0 to i + S - L, with L at most S, and 0 if it sees all. It is computed in
-// float32. In the grid x counts the blocks of 16 queries, 128 threads each, and y the heads; the last block sticks out.
+// query, out: heads x L x D elements of type T. key, value: kv_heads x S x D elements of type T; heads is a multiple of
+// kv_heads, and heads / kv_heads consecutive heads share keys and values. D is at most 128. scale: one float32. causal:
+// one int32, 1 if query i sees only the keys 0 to i + S - L, with L at most S, and 0 if it sees all. Compute in
+// float32.
+// Grid: x counts the blocks of 16 queries, 128 threads each, and y the heads; the last block may extend past L.
 // --- your code: flash_attention
 threadgroup float queries[16][128];  // of the block, times scale
 threadgroup float tile[32][129];     // 32 keys, then their values. With 129 in the place of 128 a column lies in 32 banks

@@ -1,4 +1,4 @@
-"""The kernels of this folder, as functions of arrays."""
+"""The elementwise and normalization kernels of this folder, as functions of arrays."""
 
 import math
 
@@ -7,24 +7,23 @@ import mlx.core as mx
 from .device import Launch, launch
 
 SIMDGROUP = 32  # threads
-MOST = 8  # SIMD-groups of a threadgroup
-EACH = 4  # numbers that a thread has, about
+MOST = 8  # SIMD-groups per threadgroup
+EACH = 4  # elements per thread, about
 WHOLE = SIMDGROUP * MOST, 1, 1  # the largest threadgroup
 
 
 def add_scaled(x: mx.array, y: mx.array, scale: float) -> mx.array:
-    """x + scale * y, by the kernel `add_scaled.metal`.
+    """Return x + scale * y, by the kernel `add_scaled.metal`.
 
     Args:
         x: any shape, in a float dtype.
         y: as x.
-        scale: a number.
 
     Returns:
-        An array of x's shape and dtype; the sum is taken in float32.
+        An array of x's shape and dtype, computed in float32.
 
     Raises:
-        ValueError: y has another shape or dtype than x.
+        ValueError: y's shape or dtype differs from x's.
     """
     if (x.shape, x.dtype) != (y.shape, y.dtype):
         raise ValueError(f"x is {x.shape} {x.dtype} and y is {y.shape} {y.dtype}, but they must be alike")
@@ -34,18 +33,18 @@ def add_scaled(x: mx.array, y: mx.array, scale: float) -> mx.array:
 
 
 def rms_norm(x: mx.array, weight: mx.array, eps: float) -> mx.array:
-    """Each vector along the last axis over the root of the mean of its squares, times weight, by `rms_norm.metal`.
+    """Divide each vector along the last axis by its root mean square and multiply by weight, by `rms_norm.metal`.
 
     Args:
         x: N.. x E, in a float dtype.
         weight: E, in x's dtype.
-        eps: added to the mean of the squares.
+        eps: added to the mean square.
 
     Returns:
-        An array of x's shape and dtype; the mean is taken in float32.
+        An array of x's shape and dtype; the mean is computed in float32.
 
     Raises:
-        ValueError: weight is not of x's dtype, or not of the size of its last axis.
+        ValueError: weight's dtype is not x's, or its size is not that of x's last axis.
 
     Source: `mx.fast.rms_norm`.
     """
@@ -60,9 +59,9 @@ def rms_norm(x: mx.array, weight: mx.array, eps: float) -> mx.array:
 
 
 def rope(x: mx.array, offset: int = 0, base: float = 10000) -> mx.array:
-    """Each pair of features i and i + D/2 turned by its token's angle, by the kernel `rope.metal`.
+    """Rotate each pair of features i and i + D/2 by its token's angle, by the kernel `rope.metal`.
 
-    No table of angles is read: a thread computes its own.
+    There is no table of angles: each thread computes its own.
 
     Args:
         x: N x L x H x D, in a float dtype, D even.
@@ -70,12 +69,12 @@ def rope(x: mx.array, offset: int = 0, base: float = 10000) -> mx.array:
         base: theta.
 
     Returns:
-        An array of x's shape and dtype; the turning is done in float32.
+        An array of x's shape and dtype; the rotation is computed in float32.
 
     Raises:
-        ValueError: x has not four dimensions, or D is odd.
+        ValueError: x does not have four dimensions, or D is odd.
 
-    Source: `mx.fast.rope` (which wants the length next to last: N x H x L x D).
+    Source: `mx.fast.rope` (which takes the length next to last: N x H x L x D).
     """
     if x.ndim != 4 or x.shape[-1] % 2:
         raise ValueError(f"x has shape {x.shape}, but N x L x H x D with an even D is needed")
@@ -85,13 +84,13 @@ def rope(x: mx.array, offset: int = 0, base: float = 10000) -> mx.array:
 
 
 def swiglu(x: mx.array) -> mx.array:
-    """silu(gate) * up, where one array holds both, by the kernel `swiglu.metal`.
+    """Return silu(gate) * up, where one array holds both, by the kernel `swiglu.metal`.
 
     Args:
         x: N.. x 2I, in a float dtype: the first I of each vector are the gate, the others are up.
 
     Returns:
-        N.. x I, in x's dtype; it is computed in float32.
+        N.. x I, in x's dtype, computed in float32.
 
     Raises:
         ValueError: the last axis of x is odd.
@@ -108,5 +107,5 @@ def swiglu(x: mx.array) -> mx.array:
 
 
 def _whole(threads: float) -> int:
-    """As many threads, or the few more that fill whole threadgroups."""
+    """Round a number of threads up to whole threadgroups."""
     return math.ceil(threads / WHOLE[0]) * WHOLE[0]

@@ -1,10 +1,10 @@
-// out = softmax(scale * query . key) . value over the tokens of one request, whose keys and values lie in pages.
+// out = softmax(scale * query . key) . value over the tokens of one request, whose keys and values are in pages.
 //
-// query, out: L x heads x D numbers of type T; query i is of token tokens - L + i, and sees the tokens up to itself.
-// keys, values: pages x kv_heads x page x D numbers of type T; heads is a multiple of kv_heads, and those that follow
-// each other share keys. D is at most 128. table: token s is in page table[s / page], at s % page. tokens: one number,
-// at least L. scale: one number, float32. It is computed in float32, and what is not the request's is not looked at. In
-// the grid x counts the blocks of 16 queries, 128 threads each, and y the heads; the last block sticks out.
+// query, out: L x heads x D elements of type T; query i is that of token tokens - L + i, and sees the tokens up to it.
+// keys, values: pages x kv_heads x page x D elements of type T; heads is a multiple of kv_heads, and heads / kv_heads
+// consecutive heads share keys and values. D is at most 128. table: int32; token s is in page table[s / page], at
+// s % page. tokens: one int32, at least L. scale: one float32. Compute in float32, and read no slot of another request.
+// Grid: x counts the blocks of 16 queries, 128 threads each, and y the heads; the last block may extend past L.
 // --- your code: paged_attention
 threadgroup float queries[16][128];  // of the block, times scale
 threadgroup float tile[32][129];     // 32 keys, then their values. With 129 in the place of 128 a column lies in 32 banks

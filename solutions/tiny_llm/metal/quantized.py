@@ -1,4 +1,4 @@
-"""Products with a matrix in 4 bits, by the kernels of this folder."""
+"""Products with a 4-bit matrix, by Metal kernels."""
 
 import math
 
@@ -8,17 +8,17 @@ from .device import Launch, launch
 
 GROUP_SIZES = (32, 64, 128)
 FLOATS = (mx.float32, mx.float16, mx.bfloat16)
-ROWS = 8  # of W for a threadgroup that multiplies it by a vector: one for each SIMD-group
+ROWS = 8  # of W per threadgroup of a matvec: one per SIMD-group
 TILE = 32  # rows and columns of a tile of y
-THREADS = 128  # of the threadgroup of a tile
+THREADS = 128  # per threadgroup of a tile
 SIMDGROUP = 32  # threads
-MOST = 8  # rows of x that are multiplied in parts
+MOST = 8  # the most rows of x for split-K
 
 
 def quantized_matvec(
     x: mx.array, packed: mx.array, scales: mx.array, biases: mx.array, group_size: int = 64
 ) -> mx.array:
-    """W x, of a W in 4 bits, by the kernel `quantized_matvec.metal`.
+    """Return W x for a 4-bit W, by the kernel `quantized_matvec.metal`.
 
     Args:
         x: I, in float32, float16 or bfloat16.
@@ -28,10 +28,10 @@ def quantized_matvec(
         group_size: 32, 64 or 128.
 
     Returns:
-        O, in x's dtype; it is computed in float32.
+        O, in x's dtype, computed in float32.
 
     Raises:
-        ValueError: an argument is not as above; the message says what it is and what is needed.
+        ValueError: an argument is not as above; the message says what was given and what is needed.
 
     Source: `mx.quantized_matmul`.
     """
@@ -50,17 +50,17 @@ def quantized_matvec(
 def quantized_tiles(
     x: mx.array, packed: mx.array, scales: mx.array, biases: mx.array, group_size: int = 64
 ) -> mx.array:
-    """x @ W.T, of a W in 4 bits, tile by tile, by the kernel `quantized_tiles.metal`.
+    """Return x @ W.T for a 4-bit W, tile by tile, by the kernel `quantized_tiles.metal`.
 
     Args:
         x: N x I, in float32, float16 or bfloat16.
         packed, scales, biases, group_size: as for `quantized_matvec`.
 
     Returns:
-        N x O, in x's dtype; it is computed in float32.
+        N x O, in x's dtype, computed in float32.
 
     Raises:
-        ValueError: an argument is not as above; the message says what it is and what is needed.
+        ValueError: an argument is not as above; the message says what was given and what is needed.
 
     Source: `mx.quantized_matmul`.
     """
@@ -70,28 +70,28 @@ def quantized_tiles(
 def quantized_matrices(
     x: mx.array, packed: mx.array, scales: mx.array, biases: mx.array, group_size: int = 64
 ) -> mx.array:
-    """As `quantized_tiles`, by matrices of 8 x 8 that a SIMD-group multiplies, `quantized_matrices.metal`."""
+    """As `quantized_tiles`, with 8 x 8 SIMD-group matrices, by the kernel `quantized_matrices.metal`."""
     return _by_tiles("quantized_matrices", x, packed, scales, biases, group_size)
 
 
 def split_products(
     x: mx.array, packed: mx.array, scales: mx.array, biases: mx.array, group_size: int = 64, parts: int = 4
 ) -> mx.array:
-    """x @ W.T, of a W in 4 bits, in parts that are to be added up, by the kernel `split_products.metal`.
+    """Return the partial sums of x @ W.T for a 4-bit W (split-K), by the kernel `split_products.metal`.
 
-    The inputs are taken in blocks of 256, of which the last one may be shorter. Each part has ceil(blocks / parts) of
-    them, one after another; the last parts have what is left, or none.
+    The inputs are cut into blocks of 256; the last block may be shorter. Each part gets ceil(blocks / parts)
+    consecutive blocks; the last parts get fewer, or none.
 
     Args:
         x: N x I, in float32, float16 or bfloat16, N at most 8.
         packed, scales, biases, group_size: as for `quantized_matvec`.
-        parts: how many, 1 at least.
+        parts: at least 1.
 
     Returns:
-        parts x N x O, float32: the products of each part's inputs, 0 where it has none.
+        parts x N x O, float32: the products over each part's inputs, 0 for a part without inputs.
 
     Raises:
-        ValueError: an argument is not as above; the message says what it is and what is needed.
+        ValueError: an argument is not as above; the message says what was given and what is needed.
     """
     _checked(x, 2, packed, scales, biases, group_size)
     length, outputs = len(x), len(packed)
@@ -112,16 +112,16 @@ def split_products(
 def quantized_split(
     x: mx.array, packed: mx.array, scales: mx.array, biases: mx.array, group_size: int = 64, parts: int = 4
 ) -> mx.array:
-    """x @ W.T, of an x of few rows and a W in 4 bits: `split_products`, and the sum of its parts by a second kernel.
+    """Return x @ W.T for an x of few rows and a 4-bit W: `split_products`, then a kernel that sums the parts.
 
     Args:
         x, packed, scales, biases, group_size, parts: as for `split_products`.
 
     Returns:
-        N x O, in x's dtype; it is computed in float32.
+        N x O, in x's dtype, computed in float32.
 
     Raises:
-        ValueError: as `split_products` does.
+        ValueError: as `split_products`.
 
     Source: `mx.quantized_matmul`.
     """
@@ -135,7 +135,7 @@ def quantized_split(
 def _by_tiles(
     kernel: str, x: mx.array, packed: mx.array, scales: mx.array, biases: mx.array, group_size: int
 ) -> mx.array:
-    """The product, by a kernel that has a threadgroup for each tile of y."""
+    """Run a kernel that has one threadgroup per tile of y."""
     _checked(x, 2, packed, scales, biases, group_size)
     length, outputs = len(x), len(packed)
     work = Launch(
@@ -151,7 +151,7 @@ def _by_tiles(
 def _checked(
     x: mx.array, dimensions: int, packed: mx.array, scales: mx.array, biases: mx.array, group_size: int
 ) -> None:
-    """Raise a ValueError unless these can be multiplied."""
+    """Raise a ValueError unless the arguments are as `quantized_matvec` or `quantized_tiles` takes them."""
     if group_size not in GROUP_SIZES:
         raise ValueError(f"group_size is {group_size}, but 32, 64 or 128 is needed")
     if packed.ndim != 2 or packed.dtype != mx.uint32:

@@ -1,7 +1,7 @@
-// out = x / sqrt(mean of the squares of x + eps) * weight, row by row.
+// out = x / sqrt(mean(x^2) + eps) * weight, row by row.
 //
-// x, out: rows x E numbers of type T. weight: E numbers of type T. eps: one number, float32. The mean is taken in float32.
-// Each row has a threadgroup of 1 to 8 whole SIMD-groups, which waits at 9 barriers at most, and has no bank conflicts.
+// x, out: rows x E elements of type T, passed flat. weight: E elements of type T. eps: one float32. Compute the mean in
+// float32. One threadgroup of 1 to 8 whole SIMD-groups per row; at most 9 barriers and no bank conflicts.
 // --- your code: rms_norm
 threadgroup float sums[8];  // of the squares, one for each SIMD-group
 const uint size = weight_shape[0], row = threadgroup_position_in_grid.x * size;

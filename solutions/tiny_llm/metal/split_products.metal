@@ -1,11 +1,12 @@
-// Parts of y = x W^T, of a W in 4 bits and an x of 1 to 8 rows: the inputs are cut into parts, and of each part all
-// products have a sum of their own. Then there is work for more threadgroups than W has rows for.
+// Split-K: partial sums of y = x W^T for a 4-bit W and an x of 1 to 8 rows. The inputs are cut into parts, each with
+// its own sum, so that there is work for more threadgroups than W has rows for.
 //
-// packed: O x I / 8 words, each with 8 weights, the first one in its lowest 4 bits. scales, biases: O x groups numbers of
-// type S: a weight is scale * q + bias. x: N x I numbers of type T, N at most 8. partial: parts x N x O numbers, float32.
-// Blocks of 256 inputs are handed out, to each part as many as the next, until there are no more: the last parts may
-// have fewer, or none, and then their sums are 0. In the grid x has 256 threads for every 8 rows of W, one SIMD-group
-// each and at its end some for none, and y counts the parts. I and I / groups are multiples of 32.
+// packed: O x I / 8 words of 8 weights, the first in the lowest 4 bits. scales, biases: O x groups elements of type S;
+// a weight is scale * q + bias. x: N x I elements of type T, N at most 8. partial: parts x N x O, float32. I and
+// I / groups are multiples of 32. Each part gets the same number of blocks of 256 inputs, ceil(blocks / parts); the
+// last parts may get fewer, or none, and then their sums are 0.
+// Grid: x has 256 threads for every 8 rows of W, one SIMD-group each, the last of which may have no row; y counts the
+// parts.
 // --- your code: split_products
 threadgroup float numbers[8][8][36];  // 256 of each row of x: row, digit, word. With 36 no two share a bank
 const uint length = x_shape[0], outputs = packed_shape[0], words = packed_shape[1], groups = scales_shape[1];

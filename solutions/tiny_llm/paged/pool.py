@@ -1,4 +1,4 @@
-"""Who holds which page. Of what is in them, nothing is known here."""
+"""Page reference counts; the contents live in `Storage`."""
 
 import heapq
 from collections import Counter
@@ -6,82 +6,80 @@ from collections.abc import Iterable
 
 
 class OutOfPages(ValueError):
-    """More pages were asked for than are free."""
+    """Raised when more pages are requested than are free."""
 
 
 class PagePool:
-    """Pages by number, each with a count of those who hold it. One that nobody holds is free."""
+    """Allocates pages by number and counts the references to each. A page with a reference count of 0 is free."""
 
     pages: int
 
     def __init__(self, pages: int) -> None:
-        """Begin with all pages free.
+        """Create a pool in which all pages are free.
 
         Args:
-            pages: how many there are. Their numbers are 0 to pages - 1.
+            pages: how many there are, numbered 0 to pages - 1.
         """
         self.pages = pages
-        self._holders = [0] * pages
+        self._ref_counts = [0] * pages
         self._free = list(range(pages))  # a heap: the lowest number comes first
 
     @property
-    def free(self) -> int:
-        """How many pages nobody holds."""
+    def num_free(self) -> int:
+        """The number of free pages."""
         return len(self._free)
 
-    def holders(self, page: int) -> int:
-        """How many hold a page."""
-        return self._holders[page]
+    def ref_count(self, page: int) -> int:
+        """Return a page's reference count."""
+        return self._ref_counts[page]
 
-    def take(self, count: int) -> list[int]:
-        """Take free pages, each of which has one holder then.
-
-        Args:
-            count: how many.
+    def allocate(self, count: int) -> list[int]:
+        """Allocate `count` free pages, with a reference count of 1 each.
 
         Returns:
-            The lowest numbers of all that are free, in ascending order.
+            The lowest free page numbers, in ascending order.
 
         Raises:
-            OutOfPages: fewer are free; the message says both numbers. Nothing has changed.
+            OutOfPages: fewer are free; the message gives both numbers. Nothing has changed.
         """
-        if count > self.free:
-            raise OutOfPages(f"{count} pages are needed, but {self.free} of {self.pages} are free")
+        if count > self.num_free:
+            raise OutOfPages(f"{count} pages are needed, but {self.num_free} of {self.pages} are free")
         taken = [heapq.heappop(self._free) for _ in range(count)]
         for page in taken:
-            self._holders[page] = 1
+            self._ref_counts[page] = 1
         return taken
 
-    def hold(self, pages: Iterable[int]) -> None:
-        """Count one holder more for each page.
+    def retain(self, pages: Iterable[int]) -> None:
+        """Add one to the reference count of each page.
 
         Args:
-            pages: their numbers. One that stands there twice gets two.
+            pages: their numbers. A number that occurs twice counts twice.
 
         Raises:
-            ValueError: nobody holds one of them; the message names it. Nothing has changed.
+            ValueError: one of them is free; the message names it. Nothing has changed.
         """
         pages = list(pages)
         for page in pages:
-            if not self._holders[page]:
-                raise ValueError(f"page {page} is free: it must be taken before it can be shared")
+            if not self._ref_counts[page]:
+                raise ValueError(f"page {page} is free: it must be allocated before it can be shared")
         for page in pages:
-            self._holders[page] += 1
+            self._ref_counts[page] += 1
 
-    def drop(self, pages: Iterable[int]) -> None:
-        """Count one holder fewer for each page. Those that nobody holds any more are free.
+    def release(self, pages: Iterable[int]) -> None:
+        """Subtract one from the reference count of each page. A page whose count reaches 0 is free.
 
         Args:
-            pages: their numbers. One that stands there twice loses two.
+            pages: their numbers. A number that occurs twice counts twice.
 
         Raises:
-            ValueError: one of them has fewer holders than are dropped; the message names it. Nothing has changed.
+            ValueError: one of them has a lower reference count than it is released; the message names it. Nothing has
+                changed.
         """
         dropped = Counter(pages)
         for page, count in dropped.items():
-            if count > self._holders[page]:
-                raise ValueError(f"page {page} is dropped {count} times, but {self._holders[page]} hold it")
+            if count > self._ref_counts[page]:
+                raise ValueError(f"page {page}: {count} releases, but a reference count of {self._ref_counts[page]}")
         for page, count in dropped.items():
-            self._holders[page] -= count
-            if not self._holders[page]:
+            self._ref_counts[page] -= count
+            if not self._ref_counts[page]:
                 heapq.heappush(self._free, page)

@@ -1,34 +1,34 @@
-"""Which pages of a radix tree go first when others need the room."""
+"""Eviction from a radix tree, least recently used first."""
 
-from .edge import below
+from .node import descendants
 from .tree import RadixTree
 
 
 def evict(tree: RadixTree, count: int) -> list[int]:
-    """Drop pages of a tree, those first that have not been used for the longest time.
+    """Evict up to `count` pages from a tree, the least recently used first.
 
-    A page goes only if the tree is its one holder, and if nothing stands behind it any more: the last page of an edge
-    without children. Of all such pages the next one to go is that of the edge whose `used` is lowest. An edge that has
-    lost all its pages is gone, and what it hung from may be next.
+    A page can be evicted only if the tree holds its only reference, and if it is the last page of a leaf. The next one
+    to go is always that of the leaf with the lowest `last_access`. A node that has lost all its pages is removed, and
+    its parent may be the next leaf.
 
     Args:
-        tree: loses them.
-        count: how many are wanted; none if it is 0 or less.
+        tree: is modified.
+        count: how many pages to evict; none if it is 0 or less.
 
     Returns:
-        The pages that it has lost, in that order: as many as are wanted, or fewer, if no more can go.
+        The evicted pages, in that order: `count` of them, or fewer if no more can be evicted.
     """
     gone: list[int] = []
     while len(gone) < count:
-        ends = [(p, e) for p, e in below(tree.root) if not e.children and tree.pool.holders(e.pages[-1]) == 1]
+        ends = [(p, e) for p, e in descendants(tree.root) if not e.children and tree.pool.ref_count(e.pages[-1]) == 1]
         if not ends:
             break
-        parent, edge = min(ends, key=lambda pair: pair[1].used)
-        first = tuple(edge.tokens[: tree.page])
-        while edge.pages and len(gone) < count and tree.pool.holders(edge.pages[-1]) == 1:
-            gone.append(edge.pages.pop())
-            tree.pool.drop(gone[-1:])
-        edge.tokens = edge.tokens[: tree.page * len(edge.pages)]
-        if not edge.pages:
+        parent, node = min(ends, key=lambda pair: pair[1].last_access)
+        first = tuple(node.tokens[: tree.page_size])
+        while node.pages and len(gone) < count and tree.pool.ref_count(node.pages[-1]) == 1:
+            gone.append(node.pages.pop())
+            tree.pool.release(gone[-1:])
+        node.tokens = node.tokens[: tree.page_size * len(node.pages)]
+        if not node.pages:
             del parent.children[first]
     return gone

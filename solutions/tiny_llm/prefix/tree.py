@@ -1,94 +1,95 @@
-"""A radix tree: texts that begin alike share the edges of what is alike."""
+"""A radix tree of token sequences: sequences with a common prefix share its nodes."""
 
 from collections.abc import Sequence
 
 from ..paged.pool import PagePool
-from .edge import Edge
+from .node import RadixNode
 
 
 class RadixTree:
-    """Which pages hold the keys and values of which text. It is one holder of each page that it has."""
+    """Maps token sequences to the pages of their keys and values. It holds one reference to each of its pages."""
 
     pool: PagePool
-    page: int  # tokens in a page
-    root: Edge  # has no tokens and no pages; every text begins below it
-    calls: int  # of match and insert, so far: what an edge's `used` is taken from
+    page_size: int  # tokens per page
+    root: RadixNode  # has no tokens and no pages
+    clock: int  # how often match and insert were called: the source of a node's `last_access`
 
-    def __init__(self, pool: PagePool, page: int) -> None:
-        """Begin with the root alone.
+    def __init__(self, pool: PagePool, page_size: int) -> None:
+        """Create an empty tree.
 
         Args:
-            pool: whose pages they are.
-            page: how many tokens are in one.
+            pool: of its pages.
+            page_size: tokens per page.
         """
-        self.pool, self.page = pool, page
-        self.root, self.calls = Edge([], []), 0
+        self.pool, self.page_size = pool, page_size
+        self.root, self.clock = RadixNode([], []), 0
 
     def match(self, tokens: Sequence[int]) -> list[int]:
-        """Find how far a text is known.
+        """Find the longest cached prefix of a sequence.
 
-        The edges on its way count as used in this call, the first one being call 1. An edge of which only the first
-        pages are on its way is cut in two behind them, and its second half was not used.
+        The nodes on its path are accessed in this call, the first one being call 1. A node of which only the first
+        pages match is split after them, and its second half does not count as accessed.
 
         Args:
             tokens: any number.
 
         Returns:
-            The pages of the longest beginning of the text that is here, whole pages only, in a new list. Who wants to
-            keep them must hold them.
+            The pages of the longest prefix that is here, whole pages only, in a new list. A caller that keeps them must
+            retain them.
         """
         return self._walk(tokens)[1]
 
     def insert(self, tokens: Sequence[int], pages: Sequence[int]) -> list[int]:
-        """Keep a text. What of it is not here yet becomes one new edge.
+        """Insert a sequence. The part that is not here yet becomes one new node.
 
-        Edges count as used and are cut as by `match`. Of the new edge's pages the tree becomes one holder more. Of
-        pages whose tokens are here already, in the same pages or in others, it does not.
+        Nodes are accessed and split as by `match`. The tree retains the new node's pages. It does not retain pages
+        whose tokens are here already, in the same pages or in others.
 
         Args:
-            tokens: fill the pages.
-            pages: hold the keys and values of these tokens; somebody holds them.
+            tokens: as many as fill the pages.
+            pages: hold the keys and values of these tokens; none of them is free.
 
         Returns:
             The pages in which the tree has these tokens now, as many as `pages`, in a new list.
 
         Raises:
-            ValueError: the tokens do not fill the pages; the message says both numbers. Nothing has changed.
+            ValueError: the tokens do not fill the pages; the message gives both numbers. Nothing has changed.
         """
-        if len(tokens) != self.page * len(pages):
-            raise ValueError(f"{len(tokens)} tokens do not fill {len(pages)} pages of {self.page}")
+        if len(tokens) != self.page_size * len(pages):
+            raise ValueError(f"{len(tokens)} tokens do not fill {len(pages)} pages of {self.page_size}")
         last, found = self._walk(tokens)
-        new, rest = list(pages[len(found) :]), list(tokens[self.page * len(found) :])
+        new, rest = list(pages[len(found) :]), list(tokens[self.page_size * len(found) :])
         if new:
-            self.pool.hold(new)
-            last.children[tuple(rest[: self.page])] = Edge(rest, new, self.calls)
+            self.pool.retain(new)
+            last.children[tuple(rest[: self.page_size])] = RadixNode(rest, new, self.clock)
         return found + new
 
-    def _walk(self, tokens: Sequence[int]) -> tuple[Edge, list[int]]:
-        """Go as far as the text is known: the edge behind which it goes on, and the pages on the way."""
-        self.calls += 1
-        edge, found, text = self.root, list[int](), self._by_page(tokens)
-        while text and (child := edge.children.get(text[0])):
-            alike = _alike(text, self._by_page(child.tokens))
+    def _walk(self, tokens: Sequence[int]) -> tuple[RadixNode, list[int]]:
+        """Follow a sequence as far as it matches; return the last node on its path, and the pages along it."""
+        self.clock += 1
+        node, found, text = self.root, list[int](), self._by_page(tokens)
+        while text and (child := node.children.get(text[0])):
+            alike = _common_prefix_length(text, self._by_page(child.tokens))
             if alike < len(child.pages):
-                self._cut(child, alike)
-            child.used = self.calls
+                self._split(child, alike)
+            child.last_access = self.clock
             found += child.pages
-            edge, text = child, text[alike:]
-        return edge, found
+            node, text = child, text[alike:]
+        return node, found
 
     def _by_page(self, tokens: Sequence[int]) -> list[tuple[int, ...]]:
-        """The tokens of each page; not those at the end that fill none."""
-        return [tuple(tokens[at : at + self.page]) for at in range(0, len(tokens) - self.page + 1, self.page)]
+        """Return the tokens of each full page, dropping an incomplete last one."""
+        size = self.page_size
+        return [tuple(tokens[at : at + size]) for at in range(0, len(tokens) - size + 1, size)]
 
-    def _cut(self, edge: Edge, count: int) -> None:
-        """Leave an edge its first pages, and hang another one with the rest below it."""
-        at = self.page * count
-        rest = Edge(edge.tokens[at:], edge.pages[count:], edge.used, edge.children)
-        edge.tokens, edge.pages = edge.tokens[:at], edge.pages[:count]
-        edge.children = {tuple(rest.tokens[: self.page]): rest}
+    def _split(self, node: RadixNode, count: int) -> None:
+        """Keep a node's first `count` pages, and move the rest into a new child."""
+        at = self.page_size * count
+        rest = RadixNode(node.tokens[at:], node.pages[count:], node.last_access, node.children)
+        node.tokens, node.pages = node.tokens[:at], node.pages[:count]
+        node.children = {tuple(rest.tokens[: self.page_size]): rest}
 
 
-def _alike(one: list[tuple[int, ...]], other: list[tuple[int, ...]]) -> int:
-    """With how many equal pages both begin."""
+def _common_prefix_length(one: list[tuple[int, ...]], other: list[tuple[int, ...]]) -> int:
+    """Return how many pages are equal at the beginning of both."""
     return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))

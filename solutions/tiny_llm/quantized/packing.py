@@ -1,22 +1,22 @@
-"""Small whole numbers in words of 32 bits: eight of 4 bits, or four of 8 bits."""
+"""Small integers packed into 32-bit words: eight of 4 bits, or four of 8 bits."""
 
 import mlx.core as mx
 
 
 def pack(values: mx.array, bits: int = 4) -> mx.array:
-    """Put as many numbers as fit into each word. The first one has its lowest bits, the last one its highest.
+    """Pack integers into 32-bit words: the first value of a word in its lowest bits, the last in its highest.
 
     Args:
         values: N.. x I, of any integer dtype, from 0 to 2**bits - 1. I is a multiple of 32 / bits. It is not changed.
-        bits: of a number, 4 or 8.
+        bits: per value, 4 or 8.
 
     Returns:
         N.. x (I * bits / 32), uint32.
 
     Raises:
-        ValueError: bits is neither 4 nor 8, or I does not fill whole words. The message says the number that is wrong.
+        ValueError: bits is neither 4 nor 8, or I does not fill whole words. The message states the wrong number.
 
-    Source: `mx.quantize`, whose words have this order.
+    Source: `mx.quantize`, which uses the same order.
     """
     shifts = _shifts(bits)
     if values.shape[-1] % len(shifts):
@@ -26,24 +26,24 @@ def pack(values: mx.array, bits: int = 4) -> mx.array:
 
 
 def unpack(packed: mx.array, bits: int = 4) -> mx.array:
-    """Take the numbers out of their words again.
+    """Unpack what `pack` has packed.
 
     Args:
-        packed: N.. x P, uint32, as `pack` gives it. It is not changed.
-        bits: of a number, 4 or 8.
+        packed: N.. x P, uint32. It is not changed.
+        bits: per value, 4 or 8.
 
     Returns:
         N.. x (P * 32 / bits), uint32, from 0 to 2**bits - 1.
 
     Raises:
-        ValueError: bits is neither 4 nor 8. The message says it.
+        ValueError: bits is neither 4 nor 8. The message states it.
     """
     apart: mx.array = packed[..., None] >> _shifts(bits)  # N.. x P x numbers of a word
     return mx.flatten(apart & (2**bits - 1), -2)
 
 
 def _shifts(bits: int) -> mx.array:
-    """How far from the lowest bit each number of a word begins."""
+    """Return the bit offset of each value of a word."""
     if bits not in (4, 8):
         raise ValueError(f"bits is {bits}, but 4 or 8 is needed")
     return mx.arange(0, 32, bits, dtype=mx.uint32)

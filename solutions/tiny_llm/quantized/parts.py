@@ -1,4 +1,4 @@
-"""A model's matrices in 4 or 8 bits: of a checkpoint that has them so, or quantized as the model is built."""
+"""Layer factory for 4-bit or 8-bit matrices: taken from a quantized checkpoint, or quantized at load time."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,29 +8,29 @@ import mlx.core as mx
 from ..config import ModelConfig
 from ..qwen3_cached.parts import Dense, Projection
 from .layers import QuantizedEmbedding, QuantizedLinear
-from .least_error import quantize_with_least_error
+from .least_squares import quantize_least_squares
 
 Packed = tuple[mx.array, mx.array, mx.array]
-STRIP = 4096  # rows that are quantized at a time: on the way, they take many times their room
+STRIP = 4096  # rows quantized at a time: the intermediate arrays take many times the memory of the rows
 Quantizer = Callable[[mx.array, int, int], Packed]
 
 
 class Quantized(Dense):
-    """Makes what `Dense` makes, of quantized matrices; rows that do not make whole groups stay as they are."""
+    """`Dense` with quantized matrices. A matrix whose rows are not whole groups stays unquantized."""
 
-    def __init__(self, group_size: int = 64, bits: int = 4, by: Quantizer = quantize_with_least_error) -> None:
-        """Say how to quantize, or how it was done.
+    def __init__(self, group_size: int = 64, bits: int = 4, by: Quantizer = quantize_least_squares) -> None:
+        """Store how matrices are, or will be, quantized.
 
         Args:
-            group_size: how many neighbours share a scale and a bias.
-            bits: of a weight, 4 or 8.
-            by: `quantize`, or another function like it.
+            group_size: weights per group.
+            bits: per weight, 4 or 8.
+            by: `quantize`, or a function with the same signature.
         """
         self.group_size, self.bits, self.by = group_size, bits, by
 
     @classmethod
     def like(cls, config: ModelConfig, weights: dict[str, mx.array]) -> "Quantized":
-        """As the checkpoint's embedding is quantized, and with it all matrices; 4 bits in groups of 64 if it is not."""
+        """Return the factory for a checkpoint's format, read off its embedding; 4 bits, groups of 64 if unquantized."""
         name = "model.embed_tokens"
         if f"{name}.scales" not in weights:
             return cls()
@@ -38,20 +38,20 @@ class Quantized(Dense):
         return cls(config.hidden_size // groups, 32 * words // config.hidden_size)
 
     def projection(self, weights: dict[str, mx.array], name: str, bias: bool = False) -> Projection:
-        """As `Dense`. A matrix that is quantized already has `name.scales` and `name.biases` beside `name.weight`."""
+        """As `Dense`. An already quantized matrix has `name.scales` and `name.biases` beside `name.weight`."""
         if (packed := self.packed(weights, name)) is None:
             return super().projection(weights, name, bias)
         own = weights[f"{name}.bias"] if bias else None
         return QuantizedLinear(*packed, self.group_size, self.bits, own)
 
     def embedding(self, weights: dict[str, mx.array], name: str, config: ModelConfig) -> Any:
-        """As `Dense`. The vectors of a quantized one have the dtype of the model's norms."""
+        """As `Dense`. Vectors from a quantized table have the dtype of the model's norms."""
         if (packed := self.packed(weights, name)) is None:
             return super().embedding(weights, name, config)
         return QuantizedEmbedding(*packed, self.group_size, self.bits, weights["model.norm.weight"].dtype)
 
     def packed(self, weights: dict[str, mx.array], name: str) -> Packed | None:
-        """A matrix in the layout of `quantize`: as it is, or quantized now. None if its rows make no whole groups."""
+        """Return a matrix in `quantize`'s layout, quantizing it if needed; None if its rows are not whole groups."""
         w = weights[f"{name}.weight"]
         if f"{name}.scales" in weights:
             return w, weights[f"{name}.scales"], weights[f"{name}.biases"]
@@ -60,6 +60,6 @@ class Quantized(Dense):
         strips = []
         for at in range(0, len(w), STRIP):
             strips.append(self.by(w[at : at + STRIP], self.group_size, self.bits))
-            mx.eval(strips[-1])  # what it took on the way is free again
+            mx.eval(strips[-1])  # frees the intermediate arrays
         words, scales, biases = (mx.concatenate(list(parts)) for parts in zip(*strips, strict=True))
         return words, scales, biases

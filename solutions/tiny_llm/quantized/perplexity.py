@@ -1,4 +1,4 @@
-"""How well a model predicts texts: what a smaller model is judged by."""
+"""Perplexity: the quality measure for a quantized model."""
 
 import math
 from collections.abc import Sequence
@@ -9,19 +9,19 @@ from ..qwen3_cached.model import Qwen3CachedModel
 
 
 def perplexity(model: Qwen3CachedModel, texts: Sequence[Sequence[int]]) -> float:
-    """Say among how many equally likely tokens the model is, on average, as unsure as it is among all.
+    """Return the model's perplexity on some texts: exp of the mean of -log p.
 
-    It is exp of the mean of -log p, where p is the probability that the model gives to a token after those before it in
-    its text. The mean is over all tokens of all texts but the first token of each, which nothing stands before. So a
-    long text counts for more than a short one.
+    p is the probability that the model assigns to a token, given the tokens before it in its text. The mean is over all
+    tokens of all texts except the first token of each, which has no context. So a long text counts for more than a
+    short one.
 
     Args:
-        model: called with tokens, 1 x L, and `all_positions=True`, it gives logits, 1 x L x V, in any float dtype.
-        texts: the tokens of each. Those with fewer than two are left out.
+        model: called with tokens, 1 x L, and `all_positions=True`, it returns logits, 1 x L x V, in any float dtype.
+        texts: the tokens of each. Texts with fewer than two are skipped.
 
     Returns:
-        A Python float: 1 if each token is certain, V if all are always equally likely, inf if a token is impossible.
-        Logits of any size give the right number.
+        A Python float: 1 if each token is certain, V if all are always equally likely, inf if a token has probability
+        zero. Logits of any magnitude are handled without overflow.
 
     Raises:
         ValueError: no text has two tokens.

@@ -1,4 +1,4 @@
-"""The decoder of every engine from week 2 on: week 1's, with its attention and its MLP left open."""
+"""The decoder of every engine from week 2 on: week 1's, with pluggable attention and MLP."""
 
 from collections.abc import Callable
 
@@ -10,21 +10,15 @@ from ..layer_norm import RMSNorm
 from .parts import Dense
 
 Weights = dict[str, mx.array]
-Attention = Callable[..., mx.array]  # takes the normalised stream, and what else the model gives its layers
+Attention = Callable[..., mx.array]  # takes the normalised residual stream and whatever else the model passes to layers
 Mlp = Callable[[mx.array], mx.array]
 
 
 class DecoderLayer:
-    """What `Qwen3TransformerBlock` computes, with any attention and any MLP."""
+    """`Qwen3TransformerBlock` with any attention and any MLP."""
 
     def __init__(self, config: ModelConfig, weights: Weights, attention: Attention, mlp: Mlp) -> None:
-        """Make the two norms.
-
-        Args:
-            config: the model's measures.
-            weights: of one layer, by the names that `Qwen3TransformerBlock` takes.
-            attention: of this layer.
-            mlp: of this layer.
+        """Build the two norms from one layer's weights, by the names that `Qwen3TransformerBlock` takes.
 
         Raises:
             KeyError: a norm's weight is missing.
@@ -36,16 +30,16 @@ class DecoderLayer:
         self.mlp = mlp
 
     def __call__(self, x: mx.array, *context: object) -> mx.array:
-        """Add to the stream, N.. x E, what attention and then the MLP make of it; attention also gets the context."""
+        """Add attention's and the MLP's outputs to the residual stream, N.. x E; attention also gets the context."""
         h = x + self.attention(self.attention_norm(x), *context)
         return h + self.mlp(self.mlp_norm(h))
 
 
 class SwiGLU:
-    """What `Qwen3MLP` computes, with its three matrices made by the parts."""
+    """`Qwen3MLP` with its three matrices built by `parts`."""
 
     def __init__(self, weights: Weights, parts: Dense) -> None:
-        """Make the matrices of the MLP from the weights of one layer."""
+        """Build the matrices from the weights of one layer."""
         self.gate, self.up, self.down = (parts.projection(weights, f"mlp.{x}_proj") for x in ("gate", "up", "down"))
 
     def __call__(self, x: mx.array) -> mx.array:
@@ -54,7 +48,7 @@ class SwiGLU:
 
 
 class Decoder:
-    """An `embedding`, the `layers`, the final `norm` and the `head`. How they are called is up to each model."""
+    """An `embedding`, the `layers`, the final `norm` and the `head`. Each model defines its own forward pass."""
 
     def __init__(
         self,
@@ -67,12 +61,11 @@ class Decoder:
         """Build the layers.
 
         Args:
-            config: the model's measures.
             weights: by the names of a checkpoint, as `Qwen3Model` takes them.
-            parts: makes the embedding, the head and, by `SwiGLU`, the MLPs.
-            attention: makes the attention of a layer, given its number, from 0, and its weights by their names within
-                the layer.
-            mlp: makes the MLP in the same way; None for `SwiGLU`.
+            parts: builds the embedding, the head and the MLPs (through `SwiGLU`).
+            attention: builds a layer's attention, given the layer's number, from 0, and its weights by their names
+                within the layer.
+            mlp: builds a layer's MLP in the same way; None for `SwiGLU`.
 
         Raises:
             KeyError: a weight is missing.

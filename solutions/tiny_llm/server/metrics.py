@@ -1,4 +1,4 @@
-"""What a server tells of itself: counters, and how long its users wait, in the text format of Prometheus."""
+"""Metrics of a server: counters and latency histograms, in the text format of Prometheus."""
 
 import time
 from bisect import bisect_left
@@ -13,37 +13,37 @@ EACH_TOKEN = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0)
 
 
 class Metrics:
-    """Counts what happens, and measures two times of each request.
+    """Counts events, and measures two latencies of each request.
 
-    TTFT, the time to the first token: from its arrival to the step that gave it its first token. TPOT, the time per
-    output token: from there to the step in which it ended, divided by the number of the tokens that came after those of
-    the first step. A request without a token has neither, and one whose tokens all came at once has no TPOT.
+    TTFT, the time to first token: from its arrival to the step that yielded its first token. TPOT, the time per output
+    token: from there to the step in which it finished, divided by the number of tokens after those of the first step.
+    A request without a token has neither, and one whose tokens all came in one step has no TPOT.
     """
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
-        """Begin with zeros.
+        """Start with zeros.
 
         Args:
-            clock: gives seconds.
+            clock: returns seconds.
         """
         self._clock = clock
         self._arrivals: dict[Request, float] = {}
-        self._first: dict[Request, tuple[float, int]] = {}  # when the first tokens came, and how many these were
+        self._first: dict[Request, tuple[float, int]] = {}  # the time of the first tokens, and how many came then
         self._ttft, self._tpot = _Histogram(FIRST_TOKEN), _Histogram(EACH_TOKEN)
         self._counts: Counter[str] = Counter()
         self._reasons: Counter[str] = Counter()
 
     def arrived(self, request: Request) -> None:
-        """A request has been let in."""
+        """Record a request that was admitted to the server."""
         self._arrivals[request] = self._clock()
         self._counts["prompt_tokens"] += len(request.prompt)
 
-    def refused(self) -> None:
-        """One has not been let in."""
+    def rejected(self) -> None:
+        """Record a request that was rejected."""
         self._counts["refused_requests"] += 1
 
     def stepped(self, step: Step) -> None:
-        """A step has just been done."""
+        """Record a step that has just finished."""
         now = self._clock()
         self._counts["steps"] += 1
         self._counts["preemptions"] += len(step.preempted)
@@ -58,24 +58,24 @@ class Metrics:
             if later := len(request.output) - count:
                 self._tpot.add((now - began) / later)
 
-    def left(self, request: Request, reason: str) -> None:
-        """A request that arrived is through, or its caller is gone; nothing is kept of it but the reason."""
+    def finished(self, request: Request, reason: str) -> None:
+        """Record that an admitted request has ended, or that its caller is gone; keep only the reason."""
         self._arrivals.pop(request, None)
         self._first.pop(request, None)
         self._reasons[reason] += 1
 
     def exposition(self, gauges: Mapping[str, float]) -> str:
-        """All figures, as Prometheus reads them: `# TYPE name kind`, then `name value` or `name{label="..."} value`.
+        """Return all metrics in Prometheus format: `# TYPE name kind`, then `name value` or `name{label="..."} value`.
 
-        Counters, which never fall: `tiny_llm_steps_total`, and likewise `preemptions`, `prompt_tokens` (of those that
-        have arrived), `output_tokens` and `refused_requests`; `tiny_llm_requests_total{reason="..."}` for each reason
-        that there was. Histograms: `tiny_llm_time_to_first_token_seconds` (buckets FIRST_TOKEN) and
-        `tiny_llm_time_per_output_token_seconds` (EACH_TOKEN): for each bucket `NAME_bucket{le="0.01"}`, how many times
-        were at most that long; the last one is `le="+Inf"`; then `NAME_sum` and `NAME_count`. Numbers have all their
-        digits, and every line ends.
+        Counters, which never decrease: `tiny_llm_steps_total`, and likewise `preemptions`, `prompt_tokens` (of the
+        admitted requests), `output_tokens` and `refused_requests`; `tiny_llm_requests_total{reason="..."}` for each
+        reason that occurred. Histograms: `tiny_llm_time_to_first_token_seconds` (buckets FIRST_TOKEN) and
+        `tiny_llm_time_per_output_token_seconds` (EACH_TOKEN): for each bucket `NAME_bucket{le="0.01"}`, the number of
+        times that were at most that long; the last one is `le="+Inf"`; then `NAME_sum` and `NAME_count`. Numbers are
+        not rounded, and every line ends with a newline.
 
         Args:
-            gauges: figures that rise and fall, by their names without `tiny_llm_`.
+            gauges: values that rise and fall, by their names without `tiny_llm_`.
         """
         lines = []
         for name in ("steps", "preemptions", "prompt_tokens", "output_tokens", "refused_requests"):
@@ -90,11 +90,11 @@ class Metrics:
 
 
 class _Histogram:
-    """How many of some times were at most so long, for each bound, and what all of them add up to."""
+    """Counts durations per bucket, and adds them up."""
 
     def __init__(self, bounds: Sequence[float]) -> None:
         self._bounds, self._sum = bounds, 0.0
-        self._counts = [0] * (len(bounds) + 1)  # of each bucket alone; the last has no bound
+        self._counts = [0] * (len(bounds) + 1)  # of each bucket alone; the last one is unbounded
 
     def add(self, seconds: float) -> None:
         self._counts[bisect_left(self._bounds, seconds)] += 1
@@ -103,6 +103,6 @@ class _Histogram:
     def lines(self, name: str) -> list[str]:
         found, so_far = [f"# TYPE {name} histogram"], 0
         for bound, count in zip((*self._bounds, "+Inf"), self._counts, strict=True):
-            so_far += count  # a bucket holds those of all smaller ones, too
+            so_far += count  # buckets are cumulative
             found.append(f'{name}_bucket{{le="{bound}"}} {so_far}')
         return [*found, f"{name}_sum {self._sum}", f"{name}_count {so_far}"]

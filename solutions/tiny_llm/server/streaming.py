@@ -1,4 +1,4 @@
-"""Text while it is written: the pieces of some answers, and the events in which a browser or a client gets them."""
+"""Streamed text: the pieces of each answer, and the Server-Sent Events that carry them."""
 
 import json
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -7,68 +7,69 @@ from dataclasses import dataclass
 
 from ..serving.request import Request
 from ..serving.stopping import StopStrings
-from .loop import EngineClosed, EngineFailed, News
+from .loop import EngineClosed, EngineFailed, RequestUpdate
 
 
 @dataclass(frozen=True)
 class Piece:
-    """What an answer has gained."""
+    """New text of an answer."""
 
     request: Request
     text: str
-    tokens: list[int]  # all since the piece before; they may be more or fewer than the text shows
+    tokens: list[int]  # all since the previous piece; they may be more or fewer than the text shows
     finish_reason: str  # "stop" or "length" in the last piece of an answer; "" before
 
 
 class TextStream:
-    """The answers to some requests, while they are written."""
+    """Streams the answers to some requests."""
 
-    def __init__(self, news: AsyncGenerator[News, None], texts: Mapping[Request, StopStrings]) -> None:
-        """Begin with nothing.
+    def __init__(self, updates: AsyncGenerator[RequestUpdate, None], texts: Mapping[Request, StopStrings]) -> None:
+        """Start with nothing sent.
 
         Args:
-            news: of these requests, as `EngineLoop.stream` yields them.
-            texts: of each request, what its `stop` is told its tokens by: `text` has what may be shown, which may
-                already be more than there are news of.
+            updates: of these requests, as `EngineLoop.stream` yields them.
+            texts: for each request, the object that its `stop` adds tokens to: `text` is what may be shown, and may
+                already be ahead of the updates.
         """
-        self._news, self._texts = news, texts
+        self._updates, self._texts = updates, texts
 
     async def pieces(self) -> AsyncGenerator[Piece, None]:
-        """What each answer has gained, as soon as it may be shown.
+        """Yield each answer's new text as soon as it may be shown.
 
-        A piece without text is not worth sending, unless it is an answer's last one: its tokens go with the next
-        piece. What a stop string may begin with is shown when the answer ends without it: `StopStrings.finish` is
-        called once, when the request has ended, and if a stop string is found then, that is the reason.
+        A piece without text is not sent, unless it is an answer's last one: its tokens are added to the next piece.
+        Text that could begin a stop string is shown when the answer ends without one: `StopStrings.finish` is called
+        once, when the request has ended, and a stop string that it finds is the finish reason.
 
-        Whoever closes this generator closes `news`, too, before that returns.
+        Closing this generator closes `updates` before it returns.
         """
         sent = dict.fromkeys(self._texts, 0)  # characters
         unsent: dict[Request, list[int]] = {request: [] for request in self._texts}
-        async with aclosing(self._news) as stream:
-            async for news in stream:
-                request, text = news.request, self._texts[news.request]
-                unsent[request] += news.tokens
-                if news.finished:
+        async with aclosing(self._updates) as stream:
+            async for update in stream:
+                request, text = update.request, self._texts[update.request]
+                unsent[request] += update.tokens
+                if update.finish_reason:
                     text.finish()
                 gained = text.text[sent[request] :]
-                if not gained and not news.finished:
+                if not gained and not update.finish_reason:
                     continue
                 sent[request] += len(gained)
                 tokens, unsent[request] = unsent[request], []
-                yield Piece(request, gained, tokens, "stop" if news.finished and text.found else news.finished)
+                reason = "stop" if update.finish_reason and text.found else update.finish_reason
+                yield Piece(request, gained, tokens, reason)
 
     async def events(
         self, shape: Callable[[Piece], object], last: Callable[[], object] | None, failed: Callable[[Exception], object]
     ) -> AsyncGenerator[bytes, None]:
-        """The pieces as Server-Sent Events: `data: `, an object in JSON on one line, and an empty line.
+        """Yield the pieces as Server-Sent Events: `data: `, an object in JSON on one line, and an empty line.
 
-        The stream ends with `data: [DONE]`. If the engine fails or is closed, the status has long been sent: then the
-        last event tells of the error, and [DONE] does not come.
+        The stream ends with `data: [DONE]`. If the engine fails or is closed, the status has been sent long before:
+        then the last event carries the error, and [DONE] is not sent.
 
         Args:
-            shape: what is sent of a piece.
-            last: what is sent behind the pieces; None for nothing.
-            failed: what is sent of an EngineFailed or an EngineClosed.
+            shape: returns what is sent for a piece.
+            last: returns what is sent after the pieces; None for nothing.
+            failed: returns what is sent for an EngineFailed or an EngineClosed.
         """
         try:
             async with aclosing(self.pieces()) as pieces:

@@ -1,1 +1,1 @@
-"""Many requests at a time: who is served when, and one model step for all of them."""
+"""Serve many requests at once: scheduling, a ragged batch per step, sampling and stop strings."""

@@ -1,4 +1,4 @@
-"""What a server is asked for: a text to continue, how, and how far that has come."""
+"""A request, its progress, and the chunks of it that a step computes."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class SamplingParams:
-    """How the tokens of one request are chosen; `make_sampler` says what each means."""
+    """How the tokens of one request are sampled; `make_sampler` defines each parameter."""
 
     temp: float = 0.0
     top_k: int = 0
@@ -18,51 +18,56 @@ class SamplingParams:
 
 @dataclass(eq=False)
 class Request:
-    """One text. The scheduler moves it on; whoever has sent it may look."""
+    """One sequence to continue. Only the scheduler changes its progress; the sender may read it."""
 
     prompt: list[int]  # at least one token
     max_tokens: int
     params: SamplingParams = SamplingParams()
-    eos_ids: Collection[int] = ()  # each of these ends the text, and is not part of it
-    stop: Callable[[int], bool] | None = None  # is told each new token, and says whether the text ends with it
-    user: str = ""  # who has sent it, for a queue that is fair
-    number: int = -1  # its place among all that have come; the scheduler counts
+    eos_ids: Collection[int] = ()  # each of these ends the output, and is not part of it
+    stop: Callable[[int], bool] | None = None  # called with each new token; returns whether the output ends with it
+    user: str = ""  # the sender, for a fair queue
+    request_id: int = -1  # in order of submission; set by the scheduler
     output: list[int] = field(default_factory=list)
-    read: int = 0  # how many of its tokens, of the prompt and then of the output, are in memory
-    finished: str = ""  # why it has ended: "stop", "length" or "cancelled"; "" while it has not
+    num_computed_tokens: int = 0  # how many of its tokens, prompt first and then output, are in the KV cache
+    finish_reason: str = ""  # "stop", "length" or "cancelled"; "" while it has not ended
 
     @property
-    def length(self) -> int:
-        """How many tokens there are, of prompt and output."""
+    def num_tokens(self) -> int:
+        """The number of tokens of prompt and output."""
         return len(self.prompt) + len(self.output)
 
     @property
-    def unread(self) -> int:
-        """How many of them the model has not read yet: 1 while it writes, more while it reads its prompt."""
-        return self.length - self.read
+    def num_uncomputed_tokens(self) -> int:
+        """How many of them are not in the KV cache yet: 1 while it decodes, usually more while it prefills."""
+        return self.num_tokens - self.num_computed_tokens
 
     def tokens(self, first: int, last: int) -> list[int]:
-        """Those at the positions first to last - 1."""
+        """Return the tokens at positions first to last - 1."""
         begun = len(self.prompt)
         return self.prompt[first:last] + self.output[max(0, first - begun) : max(0, last - begun)]
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """Tokens of one request that a step reads, which stand at the positions `start` and on."""
+    """Tokens of one request that a step computes, at positions `start` and following."""
 
     request: Request
     start: int
     tokens: list[int]
-    scored: int  # after how many of the last of them a next token is asked for: 0 within a prompt, else 1 or more
+    num_logits: int  # for how many of the last of them logits are wanted: 0 within a prompt, otherwise 1 or more
 
     @property
     def end(self) -> int:
-        """The position behind them: so many tokens are in memory once they are read."""
+        """The position after the last of them: how many tokens are cached once they are computed."""
         return self.start + len(self.tokens)
 
 
 def next_chunk(request: Request, count: int) -> Chunk:
-    """Its next `count` unread tokens; what follows is asked for if they are the last ones that there are."""
-    end = request.read + count
-    return Chunk(request, request.read, request.tokens(request.read, end), int(end == request.length))
+    """Return the next `count` uncomputed tokens, with logits for the last one if no uncomputed token follows it."""
+    end = request.num_computed_tokens + count
+    return Chunk(
+        request,
+        request.num_computed_tokens,
+        request.tokens(request.num_computed_tokens, end),
+        int(end == request.num_tokens),
+    )

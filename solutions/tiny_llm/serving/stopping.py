@@ -1,4 +1,4 @@
-"""Stop strings: a text that is shown while it is written, and ends before certain words."""
+"""Stop strings: streamed text that ends before any of the given strings."""
 
 from collections.abc import Collection
 
@@ -6,13 +6,13 @@ from ..tokenizer import StreamingDetokenizer
 
 
 class StopStrings:
-    """Turns tokens into text that may be shown, and finds the stop string that ends it.
+    """Converts tokens to text that may be shown, and finds the stop string that ends it.
 
-    What could be the beginning of a stop string is held back until it is known not to be one. A text ends where a first
-    stop string is complete; if several are at the same character, the longest counts. So it ends in the same place
-    however it is cut into tokens.
+    Text that could be the beginning of a stop string is held back until it is known not to be one. The text ends
+    before the first stop string to be complete; if several are complete at the same character, the longest counts. So
+    it ends in the same place however it is split into tokens.
 
-    A server gives `ends` to a `Request` as its `stop`, sends what `text` has gained after every step, and calls
+    A server passes `ends` to a `Request` as its `stop`, sends what was added to `text` after every step, and calls
     `finish` when the request has ended.
     """
 
@@ -20,11 +20,11 @@ class StopStrings:
     found: str | None  # the stop string that ended it; None while there is none
 
     def __init__(self, detokenizer: StreamingDetokenizer, stops: Collection[str]) -> None:
-        """Begin with no text.
+        """Start with an empty text.
 
         Args:
-            detokenizer: a new one, which turns the tokens into characters.
-            stops: the stop strings, in any order; there may be none.
+            detokenizer: a new one, which converts the tokens to characters.
+            stops: the stop strings, in any order; may be empty.
 
         Raises:
             ValueError: one of them is empty, and would end every text before it begins.
@@ -35,15 +35,15 @@ class StopStrings:
         self._detokenizer, self._stops, self._held = detokenizer, stops, ""
 
     def add(self, token: int) -> str:
-        """Take a token.
+        """Add a token.
 
         Returns:
-            The characters that may be shown now, which `text` has gained. Nothing, once a stop string was found.
+            The characters added to `text`. Nothing, once a stop string was found.
         """
         return "" if self.found else self._show(self._detokenizer.add(token))
 
     def ends(self, token: int) -> bool:
-        """Take a token as `add` does, and say whether the text has ended: what `Request.stop` asks."""
+        """Add a token as `add` does, and return whether the text has ended: what `Request.stop` needs."""
         self.add(token)
         return self.found is not None
 
@@ -51,7 +51,7 @@ class StopStrings:
         """End the text; no token follows.
 
         Returns:
-            What was held back, and may be shown now. Nothing, if a stop string was found.
+            The text that was held back and may be shown now. Nothing, if a stop string was found.
         """
         if self.found:
             return ""
@@ -63,7 +63,7 @@ class StopStrings:
         return shown + rest
 
     def _show(self, piece: str) -> str:
-        """What can be shown now that this piece has come."""
+        """Return what can be shown after this piece."""
         text = self._held + piece
         places = [(at + len(stop), at, stop) for stop in self._stops if (at := text.find(stop)) >= 0]
         if places:
@@ -77,6 +77,6 @@ class StopStrings:
 
 
 def _begun(text: str, stop: str) -> int:
-    """How many characters at the end of a text are the beginning of a stop string."""
+    """Return how many characters at the end of a text are the beginning of a stop string."""
     longest = min(len(text), len(stop) - 1)
     return next((count for count in range(longest, 0, -1) if text.endswith(stop[:count])), 0)

@@ -1,4 +1,4 @@
-"""A Qwen3 model whose layers share weights, and keep caches of their own."""
+"""A Qwen3 model whose layers share weights; each still has its own KV cache."""
 
 import dataclasses
 
@@ -12,20 +12,20 @@ from .owners import weight_owner
 
 
 class SharedLayersModel:
-    """What `Qwen3CachedModel` is, with fewer layers in the file than a token passes through."""
+    """`Qwen3CachedModel` with fewer stored layers than a token passes through."""
 
     def __init__(
         self, config: ModelConfig, weights: dict[str, mx.array], distinct: int, order: str, parts: Dense = DENSE
     ) -> None:
-        """Build the layers that are stored, and put them into the order in which they are used.
+        """Build the stored layers, and arrange them in the order of use.
 
         Args:
-            config: the model's measures. num_hidden_layers is how many layers a token passes through.
-            weights: by the names of a checkpoint. Of layers there are `model.layers.0.` to
-                `model.layers.{distinct - 1}.`; others that lie in the dictionary are left alone.
-            distinct: how many layers are stored, a divisor of num_hidden_layers.
+            config: num_hidden_layers is the number of layers a token passes through.
+            weights: by the names of a checkpoint, with layers `model.layers.0.` to `model.layers.{distinct - 1}.`;
+                other layers in the dictionary are ignored.
+            distinct: the number of stored layers, a divisor of num_hidden_layers.
             order: how the layers share them, as `weight_owner` takes it.
-            parts: makes all matrices of the weights, each of them once, however many layers use it.
+            parts: builds all matrices, each once, however many layers use it.
 
         Raises:
             KeyError: a weight is missing.
@@ -35,28 +35,27 @@ class SharedLayersModel:
         owners = [weight_owner(number, layers, distinct, order) for number in range(layers)]
         stored = Qwen3CachedModel(dataclasses.replace(config, num_hidden_layers=distinct), weights, parts)
         self.embedding, self.norm, self.head = stored.embedding, stored.norm, stored.head
-        self.layers = [stored.layers[owner] for owner in owners]  # the same object in several places
+        self.layers = [stored.layers[owner] for owner in owners]  # the same object several times
 
     def new_caches(self) -> list[KVCache]:
-        """An empty cache for each layer that a token passes through, whichever weights it uses."""
+        """Return an empty cache for each layer that a token passes through, shared weights or not."""
         return [KVCache() for _ in self.layers]
 
     def __call__(self, tokens: mx.array, caches: list[KVCache] | None = None, all_positions: bool = False) -> mx.array:
-        """Read tokens, and score every token of the vocabulary as the next one.
+        """Run the model over new tokens, append them to the caches, and return next-token logits.
 
         Args:
-            tokens: N x L, integers: those that the caches do not hold yet.
-            caches: one for each layer, as `new_caches` gives them, which then hold these tokens, too; or None, if
-                nothing is to be kept.
-            all_positions: whether to score after each of the L tokens, and not after the last one alone.
+            tokens: N x L, integers, not yet in the caches.
+            caches: one per layer, from `new_caches`; None if nothing is to be kept.
+            all_positions: return logits for each of the L tokens, not only for the last one.
 
         Returns:
-            The logits, N x 1 x V, or N x L x V for all positions: to rounding what `Qwen3CachedModel` gives for a file
-            in which each layer has a copy of the weights that it uses here.
+            The logits, N x 1 x V, or N x L x V for all positions. Up to rounding they equal those of `Qwen3CachedModel`
+            for a file in which each layer has a copy of the weights that it uses here.
 
         Raises:
-            ValueError: there are more or fewer caches than layers that a token passes through, or more tokens than the
-                config's max_position_embeddings.
+            ValueError: the number of caches is not the number of layers that a token passes through, or there are more
+                tokens than the config's max_position_embeddings.
         """
         caches = self.new_caches() if caches is None else caches
         if len(caches) != len(self.layers):

@@ -1,30 +1,31 @@
-"""Which of the stored layers a layer takes its weights from."""
+"""Which stored layer each layer takes its weights from."""
 
 ORDERS = ("sequence", "cycle", "cycle_reversed")
 
 
 def weight_owner(layer: int, layers: int, distinct: int, order: str) -> int:
-    """Say whose weights a layer of a model uses, if its layers share.
+    """Return the number of the stored layer whose weights a layer uses.
 
-    The file stores the weights of `distinct` layers, 0 to distinct - 1, each of which is used layers / distinct times.
-    For 6 layers and 3 that are stored:
+    The file stores `distinct` layers, 0 to distinct - 1, each used layers / distinct times. For 6 layers, 3 of them
+    stored:
 
-        "sequence"        0 0 1 1 2 2: each several times at once.
-        "cycle"           0 1 2 0 1 2: one round after the other.
+        "sequence"        0 0 1 1 2 2: each several times in a row.
+        "cycle"           0 1 2 0 1 2: one round after another.
         "cycle_reversed"  0 1 2 2 1 0: rounds as in "cycle", the last one backwards. A single round is not reversed.
 
     Args:
-        layer: the layer that is asked about, from 0 to layers - 1.
-        layers: how many a token passes through.
-        distinct: how many are stored, a divisor of `layers`. With all of them each order gives the layer itself.
+        layer: from 0 to layers - 1.
+        layers: the number of layers a token passes through.
+        distinct: the number of stored layers, a divisor of `layers`. If they are equal, every order returns the layer
+            itself.
         order: one of the three.
 
     Returns:
-        The number of the stored layer, from 0 to distinct - 1, a Python int.
+        A Python int from 0 to distinct - 1.
 
     Raises:
-        ValueError: distinct is below 1 or no divisor of layers, and the message says both; layer is not from 0 to
-            layers - 1; or there is no such order, which the message names.
+        ValueError: distinct is below 1 or not a divisor of layers (the message states both); layer is not from 0 to
+            layers - 1; or the order is unknown (the message names it).
 
     Source: Takase and Kiyono 2021.
     """

@@ -1,24 +1,23 @@
-"""A table at both ends of a model: what it costs to predict with it, and where a step would move it."""
+"""A tied embedding and output head: the loss and its gradient."""
 
 import mlx.core as mx
 
 
 def loss_and_gradient(table: mx.array, tokens: mx.array, targets: mx.array) -> tuple[mx.array, mx.array]:
-    """Predict each token's successor with nothing but a tied table, and differentiate that.
+    """Return the next-token loss of a model that is only a tied table, and its gradient.
 
-    It is a model without layers: a token's row is looked up, x = table[token], and compared with all rows,
-    logits = table @ x.
+    The model has no layers: x = table[token], logits = table @ x.
 
     Args:
         table: V x E, of any float dtype.
-        tokens: L, integers, at least one: those that are read. A token may come several times.
-        targets: L, integers: the one that comes after each.
+        tokens: L, integers, at least one: the inputs. A token may occur several times.
+        targets: L, integers: the token after each input.
 
     Returns:
-        loss: a single number in float32, the mean over L of -log p, where p is the probability, by a softmax of the
-            logits, of the target. Logits of any size give the right number. All is computed in float32.
-        gradient: V x E, in the table's dtype: the loss's derivative by each number of the table. The table is used
-            twice, and what both uses give is added up; a token that is read twice is moved twice.
+        loss: a float32 scalar, the mean over L of -log p, where p is the target's softmax probability. Logits of any
+            magnitude are handled without overflow. Everything is computed in float32.
+        gradient: V x E, in the table's dtype: the derivative of the loss with respect to the table. The contributions
+            of both uses, lookup and head, are added, and each occurrence of a token contributes.
 
     Source: Press and Wolf 2017.
     """
@@ -30,6 +29,6 @@ def loss_and_gradient(table: mx.array, tokens: mx.array, targets: mx.array) -> t
     loss = mx.mean(total[:, 0] - mx.sum(mx.where(right, logits, 0), axis=-1))
     error = (mx.exp(logits - total) - right) / tokens.size  # L x V: by how much each score is too high
     as_head = error.T @ x  # V x E
-    as_rows = error @ wide  # L x E: what reaches the rows that were looked up
+    as_rows = error @ wide  # L x E: the gradient of the rows looked up
     gradient = as_head.at[tokens].add(as_rows)
     return loss, gradient.astype(table.dtype)

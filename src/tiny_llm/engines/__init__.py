@@ -1,1 +1,1 @@
-"""What puts an engine together: a model, its memory and the scheduler over both. It stands on all other rooms."""
+"""Complete engines: a model, a KV cache and a scheduler over both. This package imports all others."""

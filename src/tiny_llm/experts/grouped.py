@@ -1,4 +1,4 @@
-"""Tokens sorted by their experts, so that each expert multiplies all of its tokens at once."""
+"""Grouped matrix products: tokens are sorted by expert, so that each expert multiplies all of its tokens at once."""
 
 import mlx.core as mx
 
@@ -6,28 +6,28 @@ from ..basics import linear
 
 
 class Grouped:
-    """One row for each token and each of its experts, those of expert 0 first, then those of expert 1, and so on.
+    """One row per (token, expert) pair, sorted by expert: those of expert 0 first, then those of expert 1, and so on.
 
-    Letters: k experts of a token, X experts in all, P rows: as many as there are tokens, times k.
+    Letters: k experts per token, X experts in all, P rows = tokens * k.
     """
 
     def __init__(self, indices: mx.array, num_experts: int) -> None:
-        """Sort by expert, and count.
+        """Sort the pairs by expert, and count each expert's.
 
         Args:
-            indices: N.. x k, the experts of each token, as `route` gives them.
+            indices: N.. x k, the experts of each token, as returned by `route`.
             num_experts: X.
 
         Raises:
-            ValueError: an index is not one of 0 to X - 1. The message says X.
+            ValueError: an index is not in 0 .. X - 1. The message states X.
         """
         raise NotImplementedError("4.5.2 Tokens sorted by expert")
 
     def gather(self, x: mx.array) -> mx.array:
-        """Each token, once for each of its experts, sorted by expert.
+        """Return each token once per expert of its, sorted by expert.
 
         Args:
-            x: N.. x I, one row for each token.
+            x: N.. x I, one row per token.
 
         Returns:
             P x I, in x's dtype. Rows of the same expert come in any order.
@@ -35,27 +35,27 @@ class Grouped:
         raise NotImplementedError("4.5.2 Tokens sorted by expert")
 
     def linear(self, rows: mx.array, w: mx.array) -> mx.array:
-        """Multiply each row by the weights of its expert: one product for each expert that has rows.
+        """Multiply each row by its expert's matrix: one product per expert that has rows.
 
         Args:
-            rows: P x I, sorted as `gather` sorts them.
-            w: X x O x I, a matrix for each expert, laid out as `linear` takes it.
+            rows: P x I, in the order of `gather`.
+            w: X x O x I, one matrix per expert, laid out as `linear` takes it.
 
         Returns:
-            P x O, in the dtype that both share, in the order of the rows. The weights of an expert without rows are not
-            looked at: even a NaN there changes nothing. No matrix is copied for each row.
+            P x O, in the dtype that both share, in the order of the rows. The weights of an expert without rows are
+            never read: even a NaN there changes nothing. No matrix is copied per row.
 
         Source: Gale et al. 2022; `mx.gather_mm`.
         """
         raise NotImplementedError("4.5.2 Tokens sorted by expert")
 
     def scatter(self, rows: mx.array) -> mx.array:
-        """Put every row back to its token.
+        """Undo the sort of `gather`.
 
         Args:
-            rows: P x O, sorted as `gather` sorts them.
+            rows: P x O, in the order of `gather`.
 
         Returns:
-            N.. x k x O: what comes out for a token, at the places that its experts have in `indices`.
+            N.. x k x O: each token's outputs, in the order of its experts in `indices`.
         """
         raise NotImplementedError("4.5.2 Tokens sorted by expert")

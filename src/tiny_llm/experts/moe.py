@@ -1,4 +1,4 @@
-"""The sparse block that stands in the place of an MLP: a router, and experts of which each token uses a few."""
+"""The sparse MoE block that replaces an MLP: a router, and experts of which each token uses a few."""
 
 import mlx.core as mx
 
@@ -8,9 +8,9 @@ from .router import route
 
 
 class SparseMoE:
-    """Several MLPs side by side: each token goes through k of X, and their outputs are added up by weight.
+    """X expert MLPs: each token goes through k of them, and their outputs are summed, weighted by the router.
 
-    Letters: E hidden size, I an expert's width, X experts, k those that a token goes to.
+    Letters: E hidden size, I an expert's width, X experts, k experts per token.
     """
 
     def __init__(
@@ -22,27 +22,27 @@ class SparseMoE:
         top_k: int,
         normalize: bool,
     ) -> None:
-        """Keep the weights, those of all experts stacked.
+        """Store the weights, stacked over the experts.
 
         Args:
             gate: X x E, the router's.
-            w_gate: X x I x E. That of expert x is w_gate[x], an MLP's as `Qwen3MLP` takes it; the others alike.
+            w_gate: X x I x E. w_gate[x] is expert x's, as `Qwen3MLP` takes it; w_up and w_down likewise.
             w_up: X x I x E.
             w_down: X x E x I.
             top_k: k.
-            normalize: whether a token's weights are made to sum to one, as in `route`.
+            normalize: whether a token's weights are normalized to sum to one, as in `route`.
 
         Raises:
-            ValueError: w_up or w_down has not the shape that gate and w_gate ask for, or these two do not fit each
-                other. The message names the weight, and says the shape that it has and the one that is needed.
+            ValueError: gate and w_gate do not fit each other, or w_up or w_down does not fit them. The message names
+                the weight and states its shape and the one needed.
         """
         raise NotImplementedError("4.5.3 The sparse block")
 
     def __call__(self, x: mx.array) -> mx.array:
-        """Route, let each expert compute its tokens, and add up what a token's experts give, each times its weight.
+        """Route each token to k experts and return the weighted sum of their outputs.
 
-        An expert is w_down(silu(w_gate(x)) * w_up(x)). The weights of one to which no token goes are not looked at:
-        even a NaN there changes nothing.
+        An expert is w_down(silu(w_gate(x)) * w_up(x)). The weights of an expert without tokens are never read: even a
+        NaN there changes nothing.
 
         Args:
             x: N.. x L x E.
@@ -51,7 +51,7 @@ class SparseMoE:
             N.. x L x E, in the dtype that x and the weights share. The arguments are not changed.
 
         Raises:
-            ValueError: top_k is not one of 1 to X.
+            ValueError: top_k is not in 1 .. X.
 
         Source: Shazeer et al. 2017; Yang et al. 2025, section 2; `mlx_lm.models.qwen3_moe.Qwen3MoeSparseMoeBlock`.
         """

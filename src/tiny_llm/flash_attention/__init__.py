@@ -1,1 +1,1 @@
-"""Attention block by block, which never holds all scores."""
+"""Flash attention: tiled attention that never materializes the full score matrix."""

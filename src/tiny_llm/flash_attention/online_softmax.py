@@ -1,39 +1,34 @@
-"""The softmax of numbers that come a block at a time, and the average of values by it."""
+"""Online softmax: softmax-weighted values, accumulated one block of keys at a time."""
 
 import mlx.core as mx
 
 
 class OnlineSoftmax:
-    """softmax(scores) @ values, for scores and values that come in blocks of keys.
+    """softmax(scores) @ values, for scores and values that arrive in blocks of keys.
 
-    What has come so far is kept as three arrays, relative to the largest score of each row so far: that score, the sum
-    of the weights, and the sum of the values times their weights.
+    The state is three arrays: each row's running maximum and, relative to it, the sum of the weights and the sum of the
+    weighted values.
     """
 
     def __init__(self, *shape: int) -> None:
-        """Begin with no keys.
-
-        Args:
-            shape: N.. x L x D, of the result.
-        """
+        """Create the state for a result of this shape, N.. x L x D, before any key."""
         raise NotImplementedError("2.7.1 The online softmax")
 
     def add(self, scores: mx.array, values: mx.array) -> None:
-        """Take in a block of keys.
+        """Accumulate a block of keys, in float32.
 
         Args:
             scores: N.. x L x B, any number B of keys, of any float dtype; -inf where a key is hidden from a query.
             values: N.. x B x D, which broadcasts to scores' leading dimensions, of any float dtype.
 
-        The arguments are not changed. All is computed in float32.
+        The arguments are not changed.
         """
         raise NotImplementedError("2.7.1 The online softmax")
 
     def result(self) -> mx.array:
-        """The average of all values so far; zeros for a query from which every key is hidden.
+        """Return the weighted average of all values so far, N.. x L x D, float32; zeros for a fully masked row.
 
-        Returns:
-            N.. x L x D, float32. More keys may come after it.
+        More blocks may be added afterwards.
 
         Source: Milakov and Gimelshein 2018; `mx.softmax`.
         """

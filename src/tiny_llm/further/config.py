@@ -1,4 +1,4 @@
-"""A model's measures and what it asks for beyond week 1, as a checkpoint's config.json states them."""
+"""A model's dimensions and its features beyond week 1, read from a checkpoint's config.json."""
 
 import dataclasses
 from typing import Any
@@ -11,73 +11,73 @@ ARCHITECTURES = ("qwen3", "qwen2", "qwen3_moe", "mistral")
 
 @dataclasses.dataclass(frozen=True)
 class Experts:
-    """Which layers have experts, and how many of them a token goes to."""
+    """Which layers have experts, and how a token is routed."""
 
     layers: frozenset[int]
     count: int  # X
-    width: int  # of each
+    width: int  # I, of each expert
     top_k: int
-    normalize: bool  # whether a token's weights sum to one
+    normalize: bool  # whether a token's weights are normalized to sum to one
 
 
 @dataclasses.dataclass(frozen=True)
 class FurtherConfig:
-    """What distinguishes one model of these architectures from another."""
+    """The configuration of a model of one of these architectures."""
 
-    measures: ModelConfig  # those that all models have
+    base: ModelConfig  # what week 1's models have as well
     norms: bool  # of each head's queries and keys (Qwen3)
     biases: bool  # of queries, keys and values (Qwen2.5)
-    windows: tuple[int | None, ...]  # for each layer the tokens that one sees, itself among them; None for all
-    sinks: int  # first tokens that a window has besides
+    windows: tuple[int | None, ...]  # per layer, the number of tokens that a token sees, itself included; None for all
+    sinks: int  # first tokens that every window layer also sees
     experts: Experts | None
-    scaled: bool  # whether RoPE's paces are scaled
-    late: bool  # whether these depend on how long the text is, so that keys are turned when they are used
+    scaled: bool  # whether RoPE is scaled
+    rope_after_cache: bool  # frequencies depend on the length, so keys are cached unrotated and rotated at each step
     entries: dict[str, Any]  # of config.json, for `rope_of`
-    max_position_embeddings: int  # the longest text, with RoPE as it is scaled
+    max_position_embeddings: int  # the longest sequence, RoPE scaling included
 
     @staticmethod
     def from_dict(config: dict[str, Any]) -> "FurtherConfig":
-        """Read the contents of a config.json; what else it holds is left aside.
+        """Read the contents of a config.json, ignoring other entries.
 
-        No public config.json says how many sinks there are, since a model runs with and without: `attention_sinks` is
-        our own entry.
+        No public config.json states a number of sinks, since a model runs with and without: `attention_sinks` is our
+        own entry.
 
         Raises:
-            ValueError: the architecture is unknown, an entry is missing, or two that are there do not go together.
+            ValueError: the architecture is unknown, an entry is missing, or two entries cannot be combined.
         """
         kind = config.get("model_type")
         if kind not in ARCHITECTURES:
             raise ValueError(f"model_type is {kind!r}, known are {', '.join(ARCHITECTURES)}")
-        measures = ModelConfig.from_dict({**config, "model_type": "qwen2" if kind == "qwen2" else "qwen3"})
-        layers = measures.num_hidden_layers
+        base = ModelConfig.from_dict({**config, "model_type": "qwen2" if kind == "qwen2" else "qwen3"})
+        layers = base.num_hidden_layers
         windows = tuple(layer_windows(config)) if _asks_for_windows(config) else (None,) * layers
         rope = {**(config.get("rope_parameters") or {}), **(config.get("rope_scaling") or {})}
         scaling = rope.get("rope_type") or rope.get("type") or "default"
         if scaling == "dynamic" and any(windows):
             raise ValueError("RoPE scaling of type 'dynamic' and sliding windows do not go together here")
         return FurtherConfig(
-            measures,
+            base,
             norms=kind in ("qwen3", "qwen3_moe"),
             biases=kind == "qwen2",
             windows=windows,
             sinks=config.get("attention_sinks") or 0,
             experts=_experts(config, layers) if kind == "qwen3_moe" else None,
             scaled=scaling != "default",
-            late=scaling == "dynamic",
+            rope_after_cache=scaling == "dynamic",
             entries=config,
-            max_position_embeddings=_longest(measures.max_position_embeddings, rope if scaling != "default" else {}),
+            max_position_embeddings=_longest(base.max_position_embeddings, rope if scaling != "default" else {}),
         )
 
 
 def _asks_for_windows(config: dict[str, Any]) -> bool:
-    """Whether any layer may have one: the entry alone does not say it, as Qwen's files state a window that is off."""
+    """Return whether any layer may have a window. sliding_window does not tell: Qwen's files state unused ones."""
     if "sliding_attention" in (config.get("layer_types") or ()):
         return True
     return config["model_type"] == "mistral" or bool(config.get("use_sliding_window"))
 
 
 def _experts(config: dict[str, Any], layers: int) -> Experts:
-    config = {"num_experts": config.get("num_local_experts"), **config}  # transformers 5 writes it so
+    config = {"num_experts": config.get("num_local_experts"), **config}  # the name in transformers 5
     names = ("num_experts", "moe_intermediate_size", "num_experts_per_tok")
     if missing := [name for name in names if config.get(name) is None]:
         raise ValueError(f"config.json lacks {', '.join(missing)}")
@@ -88,6 +88,6 @@ def _experts(config: dict[str, Any], layers: int) -> Experts:
 
 
 def _longest(stated: int, rope: dict[str, Any]) -> int:
-    """Older files state the length that the model was trained with, newer ones often the longer one."""
+    """Return the longest supported length: older files state the trained length, newer ones often the scaled one."""
     original = rope.get("original_max_position_embeddings") or stated
     return max(stated, int(original * rope.get("factor", 1)))

@@ -1,1 +1,1 @@
-"""One projection for queries, keys and values; dropout; attention that gives its weights."""
+"""One projection for queries, keys and values; dropout; attention that also returns its weights."""

@@ -1,8 +1,8 @@
-"""Builds the kernels: `python build.py FOLDER`, with the compiler in CXX.
+"""Build the kernels: `python build.py FOLDER`, with the compiler in CXX.
 
-Each kernel is compiled by itself and becomes FOLDER/NAME.so, which the tests call through ctypes; together, with what
-makes them operations of MLX, they are FOLDER/_kernels.so, which the engine uses. What is compiled is kept in
-FOLDER/objects under a hash of all that goes into it: after a change, only what has changed is compiled again.
+Each kernel is compiled separately into FOLDER/NAME.so, which the tests call through ctypes. All of them, with the MLX
+bindings, are linked into FOLDER/_kernels.so, which the engine uses. Objects are cached in FOLDER/objects under a hash
+of everything that they depend on: after a change, only the affected ones are compiled again.
 """
 
 import ctypes
@@ -22,7 +22,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 MAC = sys.platform == "darwin"
 COMPILER = shlex.split(os.environ.get("CXX", "c++"))
-# The machine's own instructions: what is built here also runs here.
+# All instructions of this machine: the kernels run where they are built.
 NATIVE = "-mcpu=native" if MAC and platform.machine() == "arm64" else "-march=native"
 FLAGS = ["-O3", NATIVE, "-fPIC", "-fvisibility-inlines-hidden"]
 LINK = ["-shared", *(["-undefined", "dynamic_lookup"] if MAC else ["-pthread"])]
@@ -30,7 +30,7 @@ INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
 
 
 def main() -> None:
-    """Build, or say in one line why not."""
+    """Build everything, or exit with one line that says why not."""
     folder = Path(sys.argv[1]).resolve()
     (folder / "objects").mkdir(parents=True, exist_ok=True)
     kernels = sorted(HERE.glob("*.cpp"))
@@ -49,13 +49,13 @@ def main() -> None:
 
 
 def packages() -> tuple[Path, Path]:
-    """The folders of MLX and of nanobind, which must agree on how an array is handed over."""
+    """Return the folders of MLX and nanobind, whose nanobind ABI versions must agree; exit if they do not."""
     import mlx.core as mx
 
     try:
         import nanobind
     except ImportError:
-        sys.exit("nanobind is missing, which connects the kernels with MLX: pdm install")
+        sys.exit("nanobind is missing, which binds the kernels to MLX: pdm install")
     mlx, binding = Path(mx.__file__).parent, Path(nanobind.include_dir()).parent
     if not Path(sysconfig.get_path("include"), "Python.h").is_file():
         sys.exit("Python.h is missing: install your system's package for building on Python, such as python3-dev")
@@ -68,12 +68,12 @@ def packages() -> tuple[Path, Path]:
     ours = set(re.findall(r"define NB_INTERNALS_VERSION (\d+)", text))
     if ours != theirs:
         versions = f"mlx {version('mlx')} and nanobind {version('nanobind')}"
-        sys.exit(f"{versions} do not fit: interface {', '.join(theirs)} and {', '.join(ours)}: pdm install")
+        sys.exit(f"{versions} are incompatible: ABI {', '.join(theirs)} and {', '.join(ours)}: pdm install")
     return mlx, binding
 
 
 def compiled(source: Path, folder: Path, flags: Sequence[str]) -> Path:
-    """The object of a source, compiled unless it is there."""
+    """Return the object file of a source, compiling it unless it is cached."""
     command = [*COMPILER, *FLAGS, *flags]
     about = [*command, compiler_version(), version("mlx"), version("nanobind"), *texts(source)]
     made = folder / "objects" / f"{source.stem}-{hashlib.sha256(chr(0).join(about).encode()).hexdigest()[:16]}.o"
@@ -85,7 +85,7 @@ def compiled(source: Path, folder: Path, flags: Sequence[str]) -> Path:
 
 
 def texts(source: Path) -> list[str]:
-    """The text of a source and, in any depth, of the files that it includes from here."""
+    """Return the texts of a source and of all files that it includes from this folder, recursively."""
     seen: dict[Path, str] = {}
     waiting = [source.resolve()]
     while waiting:
@@ -98,21 +98,21 @@ def texts(source: Path) -> list[str]:
 
 
 def link(library: Path, objects: Sequence[Path], *flags: str) -> None:
-    """A shared library, whole or not at all: another process may be using the one before."""
+    """Link a shared library and replace the old one atomically: another process may be using it."""
     begun = library.with_suffix(".begun")
     run([*COMPILER, *LINK, *map(str, objects), *flags, "-o", str(begun)])
     begun.replace(library)
 
 
 def compiler_version() -> str:
-    """What the compiler says that it is."""
+    """Return the compiler's version string."""
     return subprocess.run([*COMPILER, "--version"], capture_output=True, text=True).stdout
 
 
 def run(command: list[str]) -> None:
-    """Run a command, and end with it where it fails."""
+    """Run a command; end the process if it fails."""
     if subprocess.run(command, cwd=HERE).returncode:
-        os._exit(1)  # the compiler has said why; the other threads' words would only bury it
+        os._exit(1)  # at once: output of the other threads would bury the compiler's message
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The fused engine with attention in blocks."""
+"""The fused engine with flash attention."""
 
 import mlx.core as mx
 
@@ -8,7 +8,7 @@ from .model import Qwen3KernelModel
 
 
 def flash_if_packed(config: ModelConfig, weights: dict[str, mx.array]) -> Qwen3FusedModel | Qwen3KernelModel:
-    """The fused model with `flash.cpp` for attention, or `Qwen3KernelModel` where `fused_if_packed` gives that.
+    """Return the fused model with `flash.cpp` for attention, or `Qwen3KernelModel` where `fused_if_packed` does.
 
     Raises:
         KeyError: a weight is missing.

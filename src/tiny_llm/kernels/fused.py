@@ -1,4 +1,4 @@
-"""The fused engine: from tokens to logits it is one operation, without MLX in between."""
+"""The fused engine: one MLX operation from tokens to logits."""
 
 from typing import Any
 
@@ -12,35 +12,35 @@ from .ops import BITS, GROUP_SIZES, extension
 
 
 class FusedCache:
-    """The keys and values of all layers, in memory of the extension. `offset` is how many tokens there are."""
+    """The keys and values of all layers, in the extension's memory. `offset` is the number of cached tokens."""
 
     def __init__(self) -> None:
         self.offset = 0
         self.memory = extension().new_caches()
         self.batch = 0
-        # What the model gave last. Whoever reads the memory needs it: MLX computes what is needed, and in that order.
+        # The last logits. The next call takes them as an input, so that MLX runs the calls in order.
         self.last = mx.zeros(0)
 
     def rewind(self, count: int) -> None:
-        """Forget the last tokens, as `KVCache.rewind` does."""
+        """Drop the last tokens, as `KVCache.rewind` does."""
         if not 0 <= count <= self.offset:
-            raise ValueError(f"{count} tokens cannot be forgotten of {self.offset}")
+            raise ValueError(f"cannot drop {count} of {self.offset} tokens")
         self.offset -= count
 
 
 class _Matrices:
-    """Finds quantized matrices of 4 bits among a checkpoint's weights."""
+    """Finds 4-bit matrices among a checkpoint's weights."""
 
     def __init__(self, config: ModelConfig, weights: dict[str, mx.array]) -> None:
         self.parts, self.weights = Quantized.like(config, weights), weights
         self.group_size = self.parts.group_size
 
-    def of(self, *names: str) -> Packed:
-        """Packed weights, scales and biases of some matrices below each other: a product with all at once.
+    def stacked(self, *names: str) -> Packed:
+        """Stack the rows of several matrices, for one product with all of them: packed weights, scales and biases.
 
         Raises:
-            KeyError: one is missing.
-            ValueError: one is not packed as the kernels take it.
+            KeyError: a matrix is missing.
+            ValueError: a matrix is not packed as the kernels need it.
         """
         found = [self.parts.packed(self.weights, name) for name in names]
         if self.parts.bits != BITS or self.group_size not in GROUP_SIZES or None in found:
@@ -51,17 +51,17 @@ class _Matrices:
 
 
 def _layer(config: ModelConfig, matrices: _Matrices, prefix: str) -> list[mx.array]:
-    """The arrays of one layer, in the order in which `HeldModel` of extension/primitives.h takes them."""
+    """Return one layer's arrays, in the order in which `OwnedModel` of extension/primitives.h takes them."""
     weights, attention, mlp = matrices.weights, f"{prefix}self_attn.", f"{prefix}mlp."
     norms = [weights[f"{prefix}{name}_layernorm.weight"] for name in ("input", "post_attention")]
     if config.model_type == "qwen3":
-        around = [weights[f"{attention}{x}_norm.weight"] for x in "qk"] + [mx.zeros(0)]
+        extras = [weights[f"{attention}{x}_norm.weight"] for x in "qk"] + [mx.zeros(0)]
     else:
-        around = [mx.zeros(0), mx.zeros(0), mx.concatenate([weights[f"{attention}{x}_proj.bias"] for x in "qkv"])]
-    arrays = [_floats(v) for v in [*norms, *around]]
-    arrays += matrices.of(*(f"{attention}{x}_proj" for x in "qkv")) + matrices.of(f"{attention}o_proj")
-    arrays += matrices.of(f"{mlp}gate_proj", f"{mlp}up_proj") + matrices.of(f"{mlp}down_proj")
-    mx.eval(arrays)  # a layer at a time, so that what it takes on the way is free again
+        extras = [mx.zeros(0), mx.zeros(0), mx.concatenate([weights[f"{attention}{x}_proj.bias"] for x in "qkv"])]
+    arrays = [_floats(v) for v in [*norms, *extras]]
+    arrays += matrices.stacked(*(f"{attention}{x}_proj" for x in "qkv")) + matrices.stacked(f"{attention}o_proj")
+    arrays += matrices.stacked(f"{mlp}gate_proj", f"{mlp}up_proj") + matrices.stacked(f"{mlp}down_proj")
+    mx.eval(arrays)  # one layer at a time, which frees its intermediate arrays
     return arrays
 
 
@@ -69,20 +69,16 @@ def _floats(x: mx.array) -> mx.array:
     return mx.contiguous(x.astype(mx.float32))
 
 
-def held_model(config: ModelConfig, weights: dict[str, mx.array]) -> Any:
-    """The weights as the extension takes them, and holds them.
-
-    Args:
-        config: the model's measures.
-        weights: by the names of a checkpoint.
+def native_model(config: ModelConfig, weights: dict[str, mx.array]) -> Any:
+    """Build the extension's model, an opaque handle that keeps the weights alive, from a checkpoint's weights.
 
     Raises:
         KeyError: a weight is missing.
         ValueError: a matrix is not quantized to 4 bits.
     """
     matrices = _Matrices(config, weights)
-    table = matrices.of("model.embed_tokens")
-    head = table if config.tie_word_embeddings else matrices.of("lm_head")
+    table = matrices.stacked("model.embed_tokens")
+    head = table if config.tie_word_embeddings else matrices.stacked("lm_head")
     rope = RoPE(config.head_dim, config.max_position_embeddings, config.rope_theta)
     arrays = [_floats(v) for v in (weights["model.norm.weight"], rope.cos, rope.sin)] + [*table, *head]
     for number in range(config.num_hidden_layers):
@@ -92,18 +88,18 @@ def held_model(config: ModelConfig, weights: dict[str, mx.array]) -> Any:
 
 
 class Qwen3FusedModel:
-    """`Qwen3CachedModel` with quantized matrices, in one operation."""
+    """`Qwen3CachedModel` with 4-bit matrices, as one operation."""
 
     def __init__(
         self, config: ModelConfig, weights: dict[str, mx.array], int8: bool = False, flash: bool = False
     ) -> None:
-        """Gather the weights.
+        """Build the extension's model.
 
         Args:
-            config: the model's measures.
+            config: the model's.
             weights: by the names of a checkpoint.
-            int8: whether the activations of a single token may be rounded to 8 bits.
-            flash: whether attention goes block by block, `kernels/flash.cpp`, and not token by token.
+            int8: allow rounding the activations of a single token to 8 bits.
+            flash: use flash attention, `kernels/flash.cpp`, instead of attention token by token.
 
         Raises:
             KeyError: a weight is missing.
@@ -111,28 +107,28 @@ class Qwen3FusedModel:
         """
         self.config, self.int8, self.flash = config, int8, flash
         self.dtype = weights["model.norm.weight"].dtype
-        self.held = held_model(config, weights)
+        self.native = native_model(config, weights)
 
     def new_caches(self) -> list[FusedCache]:
-        """An empty cache, which all layers share."""
+        """Return an empty cache, which all layers share."""
         return [FusedCache()]
 
     def __call__(
         self, tokens: mx.array, caches: list[FusedCache] | None = None, all_positions: bool = False
     ) -> mx.array:
-        """Read tokens, and score every token of the vocabulary as the next one, as `Qwen3CachedModel` does.
+        """Run the model over new tokens and return next-token logits, as `Qwen3CachedModel` does.
 
         Args:
-            tokens: N x L, integers: those that the cache does not hold yet.
-            caches: as `new_caches` gives them; None if nothing is to be kept.
-            all_positions: whether to score after each of the L tokens, and not after the last one alone.
+            tokens: N x L, integers, not yet in the cache.
+            caches: from `new_caches`; None if nothing is to be kept.
+            all_positions: return logits for each of the L tokens, not only for the last one.
 
         Returns:
             The logits, N x 1 x V, or N x L x V for all positions, in the weights' dtype.
 
         Raises:
-            ValueError: there are no tokens, more rows or fewer than in the cache, or more tokens than
-                max_position_embeddings, with those that the cache holds.
+            ValueError: there are no tokens, the number of rows is not the cache's, or cached and new tokens together
+                exceed max_position_embeddings.
         """
         (cache,) = self.new_caches() if caches is None else caches
         batch, length = tokens.shape
@@ -144,7 +140,7 @@ class Qwen3FusedModel:
         if cache.offset and batch != cache.batch:
             raise ValueError(f"{batch} rows were given, but the cache has {cache.batch}")
         settings = cache.offset, all_positions, self.int8, self.flash
-        logits: mx.array = extension().fused_model(tokens, self.held, cache.memory, cache.last, *settings)
+        logits: mx.array = extension().fused_model(tokens, self.native, cache.memory, cache.last, *settings)
         cache.offset, cache.batch, cache.last = end, batch, logits
         return logits.astype(self.dtype)
 
@@ -152,7 +148,7 @@ class Qwen3FusedModel:
 def fused_if_packed(
     config: ModelConfig, weights: dict[str, mx.array], flash: bool = False
 ) -> Qwen3FusedModel | Qwen3KernelModel:
-    """The fused model, or `Qwen3KernelModel` where a matrix is not of 4 bits in whole groups.
+    """Return the fused model, or `Qwen3KernelModel` if a matrix is not 4-bit in whole groups.
 
     Raises:
         KeyError: a weight is missing.

@@ -1,12 +1,12 @@
 // --- given
-// A quantized matrix times 1 to 8 vectors. `matmul.cpp` unpacks a panel of W to memory, which pays only where many
-// vectors meet it; here a weight meets all of them while it is in a register.
+// A quantized matrix times 1 to 8 vectors. `matmul.cpp` unpacks a panel of W to memory, which pays off only for many
+// vectors; here a weight is multiplied by all vectors while it is in a register.
 #include <cstdint>
 #include <vector>
 
 #include "panels.h"
 
-/// The vectors as they are.
+/// The vectors in float32.
 template <int TOKENS>
 struct Vectors {
   static constexpr int COUNT = TOKENS;
@@ -39,7 +39,7 @@ struct Vectors {
   Floats scaled(Floats dot, Floats scale, int) const { return dot * scale; }
 };
 
-/// x: tokens x inputs, y: tokens x outputs, float32, for 1 to 8 tokens; W as `quantized.h` says.
+/// Computes y = x W^T. x: tokens x inputs, y: tokens x outputs, float32, for 1 to 8 tokens; W as in `quantized.h`.
 extern "C" void matvecs(const float* x, const uint32_t* packed, const void* scales, const void* biases, float* y,
                         int tokens, int outputs, int inputs, int group_size, int scale_type) {
   multiply_by_panels<Vectors>(x, packed, scales, biases, y, tokens, outputs, inputs, group_size, scale_type);

@@ -1,6 +1,7 @@
 // --- given
-// A quantized matrix times 1 to 8 vectors whose numbers are rounded to 8 bits: what `matvecs.cpp` is to `matvec.cpp`,
-// this is to `matvec_int8.cpp`. Each vector is rounded by itself, so it does not matter which others are there.
+// A quantized matrix times 1 to 8 vectors that are rounded to 8 bits: the batched version of `matvec_int8.cpp`, as
+// `matvecs.cpp` is that of `matvec.cpp`. Each vector is rounded separately, so its result does not depend on the
+// others.
 #include <cstdint>
 #include <vector>
 
@@ -37,7 +38,7 @@ struct SmallVectors {
   }
 };
 
-/// x: tokens x inputs, y: tokens x outputs, float32, for 1 to 8 tokens; W as `quantized.h` says.
+/// Computes y = x W^T. x: tokens x inputs, y: tokens x outputs, float32, for 1 to 8 tokens; W as in `quantized.h`.
 extern "C" void matvecs_int8(const float* x, const uint32_t* packed, const void* scales, const void* biases, float* y,
                              int tokens, int outputs, int inputs, int group_size, int scale_type) {
   multiply_by_panels<SmallVectors>(x, packed, scales, biases, y, tokens, outputs, inputs, group_size, scale_type);

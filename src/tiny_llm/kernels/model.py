@@ -1,4 +1,4 @@
-"""The engine of day 3 on the kernels: the same quantized matrices, multiplied faster."""
+"""The quantized engine with its products computed by the kernels."""
 
 from typing import Any
 
@@ -13,24 +13,24 @@ from .ops import BITS, quantized_matmul
 
 
 class KernelLinear(QuantizedLinear):
-    """`QuantizedLinear`, by the kernels."""
+    """`QuantizedLinear`, computed by the kernels."""
 
     def __call__(self, x: mx.array) -> mx.array:
-        """x @ W.T + b, from N.. x I to N.. x O."""
+        """Return x @ W.T + b, from N.. x I to N.. x O."""
         y = quantized_matmul(x, self.packed, self.scales, self.biases, self.group_size, self.bits)
         return y if self.bias is None else y + self.bias.astype(x.dtype)
 
 
 class KernelEmbedding(QuantizedEmbedding):
-    """`QuantizedEmbedding`, whose head is computed by the kernels."""
+    """`QuantizedEmbedding` with its output head computed by the kernels."""
 
     def as_linear(self, x: mx.array) -> mx.array:
-        """Compare vectors with every row of the table, N.. x V for N.. x E."""
+        """Return the dot product with every row of the table, from N.. x E to N.. x V."""
         return quantized_matmul(x, self.packed, self.scales, self.biases, self.group_size, self.bits)
 
 
 class KernelParts(Quantized):
-    """Makes the same matrices as `Quantized`; those of 4 bits are multiplied by the kernels."""
+    """`Quantized` with 4-bit matrices multiplied by the kernels."""
 
     def projection(self, weights: dict[str, mx.array], name: str, bias: bool = False) -> Projection:
         """As `Dense`."""
@@ -46,7 +46,7 @@ class KernelParts(Quantized):
 
 
 class Qwen3KernelModel(Qwen3CachedModel):
-    """`Qwen3QuantizedModel`, with its products computed by the kernels."""
+    """`Qwen3QuantizedModel` with its products computed by the kernels."""
 
     def __init__(self, config: ModelConfig, weights: dict[str, mx.array]) -> None:
         """Build the layers, as `Qwen3QuantizedModel` does."""

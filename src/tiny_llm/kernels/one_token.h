@@ -1,9 +1,10 @@
 // --- given
-// What attention of one token does with each key and each value, a few of them at a time.
+// The inner loops of attention for one token, over a few keys or values at a time.
 #pragma once
 #include "lanes.h"
 
-/// The products of a query with N keys, one after another in memory: N sums grow side by side, and none waits.
+/// Scores of a query and N keys that are consecutive in memory: N independent sums, which hide the latency of
+/// additions.
 template <int N>
 inline void compare(const float* query, const float* keys, int dims, float scale, float* scores) {
   Floats products[N] = {};
@@ -20,7 +21,7 @@ inline void compare(const float* query, const float* keys, int dims, float scale
   for (int n = 0; n < N; ++n) scores[n] = scale * (each[n] + dot(query + d, keys + n * dims + d, dims - d));
 }
 
-/// Adds N values, each with its weight, to what a head has seen so far, which is read and written once for all N.
+/// Adds N weighted values to a head's sum, seen, which is loaded and stored once for all N.
 template <int N>
 inline void gather(const float* weights, const float* values, int dims, float* seen) {
   int d = 0;

@@ -1,58 +1,55 @@
-"""The latent cache: of each token one latent and one rope key, whatever the number of heads."""
+"""The latent cache: one latent and one rope key per token, for any number of heads."""
 
 import mlx.core as mx
 
 
 class LatentCache:
-    """What one layer keeps of all tokens that it has read, for rows that are equally long.
+    """One layer's latents and rope keys, for batch rows of equal length.
 
-    `offset` is how many tokens there are, which is the position of the next one.
+    `offset` is the number of cached tokens, and so the position of the next one.
     """
 
     offset: int
 
-    def __init__(self, room: int = 256) -> None:
-        """Begin with nothing; the first tokens say what all are like.
+    def __init__(self, capacity: int = 256) -> None:
+        """Create an empty cache. The first call of `update_and_fetch` fixes N, C, D_rope and the dtype.
 
         Args:
-            room: for so many tokens there is room at first; at least 1.
+            capacity: the initial capacity in tokens, at least 1.
         """
         raise NotImplementedError("4.4.3 The latent cache")
 
     @property
     def nbytes(self) -> int:
-        """The bytes of all entries that are there, without the room behind them: what one decode step must read."""
+        """The bytes of all cached entries, without unused capacity: what one decode step must read."""
         raise NotImplementedError("4.4.3 The latent cache")
 
     def update_and_fetch(self, latent: mx.array, rope_key: mx.array) -> mx.array:
-        """Append what is kept of L tokens, and give that of all.
+        """Append the latents and rope keys of L tokens; return all entries.
 
-        Where there is room, nothing is copied but what is new. Where there is not, the room is doubled, as often as it
-        takes: of many tokens, few need a copy of those before.
+        Within the capacity, only the new entries are copied. Beyond it, the capacity is doubled as often as needed, so
+        that few calls copy the earlier entries.
 
         Args:
             latent: N x L x C. N, C and the dtype are those of the first call.
             rope_key: N x L x D_rope, latent's dtype. D_rope is that of the first call.
 
         Returns:
-            One array of entries, N x offset x (C + D_rope), in the order in which the tokens came. In each entry the
-            latent stands before the rope key. Whatever comes later, the array stays as it is, and so do the arguments.
+            One array of entries, N x offset x (C + D_rope), in order of arrival. In each entry the latent comes before
+            the rope key. Later calls change neither this array nor the arguments.
 
         Raises:
-            ValueError: rope_key has another N, L or dtype than latent, or one of the two has another N, size or dtype
-                than what is there. The cache stays as it was.
+            ValueError: rope_key's N, L or dtype differs from latent's, or either one's N, size or dtype differs from
+                the cached ones. The cache is unchanged.
 
         Source: DeepSeek-AI 2024, DeepSeek-V2, section 2.1.4.
         """
         raise NotImplementedError("4.4.3 The latent cache")
 
     def rewind(self, count: int) -> None:
-        """Forget the last tokens: the next ones take their places.
-
-        Args:
-            count: how many.
+        """Drop the last `count` tokens: the next ones overwrite them.
 
         Raises:
-            ValueError: count is negative, or more than there are. The message says both numbers.
+            ValueError: count is negative or exceeds the number of cached tokens. The message states both numbers.
         """
         raise NotImplementedError("4.4.3 The latent cache")

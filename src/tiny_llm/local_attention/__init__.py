@@ -1,1 +1,1 @@
-"""Attention that looks no further back than a window, and at the first tokens."""
+"""Sliding-window attention with attention sinks."""

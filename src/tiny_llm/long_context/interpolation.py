@@ -1,21 +1,21 @@
-"""Position interpolation: more positions, squeezed into the range that the model has seen."""
+"""Position interpolation: more positions, compressed into the trained range."""
 
 import mlx.core as mx
 
 
 def linear_frequencies(dims: int, base: float, factor: float) -> mx.array:
-    """How far each pair turns in one step when all positions are divided by `factor`.
+    """Return RoPE's frequencies with all positions divided by `factor`.
 
-    A turn is position times pace, so the paces are divided instead: base ** (-2i / dims) / factor for pair i. With a
-    factor of 1 they are those of RoPE as the model was trained.
+    An angle is position times frequency, so the frequencies are divided instead: base ** (-2i / dims) / factor for
+    pair i. With a factor of 1 they are RoPE's as trained.
 
     Args:
-        dims: D, the features of one head; even, as they turn in pairs.
+        dims: D, the features of one head; even.
         base: theta.
-        factor: how many times longer a text may be than those of the training; at least 1, not always a whole number.
+        factor: how many times longer a sequence may be than in training; at least 1, not necessarily an integer.
 
     Returns:
-        D/2 paces, float32, in radians a position.
+        D/2 frequencies, float32, in radians per position.
 
     Raises:
         ValueError: dims is odd, or factor is less than 1.

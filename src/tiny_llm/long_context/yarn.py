@@ -1,4 +1,4 @@
-"""YaRN: pairs that have gone round in training stay, the others are interpolated, and scores are sharpened."""
+"""YaRN: high frequencies stay, low ones are interpolated, and scores are scaled up."""
 
 import mlx.core as mx
 
@@ -14,25 +14,25 @@ def yarn_frequencies(
     beta_slow: float = 1.0,
     truncate: bool = True,
 ) -> tuple[mx.array, float]:
-    """Paces pair by pair, and the factor by which cosines and sines are multiplied.
+    """Return YaRN's frequencies and its attention factor, which multiplies cosines and sines.
 
-    Over the original length pair i makes original_length * base ** (-2i / dims) / (2 pi) turns. So there are `turns`
-    of them at pair(turns) = dims * ln(original_length / (2 pi turns)) / (2 ln base). Up to low = pair(beta_fast) paces
-    stay as they are; from high = pair(beta_slow) on they are divided by `factor`. In between the pace is a mixture,
-    and the share of the divided one grows evenly: (i - low) / (high - low).
+    Over the original length pair i makes original_length * base ** (-2i / dims) / (2 pi) full rotations, so the pair
+    that makes r of them is pair(r) = dims * ln(original_length / (2 pi r)) / (2 ln base). Up to low = pair(beta_fast)
+    the frequencies are unchanged; from high = pair(beta_slow) on they are divided by `factor`. In between the two are
+    blended, and the weight of the divided one is (i - low) / (high - low).
 
     Args:
         dims: D, the features of one head; even.
         base: theta, more than 1.
-        factor: how many times longer a text may be than original_length; at least 1.
-        original_length: how many positions the model was trained on.
-        beta_fast: a pair with at least so many turns in training is left alone.
-        beta_slow: a pair with at most so many turns is interpolated.
-        truncate: whether low is rounded down and high up, to whole pairs. In either case low is then made at least 0,
-            high at most dims - 1, and high - low at least 0.001.
+        factor: how many times longer a sequence may be than original_length; at least 1.
+        original_length: the number of positions the model was trained on.
+        beta_fast: a pair with at least this many rotations in training is unchanged.
+        beta_slow: a pair with at most this many rotations is interpolated.
+        truncate: whether low is rounded down and high up, to whole pairs. In either case low is then clamped to at
+            least 0, high to at most dims - 1, and high - low to at least 0.001.
 
     Returns:
-        D/2 paces, float32, in radians a position; and the attention factor, 0.1 ln(factor) + 1, a Python float.
+        D/2 frequencies, float32, in radians per position; and the attention factor, 0.1 ln(factor) + 1, a Python float.
 
     Raises:
         ValueError: dims is odd, or factor is less than 1.

@@ -1,1 +1,1 @@
-"""Who may look at whom: masks of every kind, attention that takes them, and attention from one text to another."""
+"""Attention masks of every form, attention that takes them, and cross-attention."""

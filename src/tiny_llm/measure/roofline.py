@@ -1,26 +1,26 @@
-"""How fast a machine can be at most with some work, and which of its two limits says so."""
+"""The roofline model: the least time for some work, and whether it is memory-bound or compute-bound."""
 
 import dataclasses
 from collections.abc import Callable
 
 
 @dataclasses.dataclass(frozen=True)
-class Reached:
-    """Which part of a machine's limits some work came up to: 1 is all."""
+class Utilization:
+    """The shares of a machine's two limits that some work reached; 1 is the limit itself."""
 
     bandwidth: float
-    rate: float
+    compute: float
 
 
 class Roofline:
-    """A machine that moves so many bytes a second, and computes meanwhile."""
+    """A machine with a memory bandwidth and a peak compute rate, which moves bytes and computes at the same time."""
 
-    def __init__(self, bandwidth: float, rate: float) -> None:
-        """Keep both limits, as they were measured.
+    def __init__(self, bandwidth: float, peak_flops: float) -> None:
+        """Store both measured limits.
 
         Args:
-            bandwidth: bytes a second.
-            rate: floating-point operations (FLOPs) a second.
+            bandwidth: bytes per second.
+            peak_flops: floating-point operations per second (FLOP/s).
 
         Raises:
             ValueError: one of them is not above 0.
@@ -28,46 +28,33 @@ class Roofline:
         raise NotImplementedError("2.2.4 The roofline")
 
     def ridge(self) -> float:
-        """How many FLOPs there must be for each byte, so that moving and computing take equally long."""
+        """Return the arithmetic intensity, in FLOPs per byte, at which moving and computing take equally long."""
         raise NotImplementedError("2.2.4 The roofline")
 
     def least_seconds(self, flops: int, size: int) -> float:
-        """The least time for some work: bytes move while others are computed with, so the longer of the two.
-
-        Args:
-            flops: to compute.
-            size: bytes to move.
-        """
+        """Return the least time to compute `flops` and move `size` bytes: both overlap, so the longer of the two."""
         raise NotImplementedError("2.2.4 The roofline")
 
     def limit(self, flops: int, size: int) -> str:
-        """What takes that time: "arithmetic" if computing takes longer than moving, else "memory".
+        """Return what bounds the work: "arithmetic" if computing takes longer than moving the bytes, else "memory"."""
+        raise NotImplementedError("2.2.4 The roofline")
 
-        Args:
-            flops: to compute.
-            size: bytes to move.
+    def utilization(self, flops: int, size: int, seconds: float) -> Utilization:
+        """Return the shares of both limits reached by work that took `seconds`.
+
+        The larger share is the least time divided by the time taken.
         """
         raise NotImplementedError("2.2.4 The roofline")
 
-    def reached(self, flops: int, size: int, seconds: float) -> Reached:
-        """Which part of both limits some work came up to; the larger one says how near it came to the least time.
+    def crossover(self, work: Callable[[int], tuple[int, int]], most: int) -> int | None:
+        """Find where growing work becomes compute-bound, as a decode step does with the rows of its batch.
 
         Args:
-            flops: computed.
-            size: bytes moved.
-            seconds: that it took.
-        """
-        raise NotImplementedError("2.2.4 The roofline")
-
-    def turn(self, work: Callable[[int], tuple[int, int]], most: int) -> int | None:
-        """Where work that grows turns from memory to arithmetic, as a step does with the rows of its batch.
-
-        Args:
-            work: gives the FLOPs and the bytes of work of size n. Once arithmetic is the limit, it is for all larger n.
+            work: returns the FLOPs and the bytes of work of size n. If it is compute-bound at n, it is at all larger n.
             most: the largest n.
 
         Returns:
-            The smallest n from 1 to most at which arithmetic is the limit; None if it is at none of them.
+            The smallest n from 1 to most at which the limit is "arithmetic"; None if there is none.
 
         Source: Williams, Waterman and Patterson 2009.
         """

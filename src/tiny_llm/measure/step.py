@@ -1,4 +1,4 @@
-"""A step of a model, how its numbers are stored, and what is counted of it."""
+"""A step of a model, how its numbers are stored, and the counts that describe it."""
 
 import dataclasses
 
@@ -7,25 +7,25 @@ from ..config import ModelConfig
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """One call of a model with caches. A prefill reads many tokens, a decode step one in each row."""
+    """One call of a model with caches: many tokens per row in a prefill, one in a decode step."""
 
     config: ModelConfig
     length: int = 1  # L, new tokens in each row
-    offset: int = 0  # tokens of each row that the caches hold before
+    offset: int = 0  # tokens of each row already in the caches
     batch: int = 1  # N, rows
 
 
 @dataclasses.dataclass(frozen=True)
 class Storage:
-    """How many bytes numbers take.
+    """How many bytes each number takes.
 
-    Of a quantized model each matrix is packed: the projections, those of the MLP, embedding and head. Each group of
-    weights in a row then has a scale and a bias. Norms, and the biases of projections (Qwen2.5), are never packed.
+    In a quantized model every matrix is packed: attention projections, MLP, embedding and head. Each group of weights
+    in a row then has a scale and a bias. Norms and the biases of projections (Qwen2.5) are never packed.
     """
 
-    size: int = 4  # bytes of a number that is not packed: 4 in float32, 2 in float16 and bfloat16
-    bits: int | None = None  # of a packed weight; None if nothing is quantized
-    group_size: int = 64  # weights of a group; a matrix has a multiple of them in each row
+    size: int = 4  # bytes per unpacked number: 4 in float32, 2 in float16 and bfloat16
+    bits: int | None = None  # per packed weight; None if nothing is quantized
+    group_size: int = 64  # weights per group; a row is a multiple of it
     scale_size: int = 4  # bytes of a scale, and of a group's bias
 
 
@@ -39,13 +39,13 @@ class Traffic:
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """The sum of all three."""
         return self.weights + self.cache_read + self.cache_written
 
 
 @dataclasses.dataclass(frozen=True)
 class Flops:
-    """The floating-point operations of a step: a multiplication with its addition is two."""
+    """The floating-point operations of a step, two per multiply-add."""
 
     projections: int
     attention: int
@@ -54,5 +54,5 @@ class Flops:
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """The sum of all four."""
         return self.projections + self.attention + self.mlp + self.head

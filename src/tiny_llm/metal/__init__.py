@@ -1,1 +1,1 @@
-"""Kernels in Metal, which run on Apple's GPU, on NVIDIA's, and on a simulator."""
+"""Metal kernels, which run on Apple GPUs, on NVIDIA GPUs and on a simulator."""

@@ -1,7 +1,7 @@
-// out = x + scale * y, number by number.
+// out = x + scale * y, element by element.
 //
-// x, y, out: N numbers of type T each, one after another. scale: one number, float32.
-// The sum is taken in float32. Together the grid's threads go through all N numbers, and a thread has about four.
+// x, y, out: N elements of type T each, contiguous. scale: one float32.
+// Compute in float32. The grid's threads together cover all N elements, about four per thread.
 // --- your code: add_scaled
 #error "2.5.1 A kernel in Metal"
 // --- end

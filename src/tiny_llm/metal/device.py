@@ -1,7 +1,7 @@
-"""Runs a kernel in Metal that lies beside this file: on Apple's GPU, on NVIDIA's, or else on the CPU simulator.
+"""Launching the Metal kernels of this folder: on an Apple GPU, on an NVIDIA GPU, or else on the CPU simulator.
 
-A file `NAME.metal` is the body of one kernel, as `mx.fast.metal_kernel` takes it: MLX writes the head, by the names of
-inputs, outputs and template, and by what the body asks for, such as `x_shape` and `thread_position_in_grid`.
+A file `NAME.metal` is the body of one kernel, as `mx.fast.metal_kernel` takes it: MLX generates the signature from the
+names of inputs, outputs and template, and from what the body uses, such as `x_shape` and `thread_position_in_grid`.
 """
 
 import math
@@ -15,17 +15,17 @@ from typing import Any
 import mlx.core as mx
 
 FOLDER = Path(__file__).parent
-# `threadgroup float sums[32];` and not `threadgroup float* sums`: a variable, and no pointer to one.
+# Matches `threadgroup float sums[32];` but not `threadgroup float* sums`: a variable, not a pointer.
 SHARED = re.compile(r"\bthreadgroup\s+(?=[\w:<>]+(?:\s+\w+)?\s+\w+\s*[\[;])")
-PLACE = re.compile(r"\b(?:threadgroup|device|constant|thread)\s+(?=\w)")  # of memory, of which CUDA has no word
+ADDRESS_SPACE = re.compile(r"\b(?:threadgroup|device|constant|thread)\s+(?=\w)")  # CUDA C++ has no such qualifiers
 
 
 @dataclass(frozen=True)
 class Launch:
-    """What a kernel is run on.
+    """A kernel's inputs, outputs and launch sizes.
 
-    `inputs` are arrays with one dimension at least, `outputs` have shapes and dtypes, the template has types, whole
-    numbers and truths. Of the grid's threads each threadgroup has as many as the next: on NVIDIA there are no others.
+    `inputs` are arrays of at least one dimension, `outputs` are shapes and dtypes, template values are dtypes, integers
+    or booleans. `grid` counts threads and is a multiple of `threadgroup` on every axis, as CUDA needs.
     """
 
     inputs: Mapping[str, mx.array]
@@ -41,7 +41,7 @@ class Launch:
             raise ValueError(f"{flat[0]} has shape (), but one dimension at least is needed")
 
     def by(self, make: Callable[..., Any], name: str, source: str, header: str = "") -> list[mx.array]:
-        """The outputs, of a kernel that is made by `mx.fast.metal_kernel` or its like."""
+        """Build the kernel with `mx.fast.metal_kernel` or a function like it, run it, and return the outputs."""
         made: list[mx.array] = make(
             name=name, input_names=[*self.inputs], output_names=[*self.outputs], source=source, header=header
         )(
@@ -56,10 +56,10 @@ class Launch:
 
 
 def launch(name: str, work: Launch) -> list[mx.array]:
-    """Run the kernel in the file of this name: its outputs. Where none of them has an element, there is nothing to run.
+    """Run the kernel of this name and return its outputs. If all outputs are empty, nothing is run.
 
     Raises:
-        ValueError: the source is not what the device can run; on the simulator a `KernelFault`, with its line.
+        ValueError: the device cannot run the source; on the simulator a `KernelFault`, with the line.
     """
     if not any(math.prod(shape) for shape, _ in work.outputs.values()):
         return [mx.zeros(shape, dtype) for shape, dtype in work.outputs.values()]
@@ -68,7 +68,7 @@ def launch(name: str, work: Launch) -> list[mx.array]:
 
 
 def run(source: Path, text: str, work: Launch) -> list[mx.array]:
-    """Run the kernel that stands in a file, given its text, on what this machine has."""
+    """Run a kernel, given its file and its text, on this machine's device."""
     if mx.metal.is_available():
         return work.by(mx.fast.metal_kernel, source.stem, text)
     if mx.cuda.is_available():
@@ -79,14 +79,14 @@ def run(source: Path, text: str, work: Launch) -> list[mx.array]:
 
 
 def in_cuda(text: str) -> str:
-    """A kernel's body without the words of Metal that `cuda_prelude.h` cannot give a meaning to.
+    """Return a kernel's body without the Metal keywords that `cuda_prelude.h` cannot define.
 
     Raises:
-        ValueError: the body multiplies matrices of a SIMD-group.
+        ValueError: the body uses SIMD-group matrices.
     """
     if "simdgroup_multiply" in text:
-        raise ValueError("CUDA has no matrices of a SIMD-group: this kernel needs Metal, or the simulator")
-    return PLACE.sub("", SHARED.sub("__shared__ ", text))
+        raise ValueError("CUDA has no SIMD-group matrices: this kernel needs Metal, or the simulator")
+    return ADDRESS_SPACE.sub("", SHARED.sub("__shared__ ", text))
 
 
 @cache

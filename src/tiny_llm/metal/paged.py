@@ -1,4 +1,4 @@
-"""Attention that reads pages, by the kernel of this folder."""
+"""Paged attention by a Metal kernel."""
 
 import mlx.core as mx
 
@@ -9,21 +9,22 @@ from .device import Launch, launch
 def paged_attention(
     query: mx.array, keys: mx.array, values: mx.array, table: list[int], tokens: int, scale: float | None = None
 ) -> mx.array:
-    """What `paged.attention.paged_attention` computes, by the kernel `paged_attention.metal`.
+    """Compute `paged.attention.paged_attention` by the kernel `paged_attention.metal`.
 
     Args:
         query: L x H x D, in a float dtype, D at most 128.
         keys: pages x H_kv x page x D, query's dtype. Query head h reads key-value head h // (H / H_kv).
         values: as keys.
-        table: the numbers of the request's pages, in order. Token s is in the page table[s // page], at s % page.
-        tokens: how many the request has, the L of query among them.
-        scale: what the dot products are multiplied by; None means 1 / sqrt(D).
+        table: the request's block table: its pages, in order. Token s is in page table[s // page], at s % page.
+        tokens: the request's tokens, the L of query included.
+        scale: multiplies the dot products; None means 1 / sqrt(D).
 
     Returns:
-        L x H x D, in query's dtype; it is computed in float32.
+        L x H x D, in query's dtype, computed in float32.
 
     Raises:
-        ValueError: an argument is not as above, or table has no room for the tokens; the message says what is needed.
+        ValueError: an argument is not as above, or table has too few pages for the tokens; the message says what is
+            needed.
 
     Source: Kwon et al. 2023, section 4.1.
     """

@@ -1,10 +1,10 @@
-// y = x W^T, of a W in 4 bits, by matrices of 8 x 8: each tile of y has a threadgroup of 4 SIMD-groups, and each of these
-// a quarter of the tile, 16 x 16.
+// y = x W^T for a 4-bit W, with 8 x 8 SIMD-group matrices: one threadgroup of 4 SIMD-groups computes a 32 x 32 tile of
+// y, and each SIMD-group a quarter of it, 16 x 16.
 //
-// packed: O x I / 8 words, each with 8 weights, the first one in its lowest 4 bits. scales, biases: O x groups numbers of
-// type S: a weight is scale * q + bias. x: N x I numbers of type T, y: N x O numbers of type T. The sum is taken in
-// float32. In the grid x counts the tiles of a row of y, 128 threads each, and y the rows of tiles, 32 x 32; the last
-// tiles stick out. I and I / groups are multiples of 32.
+// packed: O x I / 8 words of 8 weights, the first in the lowest 4 bits. scales, biases: O x groups elements of type S;
+// a weight is scale * q + bias. x: N x I elements of type T, y: N x O elements of type T. Accumulate in float32. I and
+// I / groups are multiples of 32.
+// Grid: x counts the tiles of a row of y, 128 threads each, and y the rows of tiles; the last tiles may extend past y.
 // --- your code: quantized_matrices
-#error "2.6.3 Matrices of a SIMD-group"
+#error "2.6.3 SIMD-group matrices"
 // --- end

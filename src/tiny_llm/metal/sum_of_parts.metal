@@ -1,5 +1,5 @@
 // --- given
-// y = the sum of all parts. partial: parts x N x O numbers, float32. y: N x O numbers of type T. A thread has one of them.
+// y = the sum over all parts. partial: parts x N x O, float32. y: N x O elements of type T, one per thread.
 const uint size = partial_shape[1] * partial_shape[2], i = thread_position_in_grid.x;
 if (i < size) {
   float sum = 0;

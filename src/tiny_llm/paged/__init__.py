@@ -1,1 +1,1 @@
-"""Keys and values in pages: room that is cut alike, so that whatever is free fits whoever needs it."""
+"""A paged KV cache: pages of equal size, so that any free page fits any request."""

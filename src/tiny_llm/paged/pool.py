@@ -1,66 +1,64 @@
-"""Who holds which page. Of what is in them, nothing is known here."""
+"""Page reference counts; the contents live in `Storage`."""
 
 from collections.abc import Iterable
 
 
 class OutOfPages(ValueError):
-    """More pages were asked for than are free."""
+    """Raised when more pages are requested than are free."""
 
 
 class PagePool:
-    """Pages by number, each with a count of those who hold it. One that nobody holds is free."""
+    """Allocates pages by number and counts the references to each. A page with a reference count of 0 is free."""
 
     pages: int
 
     def __init__(self, pages: int) -> None:
-        """Begin with all pages free.
+        """Create a pool in which all pages are free.
 
         Args:
-            pages: how many there are. Their numbers are 0 to pages - 1.
+            pages: how many there are, numbered 0 to pages - 1.
         """
         raise NotImplementedError("3.3.1 The page pool")
 
     @property
-    def free(self) -> int:
-        """How many pages nobody holds."""
+    def num_free(self) -> int:
+        """The number of free pages."""
         raise NotImplementedError("3.3.1 The page pool")
 
-    def holders(self, page: int) -> int:
-        """How many hold a page."""
+    def ref_count(self, page: int) -> int:
+        """Return a page's reference count."""
         raise NotImplementedError("3.3.1 The page pool")
 
-    def take(self, count: int) -> list[int]:
-        """Take free pages, each of which has one holder then.
-
-        Args:
-            count: how many.
+    def allocate(self, count: int) -> list[int]:
+        """Allocate `count` free pages, with a reference count of 1 each.
 
         Returns:
-            The lowest numbers of all that are free, in ascending order.
+            The lowest free page numbers, in ascending order.
 
         Raises:
-            OutOfPages: fewer are free; the message says both numbers. Nothing has changed.
+            OutOfPages: fewer are free; the message gives both numbers. Nothing has changed.
         """
         raise NotImplementedError("3.3.1 The page pool")
 
-    def hold(self, pages: Iterable[int]) -> None:
-        """Count one holder more for each page.
+    def retain(self, pages: Iterable[int]) -> None:
+        """Add one to the reference count of each page.
 
         Args:
-            pages: their numbers. One that stands there twice gets two.
+            pages: their numbers. A number that occurs twice counts twice.
 
         Raises:
-            ValueError: nobody holds one of them; the message names it. Nothing has changed.
+            ValueError: one of them is free; the message names it. Nothing has changed.
         """
         raise NotImplementedError("3.3.1 The page pool")
 
-    def drop(self, pages: Iterable[int]) -> None:
-        """Count one holder fewer for each page. Those that nobody holds any more are free.
+    def release(self, pages: Iterable[int]) -> None:
+        """Subtract one from the reference count of each page. A page whose count reaches 0 is free.
 
         Args:
-            pages: their numbers. One that stands there twice loses two.
+            pages: their numbers. A number that occurs twice counts twice.
 
         Raises:
-            ValueError: one of them has fewer holders than are dropped; the message names it. Nothing has changed.
+            ValueError: one of them has a lower reference count than it is released; the message names it. Nothing has
+                changed.
         """
         raise NotImplementedError("3.3.1 The page pool")

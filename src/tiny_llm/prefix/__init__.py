@@ -1,1 +1,1 @@
-"""The prefix cache: pages of texts that were read before, found again by whoever begins alike."""
+"""The prefix cache: pages of earlier requests, reused by requests that begin with the same tokens."""

@@ -1,20 +1,20 @@
-"""Which pages of a radix tree go first when others need the room."""
+"""Eviction from a radix tree, least recently used first."""
 
 from .tree import RadixTree
 
 
 def evict(tree: RadixTree, count: int) -> list[int]:
-    """Drop pages of a tree, those first that have not been used for the longest time.
+    """Evict up to `count` pages from a tree, the least recently used first.
 
-    A page goes only if the tree is its one holder, and if nothing stands behind it any more: the last page of an edge
-    without children. Of all such pages the next one to go is that of the edge whose `used` is lowest. An edge that has
-    lost all its pages is gone, and what it hung from may be next.
+    A page can be evicted only if the tree holds its only reference, and if it is the last page of a leaf. The next one
+    to go is always that of the leaf with the lowest `last_access`. A node that has lost all its pages is removed, and
+    its parent may be the next leaf.
 
     Args:
-        tree: loses them.
-        count: how many are wanted; none if it is 0 or less.
+        tree: is modified.
+        count: how many pages to evict; none if it is 0 or less.
 
     Returns:
-        The pages that it has lost, in that order: as many as are wanted, or fewer, if no more can go.
+        The evicted pages, in that order: `count` of them, or fewer if no more can be evicted.
     """
-    raise NotImplementedError("3.5.2 What goes first")
+    raise NotImplementedError("3.5.2 Eviction")

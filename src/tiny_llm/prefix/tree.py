@@ -1,57 +1,57 @@
-"""A radix tree: texts that begin alike share the edges of what is alike."""
+"""A radix tree of token sequences: sequences with a common prefix share its nodes."""
 
 from collections.abc import Sequence
 
 from ..paged.pool import PagePool
-from .edge import Edge
+from .node import RadixNode
 
 
 class RadixTree:
-    """Which pages hold the keys and values of which text. It is one holder of each page that it has."""
+    """Maps token sequences to the pages of their keys and values. It holds one reference to each of its pages."""
 
     pool: PagePool
-    page: int  # tokens in a page
-    root: Edge  # has no tokens and no pages; every text begins below it
-    calls: int  # of match and insert, so far: what an edge's `used` is taken from
+    page_size: int  # tokens per page
+    root: RadixNode  # has no tokens and no pages
+    clock: int  # how often match and insert were called: the source of a node's `last_access`
 
-    def __init__(self, pool: PagePool, page: int) -> None:
-        """Begin with the root alone.
+    def __init__(self, pool: PagePool, page_size: int) -> None:
+        """Create an empty tree.
 
         Args:
-            pool: whose pages they are.
-            page: how many tokens are in one.
+            pool: of its pages.
+            page_size: tokens per page.
         """
         raise NotImplementedError("3.5.1 The radix tree")
 
     def match(self, tokens: Sequence[int]) -> list[int]:
-        """Find how far a text is known.
+        """Find the longest cached prefix of a sequence.
 
-        The edges on its way count as used in this call, the first one being call 1. An edge of which only the first
-        pages are on its way is cut in two behind them, and its second half was not used.
+        The nodes on its path are accessed in this call, the first one being call 1. A node of which only the first
+        pages match is split after them, and its second half does not count as accessed.
 
         Args:
             tokens: any number.
 
         Returns:
-            The pages of the longest beginning of the text that is here, whole pages only, in a new list. Who wants to
-            keep them must hold them.
+            The pages of the longest prefix that is here, whole pages only, in a new list. A caller that keeps them must
+            retain them.
         """
         raise NotImplementedError("3.5.1 The radix tree")
 
     def insert(self, tokens: Sequence[int], pages: Sequence[int]) -> list[int]:
-        """Keep a text. What of it is not here yet becomes one new edge.
+        """Insert a sequence. The part that is not here yet becomes one new node.
 
-        Edges count as used and are cut as by `match`. Of the new edge's pages the tree becomes one holder more. Of
-        pages whose tokens are here already, in the same pages or in others, it does not.
+        Nodes are accessed and split as by `match`. The tree retains the new node's pages. It does not retain pages
+        whose tokens are here already, in the same pages or in others.
 
         Args:
-            tokens: fill the pages.
-            pages: hold the keys and values of these tokens; somebody holds them.
+            tokens: as many as fill the pages.
+            pages: hold the keys and values of these tokens; none of them is free.
 
         Returns:
             The pages in which the tree has these tokens now, as many as `pages`, in a new list.
 
         Raises:
-            ValueError: the tokens do not fill the pages; the message says both numbers. Nothing has changed.
+            ValueError: the tokens do not fill the pages; the message gives both numbers. Nothing has changed.
         """
         raise NotImplementedError("3.5.1 The radix tree")

@@ -1,1 +1,1 @@
-"""The Qwen3 model with matrices of 4 or 8 bits a weight, and what that costs in quality."""
+"""Qwen3 with 4-bit or 8-bit matrices, and what quantization costs in quality."""

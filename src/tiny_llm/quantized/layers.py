@@ -1,4 +1,4 @@
-"""Layers whose matrix stays packed: it is unpacked as it is multiplied, and never stands in memory whole."""
+"""Layers whose matrix stays packed: it is unpacked during the product and never materialized."""
 
 import mlx.core as mx
 
@@ -6,7 +6,7 @@ from .affine import dequantize
 
 
 class QuantizedLinear:
-    """x @ W.T + b, of a quantized W."""
+    """x @ W.T + b with a quantized W."""
 
     def __init__(
         self,
@@ -17,41 +17,41 @@ class QuantizedLinear:
         bits: int = 4,
         bias: mx.array | None = None,
     ) -> None:
-        """Keep the arrays as they are.
+        """Store the arrays as given.
 
         Args:
-            packed: O x (I * bits / 32), uint32, as `quantize` gives it.
+            packed: O x (I * bits / 32), uint32, as returned by `quantize`.
             scales: O x (I / group_size), float32, float16 or bfloat16.
-            biases: as scales: those of the groups.
-            group_size: how many neighbours share a scale and a bias.
-            bits: of a weight, 4 or 8.
-            bias: O, the layer's own b; None adds nothing.
+            biases: as scales: the groups' biases.
+            group_size: weights per group.
+            bits: per weight, 4 or 8.
+            bias: O, the layer's b; None adds nothing.
 
         Raises:
-            ValueError: packed and scales do not have the same I. The message says both.
+            ValueError: packed and scales imply different I. The message states both.
         """
-        raise NotImplementedError("2.3.6 A linear layer of packed weights")
+        raise NotImplementedError("2.3.6 Quantized linear layer")
 
     def __call__(self, x: mx.array) -> mx.array:
-        """Multiply.
+        """Return x @ W.T + b.
 
         Args:
             x: N.. x I, float32, float16 or bfloat16, with any number of leading dimensions.
 
         Returns:
-            N.. x O, in x's dtype. Products are taken and added in float32, whatever dtypes come in.
+            N.. x O, in x's dtype. Multiplication and accumulation are float32 for all dtypes.
 
         Raises:
             ValueError: x's last dimension is not I.
 
-        Source: `mx.quantized_matmul`, in float32. `mlx.nn.QuantizedLinear` calls it in x's own dtype, in which it is
-        coarse on a CPU.
+        Source: `mx.quantized_matmul`, in float32. `mlx.nn.QuantizedLinear` calls it in x's dtype, which is inaccurate
+        on a CPU.
         """
-        raise NotImplementedError("2.3.6 A linear layer of packed weights")
+        raise NotImplementedError("2.3.6 Quantized linear layer")
 
 
 class QuantizedEmbedding:
-    """A table with one row for each token, which stays packed but for the rows that are looked up."""
+    """An embedding table that stays packed; only the rows looked up are dequantized."""
 
     def __init__(
         self,
@@ -62,39 +62,39 @@ class QuantizedEmbedding:
         bits: int = 4,
         dtype: mx.Dtype | None = None,
     ) -> None:
-        """Keep the arrays as they are.
+        """Store the arrays as given.
 
         Args:
-            packed: V x (E * bits / 32), uint32, as `quantize` gives it.
+            packed: V x (E * bits / 32), uint32, as returned by `quantize`.
             scales: V x (E / group_size), float32, float16 or bfloat16.
             biases: as scales.
-            group_size: how many neighbours share a scale and a bias.
-            bits: of a weight, 4 or 8.
-            dtype: of the vectors that are looked up; None for that of scales.
+            group_size: weights per group.
+            bits: per weight, 4 or 8.
+            dtype: of the returned vectors; None for scales' dtype.
         """
-        raise NotImplementedError("2.3.7 An embedding of packed weights")
+        raise NotImplementedError("2.3.7 Quantized embedding")
 
     def __call__(self, tokens: mx.array) -> mx.array:
-        """Look tokens up.
+        """Return the vectors of tokens.
 
         Args:
             tokens: N.., integers from 0 to V - 1.
 
         Returns:
-            N.. x E: each token's row, scale * q + bias in float32, rounded once, to the dtype that was asked for. Other
-            rows are not dequantized.
+            N.. x E: each token's row, scale * q + bias in float32, rounded once, to `dtype`. Other rows are not
+            dequantized.
         """
-        raise NotImplementedError("2.3.7 An embedding of packed weights")
+        raise NotImplementedError("2.3.7 Quantized embedding")
 
     def as_linear(self, x: mx.array) -> mx.array:
-        """Compare vectors with every row of the table: the output head of a model with tied embeddings.
+        """Return the dot product with every row of the table: the output head of a model with tied embeddings.
 
         Args:
             x: N.. x E, float32, float16 or bfloat16.
 
         Returns:
-            N.. x V, the dot product with each token's vector, in x's dtype. Products are taken and added in float32.
+            N.. x V, in x's dtype. Multiplication and accumulation are float32.
 
         Source: `mlx.nn.QuantizedEmbedding.as_linear`.
         """
-        raise NotImplementedError("2.3.7 An embedding of packed weights")
+        raise NotImplementedError("2.3.7 Quantized embedding")

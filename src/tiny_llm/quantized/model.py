@@ -1,4 +1,4 @@
-"""The model of the stage `quantized`: the one with caches, and its matrices packed."""
+"""The model of stage `quantized`: KV caches and packed matrices."""
 
 import mlx.core as mx
 
@@ -8,14 +8,10 @@ from .parts import Quantized
 
 
 class Qwen3QuantizedModel(Qwen3CachedModel):
-    """Token ids in, logits for the next token out, with every matrix in 4 or 8 bits a weight."""
+    """`Qwen3CachedModel` with every matrix in 4 or 8 bits per weight."""
 
     def __init__(self, config: ModelConfig, weights: dict[str, mx.array]) -> None:
-        """Build the layers.
-
-        Args:
-            config: the model's measures.
-            weights: by the names of a checkpoint; its matrices may be quantized.
+        """Build the layers from a checkpoint's weights, quantized or not.
 
         Raises:
             KeyError: a weight is missing.

@@ -1,4 +1,4 @@
-"""Attention of new tokens to all that were read before, without computing those again."""
+"""Causal self-attention with a KV cache."""
 
 import mlx.core as mx
 
@@ -11,16 +11,16 @@ from .parts import DENSE, Dense
 
 
 class Qwen3CachedAttention:
-    """What `Qwen3MultiHeadAttention` computes, of new tokens only: the cache knows the earlier ones."""
+    """`Qwen3MultiHeadAttention` over the new tokens only: earlier keys and values come from the cache."""
 
     def __init__(self, config: ModelConfig, weights: dict[str, mx.array], parts: Dense = DENSE) -> None:
-        """Make the projections and norms.
+        """Build the projections and norms.
 
         Args:
-            config: the model's measures. Its model_type says whether there are q/k norms (qwen3) or biases (qwen2).
-            weights: of one layer, by the names that `Qwen3TransformerBlock` takes; those that do not begin with
-                `self_attn.` are left alone.
-            parts: makes the four projections of the weights. The norms are small, and made here.
+            config: its model_type decides between q/k norms (qwen3) and q/k/v biases (qwen2).
+            weights: of one layer, by the names that `Qwen3TransformerBlock` takes. Names that do not begin with
+                `self_attn.` are ignored.
+            parts: builds the four projections. The norms are built here.
 
         Raises:
             KeyError: a weight that the architecture needs is missing.
@@ -28,17 +28,17 @@ class Qwen3CachedAttention:
         raise NotImplementedError("2.1.2 Attention with a cache")
 
     def __call__(self, x: mx.array, cache: KVCache) -> mx.array:
-        """Attend to what is in the cache, and to the new tokens up to each one itself.
+        """Append the new keys and values to the cache; attend causally to everything in it.
 
         Args:
-            x: N x L x E, the tokens at positions offset to offset + L - 1, where offset is the cache's.
-            cache: this layer's. The keys and values of the new tokens are appended to it.
+            x: N x L x E, the tokens at positions cache.offset to cache.offset + L - 1.
+            cache: this layer's.
 
         Returns:
             N x L x E, in the dtype that x and the weights share.
 
         Raises:
-            ValueError: offset + L is more than the config's max_position_embeddings. The cache stays as it was.
+            ValueError: offset + L exceeds the config's max_position_embeddings. The cache is unchanged.
 
         Source: `mlx_lm.models.qwen3.Attention`.
         """

@@ -1,56 +1,53 @@
-"""The KV cache: the keys and values of all tokens that a layer has read."""
+"""The KV cache: one layer's keys and values for all tokens so far."""
 
 import mlx.core as mx
 
 
 class KVCache:
-    """One layer's keys and values, for rows that are equally long.
+    """One layer's keys and values, for batch rows of equal length.
 
-    `offset` is how many tokens there are, which is the position of the next one.
+    `offset` is the number of cached tokens, and so the position of the next one.
 
-    Rows of different lengths (week 3) will need an offset each: RoPE already takes a slice for every row, and attention
-    any mask, so that another class with these methods can take this one's place.
+    Rows of different lengths (week 3) need one offset each. RoPE already takes a slice per row and attention takes any
+    mask, so another class with these methods can replace this one.
     """
 
     offset: int
 
     def __init__(self, block: int = 256) -> None:
-        """Begin with nothing; the first keys say what all are like.
+        """Create an empty cache. The first call of `update_and_fetch` fixes N, H_kv, D and the dtype.
 
         Args:
-            block: room is made for a multiple of so many tokens.
+            block: the capacity is a multiple of this many tokens.
         """
         raise NotImplementedError("2.1.1 The cache")
 
     def update_and_fetch(self, key: mx.array, value: mx.array) -> tuple[mx.array, mx.array]:
-        """Append the keys and values of L tokens, and give those of all.
+        """Append the keys and values of L tokens; return all of them.
 
-        Where there is room, nothing is copied but the new ones. Room grows by whole blocks, or faster, and never by the
-        token.
+        Within the capacity, only the new ones are copied. The capacity grows by at least a whole block at a time, never
+        by the token.
 
         Args:
             key: N x H_kv x L x D. N, H_kv, D and the dtype are those of the first call.
             value: as key.
 
         Returns:
-            Keys and values, N x H_kv x offset x D each, in the order in which they came. Whatever comes later, both
-            arrays stay as they are, and so do the arguments.
+            Keys and values, N x H_kv x offset x D each, in order of arrival. Later calls change neither these arrays
+            nor the arguments.
 
         Raises:
-            ValueError: value has another shape or dtype than key, or key another N, H_kv, D or dtype than those that
-                are there. The message says what it has and what is needed. The cache stays as it was.
+            ValueError: value's shape or dtype differs from key's, or key's N, H_kv, D or dtype differs from the cached
+                ones. The message states what was given and what is needed. The cache is unchanged.
 
         Source: `mlx_lm.models.cache.KVCache`.
         """
         raise NotImplementedError("2.1.1 The cache")
 
     def rewind(self, count: int) -> None:
-        """Forget the last tokens: the next ones take their places.
-
-        Args:
-            count: how many.
+        """Drop the last `count` tokens: the next ones overwrite them.
 
         Raises:
-            ValueError: count is negative, or more than there are. The message says both numbers.
+            ValueError: count is negative or exceeds the number of cached tokens. The message states both numbers.
         """
         raise NotImplementedError("2.1.1 The cache")

@@ -1,4 +1,4 @@
-"""Generation with a cache: the prompt is read once, and then one token for each that is written."""
+"""Generation with a KV cache: one prefill of the prompt, then one decode step per token."""
 
 from collections.abc import Collection, Iterator
 
@@ -15,12 +15,12 @@ def generate_cached(
     context_length: int | None = None,
     sampler: Sampler = greedy,
 ) -> Iterator[int]:
-    """Continue a prompt as `generate_tokens` does, and let the model read every token once.
+    """Continue a prompt as `generate_tokens` does, computing each token once.
 
     Args:
-        model: gives new caches, each with an `offset`, and logits for tokens and caches. The first call of it gets
-            the whole prompt, 1 x L, every later one the token that was chosen last, 1 x 1; all get the same caches.
-        prompt, max_tokens, eos_ids, context_length, sampler: as `generate_tokens` takes them.
+        model: has `new_caches`, whose caches each have an `offset`, and returns logits for tokens and caches. The first
+            call gets the whole prompt, 1 x L; each later one the last sampled token, 1 x 1. All get the same caches.
+        prompt, max_tokens, eos_ids, context_length, sampler: as in `generate_tokens`.
 
     Raises:
         ValueError: as `generate_tokens`.

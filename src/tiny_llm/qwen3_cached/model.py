@@ -1,4 +1,4 @@
-"""The Qwen3 model with a cache for each layer, and scores for the last token alone."""
+"""Qwen3 with a KV cache per layer and, by default, logits for the last token only."""
 
 import mlx.core as mx
 
@@ -10,15 +10,14 @@ from .parts import DENSE, Dense
 
 
 class Qwen3CachedModel(Decoder):
-    """Token ids in, logits for the next token out; each token is read once."""
+    """Token ids in, next-token logits out; each token is computed once."""
 
     def __init__(self, config: ModelConfig, weights: dict[str, mx.array], parts: Dense = DENSE) -> None:
         """Build the layers.
 
         Args:
-            config: the model's measures.
             weights: by the names of a checkpoint, as `Qwen3Model` takes them.
-            parts: makes all matrices of the weights: the embedding, the projections, the head.
+            parts: builds all matrices: the embedding, the projections, the head.
 
         Raises:
             KeyError: a weight is missing.
@@ -26,25 +25,24 @@ class Qwen3CachedModel(Decoder):
         raise NotImplementedError("2.1.3 The model with caches")
 
     def new_caches(self) -> list[KVCache]:
-        """An empty cache for each layer, for one text or one batch of texts. The model itself keeps none."""
+        """Return an empty cache per layer, for one sequence or one batch. The model itself keeps none."""
         raise NotImplementedError("2.1.3 The model with caches")
 
     def __call__(self, tokens: mx.array, caches: list[KVCache] | None = None, all_positions: bool = False) -> mx.array:
-        """Read tokens, and score every token of the vocabulary as the next one.
+        """Run the model over new tokens, append them to the caches, and return next-token logits.
 
         Args:
-            tokens: N x L, integers: those that the caches do not hold yet.
-            caches: one for each layer, as `new_caches` gives them, which then hold these tokens, too. None if the
-                tokens are the whole text, of which nothing is to be kept.
-            all_positions: whether to score after each of the L tokens. Else it is done after the last one alone, and
-                no more is computed.
+            tokens: N x L, integers, not yet in the caches.
+            caches: one per layer, from `new_caches`. None if the tokens are the whole sequence and nothing is to be
+                kept.
+            all_positions: return logits for each of the L tokens. Otherwise only the last one's are computed.
 
         Returns:
-            The logits, N x 1 x V, or N x L x V for all positions, in the dtype that all weights share: to rounding
-            what `Qwen3Model` gives there for the whole text, however it was cut into calls.
+            The logits, N x 1 x V, or N x L x V for all positions, in the dtype that all weights share. Up to rounding
+            they equal `Qwen3Model`'s for the whole sequence, however it is split into calls.
 
         Raises:
-            ValueError: there are more or fewer caches than layers, or more tokens than the config's
-                max_position_embeddings, with those that the caches hold.
+            ValueError: the number of caches is not the number of layers, or cached and new tokens together exceed the
+                config's max_position_embeddings.
         """
         raise NotImplementedError("2.1.3 The model with caches")

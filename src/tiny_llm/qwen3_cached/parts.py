@@ -1,4 +1,4 @@
-"""How a model's matrices are made of a checkpoint's weights: here each is used as it stands there."""
+"""Layer factory: builds projections and embeddings from a checkpoint's weights, unquantized."""
 
 from collections.abc import Callable
 
@@ -12,15 +12,15 @@ Projection = Callable[[mx.array], mx.array]
 
 
 class Dense:
-    """Matrices of floats. A class with the same methods may keep them smaller, or multiply by them faster."""
+    """Builds floating-point matrices. A subclass may store them smaller, or multiply by them faster."""
 
     def projection(self, weights: dict[str, mx.array], name: str, bias: bool = False) -> Projection:
-        """The function x -> x @ W.T + b, from N.. x I to N.. x O.
+        """Return the function x -> x @ W.T + b, from N.. x I to N.. x O.
 
         Args:
             weights: by the names of a checkpoint.
-            name: of W, O x I, which is there as `name.weight`.
-            bias: whether there is a b, O, as `name.bias`.
+            name: W, O x I, is `name.weight`.
+            bias: whether to add b, O, which is `name.bias`.
 
         Raises:
             KeyError: a weight is missing.
@@ -29,10 +29,10 @@ class Dense:
         return lambda x: linear(x, w, b)
 
     def embedding(self, weights: dict[str, mx.array], name: str, config: ModelConfig) -> Embedding:
-        """The table V x E that is there as `name.weight`.
+        """Return the embedding whose table, V x E, is `name.weight`.
 
         Raises:
-            KeyError: it is missing.
+            KeyError: the table is missing.
         """
         return Embedding(config.vocab_size, config.hidden_size, weights[f"{name}.weight"])
 

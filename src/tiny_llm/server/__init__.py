@@ -1,1 +1,1 @@
-"""A server for the scheduler: callers that come and go, text while it is written, limits and figures."""
+"""A server around the scheduler: clients, streamed text, admission control and metrics."""

@@ -1,15 +1,15 @@
-"""Who is let in, and what is said to those that are not: come again, and when."""
+"""Admission control: reject requests beyond a limit, and estimate when to try again (Retry-After)."""
 
 import time
 from collections.abc import Callable
 
-REMEMBERED = 16  # of the requests that have left, the last ones
-FIRST_GUESS = 1.0  # seconds for one to leave, while none has
-LONGEST = 60  # seconds that anybody is told
+REMEMBERED = 16  # how many of the latest departures count
+FIRST_GUESS = 1.0  # seconds per departure, before the first one
+LONGEST = 60  # seconds, the maximum Retry-After
 
 
 class TooBusy(Exception):
-    """There is no room now. `seconds`, a whole number, says when there may be some: HTTP's Retry-After."""
+    """Raised when the limit is reached. `seconds`, an integer, says when to try again: HTTP's Retry-After."""
 
     def __init__(self, seconds: int) -> None:
         super().__init__(f"too many requests are waiting; try again in {seconds} s")
@@ -17,33 +17,32 @@ class TooBusy(Exception):
 
 
 class Gate:
-    """Lets in so many requests that those inside are served in good time, and refuses all others at once."""
+    """Limits the number of requests inside, running or waiting, and rejects all others at once."""
 
     inside: int  # how many have entered and not left
 
-    def __init__(self, most: int, clock: Callable[[], float] = time.monotonic) -> None:
-        """Begin with nobody.
+    def __init__(self, max_inside: int, clock: Callable[[], float] = time.monotonic) -> None:
+        """Create a gate with no requests inside.
 
         Args:
-            most: how many may be inside, those that run and those that wait together.
-            clock: gives seconds.
+            max_inside: the maximum number of requests inside, running and waiting together.
+            clock: returns seconds.
         """
-        raise NotImplementedError("3.7.2 When to come again")
+        raise NotImplementedError("3.7.2 Backpressure")
 
     def enter(self, count: int = 1) -> None:
-        """Let in some requests that belong together: all of them or none.
+        """Admit `count` requests that belong together: all of them or none.
 
         Raises:
-            ValueError: there are more of them than may ever be inside; the message says how many may.
-            TooBusy: there is no room for all of them. It takes `places * pace` seconds until there is, rounded up, at
-                least 1 and at most LONGEST. `places` is how many must leave first: as many as are too many, and before
-                them as many as came with others who were refused and whose seconds (before rounding) are not over: all
-                of their `count`, since they come again with all of them. `pace` is how long it takes until one leaves:
-                the time since the oldest of the last REMEMBERED leavings, divided by how many these are; FIRST_GUESS
-                while nobody has left.
+            ValueError: count exceeds max_inside; the message gives max_inside.
+            TooBusy: there is no capacity for all of them. The estimate is `places * pace` seconds, rounded up, at least
+                1 and at most LONGEST. `places` is how many must leave first: the number in excess, plus the `count` of
+                every earlier call that was rejected and whose seconds (before rounding) are not over, since those
+                requests will come back. `pace` is the time per departure: the time since the oldest of the last
+                REMEMBERED departures, divided by how many these are; FIRST_GUESS before the first departure.
         """
-        raise NotImplementedError("3.7.2 When to come again")
+        raise NotImplementedError("3.7.2 Backpressure")
 
     def leave(self, count: int = 1) -> None:
-        """So many have left, for whatever reason."""
-        raise NotImplementedError("3.7.2 When to come again")
+        """Record that `count` requests have left, for any reason."""
+        raise NotImplementedError("3.7.2 Backpressure")

@@ -1,7 +1,7 @@
-"""One thread computes, another one talks to everybody: callers come and go while the scheduler steps.
+"""A worker thread steps the scheduler; the event loop serves clients, who come and go meanwhile.
 
-Nothing of the scheduler is locked. It is touched by jobs of one worker alone, which does them one after the other:
-so whatever comes in during a step takes its turn behind it.
+The scheduler needs no lock: only the worker's tasks touch it, one after the other. So a call that arrives during a step
+runs after that step.
 """
 
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -18,58 +18,59 @@ T = TypeVar("T")
 
 
 class EngineClosed(Exception):
-    """The loop is being closed: it takes no new requests, and has not finished this one."""
+    """Raised when the loop is closing: it accepts no new requests, and has not finished this one."""
 
 
 class EngineFailed(Exception):
-    """A step with this request in it has failed; its cause is what was raised there."""
+    """Raised when a step with this request in it has failed; the cause is the step's exception."""
 
 
 @dataclass(frozen=True)
-class News:
-    """What has become of a request since its caller last looked."""
+class RequestUpdate:
+    """A request's progress since its caller's previous update."""
 
     request: Request
-    tokens: list[int]  # that its text has gained
-    finished: str  # why it has ended, in the last news of it; "" before
+    tokens: list[int]  # new output tokens
+    finish_reason: str  # why it has ended, in its last update; "" before
 
 
 class EngineLoop:
-    """Serves many callers with one scheduler, in steps, while anybody is there."""
+    """Serves many callers with one scheduler, which steps while any request is unfinished."""
 
     def __init__(
         self, scheduler: Scheduler, worker: Executor, watch: Callable[[Step], None] = lambda step: None
     ) -> None:
-        """Begin with nobody.
+        """Create a loop with no callers.
 
         Args:
-            scheduler: is touched by jobs of the worker alone.
-            worker: does one job after the other, in the order in which they are submitted.
-            watch: is told every step that was done, here and not in the worker, before the callers hear of it.
+            scheduler: only the worker's tasks touch it.
+            worker: runs one task after the other, in the order in which they are submitted.
+            watch: called with every finished step, in the event loop and not in the worker, before the callers get
+                their updates.
         """
         raise NotImplementedError("3.7.1 One thread for the engine")
 
-    async def stream(self, requests: Sequence[Request]) -> AsyncGenerator[News, None]:
-        """Have some requests served, all of them or none.
+    async def stream(self, requests: Sequence[Request]) -> AsyncGenerator[RequestUpdate, None]:
+        """Serve some requests, all of them or none.
 
-        Whoever reads slowly finds all that has come in the meantime in one news of each request; nobody waits for
-        them. Whoever stops reading (closes the generator, or is cancelled) cancels what has not ended, without waiting
-        for anything: the job is done behind the step that is going on.
+        A slow caller gets everything since its previous update in one update per request, and delays no other caller. A
+        caller that stops reading (closes the generator, or is cancelled) cancels its unfinished requests without
+        waiting: they are cancelled after the current step.
 
         Yields:
-            News of these requests, until all of them have ended.
+            Updates of these requests, until all of them have ended.
 
         Raises:
-            ValueError: the scheduler refuses one of them.
+            ValueError: the scheduler rejects one of them.
             EngineFailed: a step with one of them in it has failed.
             EngineClosed: the loop is closed, or was closed before all of them had ended.
         """
         raise NotImplementedError("3.7.1 One thread for the engine")
 
     async def close(self, seconds: float) -> None:
-        """Take no new requests, let those that are there end within so many seconds, and cancel the others.
+        """Accept no new requests, let the present ones end within `seconds` seconds, and cancel the others.
 
-        That is done behind the step that is going on, and then their callers get an EngineClosed: after the news of
-        that step, and not before. When this returns, nobody is left in the scheduler, and no step goes on.
+        They are cancelled after the current step, and their callers get an EngineClosed after that step's updates. When
+        this returns, the scheduler has no requests, and no step is running.
         """
         raise NotImplementedError("3.7.1 One thread for the engine")

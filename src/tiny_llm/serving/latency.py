@@ -1,21 +1,21 @@
-"""How long people wait for their tokens: until the first one, and from each to the next."""
+"""Request latencies: time to first token, time per output token, and their percentiles."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Times:
-    """When things happened to one request, in seconds of one clock."""
+class RequestTimes:
+    """The times of one request's events, in seconds of one clock."""
 
-    came: float  # it was sent
-    begun: float  # it was let in
-    tokens: Sequence[float] = ()  # each token of its output came, in order
+    arrival: float  # when it was sent
+    scheduled: float  # when it was admitted
+    tokens: Sequence[float] = ()  # when each of its output tokens came, in order
 
 
 @dataclass(frozen=True)
 class Percentiles:
-    """What half of all numbers do not exceed, 95 of a hundred, and 99 of a hundred."""
+    """The 50th, 95th and 99th percentile."""
 
     p50: float
     p95: float
@@ -25,38 +25,38 @@ class Percentiles:
 class Latency:
     """TTFT and TPOT of many requests.
 
-    TTFT, the time to first token, is the time from when a request came until its first token came. TPOT, the time per
-    output token, is the mean of the times from each of its tokens to the next.
+    TTFT, the time to first token, is the time from a request's arrival to its first token. TPOT, the time per output
+    token, is the mean of the times between successive tokens of a request.
     """
 
     def __init__(self) -> None:
-        """Begin with no requests.
+        """Start with no requests.
 
-        Two lists of seconds are there to be read: `ttft`, of each request that has a token, and `tpot`, of each that
-        has two or more, both in the order in which requests were added.
+        `ttft` lists the TTFT of every request with at least one token, `tpot` the TPOT of every request with at least
+        two, both in seconds and in the order in which requests were added.
         """
         raise NotImplementedError("3.2.3 TTFT, TPOT and percentiles")
 
-    def add(self, times: Times) -> None:
-        """Count one more request, which has ended. One without a token, which was cancelled, is in neither list."""
+    def add(self, times: RequestTimes) -> None:
+        """Record a request that has ended. One without a token, which was cancelled, adds to neither list."""
         raise NotImplementedError("3.2.3 TTFT, TPOT and percentiles")
 
     def summary(self) -> dict[str, Percentiles | None]:
-        """The percentiles of "ttft" and of "tpot", each None where there is no number."""
+        """Return the percentiles of "ttft" and "tpot"; None for an empty list."""
         raise NotImplementedError("3.2.3 TTFT, TPOT and percentiles")
 
     @staticmethod
     def percentile(numbers: Sequence[float], percent: int) -> float:
-        """The smallest of the numbers that at least so many percent of them do not exceed: the nearest rank.
+        """Return the smallest number that at least `percent` percent of the numbers do not exceed: the nearest rank.
 
-        It is one of the numbers, and nothing between two of them: the one at place ceil(percent * n / 100) of n in
-        ascending order, the first one at place 1.
+        It is always one of the numbers, never an interpolation: the one of rank ceil(percent * n / 100) among the n in
+        ascending order, where the smallest has rank 1.
 
         Args:
-            numbers: at least one, in any order; they stay as they are.
+            numbers: at least one, in any order; not modified.
             percent: 1 to 100.
 
         Raises:
-            ValueError: there are no numbers, or percent is none of these.
+            ValueError: there are no numbers, or percent is out of range.
         """
         raise NotImplementedError("3.2.3 TTFT, TPOT and percentiles")

@@ -1,4 +1,4 @@
-"""Requests that wait to be let in."""
+"""Queues of requests that wait for admission: first come, first served, or fair among users."""
 
 from collections import deque
 from typing import Protocol
@@ -7,29 +7,29 @@ from .request import Request
 
 
 class Queue(Protocol):
-    """Who waits, and who is next."""
+    """Holds the waiting requests and decides which is admitted next."""
 
     def __len__(self) -> int:
-        """How many wait."""
+        """Return how many requests wait."""
 
     def add(self, request: Request) -> None:
-        """A new request."""
+        """Add a new request."""
 
-    def put_back(self, request: Request) -> None:
-        """One that has been let in and must wait again."""
+    def requeue(self, request: Request) -> None:
+        """Add a preempted request."""
 
-    def next(self) -> Request:
-        """The one to be let in next, which stays here. There is one."""
+    def peek(self) -> Request:
+        """Return the request to be admitted next, without removing it. The queue is not empty."""
 
     def remove(self, request: Request) -> None:
-        """One that has been let in, or does not wait any more. A ValueError if it is not here."""
+        """Remove a request that was admitted or cancelled; raise ValueError if it is not here."""
 
     def charge(self, request: Request, tokens: int) -> None:
-        """So many tokens of it have been read."""
+        """Record that `tokens` tokens of a request were computed."""
 
 
 class FirstComeFirstServed:
-    """In the order in which they came."""
+    """A queue in order of arrival."""
 
     def __init__(self) -> None:
         self._waiting: deque[Request] = deque()
@@ -38,19 +38,19 @@ class FirstComeFirstServed:
         return len(self._waiting)
 
     def add(self, request: Request) -> None:
-        """A new request, which is the last one."""
+        """Append a new request."""
         self._waiting.append(request)
 
-    def put_back(self, request: Request) -> None:
-        """One that has been let in and must wait again: it is the next one."""
+    def requeue(self, request: Request) -> None:
+        """Put a preempted request first."""
         self._waiting.appendleft(request)
 
-    def next(self) -> Request:
-        """The one to be let in next, which stays here."""
+    def peek(self) -> Request:
+        """Return the first request, without removing it."""
         return self._waiting[0]
 
     def remove(self, request: Request) -> None:
-        """One that has been let in, or does not wait any more.
+        """Remove a request that was admitted or cancelled.
 
         Raises:
             ValueError: it is not here.
@@ -58,20 +58,20 @@ class FirstComeFirstServed:
         self._waiting.remove(request)
 
     def charge(self, request: Request, tokens: int) -> None:
-        """So many tokens of it have been read. Here nobody counts."""
+        """Do nothing: the order does not depend on the tokens."""
 
 
 class FairQueue:
-    """Fair among users: the next request is one of the user who has had the fewest tokens.
+    """A queue that is fair among users: the next request is one of the user with the fewest tokens.
 
-    Each user has a counter, which begins at 0 and counts the tokens that were read of the user's requests. `counters`
-    has those of all users who were ever here, by their names. What a user *claims* is this counter and, on top, the
-    unread tokens of those requests of the user that were let in and have not finished: as if they had been read. (The
-    virtual token counter of Sheng et al. 2024, "Fairness in Serving Large Language Models", where a token that is
-    written may count for more than one that is read; here all count 1. There, too, a prompt counts when it is let in.)
+    Each user has a counter, which starts at 0 and counts the computed tokens of the user's requests. `counters` has
+    those of all users ever seen, by name. A user's *claim* is this counter plus the uncomputed tokens of the user's
+    requests that are admitted and not finished, as if they had been computed. (The virtual token counter of Sheng et
+    al. 2024, "Fairness in Serving Large Language Models", where an output token may weigh more than a prompt token;
+    here all weigh 1. There, too, a prompt counts once it is admitted.)
     """
 
-    counters: dict[str, int]  # the counter of every user who was ever here
+    counters: dict[str, int]  # of every user ever seen
 
     def __init__(self) -> None:
         raise NotImplementedError("3.2.2 A fair queue")
@@ -80,27 +80,27 @@ class FairQueue:
         raise NotImplementedError("3.2.2 A fair queue")
 
     def add(self, request: Request) -> None:
-        """A new request, the last one of its user.
+        """Add a new request, the last one of its user.
 
-        If none of the user's requests waits, the user has been away, or is new. While others were served, nobody saves
-        up tokens: a lower counter is lifted to the lowest counter of the users who have a request here or, if there is
-        none, to that of the user whose request was the last to leave this queue.
+        If none of the user's requests waits, the user is new or was idle. Idle users must not save up tokens: a lower
+        counter is raised to the lowest counter of the users with a waiting request or, if there is none, to that of
+        the user whose request was the last to leave this queue.
         """
         raise NotImplementedError("3.2.2 A fair queue")
 
-    def put_back(self, request: Request) -> None:
-        """One that has been let in and must wait again: the first one of its user, whose counter stays as it is."""
+    def requeue(self, request: Request) -> None:
+        """Put a preempted request first among its user's. The user's counter does not change."""
         raise NotImplementedError("3.2.2 A fair queue")
 
-    def next(self) -> Request:
-        """The one to be let in next, which stays here: the first one of the user who claims the fewest tokens.
+    def peek(self) -> Request:
+        """Return the request to be admitted next, without removing it: the first one of the user with the lowest claim.
 
-        Of users with equal claims, it is the one whose first request has the lower number.
+        Of users with equal claims, it is the one whose first request has the lower `request_id`.
         """
         raise NotImplementedError("3.2.2 A fair queue")
 
     def remove(self, request: Request) -> None:
-        """One that has been let in, or does not wait any more; the latter is finished before anybody asks again.
+        """Remove a request that was admitted or cancelled; the latter is finished before the next call of `peek`.
 
         Raises:
             ValueError: it is not here.
@@ -108,5 +108,5 @@ class FairQueue:
         raise NotImplementedError("3.2.2 A fair queue")
 
     def charge(self, request: Request, tokens: int) -> None:
-        """So many tokens of it have been read, perhaps not for the first time: its user's counter goes up."""
+        """Add computed tokens, recomputed ones included, to the counter of the request's user."""
         raise NotImplementedError("3.2.2 A fair queue")

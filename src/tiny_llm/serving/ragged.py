@@ -1,7 +1,7 @@
-"""The model over a ragged batch: the tokens of all requests in one row, however many each brings.
+"""The model over a ragged batch: the tokens of all requests in one row, with no padding.
 
-Everything but attention looks at one token at a time, and does not ask whose it is. So one product with each matrix
-serves all requests, and the matrix comes from memory once.
+Everything but attention works on one token at a time. So each matrix is multiplied once for all requests, and is read
+from memory once.
 """
 
 import mlx.core as mx
@@ -11,54 +11,55 @@ from ..layer_norm import RMSNorm
 from ..positional_encoding import rotation_angles
 from ..qwen3_cached.decoder import Decoder
 from ..qwen3_cached.parts import DENSE, Dense
-from .memory import Memory
+from .kv_cache import KVCacheManager
 from .request import Chunk
 
 
 class RaggedModel(Decoder):
-    """Chunks of many requests in, logits for their next tokens out."""
+    """Maps chunks of many requests to the logits of their next tokens."""
 
     def __init__(self, config: ModelConfig, weights: dict[str, mx.array], parts: Dense = DENSE) -> None:
         """Build the layers.
 
         Args:
-            config: the model's measures.
-            weights: by the names of a checkpoint, as `Qwen3Model` takes them.
-            parts: makes all matrices of the weights, as for `Qwen3CachedModel`.
+            config: of the model.
+            weights: by their names in a checkpoint, as for `Qwen3Model`.
+            parts: builds all matrices from the weights, as for `Qwen3CachedModel`.
 
         Raises:
             KeyError: a weight is missing.
         """
         raise NotImplementedError("3.1.2 The model over a ragged batch")
 
-    def __call__(self, chunks: list[Chunk], memory: Memory) -> mx.array:
-        """Read the chunks, each behind what memory has of its request.
+    def __call__(self, chunks: list[Chunk], kv_cache: KVCacheManager) -> mx.array:
+        """Run one forward pass over the chunks, appending to each request's KV cache.
 
         Args:
-            chunks: at least one, each with at least one token and of another request; memory has room for them.
-            memory: has the first `start` tokens of each, and then those of the chunk, too.
+            chunks: at least one, each with at least one token and of another request; their slots are reserved.
+            kv_cache: holds the first `start` tokens of each request, and afterwards those of the chunk as well.
 
         Returns:
-            R x V, the logits after the last `scored` tokens of each chunk, in the order of the chunks; R is the sum of
-            `scored`, and may be 0. In float32 they are those that each request gets alone, to rounding.
+            R x V, the logits after the last `num_logits` tokens of each chunk, in the order of the chunks; R is the
+            sum of `num_logits`, and may be 0. In float32, a request's logits do not depend on what else is in the
+            batch, up to rounding.
 
         Raises:
-            ValueError: a chunk ends beyond the config's max_position_embeddings. Memory stays as it was.
+            ValueError: a chunk ends beyond the config's max_position_embeddings. The cache has not changed.
         """
         raise NotImplementedError("3.1.2 The model over a ragged batch")
 
 
-def turned(x: mx.array, cos: mx.array, sin: mx.array) -> mx.array:
-    """RoPE, T x H x D, where each token has the cosines and sines of its own position, T x 1 x D/2."""
+def apply_rope(x: mx.array, cos: mx.array, sin: mx.array) -> mx.array:
+    """Return x, T x H x D, rotated by RoPE with each token's own cosines and sines, T x 1 x D/2."""
     first, second = mx.split(x, 2, axis=-1)
     return mx.concatenate([first * cos - second * sin, first * sin + second * cos], axis=-1).astype(x.dtype)
 
 
-def scored_rows(chunks: list[Chunk]) -> list[int]:
-    """Which of all tokens a next one is asked for, as places in the row of all chunks."""
+def logit_rows(chunks: list[Chunk]) -> list[int]:
+    """Return the indices of the tokens whose logits are wanted, within the tokens of all chunks."""
     rows: list[int] = []
     end = 0
     for chunk in chunks:
         end += len(chunk.tokens)
-        rows += range(end - chunk.scored, end)
+        rows += range(end - chunk.num_logits, end)
     return rows

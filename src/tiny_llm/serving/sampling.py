@@ -1,4 +1,4 @@
-"""Sampling for many requests at once: each row with the settings of its own request."""
+"""Sampling for many requests at once: each row with its own request's parameters."""
 
 from collections.abc import Iterable
 
@@ -9,43 +9,43 @@ from .request import Chunk, Request, SamplingParams
 
 
 def sample_rows(logits: mx.array, chunks: list[Chunk]) -> list[list[int]]:
-    """Choose the next token of each request that has come to its end.
+    """Sample the next token of each request whose tokens are all computed.
 
     Args:
-        logits: R x V, a row for each chunk with `scored` = 1, in the order of the chunks.
-        chunks: as the model has read them; `scored` is 0 or 1.
+        logits: R x V, a row for each chunk with `num_logits` = 1, in the order of the chunks.
+        chunks: as the model computed them; `num_logits` is 0 or 1.
 
     Returns:
-        A list for each chunk: its next token, or nothing if none was asked for. A temp of 0 takes the likeliest. Any
-        other draws, with the probabilities with which `make_sampler` would, given the params of the chunk's request:
-        what is `filtered` is the largest with its `noise`, of the key that params.seed and the length of the output
-        make. So a draw hangs on seed, place and logits alone, and not on the other rows, nor on how often the request
-        was begun anew. All is computed in float32, and where nobody draws there is no noise.
+        A list for each chunk: its next token, or nothing if `num_logits` is 0. With a temp of 0 it is the most likely
+        token. Otherwise it is sampled with the probabilities that `make_sampler` uses, given the params of the chunk's
+        request: the argmax of `apply_filters` plus `gumbel_noise`, whose key is made of params.seed and the length of
+        the output. So a sample depends on seed, position and logits alone, not on the other rows, nor on how often the
+        request was preempted. All is computed in float32; no noise is generated for a batch that is all greedy.
     """
-    raise NotImplementedError("3.1.3 Sampling, each row in its own way")
+    raise NotImplementedError("3.1.3 Sampling with per-request settings")
 
 
-def penalized(logits: mx.array, rows: list[Request]) -> mx.array:
-    """The repetition penalty of each row's own request, for the tokens of its prompt and output. R x V."""
+def apply_repetition_penalty(logits: mx.array, rows: list[Request]) -> mx.array:
+    """Apply each request's repetition penalty to its row, for the tokens of its prompt and output. R x V."""
     if all(one.params.repetition_penalty == 1 for one in rows):
         return logits
     used = mx.zeros(logits.shape, mx.bool_)
     for row, one in enumerate(rows):
         if one.params.repetition_penalty != 1:
-            used[row, mx.array(one.tokens(0, one.length))] = True
+            used[row, mx.array(one.tokens(0, one.num_tokens))] = True
     penalty = _column(one.params.repetition_penalty for one in rows)
     return mx.where(used, mx.where(logits > 0, logits / penalty, logits * penalty), logits)
 
 
-def filtered(logits: mx.array, params: list[SamplingParams]) -> mx.array:
-    """Temperature, top-k, top-p and min-p, each row with its own, as `make_sampler` has them one behind the other.
+def apply_filters(logits: mx.array, params: list[SamplingParams]) -> mx.array:
+    """Apply each row's own temperature, top-k, top-p and min-p, in this order, as `make_sampler` does.
 
     Args:
         logits: R x V, float32.
-        params: R of them. A temp of 0 is taken for 1.
+        params: R of them. A temp of 0 counts as 1.
 
     Returns:
-        R x V; what is ruled out is -inf.
+        R x V, with -inf for excluded tokens.
     """
     size = logits.shape[-1]
     logits = logits / _column(each.temp or 1 for each in params)
@@ -56,9 +56,9 @@ def filtered(logits: mx.array, params: list[SamplingParams]) -> mx.array:
         off = mx.array([[each.top_k == 0] for each in params])
         logits = mx.where(off | (logits >= threshold), logits, -mx.inf)
     if any(each.top_p < 1 for each in params):
-        order = mx.argsort(-logits, axis=-1)  # the likeliest token first
+        order = mx.argsort(-logits, axis=-1)  # the most likely token first
         likely = mx.take_along_axis(softmax(logits, axis=-1), order, axis=-1)
-        before = mx.cumsum(likely, axis=-1, inclusive=False)  # the probability of all likelier tokens
+        before = mx.cumsum(likely, axis=-1, inclusive=False)  # the probability of all more likely tokens
         top_p = _column(each.top_p if each.top_p < 1 else mx.inf for each in params)
         kept = (before < top_p) | (mx.arange(size) == 0)
         logits = mx.where(mx.put_along_axis(kept, order, kept, axis=-1), logits, -mx.inf)
@@ -69,15 +69,15 @@ def filtered(logits: mx.array, params: list[SamplingParams]) -> mx.array:
     return logits
 
 
-def noise(seeds: list[tuple[int | None, int]], size: int) -> mx.array:
-    """Gumbel noise: where logits plus noise are largest is a draw with the logits' probabilities.
+def gumbel_noise(seeds: list[tuple[int | None, int]], size: int) -> mx.array:
+    """Return Gumbel noise: the argmax of logits plus noise is a sample with the logits' softmax probabilities.
 
     Args:
-        seeds: for each row a seed and the number of a draw, which together are its key. Without a seed it is any.
+        seeds: for each row a seed and an index, which together make its key. Without a seed the key is random.
         size: of a row.
 
     Returns:
-        R x size, float32, each row by its own key alone.
+        R x size, float32, each row from its own key alone.
     """
     keys = mx.array([[(seed or 0) % 2**32, number] for seed, number in seeds], mx.uint32)  # R x 2
     if any(seed is None for seed, _ in seeds):

@@ -1,1 +1,1 @@
-"""Speculative decoding: tokens are guessed at little cost, and one step of the model judges all of them."""
+"""Speculative decoding: cheap draft tokens, verified by one forward pass of the target model."""

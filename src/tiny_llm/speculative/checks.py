@@ -1,4 +1,4 @@
-"""A check of a rule that draws: with numbers spread evenly, chances become counts, and no verdict is luck."""
+"""A check of the acceptance rule: evenly spaced samples give exact frequencies, so no verdict is random."""
 
 from collections.abc import Callable
 
@@ -9,17 +9,16 @@ Rows = list[list[float]]
 
 
 def check_accept(accept: Accept) -> None:
-    """Let a rule pass if it does what `accept` promises, and stop it if it does not.
+    """Pass if a program does what the docstring of `accept` promises, and raise if it does not.
 
-    Its docstring is what is promised, no more and no less: a right program need not compute as yours does, and may do
-    as it likes with what no caller may ask of it. All numbers that it draws with are the caller's, so that the same
-    program is always judged alike.
+    That docstring is the whole specification: a correct program may compute in another way, and may do anything for
+    arguments that it excludes. All uniform samples are arguments, so a program always gets the same verdict.
 
     Args:
-        accept: called as accept(target, draft, drafted, draws), with arrays and lists, it gives two ints.
+        accept: called as accept(target, draft, draft_tokens, uniforms), with arrays and lists; returns two ints.
 
     Raises:
-        Exception: the program is wrong; any will do but NotImplementedError, and `assert` raises one. What is returned
-            does not count.
+        Exception: the program is wrong; any exception but NotImplementedError counts, and `assert` raises one. The
+            return value is ignored.
     """
-    raise NotImplementedError("3.C Write the checks of a rule that draws")
+    raise NotImplementedError("3.C Write the checks of a sampling rule")

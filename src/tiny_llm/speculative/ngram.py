@@ -1,46 +1,47 @@
-"""Drafts without a model: what followed the last time that the text stood like this."""
+"""Drafts without a model: what followed an earlier occurrence of the last tokens (prompt lookup)."""
 
 from collections.abc import Sequence
 
 from ..serving.request import Request
-from .drafts import Draft
+from .drafter import Draft
 
 
-def lookup(tokens: list[int], count: int, longest: int = 3, shortest: int = 1) -> list[int]:
-    """Propose what followed an earlier occurrence of the text's last tokens.
+def prompt_lookup(tokens: list[int], count: int, max_ngram: int = 3, min_ngram: int = 1) -> list[int]:
+    """Propose what followed an earlier occurrence of the last tokens.
 
-    Of the last `longest` tokens down to the last `shortest`, the first run that has stood in the text before decides;
-    of its earlier places, the latest one. It may overlap with the end of the text, but is not the end itself.
+    Of the last `max_ngram` tokens down to the last `min_ngram`, the longest n-gram with an earlier occurrence decides;
+    of its earlier occurrences, the latest one. An occurrence may overlap with the end of the sequence.
 
     Args:
-        tokens: the text so far. It is not changed.
-        count: how many tokens are wanted at most.
-        longest: how many of the last tokens are looked for at first.
-        shortest: how many at last.
+        tokens: the sequence so far. It is not modified.
+        count: the maximum number of tokens to propose.
+        max_ngram: the length of the longest n-gram to look for.
+        min_ngram: the length of the shortest one.
 
     Returns:
-        Up to `count` tokens that stand behind that place: fewer where the text ends sooner, none if there is no place.
+        Up to `count` tokens that follow that occurrence: fewer if the sequence ends first, none if there is no
+        occurrence.
 
     Raises:
-        ValueError: count is below 0, shortest below 1 or longest below shortest; the number is named.
+        ValueError: count is below 0, min_ngram below 1 or max_ngram below min_ngram; the message gives the number.
 
     Source: Saxena 2023 (prompt lookup decoding).
     """
-    raise NotImplementedError("3.6.2 Lookup of n-grams")
+    raise NotImplementedError("3.6.2 Prompt lookup")
 
 
 class NgramDrafter:
-    """Looks each request's continuation up in its own text."""
+    """Drafts each request's continuation by `prompt_lookup` in its own tokens."""
 
-    def __init__(self, longest: int = 3, shortest: int = 1) -> None:
-        """Say how long a run is looked for, as `lookup`."""
-        self.longest, self.shortest = longest, shortest
+    def __init__(self, max_ngram: int = 3, min_ngram: int = 1) -> None:
+        """Set the n-gram lengths, as for `prompt_lookup`."""
+        self.max_ngram, self.min_ngram = max_ngram, min_ngram
 
-    def draft(self, requests: list[Request], counts: list[int]) -> list[Draft]:
-        """As `Drafter`; every token is certain."""
-        texts = [request.tokens(0, request.length) for request in requests]
+    def propose(self, requests: list[Request], counts: list[int]) -> list[Draft]:
+        """As `Drafter`; nothing is sampled."""
+        texts = [request.tokens(0, request.num_tokens) for request in requests]
         pairs = zip(texts, counts, strict=True)
-        return [Draft(lookup(text, count, self.longest, self.shortest)) for text, count in pairs]
+        return [Draft(prompt_lookup(text, count, self.max_ngram, self.min_ngram)) for text, count in pairs]
 
-    def keep(self, running: Sequence[Request]) -> None:
-        """There is nothing to forget."""
+    def retain(self, running: Sequence[Request]) -> None:
+        """Do nothing: there is no state."""

@@ -1,1 +1,1 @@
-"""Weights that are used more than once: a table at both ends of a model, a layer's matrices in several layers."""
+"""Weight sharing: a tied embedding and head, and layers that share matrices."""

@@ -1,12 +1,12 @@
-"""What is counted of a model that shares weights."""
+"""The counts of a model that shares weights."""
 
 import dataclasses
 
 
 @dataclasses.dataclass(frozen=True)
 class Counts:
-    """Three numbers that are alike in no model, and that sharing changes in three ways."""
+    """Storage, compute and cache size. Sharing layers reduces only the first."""
 
     stored: int  # weights in the file, each once
-    macs: int  # multiplications, each with an addition, by which one token passes through all matrices
-    cached: int  # numbers that the caches keep for each token of the text
+    macs: int  # multiply-adds per token, through all matrices
+    cached: int  # numbers per token in the KV caches

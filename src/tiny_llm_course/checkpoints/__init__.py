@@ -1,1 +1,1 @@
-"""Trained models in files: their weights, their settings, their chat templates."""
+"""Trained models in files: weights, config, chat template."""

@@ -1,4 +1,4 @@
-"""Rendering a chat template, as transformers renders it: Jinja in a sandbox, with five additions."""
+"""Render a chat template as transformers does: Jinja in a sandbox, with five additions."""
 
 import datetime
 import json
@@ -15,30 +15,16 @@ def render_chat(
     *,
     add_generation_prompt: bool = True,
 ) -> str:
-    """A conversation as the text that the model was trained on.
+    """Return a conversation as the text that the model was trained on; raise UsageError if the template fails.
 
-    A special token in a message stays one, as everywhere else: who writes `<|im_end|>` ends their turn.
-
-    Args:
-        template: of the checkpoint.
-        messages: `{"role": "user", "content": "..."}` and so on.
-        special_tokens: what the template knows as `bos_token`, `eos_token` and so on.
-        add_generation_prompt: end with the beginning of the assistant's turn.
-
-    Raises:
-        UsageError: the template is not Jinja, or refuses the conversation.
+    A special token in a message stays one: a user who types `<|im_end|>` ends their turn.
     """
     environment = _environment()
     try:
-        text: str = environment.from_string(template).render(
-            messages=messages,
-            tools=None,
-            documents=None,
-            add_generation_prompt=add_generation_prompt,
-            **(special_tokens or {}),
-        )
+        given = {"messages": messages, "tools": None, "documents": None, **(special_tokens or {})}
+        text: str = environment.from_string(template).render(**given, add_generation_prompt=add_generation_prompt)
         return text
-    except Exception as error:  # Jinja's own, and whatever a template's arithmetic raises
+    except Exception as error:  # Jinja's errors, and any other that a template raises
         line = f", line {error.lineno}" if hasattr(error, "lineno") else ""
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise UsageError(f"The model's chat template{line}: {reason}") from error
@@ -50,9 +36,9 @@ def _environment() -> Any:
     import jinja2.sandbox
 
     class Generation(jinja2.ext.Extension):
-        """`{% generation %} ... {% endgeneration %}` marks what the assistant said, and changes nothing of it."""
+        """`{% generation %} ... {% endgeneration %}` marks the assistant's tokens; the text stays as it is."""
 
-        tags = {"generation"}  # noqa: RUF012  (Jinja's own annotation is that of a set)
+        tags = {"generation"}  # noqa: RUF012  (as Jinja annotates it)
 
         def parse(self, parser: jinja2.parser.Parser) -> jinja2.nodes.Node:
             line = next(parser.stream).lineno

@@ -1,7 +1,4 @@
-"""Reading a checkpoint folder in Hugging Face or MLX form, without mlx-lm or transformers.
-
-Whatever is wrong with a folder is one line that names the file and what was expected.
-"""
+"""Read a checkpoint folder in Hugging Face or MLX form, without mlx-lm or transformers; errors are one line each."""
 
 import dataclasses
 from pathlib import Path
@@ -10,12 +7,12 @@ from typing import Any
 import mlx.core as mx
 
 from ..course.registry import UsageError
+from .dimensions import LARGEST_NUMBER, STACKED, axes_of_weights, check_config, check_layers
 from .files import read_json, read_text
-from .measures import LARGEST_NUMBER, STACKED, axes_of_weights, check_config, check_layers
 from .weights import open_weights, read_weights, with_stacked
 
 NORMAL_FORMS = ("NFC", "NFD", "NFKC", "NFKD")
-# What a generation_config.json calls the arguments of `make_sampler`.
+# The arguments of `make_sampler`, by their names in a generation_config.json.
 SAMPLING = {
     "temperature": "temp",
     "top_k": "top_k",
@@ -31,49 +28,39 @@ class Checkpoint:
 
     folder: Path
     config: dict[str, Any]  # config.json
-    # By the names in the files, dequantized unless they were to stay packed. Experts are stacked, as in mlx-lm's form.
-    weights: dict[str, mx.array]
+    weights: dict[str, mx.array]  # by their names in the files; experts are stacked, as mlx-lm does
     tokenizer: Path  # tokenizer.json
-    hidden_ids: frozenset[int]  # marks for the model, and rows of its embedding that no token has: they show as nothing
+    hidden_ids: frozenset[int]  # special tokens, and embedding rows without a token: they print nothing
     chat_template: str | None
-    special_tokens: dict[str, str]  # by the names that chat templates use: eos_token, ...
+    special_tokens: dict[str, str]  # by their names in chat templates: eos_token, ...
     eos_ids: tuple[int, ...]
-    sampling: dict[str, float]  # what generation_config.json recommends, as `make_sampler` calls it
+    sampling: dict[str, float]  # generation_config.json's settings, as arguments of `make_sampler`
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """The contents of a folder's config.json.
-
-    Raises:
-        UsageError: there is no such folder or file, or it asks for what no engine of the course has.
-    """
+    """Return a folder's config.json; raise UsageError if there is none, or if no engine of the course supports it."""
     if not folder.is_dir():
         what = "is not a folder" if folder.exists() else "does not exist"
-        raise UsageError(f"{folder} {what}; expected a checkpoint's folder, with config.json and *.safetensors")
+        raise UsageError(f"{folder} {what}; expected a checkpoint folder with config.json and *.safetensors")
     file = folder / "config.json"
     config = read_json(file)
-    if config.get("num_experts") is None and "num_local_experts" in config:  # as transformers 5 writes it
+    if config.get("num_experts") is None and "num_local_experts" in config:  # transformers 5
         config["num_experts"] = config["num_local_experts"]
     check_config(file, config)
     return config
 
 
 def load_checkpoint(folder: Path, dtype: mx.Dtype | None = None, packed: bool = False) -> Checkpoint:
-    """Read a folder; the weights are brought to `dtype`, or stay as they are stored.
+    """Read a folder, lazily, with weights converted to `dtype`, if given; raise UsageError if a file is unusable.
 
-    Quantized ones are dequantized, or, with `packed`, stay as they are whatever the dtype: words, scales and biases.
-
-    Weights are not yet in memory when this returns: MLX reads each when it is first computed with.
-
-    Raises:
-        UsageError: a file is missing, damaged, or does not fit the others.
+    Quantized weights are dequantized, or, if `packed`, stay as stored: words, scales and biases.
     """
     config, tokenizer = read_config(folder), folder / "tokenizer.json"
     stored = open_weights(folder)
     check_layers(folder / "config.json", config, stored)
     wanted = axes_of_weights(config, stored)
     weights = read_weights(folder, stored, wanted, config.get("quantization"), dtype, packed)
-    ids, hidden = _tokens(tokenizer, config["vocab_size"])  # as many as the embedding has rows
+    ids, hidden = _tokens(tokenizer, config["vocab_size"])  # the embedding's rows
     settings = read_json(folder / "tokenizer_config.json", required=False)
     special_tokens = _special_tokens(settings)
     generation_file = folder / "generation_config.json"
@@ -92,11 +79,7 @@ def load_checkpoint(folder: Path, dtype: mx.Dtype | None = None, packed: bool = 
 
 
 def _tokens(file: Path, vocab_size: int) -> tuple[dict[str | None, int], frozenset[int]]:
-    """The tokens of a byte-level BPE tokenizer, and the numbers below vocab_size that show as nothing.
-
-    Raises:
-        UsageError: it is not one, or has tokens that the model does not know.
-    """
+    """Return a byte-level BPE tokenizer's ids by token, and the ids below vocab_size that print nothing."""
     data = read_json(file)
     try:
         added = data.get("added_tokens", [])
@@ -105,7 +88,7 @@ def _tokens(file: Path, vocab_size: int) -> tuple[dict[str | None, int], frozens
         shown = set(ids.values()) - {token["id"] for token in added if token.get("special")}
         hidden = frozenset(range(vocab_size)) - shown
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise UsageError(f"{file} holds no vocabulary, expected model.vocab with a number for each token") from error
+        raise UsageError(f"{file} has no vocabulary, expected model.vocab with an id for each token") from error
     if smallest < 0 or largest >= vocab_size:
         odd = smallest if smallest < 0 else largest
         raise UsageError(f"{file} has token {odd}, but the model's vocab_size is {vocab_size}")
@@ -119,14 +102,14 @@ def _tokens(file: Path, vocab_size: int) -> tuple[dict[str | None, int], frozens
     except (AttributeError, KeyError, TypeError):
         right = False
     if not right:
-        raise UsageError(f"{file} describes another tokenizer, expected byte-level BPE")
+        raise UsageError(f"{file} describes another kind of tokenizer, expected byte-level BPE")
     if form not in NORMAL_FORMS:
-        raise UsageError(f"{file} normalizes by {form!r}, expected {', '.join(NORMAL_FORMS)} or nothing")
+        raise UsageError(f"{file} has normalizer {form!r}, expected {', '.join(NORMAL_FORMS)} or nothing")
     return ids, hidden
 
 
 def _chat_template(folder: Path, settings: dict[str, Any]) -> str | None:
-    """From a file of its own, or from tokenizer_config.json: one template, or a list of named ones."""
+    """Return the template from its own file or tokenizer_config.json: one, or the default of several."""
     own = folder / "chat_template.jinja"
     if own.exists():
         return read_text(own)
@@ -138,19 +121,19 @@ def _chat_template(folder: Path, settings: dict[str, Any]) -> str | None:
 
 
 def _special_tokens(settings: dict[str, Any]) -> dict[str, str]:
-    """What tokenizer_config.json calls `eos_token` and so on; each is a text, or a table with the text in it."""
+    """Return tokenizer_config.json's `eos_token` and so on; each is a string, or an object with `content`."""
     named = {name: value for name, value in settings.items() if name.endswith("_token")}
     texts = {name: value.get("content") if isinstance(value, dict) else value for name, value in named.items()}
     return {name: text for name, text in texts.items() if isinstance(text, str)}
 
 
 def _eos_ids(folder: Path, config: dict[str, Any], generation: dict[str, Any]) -> tuple[int, ...]:
-    """Every token that ends a text; generation_config.json knows better than config.json."""
+    """Return every token that ends generation; generation_config.json takes precedence over config.json."""
     for name, table in (("generation_config.json", generation), ("config.json", config)):
         if (ids := table.get("eos_token_id")) is not None:
             ids = ids if isinstance(ids, list) else [ids]
             if not all(type(number) is int for number in ids):
-                raise UsageError(f"{folder / name} has eos_token_id = {ids!r}, expected a token's number, or a list")
+                raise UsageError(f"{folder / name} has eos_token_id = {ids!r}, expected a token id, or a list of them")
             return tuple(ids)
     return ()
 

@@ -1,4 +1,4 @@
-"""Reading files from outside: what is no file is refused, not waited for, and whatever is wrong is one line."""
+"""Read files from outside the course: special files are refused, and every error is one line."""
 
 import json
 import stat
@@ -7,16 +7,12 @@ from typing import Any
 
 from ..course.registry import UsageError
 
-LARGEST = 1 << 28  # bytes of a JSON file; tokenizer.json, the longest, has a tenth of it
+LARGEST = 1 << 28  # bytes of a JSON file; tokenizer.json, the largest, has a tenth of that
 KINDS = {stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket"}
 
 
 def must_be_file(file: Path) -> int:
-    """The bytes of an ordinary file. A pipe would be waited for, perhaps for ever, and a device may have no end.
-
-    Raises:
-        UsageError: it is none, or cannot be looked at.
-    """
+    """Return a regular file's size in bytes; raise UsageError for a pipe or device, which may have no end."""
     try:
         found = file.stat()
     except OSError as error:
@@ -27,11 +23,7 @@ def must_be_file(file: Path) -> int:
 
 
 def read_text(file: Path) -> str:
-    """The contents of a text file, in UTF-8.
-
-    Raises:
-        UsageError: it is no file, cannot be read, or is not UTF-8.
-    """
+    """Return the contents of a UTF-8 text file; raise UsageError if it cannot be read."""
     must_be_file(file)
     try:
         return file.read_text(encoding="utf-8")
@@ -42,11 +34,7 @@ def read_text(file: Path) -> str:
 
 
 def read_json(file: Path, required: bool = True) -> dict[str, Any]:
-    """The object in a JSON file; nothing if the file may be missing, and is.
-
-    Raises:
-        UsageError: it is missing, cannot be read, or holds something else.
-    """
+    """Return the object in a JSON file, or {} if it may be missing, and is; raise UsageError if it is invalid."""
     if not file.exists():
         if not required:
             return {}
@@ -58,5 +46,5 @@ def read_json(file: Path, required: bool = True) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{file} is not JSON: {error}") from error
     if not isinstance(data, dict):
-        raise UsageError(f"{file} holds a JSON {type(data).__name__}, expected an object")
+        raise UsageError(f"{file} contains a JSON {type(data).__name__}, expected an object")
     return data

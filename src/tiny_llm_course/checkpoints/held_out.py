@@ -1,7 +1,4 @@
-"""The stories that models are judged by, and the measure: bits per byte.
-
-Some come with the course, `models/held-out-stories.txt`; more are kept out of a text that a model is trained on.
-"""
+"""Held-out stories and bits per byte: some ship with the course, `train` holds out more of its own text."""
 
 import dataclasses
 import math
@@ -13,39 +10,32 @@ from numpy.typing import NDArray
 from ..paths import MODELS
 from .files import read_text
 
-END = "<|endoftext|>"  # stands behind each story, and is one token
+END = "<|endoftext|>"  # ends each story; one token
 FILE = MODELS / "held-out-stories.txt"
-COMMENT = "#"  # begins a line that is no part of a story
+COMMENT = "#"  # begins a comment line
 
 Tokens = NDArray[np.int64]
 
 
 @dataclasses.dataclass(frozen=True)
 class HeldOut:
-    """Stories as tokens: each a row by itself, with the mark of an end before and after it."""
+    """Stories as tokens: one row each, with the end mark before and after it."""
 
     rows: list[Tokens]
     bytes: int  # of their texts, in UTF-8
 
     @property
     def predicted(self) -> int:
-        """How many tokens are predicted: all but the first mark of each row."""
+        """The number of predicted tokens: all but the first mark of each row."""
         return sum(len(row) - 1 for row in self.rows)
 
     def bits_per_byte(self, nats_per_token: float) -> float:
-        """The loss without the tokenizer in it, so that models with different ones can be compared.
-
-        The mark at the end of a story is predicted too, and is no byte.
-        """
+        """Return the loss per byte, whatever the tokenizer; the end mark is predicted, but is no byte."""
         return nats_per_token * self.predicted / math.log(2) / self.bytes
 
 
 def shipped_stories(file: Path = FILE) -> list[str]:
-    """The stories that come with the course; nobody trains on them.
-
-    Raises:
-        UsageError: the file cannot be read.
-    """
+    """Return the stories that ship with the course, never trained on; raise UsageError if the file cannot be read."""
     lines = read_text(file).splitlines(keepends=True)
     text = "".join(line for line in lines if not line.startswith(COMMENT))
     return [story.strip() for story in text.split(END) if story.strip()]

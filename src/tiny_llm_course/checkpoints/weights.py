@@ -1,4 +1,4 @@
-"""Reading a checkpoint's safetensors files: one or many, plain or quantized by MLX."""
+"""Read a checkpoint's safetensors files: one or many, plain or quantized by MLX."""
 
 import json
 import re
@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 import mlx.core as mx
 
 from ..course.registry import UsageError
+from .dimensions import Axes
 from .files import must_be_file, read_json
-from .measures import Axes
 
 DTYPES = (mx.float32, mx.float16, mx.bfloat16)
 EXPERT = re.compile(r"(.*\.mlp\.)experts\.(\d+)(\..*)")
-LONGEST_HEADER = 100_000_000  # bytes, which is the form's own limit
+LONGEST_HEADER = 100_000_000  # bytes, the format's own limit
 
 
 class Stored(NamedTuple):
@@ -26,11 +26,7 @@ class Stored(NamedTuple):
 
 
 def open_weights(folder: Path) -> dict[str, Stored]:
-    """Everything that the folder's *.safetensors files hold, by its name; nothing of it is in memory yet.
-
-    Raises:
-        UsageError: a file is missing or damaged.
-    """
+    """Return everything in the folder's *.safetensors files, by name, not loaded; UsageError for a damaged file."""
     return {name: Stored(file, array) for file in _files(folder) for name, array in _load(file).items()}
 
 
@@ -42,39 +38,29 @@ def read_weights(
     dtype: mx.Dtype | None,
     packed: bool = False,
 ) -> dict[str, mx.array]:
-    """The weights that are wanted, in the shapes that config.json gives them.
+    """Return the `wanted` weights, lazily, in the shapes that config.json implies; ignore others that are `stored`.
 
-    Args:
-        folder: holds the files.
-        stored: what they hold. What the model does not need is left aside.
-        wanted: what the model needs, with the measures of each axis.
-        quantization: config.json's table of group_size and bits, with a table of its own for a layer that differs.
-        dtype: to bring the weights to; None leaves a plain weight as stored, and a quantized one in its scales' dtype.
-        packed: leave quantized weights as they are stored, with scales and biases beside them by their own names.
-
-    Nothing is computed here: a weight is read from its file, and dequantized, when it is first used.
-
-    Raises:
-        UsageError: a weight is missing, damaged or of another shape; or they are to stay packed, and differ in how.
+    `quantization` is config.json's. Without `dtype` a plain weight stays as stored, and a quantized one gets its
+    scales' dtype. If `packed`, quantized weights stay packed, with scales and biases beside them. Raise UsageError for
+    a missing, damaged or misshapen weight, or if packed weights are quantized in different ways.
     """
     weights = {}
     packed = packed and _all_alike(folder, stored, quantization)
     for name, axes in wanted:
         shape = tuple(axis.size for axis in axes)
         if name not in stored:
-            raise UsageError(f"{folder} holds no weight {name}, expected one of shape {shape}")
+            raise UsageError(f"{folder} has no weight {name}, expected one of shape {shape}")
         (file, weight), to = stored[name], dtype
         if (scales := stored.get(f"{name.removesuffix('.weight')}.scales")) is not None:
             weight, to = _dequantized(name, stored, quantization), dtype or scales.array.dtype
         if weight.dtype not in DTYPES:
-            raise UsageError(
-                f"{file}: {name} is {weight.dtype}, expected float32, float16, bfloat16 or MLX's quantized form"
-            )
+            supported = "float32, float16, bfloat16 or MLX's quantized format"
+            raise UsageError(f"{file}: {name} is {weight.dtype}, expected {supported}")
         if weight.shape != shape:
             pairs = zip(axes, weight.shape, strict=False)
-            asked = next((axis for axis, size in pairs if axis.size != size), axes[0])
-            what = f"{name} has shape {weight.shape}, but config.json asks for {shape}"
-            raise UsageError(f"{file}: {what}: {asked.name} is {asked.size}")
+            differs = next((axis for axis, size in pairs if axis.size != size), axes[0])
+            what = f"{name} has shape {weight.shape}, but config.json implies {shape}"
+            raise UsageError(f"{file}: {what}: {differs.name} is {differs.size}")
         weights[name] = weight if to is None else weight.astype(to)
         if packed and scales is not None:
             layer = name.removesuffix(".weight")
@@ -83,7 +69,7 @@ def read_weights(
 
 
 def with_stacked(weights: dict[str, mx.array], name: str) -> dict[str, mx.array]:
-    """The same weights, those of a layer's experts stacked: `mlp.experts.3.up_proj.weight` is in `mlp.NAME.up_proj`."""
+    """Return the weights with each layer's experts stacked: `mlp.experts.3.up_proj.weight` is in `mlp.NAME.up_proj`."""
     kept: dict[str, mx.array] = {}
     apart: dict[str, dict[int, mx.array]] = {}
     for key, weight in weights.items():
@@ -95,11 +81,7 @@ def with_stacked(weights: dict[str, mx.array], name: str) -> dict[str, mx.array]
 
 
 def _all_alike(folder: Path, stored: Mapping[str, Stored], quantization: Any) -> bool:
-    """Whether there are packed weights, which then must be packed in one way, that the engine can multiply by.
-
-    Raises:
-        UsageError: they are not.
-    """
+    """Return whether there are packed weights; raise UsageError unless all are packed in one supported way."""
     if not any(name.endswith(".scales") for name in stored):
         return False
     table = quantization if isinstance(quantization, dict) else {}
@@ -107,7 +89,7 @@ def _all_alike(folder: Path, stored: Mapping[str, Stored], quantization: Any) ->
     kinds = {(own.get("bits"), own.get("group_size")) for own in all_of_them}
     if len(kinds) > 1 or table.get("bits") not in (4, 8):
         seen = " and ".join(sorted({f"{bits} bits in groups of {size}" for bits, size in kinds}))
-        wanted = "this stage takes 4 or 8 bits, the same everywhere; --stage kv-cache takes all"
+        wanted = "this stage supports 4 or 8 bits, the same everywhere; --stage kv-cache supports all"
         raise UsageError(f"{folder} has weights of {seen}, but {wanted}")
     return True
 
@@ -126,7 +108,7 @@ def _files(folder: Path) -> list[Path]:
     else:
         files = sorted(folder.glob("[!.]*.safetensors"))
     if not files:
-        raise UsageError(f"{folder} holds no *.safetensors file")
+        raise UsageError(f"{folder} has no *.safetensors file")
     return files
 
 
@@ -145,15 +127,15 @@ def _load(file: Path) -> dict[str, mx.array]:
 
 
 def _check_length(file: Path) -> None:
-    """A truncated download is found here: MLX would notice only when a weight is computed with."""
+    """Raise UsageError for a truncated download, which MLX would notice only when a weight is used."""
     size = must_be_file(file)
     with file.open("rb") as stream:
         start = stream.read(8)
         if start == b"version ":
-            raise UsageError(f"{file} is only a pointer of Git LFS, expected the weights: git lfs pull")
+            raise UsageError(f"{file} is a Git LFS pointer, expected the weights: git lfs pull")
         length = struct.unpack("<Q", start)[0] if len(start) == 8 else size
         if length > min(size - 8, LONGEST_HEADER):
-            raise UsageError(f"{file} is damaged or truncated: its header does not fit into its {size} bytes")
+            raise UsageError(f"{file} is damaged or truncated: its header is longer than its {size} bytes")
         try:
             header = json.loads(stream.read(length))
             end = max((entry["data_offsets"][1] for name, entry in header.items() if name != "__metadata__"), default=0)
@@ -171,13 +153,13 @@ def _dequantized(name: str, stored: Mapping[str, Stored], quantization: Any) -> 
     settings = table[layer] if isinstance(table.get(layer), dict) else table
     group_size, bits = settings.get("group_size"), settings.get("bits")
     if type(group_size) is not int or type(bits) is not int:
-        raise UsageError(f"{file}: {name} is quantized, but config.json states no group_size and bits for it")
+        raise UsageError(f"{file}: {name} is quantized, but config.json has no group_size and bits for it")
     if settings.get("mode", "affine") != "affine":
         raise UsageError(f"{file}: {name} is quantized in mode {settings['mode']!r}, expected 'affine'")
     parts = (f"{layer}.scales", f"{layer}.biases")
     for part in parts:
         if part not in stored:
-            raise UsageError(f"{file} holds a quantized {name}, but no {part}")
+            raise UsageError(f"{file} has a quantized {name}, but no {part}")
         if (dtype := stored[part].array.dtype) not in DTYPES:
             raise UsageError(f"{file}: {part} is {dtype}, expected float32, float16 or bfloat16")
     # In float32: MLX's CPU arithmetic in the half dtypes is slow and coarse.

@@ -1,1 +1,1 @@
-"""The commands, a file or a folder each. Only here and in `terminal.help_text` is click imported."""
+"""The commands, one file or folder each. Only these modules and `terminal.help_text` import click."""

@@ -1,4 +1,4 @@
-"""`pdm run bench 1.1`: a day's measurement, on the learner's own code; `engine`, `--progression`: whole engines."""
+"""`pdm run bench 1.1`: a day's benchmark, on the learner's own code; `engine`, `--progression`: whole engines."""
 
 import sys
 from functools import partial
@@ -24,22 +24,22 @@ if TYPE_CHECKING:
     from ..measuring.benches import Measurement
 
 
-@click.command(short_help="Measure what you built on a day, or a whole engine.")
+@click.command(short_help="Benchmark a day's code, or a whole engine.")
 @click.argument("name", required=False, metavar="[1.1|engine|serve]")
 @click.option("--solution", is_flag=True, help="Measure our code instead of yours.")
-@click.option("--quick", is_flag=True, help="Small sizes, to see that it works; the numbers say nothing.")
-@click.option("--json", "file", type=OUT_FILE, metavar="FILE", help="Write the numbers there too.")
-@click.option("--progression", is_flag=True, help="All stages that you have built, beside other engines.")
-@click.option("--model", help="Engines: a checkpoint's folder or Hub id (default: models/tiny-qwen3).")
-@click.option("--stage", help="engine: which of those you have built (default: the furthest).")
-@partial(dtype_option, text="Engines: of the weights.")
-@click.option("--svg", type=OUT_FILE, metavar="FILE", help="Engines: draw what was found there.")
-@click.option("--draft", help="serve: a small model that guesses tokens; a checkpoint's folder or Hub id.")
-@click.option("--requests", type=click.IntRange(1, 10_000), help="serve: how many come (default: 32).")
-@click.option("--rate", type=Finite(min=0.01), help="serve: how many come in a second (default: what keeps it busy).")
-@click.option("--seed", type=click.IntRange(min=0), help="serve: the same seed gives the same requests.")
-@click.option("--url", help="serve: send them to a server that speaks as OpenAI's does.")
-@click.option("--replay", is_flag=True, help="serve: show what the scheduler decides, step by step.")
+@click.option("--quick", is_flag=True, help="Use small sizes, as a smoke test; the numbers mean nothing.")
+@click.option("--json", "file", type=OUT_FILE, metavar="FILE", help="Also write the numbers to FILE.")
+@click.option("--progression", is_flag=True, help="Compare all stages that you have built with other engines.")
+@click.option("--model", help="Whole engines: a checkpoint's folder or Hub id (default: models/tiny-qwen3).")
+@click.option("--stage", help="engine: the stage to run (default: the latest that you have built).")
+@partial(dtype_option, text="Whole engines: dtype of the weights.")
+@click.option("--svg", type=OUT_FILE, metavar="FILE", help="Whole engines: draw the results to FILE.")
+@click.option("--draft", help="serve: a draft model; a checkpoint's folder or Hub id.")
+@click.option("--requests", type=click.IntRange(1, 10_000), help="serve: number of requests (default: 32).")
+@click.option("--rate", type=Finite(min=0.01), help="serve: requests per second (default: a busy engine).")
+@click.option("--seed", type=click.IntRange(min=0), help="serve: seed of the requests.")
+@click.option("--url", help="serve: send the requests to this OpenAI-compatible server.")
+@click.option("--replay", is_flag=True, help="serve: show the scheduler's decisions, step by step.")
 def bench(
     name: str | None,
     solution: bool,
@@ -53,10 +53,10 @@ def bench(
     draft: str | None,
     **load: Any,
 ) -> int:
-    """Measure what you have built on a day: time, memory or error. Without a day: what there is to measure.
+    """Benchmark the code of a day: time, memory or error. Without a day: list the benchmarks.
 
-    `engine` measures a whole engine, beside what this machine's memory and arithmetic allow; `--progression` all
-    stages, as they write the same text; `serve` all ways to serve many requests.
+    `engine` compares one engine with this machine's memory bandwidth and peak FLOP/s; `--progression` compares all
+    stages on the same text; `serve` runs one load of requests on all serving modes.
     """
     blas.load()
     if name == "serve" and not progression:
@@ -65,11 +65,13 @@ def bench(
         which = {"model": model, "solution": solution, "dtype": dtype, "draft": draft}
         return bench_serve(which, stage, load, quick, file, svg)
     if given := [option for option, value in {"draft": draft, **load}.items() if value]:
-        raise UsageError(f"--{given[0]} is for a load of requests: pdm run bench serve")
+        raise UsageError(f"--{given[0]} applies to a load of requests: pdm run bench serve")
     if progression:
         if name or stage:
             other = name or f"--stage {stage}"
-            raise UsageError(f"--progression is of all stages, so not with {other}: pdm run bench --progression")
+            raise UsageError(
+                f"--progression covers all stages and cannot be combined with {other}: pdm run bench --progression"
+            )
         from .bench_engines import bench_progression
 
         return bench_progression({"model": model, "solution": solution, "dtype": dtype}, quick, file, svg)
@@ -79,7 +81,7 @@ def bench(
         return bench_engine({"model": model, "solution": solution, "dtype": dtype, "stage": stage}, quick, file, svg)
     for option, value in {"model": model, "stage": stage, "dtype": dtype, "svg": svg}.items():
         if value is not None:
-            raise UsageError(f"--{option} is for a whole engine: pdm run bench engine --{option} {value}")
+            raise UsageError(f"--{option} applies to a whole engine: pdm run bench engine --{option} {value}")
     from ..measuring import benches
 
     if name is None:
@@ -92,7 +94,7 @@ def bench(
         raise UsageError(f"{name} cannot be measured here: needs {in_words(absent)}.")
     must_take_measurement(file, None, "day", "package", "machine", "columns", "rows", "see")
     if not solution:
-        with waiting("grading what is measured"):
+        with waiting("grading the code first"):
             _must_pass(measurement)
     must_be_built(measurement.uses, SOLUTION if solution else LEARNER)
     package = benches.choose(solution)
@@ -105,22 +107,17 @@ def bench(
 
 
 def _list(known: "list[Measurement]") -> None:
-    say("What can be measured, each in about 20 seconds at most:", bold=True)
+    say("Benchmarks, up to about 20 seconds each:", bold=True)
     for measurement in known:
         say(f"  {measurement.name}  {measurement.title}")
-    say("  engine  A whole engine, beside what this machine allows")
-    say("  --progression  All stages, beside other engines, in a minute")
-    say("  serve  All ways to serve many requests, under the same load")
-    say()
-    say(f"Your code: pdm run bench {known[0].name}; ours: pdm run bench {known[0].name} --solution")
+    say("  engine  One engine, against this machine's limits")
+    say("  --progression  All stages and other engines, in a minute")
+    say("  serve  All serving modes, under the same load")
+    say(f"\nYour code: pdm run bench {known[0].name}; ours: pdm run bench {known[0].name} --solution")
 
 
 def _must_pass(measurement: "Measurement") -> None:
-    """The time of wrong code is no measurement. What is known to pass is not graded again.
-
-    Raises:
-        LearnerError: something that is measured has not passed.
-    """
+    """Grade what is measured, unless it is known to pass; raise LearnerError if it fails: wrong code is not timed."""
     borrowed = progress.borrowed()
     wanted = [task for task in measurement.uses if task.id not in borrowed and progress.status_of(task.id) != "passed"]
     for day, tasks in by_day(wanted):
@@ -129,7 +126,7 @@ def _must_pass(measurement: "Measurement") -> None:
         for result in results:
             if result.status != "passed":
                 what = "is not started" if result.status == "not started" else "has not passed"
-                line = f"{result.task.label} {what} (with --solution, ours is measured). Your next step:"
+                line = f"{result.task.label} {what} (--solution measures ours). Your next step:"
                 raise LearnerError(with_commands(line, f"pdm run test {result.task.id}"))
 
 
@@ -139,16 +136,12 @@ def _show(found: dict[str, Any], borrowed: list[str]) -> None:
     from ..terminal.tables import in_columns
 
     week, day = found["day"].split(".")
-    say(f"Week {week}, day {day}: {found['title']}  ({found['package']})", bold=True)
-    say()
+    say(f"Week {week}, day {day}: {found['title']}  ({found['package']})\n", bold=True)
     rows = [[number(cell) for cell in row] for row in found["rows"]]
-    for line in in_columns(found["columns"], rows, columns(sys.stdout) or USUAL):
-        say(line, cut=True)
-    say()
-    say(found["see"])
-    say()
+    say("\n".join(in_columns(found["columns"], rows, columns(sys.stdout) or USUAL)), cut=True)
+    say(f"\n{found['see']}\n")
     if borrowed:
-        say(f"⇢ ours, as you have borrowed them: {', '.join(borrowed)}", colour="yellow")
+        say(f"⇢ ours, because borrowed: {', '.join(borrowed)}", colour="yellow")
     if found["quick"]:
-        say("Measured with --quick: the sizes are too small to say anything.", colour="yellow")
+        say("Measured with --quick: the sizes are too small for meaningful numbers.", colour="yellow")
     say(in_words(found["machine"]))

@@ -1,4 +1,4 @@
-"""Whole engines: `bench engine`, one beside what this machine allows; `bench --progression`, all; `bench serve`."""
+"""Benchmarks of whole engines: `bench engine` (one, against the machine), `bench --progression` and `bench serve`."""
 
 import dataclasses
 import json
@@ -19,8 +19,8 @@ SHOWN = 12  # requests of a replay
 
 
 def bench_engine(which: dict[str, Any], quick: bool, file: Path | None, svg: Path | None) -> int:
-    """Measure an engine, `which` names it as `load_engine` does; print it, and write the files that are asked for."""
-    from ..dev.book import rooflines
+    """Measure the engine that `which` names, as `load_engine` takes it; print the result and write the files."""
+    from ..dev.book.bench_charts import ROOFLINE
     from ..engine.engine import load_engine
     from ..measuring.engine_speed import measure
     from ..measuring.roofline_text import lines_of
@@ -30,12 +30,12 @@ def bench_engine(which: dict[str, Any], quick: bool, file: Path | None, svg: Pat
     with waiting("measuring, up to 20 seconds"):
         found = measure(engine, quick)
     _show(f"{found['title']}, {found['storage']}", found, lines_of)
-    return _write(found, file, svg, rooflines.in_a_file)
+    return _write(found, file, svg, ROOFLINE.in_a_file)
 
 
 def bench_progression(which: dict[str, Any], quick: bool, file: Path | None, svg: Path | None) -> int:
-    """Measure all stages of a model, which `which` names; print them, and write the files that are asked for."""
-    from ..dev.book import progressions
+    """Measure all stages on the model that `which` names; print the result and write the files."""
+    from ..dev.book.bench_charts import PROGRESSION
     from ..measuring.progression import measure
     from ..measuring.progression_text import lines_of
 
@@ -45,22 +45,14 @@ def bench_progression(which: dict[str, Any], quick: bool, file: Path | None, svg
     _show(found["title"], found, lines_of)
     next_task = next((id_ for stage in load_course().stages() for id_ in undone(stage, which["solution"])), None)
     if next_task:
-        say(f"The next stage is yours with task {next_task}: pdm run test {next_task}")
-    return _write(found, file, svg, progressions.in_a_file)
+        say(f"The next stage needs task {next_task}: pdm run test {next_task}")
+    return _write(found, file, svg, PROGRESSION.in_a_file)
 
 
 def bench_serve(
     which: dict[str, Any], stage: str | None, typed: dict[str, Any], quick: bool, file: Path | None, svg: Path | None
 ) -> int:
-    """Measure, or replay; print it, and write the files that are asked for.
-
-    Args:
-        which: the engine, as `EngineChoice` has it.
-        stage: the one that a replay shows.
-        typed: the options of a load, `requests`, `rate`, `seed`, `url` and `replay`.
-        quick: small sizes.
-        file, svg: where to write what was found, and to draw it.
-    """
+    """Run the load on all modes, send it to a URL, or replay it on `stage`; print the result and write the files."""
     from ..measuring.load.speed import EngineChoice, measure
     from ..measuring.load.workload import Load
 
@@ -68,18 +60,18 @@ def bench_serve(
     load = Load(**{name: typed[name] for name in ("requests", "rate", "seed") if typed[name] is not None})
     if typed["replay"] or typed["url"]:
         if file or svg or (typed["replay"] and typed["url"]):
-            raise UsageError("--replay and --url stand alone: neither --json nor --svg, nor one with the other.")
+            raise UsageError("--replay and --url combine neither with --json or --svg nor with each other.")
         return _replay(engine, stage, load) if typed["replay"] else _send(engine, load, typed["url"])
     if stage:
-        raise UsageError("All stages are measured; with --replay, --stage says which one is shown.")
-    from ..dev.book import servings
+        raise UsageError("All stages are measured; --stage only selects the stage that --replay shows.")
+    from ..dev.book.bench_charts import SERVING
     from ..measuring.load.outcome import lines_of
 
     must_take_measurement(file, svg, "title", "load", "rows", "machine")
     with waiting("measuring, a minute or two"):
         found = measure(engine, load, quick, note=lambda _: None)
     _show(found["title"], found, lines_of, small="the load is")
-    return _write(found, file, svg, servings.in_a_file)
+    return _write(found, file, svg, SERVING.in_a_file)
 
 
 def _replay(which: "EngineChoice", stage: str | None, load: Any) -> int:
@@ -88,11 +80,9 @@ def _replay(which: "EngineChoice", stage: str | None, load: Any) -> int:
 
     engine = which.loaded(stage)
     steps, came = replay(engine, sample(load, engine, SHOWN))
-    shown = engine.part("serving.timeline", "timeline"), engine.part("serving.timeline", "drawn")
-    say(f"Stage {engine.mode.name}: {engine.mode.title}. A column is a step.", bold=True)
-    say()
-    for line in shown[1](shown[0](steps, came), width=columns(sys.stdout) or USUAL):
-        say(line, cut=True)
+    timeline, render = engine.part("serving.timeline", "timeline"), engine.part("serving.timeline", "render")
+    say(f"Stage {engine.mode.name}: {engine.mode.title}. A column is a step.\n", bold=True)
+    say("\n".join(render(timeline(steps, came), width=columns(sys.stdout) or USUAL)), cut=True)
     return 0
 
 
@@ -102,18 +92,18 @@ def _send(which: "EngineChoice", load: Any, url: str) -> int:
     from ..measuring.load.workload import arrivals
 
     model = model_at(url)
-    engine = dataclasses.replace(which, solution=True).loaded(None)  # spells the prompts, and serves nobody
+    engine = dataclasses.replace(which, solution=True).loaded(None)  # for its tokenizer only
     with waiting(f"sending {load.requests} requests"):
         outcome = send(url, model, engine, arrivals(engine, load))
     found = outcome.summary()
-    say(f"{model} at {url}: {load.requests} requests, {found['failed']} without an answer", bold=True)
+    say(f"{model} at {url}: {load.requests} requests, {found['failed']} failed", bold=True)
     say(f"  {number(outcome.throughput)} tokens/s")
-    for name, key in (("to the first token", "ttft"), ("between two tokens", "tpot")):
+    for name, key in (("time to first token", "ttft"), ("time per output token", "tpot")):
         if times := found[key]:
             parts = ", ".join(f"{p} {number(1000 * seconds)} ms" for p, seconds in times.items())
             say(f"  {name}: {parts}")
     for reason in sorted({answer.failed for answer in outcome.answers if answer.failed})[:3]:
-        say(f"  without an answer: {reason}", colour="yellow")
+        say(f"  failed: {reason}", colour="yellow")
     return 0
 
 
@@ -123,12 +113,10 @@ def _show(
     lines_of: Callable[[dict[str, Any], int], list[str]],
     small: str = "the sizes are",
 ) -> None:
-    say(f"{heading}  ({found['package']})", bold=True)
-    say()
-    for line in lines_of(found, columns(sys.stdout) or USUAL):
-        say(line, cut=True)
+    say(f"{heading}  ({found['package']})\n", bold=True)
+    say("\n".join(lines_of(found, columns(sys.stdout) or USUAL)), cut=True)
     if found["quick"]:
-        say(f"Measured with --quick: {small} too small to say anything.", colour="yellow")
+        say(f"Measured with --quick: {small} too small for meaningful numbers.", colour="yellow")
 
 
 def _write(found: dict[str, Any], file: Path | None, svg: Path | None, drawn: Callable[[dict[str, Any]], str]) -> int:

@@ -1,4 +1,4 @@
-"""`pdm run case 1.1.2`: the failing case of a task, to be looked at in Python."""
+"""`pdm run case 1.1.2`: the failing case of a task, in an interactive Python."""
 
 import os
 import signal
@@ -9,7 +9,6 @@ from functools import partial
 import click
 
 from ..course.findings import Kind
-from ..course.nouns import Task
 from ..course.registry import load_course
 from ..course.results import verdict
 from ..course.selection import one_task
@@ -22,13 +21,13 @@ from ..terminal.screen import say
 INTERRUPTED = 130  # the console's exit code after Ctrl-C
 
 
-@click.command(short_help="Look at a task's failing case in Python.")
+@click.command(short_help="Open a task's failing case in Python.")
 @click.argument("names", nargs=-1, metavar="1.1.2")
 def case(names: tuple[str, ...]) -> int:
-    """Look at a task's failing case in Python: its inputs, what was expected, and what your code gave.
+    """Open a task's failing case in Python: its inputs, the expected result, and yours.
 
-    They are there as variables, and your code as program: call it, and let a breakpoint() in it stop. Where there is
-    no terminal, the arrays are printed. The exit code is 0 if the task passes, 1 if there is a failing case.
+    The case's values are variables, and your code is `program`: call it; a breakpoint() in it stops there. Without a
+    terminal, the arrays are printed. The exit code is 0 if the task passes, 1 if there is a failing case.
     """
     task = one_task(names, "case", lambda task: progress.status_of(task.id) == "failed")
     day = load_course().day_of(task)
@@ -45,21 +44,16 @@ def case(names: tuple[str, ...]) -> int:
         return 0 if result.status == "not run here" else 1
     say(f"✗ {task.label}: {verdict(result)}", colour="red", bold=True)
     for culprit in result.culprits:
-        say(f"    Look there first: pdm run case {culprit}")
+        say(f"    Start there: pdm run case {culprit}")
     if ended := found.kind == Kind.STOPPED:
         for line in [partial(say, f"    {found.headline}"), *facts(found)]:
             line()
-    return _open(task, found.check, ended)
-
-
-def _open(task: Task, check: str, ended: bool) -> int:
-    """Open the case in a Python of its own, which the person leaves; Ctrl-C is for that one."""
     typing = sys.stdin.isatty() and sys.stdout.isatty()
-    words = ["-m", "tiny_llm_course.grading.console", task.id, check, str(int(ended))]
+    words = ["-m", "tiny_llm_course.grading.console", task.id, found.check, str(int(ended))]
     env = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""}
-    before = signal.signal(signal.SIGINT, lambda number, frame: None)
+    before = signal.signal(signal.SIGINT, lambda number, frame: None)  # Ctrl-C is for the child
     try:
-        # -P: as when it is graded. Where `pdm run python` stands, too.
+        # -P, as when grading; in the root, as `pdm run python`.
         status = subprocess.run([sys.executable, "-P", *["-q", "-i"] * typing, *words], cwd=ROOT, env=env).returncode
     finally:
         signal.signal(signal.SIGINT, before)

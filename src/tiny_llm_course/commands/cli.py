@@ -1,4 +1,4 @@
-"""The command line: `pdm run NAME` and `tiny-llm NAME` are the same."""
+"""The command line; `pdm run NAME` and `tiny-llm NAME` are the same."""
 
 import io
 import os
@@ -8,13 +8,13 @@ import sys
 import click
 
 from ..course.registry import UsageError
-from ..doctor.strangers import hiding
+from ..doctor.shadowing import shadowing_files
 from ..programs.packages import LearnerError
 from ..terminal.help_text import WIDEST, HelpText
 from ..terminal.screen import columns, say
 from .groups import Commands, explained
 
-# Where each command is. Only the one that is typed is imported: all of them take longer than most of them run.
+# Where each command is defined. Only the one that runs is imported: importing all takes longer than most commands run.
 SECTIONS = {
     "Every day": {
         "test": ".test:test",
@@ -25,7 +25,7 @@ SECTIONS = {
         "history": ".history:history",
         "quiz": ".quiz:quiz",
     },
-    "When a task has passed, or will not": {
+    "When a task passes, or you are stuck": {
         "compare": ".compare:compare",
         "borrow": ".borrow:borrow",
         "return": ".borrow:give_back",
@@ -47,11 +47,7 @@ SECTIONS = {
         "doctor": ".tools:doctor",
         "export": ".export.command:export",
     },
-    "To work on the course itself": {
-        "test-all": ".test_all:test_all",
-        "check": ".tools:check",
-        "dev": ".dev:dev",
-    },
+    "For maintainers": {"test-all": ".test_all:test_all", "check": ".tools:check", "dev": ".dev:dev"},
 }
 
 
@@ -59,7 +55,7 @@ SECTIONS = {
     cls=Commands,
     sections=SECTIONS,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Where you are, and what to do next: pdm run status",
+    epilog="Your progress and next step: pdm run status",
 )
 @click.pass_context
 def cli(ctx: click.Context) -> int:
@@ -73,20 +69,20 @@ def cli(ctx: click.Context) -> int:
 @click.argument("names", nargs=-1, metavar="[COMMAND]")
 @click.pass_context
 def help_(ctx: click.Context, names: tuple[str, ...]) -> int:
-    """List all commands, or say what one of them takes."""
+    """List all commands, or show the help of one."""
     cli.main([*names, "--help"], prog_name="pdm run", terminal_width=ctx.terminal_width, standalone_mode=False)
     return 0
 
 
 def main() -> None:
-    """Run a command; what the user got wrong is one line and exit code 2."""
-    # A graded child ends with us, also when a terminal is closed or a supervisor has had enough.
+    """Run a command. A usage error prints one line and exits with 2."""
+    # Exit through `finally` blocks, which end the graded child, when a terminal closes or a supervisor sends SIGTERM.
     for ending in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, lambda number, frame: sys.exit(128 + number))
     _open_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal without ✓ shows ?, and nothing breaks
+            stream.reconfigure(errors="replace")  # where the encoding has no ✓
     if width := columns(sys.stdout):
         click.Context.formatter_class = HelpText
     argv = sys.argv[1:]
@@ -104,7 +100,7 @@ def main() -> None:
     except UsageError as error:
         _fail(str(error))
     except ImportError:
-        if not (found := hiding()):
+        if not (found := shadowing_files()):
             raise
         _fail(f"{next(iter(found.values()))} Rename it, or move it out of src.")
     except LearnerError as error:
@@ -117,7 +113,7 @@ def main() -> None:
 
 
 def _open_streams() -> None:
-    """Where the three standard streams are closed, open them on nothing: a pipe would take their place, and mix."""
+    """Open closed standard streams on the null device, so that a later pipe does not take their descriptor."""
     while (null := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
     os.close(null)

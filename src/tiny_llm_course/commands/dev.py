@@ -1,4 +1,4 @@
-"""The commands for those who work on the course itself: `pdm run dev NAME`."""
+"""Maintainers' commands: `pdm run dev NAME`."""
 
 import runpy
 import subprocess
@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from ..course.places import name_of
+from ..course.file_paths import name_of
 from ..course.registry import UsageError, load_course, resolve
 from ..paths import BOOK, LEARNER, ROOT, SOLUTION, make_importable
 from ..terminal.screen import say
@@ -17,7 +17,7 @@ from .test import run_pytest
 @click.group(cls=Commands, short_help="Generate stubs and listings, record, prove the course.")
 @click.pass_context
 def dev(ctx: click.Context) -> int:
-    """For those who work on the course itself."""
+    """Maintainers' commands."""
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
     return 0
@@ -27,16 +27,15 @@ def dev(ctx: click.Context) -> int:
 @click.argument("name", metavar="2.1")
 @click.option("--title", default="", help="What the day is about.")
 @click.option("--week-title", default="", help="What the week is about, if the day is its first.")
-@click.option("--target", default="", metavar="MODULE:NAME", help="The function that its toy task asks for.")
+@click.option("--target", default="", metavar="MODULE:NAME", help="The function that its placeholder task asks for.")
 def dev_new_day(name: str, title: str, week_title: str, target: str) -> int:
-    """Write a day's scaffold: a file of each kind that a day has; of a registered day, those that are not there."""
+    """Scaffold a day: one file of each kind that a day has; for a registered day, only the missing ones."""
     from ..dev import new_day
 
     files = new_day.scaffold(name, title, week_title, target)
     new_day.write(files)
-    for file in files:
-        say(name_of(file))
-    for generating in ("stubs", "book"):  # in processes of their own, which read the registry as it is now
+    say("\n".join(map(name_of, files)))
+    for generating in ("stubs", "book"):  # in new processes, which read the changed registry
         status = subprocess.run([sys.executable, "-m", "tiny_llm_course", "dev", generating], cwd=ROOT).returncode
         if status:
             return status
@@ -46,7 +45,7 @@ def dev_new_day(name: str, title: str, week_title: str, target: str) -> int:
 
 
 @dev.command("stubs")
-@click.option("--check", is_flag=True, help="Write nothing; fail if the committed stubs are not the generated ones.")
+@click.option("--check", is_flag=True, help="Write nothing; fail if the committed stubs are out of date.")
 def dev_stubs(check: bool) -> int:
     """Generate src/tiny_llm from solutions/tiny_llm."""
     from ..source.package import differences, write_stubs
@@ -55,26 +54,24 @@ def dev_stubs(check: bool) -> int:
         write_stubs(SOLUTION, LEARNER, load_course())
         return 0
     found = differences(SOLUTION, LEARNER, load_course())
-    for line in found:
-        say(line)
-    say("Generate them anew: pdm run dev stubs" if found else "The stubs are current.")
+    say("\n".join([*found, "To regenerate them: pdm run dev stubs" if found else "The stubs are current."]))
     return 1 if found else 0
 
 
 @dev.command("book")
-@click.option("--fresh", is_flag=True, help="Make all files again, also those of which no input has changed.")
+@click.option("--fresh", is_flag=True, help="Regenerate all files, including those whose inputs have not changed.")
 def dev_book(fresh: bool) -> int:
-    """Make what the book holds of other files: signatures, hints, tables of tasks, pictures."""
+    """Regenerate the book's generated parts: signatures, hints, task tables, pictures."""
     from ..dev.book import current
 
     try:
         made = current.refresh(fresh)
-    except (OSError, ValueError) as error:  # a file or a target is not there, or a quiz's known mistake
+    except (OSError, ValueError) as error:  # a file, a target or a quiz's known mistake is missing
         raise UsageError(f"Nothing is changed: {error}") from error
     changed = [name for name, has_changed in made.items() if has_changed]
     for name in changed:
         say(f"book/src/generated/{name}.md: changed")
-    say(f"{len(made)} generated files made again, {len(changed)} changed; the inputs of all others are the same.")
+    say(f"{len(made)} files regenerated, {len(changed)} changed; all other inputs are unchanged.")
     make_importable()
     for script in sorted((BOOK / "figures").glob("*.py")):  # some show a generated part
         runpy.run_path(str(script), run_name="__main__")
@@ -83,9 +80,9 @@ def dev_book(fresh: bool) -> int:
 
 @dev.command("refresh")
 @click.argument("name", metavar="5.1")
-@click.option("--bench", is_flag=True, help="Measure again, although a record is there. On a quiet machine.")
+@click.option("--bench", is_flag=True, help="Measure again even if a record exists. On a quiet machine.")
 def dev_refresh(name: str, bench: bool) -> int:
-    """Generate and record what a day shows: stubs, PyTorch's answers, the measurement, transcripts, listings."""
+    """Generate and record what a day shows: stubs, PyTorch's answers, benchmark, transcripts, listings."""
     from ..dev import refresh
 
     return refresh.main(load_course().day_of(resolve(load_course(), name)[0]), bench)
@@ -94,7 +91,7 @@ def dev_refresh(name: str, bench: bool) -> int:
 @dev.command("bench")
 @click.argument("names", nargs=-1, metavar="[1.1]...")
 def dev_bench(names: tuple[str, ...]) -> int:
-    """Measure our solution (all days, or the named ones) and record it, for the book. On a quiet machine."""
+    """Benchmark our solution (all days, or the named ones) and record it for the book. On a quiet machine."""
     from ..measuring import benches
 
     chosen = [benches.find(name) for name in names] or benches.measurements(load_course())
@@ -111,14 +108,14 @@ def dev_bench(names: tuple[str, ...]) -> int:
 @click.option("--week", type=int, required=True)
 @click.option("--day", type=int, required=True)
 def dev_record(week: int, day: int) -> int:
-    """Record PyTorch's answers for the tests of a day. Needs PyTorch."""
+    """Record PyTorch's answers for a day's tests. Needs PyTorch."""
     return run_pytest(load_course().day(week, day).tasks, ["--solution", "--oracle", "record", "-q"])
 
 
 @dev.command("transcripts")
 @click.argument("names", nargs=-1)
 def dev_transcripts(names: tuple[str, ...]) -> int:
-    """Record what a learner sees (all scenarios, or the named ones), to be read and committed."""
+    """Record what a learner sees (all scenarios, or the named ones), to be reviewed and committed."""
     from ..dev import transcripts
 
     known = {scenario.name: scenario for scenario in transcripts.scenarios()}
@@ -129,13 +126,22 @@ def dev_transcripts(names: tuple[str, ...]) -> int:
     return 0
 
 
+@dev.command("english")
+@click.option("--update", is_flag=True, help="Lower the limits to the present counts; they are never raised.")
+def dev_english(update: bool) -> int:
+    """Count the phrases that the course avoids in pages, docstrings, comments and messages; fail above a limit."""
+    from ..dev import english
+
+    return english.main(update)
+
+
 @dev.command("check")
 @click.argument("names", nargs=-1, metavar="[1.1]...")
-@click.option("--json", "as_json", is_flag=True, help="Print the whole table as JSON.")
-@click.option("--fresh", is_flag=True, help="Prove again what nothing has touched since it was proven.")
-@click.option("--again", default=0, metavar="N", help="Prove N of the kept proofs again, chosen by the commit.")
+@click.option("--json", "as_json", is_flag=True, help="Print the full table as JSON.")
+@click.option("--fresh", is_flag=True, help="Prove everything again, ignoring kept proofs.")
+@click.option("--again", default=0, metavar="N", help="Prove N kept proofs again, chosen by the commit hash.")
 def dev_check(names: tuple[str, ...], as_json: bool, fresh: bool, again: int) -> int:
-    """Let the course prove itself: stubs fail, the solution passes, every known mistake is caught and named."""
+    """Prove the course: stubs fail, the solution passes, every known mistake is caught and named."""
     from ..dev import check
 
     chosen = [task for name in names for task in resolve(load_course(), name)]

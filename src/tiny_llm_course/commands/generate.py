@@ -1,4 +1,4 @@
-"""The commands that run the engine: `pdm run generate` and `pdm run chat`."""
+"""`pdm run generate` and `pdm run chat`: run the engine."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,50 +8,45 @@ import click
 from ..doctor import blas
 from .options import Finite, dtype_option, model_option
 
-PROMPT = "Once upon a time"  # where --mistake needs one and none is typed
-ENGINE = ("model", "solution", "dtype", "stage", "window", "sinks")  # the options that say which engine it is
+PROMPT = "Once upon a time"  # default for --mistake
+ENGINE = ("model", "solution", "dtype", "stage", "window", "sinks")  # the options that select the engine
 
 
 def engine_options(command: Callable[..., int]) -> Callable[..., int]:
-    """The options of every command that runs the engine."""
+    """Add the options of every command that runs the engine."""
     own = "default: the model's own setting"
     options: list[Callable[[Callable[..., int]], Callable[..., int]]] = [
-        click.option("--solution", is_flag=True, help="Run the solved engine instead of yours."),
-        click.option("--stage", help="Which of the engines you have built (default: the furthest)."),
+        click.option("--solution", is_flag=True, help="Run our engine instead of yours."),
+        click.option("--stage", help="The engine stage to run (default: the latest that you have built)."),
         model_option,
-        click.option(
-            "--window", type=click.IntRange(min=1), help="Let every layer see so many tokens only (day 3 of week 4)."
-        ),
-        click.option("--sinks", type=click.IntRange(min=0), help="First tokens of the text that a window has besides."),
+        click.option("--window", type=click.IntRange(min=1), help="Sliding window, in tokens (week 4, day 3)."),
+        click.option("--sinks", type=click.IntRange(min=0), help="Attention sinks: first tokens kept as well."),
         dtype_option,
-        click.option("--max-tokens", type=click.IntRange(min=1), help="Default: 256, or what a minute is enough for."),
-        click.option("--temp", type=Finite(min=0), help=f"Temperature, 0 for the likeliest token ({own}, or 0.7)."),
+        click.option("--max-tokens", type=click.IntRange(min=1), help="Default: 256, or as many as a minute allows."),
+        click.option("--temp", type=Finite(min=0), help=f"Temperature, 0 for greedy decoding ({own}, or 0.7)."),
         click.option("--top-k", type=click.IntRange(min=0), help=f"0 is off ({own})."),
         click.option("--top-p", type=click.FloatRange(0, 1), help=f"1 is off ({own})."),
         click.option("--min-p", type=click.FloatRange(0, 1), help=f"0 is off ({own})."),
         click.option("--repetition-penalty", type=click.FloatRange(min=0, min_open=True), help=f"1 is off ({own})."),
-        click.option("--seed", type=click.IntRange(0, 2**64 - 1), help="The same seed gives the same text."),
+        click.option("--seed", type=click.IntRange(0, 2**64 - 1), help="Sampling seed, for reproducible text."),
     ]
     for add in reversed(options):
         command = add(command)
     return command
 
 
-@click.command(short_help="Continue a text, on your engine or ours.")
+@click.command(short_help="Generate text with your engine or ours.")
 @click.argument("prompt", required=False)
 @engine_options
 @click.option(
     "--mistake",
     metavar="1.1.2[:NAME]",
-    help="Put a known mistake of a task that has passed into the engine, and show both stories and what the mistake "
-    "costs in bits per byte; without a name, list the mistakes. On the CPU, in float32 unless --dtype says otherwise; "
-    "the seed is 1 by default, and a text has 100 tokens, or what 3 seconds are enough for.",
+    help="Inject a known mistake of a passed task into the engine, and show both texts and the cost in bits per byte; "
+    "without a name, list the mistakes. Runs on the CPU, in float32 unless --dtype is given; the default seed is 1, "
+    "the default length 100 tokens, or as many as 3 seconds allow.",
 )
 def generate(prompt: str | None, max_tokens: int | None, mistake: str | None, **options: Any) -> int:
-    """Continue a text: pdm run generate "Once upon a time".
-
-    The text goes to stdout, the figures to stderr. Ctrl-C ends the text; the exit code is 130 then.
-    """
+    """Generate text: pdm run generate "Once upon a time". Text goes to stdout, statistics to stderr."""
     blas.load()
     from ..engine import engine, talk
 
@@ -69,10 +64,10 @@ def generate(prompt: str | None, max_tokens: int | None, mistake: str | None, **
     return talk.generate(engine.load_engine(**which), prompt, max_tokens, settings)
 
 
-@click.command(short_help="Talk with a model, on your engine or ours.")
+@click.command(short_help="Chat with a model, on your engine or ours.")
 @engine_options
 def chat(max_tokens: int | None, **options: Any) -> int:
-    """Talk with a model; /help says how."""
+    """Chat with a model; /help lists the commands."""
     blas.load()
     from ..engine import engine, talk
 

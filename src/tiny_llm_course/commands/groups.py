@@ -1,4 +1,4 @@
-"""The course's commands as a list in groups, and what is said when a command line is not understood."""
+"""A click group that lists its commands in sections, and the messages for command lines that click rejects."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -10,25 +10,22 @@ import click
 
 from ..course.registry import UsageError, load_course, resolve, with_commands
 
-ALIKE = 0.6  # how much of a misspelt command has to be right
+ALIKE = 0.6  # difflib ratio from which a name is suggested
 
 
 class Commands(click.Group):
-    """Commands in groups; without one, the list of them.
-
-    `sections` says where the commands are that are not imported yet, `{title: {name: ".module:function"}}`.
-    """
+    """A group that lists its commands by section and imports them on use: `{title: {name: ".module:function"}}`."""
 
     def __init__(self, *args: Any, sections: Mapping[str, Mapping[str, str]] | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **{**kwargs, "invoke_without_command": True})
         self.sections = sections or {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names of all, imported or not."""
+        """Return all names, imported or not."""
         return sorted({*self.commands, *(name for places in self.sections.values() for name in places)})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of a name, imported when it is asked for."""
+        """Return a command by name, importing it on first use."""
         place = next((places[cmd_name] for places in self.sections.values() if cmd_name in places), None)
         if place and cmd_name not in self.commands:
             module, _, function = place.partition(":")
@@ -36,7 +33,7 @@ class Commands(click.Group):
         return super().get_command(ctx, cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands, section by section; what is in none comes last."""
+        """Write the commands section by section, then those in none."""
         every = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
         known = {name: command for name, command in every if command and not command.hidden}
         rest = known.keys() - {name for names in self.sections.values() for name in names}
@@ -50,27 +47,23 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that was typed.
-
-        Raises:
-            UsageError: there is none of that name; the message has the nearest one.
-        """
+        """Return the typed command; raise UsageError, with the closest name, if there is none."""
         name, *rest = args
         if self.get_command(ctx, name):
             return super().resolve_command(ctx, args)
         wrong = f"There is no command {name!r}."
         if near := get_close_matches(name.lower(), self.list_commands(ctx), 1, ALIKE):
-            raise UsageError(f"{wrong} You may mean:", f"{ctx.command_path} {shlex.join([near[0], *rest])}")
+            raise UsageError(f"{wrong} Did you mean:", f"{ctx.command_path} {shlex.join([near[0], *rest])}")
         if ctx.parent is None and _is_task(name):
-            raise UsageError(f"{wrong} You may mean:", f"{ctx.command_path} test {name}")
+            raise UsageError(f"{wrong} Did you mean:", f"{ctx.command_path} test {name}")
         raise UsageError(f"{wrong} All of them:", f"{ctx.command_path} {'--help' if ctx.parent else 'help'}")
 
 
 def explained(error: click.ClickException, argv: Sequence[str]) -> str:
-    """What is wrong with a command line that click refuses, and what to type."""
+    """Return what is wrong with a command line that click rejects, and what to type."""
     what = error.format_message()
     context = error.ctx if isinstance(error, click.UsageError) else None
-    if context is None:  # an option without its value does not tell
+    if context is None:  # click sets no context for an option without its value
         return with_commands(what, f"pdm run {shlex.join(argv[:1])} --help")
     if isinstance(error, click.NoSuchOption):
         options = [name for parameter in context.command.get_params(context) for name in parameter.opts]

@@ -1,27 +1,26 @@
-"""Kinds of values that commands take, the options that several share, and the ways to name tasks."""
+"""Parameter types, options that several commands share, and the arguments that name tasks."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
+
+from ..course.entities import Task
+from ..course.selection import selected
 
 NAMES = "[1.1.2 | 1.1 | 1]..."  # of tasks, days and weeks
 OUT_FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
 
 
 class Finite(click.FloatRange):
-    """A number within bounds; neither infinity nor NaN, which are within any bounds or compare with none."""
+    """A float within bounds that is neither infinite nor NaN."""
 
     name = "number"
 
     def convert(self, value: float, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The number.
-
-        Raises:
-            click.BadParameter: it is none, or not within the bounds.
-        """
+        """Return the number; raise click.BadParameter if it is not finite or out of bounds."""
         number = float(super().convert(value, param, ctx))
         if not math.isfinite(number):
             self.fail(f"{value} is not a finite number.", param, ctx)
@@ -30,17 +29,22 @@ class Finite(click.FloatRange):
 
 def model_option(command: Callable[..., int]) -> Callable[..., int]:
     """Add --model, which `load_engine` reads."""
-    text = "A checkpoint's folder or Hub id (default: models/tiny-qwen3, which comes with the course)."
+    text = "A checkpoint's folder or Hub id (default: models/tiny-qwen3, included in the course)."
     return click.option("--model", help=text)(command)
 
 
-def dtype_option(command: Callable[..., int], text: str = "Of the weights.") -> Callable[..., int]:
+def dtype_option(command: Callable[..., int], text: str = "Dtype of the weights.") -> Callable[..., int]:
     """Add --dtype."""
     return click.option("--dtype", type=click.Choice(["float32", "float16", "bfloat16"]), help=text)(command)
 
 
+def named_tasks(names: Sequence[str], week: int | None, day: int | None, command: str) -> list[Task]:
+    """Return the tasks that the arguments of `names_of_tasks` select, or none if nothing is named."""
+    return list(selected(names, week, day, command)) if names or week is not None or day is not None else []
+
+
 def names_of_tasks(command: Callable[..., int]) -> Callable[..., Any]:
-    """What every command on tasks takes: their names, or --week and --day. `selection.selected` reads them."""
-    day = click.option("--day", type=int, help="This day of the week.")(command)
-    week = click.option("--week", type=int, help="This week, or its --day.")(day)
+    """Add NAMES, --week and --day, which `selection.selected` resolves."""
+    day = click.option("--day", type=int, help="A day of the --week.")(command)
+    week = click.option("--week", type=int, help="A week, or with --day one of its days.")(day)
     return click.argument("names", nargs=-1, metavar=NAMES)(week)

@@ -1,4 +1,4 @@
-"""What commands write besides their lines: files, never over something else, and a line on a terminal that waits."""
+"""Output files, which never overwrite a file of another kind, and a status line for long work."""
 
 import json
 import os
@@ -9,22 +9,13 @@ from pathlib import Path
 
 from ..course.registry import UsageError
 
-LARGEST = 1 << 24  # bytes; nothing that these commands write has a hundredth of it
+LARGEST = 1 << 24  # bytes, over 100 times what these commands write
 
 
 def must_be_writable(file: Path, kind: str, is_one: Callable[[bytes], bool]) -> None:
-    """To be called before the work whose outcome is written. A device or a pipe holds nothing that could be lost.
-
-    Args:
-        file: new, or empty, or one of its kind.
-        kind: of file, as in "no earlier export".
-        is_one: whether these contents are those of one.
-
-    Raises:
-        UsageError: it cannot be written, or is something else.
-    """
+    """Raise UsageError, before the work, if `file` cannot be written or holds something other than a `kind`."""
     if not (file.parent.is_dir() and os.access(file.parent, os.W_OK)):
-        raise UsageError(f"{file} cannot be written: {file.parent} is not a folder that can be written to.")
+        raise UsageError(f"{file} cannot be written: {file.parent} is not a writable folder.")
     if not file.is_file() or not (size := file.stat().st_size):
         return
     try:
@@ -32,11 +23,11 @@ def must_be_writable(file: Path, kind: str, is_one: Callable[[bytes], bool]) -> 
     except OSError:
         ours = False
     if not ours:
-        raise UsageError(f"{file} is there already, and is no earlier {kind}: name another file, or delete it first.")
+        raise UsageError(f"{file} exists and is not an earlier {kind}: name another file, or delete it first.")
 
 
 def must_take_measurement(record: Path | None, drawing: Path | None, *keys: str) -> None:
-    """The same for the files that a measurement is written to, if they are named; its record has these keys."""
+    """Check the record, which has these keys, and the drawing of a measurement, if they are named."""
 
     def is_record(contents: bytes) -> bool:
         try:
@@ -52,16 +43,12 @@ def must_take_measurement(record: Path | None, drawing: Path | None, *keys: str)
 
 
 def is_drawing(contents: bytes) -> bool:
-    """Whether a file with these contents is one of our SVGs."""
+    """Return whether a file with these contents is one of our SVGs."""
     return contents.startswith(b"<svg ")
 
 
 def write(file: Path, text: str) -> None:
-    """Write it.
-
-    Raises:
-        UsageError: it cannot be written.
-    """
+    """Write the file; raise UsageError if that fails."""
     try:
         file.write_text(text, encoding="utf-8")
     except OSError as error:
@@ -70,7 +57,7 @@ def write(file: Path, text: str) -> None:
 
 @contextmanager
 def waiting(what: str) -> Iterator[None]:
-    """Say on a terminal what takes so long, and take it away again. Nothing turns meanwhile: it would be measured."""
+    """Show a line on the terminal while the block runs. No animation: it would disturb the measurement."""
     shown = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
     if shown:
         print(f"{what} ...", end="", file=sys.stderr, flush=True)

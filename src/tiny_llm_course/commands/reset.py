@@ -1,4 +1,4 @@
-"""`pdm run reset 1.1.2`: a stub again where the learner wrote something, after a backup."""
+"""`pdm run reset 1.1.2`: restore a stub in the learner's file, after a backup."""
 
 import dataclasses
 import os
@@ -8,47 +8,48 @@ from pathlib import Path
 
 import click
 
-from ..course.nouns import Task
-from ..course.places import name_of
+from ..course.entities import Task
+from ..course.file_paths import name_of
 from ..course.registry import UsageError, load_course
-from ..course.selection import selected, spelled
+from ..course.selection import spelled
 from ..learner.backups import back_up
 from ..paths import LEARNER, SOLUTION
 from ..terminal.screen import say
-from .options import names_of_tasks
+from .options import named_tasks, names_of_tasks
 
 
 @dataclasses.dataclass
 class Change:
-    """What a file is to become, and why, a line for each thing that is done to it."""
+    """The new text of a file, and why: one line per thing done to it."""
 
     file: Path
     text: str
     why: list[str]
 
 
-@click.command(short_help="Put a task's stub back, and keep a copy of what you wrote.")
+@click.command(short_help="Restore a task's stub, and keep a backup of your code.")
 @names_of_tasks
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def reset(names: tuple[str, ...], week: int | None, day: int | None, yes: bool) -> int:
-    """Put the stub of a task (or of a day's tasks) back, after a backup of your file."""
-    if not names and week is None and day is None:
-        raise UsageError("Say what to reset, a task or a day:", "pdm run reset 1.1.1")
-    chosen = selected(names, week, day, "reset")
+    """Restore the stub of a task (or of a day's tasks), after a backup of your file."""
+    from ..source.package import stub_package
+
+    if not (chosen := named_tasks(names, week, day, "reset")):
+        raise UsageError("Name a task or a day to reset:", "pdm run reset 1.1.1")
     tasks = [task for task in load_course().tasks() if task in chosen]
-    changes = _changes(tasks)
+    stubs, paths = stub_package(SOLUTION, load_course()), dict.fromkeys(task.target.file for task in tasks)
+    changes = [change for path in paths if (change := _change(path, stubs[path], tasks)).why]
     if not changes:
-        say(f"{', '.join(task.id for task in tasks)}: the stub is there already, so there is nothing to reset.")
+        say(f"{', '.join(task.id for task in tasks)}: already a stub, nothing to reset.")
         return 0
     _must_be_writable([change.file for change in changes])
-    for line in (line for change in changes for line in change.why):
-        say(line)
+    say("\n".join(line for change in changes for line in change.why))
     if not yes:
         if not sys.stdin.isatty():
             again = f"pdm run reset {spelled(names, week, day)} --yes"
-            raise UsageError("There is no terminal to ask on, so nothing was changed. To go on without:", again)
-        say("A backup of what is there now will be kept.")
-        if not click.confirm("Go on?"):
+            raise UsageError("There is no terminal to ask on, so nothing was changed. To reset without asking:", again)
+        say("Your current code will be backed up.")
+        if not click.confirm("Continue?"):
             say("Nothing was changed.")
             return 1
     there = [change.file for change in changes if change.file.exists()]
@@ -58,26 +59,13 @@ def reset(names: tuple[str, ...], week: int | None, day: int | None, yes: bool) 
             change.file.parent.mkdir(parents=True, exist_ok=True)
             change.file.write_bytes(change.text.encode())
         except OSError as error:
-            name = name_of(change.file)
-            raise UsageError(f"{name} cannot be written: {error.strerror}.", "pdm run doctor") from error
+            raise UsageError(
+                f"{name_of(change.file)} cannot be written: {error.strerror}.", "pdm run doctor"
+            ) from error
     for file in there:
-        say("To get your file back as it was:")
-        say(f"  cp {name_of(folder / file.relative_to(LEARNER))} {name_of(file)}")
+        say(f"To restore your file:\n  cp {name_of(folder / file.relative_to(LEARNER))} {name_of(file)}")
     say(f"Next: pdm run test {tasks[0].id}")
     return 0
-
-
-def _changes(tasks: Sequence[Task]) -> list[Change]:
-    """The files that are to be changed for these tasks; none if all are stubs already."""
-    from ..source.package import stub_package
-
-    stubs = stub_package(SOLUTION, load_course())
-    changes = []
-    for path in dict.fromkeys(task.target.file for task in tasks):
-        change = _change(path, stubs[path], tasks)
-        if change.why:
-            changes.append(change)
-    return changes
 
 
 def _change(path: str, stub: str, tasks: Sequence[Task]) -> Change:
@@ -88,11 +76,11 @@ def _change(path: str, stub: str, tasks: Sequence[Task]) -> Change:
     try:
         text = file.read_bytes().decode()
     except FileNotFoundError:
-        return Change(file, stub, [f"{name} is gone: all of it comes back, as stubs."])
+        return Change(file, stub, [f"{name} is missing: it will be restored, as stubs."])
     except OSError as error:
         raise UsageError(f"{name} cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError:
-        return _whole(path, stub, "is not text in UTF-8")
+        return _whole(path, stub, "is not UTF-8")
     why = []
     for task in (task for task in tasks if task.target.file == path):
         before = text
@@ -101,20 +89,20 @@ def _change(path: str, stub: str, tasks: Sequence[Task]) -> Change:
         except ValueError as error:
             return _whole(path, stub, str(error))
         if missing:
-            why.append(f"{name}: {missing} ({task.label}) is gone: it comes back, as a stub.")
+            why.append(f"{name}: {missing} ({task.label}) is missing: it will be restored, as a stub.")
         elif text != before:
-            why.append(f"{name}: {task.target.name} ({task.label}) becomes a stub again.")
+            why.append(f"{name}: {task.target.name} ({task.label}) will be a stub again.")
     return Change(file, text, why)
 
 
 def _whole(path: str, stub: str, reason: str) -> Change:
-    """All of the file becomes its stub, also what was not asked for: that is to be said."""
+    """Return a change that replaces the whole file by its stub, naming all tasks that this affects."""
     file, inside = LEARNER / path, [task.id for task in load_course().tasks() if task.target.file == path]
-    return Change(file, stub, [f"{name_of(file)} {reason}: all of it becomes its stub, with {', '.join(inside)}."])
+    return Change(file, stub, [f"{name_of(file)} {reason}: the whole file becomes its stub, with {', '.join(inside)}."])
 
 
 def _must_be_writable(files: Sequence[Path]) -> None:
-    """Raise a UsageError, with the command that helps, before anything is asked or copied."""
+    """Raise UsageError, with the chmod command, before anything is asked or copied."""
     places = [file if file.exists() else file.parent for file in files]
     if denied := [name_of(place) for place in places if place.exists() and not os.access(place, os.W_OK)]:
         names = " ".join(dict.fromkeys(denied))

@@ -1,59 +1,49 @@
-"""`pdm run status`: the board."""
+"""`pdm run status`: the progress board."""
 
 import sys
+import textwrap
 from collections.abc import Mapping, Sequence
 
 import click
 
-from ..course.nouns import Day, Task, Week
-from ..course.places import quiz_path
+from ..course.entities import Day, Task, Week
+from ..course.file_paths import quiz_path
 from ..course.registry import load_course
-from ..course.selection import selected
 from ..learner import quizzes
 from ..learner.board import Standing, State, minutes_left, next_step, next_task, standings
 from ..terminal.screen import USUAL, columns, say
 from ..terminal.wrapping import cut
-from .options import names_of_tasks
+from .options import named_tasks, names_of_tasks
 
 NARROW, WIDE = 40, 100  # columns of the board, at least and at most
 COLOURS = {State.DONE: "green", State.FAILING: "red", State.BORROWED: "cyan", State.TO_GRADE: "yellow"}
-LEGEND = {
-    State.DONE: "done",
-    State.FAILING: "failing",
-    State.NOT_STARTED: "not started",
-    State.BORROWED: "borrowed",
-    State.TO_GRADE: "to be graded",
-    State.NOT_HERE: "not run here",
-}
+# A day's mark is the first of these that a task has; from BORROWED on, no work is left.
+PRECEDENCE = (State.FAILING, State.TO_GRADE, State.NOT_STARTED, State.BORROWED, State.NOT_HERE)
+LEGEND = {State.DONE: "done", State.FAILING: "failing", State.NOT_STARTED: "not started", State.BORROWED: "borrowed"}
+LEGEND |= {State.TO_GRADE: "to be graded", State.NOT_HERE: "not run here"}
 COUNT, TIME = 11, 10  # columns of "7 of 7 done" and of "1 h 40 min"
-LEAST_TITLE = 16
+LEAST_TITLE, NBSP = 16, "\u00a0"
 
 
-@click.command(short_help="Show the board, and one next step.")
+@click.command(short_help="Show your progress and the next step.")
 @names_of_tasks
 @click.option("--all", "everything", is_flag=True, help="Show the tasks of all days.")
 def status(names: tuple[str, ...], week: int | None, day: int | None, everything: bool) -> int:
-    """Show how far you are: every week and day, the tasks of the day you are at (or of one you name), a next step."""
-    course = load_course()
-    asked = selected(names, week, day, "status") if names or week is not None or day is not None else ()
-    unfolded = {(task.week, task.day) for task in asked}
-    board = standings()
-    current = next_task(board) or course.tasks()[-1]
-    if everything:
-        unfolded = {(task.week, task.day) for task in course.tasks()}
-    unfolded = unfolded or {(current.week, current.day)}
+    """Show your progress by week and day, the tasks of the current day (or of those named), and the next step."""
+    course, board = load_course(), standings()
+    shown = course.tasks() if everything else named_tasks(names, week, day, "status")
+    unfolded = {(task.week, task.day) for task in shown or [next_task(board) or course.tasks()[-1]]}
     width = min(max(columns(sys.stdout) or USUAL, NARROW), WIDE)
     for number, its_week in enumerate(course.weeks):
         if number:
             say()
         _show_week(its_week, board, unfolded, width)
-    say()
     seen = {standing.state for standing in board.values()}
-    _wrapped([f"{state.value} {words}" for state, words in LEGEND.items() if state in seen], width)
-    say()
+    legend = "  ".join(f"{mark.value} {words}".replace(" ", NBSP) for mark, words in LEGEND.items() if mark in seen)
+    legend = "\n".join(textwrap.wrap(legend, width, break_on_hyphens=False)).replace(NBSP, " ")
     why, command = next_step(board)
-    say(f"Next: {why}", bold=True)
-    say(f"      {command}", bold=True)
+    say(f"\n{legend}\n")
+    say(f"Next: {why}\n      {command}", bold=True)
     return 0
 
 
@@ -76,7 +66,8 @@ def _show_week(week: Week, board: Mapping[str, Standing], unfolded: set[tuple[in
 
 def _show_day(day: Day, board: Mapping[str, Standing], width: int) -> None:
     states = [board[task.id].state for task in day.tasks]
-    state = _state_of([board[task.id].state for task in _counted(day.tasks, board)])
+    counted = {board[task.id].state for task in _counted(day.tasks, board)}
+    state = next((state for state in PRECEDENCE if state in counted), State.DONE)
     head = f"{state.value} {'Open ' if day.is_open else f'Day {day.number}'}  "
     marks = "".join(state.value for state in states)
     most = max(len(d.tasks) for d in load_course().week(day.week).days)
@@ -101,37 +92,18 @@ def _show_task(task: Task, standing: Standing, width: int) -> None:
     say(line, colour=COLOURS.get(standing.state), cut=True)
 
 
-def _state_of(states: Sequence[State]) -> State:
-    """A day's mark: the first of these that one of its tasks has; from BORROWED on only if nothing is left of it."""
-    for state in (State.FAILING, State.TO_GRADE, State.NOT_STARTED, State.BORROWED, State.NOT_HERE):
-        if state in states:
-            return state
-    return State.DONE
-
-
 def _done(tasks: Sequence[Task], board: Mapping[str, Standing]) -> str:
     counted = _counted(tasks, board)
     return f"{sum(board[task.id].state is State.DONE for task in counted)} of {len(counted)}"
 
 
 def _counted(tasks: Sequence[Task], board: Mapping[str, Standing]) -> list[Task]:
-    """Those that a day or a week is done with: of what is optional only what is done."""
+    """Return the tasks that count towards a day or week: all required ones, and optional ones once done."""
     return [task for task in tasks if not task.optional or board[task.id].state is State.DONE]
 
 
 def _left(tasks: Sequence[Task], board: Mapping[str, Standing], before: str = "", after: str = "") -> str:
-    """`1 h 40 min`, or nothing when nothing is left."""
+    """Return the time left as `1 h 40 min`, or "" if none."""
     hours, minutes = divmod(minutes_left(tasks, board), 60)
     parts = [f"{hours} h"] * bool(hours) + [f"{minutes} min"] * bool(minutes)
     return f"{before}{' '.join(parts)}{after}" if parts else ""
-
-
-def _wrapped(parts: Sequence[str], width: int) -> None:
-    """Print these side by side, on as many lines as they need."""
-    line = ""
-    for part in parts:
-        if line and len(line) + 2 + len(part) > width:
-            say(line)
-            line = ""
-        line += f"  {part}" if line else part
-    say(line)

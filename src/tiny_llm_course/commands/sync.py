@@ -1,15 +1,15 @@
-"""`pdm run sync`: upstream's changes, brought into a checkout in which a learner has written code."""
+"""`pdm run sync`: merge upstream's changes into a checkout with learner code."""
 
 import os
 import shlex
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
 
-from ..course.nouns import Day, Task
-from ..course.places import chapter_path, name_of, tests_path
+from ..course.entities import Task
+from ..course.file_paths import chapter_path, name_of, tests_path
 from ..course.registry import Course, UsageError, load_course
 from ..learner.backups import back_up
 from ..learner.sync.files import Change
@@ -23,11 +23,11 @@ FOLDER = LEARNER.relative_to(ROOT).as_posix()
 LOCK = "pdm.lock"
 
 
-@click.command(short_help="Bring in the course's new version; what you wrote stays.")
-@click.option("--dry-run", is_flag=True, help="Say what would happen, and change nothing.")
-@click.option("--remote", help="Where upstream is (default: the remote upstream, or else origin).")
+@click.command(short_help="Update the course; your code is kept.")
+@click.option("--dry-run", is_flag=True, help="Print what would change, and change nothing.")
+@click.option("--remote", help="The git remote of the course (default: upstream, or else origin).")
 def sync(dry_run: bool, remote: str | None) -> int:
-    """Bring in the course's newest version; what you have written in src/tiny_llm stays."""
+    """Update the course to its newest version; what you wrote in src/tiny_llm is kept."""
     try:
         bring_in(ROOT, dry_run, remote)
     except UsageError as error:
@@ -36,7 +36,7 @@ def sync(dry_run: bool, remote: str | None) -> int:
 
 
 def _from_here(message: str) -> str:
-    """A message whose commands work where the person stands: git's paths begin in the clone's folder."""
+    """Return the message with a `cd` before git's commands if the current folder is not the clone's root."""
     first, *more = message.splitlines()
     if Path.cwd() == ROOT or all(not line.startswith("    ") or line.startswith("    pdm run") for line in more):
         return message
@@ -44,19 +44,14 @@ def _from_here(message: str) -> str:
 
 
 def bring_in(root: Path, dry_run: bool = False, remote: str | None = None) -> None:
-    """Sync the clone at `root`, and say what has been done.
-
-    Raises:
-        UsageError: it cannot be done, and nothing is changed.
-    """
+    """Sync the clone at `root` and print what was done; raise UsageError, with nothing changed, if that fails."""
     git = Git(root)
     name, theirs = fetch(git, remote)
     plan = make_plan(git, FOLDER, name, theirs)
     if plan is None:
         say(f"Nothing new in {name}.", colour="green")
         if name.startswith("origin/"):
-            say("If origin is your fork, say once where the course is:")
-            say("    git remote add upstream URL")
+            say("If origin is your fork, add the course as a remote once:\n    git remote add upstream URL")
         return
     old, new = (_course(git, commit) for commit in (plan.ours, theirs))
     count = int(git.line("rev-list", "--count", f"{plan.ours}..{theirs}"))
@@ -68,22 +63,19 @@ def bring_in(root: Path, dry_run: bool = False, remote: str | None = None) -> No
         carry_out(git, plan, FOLDER, name)
     _report(plan, backup)
     if LOCK in plan.changed:
-        say("✓ the course's packages have changed")
-        say("    pdm install", bold=True)
+        say("✓ the course's packages have changed\n    pdm install", bold=True)
     _report_days(old, new)
     again = _worth_testing(root, plan, new) if new else []
     if again:
-        say("Worth testing again:")
-        say(f"    pdm run test {' '.join(again)}", bold=True)
+        say(f"Worth testing again:\n    pdm run test {' '.join(again)}", bold=True)
     if dry_run:
-        say("Nothing is changed. For good:")
-        say("    pdm run sync", bold=True)
+        say("Nothing has changed. To sync:\n    pdm run sync", bold=True)
     elif not again:
         say("Your next step: pdm run test")
 
 
 def _saved(plan: Plan) -> dict[str, bytes]:
-    """The files of a backup: the learner's as they were, and upstream's where something of it is left out."""
+    """Return the files to back up: the learner's as they were, and upstream's where part of it is left out."""
     saved: dict[str, bytes] = {}
     for change in plan.package.changes:
         inside = change.path.removeprefix(f"{FOLDER}/")
@@ -95,7 +87,7 @@ def _saved(plan: Plan) -> dict[str, bytes]:
 
 
 def _beside(path: str) -> str:
-    """The name in a backup under which upstream's version stands beside the learner's."""
+    """Return the name of upstream's version in a backup, next to the learner's."""
     file = Path(path)
     return file.with_name(f"{file.stem}.upstream{file.suffix}").as_posix()
 
@@ -104,19 +96,18 @@ def _report(plan: Plan, backup: str) -> None:
     for change in plan.package.changes:
         _report_change(change, backup)
     if plan.changed:
-        say(f"✓ outside {FOLDER}, as git merges it: {len(plan.changed)} file{'s' * (len(plan.changed) > 1)}")
+        say(f"✓ outside {FOLDER}, merged by git: {len(plan.changed)} file{'s' * (len(plan.changed) > 1)}")
     if not plan.fast_forward:
-        say("✓ one commit joins your commits and upstream's")
+        say("✓ a merge commit joins your commits and upstream's")
     if backup:
-        say("Your files as they were:")
-        say(f"    {backup}")
+        say(f"Backup of your files:\n    {backup}")
 
 
 def _report_change(change: Change, backup: str) -> None:
     merged = change.merged
     what = "new" if change.before is None else "removed" if change.after is None else "updated"
     if change.before == change.after:
-        what = "as you have it"
+        what = "unchanged"
     say(f"{'~' if merged.kept else '✓'} {change.path}: {what}", colour="yellow" if merged.kept else None)
     for verb, names in (("new", merged.added), ("updated", merged.taken), ("removed", merged.removed)):
         for name in dict.fromkeys(names[:SHOWN]) if what == "updated" else ():
@@ -128,28 +119,27 @@ def _report_change(change: Change, backup: str) -> None:
         for line in kept.reason.split("; "):
             say(f"      {line}")
     if backup and merged.kept and change.upstream is not None:
-        say("    upstream's file, to compare:")
-        say(f"    {backup}/{_beside(change.path.removeprefix(f'{FOLDER}/'))}")
+        say(f"    upstream's file, to compare:\n    {backup}/{_beside(change.path.removeprefix(f'{FOLDER}/'))}")
 
 
 def _report_days(old: Course | None, new: Course | None) -> None:
-    known = {day.name for day in _days(old)}
-    fresh = [day for day in _days(new) if day.name not in known]
-    if old and fresh:
+    known = {day.name for day in old.days()} if old else set()
+    fresh = [day for day in new.days() if day.name not in known] if old and new else []
+    if fresh:
         for day in fresh[:SHOWN]:
             say(f"✓ new {'open task' if day.is_open else 'day'} {day.name} {day.title}")
         say(f"    read {name_of(chapter_path(fresh[0]))}")
 
 
 def _worth_testing(root: Path, plan: Plan, course: Course) -> list[str]:
-    """The days and tasks that the learner has written and that upstream's changes may concern, as `test` takes them."""
+    """Return the written days and tasks that upstream's changes may affect, as `test` takes them."""
     touched = {
         (change.path.removeprefix(f"{FOLDER}/"), name)
         for change in plan.package.changes
         for name in [*change.merged.taken, *(kept.name for kept in change.merged.kept)]
     }
     found = []
-    for day in _days(course):
+    for day in course.days():
         concerned = [t for t in day.tasks if name_of(tests_path(t)) in plan.changed or _concerns(t, touched)]
         tasks = [task for task in concerned if _written(root, plan, task)]
         found += [day.name] if len(tasks) == len(day.tasks) else [task.id for task in tasks]
@@ -163,7 +153,7 @@ def _concerns(task: Task, touched: Iterable[tuple[str, str]]) -> bool:
 
 
 def _written(root: Path, plan: Plan, task: Task) -> bool:
-    """Whether none of the task's stubs is left in the learner's file, as it is after the sync."""
+    """Return whether the learner's file holds none of the task's stubs after the sync."""
     path = f"{FOLDER}/{task.target.file}"
     after = {change.path: change.after for change in plan.package.changes}
     text = after[path] if path in after else (root / path).read_bytes() if (root / path).is_file() else None
@@ -171,12 +161,8 @@ def _written(root: Path, plan: Plan, task: Task) -> bool:
     return text is not None and not language.holds_stub(text.decode(errors="replace").replace("\r\n", "\n"), task)
 
 
-def _days(course: Course | None) -> Sequence[Day]:
-    return course.days() if course else ()
-
-
 def _course(git: Git, commit: str) -> Course | None:
-    """The registry of a commit; None if it has none that this version can read."""
+    """Return the registry of a commit, or None if this version cannot read it."""
     with tempfile.TemporaryDirectory(prefix="tiny-llm-sync-") as folder:
         try:
             for name, (_, blob) in git.entries(commit, REGISTRY.relative_to(ROOT).as_posix()).items():

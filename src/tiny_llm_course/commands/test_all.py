@@ -1,13 +1,13 @@
-"""`pdm run test-all`: grade the solution and test the course itself, on all cores, and say how long that will take."""
+"""`pdm run test-all`: grade the solution and test the course itself, on all cores, with an estimate of the time."""
 
 import subprocess
 import sys
 
 import click
 
-from ..paths import ROOT, TESTS
+from ..paths import ROOT
 
-# What is run, and the seconds that it takes on two cores: they say how long the later parts will take on this machine.
+# What runs, and its seconds on two cores, from which the time of later parts on this machine is estimated.
 PARTS = {
     "The solution, graded by all tests of the course": (["--solution", "tests/week*"], 200),
     "The course itself: its commands, its diagnosis, its simulator": (["tests/course", "tests/metal_simulator"], 250),
@@ -25,14 +25,10 @@ def test_all(pytest_args: tuple[str, ...]) -> int:
     for title, (arguments, seconds) in PARTS.items():
         left -= seconds
         click.secho(f"\n{title}", bold=True)
-        files = [path for argument in arguments for path in _files(argument)]
-        # Each file's tests stay together: they share what they have prepared.
+        files = [str(path) for argument in arguments for path in sorted(ROOT.glob(argument))]
+        # --dist loadfile: the tests of a file share fixtures.
         workers = ["-n", "auto", "--dist", "loadfile"]
         command = [sys.executable, "-P", "-m", "pytest", *files, *workers, "-q", "-m", "not maintainers"]
         countdown = ["-p", "tiny_llm_course.grading.countdown", f"--takes={seconds}", f"--then={left}"]
         failed |= subprocess.run([*command, *countdown, *pytest_args], cwd=ROOT).returncode
     return 1 if failed else 0
-
-
-def _files(argument: str) -> list[str]:
-    return sorted(map(str, TESTS.parent.glob(argument))) if "*" in argument else [argument]

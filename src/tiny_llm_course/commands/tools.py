@@ -8,54 +8,54 @@ import click
 
 from ..course.registry import UsageError, load_course
 from ..course.requirements import GETTING_A_COMPILER, is_here
-from ..paths import BOOK, LEARNER, ROOT, SOLUTION, typed
+from ..paths import BOOK, LEARNER, ROOT, SOLUTION, shell_path
 from ..programs.packages import LearnerError
 from ..terminal.screen import say
 
 
-@click.command(short_help="Run all that CI runs.")
+@click.command(short_help="Run everything that CI runs.")
 def check() -> int:
-    """Run all that CI runs, on this machine: tests, linters, types, the book. It takes minutes."""
+    """Run everything that CI runs, on this machine: tests, linters, types, the book. It takes minutes."""
     script = ROOT / ".ci" / "run"
     bash = shutil.which("bash")
     if bash is None:
-        raise UsageError("This needs bash, which is not on the PATH. Without it:", "pdm run test-all")
+        raise UsageError("This needs bash, which is not on the PATH. Without bash:", "pdm run test-all")
     if not script.is_file():
-        raise UsageError("There is no .ci/run in this checkout. To get it back:", f"git restore {typed(script)}")
-    # The script finds the environment by itself, as it does in CI.
+        raise UsageError("There is no .ci/run in this checkout. To restore it:", f"git restore {shell_path(script)}")
+    # The script finds the environment itself, as in CI.
     environment = {name: value for name, value in os.environ.items() if name not in ("PDM_PROJECT_ROOT", "PYTHONPATH")}
     return 1 if subprocess.run([bash, str(script)], cwd=ROOT, env=environment).returncode else 0
 
 
-@click.command(short_help="Say what is installed, what can be checked, and what to mend.")
+@click.command(short_help="Check this machine and checkout, with a fix for each problem.")
 def doctor() -> int:
-    """Say what this machine and this checkout can do, and how to mend what is wrong; 1 if that stops the course."""
+    """Check this machine and this checkout, and print a fix for each problem; exit code 1 if one blocks the course."""
     from ..doctor.doctor import examine
 
     return examine()
 
 
-@click.command(short_help="Show the book in your browser.")
-@click.option("--build", is_flag=True, help="Build it in book/book, and serve nothing.")
+@click.command(short_help="Open the book in your browser.")
+@click.option("--build", is_flag=True, help="Only build it, in book/book.")
 def book(build: bool) -> int:
-    """Serve the book and open it in a browser; Ctrl-C ends it."""
+    """Serve the book and open it in a browser; Ctrl-C stops it."""
     from ..dev.book.mdbook import build_book, run_mdbook
 
     done = build_book(BOOK / "book") if build else run_mdbook("serve", "--open", str(BOOK))
     return 1 if done.returncode else 0
 
 
-@click.command("build-ext", short_help="Build the C++ of your package, or of ours.")
-@click.option("--solution", is_flag=True, help="Build that of solutions/tiny_llm.")
+@click.command("build-ext", short_help="Build the C++ extension of your package or ours.")
+@click.option("--solution", is_flag=True, help="Build the one in solutions/tiny_llm.")
 def build_ext(solution: bool) -> int:
-    """Build the C++ of your package, if it has changed. Commands that need it do so by themselves."""
+    """Build the C++ extension of your package, if it has changed. Commands that need it build it themselves."""
     from ..grading.build import build
 
     package = SOLUTION if solution else LEARNER
     recipes = list(dict.fromkeys(week.build for week in load_course().weeks if week.build))
     if not is_here("compiler"):
         fix = [GETTING_A_COMPILER] if GETTING_A_COMPILER else []
-        raise UsageError("There is no C++ compiler, which this needs." + " To get one:" * bool(fix), *fix)
+        raise UsageError("This needs a C++ compiler." + " To install one:" * bool(fix), *fix)
     for recipe in recipes:
         folder = (package / recipe).parent.relative_to(ROOT).as_posix()
         if finding := build(package, recipe):

@@ -1,8 +1,4 @@
-"""`pdm run tour`: what the course is, in four commands that really run, in under 20 seconds.
-
-The second runs on a folder in which the learner's package is the solution with one line changed: nothing of the
-learner's is touched. The others run here, as a process for each would take a second more.
-"""
+"""`pdm run tour`: the course in four real commands, under 20 seconds; the second on a temporary, edited solution."""
 
 import os
 import shutil
@@ -25,48 +21,42 @@ from .test import test
 
 MISTAKE = "scale-left-out"
 TASK = "1.1.2"
-PATIENCE = 10  # seconds that a command has after Ctrl-C
-INTERRUPTED = 130  # its exit code then
+PATIENCE = 10  # seconds for a command to end after Ctrl-C
+INTERRUPTED = 130  # exit code after Ctrl-C
 STORY = ("generate", "Once upon a time", "--solution", "--seed", "6", "--max-tokens", "36")
 HERE = {command.name: command for command in (generate, status, test)}
 
 
-@click.command(short_help="See what the course is, in 20 seconds.")
+@click.command(short_help="Take a 20-second tour of the course.")
 def tour() -> int:
-    """See the board, a mistake that is named, the solution passing, and a story, in 20 seconds."""
+    """Show the board, a named mistake, the solution passing, and a story, in 20 seconds."""
     day = load_course().weeks[0].days[0]
     _heading(1, "The board: what there is to build, and what you have built")
     board = _run("status")
 
     wrong = next(scenario for scenario in scenarios() if scenario.name == MISTAKE)
     edit = wrong.edits[0]
-    _heading(2, "A mistake, and what you would read")
-    say(f"Suppose that in {edit.file} you had written `{edit.put}`, where 1/sqrt(D) belongs:")
-    say()
+    _heading(2, "A mistake, and the message you would get")
+    say(f"Suppose you had written `{edit.put}` in {edit.file}, where 1/sqrt(D) belongs:\n")
     with _folder_with(edit) as folder:
         named = _run_on(folder, "test", TASK)
 
-    _heading(3, "The solution: what the same tests say of it")
+    _heading(3, "The solution, under the same tests")
     solved = _run("test", "--week", str(day.week), "--day", str(day.number), "--solution")
 
-    _heading(4, "Where it leads: the engine, as far as it is built, and a model of 10 MB that comes with the course")
-    told = _run(*STORY)
+    _heading(4, "The result: our engine, running the 10 MB model included in the course")
+    story = _run(*STORY)
 
-    say()
-    say("Your turn", bold=True)
+    say("\nYour turn", bold=True)
     say(
-        f"Read day {day.number} (`pdm run book` shows the book in your browser), write the first function, and see "
-        f"what it is worth: pdm run test --week {day.week} --day {day.number}"
+        f"Read day {day.number} (`pdm run book` opens the book in your browser), write the first function, and grade "
+        f"it: pdm run test --week {day.week} --day {day.number}"
     )
-    as_it_should_be = (board, named, solved, told) == (0, 1, 0, 0)
-    return 0 if as_it_should_be else 1
+    return int((board, named, solved, story) != (0, 1, 0, 0))
 
 
 def _heading(number: int, title: str) -> None:
-    if number > 1:
-        say()
-    say(f"{number} of 4 · {title}", bold=True)
-    say()
+    say(f"{chr(10) * (number > 1)}{number} of 4 · {title}\n", bold=True)
 
 
 def _type(words: tuple[str, ...]) -> None:
@@ -74,26 +64,26 @@ def _type(words: tuple[str, ...]) -> None:
 
 
 def _run(*words: str) -> int:
-    """Show a command of the course and let it print; its exit code."""
+    """Run a command of the course in this process, and return its exit code."""
     _type(words)
     try:
         done = HERE[words[0]].main(list(words[1:]), obj=(), standalone_mode=False)
     except UsageError as error:
         say(str(error), err=True)
         return 2
-    if done == INTERRUPTED:  # it has said so, and nothing shall follow
+    if done == INTERRUPTED:  # the command has printed that
         sys.exit(INTERRUPTED)
     return int(done)
 
 
 def _run_on(folder: Path, *words: str) -> int:
-    """The same, on the course's parts in another folder, which takes a process of its own."""
+    """Run a command on the course's parts in another folder, in a process of its own, and return its exit code."""
     _type(words)
     env = {**os.environ, "TINY_LLM_ROOT": str(folder), "PYTHONPATH": str(COURSE.parent)}
     process = subprocess.Popen([sys.executable, "-m", "tiny_llm_course", *words], cwd=folder, env=env)
     try:
         return process.wait()
-    except KeyboardInterrupt:  # the command has it too, ends what it has started, and says so
+    except KeyboardInterrupt:  # the command gets it too, ends its children, and reports it
         try:
             process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
@@ -103,7 +93,7 @@ def _run_on(folder: Path, *words: str) -> int:
 
 @contextmanager
 def _folder_with(edit: Edit) -> Iterator[Path]:
-    """What grading needs of a checkout, with the solution as the learner's package, but for an edit."""
+    """Create the parts of a checkout that grading needs, with the edited solution as the learner's package."""
     with tempfile.TemporaryDirectory(prefix="tiny-llm-") as name:
         folder = Path(name).resolve()
         package = folder / "src" / "tiny_llm"

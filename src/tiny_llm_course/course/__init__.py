@@ -1,1 +1,1 @@
-"""The nouns of the course: weeks, days and tasks, where their files are, what can be found about them."""
+"""Weeks, days and tasks: the registry, their files, and what is found out about them."""

@@ -7,11 +7,11 @@ import enum
 from collections.abc import Sequence
 from typing import Any
 
-WIDTH = 160  # of a learner's message or line of code; more would push the verdict off the screen
+WIDTH = 160  # of a learner's message or line of code, so that the verdict stays on the screen
 
 
 class Kind(enum.IntEnum):
-    """The kinds of failure, first things first: while the shape is wrong, nobody needs to hear about values."""
+    """The kinds of failure, most basic first: while the shape is wrong, values do not matter."""
 
     NOT_STARTED = 0
     NOT_BUILT = 1
@@ -28,46 +28,39 @@ class Kind(enum.IntEnum):
     INPUT_CHANGED = 12
     COSTS = 13  # a kernel moves, or waits, more than it needs to
     NO_ERROR = 14
-    MISJUDGED = 15  # of an open task: the learner's check stops a right program, or lets a wrong one pass
+    MISJUDGED = 15  # of an open task: the learner's check rejects a correct program or accepts a wrong one
     COURSE = 16  # the check itself is wrong
 
 
-# What has been seen, by the kind of failure that it is told under.
+# How a claim begins, by the kind of failure under which it is reported.
 SEEN = {
-    Kind.MEMORY: "your kernel does what one does in which",
-    Kind.RAISED: "your program stops as one does in which",
-    Kind.COSTS: "your kernel does what one does in which",
-    Kind.NO_ERROR: "your program does what one does in which",
-    Kind.MISJUDGED: "your check lets through just what one does that",
+    Kind.MEMORY: "your kernel behaves like one in which",
+    Kind.RAISED: "your program fails like one in which",
+    Kind.COSTS: "your kernel behaves like one in which",
+    Kind.NO_ERROR: "your program behaves like one in which",
+    Kind.MISJUDGED: "your check accepts exactly the programs accepted by one that",
 }
 OUTPUT = "your output equals what you get when"
 
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """One failed check.
-
-    `headline` says what is wrong, `lines` show it, `case` names the inputs, `size` counts their elements, `frames` are
-    the learner's own lines on the way to an exception, innermost last, `blocker` is the task to be written (or to be
-    made to end) first, `place` is where the fault of a file is that cannot be imported or built, `indirect` says that
-    what was expected came from the learner's own program (a property), not from an oracle, `check` is the test's name,
-    `swept` that the case is one of a sweep, whose sizes are for machines to find and not for learners to look at.
-    """
+    """One failed check."""
 
     kind: Kind
-    headline: str
-    lines: tuple[str, ...] = ()
-    case: str = ""
-    size: int = 0
-    frames: tuple[str, ...] = ()
-    blocker: str = ""
-    place: str = ""
-    indirect: bool = False
-    check: str = ""
-    swept: bool = False
+    headline: str  # what is wrong
+    lines: tuple[str, ...] = ()  # the evidence
+    case: str = ""  # the inputs in words
+    size: int = 0  # of the inputs, in elements
+    frames: tuple[str, ...] = ()  # the learner's own lines in the traceback, innermost last
+    blocker: str = ""  # the task to be written, or made to terminate, first
+    place: str = ""  # of the fault in a file that cannot be imported or built
+    indirect: bool = False  # the expected value came from the learner's program (a property), not from an oracle
+    check: str = ""  # the test's name
+    swept: bool = False  # the case is one of a sweep, whose sizes are not chosen for readability
 
     def text(self) -> str:
-        """The finding as an editor's test runner shows it."""
+        """Return the finding as an editor's test runner shows it."""
         return "\n".join(part for part in [self.headline, *self.lines, self.case and f"case: {self.case}"] if part)
 
     @property
@@ -77,34 +70,26 @@ class Finding:
 
     @property
     def barred(self) -> str:
-        """The same in words."""
+        """Such as `src/tiny_llm/basics.py cannot be imported`."""
         return f"{self.file} cannot be {'built' if self.kind == Kind.NOT_BUILT else 'imported'}"
 
     @property
     def unexpected(self) -> bool:
-        """Whether it comes from an exception, whose traceback somebody may want to see."""
+        """Whether it comes from an exception, whose traceback may be of interest."""
         return self.kind == Kind.RAISED
 
-    @property
-    def narrow(self) -> bool:
-        """Whether the case computes in float16 or bfloat16: a case's words begin with its dtype."""
-        return self.case.startswith(("float16", "bfloat16")) and self.kind < Kind.NO_ERROR
-
     def rank(self) -> tuple[bool, bool, bool, int, bool, int, int]:
-        """Smaller is told first: an oracle's before a property's, then float32, then by kind, then the smallest case.
-
-        That is an example before what a sweep draws, then the one of fewest elements, and of those the one of fewest
-        words. The course's own faults come last.
-        """
-        return (self.kind == Kind.COURSE, self.indirect, self.narrow, self.kind, self.swept, self.size, len(self.case))
+        """Return a sort key: oracles before properties, float32, by kind, examples before sweeps, smallest first."""
+        narrow = self.case.startswith(("float16", "bfloat16")) and self.kind < Kind.NO_ERROR  # by the case's dtype
+        return (self.kind == Kind.COURSE, self.indirect, narrow, self.kind, self.swept, self.size, len(self.case))
 
     def to_json(self) -> dict[str, Any]:
-        """For the pipe between the child process and the harness."""
+        """Convert it for the pipe between the child process and the harness."""
         return dataclasses.asdict(self)
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> Finding:
-        """The inverse of `to_json`."""
+        """Invert `to_json`."""
         parts: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in data.items()}
         return Finding(**{**parts, "kind": Kind(data["kind"])})
 
@@ -118,7 +103,7 @@ class CheckFailed(AssertionError):
 
 
 def message_of(error: BaseException) -> str:
-    """What an exception says; the learner's own may raise another one instead."""
+    """Return an exception's message; the learner's own `__str__` may raise."""
     try:
         return str(error)
     except Exception:
@@ -126,22 +111,19 @@ def message_of(error: BaseException) -> str:
 
 
 def shortened(line: str) -> str:
-    """A line that fits the screen and does nothing to the terminal."""
+    """Return a line that fits the screen, without control characters."""
     line = "".join(c if c.isprintable() else "?" for c in line)
     return line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…"
 
 
 def few(frames: Sequence[str]) -> list[str]:
-    """The outermost and innermost lines of a long way to an error."""
+    """Return the outermost and innermost lines of a long traceback."""
     return list(frames) if len(frames) <= 4 else [*frames[:2], "...", *frames[-2:]]
 
 
 @dataclasses.dataclass(frozen=True)
 class Claim:
-    """That a program is as wrong as a known one, which has one mistake, or two at once.
-
-    Each mistake has a fact, a question and a name. `here` says that no more than this case is known to be alike.
-    """
+    """The claim that a program equals a known one, with one mistake or two; `here` only in this case."""
 
     facts: list[str]
     questions: list[str]
@@ -149,9 +131,9 @@ class Claim:
     names: list[str] = dataclasses.field(default_factory=list)
 
     def said(self, kind: Kind) -> str:
-        """The facts, under a failure of a kind."""
+        """Return the facts as sentences, under a failure of this kind."""
         seen = SEEN.get(kind, OUTPUT)
         said = f"{seen} {', and '.join(self.facts)}."
         if self.here:
-            return f"In this case, {said} In others there is something else."
+            return f"In this case, {said} In other cases the cause is different."
         return f"Two mistakes at once: {said}" if len(self.facts) > 1 else f"{said[0].upper()}{said[1:]}"

@@ -1,4 +1,4 @@
-"""The course as the files of `tasks/` list it, one a week, and the ways to ask for a part of it."""
+"""The course as the files of `tasks/`, one a week, list it, and lookups in it."""
 
 import dataclasses
 import re
@@ -9,41 +9,38 @@ from pathlib import Path
 from typing import Any
 
 from ..paths import REGISTRY
-from .guesses import meant
-from .nouns import Box, Day, Mode, Stage, Target, Task, Week
+from .entities import Box, Day, Mode, Stage, Target, Task, Week
 from .registry_check import OPEN, check_registry
+from .suggestions import meant
 
 
 class UsageError(Exception):
-    """Someone asked for what does not exist or cannot be done: what is wrong, what there is, and what to type."""
+    """The user asked for something that does not exist or cannot be done; the message says what to type instead."""
 
     def __init__(self, what: str, *more: str) -> None:
         super().__init__(with_commands(what, *more))
 
 
 def with_commands(what: str, *more: str) -> str:
-    """A line on what is wrong, and commands to type, each on a line of its own.
-
-    Of `more`, a line that ends with a colon introduces the commands below it.
-    """
+    """Join a message and commands, indented; a line of `more` that ends with a colon introduces the next ones."""
     return "\n".join([what, *(line if line.endswith(":") else f"    {line}" for line in more)])
 
 
 @dataclasses.dataclass(frozen=True)
 class Course:
-    """All weeks. Every lookup that finds nothing raises a UsageError that says what there is."""
+    """All weeks. A lookup that finds nothing raises a UsageError that says what exists."""
 
     weeks: tuple[Week, ...]
 
     def week(self, number: int) -> Week:
-        """The week of this number."""
+        """Return the week of this number."""
         for week in self.weeks:
             if week.number == number:
                 return week
         raise UsageError(f"There is no week {number}; {_there('week', [week.number for week in self.weeks])}.")
 
     def day(self, week: int, number: int) -> Day:
-        """The day of this number within the week, which the open task has not got."""
+        """Return the day of this number in the week; the open task has none."""
         days = [day for day in self.week(week).days if not day.is_open]
         for day in days:
             if day.number == number:
@@ -52,18 +49,18 @@ class Course:
         raise UsageError(f"There is no day {number} in week {week}; {there}.")
 
     def day_of(self, task: Task) -> Day:
-        """The day that a task is of."""
+        """Return the day of a task."""
         return next(day for day in self.week(task.week).days if day.number == task.day)
 
     def open_task(self, week: int) -> Task:
-        """The open task of the week of this number."""
+        """Return the open task of a week."""
         for task in (task for day in self.week(week).days for task in day.tasks):
             if task.judges:
                 return task
         raise UsageError(f"Week {week} has no open task.")
 
     def task(self, task_id: str) -> Task:
-        """The task with an id like 1.1.2, or 1.C."""
+        """Return the task with an id like 1.1.2 or 1.C."""
         if week := _week_of_open(task_id):
             return self.open_task(week)
         numbers = _numbers(task_id)
@@ -78,7 +75,7 @@ class Course:
         raise UsageError(f"There is no task {task_id}. Day {day} of week {week} has {there}.")
 
     def needs(self, task_id: str) -> tuple[str, ...]:
-        """All tasks that a task uses, also by way of others, in the order of the course."""
+        """Return the ids of all tasks that a task uses, directly or not, in the order of the course."""
         found: set[str] = set()
         waiting = [task_id]
         while waiting:
@@ -89,28 +86,28 @@ class Course:
         return tuple(task.id for task in self.tasks() if task.id in found)
 
     def days(self) -> tuple[Day, ...]:
-        """Every day, in the order of the course."""
+        """Return every day, in order."""
         return tuple(day for week in self.weeks for day in week.days)
 
     def stages(self) -> tuple[Stage, ...]:
-        """Every stage of the engine, the slowest first."""
+        """Return every stage of the engine, slowest first."""
         return tuple(stage for week in self.weeks for stage in week.stages)
 
     def modes(self) -> tuple[Mode, ...]:
-        """Every way to serve many requests, that with the fewest ideas first."""
+        """Return every serving mode, simplest first."""
         return tuple(mode for week in self.weeks for mode in week.modes)
 
     def engines(self) -> tuple[Stage, ...]:
-        """Every engine for checkpoints that no stage takes."""
+        """Return every engine for checkpoints that no stage supports."""
         return tuple(engine for week in self.weeks for engine in week.engines)
 
     def tasks(self) -> tuple[Task, ...]:
-        """Every task, in the order of the course."""
+        """Return every task, in order."""
         return tuple(task for day in self.days() for task in day.tasks)
 
 
 def resolve(course: Course, selector: str) -> list[Task]:
-    """The tasks that "1.1.2", "1.C" (itself), "1.1" (its day's) or "1" (its week's) stands for; else a UsageError."""
+    """Return the tasks that "1.1.2", "1.C", "1.1" (a day) or "1" (a week) stands for; else raise UsageError."""
     if week := _week_of_open(selector):
         return [course.open_task(week)]
     match _numbers(selector):
@@ -124,11 +121,7 @@ def resolve(course: Course, selector: str) -> list[Task]:
 
 
 def load_course(folder: Path | None = None) -> Course:
-    """The course as the registry in a folder describes it; without one this checkout's, which is read only once.
-
-    Raises:
-        ValueError: the registry is malformed; the message names the task and the key.
-    """
+    """Load the course from a registry folder, by default this checkout's, once. Raise ValueError if it is malformed."""
     return _load_default() if folder is None else _load(folder)
 
 
@@ -167,7 +160,7 @@ def _week(table: dict[str, Any]) -> Week:
 
 
 def _made(kind: type[Any], table: dict[str, Any], **more: Any) -> Any:
-    """A Stage, Mode or Task of a table: lists become tuples, and what names a part of a package a Target."""
+    """Build a Stage, Mode or Task from a table, with tuples for lists and Targets for references into a package."""
     values = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
     values |= {key: Target.parse(table[key]) for key in TARGETS if key in table}
     return kind(**values, **more)
@@ -179,7 +172,7 @@ def _day(table: dict[str, Any], week: int) -> Day:
 
 
 def _open_task(table: dict[str, Any], week: int, place: int) -> Day:
-    """A day of one task, whose key is `checks`; it may use the task whose programs it judges."""
+    """Build a day of one task, graded by `checks`, which may use the task whose programs it judges."""
     of = table["of"]
     whole = table | {"id": f"{week}.{OPEN}", "tests": "checks", "needs": [of], "forbidden": []}
     task = dataclasses.replace(_task(whole, week, place), judges=of)
@@ -195,14 +188,14 @@ def _task(table: dict[str, Any], week: int, day: int) -> Task:
 
 
 def _numbers(selector: str) -> list[int]:
-    """The numbers of "1.1.2"; none if it is something else."""
+    """Parse "1.1.2" into numbers; none if it is something else."""
     if not re.fullmatch(r"[0-9]{1,4}(\.[0-9]{1,4}){0,2}", selector):
         return []
     return [int(part) for part in selector.split(".")]
 
 
 def _week_of_open(selector: str) -> int:
-    """The week of "1.C", also "1.c"; 0 if it is something else."""
+    """Return the week of "1.C", also "1.c"; 0 if it is something else."""
     found = re.fullmatch(rf"([0-9]{{1,4}})\.{OPEN}", selector.upper())
     return int(found[1]) if found else 0
 
@@ -214,7 +207,7 @@ def _not_a_task(course: Course, selector: str) -> UsageError:
 
 
 def _there(what: str, numbers: Sequence[int]) -> str:
-    """ "there is week 1", "there are days 1 to 7"."""
+    """Return "there is week 1" or "there are days 1 to 7"."""
     if len(numbers) < 2:
         return f"there is {what} {numbers[0]}" if numbers else f"there is no {what} yet"
     first, last = numbers[0], numbers[-1]

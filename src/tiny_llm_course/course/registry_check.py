@@ -1,8 +1,4 @@
-"""Refuse a malformed registry, so that nothing that reads it has to check again.
-
-Works on the plain tables of the files, one a week: `registry.py` makes its objects from them afterwards. Every
-complaint is a ValueError that names the week, day or task and the key.
-"""
+"""Refuse a malformed registry by a ValueError that names the week, day or task and the key: readers need not check."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -41,8 +37,8 @@ TASK_KEYS |= _keys(STRINGS, "forbidden hints")
 TASK_OPTIONS = _keys(STRING, "program") | _keys(STRINGS, "requires") | _keys(NUMBER, "seconds")
 TASK_OPTIONS |= _keys(STRINGS, "makes") | _keys(YES_NO, "optional")
 
-OPEN = "C"  # in the place of a number: 1.C is the open task of week 1
-OTHER_LANGUAGES = (".cpp", ".h", ".metal")  # the ends of files that a learner writes in beside Python's
+OPEN = "C"  # instead of a number: 1.C is the open task of week 1
+OTHER_LANGUAGES = (".cpp", ".h", ".metal")  # suffixes of the learner's files in other languages than Python
 DOTTED = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
 PYTHON = re.compile(f"{DOTTED}:{DOTTED}")
 NAME = r"[^\s/](?:(?! before )[^/])*(?<!\s)"
@@ -51,7 +47,7 @@ OTHER = re.compile(rf"(?:\w+/)*\w+(?:{'|'.join(map(re.escape, OTHER_LANGUAGES))}
 
 
 def check_registry(weeks: Sequence[Table]) -> None:
-    """Check every level's keys and their types, then that ids, needs and targets agree with each other."""
+    """Check every level's keys and their types, then that ids, needs and targets agree."""
     tasks: list[Table] = []
     for week in weeks:
         _check_keys(week, WEEK_KEYS, f"week {week.get('number', 'without number')}", WEEK_OPTIONS)
@@ -97,12 +93,12 @@ def _check_keys(table: Table, wanted: Keys, place: str, optional: Keys = NO_KEYS
 
 
 def _open_task(week: Table) -> Table:
-    """The open task of a week, as one among the others: it may use the one whose programs it judges."""
+    """Return the open task of a week as a task among the others, which may use the one whose programs it judges."""
     place = f"week {week['number']}: 'open'"
     _check_keys(week["open"], OPEN_KEYS, place, OPEN_OPTIONS)
     of = week["open"]["of"]
     if of not in [task["id"] for day in week["days"] for task in day["tasks"]]:
-        raise ValueError(f"{place}: 'of' names {of}, which is no task of the week")
+        raise ValueError(f"{place}: 'of' names {of}, which is not a task of the week")
     return {**week["open"], "id": f"{week['number']}.{OPEN}", "needs": [of]}
 
 
@@ -138,7 +134,7 @@ def _is(value: object, wanted: str) -> bool:
 def _check_distinct(items: Sequence[object], what: str) -> None:
     for i, item in enumerate(items):
         if item in items[:i]:
-            raise ValueError(f"{what} {item} is there twice")
+            raise ValueError(f"{what} {item} is listed twice")
 
 
 def _check_needs(tasks: list[Table]) -> None:
@@ -151,7 +147,7 @@ def _check_needs(tasks: list[Table]) -> None:
 
 
 def _check_targets(tasks: list[Table]) -> None:
-    """Targets are distinct, and so are the programs that run those in other languages: each is exchanged by itself."""
+    """Check that targets are distinct, and so are the programs that run those in other languages."""
     owners: dict[str, str] = {}
     for task in tasks:
         target = task["target"]
@@ -171,7 +167,7 @@ def _check_targets(tasks: list[Table]) -> None:
 
 
 def _check_boxes(weeks: Sequence[Table]) -> None:
-    """Each box of the engine has one task, a place among those that are there, and frames that are made by the week."""
+    """Check that each box of the engine has one task, a place among earlier ones, and frames made in the same week."""
     owners: dict[str, str] = {}
     frames: dict[str, str] = {}  # a box within each
     for week in weeks:

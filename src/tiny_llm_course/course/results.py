@@ -3,13 +3,13 @@
 import dataclasses
 from typing import Literal
 
+from .entities import Task
 from .findings import Claim, Finding, Kind
-from .nouns import Task
 from .registry import load_course
 from .requirements import in_words
 
 Status = Literal["passed", "failed", "not started", "waiting", "not run", "not run here", "borrowed"]
-SETTLED = ("passed", "not run here", "borrowed")  # nothing is left to do on this machine
+SETTLED = ("passed", "not run here", "borrowed")  # nothing left to do on this machine
 
 
 @dataclasses.dataclass
@@ -22,26 +22,25 @@ class TaskResult:
     failed: int = 0
     absent: int = 0  # selected that cannot be run here, as they need ...
     missing: tuple[str, ...] = ()  # these words of `requirements`
-    finding: Finding | None = None  # the one to tell: first by kind, then by size of the case
+    finding: Finding | None = None  # the one to report: lowest kind, then smallest case
     claims: tuple[Claim, ...] = ()  # its mistakes, as far as they are known
-    culprits: tuple[str, ...] = ()  # the tasks it uses, if it is right, or a stub, with the solution's in their place
+    culprits: tuple[str, ...] = ()  # tasks it uses, if it passes (or is a stub) with the solution's in their place
     prints: tuple[int, tuple[str, ...]] = (0, ())
     breakpoint: str = ""  # the line that calls breakpoint(): `src/tiny_llm/basics.py:12`
-    code: str = ""  # the fingerprint of the code, if all of its checks were to be run
-    stub: bool = False  # nobody has finished it
+    code: str = ""  # the fingerprint of the code, if all of its checks were selected
+    stopped: str = ""  # why its process ended before the last check: "time limit"
+    stub: bool = False  # not finished
     borrowed: bool = False
     on_reference: tuple[str, ...] = ()  # the tasks it uses that are borrowed
-    road: str = ""  # what was tried before, if this is the verdict that turns to passed
+    road: str = ""  # the attempts before, if this verdict turns to passed
 
     @property
     def status(self) -> Status:
-        """One that cannot be run here has neither passed nor failed; one has passed with all that can be run here.
+        """The task's status; what can be checked here decides whether it has passed.
 
-        A waiting task stopped at another task's stub; one that is not run was stopped before its last check, or a
-        check of the course is wrong.
-
-        So is one that uses what cannot be run: a task that does not end, or another file that cannot be imported. A
-        stub is not started, whatever others did. A borrowed task is not graded.
+        A waiting task stopped at another task's stub. One that is not run was stopped before its last check, uses what
+        cannot be run (a task that does not end, a file that cannot be imported), or has a wrong check. A stub is not
+        started, whatever other tasks did. A borrowed task is not graded.
         """
         finding = self.finding
         if self.borrowed:
@@ -64,7 +63,7 @@ class TaskResult:
 
     @property
     def not_here(self) -> str:
-        """What cannot be run here and why: "not run here: needs Metal"; empty if all can."""
+        """What cannot be run here and why: "not run here: needs Metal"; empty if everything can."""
         if not self.missing:
             return ""
         if not self.checks:
@@ -74,33 +73,33 @@ class TaskResult:
 
     @property
     def left_out(self) -> bool:
-        """Whether it is optional, and nobody has begun it."""
+        """Whether it is optional and not started."""
         return self.task.optional and self.status == "not started"
 
     @property
     def suffers(self) -> bool:
-        """Whether what keeps it from passing is told elsewhere: a task it uses, or a file that cannot be imported."""
+        """Whether the cause is reported elsewhere: a task that it uses, or a file that cannot be imported."""
         others = self.finding and (self.finding.place or self.finding.blocker not in ("", self.task.id))
         return bool(self.culprits) or (bool(others) and self.status in ("failed", "not run"))
 
     @property
     def first(self) -> str:
-        """The task to see to before this one can pass: itself, or one that it uses."""
+        """The task to fix first: itself, or one that it uses."""
         blocker = self.finding.blocker if self.finding else ""
         return (*self.culprits, blocker or self.task.id)[0]
 
     def is_in(self, file: str) -> bool:
-        """Whether a part of the task is written in a file, `src/tiny_llm/basics.py`."""
+        """Return whether a part of the task is written in a file, `src/tiny_llm/basics.py`."""
         return file.endswith(f"/tiny_llm/{self.task.target.file}")
 
     def add(self, finding: Finding) -> None:
-        """Keep the finding if it is to be told before the one there is."""
+        """Keep the finding if it ranks before the present one."""
         if self.finding is None or finding.rank() < self.finding.rank():
             self.finding = finding
 
 
 def verdict(result: TaskResult) -> str:
-    """A task's status in words, with its checks counted."""
+    """Return a task's status in words, with its checks counted."""
     count = f"{result.failed} of {result.checks} check{'s' * (result.checks > 1)} failed"
     match result.status:
         case "passed":
@@ -129,6 +128,7 @@ def verdict(result: TaskResult) -> str:
             return count
         case "failed" if result.checks:
             failed = f", {result.failed} of which failed" if result.failed else ""
-            return f"failed, stopped after {result.passed + result.failed} of {result.checks} checks{failed}"
+            reason = f" ({result.stopped})" if result.stopped else ""
+            return f"failed, stopped after {result.passed + result.failed} of {result.checks} checks{reason}{failed}"
         case status:
             return f"{status}, optional" if result.left_out else status

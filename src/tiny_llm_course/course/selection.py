@@ -1,18 +1,14 @@
-"""What to grade: from what was typed to tasks, and from tasks to pytest."""
+"""What to grade: from command-line arguments to tasks and back."""
 
 from collections.abc import Callable, Sequence
 
-from .guesses import is_in_words
-from .nouns import Day, Task
+from .entities import Day, Task
 from .registry import UsageError, load_course, resolve
+from .suggestions import is_in_words
 
 
 def selected(names: Sequence[str], week: int | None, day: int | None, command: str = "test") -> Sequence[Task]:
-    """The tasks that these arguments of a command stand for, in the order typed; all of the course's by default.
-
-    Raises:
-        UsageError: they name nothing, or too much.
-    """
+    """Return the tasks that a command's arguments name, by default all; raise UsageError for none or too much."""
     course = load_course()
     if names and (week is not None or day is not None):
         raise UsageError("Name a task or a day either as 1.1.2 or with --week and --day, not both.")
@@ -29,16 +25,12 @@ def selected(names: Sequence[str], week: int | None, day: int | None, command: s
 
 
 def spelled(names: Sequence[str], week: int | None, day: int | None) -> str:
-    """The same tasks as names on a command line: "1.1" for --week 1 --day 1."""
+    """Return the same tasks as names on a command line: "1.1" for --week 1 --day 1."""
     return " ".join(dict.fromkeys(names)) or ".".join(str(number) for number in (week, day) if number is not None)
 
 
 def one_task(names: Sequence[str], command: str, fits: Callable[[Task], bool]) -> Task:
-    """The task that a command of one task was given; `fits` says which to propose where it was given another thing.
-
-    Raises:
-        UsageError: it was given no task, several, or a day.
-    """
+    """Return the one task that a command was given; else raise UsageError and propose the first that `fits`."""
     if names:
         tasks = _named(names)
         if len(tasks) == 1:
@@ -65,7 +57,7 @@ def _named(names: Sequence[str]) -> list[Task]:
 
 
 def by_day(tasks: Sequence[Task]) -> list[tuple[Day, list[Task]]]:
-    """Tasks with their days, in the order of the course."""
+    """Group tasks by day, in the order of the course."""
     grouped: dict[tuple[int, int], list[Task]] = {}
     for task in tasks:
         grouped.setdefault((task.week, task.day), []).append(task)
@@ -73,7 +65,7 @@ def by_day(tasks: Sequence[Task]) -> list[tuple[Day, list[Task]]]:
 
 
 def in_brief(tasks: Sequence[Task]) -> str:
-    """The names that stand for just these tasks, in the order of the course: a week, a day or a task, as `1, 2.1`."""
+    """Return the shortest names for exactly these tasks, in the order of the course, such as `1, 2.1`."""
     chosen, names = set(tasks), []
     for week in load_course().weeks:
         days = {day.name: set(day.tasks) for day in week.days}

@@ -11,8 +11,8 @@ from datetime import date
 from functools import partial
 from multiprocessing import get_context
 
-from ..course.nouns import Day, Task
-from ..course.places import name_of, registry_path, variants_path
+from ..course.entities import Day, Task
+from ..course.file_paths import name_of, registry_path, variants_path
 from ..course.registry import load_course
 from ..course.requirements import in_words, missing
 from ..course.selection import by_day
@@ -21,61 +21,53 @@ from ..paths import LEARNER, SOLUTION, TESTS
 from ..source.languages import language_of_target
 from ..source.package import differences
 from ..terminal.screen import say
-from . import kept, lacking, transcripts
+from . import completeness, proof_store, transcripts
 from .book import current
-from .planted import Claims
+from .fault_injection import DiagnosisScore
 from .proof import Proof, Proven, prove
-from .reached import files_of, left_out
+from .proof_inputs import files_of, left_out
 from .refresh import scenarios_of
 
 LEAST_WRONG, LEAST_ACCEPTED, HINTS = 4, 1, 3
 
 
 def main(tasks: Sequence[Task], as_json: bool, fresh: bool = False, again: int = 0) -> int:
-    """Check some tasks; print the problems and one line of counts, or the table; exit code 1 if there is a problem.
-
-    Args:
-        tasks: of their days, everything else is checked too.
-        as_json: whether to print the table.
-        fresh: whether to prove also the tasks whose proof is kept.
-        again: so many of these, chosen by the commit, are proven again, and must come out as before.
+    """Check some tasks and all else of their days; `again` stored proofs, chosen by the commit, must come out as
+    before.
     """
     started = time.monotonic()
-    found = {} if fresh else kept.look_up(tasks)
+    found = {} if fresh else proof_store.look_up(tasks)
     chosen = random.Random(ask_git("rev-parse", "HEAD").stdout).sample(list(found), min(again, len(found)))
     to_prove = [task for task in tasks if task not in found or task in chosen]
     problems: list[str] = []
     new: dict[Task, Proven] = {}
     to_keep: list[Task] = []
-    # Each day in a process of its own, which imports nothing but what proves: days share nothing, and there is more
-    # than one core. The longest first, so that none is left over at the end.
+    # Days share nothing, so each gets a process of its own; the longest start first, so that none is left at the end.
     days = by_day(tasks)
-    provable = {day: [] if lacking.for_the_proof(day) else [t for t in its if t in to_prove] for day, its in days}
+    provable = {day: [] if completeness.for_the_proof(day) else [t for t in its if t in to_prove] for day, its in days}
     with ProcessPoolExecutor(mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
-        longest_first = sorted(
-            (day for day in provable if provable[day]), key=lambda d: _size(provable[d]), reverse=True
-        )
-        proving = {day: pool.submit(prove, provable[day]) for day in longest_first}
+        read = {day: {file for task in its for file in files_of(task)} for day, its in provable.items() if its}
+        size = {day: sum(file.stat().st_size for file in of if file.is_relative_to(TESTS)) for day, of in read.items()}
+        proving = {day: pool.submit(prove, provable[day]) for day in sorted(size, key=lambda day: -size[day])}
         problems += _stub_problems() + _listing_problems([day for day, _ in days], fresh)
         for day, _ in days:
-            problems += [*lacking.for_the_proof(day), *lacking.for_the_book(day)]
+            problems += [*completeness.for_the_proof(day), *completeness.for_the_book(day)]
         problems += _transcript_problems([day for day, _ in days], fresh)
         for day in (day for day, _ in days if day in proving):
             proven, others, opened = proving[day].result()
             uncovered = left_out(opened, provable[day])
-            others += [f"the proof opens {name_of(file)}, which its key leaves out" for file in uncovered]
+            others += [f"the proof opens {name_of(file)}, which its key does not cover" for file in uncovered]
             problems += [f"{day.name}: {problem}" for problem in others]
             new |= {task: proven[task.id] for task in provable[day]}
             to_keep += [task for task in provable[day] if not others and task not in chosen]
     problems += [
-        f"{task.id}: proven again, it comes out otherwise than on {found[task].on} ({name_of(kept.path(task.week))})"
+        f"{task.id}: the new proof differs from that of {found[task].on} ({name_of(proof_store.path(task.week))})"
         for task in chosen
         if task in new and new[task] != found[task].proven
     ]
-    kept.keep({task: new[task] for task in to_keep}, date.today().isoformat())
-    proven_tasks = [
-        each for task in tasks if (each := new.get(task) or (found[task].proven if task in found else None))
-    ]
+    proof_store.keep({task: new[task] for task in to_keep}, date.today().isoformat())
+    known = {task: each.proven for task, each in found.items()} | new
+    proven_tasks = [known[task] for task in tasks if task in known]
     for each in proven_tasks:
         problems += [f"{each.proof.task}: {problem}" for problem in [*each.problems, *_missing_of(each.proof)]]
     proofs, claims = [each.proof for each in proven_tasks], [each.claims for each in proven_tasks]
@@ -98,36 +90,22 @@ def _origin(days: Sequence[str], now: int) -> str:
     return f"{len(days)} of {len(days) + now} tasks as proven {when}, {now} proven now"
 
 
-def _size(tasks: Sequence[Task]) -> int:
-    return sum(file.stat().st_size for task in tasks for file in files_of(task) if file.is_relative_to(TESTS))
-
-
-def total(found: Sequence[Proof | Claims], key: str) -> int:
-    """The sum over all tasks."""
+def total(found: Sequence[Proof | DiagnosisScore], key: str) -> int:
+    """Return the sum of an attribute over all tasks."""
     return sum(getattr(of, key) for of in found)
 
 
-def _figures(proofs: list[Proof], claims: list[Claims]) -> dict[str, dict[str, int]]:
-    """How well mistakes are named, and faults of earlier tasks traced."""
+def _figures(proofs: list[Proof], claims: list[DiagnosisScore]) -> dict[str, dict[str, int]]:
+    naming = {"wrong": "wrong", "named": "named_at_all", "unique": "named_as_one", "correct": "named_rightly"}
+    both = {"programs": "two_mistakes"} | {key: key for key in ("pairs", "both_named", "one_named", "false_claims")}
     return {
-        "naming": {
-            "wrong": total(proofs, "wrong"),
-            "named": total(proofs, "named_at_all"),
-            "unique": total(proofs, "named_as_one"),
-            "correct": total(proofs, "named_rightly"),
-        },
+        "naming": {key: total(proofs, of) for key, of in naming.items()},
         "culprits": {key: total(claims, key) for key in ("planted", "caught", "traced", "wrong_claims")},
-        "two_mistakes": {
-            "programs": total(claims, "two_mistakes"),
-            "pairs": total(claims, "pairs"),
-            "both_named": total(claims, "both_named"),
-            "one_named": total(claims, "one_named"),
-            "false_claims": total(claims, "false_claims"),
-        },
+        "two_mistakes": {key: total(claims, of) for key, of in both.items()},
     }
 
 
-def _summary(proofs: list[Proof], claims: list[Claims], problems: list[str]) -> str:
+def _summary(proofs: list[Proof], claims: list[DiagnosisScore], problems: list[str]) -> str:
     p, c = partial(total, proofs), partial(total, claims)
     return (
         f"{len(proofs)} task{'s' * (len(proofs) != 1)}, {p('checks')} checks: {p('fail_on_stub')} fail on the stubs, "
@@ -142,7 +120,7 @@ def _summary(proofs: list[Proof], claims: list[Claims], problems: list[str]) -> 
 
 
 def _not_proven(proofs: list[Proof]) -> str:
-    """What is left for another machine: `12 checks not proven here: need Metal; `."""
+    """Return what is left for another machine: `12 checks not proven here: need Metal; `."""
     if not (absent := total(proofs, "absent")):
         return ""
     uncaught = total(proofs, "uncaught")
@@ -152,7 +130,6 @@ def _not_proven(proofs: list[Proof]) -> str:
 
 
 def _stub_problems() -> list[str]:
-    """The committed stubs are the generated ones; signatures and docstrings are the solution's."""
     course = load_course()
     try:
         found = [f"src/tiny_llm/{line} (pdm run dev stubs)" for line in differences(SOLUTION, LEARNER, course)]
@@ -164,22 +141,20 @@ def _stub_problems() -> list[str]:
             continue
         texts = [(folder / target.file).read_text(encoding="utf-8") for folder in (SOLUTION, LEARNER)]
         ours, theirs = (language.signatures(text, target.name) for text in texts)
-        # A class's private methods are dropped from the stub; all else that belongs to the target must agree.
+        # A class's private methods are dropped from the stub; everything else of the target must agree.
         names = [name for name in theirs if ours.get(name) != theirs[name]]
-        found += [f"{task.id}: {name} has another signature or docstring (pdm run dev stubs)" for name in names]
+        found += [f"{task.id}: {name} differs in signature or docstring (pdm run dev stubs)" for name in names]
     return found
 
 
 def _listing_problems(days: Sequence[Day], fresh: bool) -> list[str]:
-    """The generated parts of the book that the days show are what would be generated, and can be."""
     try:
         return current.differences(None if len(days) == len(load_course().days()) else current.names_for(days), fresh)
-    except (OSError, ValueError) as error:  # a file or a target is not there, or a quiz's known mistake
-        return [f"book/src/generated cannot be made: {error}"]
+    except (OSError, ValueError) as error:  # a missing file, target, or known mistake of a quiz
+        return [f"book/src/generated cannot be generated: {error}"]
 
 
 def _transcript_problems(days: Sequence[Day], fresh: bool) -> list[str]:
-    """What the chapters and quizzes of some days show is what the commands print."""
     shown = [(day, scenario) for day in days for scenario in scenarios_of(day)]
     to_play = [(day, scenario) for day, scenario in shown if fresh or not transcripts.is_proven(scenario)]
     with ThreadPoolExecutor(os.cpu_count()) as pool:  # each is played by processes of its own
@@ -191,13 +166,10 @@ def _transcript_problems(days: Sequence[Day], fresh: bool) -> list[str]:
 
 
 def _missing_of(proof: Proof) -> list[str]:
-    """Return what a task lacks that every task must have."""
+    """Return the programs, hints and numbers that every task must have and this one lacks."""
     task, found = load_course().task(proof.task), []
     programs, registry = name_of(variants_path(task)), name_of(registry_path(task.week))
-    for number, least, what in (
-        (proof.wrong, LEAST_WRONG, "wrong"),
-        (proof.accepted, LEAST_ACCEPTED, "accepted"),
-    ):
+    for number, least, what in ((proof.wrong, LEAST_WRONG, "wrong"), (proof.accepted, LEAST_ACCEPTED, "accepted")):
         if number < least and not missing(task.requires):
             several = "program" + "s" * (number != 1)
             found.append(f"{number} {what} {several}, at least {least} are needed ({programs})")

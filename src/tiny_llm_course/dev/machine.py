@@ -1,4 +1,4 @@
-"""What beside its inputs may change a proof, in words: a proof counts only on a machine of the same kind."""
+"""What, besides its inputs, may change a proof: a stored proof is valid only on a machine with the same description."""
 
 import functools
 import platform
@@ -16,7 +16,7 @@ COMPILED = (".cpp", ".h", ".metal")
 
 @functools.cache
 def in_words() -> str:
-    """Return what may change any result: the system, the processor family, Python, packages, what is missing."""
+    """Return the system, processor family, Python, packages and missing requirements."""
     python = ".".join(platform.python_version_tuple()[:2])
     words = [f"{platform.system()} {platform.machine()}", f"Python {python}"]
     words += [f"{name} {version(name)}" for name in COMPUTING]
@@ -26,7 +26,7 @@ def in_words() -> str:
 
 @functools.cache
 def with_compiler() -> str:
-    """Return the same with the compiler and, of the instruction sets that some kernel asks for, those found here."""
+    """Return `in_words` with the compiler and the available instruction sets that some kernel tests for."""
     if not (command := compiler()):
         return in_words()
     native = "-march=native" if platform.machine() in ("x86_64", "AMD64") else "-mcpu=native"

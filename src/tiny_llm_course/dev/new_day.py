@@ -1,7 +1,4 @@
-"""`dev new-day`: a day's scaffold, a file of each kind that a day has, with a toy task in the house's style.
-
-The templates are the files of `dev/scaffold`. Of a day that is registered, only what is not there yet is made.
-"""
+"""`dev new-day`: scaffold a day from `dev/scaffold`, one file of each kind with a toy task; existing files stay."""
 
 import json
 import re
@@ -10,11 +7,11 @@ import tempfile
 from pathlib import Path
 from string import Template
 
-from ..course.nouns import Day, Target, Task
-from ..course.places import bench_path, chapter_path, name_of, quiz_path, registry_path, tests_path, variants_path
+from ..course.entities import Day, Target, Task
+from ..course.file_paths import bench_path, chapter_path, name_of, quiz_path, registry_path, tests_path, variants_path
 from ..course.registry import Course, UsageError, load_course
 from ..paths import BOOK, COURSE, REGISTRY, SOLUTION
-from .lacking import UNTITLED, link_to
+from .completeness import UNTITLED, link_to
 
 TEMPLATES = COURSE / "dev" / "scaffold"
 SUMMARY = BOOK / "src" / "SUMMARY.md"
@@ -23,23 +20,19 @@ Files = dict[Path, str]  # to write: their texts
 
 
 def scaffold(name: str, title: str = "", week_title: str = "", target: str = "") -> Files:
-    """What is to be written for a day. Without a title it is UNTITLED; without a target its toy is named by the day.
-
-    Raises:
-        UsageError: there is nothing to write, the day cannot come next, or one of its files is there already.
-    """
+    """Return the files to write for a day; UsageError if there are none, it cannot come next, or a file exists."""
     if not re.fullmatch(r"[1-9][0-9]?\.[1-9][0-9]?", name):
         raise UsageError(f"{name!r} is not a day. A day is named like 2.1.")
     week, number = map(int, name.split("."))
     course = load_course()
     if name in [day.name for day in course.days()]:
         if title or week_title or target:
-            raise UsageError(f"Day {name} has its titles and targets: {name_of(registry_path(week))}")
+            raise UsageError(f"Day {name} is registered; its titles and targets are in {name_of(registry_path(week))}")
         day = course.day(week, number)
         missing = {file: text for file, text in _of_day(day).items() if not file.exists()}
         if files := missing | _in_summary(course, day):
             return files
-        raise UsageError(f"Day {name} has a file of each kind. What else it lacks:", f"pdm run dev check {name}")
+        raise UsageError(f"Day {name} has a file of each kind. To see what is missing:", f"pdm run dev check {name}")
     counts = {known.number: sum(not day.is_open for day in known.days) for known in course.weeks}
     following = [f"{week}.{count + 1}" for week, count in counts.items()]
     if name not in following and (week in counts or number > 1):
@@ -59,7 +52,7 @@ def scaffold(name: str, title: str = "", week_title: str = "", target: str = "")
 
 
 def write(files: Files) -> None:
-    """Write them."""
+    """Write the files, creating their folders."""
     for file, text in files.items():
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8", newline="\n")
@@ -70,13 +63,10 @@ def _filled(template: str, **words: object) -> str:
 
 
 def _registry(week: int, number: int, title: str, week_title: str, target: str) -> Files:
-    """The week's file with the day at its end; of a new week, the whole of it."""
     words = {"title": title, "target": target, "task_title": target.partition(":")[2].replace("_", " ").capitalize()}
     day = _filled("day", week=week, number=number, **{key: _quoted(word) for key, word in words.items()})
-    file = registry_path(week)
-    if file.exists():
-        return {file: file.read_text(encoding="utf-8") + day}
-    return {file: _filled("week", week=week, title=_quoted(week_title)) + day}
+    file, head = registry_path(week), _filled("week", week=week, title=_quoted(week_title))
+    return {file: (file.read_text(encoding="utf-8") if file.exists() else head) + day}
 
 
 def _quoted(text: str) -> str:
@@ -84,7 +74,7 @@ def _quoted(text: str) -> str:
 
 
 def _with_registry(registry: Files) -> Course:
-    """The course with what is to be written in the registry."""
+    """Return the course as it will be once the registry is written."""
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(REGISTRY, folder, dirs_exist_ok=True)
         for file, text in registry.items():
@@ -96,7 +86,7 @@ def _with_registry(registry: Files) -> Course:
 
 
 def _solution(day: Day) -> Files:
-    """The module of the day's toy, and what makes packages of the folders that it stands in."""
+    """Return the module of the day's toy task, and the `__init__.py` files that its folders lack."""
     target = day.tasks[0].target
     file = SOLUTION / target.file
     packages = [folder / "__init__.py" for folder in file.parents if folder.is_relative_to(SOLUTION)]
@@ -105,7 +95,6 @@ def _solution(day: Day) -> Files:
 
 
 def _of_day(day: Day) -> Files:
-    """The files that a day and its tasks have, apart from registry and solution."""
     words = {"week": day.week, "number": day.number, "day": day.name, "title": day.title}
     each = [words | _words(task) for task in day.tasks]
     imports = "\n".join(sorted({str(of["imports"]) for of in each}))
@@ -136,7 +125,7 @@ def _words(task: Task) -> dict[str, object]:
 
 
 def _in_summary(course: Course, day: Day) -> Files:
-    """The book's table of contents with the chapter in it, if it has not got it; of a new week, with its page."""
+    """Return the book's table of contents with the chapter added, if it is missing, and a new week's page."""
     text = SUMMARY.read_text(encoding="utf-8")
     if f"({day.chapter})" in text:
         return {}

@@ -1,7 +1,7 @@
-"""Proves the tests: runs a task's own tests on the stub, the solution and every known program, in one process.
+"""Prove the tests: run a task's own tests on the stub, the solution and every known program, in one process.
 
-The solution is the graded package throughout. Program after program takes the place of a task's target, and pytest's
-own protocol runs the same collected tests on each.
+The graded package is the solution throughout. Each program in turn replaces a task's target, and pytest's own protocol
+runs the same collected tests.
 """
 
 import dataclasses
@@ -13,8 +13,8 @@ from pathlib import Path
 import mlx.core as mx
 import pytest
 
-from ..course.nouns import Task
-from ..course.places import name_of, registry_path, tests_path, tests_paths, variants_path
+from ..course.entities import Task
+from ..course.file_paths import name_of, registry_path, tests_path, tests_paths, variants_path
 from ..course.registry import load_course
 from ..course.requirements import missing
 from ..grading.build import build_for
@@ -23,15 +23,15 @@ from ..grading.plugin import ABSENT, GUARD, TASK, TRAPS, required, run_again
 from ..paths import LEARNER, SOLUTION
 from ..programs import kernels
 from ..programs.packages import SOLUTION_NAME, installed, load_package, program
-from ..source.changed import DoesNotApply
+from ..source.edits import DoesNotApply
+from ..testkit.memo import memoizing
 from ..testkit.naming import mistakes
-from ..testkit.remembered import remembering
 from ..testkit.variants import Variants, load_variants
-from .opened import opened
-from .planted import Claims, claims_of, made
+from .fault_injection import DiagnosisScore, buildable, score_diagnoses
+from .file_trace import traced_files
 
 STUB_NAME = "tiny_llm_stub"
-SECONDS = pytest.StashKey[float]()  # of computing that a test takes on the solution
+SECONDS = pytest.StashKey[float]()  # CPU time of a test on the solution
 MOST_SECONDS = 2.0
 
 
@@ -59,15 +59,16 @@ class Proof:
 
 @dataclasses.dataclass
 class Proven:
-    """What was found about one task: by its own tests, and by the diagnosis of planted faults."""
+    """One task's proof by its own tests, and the score of its diagnosis."""
 
     proof: Proof
-    claims: Claims
+    claims: DiagnosisScore
 
     @property
     def problems(self) -> list[str]:
         """The problems of both."""
-        return [*self.proof.problems, *(f"{each} ({_programs(self.proof.task)})" for each in self.claims.problems)]
+        programs = name_of(variants_path(load_course().task(self.proof.task)))
+        return [*self.proof.problems, *(f"{each} ({programs})" for each in self.claims.problems)]
 
 
 class Prover:
@@ -81,7 +82,7 @@ class Prover:
         self._items: dict[str, list[pytest.Function]] = {task.id: [] for task in tasks}
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """Prove each of the tasks."""
+        """Prove each task."""
         for task in self._tasks:
             session.config.stash[TRAPS].guard(variants_path(task))
         for item in session.items:
@@ -93,13 +94,12 @@ class Prover:
         kernels.prepare(
             variant.program
             for known in self.variants.values()
-            for variant in made([*known.wrong_programs, *known.accepted_programs, *known.ways])
+            for variant in buildable([*known.wrong_programs, *known.accepted_programs, *known.ways])
         )
-        # No known program replaces what the tests rely on. To look after each check takes a sixth of a proof: once is
-        # enough.
+        # What the tests rely on is checked once for replacements: after each check it costs a sixth of a proof.
         guard, session.config.stash[GUARD] = session.config.stash[GUARD], Guard()
         for task in self._tasks:
-            with remembering():
+            with memoizing():
                 self._prove(task, self.proofs[task.id], self._items[task.id])
         if replaced := guard.restore():
             self.orphans.append(f"a known program replaces {replaced}, which the tests rely on")
@@ -107,7 +107,7 @@ class Prover:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> pytest.TestReport | None:
-        """Only that a check failed is of interest: pytest's traceback of it takes longer than most checks."""
+        """Report only that a check failed: formatting pytest's traceback takes longer than most checks."""
         if call.excinfo is None or call.excinfo.errisinstance(pytest.skip.Exception):
             return None
         assert call.when != "collect"
@@ -134,11 +134,15 @@ class Prover:
                 unsolved.append(item.name)
             item.stash[SECONDS] = time.process_time() - started
             if item.stash[SECONDS] > MOST_SECONDS:
-                slow = f"{item.stash[SECONDS]:.1f} s of computing, at most {MOST_SECONDS:.0f} are allowed"
+                slow = f"{item.stash[SECONDS]:.1f} s of CPU time, at most {MOST_SECONDS:.0f} are allowed"
                 proof.problems.append(f"{item.name} takes {slow} ({tests})")
         proof.pass_on_solution = len(items) - len(unsolved)
         proof.problems += [f"{name} fails on the solution (pdm run test {task.id} --solution)" for name in unsolved]
-        self._prove_stub(task, proof, items)
+        load_package(STUB_NAME, LEARNER)
+        with installed(task.program, program(task.program, STUB_NAME)):
+            passing = [item.name for item in items if run_again(item)]
+        proof.problems += [f"{name} passes on the stub ({tests})" for name in passing]
+        proof.fail_on_stub = len(items) - len(passing)
         self._prove_wrong(task, proof, items)
         variants, programs = self.variants[task.id], name_of(variants_path(task))
         proof.problems += [f"{problem} ({programs})" for problem in _size_problems(variants)]
@@ -151,13 +155,6 @@ class Prover:
             if mistakes(variants, variant.program):
                 proof.problems.append(f"the accepted program {variant.name} is named as a mistake ({programs})")
 
-    def _prove_stub(self, task: Task, proof: Proof, items: list[pytest.Function]) -> None:
-        load_package(STUB_NAME, LEARNER)
-        with installed(task.program, program(task.program, STUB_NAME)):
-            passing = [item.name for item in items if run_again(item)]
-        proof.problems += [f"{name} passes on the stub ({name_of(tests_path(task))})" for name in passing]
-        proof.fail_on_stub = len(items) - len(passing)
-
     def _prove_wrong(self, task: Task, proof: Proof, items: list[pytest.Function]) -> None:
         catches: Counter[pytest.Function] = Counter()
         variants, programs = self.variants[task.id], name_of(variants_path(task))
@@ -168,7 +165,7 @@ class Prover:
             except DoesNotApply as error:
                 proof.problems.append(f"{error} ({programs})")
                 continue
-            # One test that fails is enough: first the quick ones, and those that have caught the most so far.
+            # One failing test is enough: quick tests first, and those that have caught the most so far.
             promising = sorted(items, key=lambda item: item.stash[SECONDS] / (1 + catches[item]))
             with installed(task.program, wrong):
                 catcher = next((item for item in promising if not run_again(item)), None)
@@ -178,9 +175,8 @@ class Prover:
                 elif proof.absent:
                     proof.uncaught += 1
                 else:
-                    proof.problems.append(
-                        f"the wrong program {variant.name} passes all tests ({name_of(tests_path(task))})"
-                    )
+                    tests = name_of(tests_path(task))
+                    proof.problems.append(f"the wrong program {variant.name} passes all tests ({tests})")
             names = [mistake.name for v in mistakes(variants, wrong) for mistake in v.mistakes]
             (name,) = (mistake.name for mistake in variant.mistakes)
             proof.named_at_all += bool(names)
@@ -194,11 +190,11 @@ class Prover:
 
 
 def _size_problems(variants: Variants) -> list[str]:
-    """There is something to time, on which the solution works, or a reason why there is not. Nothing is timed."""
+    """Report a task with nothing to time and no reason, or on whose inputs the solution fails. Nothing is timed."""
     if variants.size is None:
-        return [] if variants.untimed else ["nothing says what compare times: known.sized, or known.not_timed"]
+        return [] if variants.untimed else ["compare has nothing to time: call known.sized or known.not_timed"]
     try:
-        with kernels.timed():
+        with kernels.fast(edited=True):
             mx.eval(variants.size.build(program(variants.task.program, SOLUTION_NAME))())
     except Exception as error:
         return [f"the solution raises {type(error).__name__} on {variants.size.words}: {error}"]
@@ -206,30 +202,17 @@ def _size_problems(variants: Variants) -> list[str]:
 
 
 def prove(tasks: Sequence[Task]) -> tuple[dict[str, Proven], list[str], set[Path]]:
-    """Prove some tasks of one day in this process.
-
-    Returns:
-        What was found by task, problems that are no task's, and the files of the checkout that were opened.
-    """
-    with opened() as files:
-        prover = _run_tests(tasks)
-        claims = claims_of(tasks, prover.variants)
-    proven = {task: Proven(proof, claims.get(task, Claims(task))) for task, proof in prover.proofs.items()}
+    """Prove tasks of one day; return results by task, problems of no task, and the files that were opened."""
+    with traced_files() as files:
+        not_built = build_for(tasks, [SOLUTION, LEARNER])
+        prover = Prover(tasks)
+        for task, finding in not_built.items():
+            prover.proofs[task].problems.append(finding.headline)
+        # Without the terminal plugin: failures are expected here.
+        options = ["--solution", "-p", "no:terminal", "-p", "no:cacheprovider"]
+        status = pytest.main([*map(str, tests_paths(tasks)), *options], plugins=[prover])
+        if status not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+            prover.orphans.append(f"its tests cannot be run (pdm run test {tasks[0].id} --solution)")
+        claims = score_diagnoses(tasks, prover.variants)
+    proven = {task: Proven(proof, claims.get(task, DiagnosisScore(task))) for task, proof in prover.proofs.items()}
     return proven, prover.orphans, files
-
-
-def _run_tests(tasks: Sequence[Task]) -> Prover:
-    not_built = build_for(tasks, [SOLUTION, LEARNER])
-    prover = Prover(tasks)
-    for task, finding in not_built.items():
-        prover.proofs[task].problems.append(finding.headline)
-    files = map(str, tests_paths(tasks))
-    # Without the terminal plugin: what fails here fails on purpose.
-    status = pytest.main([*files, "--solution", "-p", "no:terminal", "-p", "no:cacheprovider"], plugins=[prover])
-    if status not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
-        prover.orphans.append(f"its tests cannot be run (pdm run test {tasks[0].id} --solution)")
-    return prover
-
-
-def _programs(task: str) -> str:
-    return name_of(variants_path(load_course().task(task)))

@@ -1,7 +1,4 @@
-"""`dev refresh`: generate and record again all that a day's files are made into, each after what it is made of.
-
-A quiz quotes a transcript and a chapter a measurement, so what the book holds of other files comes last.
-"""
+"""`dev refresh`: regenerate what is made from a day's files; the book comes last, as it quotes the others."""
 
 import importlib.util
 import shlex
@@ -9,8 +6,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
-from ..course.nouns import Day
-from ..course.places import asks_pytorch, bench_path, chapter_path, quiz_path, record_path
+from ..course.entities import Day
+from ..course.file_paths import asks_pytorch, bench_path, chapter_path, quiz_path, record_path
 from ..course.registry import load_course
 from ..paths import BOOK, ROOT
 from ..terminal.screen import say
@@ -19,7 +16,7 @@ from .book.quizzes import load_quiz
 
 
 def main(day: Day, measure: bool) -> int:
-    """Run the steps of a day, naming each, and stop at the first that fails; the exit code is that of the last."""
+    """Run a day's steps, naming each; stop at the first failure and return its exit code."""
     for words, reason in steps(day, measure):
         if reason:
             say(f"Not run: dev {words}. {reason}")
@@ -34,7 +31,7 @@ def main(day: Day, measure: bool) -> int:
 
 
 def steps(day: Day, measure: bool) -> Iterator[tuple[str, str]]:
-    """Yield the commands in their order, each with the reason for which it is left out, or ""."""
+    """Yield the commands in order, each with the reason to skip it, or an empty string."""
     yield "stubs", ""
     if asks_pytorch(day):
         absent = not importlib.util.find_spec("torch")
@@ -48,7 +45,7 @@ def steps(day: Day, measure: bool) -> Iterator[tuple[str, str]]:
 
 
 def scenarios_of(day: Day) -> list[transcripts.Scenario]:
-    """The scenarios that a day's chapter and quiz show; the first day has those of all other pages, too."""
+    """Return the scenarios shown in a day's chapter and quiz; the first day also owns those of all other pages."""
     chapters, pages = [chapter_path(each) for each in load_course().days()], [chapter_path(day)]
     if pages == chapters[:1]:
         pages += [page for page in (BOOK / "src").rglob("*.md") if page not in chapters]

@@ -1,1 +1,1 @@
-"""What this machine and this checkout can do, and what to mend."""
+"""Checks of this machine and this checkout, with a fix for each problem."""

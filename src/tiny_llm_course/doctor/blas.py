@@ -1,12 +1,10 @@
-"""Lets NumPy's OpenBLAS multiply float32 matrices for MLX, whose package for Linux has a slow BLAS for its CPU.
-
-This is for running and measuring an engine. Grading does not call `load`: no verdict depends on what is here.
-"""
+"""Gives MLX's CPU on Linux NumPy's OpenBLAS for float32 matmul, outside grading, which never calls `load`."""
 
 import ctypes
 import hashlib
 import itertools
 import math
+import operator
 import os
 import platform
 import re
@@ -22,18 +20,18 @@ from typing import Any
 from ..course.requirements import compiler
 from ..paths import COURSE
 
-OFF = "TINY_LLM_BLAS"  # =0 leaves MLX as it is
+OFF = "TINY_LLM_BLAS"  # set to 0, it leaves MLX as it is
 SOURCE = Path(__file__).with_name("sgemm.cpp")
 KEPT = COURSE.parents[1] / ".tiny-llm" / "blas"
 PATIENCE = 20  # seconds for the compiler
-NO_TRANS, TRANS, ROW_MAJOR = 111, 112, 101  # the values of CBLAS
+NO_TRANS, TRANS, ROW_MAJOR = 111, 112, 101  # CBLAS constants
 
 _in_place: ctypes.CDLL | None = None
 _name = ""
 
 
 def load() -> None:
-    """Let MLX, if it is imported afterwards, multiply by OpenBLAS; nothing happens where that cannot be."""
+    """Let MLX, if imported later, multiply by OpenBLAS; do nothing where that is impossible."""
     global _in_place, _name
     if sys.platform != "linux" or is_off() or _in_place or "mlx.core" in sys.modules:
         return
@@ -49,17 +47,17 @@ def load() -> None:
             openblas.scipy_openblas_get_num_threads64_(),
         )
         if multiplies(library.cblas_sgemm):
-            _in_place = ctypes.CDLL(str(file), ctypes.RTLD_GLOBAL)  # only now does MLX find it
+            _in_place = ctypes.CDLL(str(file), ctypes.RTLD_GLOBAL)  # makes it visible to MLX
             _name = " ".join([*re.findall(r"OpenBLAS \d+\.\d+\.\d+", config().decode()), "of NumPy"])
 
 
 def is_off() -> bool:
-    """Whether the learner wants MLX as it is."""
+    """Return whether TINY_LLM_BLAS=0 leaves MLX as it is."""
     return os.environ.get(OFF) == "0"
 
 
 def in_use() -> str:
-    """`OpenBLAS 0.3.31 of NumPy` if MLX does multiply by it, as a small product shows; else empty."""
+    """Return `OpenBLAS 0.3.31 of NumPy` if MLX uses it, as tested by a small product; else ""."""
     if _in_place is None:
         return ""
     import mlx.core as mx
@@ -71,7 +69,7 @@ def in_use() -> str:
 
 
 def multiplies(sgemm: Any) -> bool:
-    """Whether a function is CBLAS's product, also of one row, of lines with gaps, into memory that holds no numbers."""
+    """Return whether a function is CBLAS's sgemm, tested with one row, padded rows, and NaN-filled output memory."""
     k, n = 3, 4
     for m, trans_a, trans_b in itertools.product((1, 2), (False, True), (False, True)):
         a = [[i + 2.0 * p + 1 for p in range(k)] for i in range(m)]
@@ -80,23 +78,22 @@ def multiplies(sgemm: Any) -> bool:
         kinds = (ROW_MAJOR, TRANS if trans_a else NO_TRANS, TRANS if trans_b else NO_TRANS)
         numbers = (m, n, k, ctypes.c_float(2), *_stored(a, trans_a), *_stored(b, trans_b), ctypes.c_float(0))
         sgemm(*kinds, *numbers, c, n + 1)
-        wanted = [
-            2 * sum(x * y for x, y in zip(row, column, strict=True)) for row in a for column in zip(*b, strict=True)
-        ]
-        if [c[i * (n + 1) + j] for i in range(m) for j in range(n)] != wanted:
+        columns = list(zip(*b, strict=True))
+        expected = [2 * sum(map(operator.mul, row, column)) for row in a for column in columns]
+        if [c[i * (n + 1) + j] for i in range(m) for j in range(n)] != expected:
             return False
     return True
 
 
 def _stored(rows: Sequence[Sequence[float]], transposed: bool) -> tuple[Any, int]:
-    """A matrix in memory, with a gap behind each line, and how far apart lines are."""
+    """Return a matrix in memory, with a gap after each row, and the row stride."""
     lines = list(zip(*rows, strict=True)) if transposed else rows
     flat = [number for line in lines for number in (*line, math.nan)]
     return (ctypes.c_float * len(flat))(*flat), len(lines[0]) + 1
 
 
 def _openblas() -> Path:
-    """NumPy's own, beside the package; not of a NumPy that was built for another library."""
+    """Return the path of NumPy's bundled OpenBLAS; raise FileNotFoundError if NumPy uses another library."""
     spec = find_spec("numpy")
     libraries = Path(spec.origin).parents[1] / "numpy.libs" if spec and spec.origin else Path()
     found = next(libraries.glob("libscipy_openblas64_*.so"), None)
@@ -106,7 +103,7 @@ def _openblas() -> Path:
 
 
 def _built() -> Path:
-    """The library made of SOURCE, compiled if it is not kept."""
+    """Return the library compiled from SOURCE, building it if it is not cached."""
     if not compiler():
         raise FileNotFoundError
     command = [*compiler(), "-O2", "-shared", "-fPIC"]

@@ -1,4 +1,4 @@
-"""What `doctor` looks at in the checkout: the course's files, the model, git, room to write, other copies."""
+"""Checks of the checkout: the course's files, the model, git, write access, other copies."""
 
 import json
 import os
@@ -8,17 +8,17 @@ from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from ..paths import EMBEDDED_MODEL, LEARNER, REGISTRY, ROOT, SOLUTION, typed
+from ..paths import EMBEDDED_MODEL, LEARNER, REGISTRY, ROOT, SOLUTION, shell_path
 from ..source.package import files_of
 from .git import ask_git, restoring
 from .lines import Check, Line
 
-BUILT_FROM = "built-from"  # a file in the folder of what is built: `mlx 0.32.4 HASH`, of all that it depends on
-ROOM = 1 << 30  # bytes that an update of the packages may need
+BUILT_FROM = "built-from"  # a file in the build folder: `mlx 0.32.4 HASH`, the hash of all inputs
+ROOM = 1 << 30  # bytes that a package update may need
 
 
 def course() -> Iterator[Line]:
-    """Which course this is, and whether another copy of it is in the way."""
+    """Report which course this is, and whether another copy shadows it."""
     try:
         number = version("tiny-llm")
     except PackageNotFoundError:
@@ -40,15 +40,15 @@ def course() -> Iterator[Line]:
 
 
 def files() -> Iterator[Line]:
-    """Whether the learner's files and the tests are all there."""
-    from ..course.places import asks_pytorch, day_files, recordings_path
+    """Check that the learner's files and the tests are all there."""
+    from ..course.file_paths import asks_pytorch, day_files, recordings_path
     from ..course.registry import load_course
 
     try:
         days = load_course().days()
     except (OSError, ValueError) as error:
-        fix = f"git restore {typed(REGISTRY)}"
-        yield Line("files", f"the list of tasks cannot be read: {error}.", fix=fix, stops=True)
+        fix = f"git restore {shell_path(REGISTRY)}"
+        yield Line("files", f"the task registry cannot be read: {error}.", fix=fix, stops=True)
         return
     wanted = [LEARNER / file for file in files_of(SOLUTION)]
     wanted += [file for day in days for file in day_files(day)]
@@ -62,7 +62,7 @@ def files() -> Iterator[Line]:
 
 
 def kernels() -> Iterator[Line]:
-    """Whether the learner's C++ is built, and for which MLX."""
+    """Report whether the learner's C++ is built, and for which MLX."""
     from ..course.registry import load_course
 
     for recipe in dict.fromkeys(week.build for week in load_course().weeks if week.build):
@@ -71,22 +71,22 @@ def kernels() -> Iterator[Line]:
         try:
             of, number, _ = (folder / ".build" / BUILT_FROM).read_text(encoding="utf-8").split(" ")
         except (OSError, ValueError):
-            text = f"{name} is not built yet: what needs it builds it, and so does pdm run build-ext"
+            text = f"{name} is not built yet: commands that need it build it, as does pdm run build-ext"
             yield Line("kernels", text, absent=True)
             continue
         installed = version(of)
         if installed == number:
             yield Line("kernels", f"{name} is built, for {of} {number}")
         else:
-            text = f"{name} is built for {of} {number}, and {installed} is installed: what needs it builds it anew"
+            text = f"{name} is built for {of} {number}, but {installed} is installed: commands that need it rebuild it"
             yield Line("kernels", text, absent=True)
 
 
 def model() -> Iterator[Line]:
-    """Whether the model that comes with the course is there."""
+    """Check that the model included in the course is there."""
     name = EMBEDDED_MODEL.relative_to(ROOT).as_posix()
     config, weights = EMBEDDED_MODEL / "config.json", EMBEDDED_MODEL / "model.safetensors"
-    fix = f"git restore {typed(EMBEDDED_MODEL)}"
+    fix = f"git restore {shell_path(EMBEDDED_MODEL)}"
     if not config.exists() and not weights.exists():
         if ask_git("ls-files", "--error-unmatch", f"{name}/config.json").returncode == 0:
             yield Line("model", f"{name} is missing.", fix=fix)
@@ -100,33 +100,33 @@ def model() -> Iterator[Line]:
     except (OSError, ValueError, KeyError, TypeError) as error:
         yield Line("model", f"{name} cannot be read: {type(error).__name__}: {error}.", fix=fix)
         return
-    if size < 1 << 16:  # what git-lfs leaves where it is not installed, or a download that broke off
+    if size < 1 << 16:  # a git-lfs pointer, or an interrupted download
         yield Line("model", f"{name}/{weights.name} has only {size} bytes.", fix=fix)
     else:
         yield Line("model", f"{name}: {kind}, {size / 1e6:.1f} MB")
 
 
 def git() -> Iterator[Line]:
-    """Whether `sync` has git, a repository and somewhere to get changes from."""
+    """Check that `sync` has git, a repository and a remote."""
     if shutil.which("git") is None:
         install = "xcode-select --install" if sys.platform == "darwin" else "sudo apt-get install git"
         yield Line("git", "not on the PATH: sync needs it.", fix=install)
     elif ask_git("rev-parse", "--git-dir").returncode:
-        yield Line("git", "this folder is not a clone: sync and restoring a file need one.", fix="git init")
+        yield Line("git", "this folder is not a git clone: sync and restoring files need one.", fix="git init")
     elif not (remotes := ask_git("remote").stdout.split()):
         yield Line("git", "no remote to sync with.", fix="git remote add upstream URL")
     else:
         chosen = next((name for name in ("upstream", "origin") if name in remotes), remotes[0])
-        yield Line("git", f"sync would ask the remote {chosen}")
+        yield Line("git", f"sync uses the remote {chosen}")
 
 
 def writing() -> Iterator[Line]:
-    """Whether the learner's files and the course's memory can be written, and whether there is room."""
+    """Check that the learner's files and .tiny-llm can be written, and that there is disk space."""
     memory = ROOT / ".tiny-llm"
     places = [LEARNER, *(LEARNER / file for file in files_of(LEARNER)), *([memory] if memory.exists() else [ROOT])]
     if memory.exists() and not memory.is_dir():
         yield Line(
-            "writing", ".tiny-llm is a file, where the course's memory would be.", fix="mv .tiny-llm tiny-llm.old"
+            "writing", ".tiny-llm is a file; the course needs a folder of this name.", fix="mv .tiny-llm tiny-llm.old"
         )
         places.remove(memory)
     if denied := [place.relative_to(ROOT).as_posix() for place in places if not os.access(place, os.W_OK)]:
@@ -134,10 +134,10 @@ def writing() -> Iterator[Line]:
         tops = [name for name in denied if not any(name.startswith(f"{other}/") for other in denied)]
         yield Line("writing", text, fix=f"chmod -R u+w {' '.join(tops)}", stops=any("src" in name for name in denied))
     else:
-        yield Line("writing", "your files and the course's memory can be written")
+        yield Line("writing", "your files and .tiny-llm can be written")
     free = shutil.disk_usage(ROOT).free
     if free < ROOM:
-        yield Line("disk", f"{free / 1e9:.1f} GB are free; an update may need 1.", fix="pdm cache clear")
+        yield Line("disk", f"{free / 1e9:.1f} GB are free; an update may need 1 GB.", fix="pdm cache clear")
     else:
         yield Line("disk", f"{free / 1e9:.0f} GB are free")
 

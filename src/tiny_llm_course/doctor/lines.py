@@ -1,4 +1,4 @@
-"""What `doctor` finds: a line for each thing that it has looked at."""
+"""The findings of `doctor`: one line per check."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Line:
-    """One thing that was looked at. A problem has a `fix`, one command; `stops` says that the course cannot go on."""
+    """One finding. A problem has a `fix`, one command; `stops` marks a problem that blocks the course."""
 
     name: str
     text: str
     fix: str = ""
     stops: bool = False
-    absent: bool = False  # not here, which is no problem
+    absent: bool = False  # missing, but not a problem
 
 
 Check = Callable[[], Iterable[Line]]

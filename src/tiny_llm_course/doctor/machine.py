@@ -1,4 +1,4 @@
-"""What `doctor` looks at on the machine: Python, the system, the packages, MLX, PyTorch, PDM."""
+"""Checks of the machine: Python, the system, the packages, MLX, PyTorch, PDM."""
 
 import json
 import os
@@ -16,14 +16,14 @@ from ..course import requirements
 from ..paths import COURSE, ROOT
 from .blas import OFF, is_off
 from .lines import Check, Line
-from .strangers import hiding
+from .shadowing import shadowing_files
 
-PATIENCE = 30  # seconds for another program to answer
+PATIENCE = 30  # seconds for a subprocess
 MACOS, GLIBC = (14,), (2, 35)
 REFERENCE = "the reference BLAS of MLX's package"
 GAIN = 30  # benches/blas.py
 
-# In a process of its own: a broken MLX may end it in any way. Its last line is what it found out.
+# Run in a child process, because a broken MLX may crash it. The last line printed is the result.
 ASK_MLX = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
@@ -46,7 +46,7 @@ print(json.dumps(words))
 
 
 def python() -> Iterator[Line]:
-    """Which Python runs."""
+    """Check Python's version."""
     own = ".".join(map(str, sys.version_info[:3]))
     if not (3, 11) <= sys.version_info[:2] < (3, 15):
         yield Line("Python", f"{own}; the course needs 3.11 to 3.14.", fix="pdm use -f 3.12", stops=True)
@@ -55,19 +55,18 @@ def python() -> Iterator[Line]:
 
 
 def system() -> Iterator[Line]:
-    """Whether MLX is built for this system."""
+    """Check that MLX is built for this system."""
     machine, needed = platform.machine(), "Apple silicon with macOS 14, or Linux with glibc 2.35, on x86-64 or ARM"
-    another = f"another machine: {needed}"
+    another = f"use another machine: {needed}"
     if sys.platform == "darwin":
         release = platform.mac_ver()[0]
         text = f"macOS {release}, {machine}"
         if machine != "arm64":
-            text += ": MLX has no build for Intel. On Apple silicon, take a Python for arm64."
+            text += ": MLX has no build for Intel. On Apple silicon, use an arm64 Python."
             yield Line("system", text, fix="pdm use -f /opt/homebrew/bin/python3", stops=True)
         elif _numbers(release) < MACOS:
-            yield Line(
-                "system", f"{text}; the course needs macOS 14.", fix="softwareupdate --install --all", stops=True
-            )
+            update = "softwareupdate --install --all"
+            yield Line("system", f"{text}; the course needs macOS 14.", fix=update, stops=True)
         else:
             yield Line("system", text)
         return
@@ -81,10 +80,10 @@ def system() -> Iterator[Line]:
 
 
 def packages() -> Iterator[Line]:
-    """The course's packages, as installed and as pyproject.toml wants them."""
+    """Compare the installed packages with pyproject.toml."""
     with (COURSE.parents[1] / "pyproject.toml").open("rb") as file:
         wanted: list[str] = tomllib.load(file)["project"]["dependencies"]
-    # Without a condition: what every machine has.
+    # Without a marker: required on every machine.
     plain = [entry for entry in wanted if ";" not in entry]
     names = {re.split(r"[^\w.-]", entry)[0]: entry.partition("==")[2] for entry in plain}
     missing = [name for name in names if version_of(name) is None]
@@ -99,9 +98,9 @@ def packages() -> Iterator[Line]:
 
 
 def mlx() -> Iterator[Line]:
-    """Whether MLX computes here, and on what."""
-    if find_spec("mlx") is None or any(path.stem == "mlx" for path in hiding()):
-        return  # said by the packages, or by what hides it
+    """Check that MLX computes here, and report its devices and BLAS."""
+    if find_spec("mlx") is None or any(path.stem == "mlx" for path in shadowing_files()):
+        return  # reported by `packages` or `shadowing`
     reinstall = "pdm sync --reinstall"
     try:
         done = _asked()
@@ -110,12 +109,12 @@ def mlx() -> Iterator[Line]:
         return
     if done.returncode or not done.stdout.strip():
         last = [line for line in done.stderr.splitlines() if line.strip()]
-        why = last[-1].strip() if last else f"its process ended with {done.returncode}, and said nothing"
+        why = last[-1].strip() if last else f"its process exited with {done.returncode} and no message"
         yield Line("MLX", f"cannot be used: {why}", fix=reinstall, stops=True)
         return
     found = json.loads(done.stdout.splitlines()[-1])
     if found["sum"] != 512:
-        yield Line("MLX", "computes wrongly: 8 x 8 ones times themselves.", fix=reinstall, stops=True)
+        yield Line("MLX", "computes a wrong product of two 8 x 8 matrices of ones.", fix=reinstall, stops=True)
         return
     yield Line("MLX", f"default device: {'GPU' if 'gpu' in found['device'] else 'CPU'}; week 1 is graded on the CPU")
     yield Line("BLAS", blas_in_words(found["fast_blas"], blas(found["libraries"])))
@@ -124,19 +123,19 @@ def mlx() -> Iterator[Line]:
 
 
 def compiler() -> Iterator[Line]:
-    """Whether something compiles C++."""
+    """Check for a C++ compiler."""
     yield _needed("compiler", requirements.is_here("compiler"))
 
 
 def _needed(word: str, there: bool) -> Line:
-    """The line of something that tasks or checks may require."""
+    """Return the line for something that tasks or checks may require."""
     needed = requirements.REQUIREMENTS[word]
-    text = "here" if there else f"not here: checks that need it are listed as not run here: needs {needed.text}"
+    text = "available" if there else f"not available: its checks are listed as not run here: needs {needed.text}"
     return Line("C++" if word == "compiler" else needed.name, text, absent=not there)
 
 
 def own_blas() -> str:
-    """The library in MLX's package, in words, for those who measure; "not known" if MLX does not answer."""
+    """Return the BLAS that MLX's package uses, in words; "not known" if MLX does not answer."""
     try:
         return blas(json.loads(_asked().stdout.splitlines()[-1])["libraries"])
     except (subprocess.TimeoutExpired, LookupError, ValueError):
@@ -150,18 +149,16 @@ def _asked() -> subprocess.CompletedProcess[str]:
 
 
 def blas(libraries: list[str]) -> str:
-    """What multiplies matrices on the CPU if MLX is left as it is, from what a process with MLX has loaded."""
+    """Return the name of MLX's own CPU BLAS, from the libraries that a process with MLX has loaded."""
     if sys.platform == "darwin":
         return "Accelerate, Apple's own"
     names = " ".join(os.path.basename(path).lower() for path in libraries if "numpy.libs" not in path)
-    for part, name in (("openblas", "OpenBLAS"), ("mkl", "Intel's MKL"), ("blis", "BLIS")):
-        if part in names:
-            return name
-    return REFERENCE if "blas" in names else "not known"
+    known = {"openblas": "OpenBLAS", "mkl": "Intel's MKL", "blis": "BLIS", "blas": REFERENCE}
+    return next((name for part, name in known.items() if part in names), "not known")
 
 
 def blas_in_words(fast: str, own: str) -> str:
-    """What multiplies for an engine, for the tests, and why it is not the faster one, where it is not."""
+    """Return which BLAS engines use, which one the tests use, and why the faster one is missing if it is."""
     if fast:
         return f"{fast} for generate, chat and bench; tests are graded with {own}"
     if own != REFERENCE:
@@ -170,37 +167,32 @@ def blas_in_words(fast: str, own: str) -> str:
         return f"{own}, as {OFF}=0 asks"
     needed = requirements.REQUIREMENTS["compiler"]
     if needed.is_here():
-        return f"{own}: NumPy's OpenBLAS could not take its place; large matrices are slow on the CPU"
-    return f"{own}: with {needed.text}, large matrices would be some {GAIN} times as fast in generate, chat and bench"
+        return f"{own}: NumPy's OpenBLAS could not be used instead; large matrices are slow on the CPU"
+    return f"{own}: with {needed.text}, large matrices would be about {GAIN} times as fast in generate, chat and bench"
 
 
 def pytorch() -> Iterator[Line]:
-    """Whether the second opinion is here; it is not imported, which would take seconds."""
+    """Report whether PyTorch is installed; it is not imported, which would take seconds."""
     if own := version_of("torch"):
-        yield Line("PyTorch", f"{own}: pdm run test 1.1 --oracle torch asks it")
+        yield Line("PyTorch", f"{own}: pdm run test 1.1 --oracle torch uses it")
         return
 
     from ..install_torch import pinned_version
 
     command = f"pdm run pip install torch=={pinned_version()}"
-    yield Line("PyTorch", f"not installed: its recorded answers stand in. To have it: {command}", absent=True)
+    yield Line("PyTorch", f"not installed: recorded answers are used. To install it: {command}", absent=True)
 
 
 def pdm() -> Iterator[Line]:
-    """Whether the program that runs the commands is on the path."""
+    """Check that PDM is on the PATH and runs."""
     install = "pipx install 'pdm[locked]'"
     found = shutil.which("pdm")
     if found is None:
         yield Line("pdm", "not on the PATH.", fix=install)
         return
     try:
-        done = subprocess.run(
-            [found, "--version"],
-            env={**os.environ, "PDM_CHECK_UPDATE": "0"},
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-        )
+        env = {**os.environ, "PDM_CHECK_UPDATE": "0"}
+        done = subprocess.run([found, "--version"], env=env, capture_output=True, text=True, timeout=PATIENCE)
     except (OSError, subprocess.TimeoutExpired):
         done = None
     if done is None or done.returncode:
@@ -210,7 +202,7 @@ def pdm() -> Iterator[Line]:
 
 
 def version_of(name: str) -> str | None:
-    """The installed version of a package; None if it is not installed."""
+    """Return the installed version of a package; None if it is not installed."""
     try:
         return version(name)
     except PackageNotFoundError:
@@ -218,7 +210,7 @@ def version_of(name: str) -> str | None:
 
 
 def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", text))
+    return tuple(map(int, re.findall(r"\d+", text)))
 
 
 CHECKS: tuple[Check, ...] = (python, system, packages, mlx, compiler, pytorch, pdm)

@@ -1,1 +1,1 @@
-"""The engine that the learner has built, run on a model."""
+"""Run the engines built in the course: generation, chat, serving, known mistakes."""

@@ -1,4 +1,4 @@
-"""An engine with a known mistake in it beside the same one without: what each writes, and what the mistake costs."""
+"""Run an engine with a known mistake beside the same one without: what each writes, and what the mistake costs."""
 
 import dataclasses
 import math
@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..checkpoints.held_out import HeldOut, Tokens, shipped_stories
-from ..course.nouns import Task
-from ..course.places import name_of
+from ..course.entities import Task
+from ..course.file_paths import name_of
 from ..course.registry import UsageError
 from ..grading.exceptions import first_line
 from ..paths import ROOT, SOLUTION
@@ -18,15 +18,15 @@ from .engine import Engine, Sampling
 from .judging import as_rows, mark_of, nats_per_token, reads_ahead
 from .mistakes import in_bits
 
-TOKENS = 100  # of a text, if nothing else is asked for
-SECONDS = 3.0  # that it takes then
-LEAST = 16  # tokens that it has, however slow the machine is
-STORIES = 4  # that the bits are of
+TOKENS = 100  # of a text by default
+SECONDS = 3.0  # limit of its time then
+LEAST = 16  # tokens, however slow the machine
+STORIES = 4  # for bits per byte
 
 
 @dataclasses.dataclass(frozen=True)
 class Written:
-    """What an engine wrote, in how many tokens, whether it ended by itself, and what stopped it, if something did."""
+    """What an engine wrote: the text, its number of tokens, whether it ended by itself, the error that stopped it."""
 
     text: str
     tokens: int
@@ -36,62 +36,49 @@ class Written:
 
 @dataclasses.dataclass(frozen=True)
 class Bits:
-    """How well an engine predicts the held-out stories, or why that cannot be said."""
+    """How well an engine predicts the held-out stories, or why that is unknown."""
 
     per_byte: float = math.nan
-    choices: float = math.nan  # so many tokens, all equally likely, would be as hard to guess
-    ahead: bool = False  # the answers were read: later tokens have a part in what it says of earlier ones
+    choices: float = math.nan  # perplexity per token
+    ahead: bool = False  # its predictions depend on later tokens
     why_not: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-    """Both engines; `broken_bits` is None where the mistake has no part in them."""
+    """Both engines; `broken_bits` is None where the mistake does not affect the bits."""
 
     right: Written
     broken: Written
     most: int  # tokens of either text
-    vocabulary: int  # tokens that there are
+    vocabulary: int
     bits: Bits
     broken_bits: Bits | None
 
 
 class Breaker:
-    """Runs an engine, then the same one with a mistake."""
+    """Run an engine, then the same one with a mistake; `most` limits a text's tokens, `note` gets what is happening."""
 
     def __init__(
         self, engine: Engine, prompt: str, most: int | None, sampling: Sampling, note: Callable[[str], None]
     ) -> None:
-        """Take the right engine; the one with a mistake is built from the same checkpoint.
-
-        Args:
-            engine: the right one.
-            prompt: what both continue.
-            most: tokens of a text; None for TOKENS, or as many as SECONDS are enough for.
-            sampling: with a seed.
-            note: is told what is being done.
-        """
         self.engine, self._prompt, self._most, self._sampling, self._note = engine, prompt, most, sampling, note
         self._stories, self._mark = shipped_stories()[:STORIES], mark_of(self.engine)
 
     def compare(self, task: Task, mistake: str) -> Comparison:
-        """Run both.
-
-        Raises:
-            LearnerError: the engine fails without any mistake.
-        """
+        """Run both; raise LearnerError if the engine fails without any mistake."""
         self._note("The right engine writes ...")
         right = self._written(self.engine, self._most or TOKENS, None if self._most else SECONDS)
         most = self._most or (TOKENS if right.ended else right.tokens)
         self._note("... and reads held-out stories.")
         rows = as_rows(self.engine, self._stories, self._mark)
         bits = _bits(self.engine, rows, rows)
-        # Made of the solution, if it is stopped only since it was written for our classes and has met the learner's.
+        # Of the solution instead, if the known program, written for our classes, fails only with the learner's.
         for package in dict.fromkeys((self.engine.package_name, SOLUTION_NAME)):
             try:
                 known = load_variants(task, package).wrong_programs
                 program = next(variant.program for variant in known if variant.name == mistake)
-            except Exception:  # a file of the learner's is not as the known programs import it
+            except Exception:  # a learner's file lacks what the known programs import
                 if package == SOLUTION_NAME:
                     raise
                 continue
@@ -117,7 +104,7 @@ class Breaker:
             return written, self._judged(engine, rows)
 
     def _written(self, engine: Engine, most: int, seconds: float | None, broken: bool = False) -> Written:
-        """What an engine writes. With `broken`, what it raises is a part of that."""
+        """Return what an engine writes. With `broken`, an exception is part of that."""
         said = [self._prompt]
         answer = None
         try:
@@ -138,7 +125,7 @@ class Breaker:
         try:
             own = as_rows(engine, self._stories, self._mark)
             if _spelled(self.engine, own.rows) != _spelled(self.engine, rows.rows):
-                return Bits(why_not="its tokens spell other texts than the stories")
+                return Bits(why_not="its tokens do not spell the stories")
             bits = _bits(engine, rows, own)
             return bits if bits.why_not else dataclasses.replace(bits, ahead=reads_ahead(engine, own.rows[0]))
         except (LearnerError, UsageError) as error:
@@ -146,7 +133,7 @@ class Breaker:
 
 
 def _bits(engine: Engine, rows: HeldOut, own: HeldOut) -> Bits:
-    """`rows` are the right tokens: for a tokenizer with a mistake, choices are still counted for each of those."""
+    """Judge an engine on `own` tokens; `rows` are the right ones, in which choices per token are counted."""
     if not own.rows:
         return Bits(why_not=f"no story fits into its context of {engine.context_length} tokens")
     nats = nats_per_token(engine, own.rows)
@@ -161,7 +148,7 @@ def _spelled(engine: Engine, rows: list[Tokens]) -> list[bytes]:
 
 
 def _stopped(error: Exception) -> str:
-    """What stopped an engine, and where: a line."""
+    """Return what stopped an engine, and where, in a line."""
     cause = error.__cause__
     if cause is None:
         return str(error).splitlines()[0].partition(": ")[2] or str(error)

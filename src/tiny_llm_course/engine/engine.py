@@ -1,4 +1,4 @@
-"""Runs the engine that the learner has written, or the solved one: a checkpoint in, text out."""
+"""Run the learner's engine, or the solved one: a checkpoint in, text out."""
 
 import dataclasses
 import re
@@ -10,8 +10,8 @@ from typing import Any
 
 import mlx.core as mx
 
-from ..checkpoints.beyond import beyond, narrowed
 from ..checkpoints.checkpoint import Checkpoint, load_checkpoint, read_config
+from ..checkpoints.features import unsupported_features, with_window
 from ..course.registry import UsageError, with_commands
 from ..paths import EMBEDDED_MODEL, ROOT, SOLUTION
 from ..programs.packages import LearnerError
@@ -25,7 +25,7 @@ HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 
 @dataclasses.dataclass(frozen=True)
 class Sampling:
-    """How to choose tokens; None takes the model's own setting, or else the default of `make_sampler`."""
+    """How to choose tokens; None means the model's own setting, or else the default of `make_sampler`."""
 
     temp: float | None = None
     top_k: int | None = None
@@ -37,7 +37,7 @@ class Sampling:
 
 @dataclasses.dataclass
 class Answer:
-    """A text while it comes, and then how it came."""
+    """A text while it is generated, and then its figures."""
 
     pieces: Iterator[str]
     pace: Pace
@@ -47,23 +47,22 @@ class Answer:
     stopped: str = "interrupted"
 
     def summary(self) -> str:
-        """One line of figures. The time includes reading the prompt."""
+        """Return one line of figures. The time includes prefill."""
         pace = self.tokens / self.seconds if self.seconds else 0.0
         plural = "s" * (self.tokens != 1)
         return f"{self.tokens} token{plural} in {self.seconds:.1f} s, {pace:.1f} tokens/s; stopped: {self.stopped}"
 
 
 class Engine(Package):
-    """A model and its tokenizer, built from a checkpoint by one of the two packages."""
+    """A model and its tokenizer, built from a checkpoint by one of the two packages, at a stage or the latest
+    available.
+
+    Raise LearnerError if the learner's code is not finished, or fails, UsageError if the checkpoint or stage is
+    unsuitable.
+    """
 
     def __init__(self, checkpoint: Checkpoint, solution: bool, stage: str | None = None) -> None:
-        """Build them, at a stage that is named or the furthest that is there.
-
-        Raises:
-            LearnerError: the learner's code is not finished, or failed.
-            UsageError: the checkpoint does not suit it, or there is no such stage.
-        """
-        self.stage = stages.choose(stage, solution, beyond(checkpoint.config))
+        self.stage = stages.choose(stage, solution, unsupported_features(checkpoint.config))
         self.checkpoint = checkpoint
         super().__init__(solution, self.stage.needs)
         with self.learners_code():
@@ -73,11 +72,7 @@ class Engine(Package):
             self.tokenizer = self.part("tokenizer", "ByteLevelBPE").from_file(checkpoint.tokenizer)
 
     def encode(self, text: str) -> list[int]:
-        """The tokens of a text.
-
-        Raises:
-            UsageError: it has characters that are none: bytes from outside that were not UTF-8.
-        """
+        """Return the tokens of a text; raise UsageError if it has lone surrogates: input that was not UTF-8."""
         try:
             text.encode()
         except UnicodeEncodeError:
@@ -85,26 +80,22 @@ class Engine(Package):
         with self.learners_code():
             ids = self.tokenizer.encode(text)
             if not isinstance(ids, list) or not all(isinstance(number, int) for number in ids):
-                raise TypeError(f"ByteLevelBPE.encode gave {type(ids).__name__}, expected a list of ints")
+                raise TypeError(f"ByteLevelBPE.encode returned {type(ids).__name__}, expected a list of ints")
         return ids
 
     def logits(self, tokens: mx.array) -> mx.array:
-        """Those after each token of whole texts, N x L x V for N x L."""
-        every = {} if self.stage.rereads else {"all_positions": True}  # else for the last one alone
+        """Return the logits after each token of whole texts, N x L x V for N x L."""
+        every = {} if self.stage.rereads else {"all_positions": True}  # the default is the last one only
         scored: mx.array = self.model(tokens, **every)
         return scored
 
     def likeliest(self, prompt: list[int], count: int) -> Iterator[int]:
-        """So many tokens, each the likeliest, whatever ends a text: for measurements."""
+        """Yield `count` greedy tokens, ignoring end-of-text tokens: for measurements."""
         tokens: Iterator[int] = self.target(self.stage.generate)(self.model, prompt, count)
         return tokens
 
     def sampler(self, sampling: Sampling) -> Callable[..., mx.array]:
-        """The function that chooses tokens.
-
-        Raises:
-            UsageError: a setting is out of range.
-        """
+        """Return the function that chooses tokens; raise UsageError for a setting out of range."""
         given = {name: value for name, value in dataclasses.asdict(sampling).items() if value is not None}
         with self.learners_code():
             make_sampler = self.part("sampler", "make_sampler")
@@ -115,19 +106,15 @@ class Engine(Package):
         return chosen
 
     def answer(self, prompt: list[int], max_tokens: int | None, sampler: Callable[..., mx.array]) -> Answer:
-        """Continue a prompt. Its pieces raise a LearnerError where the logits are no numbers.
+        """Continue a prompt; its pieces raise LearnerError where the logits are not finite.
 
-        With None for max_tokens it has the usual number of them, and ends a minute after the first.
-
-        Raises:
-            UsageError: the prompt is empty or longer than the model's context.
+        Without max_tokens it ends after USUAL_TOKENS or a minute. Raise UsageError if the prompt is empty or too long.
         """
         if not prompt:
             raise UsageError("The prompt is empty, but a model continues at least one token.")
         if len(prompt) >= self.context_length:
-            raise UsageError(
-                f"The prompt has {len(prompt)} tokens, but the model takes fewer than {self.context_length}."
-            )
+            what = f"The prompt has {len(prompt)} tokens"
+            raise UsageError(f"{what}, but the model takes fewer than {self.context_length}.")
         most = min(max_tokens or USUAL_TOKENS, self.context_length - len(prompt))
         answer = Answer(iter(()), Pace(len(prompt), self.stage.rereads), most)
         answer.pieces = self._pieces(answer, prompt, max_tokens, sampler)
@@ -138,7 +125,7 @@ class Engine(Package):
     ) -> Iterator[str]:
         started = time.perf_counter()
         with self.learners_code():
-            # It would leave out all added tokens, even Qwen3's <think>, which its chat template wants to see again.
+            # It would skip all added tokens, even Qwen3's <think>, which its chat template needs in the next turn.
             detokenizer = self.part("tokenizer", "StreamingDetokenizer")(self.tokenizer, skip_special_tokens=False)
             tokens = self.target(self.stage.generate)(
                 self.model,
@@ -169,10 +156,10 @@ class Engine(Package):
             answer.stopped = "end of text"
 
     def _of_numbers(self, sampler: Callable[..., mx.array]) -> Callable[..., mx.array]:
-        """The sampler, which is not asked where logits are no numbers: it would choose a token all the same."""
+        """Return the sampler guarded against logits that are not finite, from which it would choose a token, too."""
 
         def choose(logits: mx.array, tokens: list[list[int]]) -> mx.array:
-            if not mx.isfinite(mx.logsumexp(logits)).item():  # -inf rules out a token, and does no harm
+            if not mx.isfinite(mx.logsumexp(logits)).item():  # single logits may be -inf
                 raise LearnerError(self._why_no_numbers())
             return sampler(logits, tokens)
 
@@ -181,16 +168,16 @@ class Engine(Package):
     def _why_no_numbers(self) -> str:
         weights, what = self.checkpoint.weights, "the logits are NaN or infinite"
         if broken := next((name for name, w in weights.items() if not mx.isfinite(w).all().item()), ""):
-            return f"{self.checkpoint.folder}: {what}, as {broken} is not all numbers"
+            return f"{self.checkpoint.folder}: {what}, as {broken} has NaN or infinity"
         if mx.float16 in {weight.dtype for weight in weights.values()}:
             return f"{self.checkpoint.folder}: {what} in float16, whose largest number is 65504; try --dtype float32"
-        more = () if self.package == SOLUTION else ("What the tests say of it:", "pdm run test")
+        more = () if self.package == SOLUTION else ("What the tests say:", "pdm run test")
         return with_commands(f"{self.package.relative_to(ROOT).as_posix()}: {what}", *more)
 
 
 def _text(piece: Any) -> str:
     if not isinstance(piece, str):
-        raise TypeError(f"StreamingDetokenizer gave {type(piece).__name__}, expected str")
+        raise TypeError(f"StreamingDetokenizer returned {type(piece).__name__}, expected str")
     return piece
 
 
@@ -202,53 +189,36 @@ def load_engine(
     window: int | None = None,
     sinks: int | None = None,
 ) -> Engine:
-    """The engine for a folder, a Hub id, or the embedded model.
+    """Return the engine for a folder, a Hub id, or the embedded model (None); raise UsageError if there is none.
 
-    Args:
-        model: which; None for the embedded one.
-        solution: whether ours runs it.
-        dtype: of the weights; None for what suits the device.
-        stage: its name; None for the furthest.
-        window: tokens that each layer sees, whatever the checkpoint says; None for what it says.
-        sinks: first tokens that a window has besides; None for what the checkpoint says.
-
-    Raises:
-        UsageError: there is no such model or stage, or the model cannot be read.
+    `dtype` is by default what suits the device; `window` and `sinks` override the checkpoint's.
     """
     folder, config = configured(model, window, sinks)
-    chosen = stages.choose(stage, solution, beyond(config))
+    chosen = stages.choose(stage, solution, unsupported_features(config))
     checkpoint = dataclasses.replace(read_model(folder, dtype, chosen.packed), config=config)
     return Engine(checkpoint, solution, stage)
 
 
 def configured(model: str | None, window: int | None = None, sinks: int | None = None) -> tuple[Path, dict[str, Any]]:
-    """The folder of a model, and its config.json with what is to be other than it says.
-
-    Raises:
-        UsageError: there is no such model, or no engine of the course takes it.
-    """
+    """Return the folder of a model, and its config with `window` and `sinks`; UsageError if no engine supports it."""
     folder = find_model(model)
-    return folder, narrowed(folder / "config.json", read_config(folder), window, sinks)
+    return folder, with_window(folder / "config.json", read_config(folder), window, sinks)
 
 
 def read_model(folder: Path, dtype: str | None, packed: bool) -> Checkpoint:
-    """The checkpoint of a folder; with `packed`, quantized weights stay as they are.
-
-    Raises:
-        UsageError: it cannot be read.
-    """
+    """Return the checkpoint of a folder; if `packed`, quantized weights stay packed. UsageError if unreadable."""
     on_cpu = mx.default_device().type == mx.DeviceType.cpu
-    # On a CPU, MLX computes in float32 several times faster than in the half dtypes.
+    # On a CPU, MLX is several times faster in float32 than in the half dtypes.
     return load_checkpoint(folder, DTYPES[dtype] if dtype else mx.float32 if on_cpu else None, packed)
 
 
 def find_model(model: str | None) -> Path:
-    """The folder of a model that is named by its path, by its Hub id, or not at all."""
+    """Return the folder of a model named by its path, by its Hub id, or not at all."""
     if model is None:
         if not EMBEDDED_MODEL.is_dir():
             where = EMBEDDED_MODEL.relative_to(ROOT).as_posix()
             raise UsageError(
-                f"{where} is missing: `git checkout {where}` brings it back, or name a model with --model."
+                f"{where} is missing: restore it with `git checkout {where}`, or name another with --model."
             )
         return EMBEDDED_MODEL
     path = Path(model)
@@ -257,14 +227,14 @@ def find_model(model: str | None) -> Path:
         if model and path.exists():
             return path
     if not HUB_ID.fullmatch(model):
-        raise UsageError(f"{model or 'The empty name'} is neither a checkpoint's folder nor an id of the Hub.")
+        raise UsageError(f"{model or 'The empty name'} is neither a checkpoint folder nor a Hub id.")
     try:
         from huggingface_hub import snapshot_download
     except ImportError:
-        what = f"There is no folder {model}. If it is an id of the Hugging Face Hub"
+        what = f"There is no folder {model}. If it is a Hugging Face Hub id"
         raise UsageError(f"{what}: pdm run pip install huggingface_hub, and try again.") from None
     try:
         return Path(snapshot_download(model, allow_patterns=["*.json", "*.safetensors", "*.jinja"]))
-    except Exception as error:  # offline, unknown, not allowed: the hub has an exception for each
+    except Exception as error:  # offline, unknown, not allowed: an exception for each
         reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise UsageError(f"{model} is neither a folder nor to be had from the Hub: {reason}") from error
+        raise UsageError(f"{model} is not a folder, and cannot be downloaded from the Hub: {reason}") from error

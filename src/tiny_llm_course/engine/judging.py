@@ -11,28 +11,24 @@ from ..checkpoints.held_out import END, HeldOut, Tokens
 if TYPE_CHECKING:
     from .engine import Engine
 
-AT_ONCE = 4  # rows that are computed side by side, where there are so many cores
-SAME = 1e-3  # how far logits may differ that were computed beside others, as a share of the largest; float16 needs it
+AT_ONCE = 4  # rows computed concurrently
+SAME = 1e-3  # how far logits of one row in two batches may differ, as a share of the largest; float16 needs it
 
 
 def mark_of(engine: "Engine") -> str:
-    """What stands before and after a story; nothing if it is not one token: then its first one is not predicted."""
+    """Return what is put before and after a story: the end mark, or nothing if the tokenizer has no token for it."""
     return END if len(engine.encode(END)) == 1 else ""
 
 
 def as_rows(engine: "Engine", stories: Sequence[str], mark: str) -> HeldOut:
-    """Stories as the tokens of an engine's tokenizer; only those that fit into its context."""
+    """Return the stories that fit the context, as tokens of an engine's tokenizer."""
     encoded = [(story, engine.encode(f"{mark}{story}{mark}")) for story in stories]
     fitting = [(story, row) for story, row in encoded if len(row) <= engine.context_length]
     return HeldOut([np.array(row) for _, row in fitting], sum(len(story.encode()) for story, _ in fitting))
 
 
 def nats_per_token(engine: "Engine", rows: Sequence[Tokens]) -> float:
-    """The mean loss of all predicted tokens; each row is read in one go. NaN or infinite if the logits are.
-
-    Raises:
-        LearnerError: the model fails, or gives no logits for each token.
-    """
+    """Return the mean loss over all predicted tokens; LearnerError if the model fails or lacks logits for some."""
     device = mx.default_device()
     streams = [mx.new_stream(device) for _ in range(AT_ONCE)]
     with engine.learners_code():
@@ -45,11 +41,7 @@ def nats_per_token(engine: "Engine", rows: Sequence[Tokens]) -> float:
 
 
 def reads_ahead(engine: "Engine", row: Tokens) -> bool:
-    """Whether what it says of the first half of a row depends on the second half: then it has read the answers.
-
-    Raises:
-        LearnerError: the model fails.
-    """
+    """Return whether the logits of a row's first half depend on its second half; LearnerError if the model fails."""
     half = len(row) // 2
     with engine.learners_code():
         whole, alone = (engine.logits(mx.array(part[None])).astype(mx.float32) for part in (row[:-1], row[:half]))

@@ -1,78 +1,76 @@
-"""The known mistakes that can be put into an engine: of which tasks, by which names, and for whom."""
+"""The known mistakes that can be put into an engine: of which tasks, by which names, and for which package."""
 
 from collections.abc import Callable
 
-from ..course.guesses import nearest
-from ..course.nouns import Stage, Target, Task
+from ..course.entities import Stage, Target, Task
 from ..course.registry import UsageError, load_course, with_commands
 from ..course.selection import one_task
+from ..course.suggestions import nearest
 from ..learner import progress
 from ..programs.packages import LearnerError
 from ..testkit.variants import Variant, Variants, load_variants
 from . import stages
 
-# What every engine has besides its stage's model and the function that generates.
+# What every engine has besides its stage's model and generate function.
 ENCODE = Target("tokenizer", "ByteLevelBPE.encode")
 SHOW, CHOOSE = Target("tokenizer", "StreamingDetokenizer"), Target("sampler", "make_sampler")
 
-Again = Callable[[str], str]  # from what stands behind --mistake to the whole line to type
+Again = Callable[[str], str]  # from the argument of --mistake to the whole command
 
 
 def in_engine(stage: Stage) -> frozenset[str]:
-    """The ids of the tasks whose code an engine of this stage runs."""
+    """Return the ids of the tasks whose code an engine of this stage runs."""
     return _in_model(stage) | _behind(stage.generate, ENCODE, SHOW, CHOOSE)
 
 
 def in_bits(stage: Stage) -> frozenset[str]:
-    """Those that have a part in what a text costs: not the choice of tokens, and not what shows them."""
+    """Return those that affect bits per byte: not the choice of tokens, nor detokenization."""
     return in_engine(stage) - (_behind(stage.generate, SHOW, CHOOSE) - _in_model(stage) - _behind(ENCODE))
 
 
 def in_sampler() -> frozenset[str]:
-    """Those that choose tokens, as the options for that say."""
+    """Return those that choose tokens."""
     return _behind(CHOOSE)
 
 
 def _in_model(stage: Stage) -> frozenset[str]:
-    """Those that its model uses. The model need not be a task itself: what a stage needs else, its model needs."""
+    """Return those that the stage's model uses. The model may be no task itself: the stage's other needs are its."""
     course = load_course()
     own = [id for id in stage.needs if course.task(id).program != stage.generate]
     return _behind(stage.model).union(own, *map(course.needs, own))
 
 
 def _behind(*targets: Target) -> frozenset[str]:
-    """The tasks with these targets, and all that they use."""
+    """Return the tasks with these targets, and all that they use."""
     course = load_course()
     own = [task.id for task in course.tasks() if task.program in targets]
     return frozenset(own).union(*map(course.needs, own))
 
 
 def chosen(
-    wanted: str, solution: bool, stage: str | None, again: Again, asked: str = ""
+    wanted: str, solution: bool, stage: str | None, again: Again, unsupported: str = ""
 ) -> tuple[Task, Stage, Variants, Variant | None]:
-    """The task of "1.1.2" or "1.1.2:no-scale", its known programs, and the mistake; None if it is not named.
+    """Return the task of "1.1.2" or "1.1.2:no-scale", its stage, its known programs, and the mistake, None if not
+    named.
 
-    The stage is the one that was typed, or else the first that uses the task: its story stays when faster ones come.
-    Where the checkpoint asks for what no stage has, in the words of `asked`, it is the engine that takes it.
-
-    Raises:
-        LearnerError: the task has not passed, and it is the learner's engine.
-        UsageError: there is no such task or mistake, or the engine does not use the task.
+    The stage is the one that was typed, or else the first that uses the task, so that its story does not change with
+    new stages; for `unsupported` features it is the engine that has them. Raise LearnerError if the learner's task has
+    not passed, UsageError if there is no such task or mistake, or the engine does not use it.
     """
     id, _, name = wanted.partition(":")
-    possible = [stages.choose(stage, solution, asked)] if stage or asked else stages.runnable(solution)
+    possible = [stages.choose(stage, solution, unsupported)] if stage or unsupported else stages.runnable(solution)
     used = frozenset[str]().union(*map(in_engine, possible))
     task = one_task([id] if id else [], "generate --mistake", lambda task: task.id in used)
     if task.id not in used:
         proposed = next(other for other in load_course().tasks() if other.id in used)
-        what = f"{task.label}: the engine does without it, so there is nothing to break. A task that it uses:"
+        what = f"{task.label}: the engine does not use it, so there is nothing to break. A task that it uses:"
         raise UsageError(what, again(proposed.id))
     if not task.target.is_python:
-        raise UsageError(f"{task.label} is in C++, and known mistakes are put into an engine only where it is Python.")
+        raise UsageError(f"{task.label} is in C++, and known mistakes can be put only into an engine's Python.")
     if not solution and progress.status_of(task.id) != "passed":
         raise LearnerError(
             with_commands(
-                f"{task.label} has not passed yet, and your engine is broken on purpose only where it is right. First:",
+                f"{task.label} has not passed yet, and a mistake can be put only into right code. First:",
                 f"pdm run test {task.id}",
                 "To break ours:",
                 f"{again(wanted)} --solution",

@@ -1,41 +1,40 @@
-"""How long a text will take, guessed from its first tokens, so that whoever waits knows it."""
+"""Estimate, from a text's first tokens, how long it will take."""
 
 import time
 from itertools import accumulate
 
-USUAL_TOKENS = 256  # of an answer, if nothing else is asked for; it ends with the minute then
+USUAL_TOKENS = 256  # of an answer by default; it ends after a minute then
 MINUTE = 60.0
-LEAST = 3  # tokens that a guess is made from
-LISTENED = 1.5  # seconds after which it is made, if it is not plain before
+LEAST = 3  # tokens for an estimate
+LISTENED = 1.5  # seconds before it, unless the text is fast
 
 
 class Pace:
-    """When the tokens of a text came."""
+    """The times at which the tokens of a text were generated."""
 
     def __init__(self, prompt: int, rereads: bool) -> None:
         self._prompt = prompt  # its tokens
-        self._rereads = rereads  # each token is computed from all before it
+        self._rereads = rereads  # no KV cache: each token recomputes all before it
         self._came: list[float] = []
 
     def token(self) -> None:
-        """One has come."""
+        """Note the time of one token."""
         self._came.append(time.perf_counter())
 
     @property
     def seconds(self) -> float:
-        """Since the first token; the prompt, and reading the weights, come before."""
+        """Seconds since the first token, so without loading weights and prefill."""
         return time.perf_counter() - self._came[0]
 
     def is_known(self, tokens: int) -> bool:
-        """Whether it can be said how long so many tokens will take."""
+        """Return whether the time of so many tokens can be estimated."""
         return len(self._came) >= LEAST and (self.seconds > LISTENED or self.expected(tokens)[-1] <= MINUTE)
 
     def expected(self, tokens: int) -> list[float]:
-        """For each of so many tokens, the seconds from the first one to it.
+        """Return for each of so many tokens the expected seconds from the first one to it.
 
-        An engine that keeps what it has read takes about as long for each. One that rereads it takes longer and longer:
-        a token's time is taken to grow with its place, in proportion, until the text has become twice as long, and then
-        with the slope of a line through the times.
+        With a KV cache each takes about equally long. Without one, the time grows in proportion to the position until
+        the text has doubled, and then with the slope of a least-squares line.
         """
         taken = [late - early for early, late in zip(self._came, self._came[1:], strict=False)]
         places = [self._prompt + i for i in range(1, len(taken) + 1)]
@@ -49,7 +48,7 @@ class Pace:
 
 
 def slow(pace: Pace, tokens: int, stops: bool) -> str:
-    """What to say before a text that will take more than a minute; "" of others. `stops`: it ends with the minute."""
+    """Return the note before a text that will take more than a minute, else "". `stops`: it ends after a minute."""
     expected = pace.expected(tokens)
     if expected[-1] <= MINUTE:
         return ""

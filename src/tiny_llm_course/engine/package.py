@@ -1,11 +1,11 @@
-"""One of the two packages, ready to run outside of its tests: started, built, imported, with what is borrowed."""
+"""One of the two packages, ready to run outside its tests: started, built, imported, with the borrowed tasks."""
 
 import importlib
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from ..course.nouns import Target
+from ..course.entities import Target
 from ..course.registry import load_course
 from ..grading.build import must_be_built
 from ..grading.exceptions import learners_code, must_be_started
@@ -17,18 +17,9 @@ from . import stages
 
 
 class Package:
-    """What an engine is made of."""
+    """The package of an engine that needs some tasks; raise LearnerError if the learner's code is not ready."""
 
     def __init__(self, solution: bool, needs: Sequence[str]) -> None:
-        """Make it ready for what stands on some tasks.
-
-        Args:
-            solution: whether it is ours.
-            needs: ids of the tasks.
-
-        Raises:
-            LearnerError: the learner's code is not finished, or failed.
-        """
         self.package = SOLUTION if solution else LEARNER
         self.borrowed = () if solution else progress.borrowed_tasks()
         self.unproven = () if solution else stages.unproven(needs)
@@ -42,13 +33,13 @@ class Package:
             borrowing.install(self.borrowed)
 
     def target(self, target: Target) -> Any:
-        """A class or a function by what the registry calls it."""
+        """Return a class or function by its name in the registry."""
         return self.part(target.module, target.name)
 
     def part(self, module: str, name: str) -> Any:
-        """The same by its module inside the package and its name."""
+        """Return the same by its module inside the package and its name."""
         return getattr(importlib.import_module(f"{self.package_name}.{module}"), name)
 
     def learners_code(self) -> AbstractContextManager[None]:
-        """What the package raises becomes a LearnerError."""
+        """Turn what the package raises into a LearnerError."""
         return learners_code(self.package)

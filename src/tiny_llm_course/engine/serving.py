@@ -1,11 +1,11 @@
-"""Serves many requests by the scheduler that the learner has written, or ours: a checkpoint in, a scheduler out."""
+"""Serve many requests by the learner's scheduler or ours: a checkpoint in, a scheduler out."""
 
 import dataclasses
 from typing import Any
 
-from ..checkpoints.beyond import beyond
 from ..checkpoints.checkpoint import Checkpoint
-from ..course.nouns import Mode
+from ..checkpoints.features import unsupported_features
+from ..course.entities import Mode
 from ..course.registry import UsageError, load_course
 from ..course.requirements import in_words, missing
 from ..learner import progress
@@ -16,18 +16,21 @@ from .stages import lacking
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """What a scheduler may take; None for what `engines.modes.Limits` has."""
+    """A scheduler's limits; None means the default of `engines.modes.Limits`."""
 
-    slots: int | None = None  # requests that run at most
-    budget: int | None = None  # tokens that a step reads at most
-    memory: int | None = None  # bytes of keys and values
-    page: int | None = None  # tokens in a page
-    drafted: int | None = None  # tokens that are drafted at a time
+    max_num_seqs: int | None = None  # maximum number of running requests
+    max_num_batched_tokens: int | None = None  # token budget of a step
+    kv_cache_bytes: int | None = None  # for keys and values
+    page_size: int | None = None  # tokens per page
+    num_speculative_tokens: int | None = None  # draft tokens per request and step
     int8: bool | None = None  # whether activations may be rounded to 8 bits
 
 
 class ServingEngine(Package):
-    """A scheduler and a tokenizer, built from a checkpoint by one of the two packages."""
+    """A scheduler and a tokenizer, built from a checkpoint; `draft` is a draft model, `kernels` allows C++ kernels.
+
+    Raise LearnerError if the learner's code is not finished, or fails, UsageError if the limits are too narrow.
+    """
 
     def __init__(
         self,
@@ -38,20 +41,6 @@ class ServingEngine(Package):
         draft: Checkpoint | None = None,
         kernels: bool = True,
     ) -> None:
-        """Build them.
-
-        Args:
-            checkpoint: of the model.
-            solution: whether our package does it.
-            mode: how requests are served.
-            limits: what it may take.
-            draft: of a small model that drafts, for a mode that has any use for it.
-            kernels: whether the kernels in C++ may be used, where they are there.
-
-        Raises:
-            LearnerError: the learner's code is not finished, or failed.
-            UsageError: the limits are too narrow for the model.
-        """
         self.mode, self.checkpoint = mode, checkpoint
         self.fused = kernels and has_kernels(mode, solution)  # whether the fused model may be used
         super().__init__(solution, (*mode.needs, *(mode.kernels if self.fused else ())))
@@ -60,8 +49,7 @@ class ServingEngine(Package):
             config = self._config(checkpoint)
             self.context_length: int = config.max_position_embeddings
             if draft:
-                given["draft"] = self._config(draft), draft.weights
-            # What the solution has for them is given to the learner, too.
+                given["draft_model"] = self._config(draft), draft.weights
             self.limits = self.part("engines.modes", "Limits")(fused=self.fused, **given)
             make = self.target(mode.make)
             try:
@@ -83,20 +71,10 @@ def load_scheduler(
     draft: str | None = None,
     kernels: bool = True,
 ) -> ServingEngine:
-    """The scheduler for a folder, a Hub id, or the embedded model.
+    """Return the scheduler for a folder, a Hub id, or the embedded model (None), in a mode or the latest available.
 
-    Args:
-        model: which; None for the embedded one.
-        solution: whether ours runs it.
-        mode: its name; None for the furthest that is there.
-        limits: what it may take; None for the usual.
-        dtype: of the weights; None for what suits the device.
-        draft: a small model with the same tokens, named as `model` is; None if there is none.
-        kernels: whether the kernels in C++ may be used, where they are there.
-
-    Raises:
-        LearnerError: the learner's code is not finished, or failed.
-        UsageError: there is no such model or mode, or the model cannot be read or served.
+    `dtype` is by default what suits the device; `draft` names a small model with the same tokens. Raise LearnerError if
+    the learner's code is not finished, or fails, UsageError if a model or mode is unknown or unusable.
     """
     chosen = choose(mode, solution)
     found, drafting = (_read(name, dtype) if name or i == 0 else None for i, name in enumerate((model, draft)))
@@ -110,13 +88,10 @@ def load_scheduler(
 
 
 def choose(name: str | None, solution: bool) -> Mode:
-    """The mode of a name; without one the last that this machine runs and, for the learner, whose tasks have passed,
-    except for those that somebody must ask for.
+    """Return the mode of a name, or the latest that this machine runs and whose tasks have passed, except opt-in modes.
 
-    A borrowed task counts as passed. Where none has got so far, it is the first: running it says what is missing.
-
-    Raises:
-        UsageError: there is no such mode, or this machine has not what it needs.
+    If none is available, it is the first: running it says what is missing. Raise UsageError if it is unknown or cannot
+    run.
     """
     modes = load_course().modes()
     if name is None:
@@ -125,14 +100,14 @@ def choose(name: str | None, solution: bool) -> Mode:
     known = {mode.name: mode for mode in modes}
     if name not in known:
         listed = ", ".join(f"{mode.name} ({mode.title})" for mode in modes)
-        raise UsageError(f"There is no stage {name!r} of serving. There is: {listed}.")
+        raise UsageError(f"There is no stage {name!r} of serving. Stages: {listed}.")
     if absent := missing(known[name].requires):
         raise UsageError(f"The stage {name} cannot run here: it needs {in_words(absent)}.")
     return known[name]
 
 
 def has_kernels(mode: Mode, solution: bool) -> bool:
-    """Whether its fused model can be used: a compiler is here, and the learner's kernels have passed."""
+    """Return whether its fused model can be used: there is a compiler, and the learner's kernels have passed."""
     if missing(["compiler"]):
         return False
     return solution or all(progress.done(load_course().task(task)) for task in mode.kernels)
@@ -140,6 +115,6 @@ def has_kernels(mode: Mode, solution: bool) -> bool:
 
 def _read(model: str | None, dtype: str | None) -> Checkpoint:
     folder, config = configured(model)
-    if more := beyond(config):
-        raise UsageError(f"The checkpoint asks for {more}, which no stage of serving has.")
+    if more := unsupported_features(config):
+        raise UsageError(f"The checkpoint needs {more}, which no stage of serving supports.")
     return dataclasses.replace(read_model(folder, dtype, packed=True), config=config)

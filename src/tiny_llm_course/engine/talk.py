@@ -19,17 +19,13 @@ HELP = "/reset forgets, /quit or Ctrl-D leaves, Ctrl-C stops an answer."
 COMMAND = re.compile(r"/\w*")
 COMMANDS = ("/help", "/reset", "/quit")
 INTERRUPTED, NO_READER = 130, 141  # exit codes as shells have them for Ctrl-C, and for a closed pipe
-# What would move the cursor or change colours is shown as a sign: a model may say anything.
+# Control characters are shown as symbols: a model may emit any.
 CONTROLS = {code: 0x2400 + code for code in range(32) if code not in b"\n\t"}
 CONTROLS |= dict.fromkeys(range(127, 160), 0xFFFD)
 
 
 def generate(engine: Engine, prompt: str, max_tokens: int | None, sampling: Sampling) -> int:
-    """Continue a text, streaming it to stdout; the figures go to stderr. `Engine.answer` says what no max_tokens means.
-
-    Returns:
-        The exit code: 0, or 130 if Ctrl-C ended the text, or 141 if whoever read it has gone.
-    """
+    """Continue a text on stdout, figures on stderr; return 0, 130 after Ctrl-C, or 141 if the reader has ended."""
     answer = engine.answer(engine.encode(prompt), max_tokens, engine.sampler(sampling))
     try:
         note_code(engine)
@@ -41,11 +37,7 @@ def generate(engine: Engine, prompt: str, max_tokens: int | None, sampling: Samp
 
 
 def chat(engine: Engine, max_tokens: int | None, sampling: Sampling) -> int:
-    """Talk until the input ends.
-
-    Returns:
-        The exit code: 0, or 130 if Ctrl-C ended an answer to piped questions, or 141 if whoever read has gone.
-    """
+    """Talk until the input ends; return 0, 130 after Ctrl-C on piped questions, or 141 if the reader has ended."""
     if engine.checkpoint.chat_template is None:
         raise UsageError(f"{engine.checkpoint.folder} has no chat template; it continues text: pdm run generate")
     sampler = engine.sampler(sampling)
@@ -76,7 +68,7 @@ def chat(engine: Engine, max_tokens: int | None, sampling: Sampling) -> int:
                 answer = engine.answer(prompt, max_tokens, sampler)
                 if forgotten := (len(messages) + 1 - len(asked)) // 2:
                     what = "oldest question is" if forgotten == 1 else f"{forgotten} oldest questions are"
-                    note(f"The context is full: the {what} forgotten.")
+                    note(f"The context is full: the {what} dropped.")
                 text = show(answer.pieces)
                 note(answer.summary())
             except UsageError as error:
@@ -87,7 +79,7 @@ def chat(engine: Engine, max_tokens: int | None, sampling: Sampling) -> int:
                 continue
             if answer.stopped == "interrupted" and not on_terminal():
                 return INTERRUPTED
-            if text:  # a question without any answer is as if not asked
+            if text:  # a question without an answer is dropped
                 messages = [*asked, {"role": "assistant", "content": text}]
     except OSError as error:
         return nowhere_to_write(error)
@@ -95,22 +87,18 @@ def chat(engine: Engine, max_tokens: int | None, sampling: Sampling) -> int:
 
 
 def fitted(engine: Engine, messages: Messages, max_tokens: int) -> tuple[Messages, list[int]]:
-    """The newest turns that leave an answer room in the context, and their tokens.
-
-    An answer claims no more than a quarter of the context: otherwise a large --max-tokens would leave none of it for
-    the conversation. The newest message stays even if it leaves no room.
-    """
+    """Return the newest turns that leave room for an answer, at most a quarter of the context, and their tokens."""
     room = engine.context_length - min(max_tokens, engine.context_length // 4)
     checkpoint = engine.checkpoint
     while True:
         ids = engine.encode(render_chat(checkpoint.chat_template or "", messages, checkpoint.special_tokens))
-        if len(ids) <= room or len(messages) <= 2:
+        if len(ids) <= room or len(messages) <= 2:  # the newest message always stays
             return messages, ids
         messages = messages[2:]  # a question and its answer
 
 
 def begun(answer: Answer, prompt: str, stops: bool) -> Iterator[str]:
-    """The prompt and the answer's pieces, after a note on how long they will take: amid the text it would tear it."""
+    """Yield the prompt and the answer's pieces, after a note on the expected time if it is long."""
     held = []
     for piece in answer.pieces:
         held.append(piece)
@@ -124,7 +112,7 @@ def begun(answer: Answer, prompt: str, stops: bool) -> Iterator[str]:
 
 
 def show(pieces: Iterable[str]) -> str:
-    """Stream a text and end its line; Ctrl-C ends it. Gives the text."""
+    """Stream a text and end its line, also after Ctrl-C; return the text."""
     said = []
     flow = Flow(write, columns(sys.stdout) if sys.stdout else None)
     try:
@@ -133,14 +121,14 @@ def show(pieces: Iterable[str]) -> str:
             flow.add(piece)
     except KeyboardInterrupt:
         pass
-    finally:  # whatever is said next begins a line
+    finally:  # the next message begins a line
         flow.end()
         write("\n")
     return "".join(said)
 
 
 def write(text: str) -> None:
-    """Put some of the model's text on stdout, at once; if the shell has closed it, nowhere."""
+    """Write some of the model's text to stdout at once, unless it is closed."""
     if (out := sys.stdout) is None:
         return
     text = text.translate(CONTROLS) if out.isatty() else text
@@ -149,12 +137,12 @@ def write(text: str) -> None:
 
 
 def note(line: str) -> None:
-    """Say something that is not the model's."""
+    """Print a line that is not the model's."""
     say(line, dim=True, err=True)
 
 
 def note_code(engine: Engine) -> None:
-    """Say what of the learner's engine is not the learner's, and what of it may end the process or hang."""
+    """Print which tasks are borrowed, and which unproven kernels may crash or hang."""
     if engine.borrowed:
         note(f"⇢ on the reference, as you have borrowed them: {in_brief(engine.borrowed)}")
     if engine.unproven:
@@ -163,10 +151,7 @@ def note_code(engine: Engine) -> None:
 
 
 def nowhere_to_write(error: OSError) -> int:
-    """The exit code when stdout or stderr is a closed pipe, of which nothing is said, or a full disk.
-
-    Both files are led to nowhere: Python would complain when it flushes them at its end.
-    """
+    """Redirect both streams to the null device; return the exit code after a closed pipe or a full disk."""
     for stream in filter(None, (sys.stdout, sys.stderr)):
         try:
             stream.flush()
@@ -179,19 +164,19 @@ def nowhere_to_write(error: OSError) -> int:
 
 
 def on_terminal() -> bool:
-    """Whether somebody types."""
+    """Return whether the input is a terminal."""
     return sys.stdin is not None and sys.stdin.isatty()
 
 
 def lines() -> Iterator[str]:
-    """What the user types, line by line, with a history on a terminal; Ctrl-C clears a line, and twice it leaves."""
+    """Yield the user's lines, with a history on a terminal; Ctrl-C clears a line, and twice it leaves."""
     if sys.stdin is None:
         return
     if not on_terminal():
         sys.stdin.reconfigure(errors="surrogateescape")  # type: ignore[union-attr]  # `encode` says what is wrong
         yield from (line.rstrip("\n") for line in sys.stdin)
         return
-    with contextlib.suppress(ImportError):  # a Python without readline has no history, and works
+    with contextlib.suppress(ImportError):  # without readline there is no history
         import readline  # noqa: F401  (input() edits and remembers lines once this is imported)
     cleared = False
     while True:

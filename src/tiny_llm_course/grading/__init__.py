@@ -1,1 +1,1 @@
-"""Running a learner's code against the tests, within limits, and what is said about it."""
+"""Run a learner's code against the tests, within limits, and report the result."""

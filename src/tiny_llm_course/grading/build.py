@@ -1,9 +1,8 @@
-"""Builds what of a package is not Python, before its tests run and outside of their time.
+"""Build the part of a package that is not Python, before its tests run and outside their time limit.
 
-A week of the registry names the program that builds, `build = "extension/build.py"`. It stands in the package beside
-its sources and is started there as `python build.py FOLDER`, with the compiler in CXX. What it leaves in FOLDER, which
-is `.build` beside it, is what the package loads; it puts its result there whole, as another process may be using the
-one before. It is started again when a source, the compiler, Python or MLX is another one.
+A week of the registry names the program, `build = "extension/build.py"`. It runs beside its sources as `python build.py
+FOLDER`, with the compiler in CXX, and replaces the result in FOLDER, `.build`, atomically: another process may use it.
+A change of a source, the compiler, Python or MLX triggers a rebuild.
 """
 
 import fcntl
@@ -19,8 +18,8 @@ from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
+from ..course.entities import Task
 from ..course.findings import Finding, Kind
-from ..course.nouns import Task
 from ..course.registry import load_course
 from ..course.requirements import compiler, missing
 from ..doctor.checkout import BUILT_FROM
@@ -39,21 +38,15 @@ from .compiling import (
 )
 from .processes import run_command
 
-SECONDS = 300.0  # that a build may take
+SECONDS = 300.0  # time limit of a build
 MEMORY = 8 << 30
-COPY = "sources"  # the folder, beside what is built, of a copy with borrowed parts
+COPY = "sources"  # folder of the copy with borrowed parts, beside the build's result
 
 
 def build_for(
     tasks: Sequence[Task], packages: Iterable[Path], cancelled: threading.Event | None = None, alone: bool = True
 ) -> dict[str, Finding]:
-    """Build what some tasks need of these packages; where that fails, the finding by the task's id.
-
-    Of a kernel that can be called `alone` its file is compiled, and no more.
-
-    Raises:
-        Cancelled: `cancelled` was set meanwhile.
-    """
+    """Build what some tasks need, only compiling kernels that can be called `alone`; return the failures by task id."""
     packages = list(packages)
     kernels = [task for task in tasks if alone and is_called_alone(task)]
     found = compiled(kernels, packages) | without_simulator(tasks)
@@ -66,48 +59,43 @@ def build_for(
 
 
 def must_be_built(tasks: Sequence[Task], package: Path) -> None:
-    """Build what running some tasks of a package needs; the solution's, too, if Python that is borrowed uses it.
-
-    Raises:
-        LearnerError: it cannot be built.
-    """
+    """Build what some tasks need, and the solution if borrowed Python needs it; raise LearnerError on failure."""
     # A borrowed part in another language is built into the learner's package.
-    lent = [] if package == SOLUTION else [task for task in progress.borrowed_tasks() if task.target.is_python]
+    borrowed = [] if package == SOLUTION else [task for task in progress.borrowed_tasks() if task.target.is_python]
     used = {each for task in tasks for each in (*load_course().needs(task.id), task.id)}
     found = build_for(tasks, [package], alone=False)
-    for finding in (found or build_for([task for task in lent if task.id in used], [SOLUTION], alone=False)).values():
+    for finding in (
+        found or build_for([task for task in borrowed if task.id in used], [SOLUTION], alone=False)
+    ).values():
         raise LearnerError("\n  ".join([finding.headline, *finding.lines]))
 
 
 def recipes(task: Task) -> list[str]:
-    """The programs that build what a task stands on, which is its own or another task's that requires a compiler.
-
-    None where it cannot be built.
-    """
+    """Return the build programs of a task and of the tasks it needs that require a compiler, if it can be built."""
     course = load_course()
     used = [*map(course.task, course.needs(task.id)), task]
     weeks = dict.fromkeys(course.week(each.week) for each in used if "compiler" in each.requires)
-    found = list(dict.fromkeys(week.build for week in weeks if week.build))  # two weeks may name the same
+    found = list(dict.fromkeys(week.build for week in weeks if week.build))  # two weeks may name the same program
     return found if found and not missing([*task.requires, "compiler"]) else []
 
 
 def build(
     package: Path, recipe: str, *, seconds: float = SECONDS, cancelled: threading.Event | None = None
 ) -> Finding | None:
-    """Build one package if it has changed; the finding if that does not work."""
+    """Build one package if it has changed; return the finding if that fails."""
     program = package / recipe
     folder = program.parent.relative_to(ROOT).as_posix()
     try:
         out = program.parent / ".build"
         out.mkdir(exist_ok=True)
         with (out / "lock").open("wb") as lock, tempfile.TemporaryFile() as output:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # no other process builds here meanwhile
+            fcntl.flock(lock, fcntl.LOCK_EX)  # one build at a time in this folder
             state, built_from = _state(package, program), out / BUILT_FROM
             if built_from.is_file() and built_from.read_text(encoding="utf-8") == state:
                 return None
             built_from.unlink(missing_ok=True)
             folder_to_build = _sources(package, program.parent, out)
-            if threading.current_thread() is threading.main_thread():  # and not behind a screen that others draw
+            if threading.current_thread() is threading.main_thread():  # other threads must not write over a screen
                 say(f"Building {folder} ...", err=True)
             why = run_command(
                 [sys.executable, str(folder_to_build / program.name), str(out)],
@@ -131,7 +119,7 @@ def build(
 
 
 def _state(package: Path, program: Path) -> str:
-    """What the result depends on: MLX, whose version stands first, and a hash of it and all else."""
+    """Return what the result depends on: MLX's version, which comes first, and a hash of everything."""
     asked = subprocess.run([*compiler(), "--version"], capture_output=True, text=True).stdout
     own = [*compiler(), asked, version("mlx"), sys.implementation.cache_tag, platform.machine()]
     own += [part for task, lines in borrowed_parts(package, program.parent) for part in (task.id, lines)]
@@ -145,7 +133,7 @@ def _state(package: Path, program: Path) -> str:
 
 
 def _sources(package: Path, folder: Path, out: Path) -> Path:
-    """The folder to build in: itself, or a copy with what is borrowed. Its lines are still called those of the file."""
+    """Return the folder to build in, or a copy with the borrowed parts, whose lines keep the file's name."""
     files = {package / task.target.file for task, _ in borrowed_parts(package, folder)}
     if not files:
         return folder

@@ -1,8 +1,4 @@
-"""The child process: grades one day with pytest and tells the harness what happens, one JSON object a line.
-
-Started as `python -m tiny_llm_course.grading.child`, with the JSON of a `Job` on stdin. A crash writes the Python lines
-it happened on to the job's second pipe.
-"""
+"""Child process: grade one day with pytest; the Job comes as JSON on stdin, events leave as JSON lines on a pipe."""
 
 import faulthandler
 import json
@@ -17,36 +13,34 @@ from .guard import signal_no_others
 from .processes import OWN_SETTINGS
 from .reporter import Job, Reporter
 
-# What the tests of most days import: a process that is started ahead has it when its job comes.
+# What the tests of most days import: a process that is started ahead has imported it when its job arrives.
 READY = ("hypothesis", "mlx.nn", "numpy")
 
 
 def main() -> int:
-    """Wait for the job, grade, and tell."""
+    """Wait for the job, grade it, and report."""
     for name in READY:
         import_module(name)
-    words = sys.stdin.read()  # which is at its end then, as if it were closed
-    if not words:
-        return 0  # whoever started it has no job for it, or has gone
+    if not (words := sys.stdin.read()):  # it is at its end then, as if it were closed
+        return 0  # the parent has no job, or has ended
     job = Job(**json.loads(words))
     for pipe in (job.events, job.trace):
         os.set_inheritable(pipe, False)
     faulthandler.enable(file=job.trace)
-    # The harness asks for the current line before it ends a child that takes too long or too much.
+    # The harness asks for the current line before it ends a child that exceeds a limit.
     faulthandler.register(signal.SIGUSR1, file=job.trace)
     leave, own = os._exit, os.getpid()
 
     def recorded_exit(status: int) -> None:
-        if os.getpid() == own:  # and not a process that the learner's code has forked
+        if os.getpid() == own:  # not in a process that the learner's code has forked
             faulthandler.dump_traceback(file=job.trace)
         leave(status)
 
     os._exit = recorded_exit  # type: ignore[assignment]
     signal_no_others()
     reporter = Reporter(job)
-    # Our own prints stay apart from pytest's: `-s` switches its capturing off, faulthandler is set up above.
-    # Nobody reads its tracebacks, which it would lay out for seconds if a message is long, nor what it finds when it
-    # collects all garbage at the end, which takes as long as a day's quickest checks.
+    # `-s` and no faulthandler plugin: both are done here. Native tracebacks, as formatting a long message takes pytest
+    # seconds; no unraisableexception, whose final garbage collections take as long as a day's quickest checks.
     left_out = ("-p", "no:faulthandler", "-p", "no:cacheprovider", "-p", "no:unraisableexception")
     ours = (*OWN_SETTINGS, "-s", "--tb=native", *left_out)
     args = [*job.test_files, *ours, *job.pytest_args]

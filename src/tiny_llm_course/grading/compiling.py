@@ -1,4 +1,4 @@
-"""What a compiler says of a package's files, as a finding; and the kernels that are called one by one, compiled."""
+"""Compile kernels that are called one by one, and turn a compiler's errors about a package's files into findings."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -7,8 +7,8 @@ from pathlib import Path
 
 from memory_watch.building import Source
 
+from ..course.entities import Task
 from ..course.findings import Finding, Kind, shortened
-from ..course.nouns import Task
 from ..course.registry import load_course
 from ..course.requirements import missing
 from ..learner import progress
@@ -16,20 +16,20 @@ from ..paths import LEARNER, ROOT
 from ..programs.kernels import AT_ONCE, built
 from ..programs.parts import NotBuilt, solved_part, with_part
 
-SIMULATOR = "the Metal simulator"  # what its compiler is to be mended for
-TOLD = 3  # of a compiler's complaints
+SIMULATOR = "the Metal simulator"
+REPORTED = 3  # of a compiler's errors
 ERROR = re.compile(r"^(?P<file>[^:\n]+):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<what>.+)$", re.MULTILINE)
 LINKER = re.compile(r"^.*(?:[Uu]ndefined |error).*$", re.MULTILINE)
 
 
 def is_called_alone(task: Task) -> bool:
-    """Whether grading it calls a kernel by itself, which needs no more than its file."""
+    """Return whether grading a task calls its kernel directly, so that only its file has to be compiled."""
     calls = load_course().week(task.week).calls
     return bool(calls) and task.target.is_cpp and not missing([*task.requires, "compiler"])
 
 
 def compiled(tasks: Sequence[Task], packages: Iterable[Path]) -> dict[str, Finding]:
-    """Compile what some kernels need of these packages; where that fails, the finding by the task's id."""
+    """Compile the files of some kernels in these packages; return the finding by task id where that fails."""
     files = {package / task.target.file: package for package in packages for task in tasks}
     jobs = [(file, files[file], checked) for file in files if file.is_file() for checked in (True, False)]
     with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -44,7 +44,7 @@ def compiled(tasks: Sequence[Task], packages: Iterable[Path]) -> dict[str, Findi
 
 
 def without_simulator(tasks: Iterable[Task]) -> dict[str, Finding]:
-    """Compile what simulates Metal, if a task needs it; where that fails, the finding by the task's id."""
+    """Compile the Metal simulator if a task needs it; return the finding by task id where that fails."""
     course = load_course()
     wanted = [
         task.id
@@ -53,7 +53,7 @@ def without_simulator(tasks: Iterable[Task]) -> dict[str, Finding]:
     ]
     if not wanted or missing(["simulator"]):
         return {}
-    from ..programs import launches  # and with it MLX
+    from ..programs import launches  # imports MLX
 
     try:
         launches.prepare()
@@ -72,14 +72,14 @@ def _compiled(job: tuple[Path, Path, bool]) -> Finding | None:
 
 
 def borrowed_parts(package: Path, place: Path) -> list[tuple[Task, str]]:
-    """The borrowed tasks whose parts stand in a file or a folder of a package, each with our lines."""
+    """Return the borrowed tasks whose parts are in a file or folder of a package, each with our lines."""
     tasks = progress.borrowed_tasks() if package == LEARNER else ()
     found = [t for t in tasks if not t.target.is_python and (package / t.target.file).is_relative_to(place)]
     return [(task, solved_part(task.target)) for task in found]
 
 
 def with_borrowed_parts(package: Path, file: Path) -> str:
-    """The text of a file, with our lines as the parts that are borrowed."""
+    """Return the text of a file, with the borrowed parts replaced by our lines."""
     text = file.read_text(encoding="utf-8", errors="surrogateescape")
     for task, lines in borrowed_parts(package, file):
         text = with_part(text, task.target, lines)
@@ -87,7 +87,7 @@ def with_borrowed_parts(package: Path, file: Path) -> str:
 
 
 def complaint(words: str, folder: Path) -> Finding | None:
-    """The first of the compiler's complaints about the package's own files, with the line; None if there is none."""
+    """Return a finding with the compiler's first errors about the package's own files; None if there is none."""
     own = []
     for error in ERROR.finditer(words):
         file = (folder / error["file"]).resolve()
@@ -96,7 +96,7 @@ def complaint(words: str, folder: Path) -> Finding | None:
             own.append((f"{place.as_posix()}:{error['line']}", error["what"], _line(file, int(error["line"]))))
     if not own:
         return None
-    (first, what, line), *others = own[:TOLD]
+    (first, what, line), *others = own[:REPORTED]
     more = [shortened(f"{where}  {complaint}") for where, complaint, _ in others]
     headline = shortened(f"{first} does not compile: {what}")
     return Finding(Kind.NOT_BUILT, headline, (shortened(line), *more), place=first)
@@ -108,8 +108,8 @@ def _line(file: Path, number: int) -> str:
 
 
 def last_words(words: str, folder: str, why: str) -> Finding:
-    """The finding where no line is to blame: what the linker or the program that builds says."""
+    """Return the finding where no line is to blame: what the linker or the build program printed."""
     lines = [line.strip() for line in words.replace(f"{ROOT}/", "").splitlines() if line.strip()]
-    said = [line for line in lines if LINKER.match(line)] or lines[-1:] or [why or "its compiler says nothing"]
-    told = tuple(map(shortened, said[1:TOLD]))
+    said = [line for line in lines if LINKER.match(line)] or lines[-1:] or [why or "the compiler printed nothing"]
+    told = tuple(map(shortened, said[1:REPORTED]))
     return Finding(Kind.NOT_BUILT, shortened(f"{folder} cannot be built: {said[0]}"), told, place=folder)

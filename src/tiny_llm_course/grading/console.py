@@ -1,8 +1,7 @@
-"""Opens a failing check's case: in Python's console on a terminal, printed elsewhere.
+"""Open a failing check's case: in Python's console on a terminal, printed elsewhere.
 
-Started as `python -i -m tiny_llm_course.grading.console TASK CHECK ENDED`, by `pdm run case`, which has run the checks
-within their limits before. Here the one check that failed is run again. Of one that ended its process (ENDED is 1) no
-more is run than leads to its first call of the learner's code.
+`pdm run case` runs the checks within their limits, then this module, which runs the failed check again. If that check
+ended its process (ENDED is 1), it stops at the first call of the learner's code.
 """
 
 import contextlib
@@ -16,9 +15,9 @@ from typing import Any
 
 import pytest
 
+from ..course.entities import Task
+from ..course.file_paths import name_of, tests_path
 from ..course.findings import Finding
-from ..course.nouns import Task
-from ..course.places import name_of, tests_path
 from ..course.registry import load_course
 from ..paths import LEARNER, TESTS
 from ..programs.packages import installed, program
@@ -30,15 +29,15 @@ from .processes import OWN_SETTINGS
 from .report import facts
 
 INTERRUPTED = 130
-CHANGES = "The check passed this time: your code does not do the same every time. What fails now and then: pdm run test"
+CHANGES = "The check passed this time: your code does not do the same every time. To see it fail again: pdm run test"
 
 
-class Reached(NotImplementedError):  # which no check takes for the error that it wants
-    """The learner's program was called, and has not been run."""
+class Reached(NotImplementedError):
+    """The learner's program was called, and has not been run. No check expects a NotImplementedError."""
 
 
 class Catcher:
-    """A pytest plugin that runs one check, and keeps what it raises."""
+    """A pytest plugin that runs one check and keeps what it raises."""
 
     def __init__(self, task: Task, check: str, ended: bool) -> None:
         self.task, self.check, self.ended = task, check, ended
@@ -46,17 +45,17 @@ class Catcher:
         self.finding: Finding | None = None
 
     def pytest_sessionstart(self) -> None:
-        """Stop nowhere before the console is open; pytest itself puts pdb back."""
+        """Disable breakpoints before the console is open; pytest itself restores pdb."""
         Breakpoints(LEARNER).install()
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Leave the one check."""
+        """Keep only the one check."""
         items[:] = [item for item in items if item.name == self.check][:1]
 
     @pytest.hookimpl(wrapper=True, trylast=True)  # the innermost
     def pytest_runtest_call(self) -> Generator[None]:
-        """Do not run what ends the process."""
+        """Replace a program that ends the process."""
         with contextlib.ExitStack() as stack:
             if self.ended:
                 stack.enter_context(installed(self.task.program, _reached))
@@ -64,7 +63,7 @@ class Catcher:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_makereport(self, call: pytest.CallInfo[None]) -> None:
-        """Keep it."""
+        """Keep the finding and the case."""
         if call.excinfo and not call.excinfo.errisinstance(pytest.skip.Exception):
             error = call.excinfo.value
             self.finding = None if isinstance(error, Reached) else finding_of(error, LEARNER)
@@ -76,26 +75,26 @@ def _reached(*args: Any, **kwargs: Any) -> None:
 
 
 def catch(task: Task, check: str, ended: bool) -> Catcher:
-    """Run the check; what the learner's code prints meanwhile is for later, when its functions are called by hand."""
+    """Run the check, discarding prints of the learner's code."""
     catcher = Catcher(task, check, ended)
-    args = [str(tests_path(task)), f"--task={task.id}", *OWN_SETTINGS]
+    quiet = ("-s", "-p", "no:terminal", "-p", "no:cacheprovider", "-p", "no:faulthandler")
+    args = [str(tests_path(task)), f"--task={task.id}", *OWN_SETTINGS, *quiet]
     stdin, hook = sys.stdin, sys.breakpointhook
     try:
-        with open(os.devnull, encoding="utf-8") as nobody, contextlib.redirect_stdout(io.StringIO()) as prints:
-            sys.stdin = nobody
+        with open(os.devnull, encoding="utf-8") as empty, contextlib.redirect_stdout(io.StringIO()) as prints:
+            sys.stdin = empty
             with contextlib.redirect_stderr(prints):
-                quiet = ("-s", "-p", "no:terminal", "-p", "no:cacheprovider", "-p", "no:faulthandler")
-                status = pytest.main([*args, *quiet], plugins=[catcher])
+                status = pytest.main(args, plugins=[catcher])
     finally:
         sys.stdin, sys.breakpointhook = stdin, hook
     if status == pytest.ExitCode.INTERRUPTED:
         say("interrupted", err=True)
-        os._exit(INTERRUPTED)  # past the console
+        os._exit(INTERRUPTED)  # skips the console of `python -i`
     return catcher
 
 
 def show(caught: Catcher, typing: bool) -> dict[str, Any]:
-    """Say what there is to look at; the names for the console."""
+    """Print what there is to look at; return the names for the console."""
     if caught.finding:
         say(f"    {caught.finding.headline}")
         for fact in facts(caught.finding):
@@ -103,7 +102,7 @@ def show(caught: Catcher, typing: bool) -> dict[str, Any]:
     elif not caught.ended:
         say(CHANGES)
     elif caught.case:
-        say("    Your code is not called here. These are the first inputs of that check:")
+        say("    Your code is not run here, as it ended the process. These are the first inputs of that check:")
     if not (case := caught.case):
         return {}
     names = dict(case.names)
@@ -131,7 +130,7 @@ def show(caught: Catcher, typing: bool) -> dict[str, Any]:
 
 
 def _where(called: Callable[..., Any]) -> str:
-    """Where a program stands: the learner's own, or the test's function that calls it."""
+    """Return where a program is defined: the learner's file, or the test's function that calls it."""
     try:
         file, line = inspect.getsourcefile(called) or "", inspect.getsourcelines(called)[1]
     except (OSError, TypeError):
@@ -154,5 +153,5 @@ def main(task: str, check: str, ended: str) -> None:
 if __name__ == "__main__":
     try:
         main(*sys.argv[1:])
-    except BrokenPipeError:  # whoever read it has gone, and there is nothing to flush it to
+    except BrokenPipeError:  # the reader has ended; Python would complain when it flushes stdout
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

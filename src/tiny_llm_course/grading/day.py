@@ -1,44 +1,42 @@
-"""Grades a day in child processes, within limits of time and memory, whatever the learner's code does.
+"""Grade a day in child processes, within limits of time and memory, whatever the learner's code does.
 
-A child reports check by check. If it dies, the task (or the import) it was busy with has failed, and another child goes
-on with the rest, without what uses that task or file. A task has passed only when every one of its checks has reported
-a pass.
+A child reports check by check. If it dies, the task (or the import) in progress has failed, and another child goes on
+with the rest, without what uses that task or file. A task has passed only if every one of its checks reported a pass.
 """
 
 import dataclasses
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 
+from ..course.entities import Day, Task
+from ..course.file_paths import must_be_there, no_check, tests_paths
 from ..course.findings import Finding, Kind
-from ..course.nouns import Day, Task
-from ..course.places import must_be_there, no_check, tests_paths
 from ..course.registry import UsageError, load_course
 from ..course.requirements import missing
 from ..course.results import TaskResult
 from ..course.selection import by_day
 from ..learner import progress
 from ..paths import LEARNER, SOLUTION
-from ..source.written import is_within
+from ..source.targets import is_within
 from .build import build_for
-from .exits import Trace, death, death_of_import
+from .exits import death, death_of_import
 from .processes import Worker
 from .supervisor import ChildProcess, Limits
 
-# Of one task while others are still being graded, and at last of all, or why there are none.
+# The result of one task while others are being graded, at last all results, or why there are none.
 Update = TaskResult | list[TaskResult] | BaseException
 
 
 class NothingSelected(UsageError):
-    """No check of a day fits what was typed after the dashes."""
+    """No check of a day matches the arguments after the dashes."""
 
 
 @dataclasses.dataclass
 class ExitState:
-    """What has brought a grading process to its end. Who grades several days hands it on: no day finds it anew."""
+    """What has ended a grading process. Passed on from day to day, so that no day runs into it again."""
 
     files: dict[str, Finding] = dataclasses.field(default_factory=dict)  # by module
-    tasks: dict[str, str] = dataclasses.field(default_factory=dict)  # with what they did, as the end of a sentence
+    tasks: dict[str, str] = dataclasses.field(default_factory=dict)  # with what they did: "it uses 1.1.2, which ..."
 
 
 def grade_day(
@@ -55,15 +53,11 @@ def grade_day(
     worker: Worker | None = None,
     cancelled: threading.Event | None = None,
 ) -> list[TaskResult]:
-    """Grade the tasks of a day (all of them by default) and give the results of those that had a check selected.
+    """Grade the tasks of a day (by default all) and return the results of those with a check selected.
 
-    `begin` is called once, as soon as it is known that there is something to grade; `finished` with the result of each
-    task that another one follows, as soon as all of its checks have run. `worker` is one that waits already.
-
-    Raises:
-        Cancelled: `cancelled` was set meanwhile.
-        UsageError: pytest did not understand `pytest_args`, or the tests are not all there.
-        NothingSelected: they select nothing.
+    `begin` is called once there is something to grade, `finished` with each result that another task follows. Raise
+    Cancelled if `cancelled` is set, UsageError if pytest rejects `pytest_args` or tests are missing, NothingSelected if
+    they match none.
     """
     must_be_there(day)
     wanted = list(day.tasks if tasks is None else tasks)
@@ -71,7 +65,7 @@ def grade_day(
     if not solution:
         progress.prepare(results.values(), whole=not pytest_args)
     exits, cancelled = exits or ExitState(), cancelled or threading.Event()
-    packages = [SOLUTION] if solution else [LEARNER, SOLUTION]  # what is borrowed is ours, and so is the diagnosis
+    packages = [SOLUTION] if solution else [LEARNER, SOLUTION]  # the solution for borrowed tasks and the diagnosis
     for task_id, finding in build_for(wanted, packages, cancelled).items():
         results[task_id].add(finding)
     left = [task for task, r in results.items() if not r.finding and not _goes_without(r, exits)]
@@ -89,14 +83,22 @@ def grade_day(
         worker = None
         run.watch(results, begin, finished)
         if run.ended:
+            for result in results.values() if pytest_args else ():
+                result.stopped = result.stopped or "pytest's -x or --maxfail"
             break
         if run.task:
             left = [task for task in left if task not in run.begun]
             result, trace = results[run.task], run.trace()
             if result.failed and result.passed + result.failed == result.checks:
-                continue  # it ended while its mistake was looked for: what it fails by is known
+                continue  # it ended during the diagnosis: its failures are known
+            result.stopped = run.cause
             if not result.failed or trace.frames:
-                result.add(_death_in(result, run, trace, package))
+                at_own = any(is_within(frame.partition("  ")[0], result.task, package) for frame in trace.frames)
+                if result.stub and not at_own:  # the diagnosis, or a task that it uses, ended it
+                    not_started = f"not started: {result.task.label}"
+                    result.add(Finding(Kind.NOT_STARTED, not_started, blocker=result.task.id))
+                else:
+                    result.add(death(run.why, trace, run.check, run.wrote()))
             exits.tasks[run.task] = run.did
             left = [task for task in left if not _goes_without(results[task], exits)]
         elif run.module and run.module not in exits.files:
@@ -114,7 +116,7 @@ def grade_day(
 
 
 def _goes_without(result: TaskResult, exits: ExitState) -> bool:
-    """Whether a task is not run, as it uses one that did not end: it would end in the same way, after the same time."""
+    """Return whether a task is skipped, as a task that it uses ended its process and would do so again."""
     for task, did in exits.tasks.items():
         if task in load_course().needs(result.task.id):
             result.add(Finding(Kind.STOPPED, f"it uses {task}, which {did}", blocker=task))
@@ -122,19 +124,8 @@ def _goes_without(result: TaskResult, exits: ExitState) -> bool:
     return False
 
 
-def _death_in(result: TaskResult, run: ChildProcess, trace: Trace, package: Path) -> Finding:
-    """The finding for a task that was busy when its process ended."""
-    at_own = any(is_within(frame.partition("  ")[0], result.task, package) for frame in trace.frames)
-    if result.stub and not at_own:  # what it was tried with has ended it
-        return Finding(Kind.NOT_STARTED, f"not started: {result.task.label}", blocker=result.task.id)
-    return death(run.why, trace, run.check, run.wrote())
-
-
 class Grader:
-    """Grades in a thread of its own while keys are read and files are watched; only the newest request counts.
-
-    `tell` is called from that thread with a request's number and what came of it: of a task, and at last of all.
-    """
+    """Grade in a thread, the newest request only; `tell` gets its number with each task's result, at last with all."""
 
     def __init__(self, limits: Limits, tell: Callable[[int, Update], None]) -> None:
         self.number = 0  # of the newest request
@@ -149,22 +140,22 @@ class Grader:
         self._ready = self._ready or Worker()
 
     def grade(self, tasks: Sequence[Task]) -> None:
-        """Begin to grade these tasks; what is being graded now is given up."""
+        """Start grading these tasks; cancel what is being graded now."""
         self.cancel()
         self._cancelled = threading.Event()
         self.number += 1
         worker, self._ready = self._ready, None
-        # Not a daemon: whatever happens to us, its process is ended by it.
+        # Not a daemon: it must live to end its process.
         thread = threading.Thread(target=self._run, args=(self.number, list(tasks), worker, self._cancelled))
         self._threads = [*(t for t in self._threads if t.is_alive()), thread]
         thread.start()
 
     def cancel(self) -> None:
-        """Give up what is being graded."""
+        """Cancel what is being graded."""
         self._cancelled.set()
 
     def close(self) -> None:
-        """Leave no process behind."""
+        """End all processes."""
         self.cancel()
         for thread in self._threads:
             thread.join()
@@ -184,7 +175,7 @@ class Grader:
                     day, tasks=its_tasks, limits=self._limits, worker=worker, cancelled=cancelled, finished=tell
                 )
                 worker = None
-        except Exception as error:  # of a cancelled request nobody is told
+        except Exception as error:  # `tell` drops it if the request is cancelled
             tell(error)
         else:
             tell(found)

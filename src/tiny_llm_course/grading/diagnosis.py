@@ -1,15 +1,14 @@
-"""What may be told of a task that has failed: nothing that its own checks contradict.
+"""Decide what to claim about a failing task: nothing that its own checks contradict.
 
-The probes say which known program the learner's may be. The task's checks are then run on that program too, and the
-claim is withheld unless it fails where the learner's fails, in the same way, and nowhere else. The failure to show is
-one that both have.
+The probes say which known program the learner's may equal. The claim is withheld unless the task's checks fail on that
+program where the learner's fails, in the same way, and nowhere else. The failure to show is one that both have.
 
-If nothing is left to claim, there may be a mistake beside others. It is told of the first failure to show that one
-known program explains, and no other: one that passes all checks that the learner's passes, and fails as the learner's
-does, by the same result or the same stop, in all cases of that kind in which it fails, and in two of the task at least.
-A kind are the failures of one test function in one way. A stop is weaker than a result: both programs must stop in the
-same cases of the task. In other cases the learner's program may fail in another way, as a second mistake makes it do.
-A task that is used is blamed only if all checks pass with the solution's in its place.
+If nothing is left to claim, there may be one mistake beside others. It is claimed for the first failure that exactly
+one known program explains: one that passes all checks that the learner's passes, and fails as the learner's does, by
+the same result or exception, in all its failures of that kind (of one test function in one way), and in at least two of
+the task. With an exception, which is weaker evidence, both must stop in the same cases. Elsewhere the learner's program
+may fail in another way, because of a second mistake. A task that is used is blamed only if all checks pass with the
+solution's.
 """
 
 import dataclasses
@@ -22,40 +21,39 @@ from typing import Any
 import mlx.core as mx
 import pytest
 
+from ..course.entities import Task
 from ..course.findings import Claim, Finding, Kind
-from ..course.nouns import Task
 from ..course.registry import load_course
 from ..learner import progress
 from ..paths import LEARNER
 from ..programs.packages import NotImportable, installed, program
-from ..source.written import holds_stub
-from ..testkit.naming import Diagnosis as Candidates
-from ..testkit.naming import culprits, diagnosis, explained, solved
+from ..source.targets import holds_stub
+from ..testkit.naming import Candidates, candidates, culprits, explained, solved
 from ..testkit.outcomes import Stopped
 from ..testkit.rounding import EPSILON, close
 from ..testkit.variants import Variant, load_variants
 
-CASES = 8  # failures for which a mistake beside others is looked for
+CASES = 8  # failures that are searched for a mistake beside others
 ENOUGH = 2  # failures that it must explain: one may be luck
 
 
 @dataclasses.dataclass(frozen=True)
 class Failure:
-    """How a check fails: what is told of it, the exception, if that is not one of the checks' own, and the result."""
+    """How a check fails: its finding, the exception if it is not the check's own, and the program's result."""
 
     finding: Finding
     stopped: Stopped | None = None
     result: Any = None  # of the learner's program, if the check has kept it
 
     def like(self, other: "Failure | None") -> bool:
-        """Whether another program fails in the same case, by the same kind or the same stop."""
+        """Return whether another program fails in the same case, by the same kind or exception."""
         if other is None:
             return False
         mine, theirs = self.finding, other.finding
         return (mine.kind, mine.case, self.stopped) == (theirs.kind, theirs.case, other.stopped)
 
     def equals(self, other: "Failure | None") -> bool:
-        """Whether another program, beyond that, has the same result there, or what is told of it."""
+        """Return whether another program also has the same result there, or the same message."""
         if other is None or not self.like(other):
             return False
         mine, theirs = self.result, other.result
@@ -70,7 +68,7 @@ Failures = Mapping[str, Failure | None]  # by check; None if it passes
 
 @dataclasses.dataclass(frozen=True)
 class Diagnosis:
-    """The mistakes to name or the tasks to blame, and the failure that shows it, if it is not the first one to tell."""
+    """The mistakes to name or the tasks to blame, and the failure that shows it, if it is not the first one."""
 
     claims: tuple[Claim, ...] = ()
     culprits: tuple[Task, ...] = ()
@@ -88,7 +86,7 @@ class Checks:
     known: dict[tuple[str, str], Failure | None] = dataclasses.field(default_factory=dict)  # by program and check
 
     def confirm(self, found: Candidates, needs: Sequence[Task]) -> Diagnosis:
-        """What of a diagnosis may be told."""
+        """Return what may be claimed of some candidates."""
         if found.culprits:
             with solved(found.culprits):
                 proven = not any(map(self.run, self.items))
@@ -101,7 +99,7 @@ class Checks:
         return Diagnosis(tuple(_claim(program) for program, _ in shown), finding=first)
 
     def of_stub(self, needs: Sequence[Task]) -> Diagnosis:
-        """What to tell of a stub that was not reached: for which tasks that it uses it would wait."""
+        """Return the diagnosis of a stub that was not reached: the tasks that it uses and would wait for."""
         item = next(item for item in self.items if self.failures[item.name])
 
         def reached() -> bool:
@@ -114,7 +112,7 @@ class Checks:
             return Diagnosis(culprits=at_fault, finding=finding) if at_fault and reached() else Diagnosis()
 
     def _shown(self, program: Variant, needs: Sequence[Task]) -> Failure | None:
-        """The failure to show with the claim that the learner's program is a known one; None if there is none."""
+        """Return the failure to show if the learner's program may be claimed to equal a known one; else None."""
         theirs = {item.name: self._of(program, item) for item in self.items}
         if not _fails_alike(self.failures, theirs):
             if not needs:
@@ -126,17 +124,17 @@ class Checks:
         return min(shared, key=lambda failure: failure.finding.rank(), default=None)
 
     def _beside_others(self, likely: Sequence[Variant]) -> tuple[Failure, Variant] | None:
-        """A failure that one of the likely programs explains, and no other one that the checks do not refute."""
+        """Return a failure that exactly one of the likely programs explains, and that program; else None."""
         kinds: dict[tuple[str, Kind | None], list[pytest.Item]] = {}
         for item in sorted(filter(self._is_example, self.items), key=self._rank):
             kinds.setdefault(self._kind_of(item), []).append(item)
         examples = [item for kind in kinds.values() for item in kind]
-        if len(examples) < ENOUGH:  # as of an open task, which has one check
+        if len(examples) < ENOUGH:  # an open task has one check
             return None
 
         @cache
         def refuted(program: Variant) -> bool:
-            """Whether it fails a check that the learner's program passes."""
+            """Return whether it fails a check that the learner's program passes."""
             return any(self._of(program, item) for item in self.items if not self.failures[item.name])
 
         @cache
@@ -159,7 +157,7 @@ class Checks:
         return (failure, one[1]) if one and failure else None
 
     def _is_example(self, item: pytest.Item) -> bool:
-        """Whether a check has failed in a case that a learner can look at, by an oracle's word."""
+        """Return whether a check failed, against an oracle, in a case that a learner can look at."""
         failure = self.failures[item.name]
         return failure is not None and not (failure.finding.swept or failure.finding.indirect)
 
@@ -168,11 +166,11 @@ class Checks:
         return failure and failure.finding.rank()
 
     def _kind_of(self, item: pytest.Item) -> tuple[str, Kind | None]:
-        """The test function of a check, and in which way it has failed."""
+        """Return the test function of a check, and in which way it has failed."""
         return item.name.partition("[")[0], _kind(self.failures[item.name])
 
     def _of(self, program: Variant, item: pytest.Item) -> Failure | None:
-        """How a check fails on a known program, which is found out once."""
+        """Return how a check fails on a known program, found out once."""
         key = program.name, item.name
         if key not in self.known:
             with installed(self.task.program, program.program):
@@ -181,18 +179,18 @@ class Checks:
 
 
 def diagnose(checks: Checks, package: Path, until: float) -> Diagnosis:
-    """What to tell of a task that has failed: its known mistakes, or the tasks whose mistakes it suffers from."""
+    """Return the diagnosis of a failing task: its known mistakes, or the tasks whose mistakes it suffers from."""
     task = checks.task
     try:
         subject = program(task.program)
     except (NotImportable, AttributeError):  # the file cannot be imported, or the function is gone
         return Diagnosis()
     course = load_course()
-    borrowed = progress.borrowed()  # these are right already
+    borrowed = progress.borrowed()  # these are right
     needs = [course.task(need) for need in course.needs(task.id) if need not in borrowed]
     if package == LEARNER and holds_stub(task, package) and (found := checks.of_stub(needs)).culprits:
         return found
-    return checks.confirm(diagnosis(load_variants(task), subject, needs, until), needs)
+    return checks.confirm(candidates(load_variants(task), subject, needs, until), needs)
 
 
 def _claim(program: Variant, here: bool = False) -> Claim:
@@ -205,7 +203,6 @@ def _stops(failure: Failure | None) -> bool:
 
 
 def _fails_alike(mine: Failures, theirs: Failures) -> bool:
-    """Whether two programs fail the same checks, each by the same kind of failure."""
     return all(_kind(failure) == _kind(theirs[name]) for name, failure in mine.items())
 
 

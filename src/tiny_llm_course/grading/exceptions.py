@@ -1,4 +1,4 @@
-"""What an exception means to the learner: as a finding of a graded test, or as one line where no test runs."""
+"""Describe an exception to the learner: as the finding of a graded test, or as one line where no test runs."""
 
 import contextlib
 import dataclasses
@@ -15,15 +15,16 @@ from types import ModuleType
 
 from memory_watch.faults import Line
 
+from ..course.entities import TASK_ID, Task
+from ..course.file_paths import module_path
 from ..course.findings import WIDTH, CheckFailed, Finding, Kind, few, message_of, shortened
-from ..course.nouns import TASK_ID, Task
-from ..course.places import module_path
 from ..course.registry import UsageError, load_course, with_commands
 from ..paths import ROOT, SOLUTION
-from ..programs.packages import LearnerError, NotImportable
+from ..programs import kernels
+from ..programs.packages import SOLUTION_NAME, LearnerError, NotImportable
 from ..programs.parts import KernelFault
-from ..source.written import holds_stub, where
-from ..testkit.cases import CASE_NOTE
+from ..source.targets import holds_stub, where
+from ..testkit.cases import CASE_NOTE, shape_words
 from ..testkit.errors import course_fault, of_the_course
 
 SUGGESTION = re.compile(r"\. Did you [^\x1b\n]*")
@@ -31,12 +32,12 @@ MISSING = re.compile(r"cannot import name '(\w+)' from 'tiny_llm\.([\w.]+)'")
 
 
 def finding_of(error: BaseException, package: Path) -> Finding:
-    """Put an exception into words; `package` is the graded one, whose lines are the learner's."""
+    """Return the finding for an exception; `package` is the graded one, whose lines are the learner's."""
     if isinstance(error, CheckFailed):
         cause = error.__cause__ if error.finding.kind == Kind.MISJUDGED else None
         if not cause:
             return error.finding
-        # Of a check of the learner's that stops a right program: with what it raises.
+        # A check of the learner's stops a right program: add what it raises.
         lines = (*error.finding.lines, _raised(cause, package))
         return dataclasses.replace(error.finding, lines=lines, frames=learner_frames(cause, package))
     if isinstance(error, NotImportable):
@@ -61,15 +62,15 @@ def finding_of(error: BaseException, package: Path) -> Finding:
         file = module_path(package, error.obj.__name__.partition(".")[2])
         return Finding(Kind.NO_IMPORT, f"{file.relative_to(ROOT).as_posix()} defines no {error.name}")
     if isinstance(error, TypeError) and "argument" in str(error):
-        return Finding(Kind.RAISED, f"cannot be called as its signature was: {first_line(error)}", case=case)
+        return Finding(Kind.RAISED, f"cannot be called with its original signature: {first_line(error)}", case=case)
     if isinstance(error, TypeError) and "not callable" in str(error):
         return Finding(Kind.RAISED, f"cannot be called: {first_line(error)}", case=case)
-    # Not in the learner's lines: MLX computing what they returned, or a check that could not cope with it.
+    # Not in the learner's lines: MLX evaluating what they returned, or a check that could not handle it.
     return Finding(Kind.RAISED, f"{name} after your code returned: {first_line(error)}", case=case, indirect=True)
 
 
 def _raised(error: BaseException, package: Path) -> str:
-    """What the learner's lines raised: of an assert without words its line, of input() that it cannot be asked for."""
+    """Return what the learner's lines raised, with the source of a bare assert, and a hint for input()."""
     said, line = first_line(error), next((frame.line or "" for frame in _own(error, package)[::-1]), "")
     if isinstance(error, EOFError) and "input(" in line:
         return "asks for input(), and there is no terminal to answer on"
@@ -79,10 +80,7 @@ def _raised(error: BaseException, package: Path) -> str:
 
 
 def _stub_of(error: BaseException) -> Task | None:
-    """The task whose stub raised an error: in Python with its id first, elsewhere by what its statement does.
-
-    An extension's exception begins with the id, too; a compiler quotes what the stub says, and that becomes an error.
-    """
+    """Return the task whose stub raised an error, by the id that begins the message, or that a compiler quotes."""
     if not isinstance(error, RuntimeError):
         return None
     in_python = isinstance(error, NotImplementedError)
@@ -101,14 +99,14 @@ def _not_importable(error: NotImportable, package: Path) -> Finding:
         return Finding(Kind.NO_IMPORT, f"{file} cannot be imported: {cause}", place=file)
     if isinstance(cause, SyntaxError):
         source = Path(cause.filename) if cause.filename else path
-        if source.is_relative_to(package):  # perhaps a file of the learner's own that this one imports
+        if source.is_relative_to(package):  # perhaps a file that this one imports
             place = source.relative_to(ROOT).as_posix() + (f":{cause.lineno}" if cause.lineno else "")
             lines = (shortened(cause.text.strip()),) if cause.text else ()
             return Finding(Kind.NO_IMPORT, f"{place} is not Python: {cause.msg}", lines, place=place)
     if missing := _missing(cause, package):
         return missing
     frames = learner_frames(cause, package)
-    # The file whose own lines raised: perhaps one of the learner's that this one imports.
+    # The file whose lines raised: perhaps one that this one imports.
     tried = [frame for frame in _own(cause, package) if frame.name == "<module>"]
     place = f"{_relative(tried[-1])}:{tried[-1].lineno}" if tried else file
     file = place.partition(":")[0]
@@ -120,7 +118,7 @@ def _not_importable(error: NotImportable, package: Path) -> Finding:
 
 
 def _missing(error: BaseException, package: Path) -> Finding | None:
-    """The finding if a file imports what a task should have defined: then that task is at fault, and not the file."""
+    """Return the finding for an import of a name that a task should have defined: that task is at fault."""
     match = MISSING.match(str(error)) if isinstance(error, ImportError) else None
     for task in load_course().tasks() if match else ():
         if match and (task.program.name, task.program.module) == match.groups():
@@ -131,10 +129,10 @@ def _missing(error: BaseException, package: Path) -> Finding | None:
 
 
 def learner_frames(error: BaseException, package: Path) -> tuple[str, ...]:
-    """The graded package's own lines on the way to an error, innermost last: `src/tiny_llm/basics.py:12  code`."""
+    """Return the graded package's lines in the traceback, innermost last: `src/tiny_llm/basics.py:12  code`."""
     own = _own(error, package)
     lines = [shortened(f"{_relative(frame)}:{frame.lineno}  {frame.line or ''}".rstrip()) for frame in own]
-    return tuple(line for line, _ in itertools.groupby(lines))  # a comprehension is a frame of its own
+    return tuple(line for line, _ in itertools.groupby(lines))  # a comprehension has a frame of its own
 
 
 def _own(error: BaseException, package: Path) -> list[traceback.FrameSummary]:
@@ -146,14 +144,25 @@ def _relative(frame: traceback.FrameSummary) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error's message that says something, with paths as seen from the checkout."""
-    beginning = message_of(error)[: 100 * WIDTH].strip()  # of perhaps a hundred million characters
+    """Return the first non-empty line of an error's message, with relative paths and shortened objects."""
+    beginning = _with_short_objects(error)[: 100 * WIDTH].strip()  # it may have a hundred million characters
     line = (beginning.splitlines() or [""])[0].replace(f"{ROOT}{os.sep}", "")
     return shortened(line + _suggestion(error))
 
 
+def _with_short_objects(error: BaseException) -> str:
+    """Return an error's message with the course's own objects in it named: \"Request 3\" for its long repr."""
+    message = message_of(error)
+    for each in error.args:
+        if type(each).__module__.partition(".")[0] in ("tiny_llm", SOLUTION_NAME) and isinstance(error, LookupError):
+            name = f"{type(each).__name__} {getattr(each, 'request_id', '')}".removesuffix(" -1").rstrip()
+            preempted = getattr(each, "output", ()) and getattr(each, "num_computed_tokens", 1) == 0
+            message = message.replace(repr(each), f"{name}{' (preempted)' * bool(preempted)} is not a key")
+    return message
+
+
 def _suggestion(error: BaseException) -> str:
-    """Python's own ". Did you mean: 'query'?", which it finds only when it prints an error."""
+    """Return Python's ". Did you mean: 'query'?", which it computes only when it prints an error."""
     if not isinstance(error, NameError | AttributeError | ImportError):
         return ""
     with contextlib.redirect_stderr(io.StringIO()) as printed, contextlib.suppress(Exception):
@@ -163,17 +172,26 @@ def _suggestion(error: BaseException) -> str:
 
 
 def finding_of_fault(error: KernelFault, case: str, package: Path) -> Finding:
-    """The finding, with the package's own lines on the way to the fault."""
+    """Return the finding for a kernel's fault, with the package's own lines in its traceback."""
     fault = error.fault
     own = [line for line in fault.lines if line.file.is_relative_to(package)]
-    own = [line for line in own if line.file.suffix != ".h"] or own  # and not what a given header does for it
+    own = [line for line in own if line.file.suffix != ".h"] or own  # not a given header's lines
     place = f"{_place(own[-1])} " if own else ""
     headline, frames = shortened(f"{place}{fault.what}"), tuple(dict.fromkeys(map(_shown, own)))
     if fault.what.startswith("does not compile"):
         return Finding(Kind.NOT_BUILT, headline, frames[-1:], place=place.strip())
     who = "thread" if own and own[-1].file.suffix == ".metal" else "chunk"
     lines = (f"the other {who} is at {_shown(fault.other)}",) if fault.other else ()
-    return Finding(Kind.MEMORY, headline, (*error.notes, *lines), case=case, frames=frames)
+    return Finding(Kind.MEMORY, headline, (*error.notes, *lines), case=case or _call_of(error), frames=frames)
+
+
+def _call_of(error: KernelFault) -> str:
+    """Return the kernel's call in words, for a check that notes no case."""
+    calls = [f.f_locals for f, _ in traceback.walk_tb(error.__traceback__) if f.f_code is kernels.run.__code__]
+    if not calls:
+        return ""
+    given = (f"{v.dtype} {shape_words(v.shape)}" if hasattr(v, "shape") else str(v) for v in calls[-1]["arguments"])
+    return shortened(f"{calls[-1]['function']}({', '.join(given)})")
 
 
 def _place(line: Line) -> str:
@@ -191,7 +209,7 @@ def _shown(line: Line) -> str:
 
 @contextmanager
 def learners_code(package: Path) -> Iterator[None]:
-    """What the package raises in the block becomes a LearnerError."""
+    """Turn what the package raises in the block into a LearnerError."""
     try:
         yield
     except (UsageError, LearnerError, GeneratorExit, KeyboardInterrupt):
@@ -201,11 +219,7 @@ def learners_code(package: Path) -> Iterator[None]:
 
 
 def must_be_started(tasks: Sequence[Task], package: Path) -> None:
-    """Refuse to run some tasks that are not Python if one of them is a stub: that would end the process.
-
-    Raises:
-        LearnerError: one of them is not started.
-    """
+    """Raise LearnerError if one of these tasks that are not Python is a stub: running it would end the process."""
     for task in tasks:
         if holds_stub(task, package):
             raise LearnerError(_not_started(f"not started: {task.label}", task, package))
@@ -218,7 +232,7 @@ def _not_started(headline: str, task: Task, package: Path) -> str:
 
 def _what_failed(error: BaseException, package: Path) -> str:
     folder = package.relative_to(ROOT).as_posix()
-    more = [] if package == SOLUTION else ["What the tests say of it:", "pdm run test"]
+    more = [] if package == SOLUTION else ["What the tests say:", "pdm run test"]
     if isinstance(error, SyntaxError) and error.filename and Path(error.filename).is_relative_to(package):
         file = Path(error.filename).relative_to(ROOT).as_posix()
         return with_commands(f"{file}:{error.lineno} is not Python: {error.msg}", *more)
@@ -228,5 +242,5 @@ def _what_failed(error: BaseException, package: Path) -> str:
     if finding.frames or isinstance(error, AttributeError):  # the latter: a file lacks a name
         what = "\n  ".join([f"{folder}: {finding.headline}", *few(finding.frames)])
     else:
-        what = f"{folder} gave the engine what it cannot use: {type(error).__name__}: {first_line(error)}"
+        what = f"{folder} gave the engine something that it cannot use: {type(error).__name__}: {first_line(error)}"
     return with_commands(what, *more)

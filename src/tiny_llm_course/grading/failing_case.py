@@ -1,9 +1,7 @@
-"""The failing case of a check: its inputs, what was expected and what came, taken from the check where it stopped.
+"""Extract a failing check's case from its traceback: its inputs, the expected and the actual result.
 
-Nothing is noted while checks run. The traceback of a failed check holds every function that it was in, with its
-variables: those of the test itself, and those of the test kit, where `function`, `formula`, `args` and `kwargs` are how
-the program was called, `inputs` and `named` how it was called once more, `values` what the inputs held before, `actual`
-is what it gave and `expected` what it should. A check of the learner's is called on a program, `misjudged`.
+The test kit's frames hold the call (`function`, `formula`, `args`, `kwargs`), a repeated one (`inputs`, `named`), the
+inputs before it (`values`) and the results (`actual`, `expected`). A check of the learner's is called on `misjudged`.
 """
 
 import contextlib
@@ -19,9 +17,9 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
+from ..course.entities import Task
+from ..course.file_paths import name_of
 from ..course.findings import shortened
-from ..course.nouns import Task
-from ..course.places import name_of
 from ..paths import COURSE, LEARNER, TESTS
 from ..programs import packages
 from ..testkit.cases import dtype_word, shape_words, type_words
@@ -38,10 +36,7 @@ EDGE = 3  # numbers at both ends of an axis, where an array is too large
 
 @dataclasses.dataclass(frozen=True)
 class KeptCase:
-    """`names` is all that can be looked at, `listed` says what of it matters; `call` or else `source` how it was used.
-
-    `call` is what to type to see the same again, `source` the lines of a test that calls the program by itself.
-    """
+    """A failing case: `names`, of which `listed` are shown; `call` repeats it, else `source` is the test's code."""
 
     names: dict[str, Any]
     listed: tuple[str, ...]
@@ -50,7 +45,7 @@ class KeptCase:
 
 
 def kept_case(error: BaseException, program: Callable[..., Any]) -> KeptCase:
-    """The case in which a check has failed; `program` is the learner's, where the check does not say what it called."""
+    """Return a failing check's case; `program` is the learner's, if the check does not say what it called."""
     if isinstance(error, BaseExceptionGroup):  # hypothesis: the same inputs gave different answers
         return kept_case(error.exceptions[0], program)
     names: dict[str, Any] = {"program": program}
@@ -60,7 +55,7 @@ def kept_case(error: BaseException, program: Callable[..., Any]) -> KeptCase:
     agreed: Mapping[str, Any] = {}
     for frame, _ in traceback.walk_tb(error.__traceback__):
         file, variables = Path(frame.f_code.co_filename), frame.f_locals
-        if file.is_relative_to(LEARNER):  # what follows was called by the learner's code
+        if file.is_relative_to(LEARNER):  # the frames below were called by the learner's code
             break
         if file.is_relative_to(TESTS) and not call:
             test = frame
@@ -78,11 +73,11 @@ def kept_case(error: BaseException, program: Callable[..., Any]) -> KeptCase:
                 names["misjudged"], call = variables["misjudged"], "program(misjudged)"
                 listed["misjudged"] = None
             elif variables.get("inputs"):  # the same numbers in another layout
-                again = {"args": variables["inputs"], "kwargs": variables["named"]}
-                names |= _call({**agreed, **again})[0]
-            told = {"expected": variables.get("expected"), "yours": variables.get("actual")}
-            told = {name: value for name, value in told.items() if value is not None or "actual" in variables}
-            names |= {name: value for name, value in told.items() if name == "yours" or value is not None}
+                names |= _call({**agreed, "args": variables["inputs"], "kwargs": variables["named"]})[0]
+            if variables.get("expected") is not None:
+                names["expected"] = variables["expected"]
+            if "actual" in variables:
+                names["yours"] = variables["actual"]
     listed |= dict.fromkeys(name for name in ("expected", "yours") if name in names)
     source = () if call or test is None else _source(test)
     order = sorted(listed, key=lambda name: name in ("expected", "yours"))
@@ -90,19 +85,19 @@ def kept_case(error: BaseException, program: Callable[..., Any]) -> KeptCase:
 
 
 def case_of(error: BaseException, task: Task) -> KeptCase | None:
-    """The case in which a check of a task has failed; None if the task's file or function is not there."""
+    """Return the case in which a check of a task has failed; None if the task's file or function is missing."""
     with contextlib.suppress(packages.NotImportable, AttributeError):
         return kept_case(error, packages.program(task.program))
     return None
 
 
 def _ours(variables: Mapping[str, Any]) -> dict[str, Any]:
-    """Without the tests themselves, and pytest's names, which begin with @."""
+    """Return the variables without tests and pytest's names, which begin with @."""
     return {name: value for name, value in variables.items() if not name.startswith(("_", "@", "test_"))}
 
 
 def _call(variables: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    """The inputs of a program that is held to a formula, by the formula's names, and how to call it with them."""
+    """Return the inputs of a program that is compared with a formula, by the formula's names, and the call to type."""
     args, kwargs, formula = variables["args"], variables["kwargs"], variables["formula"]
     bound = inspect.signature(formula).bind(*args, **kwargs)
     for name, numbers in variables["values"].items():
@@ -116,8 +111,7 @@ def _call(variables: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
         with np.errstate(all="ignore"):
             expected = formula(*a, **k, r=exact)
     words = [f"{name}={name}" if name in kwargs else name for name in bound.arguments]
-    inputs = dict(bound.arguments)
-    return {**inputs, "program": variables["function"], "expected": expected}, f"program({', '.join(words)})"
+    return {**bound.arguments, "program": variables["function"], "expected": expected}, f"program({', '.join(words)})"
 
 
 def _as_float64(value: Any) -> Any:
@@ -125,7 +119,6 @@ def _as_float64(value: Any) -> Any:
 
 
 def _source(frame: FrameType) -> tuple[str, ...]:
-    """The lines of the test's function, and where they stand."""
     lines, first = inspect.getsourcelines(frame.f_code)
     place = f"{name_of(Path(frame.f_code.co_filename))}:{first}"
     text = [line.rstrip() for line in lines if line.strip()]
@@ -133,7 +126,7 @@ def _source(frame: FrameType) -> tuple[str, ...]:
 
 
 def words_of(value: Any) -> str:
-    """A value in one line: an array by dtype and shape, anything else by what it is."""
+    """Return a value in one line: an array by dtype and shape, anything else by its type or value."""
     if isinstance(value, mx.array):
         return f"{dtype_word(value.dtype)}, {shape_words(value.shape)}"
     if isinstance(value, np.ndarray):
@@ -144,7 +137,7 @@ def words_of(value: Any) -> str:
 
 
 def numbers_of(value: Any) -> list[str]:
-    """The rows of an array to be read; none of what is no array."""
+    """Return the rows of an array as text; none for anything else."""
     if not isinstance(value, mx.array | np.ndarray):
         return []
     # NumPy has no bfloat16.
@@ -155,7 +148,7 @@ def numbers_of(value: Any) -> list[str]:
 
 
 def with_numbers(case: KeptCase) -> list[str]:
-    """All that is listed of a case, arrays with their numbers."""
+    """Return all that is listed of a case, arrays with their numbers."""
     widest = max(map(len, case.listed), default=0)
     lines = []
     for name in case.listed:
@@ -169,7 +162,7 @@ def with_numbers(case: KeptCase) -> list[str]:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """With `-p` of this module, as `pdm run test --full` has it: show the arrays of the case below a failed check."""
+    """Show the arrays of the case below a failed check, in `pdm run test --full`."""
     report = yield
     graded = report.failed and TASK in item.stash
     if call.excinfo and graded and (case := case_of(call.excinfo.value, item.stash[TASK])):

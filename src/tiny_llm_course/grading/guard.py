@@ -1,9 +1,7 @@
-"""Protects the process that grades from the learner's code, which runs in it beside the tests.
+"""Protect the grading process from the learner's code, which runs in it beside the tests.
 
-A learner's file could replace `mx.allclose`, `isinstance` or a check of the test kit, by accident (a name that was
-meant to be its own) or to see what happens. Before the first of the learner's files is imported, `Guard` notes
-everything in the modules that grading uses; whatever is another object later is put back, and named. Signals to other
-processes are refused, and breakpoint() does not stop.
+A learner's file could replace `mx.allclose`, `isinstance` or a check of the test kit. `Guard` stores all that grading
+uses before the first of them is imported; what is another object later is restored, and named.
 """
 
 import ast
@@ -20,11 +18,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ..course.places import module_path, name_of
+from ..course.file_paths import module_path, name_of
 from ..source.parsing import parse
 
-# These packages and the graded tests with all their modules, and these modules by themselves: others keep notes of
-# their own in their names.
+# These packages and the graded tests with all their modules, and these single modules: others change their own globals.
 PACKAGES = ("mlx", "numpy", "tiny_llm_course")
 TESTS = "tests.week"
 MODULES = (
@@ -32,20 +29,19 @@ MODULES = (
     "_pytest.outcomes", "_pytest.reports", "_pytest.runner",
 )  # fmt: skip
 LEARNER = "tiny_llm"
-# PyTorch puts one of its own there while it is imported.
-REPLACED_BY_OTHERS = {("inspect", "getfile")}
+REPLACED_BY_OTHERS = {("inspect", "getfile")}  # by PyTorch while it is imported
 
 
 class Guard:
-    """Notes what the modules of grading hold, and puts it back."""
+    """Store the contents of the modules that grading uses, and restore them."""
 
     def __init__(self) -> None:
         self._modules: dict[str, ModuleType] = {}
-        self._others: dict[str, ModuleType] = {}  # which only have to be there
-        self._held: list[tuple[str, Any, dict[str, Any]]] = []  # a name, the module or class, what it held
+        self._others: dict[str, ModuleType] = {}  # which must not be removed
+        self._held: list[tuple[str, Any, dict[str, Any]]] = []  # a name, the module or class, its contents
 
     def note(self) -> None:
-        """Note everything as it is now; what was noted before is forgotten."""
+        """Store everything as it is now, in place of what was stored before."""
         self._modules = {name: module for name, module in sys.modules.items() if _is_guarded(name)}
         self._others = {name: module for name, module in sys.modules.items() if not _is_guarded(name)}
         self._held = [(name, module, dict(vars(module))) for name, module in self._modules.items()]
@@ -58,7 +54,7 @@ class Guard:
         self._held += classes.values()
 
     def restore(self) -> str:
-        """Put back what has been replaced, and give the name of the first such thing; "" if nothing has been."""
+        """Restore what has been replaced, and return the name of the first such thing; "" if there is none."""
         found = ""
         for name, module in self._modules.items():
             if sys.modules.get(name) is not module:
@@ -73,7 +69,9 @@ class Guard:
                 continue
             changed = [key for key, value in held.items() if now.get(key, self) is not value]
             for key in (key for key in changed if (name, key) not in REPLACED_BY_OTHERS):
-                with contextlib.suppress(AttributeError, TypeError):  # a class of C's may refuse, and has not changed
+                with contextlib.suppress(
+                    AttributeError, TypeError
+                ):  # a class written in C may refuse, and has not changed
                     setattr(holder, key, held[key])
                     found = found or f"{name}.{key}"
             if len(now) != len(held):
@@ -81,16 +79,17 @@ class Guard:
         return found
 
     def _remove_shadows(self, name: str, holder: Any, held: dict[str, Any]) -> str:
-        """Take away names that were not there and that hide a built-in one, or an operator of a class."""
-        hides = (lambda key: key in vars(builtins)) if isinstance(holder, ModuleType) else _is_operator
-        added = [key for key in vars(holder) if key not in held and hides(key)]
+        """Delete new names that hide a built-in one, or an operator of a class."""
+        operators = (*dir(object), *dir(type), "__bool__", "__array__", "__getattr__")
+        hidden = vars(builtins) if isinstance(holder, ModuleType) else operators
+        added = [key for key in vars(holder) if key not in held and key in hidden]
         for key in added:
             delattr(holder, key)
         return f"{name}.{added[0]}" if added else ""
 
 
 def _same_objects(now: Mapping[str, Any], held: dict[str, Any]) -> bool:
-    """Whether the same names, in the same order, stand for the same objects: tens of thousands after every check."""
+    """Return whether the same names, in the same order, refer to the same objects. Fast: it runs after every check."""
     same_names = len(now) == len(held) and all(map(is_, now, held))
     return same_names and all(map(is_, now.values(), held.values()))
 
@@ -99,54 +98,44 @@ def _is_guarded(name: str) -> bool:
     return name.partition(".")[0] in PACKAGES or name in MODULES or name.startswith(TESTS)
 
 
-def _is_operator(key: str) -> bool:
-    return hasattr(object, key) or key in ("__bool__", "__array__", "__getattr__")
-
-
 def import_oracles(test_file: Path, package: Path) -> list[str]:
-    """Import what a test file imports, but for the learner's package: what is noted must be there first.
-
-    Returns:
-        The modules of the learner's package that it imports, as "basics" or "kernels.axpy".
-    """
+    """Import what a test file imports, for the guard; return its modules of the learner's package: "kernels.axpy"."""
     try:
         body = parse(test_file.read_bytes()).body
-    except (SyntaxError, ValueError):  # the tests cannot be imported, which pytest will say
+    except (SyntaxError, ValueError):  # pytest will report it
         return []
     found: list[str] = []
     for node in body:
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         if isinstance(node, ast.ImportFrom) and node.module:
             parts = [f"{node.module}.{alias.name}" for alias in node.names]
-            files = [part for part in parts if _is_file(part, package)]  # of a folder, "kernels"; others define names
+            files = [
+                part for part in parts if _is_file(part, package)
+            ]  # modules of a folder, "kernels"; others define names
             names = parts if node.module == LEARNER else files or [node.module]
         for name in names:
             if name.partition(".")[0] == LEARNER:
                 found.append(name.removeprefix(f"{LEARNER}."))
             else:
-                with contextlib.suppress(ImportError):  # likewise
+                with contextlib.suppress(ImportError):  # pytest will report it
                     importlib.import_module(name)
     return found
 
 
 def _is_file(name: str, package: Path) -> bool:
-    """Whether a name, "tiny_llm.kernels.axpy", is a module of the learner's package."""
     top, _, module = name.partition(".")
     return top == LEARNER and module_path(package, module).is_file()
 
 
 def signal_no_others() -> None:
-    """From now on `os.kill` refuses the processes that this one has not started, with a PermissionError.
-
-    Native code that asks the system by itself is not seen.
-    """
+    """Let `os.kill` refuse processes that this one has not started, with a PermissionError. Native code is not seen."""
     own = os.getpid()
 
     def hook(event: str, args: tuple[Any, ...]) -> None:
         if event not in ("os.kill", "os.killpg"):
             return
         target, number = args
-        if number and not _is_of(own, abs(target) if target != -1 else 1):  # -1 is every process that there is
+        if number and not _is_of(own, abs(target) if target != -1 else 1):  # -1 is every process
             name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
             raise PermissionError(f"{name} to a process that your code has not started")
 
@@ -154,26 +143,26 @@ def signal_no_others() -> None:
 
 
 def _is_of(own: int, target: int) -> bool:
-    """Whether a process, or the first one of a group, is our own or comes from it; 0 is our own group."""
-    import psutil  # which is rarely needed, and takes time
+    """Return whether a process, or the first one of a group, is our own or descends from it; 0 is our own group."""
+    import psutil  # rarely needed, and slow to import
 
     if target in (0, own):
         return True
     try:
         return own in (process.pid for process in psutil.Process(target).parents())
     except psutil.Error:
-        return True  # gone, which the system will say
+        return True  # it has ended, as the system will report
 
 
 class Breakpoints:
-    """Takes the place of Python's debugger; `place` is the last line of the package that has called it."""
+    """Replace Python's debugger; `place` is the last line of the package that has called it."""
 
     def __init__(self, package: Path) -> None:
         self.place = ""
         self._package = package
 
     def install(self) -> None:
-        """From now on breakpoint() and pdb.set_trace() only leave their place."""
+        """Let breakpoint() and pdb.set_trace() only store their place from now on."""
         sys.breakpointhook = pdb.set_trace = self._stop
 
     def _stop(self, *args: Any, **kwargs: Any) -> None:

@@ -1,11 +1,9 @@
-"""Whether a task's code is the learner's own work: where its target is written, and what its files read and import.
+"""Check that a task's code is the learner's own: where its target is defined, and what its files read and import.
 
-A function or class of the learner's counts wherever it is: in a `partial`, a cache, a compiled function, an object with
-a method. What has a name in somebody else's module, and nothing of the learner's in it, does not.
-
-The learner's files must not read or import our solution, the tests, the harness and libraries that do the work. An
-audit hook of Python's sees files and imports whatever they are reached by: a path in bytes, a symbolic link, another
-folder to work in, `runpy`, `importlib`. What native code opens by itself is not seen.
+The learner's functions count wherever they are: in a `partial`, a cache, a compiled function, an object with a method.
+The learner's files must not read or import our solution, the tests, the harness or libraries that do the work. A Python
+audit hook sees this however it is done: a path in bytes, a symbolic link, `runpy`, `importlib`. Native code is not
+seen.
 """
 
 import gc
@@ -18,26 +16,26 @@ from pathlib import Path
 from types import FrameType, FunctionType, MethodType
 from typing import Any
 
-from ..course.nouns import Task
+from ..course.entities import Task
 from ..paths import LEARNER, SOLUTION, TESTS
 from ..programs import borrowing
 from ..source.imports import Imports
 from .traps import Traps, spoken
 
-ANSWERS = (".py", ".pyc", ".npz")  # of the tests: a tokenizer's table is for the learner's code to read
+ANSWERS = (".py", ".pyc", ".npz")  # among the tests' files: the learner's code may read a tokenizer's table
 STARTS = ("os.system", "os.exec", "os.posix_spawn", "subprocess.Popen")
 MOVES = ("os.link", "os.rename", "os.symlink", "os.chdir")
-# The solution's folder among the words of another program, and not in the name of a folder around the checkout.
+# The solution's folder in a command line, but not in the path of the checkout.
 NAMED = re.compile(rf"(?<![\w./-]){SOLUTION.parent.name}\b|{re.escape(str(SOLUTION.parent))}\b")
 STANDARD = os.path.join(os.path.dirname(os.path.realpath(os.__file__)), "")
-SHOWS = traceback.extract_stack.__code__.co_filename  # it reads the lines of a stack, ours among them
+SHOWS = traceback.extract_stack.__code__.co_filename  # it reads the lines of a stack, including ours
 HOLDERS = (tuple, list, dict, property, staticmethod, classmethod)
-DEPTH = 6  # of what holds what: a partial of a cached function, in a decorator's closure, has 5
-PACKAGES = ("site-packages", "dist-packages")  # folders of others in it
+DEPTH = 6  # of nesting: a partial of a cached function, in a decorator's closure, has 5
+PACKAGES = ("site-packages", "dist-packages")  # of others, inside STANDARD
 
 
-class Closed:
-    """Watches what the learner's files do from now on; `imported` has what they import while they are imported."""
+class AnswerGuard:
+    """Watch what the learner's files do from now on; `imported` has what they import while they are imported."""
 
     def __init__(self, traps: Traps, imports: Imports) -> None:
         self.imported: dict[str, list[str]] = {}
@@ -46,13 +44,13 @@ class Closed:
         sys.addaudithook(self._hook)
 
     def fault(self, task: Task) -> str:
-        """What a task's files import that they must not, in a line; "" if there is nothing."""
+        """Return what a task's files import that they must not, in a line; "" if there is nothing."""
         if task.id not in self._faults:
             self._faults[task.id] = self._imports.fault(task, self.imported)
         return self._faults[task.id]
 
     def forget(self) -> None:
-        """The learner's files are others now."""
+        """Forget what was imported: the learner's files have changed."""
         self.imported.clear()
         self._faults.clear()
 
@@ -66,22 +64,22 @@ class Closed:
             self._refuse(SOLUTION.parent)
 
     def _refuse(self, folder: Path) -> None:
-        """Raise if it is a line of the learner's that wants what is in a folder."""
+        """Raise if a line of the learner's wants what is in a folder."""
         frame: FrameType | None = sys._getframe(2)
         while frame is not None:
             file = frame.f_code.co_filename
             if self._traps.watches(file):
                 line = f"{Path(file).name}:{frame.f_lineno}"
                 raise self._traps.caught(f"{line} uses {folder.name}/, where the answers are: write it yourself")
-            if folder == TESTS and file == SHOWS:  # for a learner who looks for a mistake, or while PyTorch is imported
+            if folder == TESTS and file == SHOWS:  # a learner prints a stack, or PyTorch is imported
                 return
-            # Meant for the learner: what is borrowed, and what it imports itself; what we look up here.
+            # Borrowed tasks, what the solution itself imports, and our own look-ups are allowed.
             if file in (borrowing.__file__, __file__) or file.startswith(f"{SOLUTION}{os.sep}"):
                 return
             frame = frame.f_back
 
     def _sees_import(self, name: str) -> None:
-        """Note what a line of the learner's imports, perhaps by way of the standard library."""
+        """Store what a line of the learner's imports, perhaps through the standard library."""
         frame: FrameType | None = sys._getframe(2)
         while frame is not None and _passes_on(frame.f_code.co_filename):
             frame = frame.f_back
@@ -94,7 +92,7 @@ class Closed:
 
 
 def _answers_in(path: Any) -> Path | None:
-    """The folder of answers that a path leads to."""
+    """Return the folder of answers that a path leads to, or None."""
     if isinstance(path, int) or not path:
         return None
     real = os.path.realpath(os.fsdecode(path))
@@ -105,25 +103,25 @@ def _answers_in(path: Any) -> Path | None:
 
 @cache
 def _passes_on(file: str) -> bool:
-    """Whether a file is of Python's own library, or stands for none: what it imports, somebody else wants."""
+    """Return whether a file belongs to Python's library, or is none: its imports are made for its caller."""
     return file.startswith("<") or (
         os.path.realpath(file).startswith(STANDARD) and not set(PACKAGES) & set(Path(file).parts)
     )
 
 
-def not_written_here(target: Any, traps: Traps) -> str:
-    """What a target is, if none of the learner's code is in it: "mx.softmax"; "" if some is, or nobody can tell."""
+def foreign_target(target: Any, traps: Traps) -> str:
+    """Return what a target is, "mx.softmax", if it has none of the learner's code; "" if it has some, or if unknown."""
     return "" if _is_own(target, traps, DEPTH) else spoken(_name(target, traps, DEPTH))
 
 
 def forbidden_kind(target: Any, traps: Traps) -> str:
-    """The forbidden class that a class, or that of an object, is derived from; "" if there is none."""
+    """Return the forbidden class that a class, or an object's class, derives from; "" if there is none."""
     bases = (target if isinstance(target, type) else type(target)).__mro__
     return next((spoken(name) for name, kind in traps.classes.items() if name in traps.armed and kind in bases), "")
 
 
 def _is_own(thing: Any, traps: Traps, depth: int) -> bool:
-    """Whether a function or class in something's parts stands in the learner's files."""
+    """Return whether a function or class among something's parts is defined in the learner's files."""
     if not depth:
         return False
     match thing:
@@ -131,7 +129,7 @@ def _is_own(thing: Any, traps: Traps, depth: int) -> bool:
             code = thing.__code__.co_filename
             if traps.watches(thing.__globals__.get("__file__", "") if code.startswith("<") else code):
                 return True
-            cells = [cell for cell in thing.__closure__ or () if cell != type(cell)()]  # without those that are empty
+            cells = [cell for cell in thing.__closure__ or () if cell != type(cell)()]  # not the empty ones
             parts = [
                 getattr(thing, "__wrapped__", None),
                 *(c.cell_contents for c in cells if callable(c.cell_contents)),
@@ -146,18 +144,15 @@ def _is_own(thing: Any, traps: Traps, depth: int) -> bool:
         case dict():
             parts = list(thing.values())
         case _:
-            if _module(thing) != type(thing).__module__ and traps.watches(_file(thing)):
-                return True  # in native code of the learner's own
+            file = getattr(sys.modules.get(_module(thing)), "__file__", None) or ""
+            if _module(thing) != type(thing).__module__ and traps.watches(file):
+                return True  # the learner's native code
             parts = [type(thing), *gc.get_referents(thing)]
     return any(_is_own(part, traps, depth - 1) for part in parts if callable(part) or isinstance(part, HOLDERS))
 
 
-def _file(thing: Any) -> str:
-    return getattr(sys.modules.get(_module(thing)), "__file__", None) or ""
-
-
 def _name(thing: Any, traps: Traps, depth: int) -> str:
-    """What something is, by the module that has it; "" for what has no name."""
+    """Return what something is, by the module that has it; "" for what has no name."""
     kind = type(thing)
     match thing:
         case type():

@@ -1,7 +1,6 @@
-"""The pytest plugin: makes the day tests grade the learner's package, or with `--solution` the solved one.
+"""The pytest plugin that makes the day tests grade the learner's package, or with `--solution` the solved one.
 
-It is loaded by pyproject.toml, so that `pytest tests/week1/test_day1.py` and an editor's test runner grade as
-`pdm run test` does; that command adds the child process with its limits, and the report.
+pyproject.toml loads it, so that an editor's test runner grades as `pdm run test` does.
 """
 
 from collections.abc import Callable, Generator, Iterator
@@ -12,9 +11,9 @@ from typing import Any
 import pytest
 from _pytest.runner import runtestprotocol
 
+from ..course.entities import Task
+from ..course.file_paths import day_of, recordings_path
 from ..course.findings import CheckFailed, Finding, Kind
-from ..course.nouns import Task
-from ..course.places import day_of, recordings_path
 from ..course.requirements import in_words, missing
 from ..learner import progress
 from ..paths import LEARNER, SOLUTION, make_importable, put_first
@@ -24,25 +23,25 @@ from ..source.imports import Imports
 from ..testkit.recordings import MODES, Recordings
 from .exceptions import finding_of
 from .guard import Guard, import_oracles
-from .own_work import Closed, forbidden_kind, not_written_here
+from .own_work import AnswerGuard, forbidden_kind, foreign_target
 from .traps import Traps, nothing_compiled
 
 TASK = pytest.StashKey[Task]()
-ABSENT = pytest.StashKey[tuple[str, ...]]()  # what the check needs and this machine has not
+ABSENT = pytest.StashKey[tuple[str, ...]]()  # what the check needs and this machine lacks
 FINDING = pytest.StashKey[Finding]()
 TRAPS = pytest.StashKey[Traps]()
-CLOSED = pytest.StashKey[Closed]()
+CLOSED = pytest.StashKey[AnswerGuard]()
 GUARD = pytest.StashKey[Guard]()
 RECORDINGS = pytest.StashKey[dict[Path, Recordings]]()
 BORROWED = pytest.StashKey[frozenset[str]]()
-TRIAL = pytest.StashKey[bool]()  # checks run on known programs, which nobody has to have written here
-# Set by the child process: files known not to be importable, and who is told which one is imported ("" after the last).
+TRIAL = pytest.StashKey[bool]()  # checks run on known programs, which are not the learner's work
+# Set by the child process: files known not to be importable, and what to call before each import (with "" at the end).
 BROKEN = pytest.StashKey[dict[str, Finding]]()
 IMPORTING = pytest.StashKey[Callable[[str], None]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--solution`, `--oracle` and `--task`."""
+    """Add `--solution`, `--oracle` and `--task`."""
     group = parser.getgroup("tiny-llm")
     group.addoption("--solution", action="store_true", help="grade solutions/tiny_llm instead of src/tiny_llm")
     group.addoption("--oracle", choices=MODES, default="recorded", help="PyTorch's answers: recorded, live, or record")
@@ -50,7 +49,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Put the package to grade first on the path, and the references in the places of what is borrowed."""
+    """Put the package to grade first on the path, and substitute the solution for borrowed tasks."""
     make_importable()
     config.addinivalue_line("markers", "needs(*words): what the check needs of the machine, beyond its task")
     config.addinivalue_line("markers", "on(device): MLX's default device while the check is called")
@@ -62,7 +61,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[BORROWED] = frozenset(task.id for task in borrowed)
     config.stash[TRAPS] = Traps([package])
     if package == LEARNER:
-        config.stash[CLOSED] = Closed(config.stash[TRAPS], Imports(LEARNER, SOLUTION))
+        config.stash[CLOSED] = AnswerGuard(config.stash[TRAPS], Imports(LEARNER, SOLUTION))
     config.stash[GUARD] = Guard()
     config.stash[RECORDINGS] = {}
     config.stash.setdefault(BROKEN, {})
@@ -70,12 +69,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def graded_package(config: pytest.Config) -> Path:
-    """The folder of the package that this run grades."""
+    """Return the folder of the package that this run grades."""
     return SOLUTION if config.getoption("--solution") else LEARNER
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave out graded tests that were not asked for: pytest looks into every file beside one that is named."""
+    """Ignore graded tests that were not asked for: pytest looks into every file beside one that is named."""
     asked = [Path(config.invocation_params.dir, argument.partition("::")[0]) for argument in config.args]
     if not collection_path.is_file() or not all(each.exists() for each in asked):
         return None
@@ -84,19 +83,19 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> None:
-    """Before a day's tests are imported: set traps and guard, then import the files that its tasks are written in."""
+    """Before a day's tests are imported, set traps and guard, then import the files of its tasks."""
     if not (day := day_of(module_path)):
         return
     import mlx.core as mx
 
-    # The one device that every machine has, with the same arithmetic everywhere. A check may ask for another.
+    # Every machine has it, with the same arithmetic. A check may be marked with another device.
     mx.set_default_device(mx.cpu)
     stash = parent.config.stash
     stash[TRAPS].set(name for task in day.tasks for name in task.forbidden)
     used = import_oracles(module_path, graded_package(parent.config))
     stash[GUARD].note()
     broken = stash[BROKEN]
-    known = sorted(module.removesuffix(".__init__") for module in broken)  # a folder before what is in it
+    known = sorted(module.removesuffix(".__init__") for module in broken)  # a folder before its files
     for module in dict.fromkeys([*known, *(task.program.module for task in day.tasks), *used]):
         if finding := next((broken[one] for one in (module, *_folders(module)) if one in broken), None):
             put_broken(module, NotImportable(module, finding))
@@ -111,24 +110,24 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
 
 
 def _folders(module: str) -> list[str]:
-    """The files without which there is no such module, as "kernels.__init__" and "__init__"."""
+    """Return the files without which there is no such module, as "kernels.__init__" and "__init__"."""
     parts = module.split(".")
     return [".".join([*parts[:depth], "__init__"]) for depth in range(len(parts), -1, -1)]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Give each graded test its task, by its name, and leave out the tasks that are not asked for."""
+    """Assign each graded test to its task by its name, and drop the tasks that were not asked for."""
     for item in items:
         day = day_of(item.path)
         for task in day.tasks if day else ():
             if item.name.startswith(f"test_{task.tests}_"):
                 item.stash[TASK] = task
-                if task.id in config.stash[BORROWED]:  # the reference would pass, and prove nothing
+                if task.id in config.stash[BORROWED]:  # the reference would pass and prove nothing
                     item.add_marker(pytest.mark.skip(reason=f"borrowed (pdm run return {task.id})"))
         if absent := missing(required(item)):
             item.stash[ABSENT] = absent
             item.add_marker(pytest.mark.skip(reason=f"not run here: needs {in_words(absent)}"))
-    # A task's checks stand together, so that its end is seen.
+    # A task's checks are adjacent, so that its last one is known.
     graded = iter(sorted((i for i in items if TASK in i.stash), key=lambda i: i.stash[TASK].place))
     items[:] = [next(graded) if TASK in item.stash else item for item in items]
     if wanted := config.getoption("--task"):
@@ -139,7 +138,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def required(item: pytest.Item) -> tuple[str, ...]:
-    """What a test needs of the machine: what its task requires, and what its marks say."""
+    """Return what a test needs of the machine: what its task requires, and what its marks say."""
     words = [word for mark in item.iter_markers("needs") for word in mark.args]
     of_task = item.stash[TASK].requires if TASK in item.stash else ()
     return tuple(dict.fromkeys([*of_task, *words, *["gpu"] * (_device(item) == "gpu")]))
@@ -152,7 +151,7 @@ def _device(item: pytest.Item) -> str:
 
 @contextmanager
 def _on_its_device(item: pytest.Item) -> Iterator[None]:
-    """While the block runs, MLX's default device is the one that the check is marked with."""
+    """Make the device that the check is marked with MLX's default while the block runs."""
     if not (wanted := _device(item)):
         yield
         return
@@ -168,7 +167,7 @@ def _on_its_device(item: pytest.Item) -> Iterator[None]:
 
 @pytest.fixture
 def pytorch(request: pytest.FixtureRequest) -> Callable[..., Any]:
-    """An oracle: `pytorch(function, *inputs)` gives what `function(torch, *inputs)` gives, by default as recorded."""
+    """Return an oracle: `pytorch(function, *inputs)` gives `function(torch, *inputs)`, by default as recorded."""
     files = request.config.stash[RECORDINGS]
     day = day_of(request.path)
     assert day
@@ -179,7 +178,7 @@ def pytorch(request: pytest.FixtureRequest) -> Callable[..., Any]:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Keep what was recorded."""
+    """Save what was recorded."""
     options = session.config.option
     complete = not (options.keyword or options.markexpr or options.task or session.testsfailed)
     complete = complete and not any(ABSENT in item.stash for item in session.items)
@@ -189,10 +188,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
-    """Arm the traps of the test's task; a caught call fails the test even if the learner's code swallowed the error.
-
-    So does a pass that the learner's own code has not earned, and anything of the harness that is not what it was.
-    """
+    """Arm the task's traps; also fail an unearned pass, a swallowed trap, and a replaced part of the harness."""
     traps, guard = item.config.stash[TRAPS], item.config.stash[GUARD]
     task = item.stash.get(TASK, None)
     traps.arm(task)
@@ -216,11 +212,11 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
 
 
 def _not_earned(task: Task, config: pytest.Config) -> str:
-    """Why the learner's own code has not earned a task's pass, in a line; "" if it has."""
+    """Return why the learner's own code has not earned a task's pass, in a line; "" if it has."""
     traps, name = config.stash[TRAPS], task.program.name
     if task.target.is_python:
         target = program(task.program)
-        if what := not_written_here(target, traps):
+        if what := foreign_target(target, traps):
             return f"{name} is not written here: it is {what}"
         if kind := forbidden_kind(target, traps):
             return f"{name} is a kind of {kind}, which this task must do without"
@@ -231,17 +227,17 @@ def _not_earned(task: Task, config: pytest.Config) -> str:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Say in one line what failed, for a graded test."""
+    """Report a graded test's failure in one line."""
     report = yield
     if call.excinfo and not report.skipped and TASK in item.stash:
         finding = finding_of(call.excinfo.value, graded_package(item.config))
         item.stash[FINDING] = finding
-        if not finding.unexpected:  # an editor shows the verdict, not the harness's own lines
+        if not finding.unexpected:  # editors then show the verdict, not the harness's lines
             report.longrepr = finding.text()
     return report
 
 
 def run_again(item: pytest.Item) -> bool:
-    """Run a check with fresh fixtures, and say whether it passes. One that is skipped does."""
+    """Run a check with fresh fixtures, and return whether it passes. One that is skipped does."""
     item._initrequest()  # type: ignore[attr-defined]
     return not any(report.failed for report in runtestprotocol(item, log=False, nextitem=None))

@@ -1,4 +1,4 @@
-"""Child processes within limits of time and memory: one command, or a worker that grades; and all that they start."""
+"""Child processes, with all that they start, within limits of time and memory: a command, or a worker that grades."""
 
 import contextlib
 import json
@@ -18,43 +18,39 @@ import psutil
 from ..paths import ROOT
 from .exits import signal_words
 
-TICK = 0.02  # seconds between two looks at the child
-STEP = 1.0  # seconds that one look counts at most: a machine that slept did not compute
-LEAST_SHARE = 0.25  # of a second that counts, however many others the machine is busy with
-FAMILY = 0.25  # seconds between two looks for what it has started, which goes through all processes of the machine
-# Written where native code writes, before each check: what stands behind the last one belongs to that check.
+TICK = 0.02  # seconds between two polls of the child
+STEP = 1.0  # seconds counted for one poll at most: a machine that slept did not compute
+LEAST_SHARE = 0.25  # of a second that counts, however busy the machine is
+FAMILY = 0.25  # seconds between two scans for child processes, which go through all processes of the machine
+# Written to stdout before each check: native code's output after the last one belongs to that check.
 CHECK_BEGINS = "\x1e"
-# pytest grades by the course's own settings. Else a learner's pytest.ini or conftest.py would change the run, or break
-# it, and so would a scratch file in the checkout's folder with the name of a library.
+# The course's own settings only: a learner's pytest.ini or conftest.py, or a scratch file with a library's name in the
+# checkout, would change or break the run.
 OWN_SETTINGS = ("-c", str(ROOT / "pyproject.toml"), "--noconftest", "-o", "pythonpath=")
 
 
 class Cancelled(Exception):
-    """Nobody waits for the verdict any more."""
+    """The verdict is no longer needed."""
 
 
 class Stopwatch:
-    """The seconds that a child has had: where a machine is busy with others, fewer than went by."""
+    """Measure a child's seconds: fewer than the wall clock's where the machine is busy with other processes."""
 
     def __init__(self) -> None:
         self.busy = 0.0
         self._last = time.monotonic()
 
     def look(self) -> float:
-        """The seconds until now."""
+        """Return the seconds until now."""
         now = time.monotonic()
-        self.busy += min(now - self._last, STEP) * _share()
+        share = (os.cpu_count() or 1) / max(os.getloadavg()[0], 1.0)  # of a core, for each process that wants one
+        self.busy += min(now - self._last, STEP) * max(LEAST_SHARE, min(1.0, share))
         self._last = now
         return self.busy
 
 
-def _share() -> float:
-    """Which part of a core each process gets, where more want one than there are."""
-    return max(LEAST_SHARE, min(1.0, (os.cpu_count() or 1) / max(os.getloadavg()[0], 1.0)))
-
-
 class Tree:
-    """A child process in a process group of its own, and all that it has started, also in groups of their own."""
+    """A child process in its own process group, and all that it has started, including other groups."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -64,7 +60,7 @@ class Tree:
             self._members.append(psutil.Process(pid))
 
     def resident(self) -> int:
-        """The memory that all of them hold, in bytes; what two of them share counts twice."""
+        """Return the resident memory of them all, in bytes; shared memory counts more than once."""
         if time.monotonic() - self._looked > FAMILY:
             self._look()
         return sum(_resident(process) for process in self._members)
@@ -72,15 +68,15 @@ class Tree:
     def end(self) -> None:
         """End them all."""
         self._look()
-        # The whole group, with what was started too lately to be seen. (macOS refuses for a group that has ended.)
+        # The whole group, with what was started after the scan. (macOS refuses for a group that has ended.)
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._pid, signal.SIGKILL)
         for process in self._members:
-            with contextlib.suppress(psutil.Error):  # which looks whether it is still the same one
+            with contextlib.suppress(psutil.Error):  # psutil checks that the pid was not reused
                 process.kill()
 
     def _look(self) -> None:
-        """Find those that are new, and forget those that have ended; one whose parent has ended stays known."""
+        """Find new processes and drop those that have ended; one whose parent has ended stays known."""
         found: dict[psutil.Process, None] = {}
         for process in self._members:
             if process.is_running() and process not in found:
@@ -99,11 +95,7 @@ def _resident(process: psutil.Process) -> int:
 
 
 def run_limited(module: str, arguments: Sequence[str], seconds: float, memory: int) -> str:
-    """Run `python -m tiny_llm_course.MODULE` with these arguments, everything that it prints thrown away.
-
-    Returns:
-        Nothing if it ended as it should, else why it did not, as a part of a sentence.
-    """
+    """Run `python -m tiny_llm_course.MODULE` with its output discarded; return why it failed, in words, or ""."""
     return run_command([sys.executable, "-m", f"tiny_llm_course.{module}", *arguments], seconds, memory)
 
 
@@ -117,11 +109,7 @@ def run_command(
     output: int | IO[bytes] = subprocess.DEVNULL,
     cancelled: threading.Event | None = None,
 ) -> str:
-    """Run a command in a folder; what it prints goes to `output`. Returns what `run_limited` does.
-
-    Raises:
-        Cancelled: `cancelled` was set meanwhile.
-    """
+    """Run a command; return why it failed, in words, or "". Raise Cancelled if `cancelled` is set meanwhile."""
     process = subprocess.Popen(
         command,
         cwd=folder,
@@ -151,7 +139,7 @@ def run_command(
 
 
 class Worker:
-    """A child process in a process group of its own; it ends by itself when its parent is gone before the job came."""
+    """A child process in its own process group; it ends if its parent ends before the job arrives."""
 
     def __init__(self) -> None:
         self.secret = secrets.token_hex(16)
@@ -159,10 +147,10 @@ class Worker:
         self.trace, to_trace = os.pipe()
         self._pipes = {"events": to_events, "trace": to_trace}
         self.process = subprocess.Popen(
-            # -P: a scratch file of the learner's, random.py say, must not be taken for the library's.
+            # -P: a learner's scratch file such as random.py must not shadow the library's.
             [sys.executable, "-P", "-m", "tiny_llm_course.grading.child"],
             cwd=ROOT,
-            # Plugins of other packages in the environment take half a second to import, and grade nothing.
+            # No plugins of other packages: they take half a second to import.
             env={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONBREAKPOINT": "0", **os.environ, "PYTEST_ADDOPTS": ""},
             pass_fds=list(self._pipes.values()),
             process_group=0,
@@ -175,18 +163,18 @@ class Worker:
         self.tree = Tree(self.process.pid)
 
     def begin(self, **job: Any) -> None:
-        """Hand it its job; if it has died meanwhile, whoever waits for its events will see that."""
+        """Send the job; if the process has died, the reader of its events will notice."""
         assert self.process.stdin
         with contextlib.suppress(BrokenPipeError), self.process.stdin as pipe:
             pipe.write(json.dumps({**self._pipes, "secret": self.secret, **job}).encode())
 
     def end(self) -> None:
-        """End it and all that it started, and leave nothing behind."""
+        """End it and all that it started."""
         self.tree.end()
         self.process.wait()
 
     def dismiss(self) -> None:
-        """End it although it never had a job."""
+        """End it before it had a job."""
         self.end()
         os.close(self.events)
         os.close(self.trace)

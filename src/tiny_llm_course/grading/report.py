@@ -1,22 +1,22 @@
-"""What a learner reads after grading: one screen, the first thing to mend first."""
+"""Print the result of grading for the learner: one screen, what to fix first comes first."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 
+from ..course.entities import Day, Task
+from ..course.file_paths import chapter
 from ..course.findings import Finding, Kind, few
-from ..course.nouns import Day, Task
-from ..course.places import chapter
 from ..course.registry import load_course
 from ..course.requirements import missing
 from ..course.results import SETTLED, TaskResult, verdict
 from ..learner.board import State, next_task, standings
 from ..paths import LEARNER, ROOT
-from ..source.written import where
+from ..source.targets import where
 from ..terminal.screen import say
 
-Line = partial[None]  # prints it
+Line = partial[None]  # a call that prints one line
 MARKS = {
     "passed": ("✓", "green"),
     "failed": ("✗", "red"),
@@ -27,13 +27,13 @@ MARKS = {
     "borrowed": ("⇢", "yellow"),
 }
 
-SCREEN = 60  # rows of a run, at most, if one task alone does not take more
+SCREEN = 60  # rows of a run at most, unless one task alone takes more
 LEARNERS = LEARNER.relative_to(ROOT).as_posix()
-HEADING, SUM = 2, 3  # rows of them, with the empty one that keeps them apart
+HEADING, SUM = 2, 3  # rows, including an empty one
 
 
 def report_heading(day: Day, package: str, gap: bool = False) -> None:
-    """Print which day is graded; at once, as grading can take a while. `gap` keeps it apart from the day before."""
+    """Print which day is graded, before grading, which can take a while; `gap` separates it from the day before."""
     if gap:
         say()
     say(f"Week {day.week}, {day.called}: {day.title}  ({package})", bold=True)
@@ -41,7 +41,7 @@ def report_heading(day: Day, package: str, gap: bool = False) -> None:
 
 
 def faults(results: Iterable[TaskResult]) -> dict[str, Finding]:
-    """The files that cannot be imported, for which some of these tasks could not be run: by their places, told once."""
+    """Return the files that cannot be imported, for which some of these tasks could not be run, by their places."""
     found = [r.finding for r in results if not r.borrowed and r.finding and r.finding.place]
     return {finding.place: finding for finding in found}
 
@@ -55,21 +55,21 @@ def report_fault(fault: Finding) -> None:
 
 @dataclass
 class ScreenBudget:
-    """What a run may still print about its tasks beyond one line for each, so that all of it stays on one screen."""
+    """The rows left for details beyond one line per task, so that a run fits on one screen."""
 
     rows: int
-    several: bool  # days, of which those with nothing to mend have one line each
+    several: bool  # days, of which those with nothing to fix have one line each
     used: bool = False
 
     @classmethod
     def of(cls, tasks: Iterable[Task]) -> "ScreenBudget":
-        """For a run of these tasks."""
+        """Return the budget for a run of these tasks."""
         ids = [(task.week, task.day) for task in tasks]
         days = len(set(ids))
         return cls(SCREEN - len(ids) - (HEADING + 1) * days - SUM, days > 1)
 
     def takes(self, rows: int) -> bool:
-        """Whether so many rows are left, and take them. The first that asks always gets it."""
+        """Return whether so many rows are left, and take them. The first request is always granted."""
         fits = rows <= self.rows or not self.used
         if fits:
             self.rows -= rows
@@ -80,7 +80,7 @@ class ScreenBudget:
 def report_results(
     results: Sequence[TaskResult], package: str, broken: Mapping[str, Finding], budget: ScreenBudget
 ) -> None:
-    """Print the verdicts of a day, after the `faults` that have not been told yet."""
+    """Print the verdicts of a day, after the `faults` that have not been reported yet."""
     for fault in broken.values():
         report_fault(fault)
     statuses = {result.status for result in results}
@@ -109,14 +109,13 @@ def report_results(
 
 
 def _in_one_line(result: TaskResult) -> str:
-    """What one line can say of several tasks: that a file cannot be imported, or what is missing here; else the id."""
+    """Return what one line says about several tasks, or the id if each needs its own."""
     words = verdict(result)
     several = result.status == "not run here" or words.endswith(("cannot be imported", "cannot be built"))
     return words if several else result.task.id
 
 
 def _report_references(results: Iterable[TaskResult]) -> None:
-    """Print which of the tasks that were used are borrowed."""
     if used := {need for result in results if not result.borrowed for need in result.on_reference}:
         in_order = [task.id for task in load_course().tasks() if task.id in used]
         say(f"⇢ on the reference, as you have borrowed them: {', '.join(in_order)}", colour="yellow")
@@ -136,7 +135,7 @@ def _report_day(results: Sequence[TaskResult], package: str, broken: Mapping[str
 
 
 def _besides(results: Iterable[TaskResult]) -> str:
-    """How many of some tasks nobody asks for here."""
+    """Return how many of some tasks are not run here or optional."""
     results = list(results)
     absent = sum(result.status == "not run here" for result in results)
     optional = sum(result.left_out for result in results)
@@ -144,7 +143,7 @@ def _besides(results: Iterable[TaskResult]) -> str:
 
 
 def report_sum(results: Sequence[TaskResult], package: str) -> None:
-    """Print what came of several days."""
+    """Print the totals of several days."""
     say()
     _report_references(results)
     borrowed = sum(result.borrowed for result in results)
@@ -154,11 +153,11 @@ def report_sum(results: Sequence[TaskResult], package: str) -> None:
 
 
 def _next_step(results: Sequence[TaskResult], broken: Mapping[str, Finding], package: str) -> str:
-    """The first thing to do, as the end of a line; where all has passed, the next task of the course, by name."""
+    """Return the first thing to do, as the end of a line; if all has passed, the next task of the course."""
     left = sorted((r for r in results if r.status not in SETTLED), key=lambda r: r.task.optional)
     unfinished = [load_course().task(r.first) for r in left if not r.left_out or len(results) == 1]
     labels = [task.label for task in unfinished if not missing(task.requires)]
-    for step in [*(f"mend {place}" for place in {**broken, **faults(results)}), *labels]:
+    for step in [*(f"fix {place}" for place in {**broken, **faults(results)}), *labels]:
         return f" Next: {step}."
     if package != LEARNERS:
         return ""
@@ -167,7 +166,7 @@ def _next_step(results: Sequence[TaskResult], broken: Mapping[str, Finding], pac
 
 
 def _report_alike(results: Sequence[TaskResult]) -> None:
-    """Print one line for tasks in a row that have all passed, or are borrowed, or that nobody has begun."""
+    """Print one line for adjacent tasks that have all passed, or are borrowed, or not started."""
     first, last = results[0], results[-1]
     mark, colour = MARKS[first.status]
     day = load_course().day_of(first.task)
@@ -185,7 +184,7 @@ def _report_alike(results: Sequence[TaskResult]) -> None:
 
 
 def report_task(result: TaskResult, package: str, budget: ScreenBudget | None = None) -> None:
-    """Print the verdict of a task, and what there is to say about it, if the budget allows it."""
+    """Print the verdict of a task, and its details if the budget allows."""
     mark, colour = MARKS[result.status]
     line, details = f"{mark} {result.task.label}: {verdict(result)}", _details(result, package)
     if budget and details and not budget.takes(len(details)):
@@ -214,7 +213,7 @@ def _details(result: TaskResult, package: str) -> list[Line]:
                 lines.append(partial(say, f"    {claim.said(finding.kind)}", bold=True))
                 lines += [partial(say, f"    {question}") for question in claim.questions]
         lines += _prints(*result.prints, result.passed + result.failed)
-    task = load_course().task(result.first) if result.culprits and lines else task  # where there is something to mend
+    task = load_course().task(result.first) if result.culprits and lines else task  # where the mistake is
     place, hint = f"code {where(task.target, package)} · read {chapter(task)}", f"hint: pdm run hint {task.id}"
     if package == LEARNERS and result.status == "failed" and finding and finding.check:
         return [*lines, partial(say, f"    {place}"), partial(say, f"    look: pdm run case {result.task.id} · {hint}")]
@@ -230,7 +229,7 @@ def _prints(count: int, lines: Sequence[str], checks: int) -> list[Line]:
 
 
 def facts(finding: Finding) -> list[Line]:
-    """What shows that a finding is true, below its headline."""
+    """Return the evidence of a finding, below its headline."""
     lines = [
         partial(say, f"      {line}", cut=finding.kind in (Kind.NOT_BUILT, Kind.NO_IMPORT)) for line in finding.lines
     ]

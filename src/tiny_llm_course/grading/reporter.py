@@ -1,7 +1,4 @@
-"""What the child process tells the harness while pytest runs: each check's result, and the diagnosis of each task.
-
-What the learner prints is kept apart, labelled and capped.
-"""
+"""Send the harness what happens while pytest runs: each check's result, the diagnosis of each task, capped prints."""
 
 import contextlib
 import dataclasses
@@ -17,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from ..course.entities import Task
 from ..course.findings import CheckFailed, Finding, Kind
-from ..course.nouns import Task
 from ..paths import COURSE
 from ..programs.packages import NotImportable
 from ..testkit.outcomes import Stopped
@@ -28,9 +25,9 @@ from .guard import Breakpoints
 from .plugin import ABSENT, BROKEN, FINDING, GUARD, IMPORTING, TASK, TRIAL, graded_package, run_again
 from .processes import CHECK_BEGINS
 
-FAILURE = pytest.StashKey[Failure]()  # how a check has failed when it was run last
-TRIAL_SECONDS = 15.0  # of computing, for which programs and checks may run to see what may be told
-# More of the learner's prints is not passed on; the rest is counted.
+FAILURE = pytest.StashKey[Failure]()  # how a check failed when it ran last
+TRIAL_SECONDS = 15.0  # CPU time of a diagnosis
+# Of the learner's prints; the rest is counted.
 KEPT_LINES = 5
 KEPT_COLUMNS = 100
 
@@ -42,7 +39,7 @@ class Job:
     test_files: list[str]
     events: int  # the file descriptor to write to
     trace: int  # the one for faulthandler
-    secret: str  # begins every event: what else is written to the pipe is not from here
+    secret: str  # prefix of every event, which the learner's code does not know
     broken: dict[str, dict[str, Any]]  # modules that cannot be imported, with the finding
     pytest_args: list[str]
 
@@ -56,24 +53,24 @@ class Reporter:
         self.prints: dict[str, Prints] = {}
         self.items: list[pytest.Item] = []
         self.failures: dict[str, dict[str, Failure | None]] = {}  # by task and check; None if it passes
-        self.trial = False  # checks run again, on other programs, and nobody is told
-        self.until = 0.0  # when that must end
+        self.trial = False  # checks run again, on known programs, and are not reported
+        self.until = 0.0  # CPU time at which that must end
         self.current = ""
         self.settled: set[str] = set()
 
     def send(self, event: str, **data: Any) -> None:
-        """One line to the harness, on a line of its own; a process that the learner's code has forked says nothing."""
+        """Write one event on a line of its own; nothing in a process that the learner's code has forked."""
         if os.getpid() == self.process:
             os.write(self.job.events, f"\n{self.job.secret}{json.dumps({'event': event, **data})}\n".encode())
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_configure(self, config: pytest.Config) -> None:
-        """Hand the plugin what only this process knows."""
+        """Pass the plugin what only this process knows."""
         config.stash[BROKEN] = {module: Finding.from_json(data) for module, data in self.job.broken.items()}
         config.stash[IMPORTING] = lambda module: self.send("importing", module=module)
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:
-        """Take the debugger's place, after pytest has."""
+        """Replace the debugger, after pytest has."""
         self.breakpoints = Breakpoints(graded_package(session.config))
         self.breakpoints.install()
 
@@ -81,7 +78,7 @@ class Reporter:
     def pytest_make_collect_report(
         self, collector: pytest.Collector
     ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-        """Tests that use, while they are imported, what of the learner's cannot be imported: none of them can run."""
+        """Report tests that cannot be imported because of a file of the learner's: none of them can run."""
         report = yield
         call: pytest.CallInfo[Any] | None = getattr(report, "call", None)
         if call and call.excinfo and isinstance(error := call.excinfo.value, NotImportable):
@@ -90,7 +87,7 @@ class Reporter:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Say how many checks each task has, those that can be run here and those that cannot, and why."""
+        """Report how many checks each task has, how many of them cannot run here, and why."""
         self.items = items
         counts: dict[str, tuple[int, int, list[str]]] = {}
         for item in items:
@@ -101,7 +98,7 @@ class Reporter:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, Any, Any]:
-        """Announce each task, and look for its mistake after its last check."""
+        """Announce each task, and diagnose it after its last check."""
         task = item.stash[TASK]
         if task.id != self.current:
             self.current = task.id
@@ -122,7 +119,7 @@ class Reporter:
         return result
 
     def _diagnosis(self, item: pytest.Item, task: Task) -> Diagnosis:
-        """What to tell of a failing task; nothing if it has replaced what that is found by, or it takes long."""
+        """Return the diagnosis of a failing task; empty if it tampers with the harness, or takes too long."""
         guard = item.config.stash[GUARD]
         items = [each for each in self.items if each.stash[TASK] is task and ABSENT not in each.stash]
         item.config.stash[TRIAL] = self.trial = True
@@ -140,21 +137,20 @@ class Reporter:
         return Diagnosis() if guard.restore() else found
 
     def _again(self, item: pytest.Item) -> Failure | None:
-        """How a check fails now."""
         if time.process_time() > self.until:
             raise TimeoutError
         return None if run_again(item) else item.stash[FAILURE]
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None]:
-        """Keep the learner's prints; a task that is not started or cannot be run needs no second check to say so."""
+        """Capture the learner's prints; skip the further checks of a task that is not started or cannot be run."""
         task = item.stash[TASK].id
         if self.trial:
             with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
                 return (yield)
         if task in self.settled:
             pytest.skip("not started, or it cannot be run")
-        with contextlib.suppress(OSError):  # what native code writes from here on belongs to this check
+        with contextlib.suppress(OSError):  # native code's output after it belongs to this check
             os.write(1, CHECK_BEGINS.encode())
         prints = self.prints.setdefault(task, Prints())
         stdout, stderr = sys.stdout, sys.stderr
@@ -207,7 +203,7 @@ def _failure(finding: Finding, call: pytest.CallInfo[None]) -> Failure:
 
 
 class Prints(io.TextIOBase):
-    """Stands in for stdout and stderr while the learner's code runs; keeps a few lines and counts the others."""
+    """Replace stdout and stderr while the learner's code runs; keep a few lines and count the others."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -219,14 +215,14 @@ class Prints(io.TextIOBase):
         *whole, rest = (self._partial + text).split("\n")
         self.count += len(whole)
         self.lines += [line[:KEPT_COLUMNS] for line in whole[: KEPT_LINES - len(self.lines)]]
-        self._partial = rest[: KEPT_COLUMNS + 1]  # a line without an end must not fill the memory
+        self._partial = rest[: KEPT_COLUMNS + 1]  # an endless line must not fill memory
         return len(text)
 
     def end_line(self) -> None:
-        """Count a last line that was not ended."""
+        """Count a last line without a newline."""
         if self._partial:
             self.write("\n")
 
     def writable(self) -> bool:
-        """It can be written to."""
+        """Return True."""
         return True

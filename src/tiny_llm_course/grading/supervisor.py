@@ -1,4 +1,4 @@
-"""A child process that grades: what it tells, its limits of time and memory, and how it came to its end."""
+"""A grading child process: its events, its limits of time and memory, and how it ended."""
 
 import contextlib
 import dataclasses
@@ -13,49 +13,48 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
+from ..course.entities import Task
 from ..course.findings import Claim, Finding
-from ..course.nouns import Task
 from ..course.registry import UsageError, load_course
 from ..course.results import TaskResult
 from .exits import Trace, cause_of_exit, trace_of
 from .processes import CHECK_BEGINS, TICK, Cancelled, Stopwatch, Worker
 
-TRACE = 1.0  # seconds a child may take to say at which line it is
-SILENCE = 0.1  # seconds without a word after which it has said it
-DIAGNOSIS = 60.0  # seconds beyond those of a task for saying what is wrong with it, on a machine that is busy
-TAIL = 65536  # bytes that are kept of what a child writes
-START = 60.0  # seconds a child may take for what is not the learner's: starting Python, importing the tests
+TRACE = 1.0  # seconds to wait for a child's stack
+SILENCE = 0.1  # seconds without output after which the stack is complete
+DIAGNOSIS = 60.0  # seconds for the diagnosis of a failing task, beyond the task's own, on a busy machine
+TAIL = 65536  # bytes kept of a child's output
+START = 60.0  # seconds to start Python and import the tests
 
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """What one task may take: seconds, as `Stopwatch` counts them, and bytes of resident memory of the child and all it
-    started.
-    """
+    """What one task may use: seconds, as `Stopwatch` counts them, and bytes of the child and all that it started."""
 
     seconds: float | None = None  # by default what the registry gives the task
     memory: int = 4 << 30
 
     def allowed(self, task: str) -> float:
-        """The seconds of a task; those of most tasks for what belongs to none of them, such as an import."""
+        """Return the seconds of a task; for an import, which belongs to no task, those of most tasks."""
         return self.seconds or (load_course().task(task).seconds if task else Task.seconds)
 
 
 class ChildProcess:
-    """One child process and what it has told so far."""
+    """One child process and what it has reported so far."""
 
     def __init__(
         self, worker: Worker, job: dict[str, Any], package: Path, limits: Limits, cancelled: threading.Event
     ) -> None:
         self.limits = limits
         self.package = package
-        self.task = ""  # what it is busy with: this task, or else importing this module
+        self.task = ""  # in progress: this task, or else the import of this module
         self.module = ""
         self.check = ""  # the one that is running
         self.begun: list[str] = []
         self.ended = False
-        self.why = ""  # why it is gone too early, in words
-        self._left = False  # it said that it was going to end
+        self.why = ""  # why it ended too early, in words
+        self.cause = ""  # the same in short: "time limit"
+        self._left = False  # it announced its end
         self._ended_itself = False
         self._cancelled = cancelled
         self._worker = worker
@@ -77,7 +76,7 @@ class ChildProcess:
                     self._events.put(json.loads(line.removeprefix(secret)))
 
     def last_words(self) -> str:
-        """The last line that pytest or the system wrote."""
+        """Return the last line that pytest or the system wrote."""
         lines = [line.strip() for line in self._words.text().splitlines() if line.strip()]
         errors = [line for line in lines if "rror:" in line]
         return (errors or lines or ["it wrote nothing"])[-1]
@@ -85,11 +84,11 @@ class ChildProcess:
     def watch(
         self, results: dict[str, TaskResult], begin: Callable[[], None], finished: Callable[[TaskResult], None]
     ) -> None:
-        """Take the events until the child has ended or has been ended; each result is handed over when it is whole."""
+        """Take the events until the child has ended or has been ended; call `finished` with each complete result."""
         self._begin, self._finished = begin, finished
         stopwatch = Stopwatch()
         try:
-            # The pipes say nothing: what the child started may hold them open, and it may close them itself.
+            # Not by its pipes: processes that it started may hold them open, and it may close them itself.
             while not self.ended and self._process.poll() is None:
                 if self._cancelled.is_set():
                     raise Cancelled
@@ -103,10 +102,11 @@ class ChildProcess:
                     self._take(event, results)
                 allowed = self.limits.allowed(self.task) if self.task or self.module else START
                 if stopwatch.look() > allowed:
-                    self._end(f"still running after {allowed:g} s, the limit of a task")
+                    self._end("time limit", f"still running after {allowed:g} s, the limit of a task")
                     return
                 if self._worker.tree.resident() > self.limits.memory:
-                    self._end(f"used more than {self.limits.memory / (1 << 30):.3g} GB of memory, the limit of a task")
+                    used = f"used more than {self.limits.memory / (1 << 30):.3g} GB of memory"
+                    self._end("memory limit", f"{used}, the limit of a task")
                     return
             if not self.ended:
                 self._settle()
@@ -115,7 +115,8 @@ class ChildProcess:
             if not self.ended:
                 self._ended_itself = True
                 by_python = self._left or bool(self._trace.text())
-                self.why = cause_of_exit(self._process.wait(), by_python)
+                status = self._process.wait()
+                self.why, self.cause = cause_of_exit(status, by_python), "crash" if status < 0 else "exit"
         finally:
             self._worker.end()
 
@@ -144,6 +145,7 @@ class ChildProcess:
                 result.failed += event["outcome"] == "failed"
                 if event["finding"]:
                     result.add(Finding.from_json(event["finding"]))
+                    result.stopped = "your code skipped some" if event["outcome"] == "skipped" else result.stopped
                 count, lines = event["prints"]
                 result.prints = (count, tuple(lines))
                 result.breakpoint = event["breakpoint"]
@@ -159,49 +161,49 @@ class ChildProcess:
                     result.add(Finding.from_json(event["finding"]))
                 self.ended = True
             case "end":
-                if event["status"] in (0, 1, 5):  # 5: nothing selected, which the caller sees by itself
+                if event["status"] in (0, 1, 5):  # 5: nothing selected, which the caller sees
                     self.ended = True
                 elif event["status"] == 4:
                     self._settle()
                     raise UsageError(f"pytest says: {self.last_words()}")
-                # 2 and 3: interrupted from within. It ends now, and counts as dead in the task that it was busy with.
+                # 2 and 3: interrupted from within. It ends now, and counts as a death in the task in progress.
                 self._left = True
 
     def _settle(self) -> None:
-        """Wait, not for ever, for the child's end and for what it has written to arrive."""
+        """Wait briefly for the child's end and for its output to arrive."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(1.0)
         for thread in self._threads:
             thread.join(1.0)
 
-    def _end(self, why: str) -> None:
-        """Ask the child for the line it is at, then end it."""
+    def _end(self, cause: str, why: str) -> None:
+        """Ask the child for its current line, then end it."""
         self._process.send_signal(signal.SIGUSR1)
         said, until = "", time.monotonic() + TRACE
         while not (said and said == self._trace.text()) and time.monotonic() < until:
             said = self._trace.text()
             time.sleep(SILENCE)
         self._worker.end()
-        self.why = why
+        self.why, self.cause = why, cause
 
     @property
     def did(self) -> str:
-        """What the task did that it was busy with."""
+        """What the task in progress did, completing "it uses 1.1.2, which ..."."""
         return "ended the tests" if self._ended_itself else "did not end"
 
     def trace(self) -> Trace:
-        """Where it was when it ended."""
+        """Return where it was when it ended."""
         for thread in self._threads:
             thread.join(0.2)
         return trace_of(self._trace.text(), self.package)
 
     def wrote(self) -> str:
-        """What was written past Python while its last check was running, if it ended by itself."""
+        """Return what native code wrote during its last check, if it ended by itself."""
         return self._words.text().rpartition(CHECK_BEGINS)[2] if self._ended_itself else ""
 
 
 class Tail(threading.Thread):
-    """Reads a pipe to its end and keeps the last of it, so that a flood of words blocks nobody and fills no memory."""
+    """Read a pipe to its end and keep its last bytes, so that much output neither blocks the child nor fills memory."""
 
     def __init__(self, pipe: IO[bytes]) -> None:
         super().__init__(daemon=True)
@@ -216,5 +218,5 @@ class Tail(threading.Thread):
                 self._kept = (self._kept + chunk)[-TAIL:]
 
     def text(self) -> str:
-        """What was read last."""
+        """Return what was read last."""
         return self._kept.decode(errors="replace")

@@ -1,9 +1,8 @@
 """Forbidden calls: a task must not be solved by calling the operator that it is compared with.
 
-Who asks a module for a forbidden function gets one of three: the tests the function itself, MLX one that looks who is
-calling, everybody else, such as the learner's files, one that counts whoever calls it: by way of `mx.compile`, a
-`partial`, another thread, or as the target itself. A forbidden class stays a class; its methods look at their caller
-and at the object that they are called on. All of it holds by identity, in every module of MLX that has the name.
+Reading a forbidden function from a module yields one of three objects: for the tests the function itself, for MLX one
+that checks its caller, for other files one that reports every call, be it through `mx.compile`, a `partial` or another
+thread. A forbidden class stays a class; its methods check their caller and object. Functions are found by identity.
 """
 
 import os
@@ -16,22 +15,18 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
+from ..course.entities import Task
 from ..course.findings import CheckFailed, Finding, Kind
-from ..course.nouns import Task
 from ..paths import COURSE, TESTS
 
-# The folders of the tests and the harness, which may call what they like.
+# The folders of the tests and the harness, which may call anything.
 OWN = (f"{TESTS}{os.sep}", f"{COURSE}{os.sep}")
-# What no task needs, at no time: it runs what was recorded elsewhere, of whatever operators.
-ALWAYS = frozenset(["mlx.core.import_function"])
+ALWAYS = frozenset(["mlx.core.import_function"])  # it runs a recorded function with any operators
 MADE = "_made_by_the_learner"  # an attribute of the objects of forbidden classes
 
 
 class Traps:
-    """The traps of one grading process.
-
-    `armed` holds the names forbidden right now; `hits` keeps what was caught, so that no `except` can hide it.
-    """
+    """The traps of one grading process: `armed` names are forbidden now; `hits` keeps what an `except` might hide."""
 
     def __init__(self, guarded: Iterable[Path]) -> None:
         self._guarded: tuple[str, ...] = ()
@@ -40,11 +35,11 @@ class Traps:
         self.armed = ALWAYS
         self.subject = ""  # the target of the task whose traps are armed
         self.hits: list[CheckFailed] = []
-        self.classes: dict[str, type] = {}  # those of them that have traps, by name
+        self.classes: dict[str, type] = {}  # the trapped classes, by name
         self._set: set[str] = set()
 
     def arm(self, task: Task | None) -> None:
-        """From now on count what a task forbids, and nothing else."""
+        """From now on report what a task forbids, and nothing else."""
         self.armed = ALWAYS.union(task.forbidden if task else ())
         self.subject = task.program.name if task else ""
         self.hits = self.hits if task is None else []
@@ -55,22 +50,22 @@ class Traps:
         self._guarded += (str(path) if path.suffix else f"{path}{os.sep}",)
 
     def watches(self, file: str) -> bool:
-        """Whether a file of Python's is one of the learner's."""
+        """Return whether a Python file is one of the learner's."""
         return file.startswith(self._guarded) or _real(file).startswith(self._guarded)
 
     def made(self, kind: type) -> bool:
-        """Whether a class, or a method in it, stands in one of the learner's files."""
+        """Return whether a class, or a method in it, is defined in one of the learner's files."""
         methods = [part for part in vars(kind).values() if isinstance(part, FunctionType)]
         module = getattr(sys.modules.get(kind.__module__), "__file__", None) or ""
         return self.watches(module) or any(self.watches(method.__code__.co_filename) for method in methods)
 
     def caught(self, headline: str) -> CheckFailed:
-        """Note what was done that a task must do without, and give what to raise."""
+        """Store a forbidden act, and return the exception to raise."""
         self.hits.append(CheckFailed(Finding(Kind.FORBIDDEN, headline)))
         return self.hits[-1]
 
     def learners_line(self, above: int = 1) -> str:
-        """The innermost line of a watched file among those that are running, as "basics.py:12"; "" if there is none."""
+        """Return the innermost running line of a watched file, as "basics.py:12"; "" if there is none."""
         frame = sys._getframe(above)
         while frame is not None:
             if self.watches(frame.f_code.co_filename):
@@ -79,7 +74,7 @@ class Traps:
         return ""
 
     def set(self, names: Iterable[str]) -> None:
-        """Set the traps of names like `mlx.core.softmax`. Call it before the learner's files are imported."""
+        """Set the traps of names like `mlx.core.softmax`, before the learner's files are imported."""
         for name in (*names, *ALWAYS):
             if name not in self._set:
                 self._set.add(name)
@@ -94,7 +89,7 @@ class Traps:
                     self._everywhere(name, original)
 
     def _everywhere(self, name: str, original: Callable[..., Any]) -> None:
-        """Put a trap in all places of a function."""
+        """Trap a function in every module that has it."""
         counted, looking = self._function(name, original, True), self._function(name, original, False)
         loaded = [module for key, module in list(sys.modules.items()) if key.partition(".")[0] == "mlx"]
         for module in (module for module in loaded if isinstance(module, ModuleType)):
@@ -120,7 +115,7 @@ class Traps:
         def trapped(this: Any, *args: Any, **kwargs: Any) -> Any:
             if name in self.armed or makes:
                 line = self.learners_line(2)
-                # An object that the learner has made, or whose class the learner has, counts whoever calls it.
+                # A call on an object that the learner has made, or of a class of theirs, counts whoever calls.
                 if name in self.armed and (line or getattr(this, MADE, False) or self.made(type(this))):
                     raise self._call_of(name, line)
                 if makes and line:
@@ -134,7 +129,7 @@ class Traps:
 
 
 class _Place:
-    """A trapped name of a module: who asks for it gets what is meant for them; what somebody puts there is for all."""
+    """A trapped name of a module: its value depends on the reader; a value assigned to it is for all."""
 
     def __init__(self, traps: Traps, key: str, original: Any, looking: Any, counted: Any) -> None:
         self.traps, self.key, self.original, self.looking, self.counted = traps, key, original, looking, counted
@@ -161,7 +156,7 @@ class _Place:
 
 @contextmanager
 def nothing_compiled() -> Iterator[None]:
-    """Let MLX run in the block what is to be compiled: what it records there, no trap would see again."""
+    """Disable `mx.compile` in the block: a trap would not see calls that it has recorded."""
     import mlx.core as mx
 
     compiles = _compiles()
@@ -174,7 +169,7 @@ def nothing_compiled() -> Iterator[None]:
 
 
 def _compiles() -> bool:
-    """Whether MLX compiles what it is told to, which it does not say: a compiled function runs in Python only once."""
+    """Return whether MLX compiles now, which it does not expose: a compiled function runs in Python only once."""
     import mlx.core as mx
 
     calls = 0
@@ -191,12 +186,11 @@ def _compiles() -> bool:
 
 
 def spoken(name: str) -> str:
-    """A name of MLX's as people write it."""
+    """Return a name of MLX's as people write it."""
     return name.replace("mlx.core.", "mx.")
 
 
 def _named(trapped: Any, name: str, original: Any, method: str = "") -> Callable[..., Any]:
-    """Give the trap the name and docstring that are asked of what it stands for."""
     trapped.__module__, _, short = name.rpartition(".")
     trapped.__qualname__, trapped.__doc__ = short + method, original.__doc__
     trapped.__name__ = trapped.__qualname__.rpartition(".")[2]
@@ -206,13 +200,12 @@ def _named(trapped: Any, name: str, original: Any, method: str = "") -> Callable
 
 @cache
 def _real(file: str) -> str:
-    """A file without the symbolic links on the way to it; what stands for none, "<string>", stays as it is."""
+    """Return a file's path without symbolic links; what is no file, "<string>", stays as it is."""
     return file if file.startswith("<") else os.path.realpath(file)
 
 
 @cache
 def _mlx() -> str:
-    """The folder of MLX."""
     import mlx.core
 
     return os.path.join(os.path.dirname(os.path.realpath(str(mlx.core.__file__))), "")

@@ -1,1 +1,1 @@
-"""What the checkout remembers of the learner, and changes to the learner's files."""
+"""The learner's state in this checkout, and changes to the learner's files."""

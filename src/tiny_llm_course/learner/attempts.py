@@ -1,9 +1,7 @@
-"""What a learner has tried: the attempts at each task, a line for each in `.tiny-llm/attempts/TASK.jsonl`.
+"""The attempts at each task, one JSON line each in `.tiny-llm/attempts/TASK.jsonl`, for `export --history` only.
 
-An attempt is a verdict on code that is not that of the attempt before. Another verdict on the same code takes its
-place, but a pass is never forgotten: what fails after it, by what it uses, is an attempt until that is mended. A line
-is added in one step and read by itself, so that graders at work together, or a damaged line, cost no more than a line.
-None of it leaves this machine but by `export --history`.
+An attempt is a verdict on new code; another verdict on the same code replaces it, but a pass is kept. Each line is
+appended in one write and parsed alone, so concurrent graders or a damaged line cost at most one line.
 """
 
 import dataclasses
@@ -17,7 +15,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from ..course.nouns import Task
+from ..course.entities import Task
 from ..course.registry import load_course
 from ..course.results import TaskResult
 from ..paths import LEARNER
@@ -25,23 +23,23 @@ from ..source.code import fingerprint
 from ..source.excerpts import NoSuchCode, code_of
 from . import progress
 
-KEPT = 50  # attempts of a task, the last ones, of which ...
-LARGEST = 1 << 18  # ... no more than this many bytes are kept
+KEPT = 50  # last attempts of a task
+LARGEST = 1 << 18  # bytes of them
 LONGEST = 1 << 14  # characters of an attempt's code
-HASH = 16  # digits of a fingerprint that tell one code from another
-TOLD = 3  # mistakes that a road names
+HASH = 16  # digits of a fingerprint
+NAMED = 3  # mistakes listed in a road
 
 
 @dataclasses.dataclass(frozen=True)
 class Mistake:
-    """A known mistake that was named: the name it has in the course, and what is told of it."""
+    """A known mistake that was named: its name in the course, and its fact."""
 
     name: str
     fact: str
 
     @property
     def words(self) -> str:
-        """The name in words: no scale, eps fixed at 1e-5."""
+        """Return the name in words: no scale, eps fixed at 1e-5."""
         return re.sub(r"(?<!\de)-", " ", self.name)
 
 
@@ -49,27 +47,24 @@ class Mistake:
 class Attempt:
     """A verdict on some code of a task."""
 
-    time: str  # ISO 8601, of when it was given, in UTC
+    time: str  # of the verdict, ISO 8601, UTC
     status: progress.Status
-    headline: str  # of what was wrong
+    headline: str  # of the finding
     mistakes: tuple[Mistake, ...]
-    hash: str  # the beginning of the code's fingerprint
+    hash: str  # prefix of the code's fingerprint
     code: str  # the target and its private helpers, without docstrings
 
     @property
     def local_time(self) -> str:
-        """When it was, on this machine's clock."""
+        """Return the time in this machine's time zone."""
         return f"{datetime.fromisoformat(self.time).astimezone():%Y-%m-%d %H:%M}"
 
 
 def record(results: Sequence[TaskResult]) -> bool:
-    """Remember the verdicts that grading gave, and the attempts they are; whether that worked.
-
-    A result that turns to passed is given its road.
-    """
+    """Store verdicts, and the attempts among them; return whether that worked. A new pass gets its `road`."""
     remembered = progress.record(results)
     for result in results:
-        # Where a file cannot be imported, no task in it was tried.
+        # If a file cannot be imported, no task in it was tried.
         if result.status not in ("passed", "failed") or not result.code or (result.finding and result.finding.place):
             continue
         before = of_task(result.task)
@@ -85,7 +80,7 @@ def record(results: Sequence[TaskResult]) -> bool:
 
 
 def of_task(task: Task) -> list[Attempt]:
-    """The attempts at a task that are remembered, the oldest first."""
+    """Return the stored attempts at a task, oldest first."""
     try:
         lines = _file(task).read_text(encoding="utf-8", errors="replace").split("\n")
     except OSError:
@@ -94,46 +89,39 @@ def of_task(task: Task) -> list[Attempt]:
 
 
 def tasks_tried() -> dict[Task, list[Attempt]]:
-    """The tasks with attempts, in the order of the course."""
+    """Return the tasks with attempts, in the order of the course."""
     return {task: attempts for task in load_course().tasks() if (attempts := of_task(task))}
 
 
 def road(attempts: Sequence[Attempt]) -> str:
-    """What a task took since it passed before, in a line: how many attempts, and the mistakes that were named.
-
-    Nothing if the last attempt was the first.
-    """
+    """Return one line on the failed attempts since the last pass: how many, and the named mistakes; "" if none."""
     failed = [*takewhile(lambda attempt: attempt.status == "failed", reversed(attempts[:-1]))][::-1]
     if not failed:
         return ""
     count = f"{len(failed) + 1}{' or more' * (len(attempts) == KEPT == len(failed) + 1)} attempts"
     names = [*dict.fromkeys(f'"{mistake.words}"' for attempt in failed for mistake in attempt.mistakes)]
-    more = [f"{len(names) - TOLD} more"] * (len(names) > TOLD)
-    first, *others = [*names[:TOLD], *more] or [""]
+    more = [f"{len(names) - NAMED} more"] * (len(names) > NAMED)
+    first, *others = [*names[:NAMED], *more] or [""]
     then = ", then " + " and ".join(filter(None, [", ".join(others[:-1]), others[-1]])) if others else ""
     return f"{count}: {first} first{then}" if first else count
 
 
 def difference(before: Attempt | None, attempt: Attempt) -> list[str]:
-    """The lines in which the code of an attempt differs from that of the one before, as `diff -u` shows them.
-
-    Where the first ones stand in a file that nobody has is left out.
-    """
+    """Return the diff between two attempts' code, without file headers and the first hunk's position."""
     old, new = (before.code if before else "").splitlines(), attempt.code.splitlines()
     return [*difflib.unified_diff(old, new, lineterm="")][3:]
 
 
 def _attempt(result: TaskResult) -> Attempt | None:
-    """The attempt that a verdict is; None if other code is there now."""
+    """Return the attempt of a verdict; None if the code has changed since."""
     try:
         code = code_of(LEARNER, result.task.target)[:LONGEST]
     except NoSuchCode:
         code = ""
     if result.code != fingerprint(result.task, LEARNER):
         return None
-    named = [
-        (n, fact) for claim in result.claims if not claim.here for n, fact in zip(claim.names, claim.facts, strict=True)
-    ]
+    claims = [claim for claim in result.claims if not claim.here]
+    named = [pair for claim in claims for pair in zip(claim.names, claim.facts, strict=True)]
     return Attempt(
         datetime.now(UTC).isoformat(timespec="seconds"),
         "passed" if result.status == "passed" else "failed",
@@ -145,7 +133,7 @@ def _attempt(result: TaskResult) -> Attempt | None:
 
 
 def _merged(attempts: Iterable[Attempt]) -> list[Attempt]:
-    """The attempts, of several in a row with the same code the last, but a pass before it, too."""
+    """Return the attempts, keeping of consecutive ones with the same code the last, and a pass before it."""
     merged: list[Attempt] = []
     for attempt in attempts:
         kept = [attempt]
@@ -161,29 +149,24 @@ def _file(task: Task) -> Path:
 
 
 def _line(attempt: Attempt) -> bytes:
-    # A break before it, too: what was left unfinished there must not take this one with it.
+    # Also a leading newline, so that a truncated line before it does not swallow this one.
     return f"\n{json.dumps(dataclasses.asdict(attempt))}\n".encode()
 
 
 def _read(line: str) -> Attempt | None:
-    """The attempt that a line holds; None if it is damaged."""
+    """Return the attempt in a line; None if the line is damaged."""
     try:
         data: dict[str, Any] = json.loads(line)
         attempt = Attempt(**{**data, "mistakes": tuple(Mistake(**mistake) for mistake in data["mistakes"])})
         datetime.fromisoformat(attempt.time)
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
-    values = [
-        attempt.headline,
-        attempt.hash,
-        attempt.code,
-        *(text for m in attempt.mistakes for text in (m.name, m.fact)),
-    ]
+    values = [attempt.headline, attempt.hash, attempt.code, *(t for m in attempt.mistakes for t in (m.name, m.fact))]
     return attempt if attempt.status in ("passed", "failed") and all(isinstance(v, str) for v in values) else None
 
 
 def _add(task: Task, attempt: Attempt, after: list[Attempt]) -> bool:
-    """Write one attempt more, or, where they have become too many, the last ones anew; whether that worked."""
+    """Append an attempt, or rewrite the file with the last ones if it is full; return whether that worked."""
     file = _file(task)
     line = _line(attempt)
     try:

@@ -1,6 +1,7 @@
-"""Copies of files from before a command changed them: `.tiny-llm/backups/YYYYMMDD-HHMMSS/FILE`."""
+"""Backups of files that a command changes: `.tiny-llm/backups/YYYYMMDD-HHMMSS/FILE`."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -9,11 +10,7 @@ from ..paths import ROOT
 
 
 def back_up(contents: Mapping[str, bytes], root: Path = ROOT) -> Path:
-    """Write contents, by their files' names within the package, into a new folder of the checkout at `root`; give it.
-
-    Raises:
-        UsageError: they cannot be written, so nothing may be changed.
-    """
+    """Write files, by name within the package, into a new backup folder, and return it; UsageError if that fails."""
     try:
         folder = _new_folder(root / ".tiny-llm" / "backups")
         for name, content in contents.items():
@@ -28,13 +25,10 @@ def back_up(contents: Mapping[str, bytes], root: Path = ROOT) -> Path:
 
 
 def _new_folder(parent: Path) -> Path:
-    stamp, number = datetime.now().strftime("%Y%m%d-%H%M%S"), 1
+    stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
     parent.mkdir(parents=True, exist_ok=True)
-    while True:
-        folder = parent / (stamp if number == 1 else f"{stamp}-{number}")
-        try:
-            folder.mkdir()
-        except FileExistsError:  # another one in this second
-            number += 1
-        else:
+    for suffix in ("", *(f"-{number}" for number in range(2, 1000))):  # several backups in one second
+        with suppress(FileExistsError):
+            (folder := parent / f"{stamp}{suffix}").mkdir()
             return folder
+    raise FileExistsError(parent / stamp)

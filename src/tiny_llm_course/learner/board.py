@@ -1,24 +1,24 @@
-"""How far a learner is: the state of every task, from the learner's files and the verdicts that are remembered."""
+"""The learner's progress: the state of every task, from the learner's files and the stored verdicts."""
 
 import dataclasses
 import enum
 import itertools
 from collections.abc import Iterable, Mapping
 
-from ..course.nouns import Task
+from ..course.entities import Task
 from ..course.registry import load_course
 from ..course.requirements import in_words, missing
 from ..doctor.git import restoring
 from ..paths import LEARNER, ROOT
 from ..source.code import fingerprint
-from ..source.written import holds_stub, where
+from ..source.targets import holds_stub, where
 from . import progress
 
 PACKAGE = LEARNER.relative_to(ROOT).as_posix()
 
 
 class State(enum.Enum):
-    """What a task's mark says; the value is the mark."""
+    """The state of a task; the value is its mark."""
 
     DONE = "✓"
     FAILING = "✗"
@@ -30,16 +30,16 @@ class State(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Standing:
-    """The state of a task, in a mark and in words."""
+    """The state of a task, as a mark and in words."""
 
     state: State
     words: str
-    blocker: str = ""  # the id of a task that it needs, which nobody has begun
-    shown_by: str = ""  # that of one whose checks show what its own do not
+    blocker: str = ""  # the id of a dependency that is not started
+    shown_by: str = ""  # the id of a task whose checks reveal its fault
 
 
 def standings() -> dict[str, Standing]:
-    """Every task's standing by its id, in the order of the course."""
+    """Return every task's standing by its id, in the order of the course."""
     borrowed = progress.borrowed()
     return {task.id: _standing(task, borrowed) for task in load_course().tasks()}
 
@@ -52,16 +52,16 @@ def _standing(task: Task, borrowed: frozenset[str]) -> Standing:
     same = known is not None and known.code == code
     if known and same and known.status == "passed":
         if later := progress.blamed_by(task.id, code):
-            return Standing(State.FAILING, f"passed its own checks, but {later} shows that it is wrong", shown_by=later)
+            return Standing(State.FAILING, f"passes its own checks, but {later} shows that it is wrong", shown_by=later)
         return Standing(State.DONE, "done")
     if absent := missing(task.requires):
         return Standing(State.NOT_HERE, f"not run here: needs {in_words(absent)}")
     if not _has_file(task):
-        return Standing(State.NOT_STARTED, "its file is gone")
+        return Standing(State.NOT_STARTED, "its file is missing")
     if holds_stub(task, LEARNER) and not same:
         return Standing(State.NOT_STARTED, "optional" if task.optional else "not started")
     if not known:
-        # Grading it would say no more than that: sending the learner there would be sending them in a circle.
+        # Grading would report just this, and lead the learner in a circle.
         for need in load_course().needs(task.id):
             if need not in borrowed and holds_stub(load_course().task(need), LEARNER):
                 return Standing(State.TO_GRADE, f"written, waits for {need}", need)
@@ -73,21 +73,18 @@ def _standing(task: Task, borrowed: frozenset[str]) -> Standing:
     names = " and ".join(known.culprits)
     course = load_course()
     if all(fingerprint(course.task(culprit), LEARNER) == code for culprit, code in known.culprits.items()):
-        return Standing(State.FAILING, f"fails by {names}")
-    return Standing(State.TO_GRADE, f"failed by {names}, changed since")
+        return Standing(State.FAILING, f"fails because of {names}")
+    return Standing(State.TO_GRADE, f"failed because of {names}, changed since")
 
 
 def minutes_left(tasks: Iterable[Task], board: Mapping[str, Standing]) -> int:
-    """What the tasks may take that are neither done nor borrowed nor optional, and that can be run here."""
+    """Return the planned minutes of required tasks that are not done or borrowed and can run here."""
     nothing_to_do = (State.DONE, State.BORROWED, State.NOT_HERE)
     return sum(task.minutes for task in tasks if board[task.id].state not in nothing_to_do and not task.optional)
 
 
 def next_task(board: Mapping[str, Standing]) -> Task | None:
-    """What to do now: what fails or waits for a verdict, else what is not started, else what is borrowed.
-
-    Nothing that cannot be run here, or that waits for such a task. What is optional comes after all else.
-    """
+    """Return a failing or ungraded task, one not started, or a borrowed one, that can run here; optional ones last."""
     course = load_course()
     states = ((State.FAILING, State.TO_GRADE), (State.NOT_STARTED,), (State.BORROWED,))
     tasks = [task for task in course.tasks() if board[board[task.id].blocker or task.id].state is not State.NOT_HERE]
@@ -99,14 +96,14 @@ def next_task(board: Mapping[str, Standing]) -> Task | None:
 
 
 def next_step(board: Mapping[str, Standing]) -> tuple[str, str]:
-    """Why, and the one command to type next."""
+    """Return the reason for the next step, and its one command."""
     task = next_task(board)
     if task is None:
-        all_of_it = "all that can be run here" if any(s.state is State.NOT_HERE for s in board.values()) else "all"
-        return f"{all_of_it} is done, run what you have built", 'pdm run generate "Once upon a time"'
+        done = "everything that can run here" if any(s.state is State.NOT_HERE for s in board.values()) else "all"
+        return f"{done} is done, run your engine", 'pdm run generate "Once upon a time"'
     match board[task.id].state:
         case State.BORROWED:
-            return f"{task.label} is still borrowed: write it yourself", f"pdm run return {task.id}"
+            return f"{task.label} is still borrowed: write your own", f"pdm run return {task.id}"
         case State.NOT_STARTED if not _has_file(task):
             (command,) = restoring([LEARNER / task.target.file])
             return f"{task.label}: {board[task.id].words}", command
@@ -115,7 +112,7 @@ def next_step(board: Mapping[str, Standing]) -> tuple[str, str]:
             return f"write {task.label}{kind}, {where(task.target, PACKAGE)}", f"pdm run test {task.id}"
         case State.FAILING:
             grading = board[task.id].shown_by or task.id
-            return f"mend {task.label}, {where(task.target, PACKAGE)}", f"pdm run test {grading}"
+            return f"fix {task.label}, {where(task.target, PACKAGE)}", f"pdm run test {grading}"
     day = load_course().day_of(task)
     others = [other for other in day.tasks if board[other.id].state is State.TO_GRADE and not board[other.id].blocker]
     if len(others) > 1:

@@ -1,8 +1,4 @@
-"""What the course remembers about a learner: a small file, ignored by git, whose loss costs nothing but the memory.
-
-`hints` counts the hints shown of each task, `tasks` keeps each task's last verdict and the fingerprint of the code that
-it was given for, `borrowed` lists the tasks that run on the reference. Whatever else the file holds is left alone.
-"""
+"""The stored progress: `hints` shown, last verdicts and code fingerprints in `tasks`, and what is `borrowed`."""
 
 import dataclasses
 import json
@@ -12,15 +8,15 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from ..course.nouns import Task
+from ..course.entities import Task
 from ..course.registry import load_course
 from ..course.requirements import missing
 from ..course.results import TaskResult
 from ..paths import LEARNER, ROOT
 from ..source.code import fingerprint
-from ..source.written import holds_stub
+from ..source.targets import holds_stub
 
-FORGOTTEN = "Nothing of this is remembered, as .tiny-llm cannot be written to. What helps: pdm run doctor"
+FORGOTTEN = "This was not saved: .tiny-llm cannot be written to. To fix it: pdm run doctor"
 FILE = ROOT / ".tiny-llm" / "progress.json"
 
 Status = Literal["passed", "failed"]
@@ -28,7 +24,7 @@ Status = Literal["passed", "failed"]
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """What grading said of a task, of which code, and which tasks it uses were to blame, each with its code."""
+    """The verdict on a task, the graded code's fingerprint, and the tasks to blame, with their code's fingerprints."""
 
     status: Status
     code: str
@@ -36,7 +32,7 @@ class Verdict:
 
 
 def load() -> dict[str, Any]:
-    """All that is remembered; nothing if the file is missing or damaged."""
+    """Return the stored data; {} if the file is missing or damaged."""
     try:
         data = json.loads(FILE.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -45,7 +41,7 @@ def load() -> dict[str, Any]:
 
 
 def save(data: dict[str, Any]) -> bool:
-    """Remember, and say whether that worked; a checkout that cannot be written to remembers nothing, and works."""
+    """Store the data; return False if the checkout is not writable."""
     content = json.dumps(data, indent=1).encode() + b"\n"
     try:
         FILE.parent.mkdir(exist_ok=True)
@@ -56,7 +52,7 @@ def save(data: dict[str, Any]) -> bool:
 
 
 def write_whole(file: Path, content: bytes, mode: int = 0o600) -> None:
-    """Write a file; whoever reads it meanwhile finds the old one or the new one, whole."""
+    """Write a file atomically: a concurrent reader sees the old or the new content."""
     handle, name = tempfile.mkstemp(prefix=f".{file.stem}-", suffix=".tmp", dir=file.parent)
     try:
         with open(handle, "wb") as stream:
@@ -69,36 +65,34 @@ def write_whole(file: Path, content: bytes, mode: int = 0o600) -> None:
 
 
 def hints_seen(task: str) -> int:
-    """How many hints of a task have been shown."""
-    count = _table(load(), "hints").get(task, 0)
+    """Return how many hints of a task have been shown."""
+    count = table("hints").get(task, 0)
     return count if isinstance(count, int) else 0
 
 
 def hint_shown(task: str, rung: int) -> None:
-    """Remember that the hints up to this rung have been shown."""
+    """Record that the hints up to this rung have been shown."""
     data = load()
-    save({**data, "hints": {**_table(data, "hints"), task: rung}})
+    save({**data, "hints": {**table("hints", data), task: rung}})
 
 
 def prepare(results: Iterable[TaskResult], whole: bool) -> None:
-    """Before grading: note what is borrowed, what a stub, and, if all checks are run, which code the verdict is for."""
-    lent = borrowed()
+    """Before grading, note on each result what is borrowed, a stub, and, if all checks run, the code's fingerprint."""
+    borrowed_ids = borrowed()
     for result in results:
-        result.borrowed = result.task.id in lent
-        result.on_reference = tuple(need for need in load_course().needs(result.task.id) if need in lent)
+        result.borrowed = result.task.id in borrowed_ids
+        result.on_reference = tuple(need for need in load_course().needs(result.task.id) if need in borrowed_ids)
         result.stub = holds_stub(result.task, LEARNER)
         result.code = (fingerprint(result.task, LEARNER) or "") if whole else ""
 
 
 def record(results: Iterable[TaskResult]) -> bool:
-    """Remember the verdicts that grading gave, each for the code that was graded; whether that worked.
+    """Store verdicts, each for the graded code; return whether that worked.
 
-    A task that waits for another one, or is not run because of one or of a file, has no verdict any more. One whose
-    code has changed meanwhile, or of which not all checks were run, keeps the verdict that it had; so does one that
-    cannot be run here.
+    A task that waits for another or was not run because of one loses its verdict; changed or partly run code keeps it.
     """
     data, course = load(), load_course()
-    before = _table(data, "tasks")
+    before = table("tasks", data)
     tasks = dict(before)
     for result in results:
         task = result.task
@@ -114,23 +108,20 @@ def record(results: Iterable[TaskResult]) -> bool:
 
 
 def verdict(task_id: str) -> Verdict | None:
-    """A task's last verdict; None if there is none."""
-    return _verdict(_table(load(), "tasks"), task_id)
+    """Return a task's last verdict; None if there is none."""
+    return _verdict(table("tasks"), task_id)
 
 
-def _verdict(table: dict[str, Any], task_id: str) -> Verdict | None:
-    match table.get(task_id):
+def _verdict(tasks: dict[str, Any], task_id: str) -> Verdict | None:
+    match tasks.get(task_id):
         case {"status": "passed" | "failed" as status, "code": str(code), **more}:
-            culprits = _table({str(key): value for key, value in more.items()}, "culprits")
+            culprits = table("culprits", {str(key): value for key, value in more.items()})
             return Verdict(status, code, {task.id: str(culprits[task.id]) for task in _tasks([*culprits])})
     return None
 
 
 def status_of(task_id: str) -> Status | None:
-    """ "passed" or "failed" if that is the verdict on the task's code as it is now, else None.
-
-    One that a later task blames has failed, although it passes its own checks.
-    """
+    """Return the verdict on the task's current code: "failed" also if a later task blames it, None if there is none."""
     known, code = verdict(task_id), fingerprint(load_course().task(task_id), LEARNER)
     if known is None or known.code != code:
         return None
@@ -138,46 +129,47 @@ def status_of(task_id: str) -> Status | None:
 
 
 def blamed_by(task_id: str, code: str | None) -> str:
-    """The first of the tasks that fail, as they are now, because of this one with this code; "" if there is none."""
-    table = _table(load(), "tasks")
+    """Return the first task that currently fails because of this one with this code; "" if there is none."""
+    tasks = table("tasks")
     for task in load_course().tasks():
-        known = _verdict(table, task.id)
+        known = _verdict(tasks, task.id)
         if known and code and known.culprits.get(task_id) == code and known.code == fingerprint(task, LEARNER):
             return task.id
     return ""
 
 
 def done(task: Task) -> bool:
-    """Whether a task has passed as it is now, or is borrowed."""
+    """Return whether a task's current code has passed, or the task is borrowed."""
     return status_of(task.id) == "passed" or task.id in borrowed()
 
 
 def settled(task: Task) -> bool:
-    """Whether nothing is left to do on this machine: it is done or cannot be run here, or is optional and not begun."""
+    """Return whether no work is left here: done, not runnable here, or optional and not started."""
     return done(task) or bool(missing(task.requires)) or (task.optional and holds_stub(task, LEARNER))
 
 
 def borrowed() -> frozenset[str]:
-    """The ids of the tasks that run on the reference."""
+    """Return the ids of the tasks that run on the reference."""
     return frozenset(task.id for task in borrowed_tasks())
 
 
 def borrowed_tasks() -> tuple[Task, ...]:
-    """The tasks that run on the reference, in the order of the course."""
+    """Return the tasks that run on the reference, in the order of the course."""
     return _tasks(load().get("borrowed"))
 
 
 def remember_borrowed(ids: Iterable[str]) -> bool:
-    """Remember that these tasks and no others run on the reference; whether that worked."""
+    """Store that exactly these tasks run on the reference; return whether that worked."""
     chosen = set(ids)
     return save({**load(), "borrowed": [task.id for task in load_course().tasks() if task.id in chosen]})
 
 
 def _tasks(ids: Any) -> tuple[Task, ...]:
-    """The tasks with these ids, in the order of the course; none if that is no list."""
+    """Return the tasks with these ids, in the order of the course; none if `ids` is no list."""
     return tuple(task for task in load_course().tasks() if isinstance(ids, list) and task.id in ids)
 
 
-def _table(data: dict[str, Any], key: str) -> dict[str, Any]:
-    table = data.get(key)
-    return table if isinstance(table, dict) else {}
+def table(key: str, data: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Return a table of the stored data; {} if it is missing or damaged."""
+    found = (load() if data is None else data).get(key)
+    return found if isinstance(found, dict) else {}

@@ -1,1 +1,1 @@
-"""Time and memory, measured honestly."""
+"""Measuring time and memory."""

@@ -1,8 +1,4 @@
-"""How fast an engine reads and writes, beside what this machine's memory and arithmetic allow.
-
-What must be moved and computed is counted by the solution's accounting, for every engine alike: that of a step with
-caches. An engine that reads the whole text again does more, and is held to what would have been enough.
-"""
+"""Prefill and decode speed against the machine's limits; FLOPs and bytes are those of a step with caches."""
 
 import dataclasses
 import functools
@@ -25,9 +21,9 @@ from .machine import circumstances, limits
 
 TEXT = "Once upon a time there was a little girl who had a big blue dog. "
 PREFILLS = (1, 8, 64, 256)  # tokens of a prompt
-DECODES = (64, 256)  # tokens before those that are written
-WRITTEN = 8  # tokens after such a prompt
-BUDGET = 8.0  # seconds; what is begun is brought to its end
+DECODES = (64, 256)  # tokens before the decoded ones
+WRITTEN = 8  # tokens decoded after such a prompt
+BUDGET = 8.0  # seconds; a started round is finished
 ROUNDS = 9  # at most
 
 Count = Callable[[int, int], tuple[int, int]]  # new tokens, and tokens before them -> operations and bytes
@@ -36,7 +32,7 @@ GROUP_SIZES = (32, 64, 128)
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """A step that is measured: `length` tokens are read after `offset` others."""
+    """A measured step: `length` tokens are processed after `offset` cached ones."""
 
     name: str
     length: int
@@ -44,11 +40,7 @@ class Kind:
 
 
 def measure(engine: Engine, quick: bool = False) -> dict[str, Any]:
-    """What was found, as JSON has it: a row for each kind of step, the machine's limits, and what both depend on.
-
-    Raises:
-        LearnerError: the learner's code raised something.
-    """
+    """Return the results as JSON data, a row per step, with the machine's limits; LearnerError if the engine raises."""
     prefills, decodes = (PREFILLS[:2], DECODES[:0]) if quick else (PREFILLS, DECODES)
     taken = _steps(engine, prefills, decodes, 1 if quick else ROUNDS)
     machine_limits = limits(quick)
@@ -59,20 +51,10 @@ def measure(engine: Engine, quick: bool = False) -> dict[str, Any]:
     rows = []
     for kind, seconds in taken.items():
         computed, moved = count(kind.length, kind.offset)
-        reached = roofline.reached(computed, moved, seconds)
-        rows.append(
-            {
-                "step": kind.name,
-                "tokens": kind.length,
-                "seconds": seconds,
-                "flops": computed,
-                "bytes": moved,
-                "least": roofline.least_seconds(computed, moved),
-                "limit": roofline.limit(computed, moved),
-                "bandwidth": reached.bandwidth,
-                "rate": reached.rate,
-            }
-        )
+        used = roofline.utilization(computed, moved, seconds)
+        row = {"step": kind.name, "tokens": kind.length, "seconds": seconds, "flops": computed, "bytes": moved}
+        row |= {"least": roofline.least_seconds(computed, moved), "limit": roofline.limit(computed, moved)}
+        rows.append(row | {"bandwidth": used.bandwidth, "rate": used.compute})
     return {
         "title": f"{name_of(engine.checkpoint.folder)}, stage {engine.stage.name}",
         "storage": in_words(storage),
@@ -94,15 +76,12 @@ def _kinds(prefills: tuple[int, ...], decodes: tuple[int, ...]) -> list[Kind]:
 def _steps(
     engine: Engine, prefills: tuple[int, ...], decodes: tuple[int, ...], rounds: int, budget: float = BUDGET
 ) -> dict[Kind, float]:
-    """The median seconds of each kind of step, as a text is generated: all kinds take turns.
-
-    What does not fit into the budget is left out, the longest prompts first; something is always measured.
-    """
+    """Return the median seconds of each step, interleaved; beyond the budget, the longest prompts are left out."""
     with engine.learners_code(), redirect_stdout(io.StringIO()):
         text = engine.encode(TEXT)
         kinds = {(kind.length, kind.offset): kind for kind in _kinds(prefills, decodes)}
         found: defaultdict[Kind, list[float]] = defaultdict(list)
-        list(engine.likeliest(text[:2], 2))  # loads, compiles and warms up
+        list(engine.likeliest(text[:2], 2))  # loads, compiles, warms up
         started = time.perf_counter()
         for _ in range(rounds):
             for length in prefills:
@@ -117,7 +96,7 @@ def _steps(
 
 
 def _times(engine: Engine, prompt: list[int], count: int) -> list[float]:
-    """The seconds that each token takes. A token is a number of Python's, so it has been computed when it comes."""
+    """Return the seconds of each token. A token is a Python int, so it is evaluated when it arrives."""
     tokens, times = engine.likeliest(prompt, count), []
     for _ in range(count):
         started = time.perf_counter()
@@ -127,7 +106,7 @@ def _times(engine: Engine, prompt: list[int], count: int) -> list[float]:
 
 
 def counts(engine: Engine) -> tuple[Count, Any]:
-    """What a step of an engine computes and moves, by the solution's accounting, and the storage of its weights."""
+    """Return a function for a step's FLOPs and bytes, by the solution's accounting, and the weights' storage."""
     load_solution()
     from tiny_llm_solution.measure.accounting import flops, traffic
     from tiny_llm_solution.measure.step import Step, Storage
@@ -147,12 +126,12 @@ def counts(engine: Engine) -> tuple[Count, Any]:
 
 
 def name_of(folder: Path) -> str:
-    """The name of the model in a folder, as a reader knows it."""
+    """Return the model's name for display."""
     return "models/tiny-qwen3" if folder == EMBEDDED_MODEL else folder.name
 
 
 def in_words(storage: Any) -> str:
-    """`weights in 4 bits, groups of 64 with scales in float32`."""
+    """Return `weights in 4 bits, groups of 64 with scales in float32`."""
     names = {4: "float32", 2: "16-bit floats"}
     if storage.bits is None:
         return f"weights in {names[storage.size]}"
@@ -160,7 +139,7 @@ def in_words(storage: Any) -> str:
 
 
 class Kept(NamedTuple):
-    """What the accounting's Storage is made of, in its order."""
+    """The fields of the accounting's Storage, in its order."""
 
     size: int
     bits: int | None
@@ -169,7 +148,7 @@ class Kept(NamedTuple):
 
 
 def kept(model: object, hidden_size: int, vocab_size: int) -> Kept:
-    """The table of the embedding tells: it is in every model, and nothing else has as many rows."""
+    """Infer the storage from the embedding table: every model has it, and it alone has `vocab_size` rows."""
     held = list(arrays(model))
     vectors = [x for x in held if x.shape == (hidden_size,) and mx.issubdtype(x.dtype, mx.floating)]
     size = vectors[0].itemsize if vectors else 4
@@ -177,7 +156,7 @@ def kept(model: object, hidden_size: int, vocab_size: int) -> Kept:
     at = next((i for i, x in enumerate(tables) if x.dtype == mx.uint32), None)
     if at is None:
         return Kept(size, None, 64, size)
-    # RoPE's tables may have as many rows; scales are held where their words are.
+    # RoPE's tables may have as many rows; the scales are next to the packed words.
     scales = min(
         (i for i, x in enumerate(tables) if hidden_size in [x.shape[1] * group_size for group_size in GROUP_SIZES]),
         key=lambda i: abs(i - at),
@@ -187,7 +166,7 @@ def kept(model: object, hidden_size: int, vocab_size: int) -> Kept:
 
 
 def arrays(model: object) -> Iterator[mx.array]:
-    """All arrays that an object holds, in its attributes, lists, dicts, and in functions that were made for it."""
+    """Yield all arrays that an object holds: in attributes, lists, dicts, partials and closures."""
     seen: set[int] = set()
     waiting: list[Any] = [model]
     while waiting:

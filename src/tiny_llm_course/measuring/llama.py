@@ -1,8 +1,7 @@
-"""llama.cpp, by random weights in Q4_0 of a model's shape: `python -m tiny_llm_course.measuring.llama CONFIG FOLDER`.
+"""llama.cpp with random Q4_0 weights of a model's shape: `python -m tiny_llm_course.measuring.llama CONFIG FOLDER`.
 
-It obeys as `orders` says. What the weights are changes no time, so no checkpoint is converted; the file of a shape is
-made once, in FOLDER. CONFIG is the text of a config.json. This needs llama-cpp-python and gguf, and nothing else but
-the standard library, so that it may run in an environment that has nothing of the course.
+CONFIG is the text of a config.json; a shape's GGUF file is cached in FOLDER. Needs llama-cpp-python, gguf and `orders`
+only, so that it can run in another environment.
 """
 
 import ctypes
@@ -21,7 +20,7 @@ CONTEXT = 4096
 
 
 class LlamaCpp(Obeying):
-    """llama.cpp through its C interface."""
+    """llama.cpp through its C API."""
 
     def __init__(self, file: Path) -> None:
         import llama_cpp
@@ -37,28 +36,24 @@ class LlamaCpp(Obeying):
         self.context = llama_cpp.llama_init_from_model(model, settings)
 
     def forget(self) -> None:
-        """Empty the cache."""
+        """Clear the KV cache."""
         self.api.llama_memory_clear(self.api.llama_get_memory(self.context), True)
 
     def append(self, tokens: Sequence[int]) -> None:
-        """Read tokens, up to the logits of the last one."""
+        """Process tokens, computing the logits of the last one."""
         batch = self.api.llama_batch_init(len(tokens), 0, 1)
         batch.n_tokens = len(tokens)
         for i, token in enumerate(tokens):
-            batch.token[i], batch.pos[i], batch.n_seq_id[i], batch.seq_id[i][0] = token, self.read + i, 1, 0
+            batch.token[i], batch.pos[i], batch.n_seq_id[i], batch.seq_id[i][0] = token, self.cached + i, 1, 0
             batch.logits[i] = i == len(tokens) - 1
         if self.api.llama_decode(self.context, batch):
-            raise RuntimeError("llama.cpp could not read the tokens")
+            raise RuntimeError("llama_decode failed")
         self.api.llama_synchronize(self.context)
         self.api.llama_batch_free(batch)
 
 
 def started(config: dict[str, Any], folder: Path, python: str = sys.executable) -> Process:
-    """Its process, run by a Python that has what it needs.
-
-    Raises:
-        RuntimeError: it has not, or llama.cpp does not take a model of this shape.
-    """
+    """Return its process, run by a Python that has the packages; raise RuntimeError if it cannot start."""
     folder.mkdir(parents=True, exist_ok=True)
     source = str(Path(__file__).parents[2])
     command = [python, "-m", f"{__package__}.llama", json.dumps(config), str(folder)]
@@ -70,25 +65,18 @@ def _write_gguf(config: dict[str, Any], file: Path) -> None:
     import numpy as np
 
     if config["model_type"] != "qwen3":
-        raise ValueError("only Qwen3's tensors are known here")
+        raise ValueError("only Qwen3 is supported here")
     kind, random = gguf.GGMLQuantizationType.Q4_0, np.random.default_rng(0)
     layers, hidden, width = config["num_hidden_layers"], config["hidden_size"], config["intermediate_size"]
     vocabulary, heads = config["vocab_size"], config["num_attention_heads"]
     kv_heads = config.get("num_key_value_heads") or heads
     dims = config.get("head_dim") or hidden // heads
     writer = gguf.GGUFWriter(file.with_suffix(".begun"), "qwen3")
-    writer.add_block_count(layers)
-    writer.add_context_length(CONTEXT)
-    writer.add_embedding_length(hidden)
-    writer.add_feed_forward_length(width)
-    writer.add_head_count(heads)
-    writer.add_head_count_kv(kv_heads)
-    writer.add_key_length(dims)
-    writer.add_value_length(dims)
-    writer.add_rope_freq_base(1e6)
-    writer.add_layer_norm_rms_eps(1e-6)
-    writer.add_vocab_size(vocabulary)
-    writer.add_tokenizer_model("no_vocab")
+    fields = {"block_count": layers, "context_length": CONTEXT, "embedding_length": hidden, "vocab_size": vocabulary}
+    fields |= {"feed_forward_length": width, "head_count": heads, "head_count_kv": kv_heads, "key_length": dims}
+    fields |= {"value_length": dims, "rope_freq_base": 1e6, "layer_norm_rms_eps": 1e-6, "tokenizer_model": "no_vocab"}
+    for field, value in fields.items():
+        getattr(writer, f"add_{field}")(value)
 
     def matrix(name: str, outputs: int, inputs: int) -> None:
         weights = random.standard_normal((outputs, inputs), dtype=np.float32) * 0.02
@@ -103,13 +91,12 @@ def _write_gguf(config: dict[str, Any], file: Path) -> None:
     vector("output_norm", hidden)
     for layer in range(layers):
         prefix = f"blk.{layer}."
-        matrix(f"{prefix}attn_q", heads * dims, hidden)
-        matrix(f"{prefix}attn_k", kv_heads * dims, hidden)
-        matrix(f"{prefix}attn_v", kv_heads * dims, hidden)
-        matrix(f"{prefix}attn_output", hidden, heads * dims)
-        matrix(f"{prefix}ffn_gate", width, hidden)
-        matrix(f"{prefix}ffn_up", width, hidden)
-        matrix(f"{prefix}ffn_down", hidden, width)
+        for name, outputs in (("attn_q", heads * dims), ("attn_k", kv_heads * dims), ("attn_v", kv_heads * dims)):
+            matrix(prefix + name, outputs, hidden)
+        for name, outputs, inputs in (("attn_output", hidden, heads * dims), ("ffn_down", hidden, width)):
+            matrix(prefix + name, outputs, inputs)
+        for name in ("ffn_gate", "ffn_up"):
+            matrix(prefix + name, width, hidden)
         for name, size in (("attn_norm", hidden), ("ffn_norm", hidden), ("attn_q_norm", dims), ("attn_k_norm", dims)):
             vector(prefix + name, size)
     writer.write_header_to_file()
@@ -120,7 +107,7 @@ def _write_gguf(config: dict[str, Any], file: Path) -> None:
 
 
 def main() -> None:
-    """Make the model of a shape, and do as is told."""
+    """Create the model file of a shape, and serve requests."""
     import llama_cpp
 
     config = json.loads(sys.argv[1])

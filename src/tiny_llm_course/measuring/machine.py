@@ -1,7 +1,4 @@
-"""This machine: what it is, in words, and what it can do at most, measured: how fast it reads memory and computes.
-
-Both rates are the best of several runs, as what disturbs a run only makes it slower.
-"""
+"""This machine: its description, memory bandwidth and peak FLOP/s, each the best of several runs."""
 
 import dataclasses
 import datetime
@@ -23,13 +20,13 @@ from ..paths import ROOT
 from .clock import on_cpu
 
 ROUNDS, SECONDS = 8, 0.6  # of runs, at most
-STREAM = 1 << 28  # bytes: eight times what most processors keep beside them
-SQUARE = 1024  # rows and columns of the matrices, on a CPU; a GPU needs more to do
+STREAM = 1 << 28  # bytes: eight times the last-level cache of most processors
+SQUARE = 1024  # rows and columns of the matrices, on a CPU; a GPU needs larger ones
 LARGE_SQUARE = 4096
 
 
 def machine() -> dict[str, str]:
-    """What a measurement's numbers depend on, by name."""
+    """Return what a benchmark's numbers depend on, by name."""
     device = mx.default_device()
     cpu = device.type == mx.DeviceType.cpu
     mac = platform.mac_ver()[0]
@@ -44,7 +41,7 @@ def machine() -> dict[str, str]:
 
 
 def circumstances(package: Path, quick: bool) -> dict[str, Any]:
-    """What every record of a measurement says of how it was taken."""
+    """Return the fields of every record on how it was measured."""
     return {
         "package": package.relative_to(ROOT).as_posix(),
         "quick": quick,
@@ -54,7 +51,7 @@ def circumstances(package: Path, quick: bool) -> dict[str, Any]:
 
 
 def in_words(machine: dict[str, str]) -> str:
-    """All of it in one line."""
+    """Return the machine's description in one line."""
     device = f"MLX {machine['mlx']} on the {machine['device']}"
     if "blas" in machine:
         device += f" with {machine['blas']}"
@@ -67,7 +64,7 @@ def _name(device: mx.Device) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """What a machine can do: bytes and FLOPs a second, and in words how that was found."""
+    """A machine's bandwidth (bytes/s) and peak rate (FLOP/s), and how they were measured."""
 
     bandwidth: float
     rate: float
@@ -77,9 +74,8 @@ class Limits:
 def limits(quick: bool = False) -> Limits:
     """Measure the machine, on MLX's default device.
 
-    On a CPU the bandwidth is that of one thread for each core, as many as matrix products and the kernels of week 2
-    use: each looks for the largest number in its part of an array. NumPy does that, as MLX does it with one thread. The
-    rate is that of a product of float32 matrices, by NumPy or MLX, whichever is faster. On a GPU, MLX does both.
+    On a CPU, bandwidth is measured with one thread per core, each taking NumPy's maximum of its part of an array (MLX
+    uses one thread), and the peak with a float32 matrix product, in NumPy or MLX, whichever is faster.
     """
     size, side = (STREAM >> 4, SQUARE >> 2) if quick else (STREAM, SQUARE if on_cpu() else LARGE_SQUARE)
     numbers = np.ones(size // 4, np.float32)
@@ -105,7 +101,7 @@ def limits(quick: bool = False) -> Limits:
 
 
 def _fastest(run: Callable[[], object]) -> float:
-    """The seconds of the fastest of some runs, after one that does not count."""
+    """Return the seconds of the fastest of several runs, after a warm-up."""
     run()
     taken: list[float] = []
     while len(taken) < ROUNDS and sum(taken) < SECONDS:

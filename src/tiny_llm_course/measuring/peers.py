@@ -1,4 +1,4 @@
-"""Other engines, on the model that an engine of the course runs: mlx-lm on the same files, llama.cpp on its shape."""
+"""Other engines for comparison: mlx-lm on the same checkpoint, llama.cpp on the same shape."""
 
 import itertools
 import time
@@ -13,18 +13,18 @@ from ..engine.engine import Engine
 from ..paths import ROOT
 from . import llama
 
-MODELS = ROOT / ".tiny-llm" / "benches"  # which llama.cpp is given
+MODELS = ROOT / ".tiny-llm" / "benches"  # llama.cpp's generated models
 
-Pace = tuple[int, float]  # tokens that were written, and the seconds that it took
-Writer = Callable[[int, float], Pace]  # given how many tokens, and after how many seconds to leave off
+Pace = tuple[int, float]  # tokens, seconds
+Writer = Callable[[int, float], Pace]  # (token count, limit in seconds)
 
 
 class NotHere(Exception):
-    """It cannot run; the message completes "not run here: "."""
+    """The engine cannot run; the message completes "not run here: "."""
 
 
 def paced(tokens: Iterator[object], count: int, limit: float) -> Pace:
-    """Let so many tokens come, fewer if the limit is passed."""
+    """Consume `count` tokens, fewer after `limit` seconds."""
     begun, written, taken = time.perf_counter(), 0, 0.0
     for _ in itertools.islice(tokens, count):
         written, taken = written + 1, time.perf_counter() - begun
@@ -34,11 +34,7 @@ def paced(tokens: Iterator[object], count: int, limit: float) -> Pace:
 
 
 def mlx_lm(engine: Engine, prompt: list[int]) -> tuple[str, Writer]:
-    """mlx-lm in this process, on the same folder and, unless it is quantized, in the same dtype: what it is, and it.
-
-    Raises:
-        NotHere: it is not installed, or does not take this model.
-    """
+    """Return title and writer of mlx-lm on the same folder and dtype (unless quantized); NotHere if unsupported."""
     if not find_spec("mlx_lm"):
         raise NotHere("needs mlx-lm (pdm run pip install mlx-lm)")
     from mlx_lm.generate import generate_step
@@ -48,8 +44,8 @@ def mlx_lm(engine: Engine, prompt: list[int]) -> tuple[str, Writer]:
     try:
         model, _ = load_model(engine.checkpoint.folder)
         model.set_dtype(dtype)
-    except Exception as error:  # whatever it finds strange
-        raise NotHere(f"mlx-lm does not take this model ({type(error).__name__})") from error
+    except Exception as error:  # mlx-lm raises many types
+        raise NotHere(f"mlx-lm does not support this model ({type(error).__name__})") from error
     tokens = mx.array(prompt)
 
     def write(count: int, limit: float) -> Pace:
@@ -59,11 +55,7 @@ def mlx_lm(engine: Engine, prompt: list[int]) -> tuple[str, Writer]:
 
 
 def llama_cpp(engine: Engine, prompt: list[int], stack: ExitStack, python: str) -> tuple[str, Writer]:
-    """llama.cpp in a process of its own, which ends with the stack: what it is, and it.
-
-    Raises:
-        NotHere: that Python has not what it needs, or llama.cpp does not take such a model.
-    """
+    """Return the title and the writer of llama.cpp, in a process that ends with the stack; or raise NotHere."""
     try:
         process = llama.started(engine.checkpoint.config, MODELS, python)
     except RuntimeError as error:

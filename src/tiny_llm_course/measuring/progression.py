@@ -1,8 +1,4 @@
-"""How fast each stage writes the same text, beside other engines and what memory allows: a week as one picture.
-
-All write as many tokens after the same words, each the likeliest, and take turns. What cannot run here is a row that
-says why.
-"""
+"""Greedy decoding speed of every stage on one prompt, interleaved, beside other engines and the bandwidth limit."""
 
 import io
 import json
@@ -15,8 +11,8 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack, redirect_stdout
 from typing import Any
 
-from ..checkpoints.beyond import beyond
 from ..checkpoints.checkpoint import Checkpoint, read_config
+from ..checkpoints.features import unsupported_features
 from ..course.registry import UsageError, load_course, with_commands
 from ..engine.engine import Engine, find_model, read_model
 from ..engine.stages import lacking, undone
@@ -26,10 +22,10 @@ from .engine_speed import counts, in_words, name_of
 from .machine import circumstances, limits
 from .peers import NotHere, Pace, Writer, llama_cpp, mlx_lm, paced
 
-RECORD = ROOT / "benches" / "progression.json"  # of our solution, on the model that comes with the course
+RECORD = ROOT / "benches" / "progression.json"  # of our solution, on the included model
 WORDS, TOKENS, QUICK = "Once upon a time", 200, 3
-TURNS, BUDGET = 5, 35.0  # seconds for all turns; what is begun is brought to its end
-TOO_LONG = 4.0  # seconds: what takes longer is not run again
+TURNS, BUDGET = 5, 35.0  # seconds for all turns; a started turn is finished
+TOO_LONG = 4.0  # seconds; a slower turn is not repeated
 
 Row = dict[str, Any]
 
@@ -42,14 +38,9 @@ def measure(
     budget: float = BUDGET,
     llama_python: str = sys.executable,
 ) -> dict[str, Any]:
-    """What was found, as JSON has it: a row for each stage, each engine of others, and each limit.
-
-    Raises:
-        UsageError: there is no such model, or no stage takes it.
-        LearnerError: no stage runs.
-    """
-    if asked := beyond(read_config(find_model(model))):
-        what = f"{model} asks for {asked}, which no stage has. Its engine by itself:"
+    """Return a row per stage, other engine and limit, as JSON data; UsageError or LearnerError if none can run."""
+    if asked := unsupported_features(read_config(find_model(model))):
+        what = f"{model} asks for {asked}, which no stage supports. To measure its own engine:"
         raise UsageError(what, f"pdm run bench engine --model {shlex.quote(str(model))}")
     with ExitStack() as stack, redirect_stdout(io.StringIO()):
         engines, rows = _stages(model, solution, dtype)
@@ -70,7 +61,11 @@ def measure(
         paces = in_turns(writers, count, 1 if quick else TURNS, budget)
         at_most = limits(quick)
     for name, each in paces.items():
-        rows[name] |= {"not run": each} if isinstance(each, str) else _figures(each)
+        if isinstance(each, str):
+            rows[name]["not run"] = each
+        else:
+            median = statistics.median(written / seconds for written, seconds in each)
+            rows[name] |= {"tokens/s": float(f"{median:.6g}"), "tokens": each[0][0], "turns": len(each)}
     return {
         "title": f"{name_of(first.checkpoint.folder)}: {count} tokens, each the likeliest",
         **circumstances(first.package, quick),
@@ -82,11 +77,7 @@ def measure(
 
 
 def _stages(model: str | None, solution: bool, dtype: str | None) -> tuple[dict[str, Engine], dict[str, Row]]:
-    """The engine of each stage that can be built, and a row for each that there is.
-
-    Raises:
-        LearnerError: none can be built.
-    """
+    """Return the engines of the stages that can run, and a row for every stage; LearnerError if none can."""
     engines: dict[str, Engine] = {}
     rows: dict[str, Row] = {}
     checkpoints: dict[bool, Checkpoint] = {}  # stages share their weights
@@ -104,7 +95,7 @@ def _stages(model: str | None, solution: bool, dtype: str | None) -> tuple[dict[
             row["not run"] = _first_line(error)
             failed = failed or error
     if not engines:
-        what = "None of your stages runs yet (with --solution, ours do). Your next step:"
+        what = "None of your stages runs yet (--solution measures ours). Your next step:"
         first = undone(load_course().stages()[0], solution)
         raise failed or LearnerError(with_commands(what, f"pdm run test {first[0]}"))
     return engines, rows
@@ -119,11 +110,7 @@ def _writer(engine: Engine, prompt: list[int]) -> Writer:
 
 
 def in_turns(writers: Mapping[str, Writer], count: int, turns: int, budget: float) -> dict[str, list[Pace] | str]:
-    """What each wrote in each of its turns, or why it failed.
-
-    The last goes first, as later stages are faster: what it leaves of its part of the budget is for the slower ones.
-    Each has one turn at least, in which it leaves off when its part is used up, and no other one that does not fit in.
-    """
+    """Return each writer's results by turn, or why it failed; the last, the fastest, goes first to save budget."""
     begun = time.perf_counter()
     found: dict[str, list[Pace]] = {name: [] for name in writers}
     failed: dict[str, str] = {}
@@ -136,7 +123,7 @@ def in_turns(writers: Mapping[str, Writer], count: int, turns: int, budget: floa
                 continue
             try:
                 if not turn:
-                    writers[name](1, 0.0)  # loads, compiles and warms up
+                    writers[name](1, 0.0)  # loads, compiles, warms up
                 found[name].append(writers[name](count, math.inf if turn else left / (len(waiting) + 1)))
             except (LearnerError, RuntimeError) as error:
                 failed[name] = _first_line(error)
@@ -147,14 +134,8 @@ def _first_line(error: Exception) -> str:
     return str(error).partition("\n")[0]
 
 
-def _figures(paces: list[Pace]) -> Row:
-    """The median of all turns, and of how many tokens and turns it is."""
-    pace = statistics.median(written / seconds for written, seconds in paces)
-    return {"tokens/s": float(f"{pace:.6g}"), "tokens": paces[0][0], "turns": len(paces)}
-
-
 def _recorded(name: str, checkpoint: Checkpoint) -> Row:
-    """What was recorded of another engine on this model, with where and when; empty if nothing was."""
+    """Return the recorded row of another engine on this model, with date and machine; {} if there is none."""
     if checkpoint.folder != EMBEDDED_MODEL or not RECORD.is_file():
         return {}
     record = json.loads(RECORD.read_text(encoding="utf-8"))
@@ -163,7 +144,7 @@ def _recorded(name: str, checkpoint: Checkpoint) -> Row:
 
 
 def _allowed(engines: Mapping[str, Engine], bandwidth: float, offset: int) -> list[Row]:
-    """What memory allows with each way to keep the weights: the bytes of a step in the middle of the text, no more."""
+    """Return the bandwidth limit for each weight storage, from the bytes of a step mid-text."""
     rows: dict[str, Row] = {}
     for engine in engines.values():
         count, storage = counts(engine)

@@ -1,4 +1,4 @@
-"""A week's progression in words and in a terminal: bars on a scale of which each step is ten times as fast."""
+"""The progression benchmark as text: bars on a logarithmic scale."""
 
 import datetime
 import math
@@ -10,31 +10,31 @@ from .clock import number
 from .machine import in_words
 
 FILLS = {"stage": "█", "peer": "▒", "limit": "░"}
-RIGHT = 17  # characters for tokens/s and how many times as fast that is
+RIGHT = 17  # columns for tokens/s and the speed-up
 
 Row = dict[str, Any]
 
 
 def measured(rows: Sequence[Row]) -> list[Row]:
-    """Those that ran here, or were recorded."""
+    """Return the rows that ran here or were recorded."""
     return [row for row in rows if "tokens/s" in row]
 
 
 def extent(rows: Sequence[Row]) -> tuple[int, int]:
-    """The ends of the scale, as powers of ten: below the slowest, so that it has a bar too, and above the fastest."""
+    """Return the ends of the scale, as powers of ten: below the slowest bar and above the fastest."""
     paces = [row["tokens/s"] for row in measured(rows)]
     low = math.ceil(math.log10(min(paces))) - 1
     return low, max(math.ceil(math.log10(max(paces))), low + 1)
 
 
 def times(row: Row, rows: Sequence[Row]) -> str:
-    """How many times as fast as the first that was measured; nothing for that one."""
+    """Return the speed-up over the first measured row; "" for that row."""
     first = measured(rows)[0]
     return "" if row is first else f"{number(row['tokens/s'] / first['tokens/s'])} x"
 
 
 def about(row: Row, tokens: int) -> str:
-    """What it is, and whether its figure was taken elsewhere, or of less text."""
+    """Return a row's description, noting a figure recorded elsewhere or on fewer tokens."""
     notes = []
     if recorded := row.get("recorded"):
         day = datetime.date.fromisoformat(recorded["date"])
@@ -45,7 +45,7 @@ def about(row: Row, tokens: int) -> str:
 
 
 def lines_of(found: dict[str, Any], width: int) -> list[str]:
-    """What `bench --progression` prints, apart from its heading."""
+    """Return what `bench --progression` prints, except the heading."""
     rows = found["rows"]
     low, high = extent(rows)
     left = max(len(row["name"]) for row in rows) + 2
@@ -68,8 +68,8 @@ def lines_of(found: dict[str, Any], width: int) -> list[str]:
         marks[at : at + len(words)] = words
     lines += [f"{'':{left}}{''.join(axis)}", f"{'':{left}}{''.join(marks).rstrip()}", ""]
     for row in measured(rows):
-        told = textwrap.wrap(about(row, found["tokens"]), max(20, width - left))
-        lines += [f"{name:{left}}{line}" for name, line in zip([row["name"], *[""] * len(told)], told, strict=False)]
+        text = textwrap.wrap(about(row, found["tokens"]), max(20, width - left))
+        lines += [f"{name:{left}}{line}" for name, line in zip([row["name"], *[""] * len(text)], text, strict=False)]
     once = [row["name"] for row in rows if row.get("turns") == 1]
     medians = f"Measured once: {', '.join(once)}." if once else "Medians of several turns."
     where = f"Memory: {number(found['bandwidth'] / 1e9)} GB/s, measured by {found['how']}."

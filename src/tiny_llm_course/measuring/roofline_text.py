@@ -1,4 +1,4 @@
-"""A roofline in a terminal, and the lines of a measured engine."""
+"""A roofline plot in a terminal, and the table of a measured engine."""
 
 import math
 import string
@@ -9,37 +9,31 @@ from ..terminal.tables import in_columns
 from .clock import number
 from .machine import in_words
 
-Point = tuple[float, float]  # FLOPs for each byte, FLOPs a second
+Point = tuple[float, float]  # FLOP/byte, FLOP/s
 WIDTH, HEIGHT, MARGIN = 60, 13, 8  # characters inside the axes, and to the left of them
-DECADES = 2.5  # that there are at least, upwards
+DECADES = 2.5  # minimum height of the plot
 
 
 def lines_of(found: dict[str, Any], width: int) -> list[str]:
-    """What `bench engine` prints of a measured engine, apart from its heading."""
+    """Return what `bench engine` prints, except the heading."""
     at_most, rows = found["limits"], found["rows"]
     marks = string.ascii_lowercase[: len(rows)]
-    table = [
-        [
-            f"{mark} {row['step']}",
-            number(row["tokens"] / row["seconds"]),
-            number(1e3 * row["seconds"]),
-            number(row["bytes"] / 1e6),
-            number(row["flops"] / 1e6),
-            _percent(row["bandwidth"]),
-            _percent(row["rate"]),
-            row["limit"],
-        ]
-        for mark, row in zip(marks, rows, strict=True)
-    ]
-    headings = ("step", "tokens/s", "ms", "MB", "MFLOP", "of the bandwidth", "of the rate", "limited by")
+    table = []
+    for mark, row in zip(marks, rows, strict=True):
+        measured = row["tokens"] / row["seconds"], 1e3 * row["seconds"], row["bytes"] / 1e6, row["flops"] / 1e6
+        used = [f"{number(100 * row[key])} %" for key in ("bandwidth", "rate")]
+        table.append([f"{mark} {row['step']}", *map(number, measured), *used, row["limit"]])
+    headings = ("step", "tokens/s", "ms", "MB", "MFLOP", "of bandwidth", "of peak", "limited by")
     where = f"{number(at_most['bandwidth'] / 1e9)} GB/s, {number(at_most['rate'] / 1e9)} GFLOP/s"
     points = [(row["flops"] / row["bytes"], row["flops"] / row["seconds"]) for row in rows]
-    left_out = [f"Left out, as it would take too long: {', '.join(found['left out'])}."] if found["left out"] else []
+    left_out = (
+        [f"Left out, because it would take too long:  {', '.join(found['left out'])}."] if found["left out"] else []
+    )
     return [
         *in_columns(headings, table, width),
         "",
         *left_out,
-        f"This machine: {where}; at {number(found['ridge'])} FLOPs a byte it turns from memory to arithmetic.",
+        f"This machine: {where}; ridge at {number(found['ridge'])} FLOP/byte: memory-bound below, compute-bound above.",
         "",
         *drawn(at_most["bandwidth"], at_most["rate"], dict(zip(marks, points, strict=True))),
         "",
@@ -48,12 +42,8 @@ def lines_of(found: dict[str, Any], width: int) -> list[str]:
     ]
 
 
-def _percent(share: float) -> str:
-    return f"{number(100 * share)} %"
-
-
 def drawn(bandwidth: float, rate: float, points: dict[str, Point]) -> list[str]:
-    """The roof and the points below it, each a letter, both axes in steps of ten times."""
+    """Return the roofline and its points, one letter each, on logarithmic axes."""
     left, right, bottom, top = extent(bandwidth, rate, list(points.values()))
 
     def column(intensity: float) -> int:
@@ -84,11 +74,11 @@ def drawn(bandwidth: float, rate: float, points: dict[str, Point]) -> list[str]:
         for y, line in enumerate(cells)
     ]
     axis = [f"{'':{MARGIN}}└{'─' * WIDTH}", f"{'':{MARGIN + 1}}{''.join(below).rstrip()}"]
-    return ["GFLOP/s", *body, *axis, "FLOPs a byte".rjust(MARGIN + 1 + WIDTH)]
+    return ["GFLOP/s", *body, *axis, "FLOP/byte".rjust(MARGIN + 1 + WIDTH)]
 
 
 def extent(bandwidth: float, rate: float, points: Sequence[Point]) -> tuple[float, float, float, float]:
-    """The ends of both axes, left, right, bottom and top, as powers of ten: all points, the ridge, some room around."""
+    """Return the axes' ends, left, right, bottom and top, as powers of ten, around all points and the ridge."""
     across = [rate / bandwidth, *(intensity for intensity, _ in points)]
     up = [rate, *(speed for _, speed in points)]
     top = math.log10(max(up)) + 0.2

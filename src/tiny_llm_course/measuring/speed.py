@@ -1,8 +1,4 @@
-"""Times the programs of a task, in a process of its own: `python -m tiny_llm_course.measuring.speed TASK FILE`.
-
-The inputs are those that the task's known programs are sized for. The learner's program and each accepted one take
-turns with the solution, so that a machine that slows down slows both. FILE gets one JSON object a line.
-"""
+"""Times a task's programs against the solution: `python -m tiny_llm_course.measuring.speed TASK FILE` (JSON lines)."""
 
 import dataclasses
 import io
@@ -17,7 +13,7 @@ from typing import Any
 
 import mlx.core as mx
 
-from ..course.nouns import Task
+from ..course.entities import Task
 from ..course.registry import load_course
 from ..paths import LEARNER, put_first
 from ..programs import kernels
@@ -28,18 +24,18 @@ from ..testkit.variants import Program, Size, load_variants
 from .clock import in_turns, peak_memory, rounds_for
 
 BUDGET = 0.8  # seconds for the rounds of one pair
-TOO_LONG = 1.0  # seconds: what takes longer is not run again
-CLOSENESS = 1e-3  # of results that agree: the graded tests look more closely
+TOO_LONG = 1.0  # seconds; a slower program is not timed further
+CLOSENESS = 1e-3  # tolerance of the result check; the graded tests are stricter
 
 
 @dataclasses.dataclass(frozen=True)
 class Timing:
-    """One program against the solution. A name is empty for the learner's; `failed` says why there are no figures."""
+    """One program against the solution. The learner's has no name; `failed` says why there are no figures."""
 
     name: str
     runs: int = 0
     seconds: float = 0.0  # the solution's median
-    ratio: float = 0.0  # the program's time by the solution's, the median of the pairs
+    ratio: float = 0.0  # program's time / solution's, median of the pairs
     low: float = 0.0  # the quartiles of the pairs
     high: float = 0.0
     memory: int = 0  # the solution's peak, in bytes
@@ -48,7 +44,7 @@ class Timing:
 
 
 def timings(task: Task) -> Iterator[Timing]:
-    """Time the learner's program, then the accepted ones; each is given as soon as it is known."""
+    """Time the learner's program, then the accepted ones, yielding each as it is known."""
     variants, target = load_variants(task), task.program
     assert variants.size
     needs = [load_course().task(need) for need in load_course().needs(task.id)]
@@ -59,12 +55,12 @@ def timings(task: Task) -> Iterator[Timing]:
     except (NotImportable, AttributeError):
         yield Timing("", failed=f"{target.file} cannot be imported or has no {target.name}")
         return
-    # Both stand on the solution of the earlier tasks: only this task's code is compared.
+    # Both use the solution of the earlier tasks: only this task's code is compared.
     with solved(needs):
         if not right(variants, mine):
             yield Timing("", failed="your code does not compute the same as ours yet")
             return
-        with kernels.timed():
+        with kernels.fast(edited=True):
             found = against("", variants.size, mine, ours)
             yield Timing("", failed=f"your code {found.failed}, on {variants.size.words}") if found.failed else found
             for variant in variants.accepted_programs:
@@ -72,7 +68,7 @@ def timings(task: Task) -> Iterator[Timing]:
 
 
 def against(name: str, size: Size, subject: Program, ours: Program) -> Timing:
-    """Time a program and the solution in turns, after a run of each that shows whether it can be done."""
+    """Time a program interleaved with the solution, after a run of each that checks the result."""
     our_run = size.build(ours)
     expected, our_seconds = _once(our_run)
     try:
@@ -83,11 +79,11 @@ def against(name: str, size: Size, subject: Program, ours: Program) -> Timing:
     if seconds > TOO_LONG:
         return Timing(name, failed=f"takes {seconds:.2g} s, and ours {our_seconds:.2g} s")
     if not (close(result, expected, CLOSENESS) if isinstance(expected, mx.array) else result == expected):
-        return Timing(name, failed="computes something else than ours")
+        return Timing(name, failed="computes another result than ours")
     taken, ours_taken = in_turns([run, our_run], runs := rounds_for(seconds + our_seconds, BUDGET))
     ratios = [mine / its for mine, its in zip(taken, ours_taken, strict=True)]
     low, ratio, high = statistics.quantiles(ratios, n=4, method="inclusive")
-    # How far MLX runs ahead of its threads, and so how much it holds at once, differs from run to run.
+    # Peak memory varies from run to run with how far MLX's scheduling runs ahead.
     memory, our_memory = (max(1, *(peak_memory(each) for _ in range(min(runs, 5)))) for each in (run, our_run))
     return Timing(
         name, runs, statistics.median(ours_taken), ratio, low, high, our_memory, memory_ratio=memory / our_memory
@@ -95,14 +91,14 @@ def against(name: str, size: Size, subject: Program, ours: Program) -> Timing:
 
 
 def _once(run: Callable[[], Any]) -> tuple[Any, float]:
-    """What comes out, and how many seconds that takes."""
+    """Return the result, and the seconds it took."""
     started = time.perf_counter()
     mx.eval(result := run())
     return result, time.perf_counter() - started
 
 
 def main() -> None:
-    """Time the task of the first argument and write to the file of the second."""
+    """Time the task of the first argument, and write to the file of the second."""
     mx.set_default_device(mx.cpu)
     put_first(LEARNER)
     silence = io.StringIO()

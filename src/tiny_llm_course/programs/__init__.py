@@ -1,1 +1,1 @@
-"""The learner's package and the solution, imported; one put in the other's place."""
+"""Importing the learner's package and the solution, and replacing parts of one by the other's."""

@@ -1,9 +1,9 @@
-"""Kernels in Metal: a package's launches go to the simulator, which says what is wrong with them and at which line.
+"""Kernels in Metal: a package's launches go to the simulator, which reports faults with their lines.
 
 A week of the registry names the function through which its package launches them, `launches = "metal.device:run"`. It
-takes the path of a file, its text and a launch, which hands the text to whatever makes kernels. `simulated` takes its
-place: on every machine a kernel is run by the simulator, and its counters are kept. Where the default device is MLX's
-GPU, which a check is marked with, the package's own function runs it.
+takes a file's path, its text and a launch, which passes the text to a kernel factory. `simulated` replaces it: the
+simulator runs each kernel and its counters are kept. If the default device is MLX's GPU, as marked checks ask, the
+package's own function runs it.
 """
 
 import os
@@ -20,7 +20,7 @@ import metal_simulator
 from memory_watch.faults import Fault, Line
 from metal_simulator import Counters, Kind
 
-from ..course.nouns import TASK_ID
+from ..course.entities import TASK_ID
 from ..course.requirements import compiler
 from ..paths import ROOT
 from . import parts
@@ -34,7 +34,7 @@ Run = Callable[..., list[Any]]
 
 
 def simulated(package: str, original: Run) -> Run:
-    """What takes the place of the function through which a package launches kernels."""
+    """Return a replacement for the function through which a package launches kernels."""
 
     def run(source: Path, text: str, launch: Any) -> list[Any]:
         text = parts.with_exchanges(package, parts.below_package(source), text)
@@ -52,7 +52,7 @@ def simulated(package: str, original: Run) -> Run:
         try:
             outputs: list[Any] = launch.by(make, source.stem, text)
         except metal_simulator.KernelFault as fault:
-            raise _told(fault, source) from None
+            raise _at_line(fault, source) from None
         counters = made[0].counters
         assert counters
         for counts in _counts[-1:]:
@@ -63,11 +63,7 @@ def simulated(package: str, original: Run) -> Run:
 
 
 def prepare() -> None:
-    """Compile what the simulator needs for every kernel, which is no part of any task's time.
-
-    Raises:
-        NotBuilt: it does not compile.
-    """
+    """Compile what the simulator needs for every kernel, outside any task's time; raise NotBuilt if that fails."""
     _settle()
     try:
         metal_simulator.prepare()
@@ -76,14 +72,14 @@ def prepare() -> None:
 
 
 def _settle() -> None:
-    """Which compiler the simulator uses here, and where it keeps what is compiled."""
+    """Set the simulator's compiler and cache folder."""
     os.environ["METAL_SIMULATOR_CXX"] = shlex.join(compiler())
     os.environ["METAL_SIMULATOR_CACHE"] = str(KEPT)
 
 
 @contextmanager
 def counted() -> Iterator[list[Counters]]:
-    """What the launches move that the block makes, in turn."""
+    """Collect the counters of the launches that the block makes, in order."""
     _counts.append([])
     try:
         yield _counts[-1]
@@ -91,8 +87,8 @@ def counted() -> Iterator[list[Counters]]:
         _counts.pop()
 
 
-def _told(fault: metal_simulator.KernelFault, source: Path) -> Exception:
-    """A fault, at a line of the file that the kernel is in."""
+def _at_line(fault: metal_simulator.KernelFault, source: Path) -> Exception:
+    """Convert a fault to one at a line of the kernel's file."""
     refused = fault.kind is Kind.DOES_NOT_COMPILE
     lines = (Line(source, fault.line),) if fault.line else ()
     other = Line(source, fault.other.line) if fault.other else None

@@ -1,29 +1,32 @@
-"""Importing the two packages: the learner's `tiny_llm`, and the solution under the name `tiny_llm_solution`.
+"""Import the learner's `tiny_llm`, and the solution as `tiny_llm_solution`.
 
-A learner's file that cannot be imported must not take the other files of the day with it. Its place is taken by a
-module that raises what the import raised, whenever something of it is used.
+A learner's file that cannot be imported must not disable the day's other files: a module takes its place that raises
+the import's error whenever something of it is used.
 """
 
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import _lru_cache_wrapper, lru_cache
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from ..course.entities import Target
 from ..course.findings import Finding
-from ..course.nouns import Target
 from ..paths import SOLUTION
 from .parts import exchanged
 
 SOLUTION_NAME = "tiny_llm_solution"
+Patch = Callable[[ModuleType], None]
 
 
 class NotImportable(Exception):
-    """Something of a file was used that cannot be imported; `cause` is what the import raised, or what is known."""
+    """Something was used of a file that cannot be imported; `cause` is what the import raised, or what is known."""
 
     def __init__(self, module: str, cause: BaseException | Finding | str) -> None:
         super().__init__(f"{Target(module, '').file} cannot be imported: {cause}")
@@ -36,7 +39,7 @@ class LearnerError(Exception):
 
 
 class BrokenModule(ModuleType):
-    """Stands where a module would stand, and raises as soon as something of it is used."""
+    """A placeholder module that raises as soon as something of it is used."""
 
     def __init__(self, name: str, error: NotImportable) -> None:
         super().__init__(name)
@@ -49,8 +52,46 @@ class BrokenModule(ModuleType):
         raise NotImportable(self.error.module, self.error.cause)
 
 
+class _PatchingLoader(SourceFileLoader):
+    """Runs a module's file, then patches the module."""
+
+    def __init__(self, name: str, path: str, patch: Patch) -> None:
+        super().__init__(name, path)
+        self._patch = patch
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run the file, then patch."""
+        super().exec_module(module)
+        self._patch(module)
+
+
+class _PatchingFinder(MetaPathFinder):
+    """Finds modules to patch, by their full name or by their name below `tiny_llm`, the solution or the stubs."""
+
+    def __init__(self, kind: str, patches: Mapping[str, Patch]) -> None:
+        self.kind, self._patches = kind, patches
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return Python's own answer, with a loader that patches."""
+        package, _, module = fullname.partition(".")
+        patch = self._patches.get(fullname) or (package.startswith("tiny_llm") and self._patches.get(module))
+        spec = PathFinder.find_spec(fullname, path, target) if patch else None
+        if patch and spec and isinstance(spec.loader, SourceFileLoader):
+            spec.loader = _PatchingLoader(fullname, spec.loader.path, patch)
+        return spec
+
+
+def install_patches(kind: str, patches: Mapping[str, Patch]) -> None:
+    """Patch modules right after their own lines have run, from now on; earlier patches of this kind are removed."""
+    sys.meta_path[:] = [finder for finder in sys.meta_path if getattr(finder, "kind", "") != kind]
+    if patches:
+        sys.meta_path.insert(0, _PatchingFinder(kind, patches))
+
+
 def import_learner(module: str) -> None:
-    """Import `tiny_llm.<module>`, or put a BrokenModule in its place and in that of the folder that cannot be."""
+    """Import `tiny_llm.<module>`, or put a BrokenModule in place of it or of the folder that fails."""
     name, folder = f"tiny_llm.{module}", module.rpartition(".")[0]
     if name in sys.modules:
         return
@@ -77,7 +118,7 @@ def put_broken(module: str, error: NotImportable) -> None:
 
 
 def put_package(folder: Path) -> None:
-    """Where `tiny_llm` itself cannot be imported, let the stand-ins of its modules be found all the same."""
+    """Make the placeholders importable although `tiny_llm` itself is not."""
     if "tiny_llm" not in sys.modules:
         package = ModuleType("tiny_llm")
         package.__path__ = [str(folder)]
@@ -85,7 +126,7 @@ def put_package(folder: Path) -> None:
 
 
 def load_package(name: str, folder: Path) -> ModuleType:
-    """The package in `folder` under another name, beside whatever `tiny_llm` is in this process."""
+    """Load the package in `folder` under another name, beside whatever `tiny_llm` is in this process."""
     if name not in sys.modules:
         spec = importlib.util.spec_from_file_location(
             name, folder / "__init__.py", submodule_search_locations=[str(folder)]
@@ -98,12 +139,12 @@ def load_package(name: str, folder: Path) -> ModuleType:
 
 
 def load_solution() -> ModuleType:
-    """The solved package as `tiny_llm_solution`."""
+    """Load the solution as `tiny_llm_solution`."""
     return load_package(SOLUTION_NAME, SOLUTION)
 
 
 def program(target: Target, package: str = "tiny_llm") -> Any:
-    """The function, method or class that a target names."""
+    """Return the function, method or class that a target names."""
     if package == SOLUTION_NAME:
         load_solution()
     found: Any = importlib.import_module(f"{package}.{target.module}")
@@ -115,16 +156,16 @@ def program(target: Target, package: str = "tiny_llm") -> Any:
 def installed(
     target: Target, replacement: Callable[..., Any], package: str = "tiny_llm"
 ) -> AbstractContextManager[None]:
-    """While the block runs, a package has another program as the target, wherever and as whatever it was imported.
+    """Replace a target in a package while the block runs, wherever and as whatever it was imported.
 
-    Not where the replacement stands itself: what it calls by the target's name is the target.
+    Not in the replacement's own module: what it calls by the target's name is the original.
     """
     return all_installed({target: replacement}, package)
 
 
 @contextmanager
 def all_installed(replacements: Mapping[Target, Callable[..., Any]], package: str = "tiny_llm") -> Iterator[None]:
-    """The same for several targets."""
+    """Replace several targets while the block runs."""
     places: list[tuple[Any, str, Any, Any]] = []  # a module or class, a name in it, what it stands and shall stand for
     functions: dict[int, tuple[Any, Any]] = {}
     for target, replacement in replacements.items():
@@ -154,18 +195,17 @@ def all_installed(replacements: Mapping[Target, Callable[..., Any]], package: st
 
 
 def _modules(package: str) -> list[ModuleType]:
-    """Return the modules of a package that have been imported."""
     return [sys.modules[name] for name in _names(package, tuple(sys.modules))]
 
 
 @lru_cache(maxsize=8)
 def _names(package: str, imported: tuple[str, ...]) -> list[str]:
-    """Return those of all imported modules' names that belong to a package: of thousands, and asked for each swap."""
+    """Return the imported modules' names in a package; cached, as each replacement needs them."""
     return [name for name in imported if name.startswith(f"{package}.")]
 
 
 def _forget(package: str) -> None:
-    """Empty the caches of a package: what they hold was computed by another program."""
+    """Clear the caches of a package: another program computed their content."""
     for module in _modules(package):
         for value in vars(module).values():
             if type(value) is _lru_cache_wrapper:

@@ -1,8 +1,4 @@
-"""The learner's parts of files in other languages, exchanged in memory: no file is written to.
-
-A program in such a language is not one function of Python's that another can take the place of: the parts of a file
-call each other. What is known of a part is its lines, between the marks.
-"""
+"""The learner's parts of files in other languages, the lines between marks: exchanged in memory, no file is written."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,9 +6,9 @@ from pathlib import Path
 
 from memory_watch.faults import Fault
 
-from ..course.nouns import Target
+from ..course.entities import Target
 from ..paths import SOLUTION
-from ..source.changed import DoesNotApply
+from ..source.edits import DoesNotApply
 from ..source.languages import language_of_target
 
 _exchanged: dict[tuple[str, str], dict[str, str]] = {}  # by package and file: the lines of each part, by its name
@@ -20,7 +16,7 @@ _exchanged: dict[tuple[str, str], dict[str, str]] = {}  # by package and file: t
 
 @contextmanager
 def exchanged(package: str, target: Target, lines: str) -> Iterator[None]:
-    """While the block runs, a package has these lines as the part that a target names."""
+    """Let a package have these lines as the part that a target names, while the block runs."""
     parts = _exchanged.setdefault((package, target.file), {})
     before = parts.get(target.name)
     parts[target.name] = lines
@@ -34,22 +30,19 @@ def exchanged(package: str, target: Target, lines: str) -> Iterator[None]:
 
 
 def exchange(package: str, target: Target, lines: str) -> None:
-    """The same for good."""
+    """Exchange a part permanently."""
     _exchanged.setdefault((package, target.file), {})[target.name] = lines
 
 
 def with_exchanges(package: str, file: str, text: str) -> str:
-    """A file of a package, given its text, with what has been exchanged in it; a part that is not there is left out."""
+    """Return a file's text with the package's exchanged parts; missing parts are skipped."""
     for name, lines in _exchanged.get((package, file), {}).items():
         text = with_part(text, Target(file, name), lines)
     return text
 
 
 def with_part(text: str, target: Target, lines: str) -> str:
-    """A file's text with other lines as one of its parts; as it is if there is no such part.
-
-    What follows the part is still told by the lines that it has in the file.
-    """
+    """Return a file's text with other lines as one of its parts, if it has that; later lines keep their numbers."""
     span = language_of_target(target).span(text, target.name)
     if span is None:
         return text
@@ -59,12 +52,12 @@ def with_part(text: str, target: Target, lines: str) -> str:
 
 
 def is_exchanged(package: str, file: str) -> bool:
-    """Whether a file of a package is another than the one that lies there."""
+    """Return whether a file of a package has exchanged parts."""
     return bool(_exchanged.get((package, file)))
 
 
 def solved_part(target: Target) -> str:
-    """The solution's lines of a part."""
+    """Return the solution's lines of a part."""
     text = (SOLUTION / target.file).read_text(encoding="utf-8")
     region = language_of_target(target).region(text, target.name)
     if region is None:
@@ -73,13 +66,13 @@ def solved_part(target: Target) -> str:
 
 
 def below_package(source: Path) -> str:
-    """A file's path below its package."""
+    """Return a file's path below its package."""
     folder = next((each for each in source.parents if each.name == "tiny_llm"), source.parent)
     return source.relative_to(folder).as_posix()
 
 
 class KernelFault(Exception):
-    """A kernel does what it must not; `about` is how two faults are compared, `notes` are told below."""
+    """A kernel's invalid operation; faults are compared by `about`, and `notes` are printed below."""
 
     def __init__(self, fault: Fault, about: str = "", notes: tuple[str, ...] = ()) -> None:
         super().__init__(fault.what)
@@ -87,4 +80,4 @@ class KernelFault(Exception):
 
 
 class NotBuilt(Exception):
-    """A kernel does not compile; the message is what the compiler says."""
+    """A kernel does not compile; the message is the compiler's."""

@@ -1,4 +1,4 @@
-"""The solution's program with changes in its text: how a known mistake in Python becomes something to run."""
+"""The solution's program with edits in its text: how a known mistake in Python becomes runnable."""
 
 import importlib
 import sys
@@ -8,10 +8,10 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
-from ..course.nouns import Target
+from ..course.entities import Target
 from ..course.registry import load_course
 from ..paths import SOLUTION
-from ..source.changed import DoesNotApply, Edit, changed
+from ..source.edits import DoesNotApply, Edit, changed
 from ..source.names import with_helpers
 from ..source.text import Definition, Text, decorated_line, definitions
 from .packages import SOLUTION_NAME, load_solution, program
@@ -21,26 +21,20 @@ SEAM = "\n\f\n"  # between the texts of two files, while changes are made
 
 
 def source_of(target: Target, edits: Sequence[Edit] = ()) -> str:
-    """The solution's text of a target and of its module's private helpers that it uses, after some changes.
+    """Return the solution's text of a target and its private helpers after some edits, which must apply.
 
-    Everything stands on the line that it has in the file; a method is at the margin, as a plain function. If a class
-    derives from one that no task writes, what that one's file defines comes first. Of another language it is the
-    target's part alone.
-
-    Raises:
-        DoesNotApply: some old words do not stand there exactly once.
+    Lines keep their numbers; a method becomes a plain function. The file of a given base class comes first. In another
+    language it is the target's part alone.
     """
     return "\n".join(_sources(target, edits).values())
 
 
 def patched(target: Target, edits: Sequence[Edit], package: str, name: str) -> Any:
-    """The target of a package with changes in its text, among everything else that its module has.
+    """Return a package's target with edits in its text, in a module with everything else that the original has.
 
-    Its module is one of the package, with this name at the end, so that what is put in a place of the package reaches
-    it too. What the package lacks of the solution's module, an import or a helper of another name, is the solution's.
-
-    Raises:
-        DoesNotApply: as `source_of`, or what comes out is not Python.
+    That module belongs to the package, with `name` appended, so that replacements in the package reach it. What the
+    package lacks of the solution's module comes from the solution. Raise DoesNotApply like `source_of`, or if the
+    result is not Python.
     """
     sources = _sources(target, edits)
     try:
@@ -59,7 +53,6 @@ def patched(target: Target, edits: Sequence[Edit], package: str, name: str) -> A
 
 
 def _sources(target: Target, edits: Sequence[Edit]) -> dict[str, str]:
-    """What `source_of` joins, by file."""
     texts = _unchanged(target) if target.is_python else {target.file: solved_part(target)}
     try:
         text = changed(SEAM.join(texts.values()), edits)
@@ -77,7 +70,7 @@ def _unchanged(target: Target) -> dict[str, str]:
 
 @cache
 def _given(target: Target) -> tuple[Target, ...]:
-    """The solution's classes that no task writes and from which a target derives, the first one first."""
+    """Return the solution's classes that no task writes and from which a target derives, base first."""
     found, written = program(target, SOLUTION_NAME), {task.target for task in load_course().tasks()}
     above = reversed(found.__mro__[1:]) if isinstance(found, type) else ()
     ours = [each for each in above if each.__module__.startswith(f"{SOLUTION_NAME}.")]
@@ -86,7 +79,7 @@ def _given(target: Target) -> tuple[Target, ...]:
 
 
 def _definitions(file: str, target: Target | None) -> str:
-    """What a file of the solution defines: all, or a target with its helpers."""
+    """Return the definitions of a file of the solution: all, or a target with its helpers."""
     text = Text((SOLUTION / file).read_text(encoding="utf-8"))
     known = dict(definitions(text.tree.body))
     lines = [""] * len(text.lines)

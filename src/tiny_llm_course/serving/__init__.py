@@ -1,1 +1,1 @@
-"""A scheduler behind HTTP, in the form of OpenAI's API: routes and validation. What is about LLMs is the learner's."""
+"""The learner's scheduler behind HTTP, with OpenAI's API: routes and validation."""

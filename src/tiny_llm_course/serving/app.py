@@ -13,61 +13,54 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from . import chat
 from .guards import Guard, body_of
 from .refusals import Refusal, of_engine
-from .schema import Asked, Chat, Completion, checked, read_json
-from .sending import send_events, unless_gone
+from .responses import ResponseBuilder
+from .schema import Chat, Completion, GenerationRequest, checked, read_json
+from .sending import send_events, unless_disconnected
 from .service import Service
-from .shapes import Shapes
 
 
-class Answering:
-    """Answers one route's requests of a kind, which are POSTed."""
+class Endpoint:
+    """Answer the POST requests of one route; `kind` is the schema of their bodies."""
 
-    def __init__(self, service: Service, kind: type[Asked]) -> None:
-        """Answer by a service; `kind` says what a request may say."""
+    def __init__(self, service: Service, kind: type[GenerationRequest]) -> None:
         self._service, self._kind = service, kind
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, as long as the client is there."""
+        """Answer a request while the client is connected."""
         if scope["method"] != "POST":
-            raise Refusal(405, f"{scope['path']} takes POST, and this is {scope['method']}.", headers={"Allow": "POST"})
+            raise Refusal(405, f"{scope['path']} takes POST, not {scope['method']}.", headers={"Allow": "POST"})
         request = Request(scope, receive)
-        asked = checked(self._kind, read_json(await body_of(request, self._service.closing)))
-        if asked.model not in (self._service.name, str(self._service.engine.checkpoint.folder)):
-            message = f"There is no model {asked.model!r:.100}; this server has {self._service.name}."
+        params = checked(self._kind, read_json(await body_of(request, self._service.closing)))
+        if params.model not in (self._service.name, str(self._service.engine.checkpoint.folder)):
+            message = f"There is no model {params.model!r:.100}; this server has {self._service.name}."
             raise Refusal(404, message, param="model", code="model_not_found")
-        await unless_gone(receive, self._answer(asked, scope, receive, send))
+        await unless_disconnected(receive, self._answer(params, scope, receive, send))
 
-    async def _answer(self, asked: Any, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _answer(self, params: Any, scope: Scope, receive: Receive, send: Send) -> None:
         service = self._service
-        count = asked.n * (len(asked.prompts) if isinstance(asked, Completion) else 1)
+        count = params.n * (len(params.prompts) if isinstance(params, Completion) else 1)
         with service.admitted(count):
-            choices = await service.choices(asked)
-            shapes = Shapes(service, asked, choices)
+            choices = await service.choices(params)
+            builder = ResponseBuilder(service, params, choices)
             with service.counted(choices):
                 stream = service.stream(choices)
                 try:
-                    if asked.stream:
-                        last = shapes.last if asked.with_usage else None
-                        events = stream.events(shapes.piece, last, lambda error: of_engine(error).body())
+                    if params.stream:
+                        last = builder.last if params.with_usage else None
+                        events = stream.events(builder.piece, last, lambda error: of_engine(error).body())
                         await send_events(events, send)
                         return
                     async with aclosing(stream.pieces()) as pieces:
                         found = [piece async for piece in pieces]
                 except service.failures as error:
                     raise of_engine(error) from error
-                except ValueError as error:  # the scheduler's, in words
+                except ValueError as error:  # the scheduler's message
                     raise Refusal(400, f"{error}.") from error
-        await JSONResponse(shapes.whole(found))(scope, receive, send)
+        await JSONResponse(builder.whole(found))(scope, receive, send)
 
 
 def make_app(service: Service, key: str | None, local: bool) -> ASGIApp:
-    """The whole app.
-
-    Args:
-        service: what answers.
-        key: that clients must have; None for anybody.
-        local: whether it is for this machine alone.
-    """
+    """Return the whole app; `key` is the clients' API key, if any, `local` whether it serves this machine only."""
     model = {"id": service.name, "object": "model", "created": 0, "owned_by": "tiny-llm"}
 
     async def models(request: Request) -> Response:
@@ -79,14 +72,11 @@ def make_app(service: Service, key: str | None, local: bool) -> ASGIApp:
         return JSONResponse(model)
 
     async def health(request: Request) -> Response:
-        return (
-            JSONResponse({"status": "shutting down"}, 503)
-            if service.closing.is_set()
-            else JSONResponse({"status": "ok"})
-        )
+        closing = service.closing.is_set()
+        return JSONResponse({"status": "shutting down" if closing else "ok"}, 503 if closing else 200)
 
     async def metrics(request: Request) -> Response:
-        return PlainTextResponse(service.figures(), media_type="text/plain; version=0.0.4")
+        return PlainTextResponse(service.metrics_text(), media_type="text/plain; version=0.0.4")
 
     async def state(request: Request) -> Response:
         return JSONResponse(await service.state())
@@ -108,9 +98,9 @@ def make_app(service: Service, key: str | None, local: bool) -> ASGIApp:
         Route("/metrics", metrics),
         Route("/v1/models", models),
         Route("/v1/models/{name:path}", one_model),
-        Route("/v1/completions", Answering(service, Completion)),
-        Route("/v1/chat/completions", Answering(service, Chat)),
+        Route("/v1/completions", Endpoint(service, Completion)),
+        Route("/v1/chat/completions", Endpoint(service, Chat)),
     ]
     app = Starlette(routes=routes, exception_handlers={HTTPException: no_route, Refusal: refused})
-    app.router.redirect_slashes = False  # what is asked of another path is refused, as all else that is wrong
+    app.router.redirect_slashes = False  # another path is an error
     return Guard(app, key, local)

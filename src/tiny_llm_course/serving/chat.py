@@ -1,4 +1,4 @@
-"""The page to chat on: five files, which ask nobody but this server for anything."""
+"""The chat page: five files, which send requests to this server only."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from .refusals import Refusal
 FOLDER = Path(__file__).with_name("chat_page")
 KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 HEADERS = {
-    # What a model writes is shown as text. If some of it became a script all the same, it would not run.
+    # The page shows a model's output as text; if some became a script all the same, it would not run.
     "Content-Security-Policy": "default-src 'self'; img-src data:; base-uri 'none'; form-action 'self'; "
     "frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
@@ -21,12 +21,12 @@ FILES = {file.name: file.read_bytes() for file in FOLDER.iterdir() if file.suffi
 
 
 async def page(request: Request) -> Response:
-    """The page itself."""
+    """Return the page."""
     return _file("index.html")
 
 
 async def part(request: Request) -> Response:
-    """One of the files that it is made of."""
+    """Return one of its files."""
     name = request.path_params["name"]
     if name not in FILES:
         raise Refusal(404, f"The page has no part {name!r:.100}.")

@@ -1,4 +1,4 @@
-"""What stands before the routes: who may ask at all, how large a body may be, and errors in OpenAI's form."""
+"""Checks before the routes: the API key, the host name, the size of a body; and errors in OpenAI's format."""
 
 import asyncio
 import hmac
@@ -12,24 +12,16 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from .refusals import Refusal
 from .schema import LARGEST
 
-OPEN = ("/", "/health", "/page/")  # without a key: these, and what is below the last one
+OPEN = ("/", "/health", "/page/")  # no key needed, also below the last one
 LOCAL = {"localhost", "127.0.0.1", "[::1]"}
-HEARD_OUT = 16 * LARGEST  # bytes: who sends more is hung up on; many clients look for an answer only when all is sent
-READING = 30.0  # seconds that a body may take
+HEARD_OUT = 16 * LARGEST  # bytes read before hanging up: many clients read an answer only after sending the whole body
+READING = 30.0  # seconds for a body
 
 
 class Guard:
-    """Lets through who has the key, if there is one, and came under a name of this machine, if it is for itself."""
+    """Require the API key, if any, and for a `local` server a host name of this machine (against DNS rebinding)."""
 
     def __init__(self, app: ASGIApp, key: str | None, local: bool) -> None:
-        """Stand before an app.
-
-        Args:
-            app: what is guarded.
-            key: that a client must have; None for anybody.
-            local: whether the server is for this machine alone. A page from elsewhere whose name leads here then gets
-                nothing.
-        """
         self._app, self._key, self._local = app, key, local
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -62,11 +54,13 @@ class Guard:
         host = request.headers.get("host", "").lower()
         name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
         if self._local and name not in LOCAL:
-            raise Refusal(421, "This server is for its own machine. Start it with --host to serve others.")
+            raise Refusal(
+                421, "This server accepts requests from its own machine only. Start it with --host to serve others."
+            )
         if self._key is None or (request.url.path in OPEN or request.url.path.startswith(OPEN[-1])):
             return
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
-        # Compared in constant time, so that nobody can guess it letter by letter.
+        # Constant time: no guessing it character by character.
         same = hmac.compare_digest(given.strip().encode(), self._key.encode())
         if scheme.lower() != "bearer" or not same:
             headers = {"WWW-Authenticate": "Bearer"}
@@ -74,20 +68,12 @@ class Guard:
 
 
 async def body_of(request: Request, closing: asyncio.Event) -> bytes:
-    """A request's body.
-
-    Args:
-        request: the request.
-        closing: is set when the server is going down; then nobody waits for the rest.
-
-    Raises:
-        Refusal: it is not JSON by its type, too large, or too slow.
-    """
+    """Return a request's body; raise Refusal if it is not JSON, too large or too slow, or if `closing` is set."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise Refusal(415, f"The Content-Type is {kind or 'missing'}, expected application/json.")
     if (packed := request.headers.get("content-encoding", "identity").lower()) != "identity":
-        raise Refusal(415, f"The Content-Encoding is {packed}, but a body must come as it is.")
+        raise Refusal(415, f"The Content-Encoding is {packed}, expected none.")
     too_large = Refusal(413, f"The body is larger than {LARGEST} bytes.", headers={"Connection": "close"})
     declared = request.headers.get("content-length", "")
     if declared.isdigit() and (len(declared) > 15 or int(declared) > HEARD_OUT):
@@ -117,4 +103,4 @@ async def body_of(request: Request, closing: asyncio.Event) -> bytes:
     headers = {"Connection": "close"}
     if closing.is_set():
         raise Refusal(503, "The server is shutting down.", code="shutting_down", headers=headers)
-    raise Refusal(408, f"The body did not come within {READING:g} s.", headers=headers)
+    raise Refusal(408, f"The body did not arrive within {READING:g} s.", headers=headers)

@@ -1,4 +1,4 @@
-"""Serving until somebody ends it."""
+"""Serve until a signal ends it."""
 
 import asyncio
 import ipaddress
@@ -20,13 +20,13 @@ from .service import Service
 
 
 class Protocol(H11Protocol):
-    """A connection. It is h11's, which bounds the size of headers, also where uvicorn would find a faster one."""
+    """A connection by h11, which bounds the size of headers, also where uvicorn would find a faster parser."""
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what cannot be read, and hang up."""
-        # An answer may have begun: its sender was refused before all of the body had come.
+        """Answer a request that cannot be parsed, and hang up."""
+        # An answer may have begun: a request is refused before its whole body has arrived.
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            answer = JSONResponse(wrong("This is not HTTP, or not as it should be.").body())
+            answer = JSONResponse(wrong("This is not valid HTTP.").body())
             headers = [*answer.raw_headers, (b"connection", b"close")]
             for event in (
                 h11.Response(status_code=400, reason=b"Bad Request", headers=headers),
@@ -38,17 +38,13 @@ class Protocol(H11Protocol):
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket at an address; port 0 is any that is free.
-
-    Raises:
-        UsageError: there is no such address, or it is taken.
-    """
+    """Return a listening socket, with port 0 at any free one; raise UsageError if the address is unusable."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         listening = socket.socket(family)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)
-        listening.listen()  # another one that only loads its model yet would have the same port otherwise
+        listening.listen()  # now: another server could bind the same port while this one loads its model
     except socket.gaierror as error:
         raise UsageError(f"There is no address {host}: {error.strerror}. Try another --host.") from None
     except OSError as error:
@@ -61,7 +57,7 @@ def _taken(host: str, port: int, error: OSError) -> UsageError:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether nobody but this machine can reach an address."""
+    """Return whether only this machine can reach an address."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -78,20 +74,11 @@ def serve(
     grace: float = 10.0,
     tell: Callable[[str, ServingEngine], None] = lambda where, engine: None,
 ) -> None:
-    """Serve until SIGINT or SIGTERM, and then let those who are there end.
+    """Serve until SIGINT or SIGTERM, then let the running requests finish within `grace` seconds.
 
-    Args:
-        load: makes the engine; it is called in the one thread that computes, as MLX's streams belong to a thread.
-        listening: where.
-        local: whether it is for this machine alone.
-        key: that clients must have; None for anybody.
-        waiting: how many requests may wait beside those that run.
-        grace: seconds that they have to end.
-        tell: is told the address as soon as it answers.
-
-    Raises:
-        LearnerError: the learner's code is not finished, or failed.
-        UsageError: the model cannot be served.
+    `load` runs in the worker thread, as MLX's streams belong to a thread; `waiting` requests may wait; `key` is the
+    clients' API key; `tell` gets the address once it answers. Raise LearnerError or UsageError if the engine cannot be
+    loaded.
     """
     with ThreadPoolExecutor(1, "engine") as worker:
         engine = worker.submit(load).result()
@@ -100,7 +87,7 @@ def serve(
             make_app(service, key, local),
             http=Protocol,
             ws="none",
-            log_level="critical",  # what strangers send is told to them, and `Guard` tells of what fails
+            log_level="critical",  # clients get their errors, and `Guard` prints failures
             access_log=False,
             lifespan="off",
             server_header=False,
@@ -116,7 +103,7 @@ def serve(
 
 
 class _Server(uvicorn.Server):
-    """Lets the engine finish before connections are cut."""
+    """Let the engine finish before connections are cut."""
 
     def __init__(self, config: uvicorn.Config, service: Service, grace: float, tell: Callable[[], None]) -> None:
         super().__init__(config)
@@ -125,14 +112,14 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         try:
             await super().startup(sockets)
-        except OSError as error:  # somebody else has begun to listen while the model was loaded
+        except OSError as error:  # another process has taken the port while the model was loaded
             assert sockets
             host, port = sockets[0].getsockname()[:2]
             raise _taken(host, port, error) from None
         self._tell()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        self.force_exit = self.should_exit  # who asks for the second time waits no longer
+        self.force_exit = self.should_exit  # the second signal waits no longer
         super().handle_exit(sig, frame)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

@@ -1,4 +1,4 @@
-"""What a request may say, as pydantic checks it. What is not known is refused, as OpenAI does."""
+"""The schema of request bodies, checked by pydantic. Unknown fields are refused, as OpenAI does."""
 
 import json
 from typing import Annotated, Any, Literal
@@ -9,26 +9,25 @@ from .refusals import Refusal, wrong
 
 LARGEST = 1 << 20  # bytes of a request's body
 STOPS = 4  # stop strings
-LONGEST_STOP = 1000  # characters: every token is looked at with them
-COLDEST = 1e-5  # the least temperature: what logits are divided by; below it the likeliest token is taken
+LONGEST_STOP = 1000  # characters, which every new token is compared with
+COLDEST = 1e-5  # the least temperature that logits are divided by; below it decoding is greedy
 SEEDS = 1 << 63
 
 TokenId = Annotated[int, Field(strict=True, ge=0)]
 Text = Annotated[str, Field(strict=True)]
-# What is said of fields that may be one thing or another.
-EXPECTED = {
-    "prompt": "expected a text, some texts, the ids of tokens, or some lists of them",
-    "content": "expected a text, or parts of type text: the model reads nothing else",
-    "stop": f"expected a text, or up to {STOPS} texts",
+EXPECTED = {  # of fields with several types
+    "prompt": "expected a string, a list of strings, a list of token ids, or a list of such lists",
+    "content": "expected a string, or parts of type text: the model takes nothing else",
+    "stop": f"expected a string, or up to {STOPS} strings",
 }
 
 
 def _only(*nothing: object) -> AfterValidator:
-    """Takes a field as long as it asks for nothing: one of these."""
+    """Accept a field only if it has no effect: one of these values."""
 
     def check(value: object) -> object:
         if value not in nothing:
-            raise ValueError("not supported here, leave it out")
+            raise ValueError("not supported here, omit it")
         return value
 
     return AfterValidator(check)
@@ -42,12 +41,12 @@ class StreamOptions(_Strict):
     """How a stream is sent."""
 
     include_usage: bool = False
-    include_obfuscation: bool = False  # pads events; nothing is padded here
-    continuous_usage_stats: bool = False  # usage so far in every piece; vLLM's, which benchmarks ask for
+    include_obfuscation: bool = False  # padding of events; has no effect here
+    continuous_usage_stats: bool = False  # vLLM's, for benchmarks: usage so far in every chunk
 
 
-class Asked(_Strict):
-    """What both kinds of requests have."""
+class GenerationRequest(_Strict):
+    """The fields of both kinds of requests."""
 
     model: Text
     stream: bool = False
@@ -59,7 +58,7 @@ class Asked(_Strict):
     top_p: float | None = Field(default=None, ge=0, le=1)
     max_tokens: int | None = Field(default=None, ge=1)
     max_completion_tokens: int | None = Field(default=None, ge=1)
-    # Beyond OpenAI's: what `make_sampler` has besides, and what benchmarks need.
+    # Beyond OpenAI's: further arguments of `make_sampler`, and what benchmarks need.
     top_k: int | None = Field(default=None, ge=0)
     min_p: float | None = Field(default=None, ge=0, le=1)
     repetition_penalty: float | None = Field(default=None, ge=0.01, le=100)
@@ -71,7 +70,7 @@ class Asked(_Strict):
     service_tier: Text | None = None
     safety_identifier: Text | None = None
     prompt_cache_key: Text | None = None
-    # Taken as long as they ask for nothing.
+    # Accepted only without effect.
     presence_penalty: Annotated[Any, _only(0)] = None
     frequency_penalty: Annotated[Any, _only(0)] = None
     logit_bias: Annotated[Any, _only({})] = None
@@ -83,9 +82,9 @@ class Asked(_Strict):
         if "" in stops:
             raise ValueError("a stop string must not be empty")
         if len(stops) > STOPS:
-            raise ValueError(f"at most {STOPS} stop strings, and there are {len(stops)}")
+            raise ValueError(f"{len(stops)} stop strings, expected at most {STOPS}")
         if (longest := max(map(len, stops), default=0)) > LONGEST_STOP:
-            raise ValueError(f"a stop string has {longest} characters, and {LONGEST_STOP} are the most")
+            raise ValueError(f"a stop string has {longest} characters, expected at most {LONGEST_STOP}")
         return stop
 
     @field_validator("temperature")
@@ -94,9 +93,9 @@ class Asked(_Strict):
         return 0.0 if temperature is not None and temperature < COLDEST else temperature
 
     @model_validator(mode="after")
-    def _options_of_a_stream(self) -> "Asked":
+    def _options_of_a_stream(self) -> "GenerationRequest":
         if self.stream_options and not self.stream:
-            raise wrong("stream_options is for streams: stream is not true", "stream_options")
+            raise wrong("stream_options needs stream to be true", "stream_options")
         return self
 
     @property
@@ -105,8 +104,8 @@ class Asked(_Strict):
         return [self.stop] if isinstance(self.stop, str) else self.stop or []
 
     @property
-    def insisted(self) -> int | None:
-        """How many tokens are asked for; None if nothing is said."""
+    def token_limit(self) -> int | None:
+        """The requested number of tokens; None if not given."""
         return self.max_completion_tokens or self.max_tokens
 
     @property
@@ -116,11 +115,11 @@ class Asked(_Strict):
 
     @property
     def usage_so_far(self) -> bool:
-        """Whether each piece of a stream has it, too."""
+        """Whether each chunk of a stream has usage, too."""
         return bool(self.stream_options and self.stream_options.continuous_usage_stats)
 
 
-class Completion(Asked):
+class Completion(GenerationRequest):
     """A body of /v1/completions."""
 
     prompt: (
@@ -137,25 +136,25 @@ class Completion(Asked):
     @model_validator(mode="after")
     def _best_of_all(self) -> "Completion":
         if self.best_of not in (None, self.n):
-            raise wrong("best_of must be n: nothing is written that is not sent", "best_of")
+            raise wrong("best_of must equal n: every completion is returned", "best_of")
         return self
 
     @property
     def prompts(self) -> list[str | list[int]]:
-        """One or several."""
+        """One prompt or several."""
         if isinstance(self.prompt, str) or (self.prompt and isinstance(self.prompt[0], int)):
             return [self.prompt]
         return list(self.prompt)  # type: ignore[arg-type]
 
     @property
-    def scored(self) -> int | None:
-        """How many of the likeliest tokens are told beside each; None for no log-probabilities."""
+    def num_logprobs(self) -> int | None:
+        """The number of top tokens to report for each token; None for no log-probabilities."""
         return self.logprobs
 
     @property
-    def most(self) -> int | None:
-        """How many tokens are asked for."""
-        return self.insisted or 16
+    def max_new_tokens(self) -> int | None:
+        """The limit of new tokens."""
+        return self.token_limit or 16
 
 
 class Part(_Strict):
@@ -166,27 +165,27 @@ class Part(_Strict):
 
 
 class Message(BaseModel):
-    """One of a conversation; a chat template may know more fields than OpenAI does."""
+    """A message of a conversation; a chat template may use more fields than OpenAI has."""
 
     model_config = ConfigDict(extra="allow")
     role: Literal["system", "developer", "user", "assistant", "tool"]
     content: Text | Annotated[list[Part], Field(fail_fast=True)] | None = None
 
     def plain(self) -> dict[str, str]:
-        """As a chat template takes it."""
+        """Return it as a chat template takes it."""
         content = self.content or ""
         text = content if isinstance(content, str) else "".join(part.text for part in content)
         return {"role": "system" if self.role == "developer" else self.role, "content": text}
 
 
-class Chat(Asked):
+class Chat(GenerationRequest):
     """A body of /v1/chat/completions."""
 
     messages: Annotated[list[Message], Field(fail_fast=True)] = Field(min_length=1)
     logprobs: bool = False
     top_logprobs: int | None = Field(default=None, ge=0, le=20)
     parallel_tool_calls: bool | None = None
-    # Taken as long as they ask for nothing.
+    # Accepted only without effect.
     response_format: Annotated[Any, _only({"type": "text"})] = None
     modalities: Annotated[Any, _only(["text"])] = None
     tools: Annotated[Any, _only([])] = None
@@ -199,22 +198,18 @@ class Chat(Asked):
         return self
 
     @property
-    def scored(self) -> int | None:
-        """How many of the likeliest tokens are told beside each; None for no log-probabilities."""
+    def num_logprobs(self) -> int | None:
+        """The number of top tokens to report for each token; None for no log-probabilities."""
         return (self.top_logprobs or 0) if self.logprobs else None
 
     @property
-    def most(self) -> int | None:
-        """How many tokens are asked for; None for as many as there is room for."""
-        return self.insisted
+    def max_new_tokens(self) -> int | None:
+        """The limit of new tokens; None for the rest of the context."""
+        return self.token_limit
 
 
 def read_json(body: bytes) -> Any:
-    """The object in a body.
-
-    Raises:
-        Refusal: it is none.
-    """
+    """Return the object in a body; raise Refusal if there is none."""
     try:
         text = body.decode()
     except UnicodeDecodeError as error:
@@ -231,14 +226,10 @@ def read_json(body: bytes) -> Any:
 
 
 def checked(kind: type[Any], found: dict[str, Any]) -> Any:
-    """The request that an object says; what is null is as good as not said.
-
-    Raises:
-        Refusal: it is none; what is said names the first field that is wrong.
-    """
+    """Return the request in an object, where null means absent; raise Refusal, which names the first wrong field."""
     said = {name: value for name, value in found.items() if value is not None}
     unknown = next((name for name in said if name not in kind.model_fields), None)
-    if unknown is not None:  # pydantic would first look at all the others
+    if unknown is not None:  # pydantic would first check all others
         raise wrong(f"Unrecognized request argument supplied: {unknown}", unknown)
     try:
         return kind.model_validate(said)
@@ -248,7 +239,7 @@ def checked(kind: type[Any], found: dict[str, Any]) -> Any:
 
 def _refused(error: ValidationError) -> Refusal:
     first = error.errors(include_url=False, include_input=False)[0]
-    # Behind a field that may be of several types there stands which of them was tried.
+    # After a field of several types, pydantic names the type that it tried.
     of_type = next((number for number, part in enumerate(first["loc"]) if _is_type(part)), None)
     loc = first["loc"][:of_type]
     where = ".".join(map(str, loc))

@@ -1,4 +1,4 @@
-"""Sending while it is watched whether anybody is there: work for a client that has gone is ended at once."""
+"""Send answers, and end the work for a client that has disconnected at once."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Coroutine
@@ -6,11 +6,11 @@ from typing import Any
 
 from starlette.types import Receive, Send
 
-PATIENCE = 60.0  # seconds that a client may read nothing of what it is sent
+PATIENCE = 60.0  # seconds that a client may not read
 
 
-async def unless_gone(receive: Receive, work: Coroutine[Any, Any, Any]) -> Any:
-    """What some work gives; None if the client has gone before, and then the work is cancelled."""
+async def unless_disconnected(receive: Receive, work: Coroutine[Any, Any, Any]) -> Any:
+    """Return the result of some work; None, and cancel it, if the client disconnects first."""
     working, watching = asyncio.ensure_future(work), asyncio.ensure_future(_gone(receive))
     try:
         await asyncio.wait({working, watching}, return_when=asyncio.FIRST_COMPLETED)
@@ -22,7 +22,7 @@ async def unless_gone(receive: Receive, work: Coroutine[Any, Any, Any]) -> Any:
 
 
 async def send_events(events: AsyncGenerator[bytes, None], send: Send) -> None:
-    """Server-Sent Events, the first of which decides whether the status is 200."""
+    """Send Server-Sent Events; an error before the first one can still change the status."""
     begun = False
     try:
         async for event in events:

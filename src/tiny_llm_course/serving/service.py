@@ -1,4 +1,4 @@
-"""A model that is served: requests are made of what clients ask, let in by the gate, and answered by the loop."""
+"""A served model: make requests from what clients send, admit them by the gate, and answer them by the engine loop."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterator
@@ -10,47 +10,39 @@ from typing import Any
 from ..checkpoints.chat_template import render_chat
 from ..course.registry import UsageError
 from ..engine.serving import ServingEngine
+from .monitoring import LogprobRecorder, State, TokenLogprobs
 from .refusals import Refusal, wrong
-from .schema import Asked, Chat, Completion
-from .watching import LogprobRecorder, Score, State
+from .schema import Chat, Completion, GenerationRequest
 
 
 @dataclass
 class Choice:
-    """One answer of those that a request asks for."""
+    """One of the answers to a client's request."""
 
     index: int
     request: Any  # serving.request.Request
     text: Any  # serving.stopping.StopStrings
-    scores: dict[int, Score] | None
-    told: int = 0  # how many of its tokens have been sent
-    begun: bool = False  # whether anything of it has been sent
+    scores: dict[int, TokenLogprobs] | None
+    num_sent: int = 0  # tokens
+    begun: bool = False  # a chunk has been sent
 
 
 class Service:
-    """An engine and what stands around it: the learner's loop, gate, streams and figures."""
+    """An engine and the learner's loop, gate, streams and metrics; `waiting` requests may wait beside those that run.
+
+    `worker` has the one thread in which `engine` was built. Raise LearnerError if the learner's code is not finished.
+    """
 
     def __init__(self, engine: ServingEngine, worker: ThreadPoolExecutor, name: str, waiting: int) -> None:
-        """Put them together.
-
-        Args:
-            engine: was built in the worker's thread: MLX's streams belong to a thread.
-            worker: has this one thread.
-            name: of the model, for its clients.
-            waiting: how many requests may wait beside those that run.
-
-        Raises:
-            LearnerError: the learner's code is not finished, or failed.
-        """
         self.engine, self.name, self.worker = engine, name, worker
-        self.scores = engine.scheduler.choose = LogprobRecorder(engine.scheduler.choose)
+        self.scores = engine.scheduler.sampler = LogprobRecorder(engine.scheduler.sampler)
         self.closing = asyncio.Event()
         with engine.learners_code():
             self.metrics: Any = engine.part("server.metrics", "Metrics")()
-            self.gate: Any = engine.part("server.backpressure", "Gate")(engine.scheduler.slots + waiting)
+            self.gate: Any = engine.part("server.backpressure", "Gate")(engine.scheduler.max_num_seqs + waiting)
             loop = engine.part("server.loop", "EngineLoop")
             self.loop: Any = loop(engine.scheduler, worker, self._stepped)
-            # What is not written yet is said now, and not to the first client.
+            # Stubs are found now, and not by the first client.
             engine.part("serving.stopping", "StopStrings")(self._detokenizer(), [])
             engine.part("server.streaming", "TextStream")(self.loop.stream([]), {})
         self._state = State(engine.scheduler, engine.mode.name)
@@ -63,21 +55,17 @@ class Service:
         self._state.stepped(step)
 
     async def state(self) -> dict[str, Any]:
-        """What the engine is doing, as it is between two steps."""
+        """Return the state of the engine between two steps."""
         return await asyncio.get_running_loop().run_in_executor(self.worker, self._state.now)
 
     async def close(self, seconds: float) -> None:
-        """Let those who are there end within so many seconds."""
+        """Let the running requests finish within so many seconds."""
         self.closing.set()
         await self.loop.close(seconds)
 
     @contextmanager
     def admitted(self, count: int) -> Iterator[None]:
-        """Within the block so many requests are inside.
-
-        Raises:
-            Refusal: there is no room for them.
-        """
+        """Count so many requests as inside while the block runs; raise Refusal if the gate is full."""
         if self.closing.is_set():
             raise Refusal(503, "The server is shutting down.", code="shutting_down")
         try:
@@ -86,7 +74,7 @@ class Service:
             raise wrong(f"{error}.", "n") from None
         except self._too_busy as error:
             for _ in range(count):
-                self.metrics.refused()
+                self.metrics.rejected()
             message = f"The server is busy. Try again in {error.seconds} s."
             headers = {"Retry-After": str(error.seconds)}
             raise Refusal(429, message, code="rate_limit_exceeded", headers=headers) from None
@@ -97,7 +85,7 @@ class Service:
 
     @contextmanager
     def counted(self, choices: list[Choice]) -> Iterator[None]:
-        """Within the block the figures know of some requests."""
+        """Count some requests in the metrics while the block runs."""
         for choice in choices:
             self.metrics.arrived(choice.request)
         reason = "failed"
@@ -110,108 +98,106 @@ class Service:
         finally:
             for choice in choices:
                 self.scores.forget(choice.request)
-                finished = choice.request.finished
-                self.metrics.left(choice.request, finished if finished in ("stop", "length") else reason)
+                finished = choice.request.finish_reason
+                self.metrics.finished(choice.request, finished if finished in ("stop", "length") else reason)
 
-    async def choices(self, asked: Completion | Chat) -> list[Choice]:
-        """The requests that are to be made of what a client asks.
-
-        Raises:
-            Refusal: they cannot be made.
-        """
-        prompts = await asyncio.to_thread(self._prompts, asked)
+    async def choices(self, params: Completion | Chat) -> list[Choice]:
+        """Return the engine's requests for a client's request; raise Refusal if it is invalid."""
+        prompts = await asyncio.to_thread(self._prompts, params)
         return [
-            self._choice(asked, prompt, number * asked.n + which, which)
+            self._choice(params, prompt, number * params.n + which, which)
             for number, prompt in enumerate(prompts)
-            for which in range(asked.n)
+            for which in range(params.n)
         ]
 
     def stream(self, choices: list[Choice]) -> Any:
-        """The learner's TextStream of their answers."""
+        """Return the learner's TextStream of their answers."""
         news: AsyncGenerator[Any, None] = self.loop.stream([choice.request for choice in choices])
         texts = {choice.request: choice.text for choice in choices}
         return self.engine.part("server.streaming", "TextStream")(news, texts)
 
-    def figures(self) -> str:
-        """For Prometheus."""
-        scheduler, memory = self.engine.scheduler, self.engine.scheduler.memory
+    def metrics_text(self) -> str:
+        """Return the metrics in Prometheus' format."""
+        scheduler, memory = self.engine.scheduler, self.engine.scheduler.kv_cache
         gauges: dict[str, float] = {
             "running_requests": len(scheduler.running),
             "waiting_requests": len(scheduler.waiting),
         }
-        gauges["slots"] = scheduler.slots
+        gauges["slots"] = scheduler.max_num_seqs
         if pool := getattr(memory, "pool", None):
-            gauges |= {"pages": pool.pages, "free_pages": pool.free}
-        if hasattr(memory, "asked"):
-            gauges |= {"prefix_asked_tokens": memory.asked, "prefix_hit_tokens": memory.hit}
+            gauges |= {"pages": pool.pages, "free_pages": pool.num_free}
+        if hasattr(memory, "queried_tokens"):
+            gauges |= {"prefix_asked_tokens": memory.queried_tokens, "prefix_hit_tokens": memory.hit_tokens}
         text: str = self.metrics.exposition(gauges)
         return text
 
-    def _prompts(self, asked: Completion | Chat) -> list[list[int]]:
-        if isinstance(asked, Completion):
-            if not asked.prompts:
+    def _prompts(self, params: Completion | Chat) -> list[list[int]]:
+        if isinstance(params, Completion):
+            if not params.prompts:
                 raise wrong("There is no prompt.", "prompt")
-            return [self._fitting(asked, self._encoded(asked, p) if isinstance(p, str) else p) for p in asked.prompts]
+            return [
+                self._fitting(params, self._encoded(params, p) if isinstance(p, str) else p) for p in params.prompts
+            ]
         checkpoint = self.engine.checkpoint
         if checkpoint.chat_template is None:
             raise wrong(f"{self.name} has no chat template; it continues text: /v1/completions", "model")
-        messages = [message.plain() for message in asked.messages]
+        messages = [message.plain() for message in params.messages]
         try:
             text = render_chat(checkpoint.chat_template, messages, checkpoint.special_tokens)
         except UsageError as error:
             raise wrong(str(error), "messages") from None
-        return [self._fitting(asked, self._encoded(asked, text))]
+        return [self._fitting(params, self._encoded(params, text))]
 
-    def _encoded(self, asked: Asked, text: str) -> list[int]:
+    def _encoded(self, params: GenerationRequest, text: str) -> list[int]:
         if len(text) > self.engine.context_length * self._longest_token:
-            raise self._too_long(asked, f"The prompt has {len(text)} characters")  # nobody need count its tokens
+            raise self._too_long(params, f"The prompt has {len(text)} characters")  # without tokenizing it
         try:
             text.encode()
         except UnicodeEncodeError:
-            message = "The prompt has half a character (a lone surrogate), and is no Unicode text."
-            raise wrong(message, _prompt_of(asked)) from None
+            message = "The prompt is not valid Unicode: it has a lone surrogate."
+            raise wrong(message, _prompt_of(params)) from None
         with self.engine.learners_code():
             tokens: list[int] = self.engine.tokenizer.encode(text)
         return tokens
 
-    def _fitting(self, asked: Asked, tokens: list[int]) -> list[int]:
+    def _fitting(self, params: GenerationRequest, tokens: list[int]) -> list[int]:
         vocabulary = self.engine.checkpoint.config["vocab_size"]
         if not tokens:
             raise wrong("The prompt is empty, but a model continues at least one token.", "prompt")
         if odd := next((token for token in tokens if token >= vocabulary), 0):
-            raise wrong(f"There is no token {odd}: the model has {vocabulary}.", "prompt")
-        room, wanted = self.engine.context_length - len(tokens), asked.insisted or 1
+            raise wrong(f"There is no token {odd}: the vocabulary has {vocabulary}.", "prompt")
+        room, wanted = self.engine.context_length - len(tokens), params.token_limit or 1
         if room < wanted:
-            raise self._too_long(asked, f"The prompt has {_tokens(len(tokens))}, and {_tokens(wanted)} must follow")
+            raise self._too_long(params, f"The prompt has {_tokens(len(tokens))}, and {_tokens(wanted)} must follow")
         return tokens
 
-    def _too_long(self, asked: Asked, what: str) -> Refusal:
+    def _too_long(self, params: GenerationRequest, what: str) -> Refusal:
         message = f"{what}, but the model's context has {self.engine.context_length} tokens."
-        return wrong(message, _prompt_of(asked), "context_length_exceeded")
+        return wrong(message, _prompt_of(params), "context_length_exceeded")
 
-    def _choice(self, asked: Completion | Chat, prompt: list[int], index: int, which: int) -> Choice:
+    def _choice(self, params: Completion | Chat, prompt: list[int], index: int, which: int) -> Choice:
         engine, part = self.engine, self.engine.part
         given = {
-            "temp": asked.temperature,
-            "top_k": asked.top_k,
-            "top_p": asked.top_p,
-            "min_p": asked.min_p,
-            "repetition_penalty": asked.repetition_penalty,
-            "seed": None if asked.seed is None else asked.seed + which,
+            "temp": params.temperature,
+            "top_k": params.top_k,
+            "top_p": params.top_p,
+            "min_p": params.min_p,
+            "repetition_penalty": params.repetition_penalty,
+            "seed": None if params.seed is None else params.seed + which,
         }
         given = {name: value for name, value in given.items() if value is not None}
         room = engine.context_length - len(prompt)
         with engine.learners_code():
-            text = part("serving.stopping", "StopStrings")(self._detokenizer(), asked.stops)
+            text = part("serving.stopping", "StopStrings")(self._detokenizer(), params.stops)
             request = part("serving.request", "Request")(
                 list(prompt),
-                min(asked.most or room, room),
+                min(params.max_new_tokens or room, room),
                 part("serving.request", "SamplingParams")(**{"temp": 1.0, **engine.checkpoint.sampling, **given}),
-                eos_ids=() if asked.ignore_eos else engine.checkpoint.eos_ids,
+                eos_ids=() if params.ignore_eos else engine.checkpoint.eos_ids,
                 stop=text.ends,
-                user=asked.user or "",
+                user=params.user or "",
             )
-        scores = None if asked.scored is None else self.scores.ask(request, asked.scored)
+        scores = None if params.num_logprobs is None else self.scores.ask(request, params.num_logprobs)
         return Choice(index, request, text, scores)
 
     def _detokenizer(self) -> Any:
@@ -223,12 +209,12 @@ def _tokens(count: int) -> str:
     return f"{count} token{'' if count == 1 else 's'}"
 
 
-def _prompt_of(asked: Asked) -> str:
-    return "messages" if isinstance(asked, Chat) else "prompt"
+def _prompt_of(params: GenerationRequest) -> str:
+    return "messages" if isinstance(params, Chat) else "prompt"
 
 
 class _Shown:
-    """A StreamingDetokenizer that shows nothing for a checkpoint's hidden tokens."""
+    """A StreamingDetokenizer that prints nothing for a checkpoint's hidden tokens."""
 
     def __init__(self, inner: Any, hidden: frozenset[int]) -> None:
         self._inner, self._hidden = inner, hidden

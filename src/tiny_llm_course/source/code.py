@@ -1,10 +1,10 @@
-"""The code that tasks run: fingerprints, which tell whether it is still the same, and why it cannot be read."""
+"""The code that a task runs: fingerprints that change with it, and reasons why it cannot be read."""
 
 import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from ..course.nouns import Task
+from ..course.entities import Task
 from ..course.registry import load_course
 from ..paths import ROOT
 from .language import Reach
@@ -12,7 +12,7 @@ from .languages import language_of
 
 
 class Code:
-    """The learner's package; each of its files as it was when it was first asked for."""
+    """The learner's package; each file is read once."""
 
     def __init__(self, package: Path) -> None:
         self._package = package
@@ -23,36 +23,31 @@ class Code:
             self._targets.setdefault(task.target.file, set()).add(task.target.name)
 
     def fingerprint(self, task: Task) -> str | None:
-        """A hash of a task's code: its target, and what that uses of the learner's files that is no other task's.
-
-        Comments, docstrings and layout leave it as it is: a sync that brings a better docstring takes nobody's tick.
-        None if the target's file cannot be read.
-        """
+        """Hash a task's own code without comments, docstrings and layout; None if its file cannot be read."""
         if isinstance(self._text(task.target.file), OSError):
             return None
         parts = [part for file, reach in self._reached(task) for part in (file, *reach.code)]
         return hashlib.sha256("\0".join(parts).encode(errors="backslashreplace")).hexdigest()
 
     def with_needs(self, task: Task) -> str:
-        """A hash of all that a task runs: its own code and that of the tasks that it needs."""
+        """Return the fingerprints of a task and of the tasks that it needs."""
         return " ".join(str(self.fingerprint(each)) for each in _with_needs(task))
 
     def files(self, tasks: Iterable[Task]) -> list[str]:
-        """The files of the package that hold code of these tasks or of what they need."""
+        """Return the files of the package that hold code of these tasks or of what they need."""
         needed = {need.id: need for task in tasks for need in _with_needs(task)}
         files = {need.target.file for need in needed.values()}
         return sorted(files | {file for need in needed.values() for file, _ in self._reached(need)})
 
     def reached(self, task: Task) -> list[tuple[str, str, list[str]]]:
-        """The files that hold code of a task: the path of each, its text, and what of it is the task's."""
+        """Return the files that hold code of a task: path, text, and the parts that are the task's."""
         return [(file, str(self._text(file)), reach.code) for file, reach in self._reached(task)]
 
     def problems(self, tasks: Iterable[Task]) -> list[str]:
-        """A line on each file of these tasks that is missing or cannot be read."""
+        """Report each file of these tasks that is missing or cannot be read."""
         return [problem for file in self.files(tasks) if (problem := self._problem(file))]
 
     def _reached(self, task: Task) -> list[tuple[str, Reach]]:
-        """The files that hold code of a task, each with what of it counts."""
         if task.id not in self._reaches:
             found = self._reaches[task.id] = []
             waiting: list[tuple[str, str | None]]
@@ -85,12 +80,12 @@ class Code:
 
 
 def fingerprint(task: Task, package: Path) -> str | None:
-    """The fingerprint of a task's code as it is now."""
+    """Return the fingerprint of a task's code as it is now."""
     return Code(package).fingerprint(task)
 
 
 def text_of(file: Path) -> str | None:
-    """A file with newlines as line ends, what is not UTF-8 in it escaped; None if it cannot be read."""
+    """Return a file's text with \\n as line ends and invalid UTF-8 escaped; None if it cannot be read."""
     try:
         return _read(file)
     except OSError:

@@ -1,26 +1,22 @@
-"""The code of one task as a reader wants it: the definition and its private helpers, without their docstrings."""
+"""The code of one task for reading: the definition and its private helpers, without docstrings."""
 
 import ast
 import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 
-from ..course.nouns import Target
+from ..course.entities import Target
 from .names import with_helpers
+from .targets import region
 from .text import Definition, Edit, Text, decorated_line, definitions, docstring, end_line
-from .written import region
 
 
 class NoSuchCode(Exception):
-    """There is no code to show; the message says why, as a part of a sentence."""
+    """There is no code to show; the message, part of a sentence, says why."""
 
 
 def code_of(package: Path, target: Target) -> str:
-    """The source of a target in a package, with the private helpers that it uses.
-
-    Raises:
-        NoSuchCode: the file cannot be read, cannot be taken apart, or does not define the target.
-    """
+    """Return the source of a target with the private helpers that it uses. Raise NoSuchCode if there is none."""
     file = package / target.file
     if not target.is_python:
         if (marked := region(target, package)) is None:
@@ -34,7 +30,7 @@ def code_of(package: Path, target: Target) -> str:
 
 
 def code_of_variant(file: Path, name: str) -> tuple[int, str]:
-    """The source of a known program, and the line that it begins on, by the name that its decorator gives it."""
+    """Return a known program's first line and source, by the name in its decorator."""
     text = _read(file)
     for node in text.tree.body:
         for decorator in node.decorator_list if isinstance(node, Definition) else ():
@@ -55,7 +51,7 @@ def _read(file: Path) -> Text:
 
 
 def _excerpt(text: Text, nodes: Iterable[Definition], decorators: bool = True) -> str:
-    """These definitions at no indentation, a blank line between two."""
+    """Join definitions, dedented, with blank lines between them."""
     parts = []
     for node in nodes:
         first = decorated_line(node) if decorators else node.lineno
@@ -68,7 +64,7 @@ def _excerpt(text: Text, nodes: Iterable[Definition], decorators: bool = True) -
 
 
 def _docstring(text: Text, node: Definition) -> list[Edit]:
-    """The lines of a docstring that stands alone on them and is not all that there is."""
+    """Return an edit that drops a docstring, unless it shares a line or is the whole body."""
     constant = docstring(node)
     if constant is None or len(node.body) == 1:
         return []
@@ -78,7 +74,7 @@ def _docstring(text: Text, node: Definition) -> list[Edit]:
 
 
 def _without(lines: list[str], first: int, dropped: list[Edit], margin: int) -> list[str]:
-    """The lines from number `first` without the dropped ones and the blank line behind each, and without the margin."""
+    """Return lines, starting at number `first`, dedented and without dropped ones and the blank line after each."""
     kept: list[str] = []
     after_dropped = False
     for number, line in enumerate(lines, first):

@@ -1,4 +1,4 @@
-"""What a task's files import, and what they may: MLX, NumPy, the standard library, and what our solution stands on."""
+"""What a task's files import, and what they may: MLX, NumPy, the standard library, and what the solution imports."""
 
 import ast
 import re
@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path, PurePosixPath
 
-from ..course.nouns import Task
+from ..course.entities import Task
 from .code import Code
-from .parsing import parse
+from .parsing import parse_or_none
 from .reach import PACKAGE, import_of
 
 GIVEN = frozenset(["mlx", "numpy", PACKAGE])
-# The harness, the tests and what they go by: of no use but to copy from.
+# The harness, the tests and the solution: their only use would be to copy answers.
 ANSWERS = frozenset(["solutions", "tests", "tiny_llm_course", "tiny_llm_solution"])
 COPIED = "where the answers are: write it yourself"
 INCLUDED = re.compile(r'^\s*#\s*include\s*["<]([^">\n]+)[">]', re.MULTILINE)
@@ -21,17 +21,16 @@ NOT_RUN = ("TYPE_CHECKING", "__name__")
 
 
 class Imports:
-    """The learner's package, as its files are when they are asked for, beside the solution's."""
+    """The learner's package and the solution's; files are read when first needed."""
 
     def __init__(self, package: Path, solution: Path) -> None:
         self._package, self._solution = package, solution
 
     def fault(self, task: Task, seen: dict[str, list[str]]) -> str:
-        """What is wrong with the imports of the files that a task reaches, in a line; "" if nothing is.
+        """Return a line on the first forbidden import in the files that a task reaches, or "".
 
-        Args:
-            task: whose code it is: its own is taken whole, and of other code what runs while its file is imported.
-            seen: by file, what else was seen to be imported there.
+        A task's own code counts in full, other code as far as importing its file runs it; `seen` was imported at run
+        time.
         """
         for file, text, pieces in Code(self._package).reached(task):
             if (self._package / file).resolve().is_relative_to(self._solution.parent):
@@ -45,19 +44,19 @@ class Imports:
         return ""
 
     def allows(self, name: str, file: str) -> bool:
-        """Whether a file of the learner's, by its path in the package, may import a module."""
+        """Return whether a file of the learner's package may import a module."""
         top = name.partition(".")[0]
         return top in GIVEN or top in sys.stdlib_module_names or top in self._solutions(file)
 
     def _outside(self, file: str, text: str) -> Iterator[str]:
-        """What a file in another language includes by a path out of the package."""
+        """Yield the paths outside the package that a file in another language includes."""
         for path in INCLUDED.findall(text) if not file.endswith(".py") else ():
             place = (self._package / file).parent / path
             if (path.startswith(("/", ".")) or place.exists()) and not place.resolve().is_relative_to(self._package):
                 yield path
 
     def words(self, name: str, file: str, task: Task) -> str:
-        """The same in words, where it may not."""
+        """Say why a file may not import a module."""
         top = name.partition(".")[0]
         start = f"src/{PACKAGE}/{file} imports {top}"
         if top in ANSWERS:
@@ -69,7 +68,7 @@ class Imports:
         return f"{start}, but week {task.week} stands on {', '.join(stands)} and the standard library"
 
     def _solutions(self, file: str) -> frozenset[str]:
-        """What else the solution's files import that are in the same folder, or in one around it."""
+        """Return what the solution's files import in the same folder or in one around it."""
         folders = PurePosixPath(file).parents
         files = [path for folder in folders for path in sorted((self._solution / folder).glob("*.py"))]
         return frozenset(name for path in files for name in _third_parties(path))
@@ -82,14 +81,12 @@ def _third_parties(file: Path) -> frozenset[str]:
 
 
 def _body(text: str) -> list[ast.stmt]:
-    try:
-        return parse(text.encode(errors="surrogateescape")).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return []  # which is a verdict already
+    tree = parse_or_none(text.encode(errors="surrogateescape"))
+    return tree.body if tree else []  # a file that is not Python gets its verdict elsewhere
 
 
 def _run(body: Iterable[ast.AST], functions: bool = True) -> Iterator[ast.AST]:
-    """The parts of some code but for what only a type checker or `python FILE` runs; perhaps but for functions, too."""
+    """Yield the nodes of some code, except what only a type checker or `python FILE` runs, and perhaps functions."""
     for node in body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) and not functions:
             continue
@@ -101,7 +98,7 @@ def _run(body: Iterable[ast.AST], functions: bool = True) -> Iterator[ast.AST]:
 
 
 def _names(nodes: Iterable[ast.AST]) -> Iterator[str]:
-    """The modules that some code imports, but for those that it names by their place in its own package."""
+    """Yield the modules that some code imports absolutely."""
     for node in nodes:
         match import_of(node):
             case ast.Import(names=aliases):

@@ -1,8 +1,8 @@
-"""The languages in which a learner writes, by the ends of their files. All other files are data."""
+"""The languages that a learner writes in, by file suffix. All other files are data."""
 
 from pathlib import PurePosixPath
 
-from ..course.nouns import Target
+from ..course.entities import Target
 from .language import Language
 from .marked import Marked
 from .python import Python
@@ -13,10 +13,10 @@ LANGUAGES: dict[str, Language] = {".py": Python(), ".cpp": CPP, ".h": CPP, ".met
 
 
 def language_of(file: str) -> Language | None:
-    """The language of a file, by its path; None for data."""
+    """Return the language of a file by its path; None for data."""
     return LANGUAGES.get(PurePosixPath(file).suffix)
 
 
 def language_of_target(target: Target) -> Language:
-    """The language of a target: the registry takes no others."""
+    """Return the language of a target, which the registry guarantees to exist."""
     return LANGUAGES[PurePosixPath(target.file).suffix]

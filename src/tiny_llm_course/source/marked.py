@@ -1,6 +1,6 @@
-"""Languages that are not taken apart: comments enclose the learner's parts, `// --- your code: NAME` to `// --- end`.
+"""Languages that are not parsed: the learner's parts stand between `// --- your code: NAME` and `// --- end`.
 
-All else in such a file is given. In a part that nobody has written stands one statement, which names the task.
+The rest of such a file is given. An unwritten part holds one statement, which names its task.
 """
 
 import json
@@ -9,14 +9,14 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from posixpath import dirname, join, normpath
 
-from ..course.nouns import Target, Task
+from ..course.entities import Target, Task
 from .language import ITS_END, YOUR_CODE, Language, MergeLines, Reach
 from .merge.functions import Kept, Merged
 from .reset import plain, with_lines
 
 Lines = tuple[str, ...]
 
-GIVEN = "// --- given"  # in a file in which no task has a part: all of it is handed out
+GIVEN = "// --- given"  # marks a file without a task's part, all of which is given
 BEGINS = re.compile(rf"\s*// {YOUR_CODE}: (\S+)\s*")
 ENDS = re.compile(rf"\s*// {ITS_END}\s*")
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"\n]+)"', re.MULTILINE)
@@ -32,16 +32,13 @@ RETURNS = re.compile(r"(?:^|[;{}] )return\b[^;{}]*; $")  # at the end of code
 
 @dataclass(frozen=True)
 class Marked(Language):
-    """A language with `//` for comments.
-
-    `unwritten` is the statement that stands for a part that is not written, with {} for the task's label in quotes.
-    """
+    """A language with `//` comments. `unwritten` stands for an unwritten part, with {} for the quoted task label."""
 
     unwritten: str
     fence: str
 
     def stub(self, text: str, tasks: Mapping[str, Task], solved: Collection[str], needed: Collection[Target]) -> str:
-        """Each part becomes one statement, such as `throw std::runtime_error("2.4.1 Axpy");`."""
+        """Replace each part by one statement, such as `throw std::runtime_error("2.4.1 Axpy");`."""
         lines, parts = text.split("\n"), _parts(text)
         if missing := tasks.keys() - parts:
             name = min(missing)
@@ -59,13 +56,13 @@ class Marked(Language):
         return "\n".join(lines)
 
     def holds_stub(self, text: str, task: Task) -> bool:
-        """A statement in a comment, or behind a return, was left over; one for the compiler stops it anywhere."""
+        """Return whether the statement is left, outside comments and, if it runs, not after a return."""
         region = self.region(text, task.target.name)
         before, found, _ = _code(text if region is None else region).partition(_code(self._statement(task)))
         return bool(found) and (self.unwritten.startswith("#") or not RETURNS.search(before))
 
     def reach(self, text: str, file: str, name: str | None, targets: Mapping[str, Collection[str]]) -> Reach:
-        """The target's part and what is given; also of the files that it includes by a name in quotes."""
+        """Return the target's part and the given code, and the files included by a name in quotes."""
         try:
             given, parts = _taken_apart(text)
         except ValueError:
@@ -76,18 +73,19 @@ class Marked(Language):
         return Reach([_code(given), *(_code("\n".join(parts[one])) for one in parts if one == name)], files)
 
     def span(self, text: str, name: str) -> tuple[int, int] | None:
-        """The lines between the marks."""
+        """Return the lines between the marks."""
         try:
             return _parts(text).get(name)
         except ValueError:
             return None
 
     def merge(self, base: str | None, mine: str, new: str, merge_lines: MergeLines) -> Merged:
-        """What is given becomes upstream's, line by line where the learner has changed it; what is written stays."""
+        """Take upstream's given code, merged by line where the learner changed it; what is written stays."""
         both = Merged(mine, kept=[Kept("the whole file", "you and upstream both changed it")])
         try:
             (was, _), (has, own), (comes, fresh) = map(_taken_apart, (base or "", mine, new))
-            written = {name: lines for name, lines in own.items() if not self._is_unwritten(lines)}
+            bare = {name: re.sub(STRING, '""', "\n".join(lines).strip()) for name, lines in own.items()}
+            written = {name: lines for name, lines in own.items() if bare[name] != self.unwritten.format('""')}
             given = comes if has in (was, comes) else has if was == comes else merge_lines(was, has, comes)
             there = own if given is None else _parts(given)
         except ValueError:  # a mark is gone
@@ -104,7 +102,7 @@ class Marked(Language):
         return merged
 
     def reset(self, text: str, stub: str, name: str) -> tuple[str, str]:
-        """The part between the marks."""
+        """Restore the part between the marks."""
         span, lines = self.span(plain(text), name), (self.region(stub, name) or "").split("\n")
         if span is None:
             raise ValueError(f"has lost a mark, // {YOUR_CODE}: {name} or // {ITS_END}")
@@ -113,7 +111,7 @@ class Marked(Language):
         return with_lines(text, *span, lines), ""
 
     def listing(self, text: str, name: str) -> str:
-        """What is given above the part: from the last line at the margin that follows an empty one."""
+        """Return the given code above the part, back to the last unindented line after a blank one."""
         span = self.span(text, name)
         if span is None:
             raise ValueError(f"there is no {name}")
@@ -122,18 +120,15 @@ class Marked(Language):
         return "".join(f"{line}\n" for line in above[starts[-1] if starts else 0 :])
 
     def signatures(self, text: str, name: str) -> Mapping[str, str]:
-        """The same."""
+        """Return the listing."""
         return {name: self.listing(text, name)} if self.span(text, name) else {}
 
     def _statement(self, task: Task) -> str:
         return self.unwritten.format(json.dumps(task.label, ensure_ascii=False))
 
-    def _is_unwritten(self, lines: Lines) -> bool:
-        return re.sub(STRING, '""', "\n".join(lines).strip()) == self.unwritten.format('""')
-
 
 def _parts(text: str) -> dict[str, tuple[int, int]]:
-    """The first and the last line of each of the learner's parts; a ValueError if the marks do not fit together."""
+    """Return the first and last line of each learner's part; raise ValueError if the marks do not match."""
     found: dict[str, tuple[int, int]] = {}
     name, first = "", 0
     for number, line in enumerate(text.split("\n"), 1):
@@ -153,7 +148,7 @@ def _parts(text: str) -> dict[str, tuple[int, int]]:
 
 
 def _taken_apart(text: str) -> tuple[str, dict[str, Lines]]:
-    """What is given, with the marks, and the lines between these; a ValueError if they do not fit together."""
+    """Return the given code with its marks, and the lines of each part."""
     lines = text.split("\n")
     parts = {name: tuple(lines[first - 1 : last]) for name, (first, last) in _parts(text).items()}
     for first, last in reversed(_parts(text).values()):
@@ -169,5 +164,5 @@ def _put_together(given: str, parts: Mapping[str, Lines]) -> str:
 
 
 def _code(text: str) -> str:
-    """A text without comments and layout."""
+    """Return a text without comments and layout."""
     return " ".join(token[0] for token in TOKEN.finditer(text) if token["skipped"] is None)

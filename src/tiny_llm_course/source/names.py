@@ -1,14 +1,14 @@
 """Which names a piece of code mentions."""
 
 import ast
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 from .parsing import parse_expression
 from .text import Definition, is_private
 
 
 def names(node: ast.AST) -> set[str]:
-    """The variables it reads or sets, the names in quoted annotations, and those that `__all__` lists."""
+    """Return the variables that code reads or sets, names in quoted annotations, and those in `__all__`."""
     found = set()
     for inner in ast.walk(node):
         match inner:
@@ -28,31 +28,19 @@ def names(node: ast.AST) -> set[str]:
 
 
 def attributes(node: ast.AST) -> set[str]:
-    """Every `x` of an `object.x`."""
+    """Return every `x` of an `object.x`."""
     return {inner.attr for inner in ast.walk(node) if isinstance(inner, ast.Attribute)}
 
 
 def with_helpers(known: Mapping[str, Definition], name: str) -> list[Definition]:
-    """A definition of a file and the private ones that it uses, also by way of others, in the order of the text.
-
-    Args:
-        known: the definitions of the file by their dotted names, as `definitions` gives them.
-        name: whose code it is.
-    """
-    chosen = {name}
-    while more := {one for one in known if _helps(one, chosen) and one.split(".")[-1] in _mentions(known, chosen)}:
+    """Return a definition of those `known` and the private ones that it uses, directly or not, in text order."""
+    chosen, more = set[str](), {name}
+    while more:
         chosen |= more
+        mentioned = set().union(*(names(known[one]) | attributes(known[one]) for one in chosen))
+        outside = [one for one in known if not any(f"{one}.".startswith(f"{each}.") for each in chosen)]
+        more = {one for one in outside if is_private(last := one.split(".")[-1]) and last in mentioned}
     return [node for one, node in known.items() if one in chosen]
-
-
-def _helps(name: str, chosen: Collection[str]) -> bool:
-    """Whether it is private, and not in what is chosen already."""
-    inside = any(name == one or name.startswith(f"{one}.") for one in chosen)
-    return is_private(name.split(".")[-1]) and not inside
-
-
-def _mentions(known: Mapping[str, Definition], chosen: Collection[str]) -> set[str]:
-    return set().union(*(names(known[name]) | attributes(known[name]) for name in chosen))
 
 
 def _quoted(annotation: ast.expr) -> set[str]:

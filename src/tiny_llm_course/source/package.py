@@ -1,27 +1,20 @@
-"""Generate the learner's whole package, write it, and say where a committed one differs."""
+"""Generate the learner's package, write it, and report where a committed one differs."""
 
 import os
 from collections.abc import Collection
 from pathlib import Path
 
-from ..course.nouns import Target, Task
+from ..course.entities import Target, Task
 from ..course.registry import Course
 from .language import YOUR_CODE
 from .languages import language_of
 
 
 def stub_package(solution_dir: Path, course: Course, solved: Collection[str] = ()) -> dict[str, str]:
-    """The text of every file of the learner's package, by its path below the package.
+    """Return the text of every file of the learner's package, by path, with the `solved` tasks' code left in.
 
-    What is in no language that a learner writes in is data, copied as it is: bytes that are not UTF-8 are escaped.
-
-    Args:
-        solution_dir: the solution.
-        course: whose tasks are taken out of it.
-        solved: the ids of tasks that stay in it.
-
-    Raises:
-        ValueError: a target's file is not there, or no stub can be made of one; the message names the file.
+    Files in no language of learners are copied as data, invalid UTF-8 escaped. Raise ValueError, naming the file, if a
+    target's file is missing or no stub can be made of it.
     """
     tasks_by_file: dict[str, dict[str, Task]] = {}
     for task in course.tasks():
@@ -35,10 +28,7 @@ def stub_package(solution_dir: Path, course: Course, solved: Collection[str] = (
 
 
 def write_stubs(solution_dir: Path, learner_dir: Path, course: Course, solved: Collection[str] = ()) -> list[str]:
-    """Write the generated package, over what is there, and give the paths of the files that changed.
-
-    A file that is not generated is left alone: it may be the learner's.
-    """
+    """Write the generated package and return the paths of changed files. Files that are not generated are kept."""
     present = _texts(learner_dir)
     written = []
     for path, text in stub_package(solution_dir, course, solved).items():
@@ -50,7 +40,7 @@ def write_stubs(solution_dir: Path, learner_dir: Path, course: Course, solved: C
 
 
 def differences(solution_dir: Path, learner_dir: Path, course: Course) -> list[str]:
-    """One line for each file of the learner's package that is not what would be generated; none if all are."""
+    """Return a line for each file that is missing, not generated, or different from the generated one."""
     wanted, present = stub_package(solution_dir, course), _texts(learner_dir)
     found = []
     for path in sorted(wanted.keys() | present.keys()):
@@ -59,14 +49,13 @@ def differences(solution_dir: Path, learner_dir: Path, course: Course) -> list[s
         elif path not in wanted:
             found.append(f"{path} is not in the solution")
         elif present[path] != wanted[path]:
-            found.append(
-                f"{path} differs from the generated stub at line {_first_difference(present[path], wanted[path])}"
-            )
+            line = _first_difference(present[path], wanted[path])
+            found.append(f"{path} differs from the generated stub at line {line}")
     return found
 
 
 def files_of(directory: Path) -> list[str]:
-    """The paths of a package's files below it, without caches, what is built and other hidden files."""
+    """Return the paths of a package's files, without caches and hidden files."""
     found = []
     for folder, folders, names in os.walk(directory):
         folders[:] = [name for name in folders if name != "__pycache__" and not name.startswith(".")]
@@ -97,7 +86,7 @@ def _text(file: Path) -> str:
 
 
 def _first_difference(one: str, other: str) -> int:
-    """The number of the first line in which two different texts differ; one may just be longer."""
+    """Return the first line number where two different texts differ; one may be a prefix."""
     ones, others = one.split("\n"), other.split("\n")
     pairs = zip(ones, others, strict=False)
     return next((i for i, (a, b) in enumerate(pairs, 1) if a != b), min(len(ones), len(others)) + 1)

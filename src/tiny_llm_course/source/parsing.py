@@ -9,12 +9,20 @@ _one_at_a_time = threading.Lock()
 
 
 def parse(source: str | bytes) -> ast.Module:
-    """The syntax tree of a module; a SyntaxError or ValueError if the source is not Python."""
+    """Parse a module; raise SyntaxError or ValueError if it is not Python."""
     with _one_at_a_time:
         return ast.parse(source)
 
 
+def parse_or_none(source: str | bytes) -> ast.Module | None:
+    """Parse a module; None if it is not Python, or too deep to parse."""
+    try:
+        return parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
 def parse_expression(source: str) -> ast.Expression:
-    """The syntax tree of one expression; a SyntaxError or ValueError if the source is not one."""
+    """Parse one expression; raise SyntaxError or ValueError if it is none."""
     with _one_at_a_time:
         return ast.parse(source, mode="eval")

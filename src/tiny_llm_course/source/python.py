@@ -1,8 +1,8 @@
-"""The language of most tasks: stubs by the syntax tree, merges function by function."""
+"""Python: stubs by the syntax tree, merges function by function."""
 
 from collections.abc import Collection, Mapping
 
-from ..course.nouns import Target, Task
+from ..course.entities import Target, Task
 from .language import Language, MergeLines, Reach
 from .merge.functions import Merged, merge
 from .parsing import parse
@@ -18,31 +18,31 @@ class Python(Language):
     fence = "python"
 
     def stub(self, text: str, tasks: Mapping[str, Task], solved: Collection[str], needed: Collection[Target]) -> str:
-        """Bodies become `raise NotImplementedError("1.1.1 Softmax")`."""
+        """Replace bodies by `raise NotImplementedError("1.1.1 Softmax")`."""
         return stub_source(text, {name: task for name, task in tasks.items() if name not in solved}, needed)
 
     def holds_stub(self, text: str, task: Task) -> bool:
-        """A raise in a comment, or behind a return, was left over by somebody who has finished. It need not parse."""
+        """Return whether a raise is left that is neither in a comment nor after a return. The text need not parse."""
         stub = f'raise NotImplementedError("{task.label}")'
         lines = [line for line in text.split("\n") if line.strip() and not line.lstrip().startswith("#")]
         return any(line.strip() == stub and not _follows_return(line, lines[:i]) for i, line in enumerate(lines))
 
     def reach(self, text: str, file: str, name: str | None, targets: Mapping[str, Collection[str]]) -> Reach:
-        """By the names that the code mentions, and the imports of the learner's own files."""
+        """Follow the names that the code mentions and the imports of the learner's own files."""
         return reach(text, file, name, targets)
 
     def span(self, text: str, name: str) -> tuple[int, int] | None:
-        """Of the definition that is in force, with its decorators."""
+        """Return the lines of the definition in force, with its decorators."""
         node = definitions_by_name(text).get(name)
         return (decorated_line(node), end_line(node)) if node else None
 
     def line(self, text: str, name: str) -> int | None:
-        """The one with `def` or `class`."""
+        """Return the line with `def` or `class`."""
         node = definitions_by_name(text).get(name)
         return node.lineno if node else None
 
     def fault(self, text: str) -> str:
-        """What the parser says."""
+        """Return the parser's message."""
         try:
             parse(text.encode(errors="surrogateescape"))
         except SyntaxError as error:
@@ -52,11 +52,11 @@ class Python(Language):
         return ""
 
     def merge(self, base: str | None, mine: str, new: str, merge_lines: MergeLines) -> Merged:
-        """Definition by definition, and never by lines."""
+        """Merge definition by definition, never by lines."""
         return merge(base, mine, new)
 
     def reset(self, text: str, stub: str, name: str) -> tuple[str, str]:
-        """A definition that is gone comes back, at its place among the others."""
+        """Restore a definition, at its place among the others if it is gone."""
         if not is_python(text):
             raise ValueError("is not Python")
         after, missing = reset_target(text, stub, name)
@@ -65,16 +65,16 @@ class Python(Language):
         return after, missing
 
     def listing(self, text: str, name: str) -> str:
-        """Signature and docstring."""
+        """Return the signature and docstring."""
         return listing(text, name)
 
     def signatures(self, text: str, name: str) -> Mapping[str, Signature]:
-        """Of the target and its methods."""
+        """Return those of the target and its methods."""
         return {part: one for part, one in signatures(text).items() if f"{part}.".startswith(f"{name}.")}
 
 
 def _follows_return(line: str, above: list[str]) -> bool:
-    """Whether the statement above a line, in its own block, is a return; it may take several lines."""
+    """Return whether the previous statement of the same block is a return, perhaps over several lines."""
     for other in reversed(above):
         if indent(other) < indent(line):
             break

@@ -1,4 +1,4 @@
-"""The code that a task in Python runs beyond its target: helpers, constants, files of the learner's own."""
+"""The code that a task in Python runs beyond its target: helpers, constants, the learner's own files."""
 
 import ast
 import copy
@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from .language import Reach
-from .parsing import parse
+from .parsing import parse_or_none
 from .text import Definition, decorated_line, definitions, docstring, end_line
 
 Targets = Mapping[str, Collection[str]]
@@ -19,7 +19,7 @@ ALL = ("eval", "exec", "globals", "locals", "vars")  # with these, code reaches 
 
 
 class _Piece(NamedTuple):
-    """A statement that counts, but for the definitions in it that are not this task's."""
+    """A statement that counts, except for definitions in it that belong to other tasks."""
 
     name: str  # that it defines, dotted; "" for none
     node: ast.stmt
@@ -27,11 +27,11 @@ class _Piece(NamedTuple):
 
 
 def reach(text: str, file: str, name: str | None, targets: Targets) -> Reach:
-    """The code of a target in a file, as `Language.reach` has it.
+    """Return the code of a target in a file, as `Language.reach` specifies.
 
-    Of the target's own file that is what it uses, also by way of others, and what is done while the file is imported:
-    statements that neither define a name nor import a target. Of another file it is all but the targets. A
-    target that its file does not define, or whose file is not Python, is taken as its whole file.
+    In the target's own file, that is what it uses, directly or not, and what importing the file does: statements that
+    define no name and import no target. Of another file it is all but the targets. If the file does not define the
+    target, or is not Python, it counts as a whole.
     """
     statements, others, folders = _statements(text), frozenset(targets.get(file, ())) - {name}, file.split("/")[:-1]
     files = ["/".join([*folders[:depth], "__init__.py"]) for depth in range(len(folders) + 1)]
@@ -53,10 +53,7 @@ def reach(text: str, file: str, name: str | None, targets: Targets) -> Reach:
 
 @lru_cache(maxsize=128)
 def definitions_by_name(text: str) -> Mapping[str, ast.stmt]:
-    """What a module defines at its top and in its classes, by dotted name; nothing if it is not Python.
-
-    Of two definitions of a name the later one is in force, here as in Python.
-    """
+    """Return a module's definitions, also in classes, by dotted name: the last one of each; none if not Python."""
     statements = _statements(text) or []
     assigned = {name: node for node in statements if not isinstance(node, Import) for name in _bound(node)}
     return assigned | dict(definitions(statements))
@@ -64,13 +61,11 @@ def definitions_by_name(text: str) -> Mapping[str, ast.stmt]:
 
 @lru_cache(maxsize=128)
 def _statements(text: str) -> list[ast.stmt] | None:
-    """The statements of a module, an import of several names as several; None if it is not Python."""
-    try:
-        body = parse(text.encode(errors="surrogateescape")).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    """Return a module's statements, imports split into one per name; None if it is not Python."""
+    if (tree := parse_or_none(text.encode(errors="surrogateescape"))) is None:
         return None
     found: list[ast.stmt] = []
-    for place, node in enumerate(body):
+    for place, node in enumerate(tree.body):
         match node:
             case ast.Expr(value=ast.Constant(value=str())) if place == 0:
                 pass  # the docstring
@@ -86,7 +81,7 @@ def _statements(text: str) -> list[ast.stmt] | None:
 
 
 def _bound(node: ast.stmt) -> frozenset[str]:
-    """The names that a statement defines; none if it does anything else."""
+    """Return the names that a statement defines; none if it does anything else."""
     match node:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
             return frozenset([name])
@@ -107,7 +102,7 @@ def _bound(node: ast.stmt) -> frozenset[str]:
 
 
 def _bindings(statements: Sequence[ast.stmt]) -> dict[str, list[ast.stmt]]:
-    """All statements that define a name, also in classes: a later one may use what an earlier one made."""
+    """Return all statements that define a name, also in classes: a later one may use an earlier one."""
     found: dict[str, list[ast.stmt]] = {}
     for node in statements:
         for name in _bound(node):
@@ -121,7 +116,7 @@ def _bindings(statements: Sequence[ast.stmt]) -> dict[str, list[ast.stmt]]:
 def _used(
     always: Sequence[ast.stmt], name: str, known: Mapping[str, Sequence[ast.stmt]], others: frozenset[str]
 ) -> list[_Piece]:
-    """What counts in any case, and a name with all that both use of their file and that is no other task's."""
+    """Return the pieces that always count, those of a name, and all that they use that is no other task's."""
     pieces, seen = [_Piece("", node) for node in always], set(others)
 
     def add(names: Sequence[str]) -> None:
@@ -129,7 +124,7 @@ def _used(
             if one in known and one not in seen:
                 seen.add(one)
                 pieces.extend(_Piece(one, node, others) for node in known[one])
-                holder = one.rpartition(".")[0]  # the class of a method counts, but for its other methods
+                holder = one.rpartition(".")[0]  # the class of a method counts, without its other methods
                 methods = frozenset(one for one in known if one.startswith(f"{holder}.") and not one.endswith("__"))
                 pieces.extend(_Piece(holder, node, methods | others) for node in known.get(holder, ()))
 
@@ -140,9 +135,9 @@ def _used(
     return list(dict.fromkeys(pieces))
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=8192)
 def _mentions(piece: _Piece) -> list[str]:
-    """The names that a piece uses, also as strings; a method also those of its class, and what has made the object."""
+    """Return the names that a piece uses, also as strings; for a method also those of its class, and `__init__`."""
     scope = piece.name.rpartition(".")[0]
     found = [f"{scope}.__init__"]
     for node in ast.walk(_bare(piece)):
@@ -157,7 +152,7 @@ def _mentions(piece: _Piece) -> list[str]:
 
 
 def import_of(node: ast.AST) -> Import | None:
-    """What a statement imports, or a call with a module's name as a string; None if it is neither."""
+    """Return the import that a statement, or a call with a module's name as a string, makes, if any."""
     match node:
         case ast.Import() | ast.ImportFrom():
             return node
@@ -170,13 +165,13 @@ def import_of(node: ast.AST) -> Import | None:
     return None
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=8192)
 def _imports(node: ast.stmt) -> list[Import]:
     return [found for part in ast.walk(node) if (found := import_of(part))]
 
 
 def _files(statement: ast.stmt, file: str, targets: Targets) -> list[str]:
-    """Where the learner's modules are from which code in a file imports themselves, or anything that is no target."""
+    """Return the learner's modules from which code in a file imports anything that is no target."""
     found = []
     for node in _imports(statement):
         match node:
@@ -198,9 +193,9 @@ def _files(statement: ast.stmt, file: str, targets: Targets) -> list[str]:
     return [path for names in found for path in ("/".join(names) + ".py", "/".join([*names, "__init__.py"]))]
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=8192)
 def _bare(piece: _Piece) -> ast.stmt:
-    """The statement without docstrings, and without what in it does not count."""
+    """Return the statement without docstrings and without what in it does not count."""
     try:
         bare = copy.deepcopy(piece.node)
     except RecursionError:  # Python has read it, and its tools go deeper
@@ -215,9 +210,9 @@ def _bare(piece: _Piece) -> ast.stmt:
     return bare
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=8192)
 def _code(text: str, piece: _Piece) -> str:
-    """The code of a piece, in one layout for all."""
+    """Return the code of a piece in one layout for all."""
     try:
         return ast.unparse(_bare(piece))
     except RecursionError:

@@ -1,9 +1,9 @@
-"""Puts a stub back in the place of what a learner wrote; all other bytes of the file stay as they are."""
+"""Restores a stub in the learner's file; all other bytes stay."""
 
 import ast
 import re
 
-from .parsing import parse
+from .parsing import parse_or_none
 from .text import Definition, Text, decorated_line, definitions
 
 LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
@@ -11,25 +11,15 @@ BOM = "\ufeff"
 
 
 def is_python(source: str) -> bool:
-    """Whether the text can be parsed."""
-    try:
-        parse(plain(source))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True
+    """Return whether the text parses."""
+    return parse_or_none(plain(source)) is not None
 
 
 def reset_target(source: str, stub: str, name: str) -> tuple[str, str]:
-    """The learner's file with the stub's definition of `name` in the place of the learner's, and where that is.
+    """Replace the learner's definition of `name`, a function, class or method, by the stub's.
 
-    Args:
-        source: the learner's file, any line ends; it must be Python.
-        stub: the whole file as it is generated.
-        name: a function, a class, or a method as "Class.method".
-
-    Returns:
-        The text, and "" if the learner's definition was replaced (or was the stub already), else the name of what was
-        missing and has been put back: `name`, or the class around it.
+    `source` is the learner's file with any line ends; `stub` the whole generated file. Return the text, and the name of
+    what was missing and was restored (`name` or the class around it), or "".
     """
     stubs, theirs = _definitions(stub), _definitions(source)
     outer, _, _ = name.rpartition(".")
@@ -60,7 +50,7 @@ def reset_target(source: str, stub: str, name: str) -> tuple[str, str]:
 
 
 def _definitions(source: str) -> dict[str, Definition]:
-    """By dotted name; of two definitions of a name the later one, which is in force, with its methods alone."""
+    """Return definitions by dotted name; of two with one name the later one, with its methods alone."""
     found: dict[str, Definition] = {}
     for name, node in definitions(_text(source).tree.body):
         if name in found:
@@ -70,7 +60,7 @@ def _definitions(source: str) -> dict[str, Definition]:
 
 
 def _span(source: str, node: Definition) -> tuple[int, int]:
-    """A definition's first and last line: with its decorators, and the comments that end its body."""
+    """Return a definition's first and last line, with its decorators and the comments that end its body."""
     return decorated_line(node), _text(source).last_line(node)
 
 
@@ -80,13 +70,13 @@ def _lines_of(source: str, node: Definition) -> list[str]:
 
 
 def _indented(lines: list[str], like: str) -> list[str]:
-    """The lines of a definition, moved to the margin of another one's first line; a class may be indented by tabs."""
+    """Return the lines of a definition at the margin of another one's first line, which may be tabs."""
     old, new = (line[: len(line) - len(line.lstrip())] for line in (lines[0], like))
     return [new + line[len(old) :] if line.startswith(old) and line else line for line in lines]
 
 
 def with_lines(source: str, first: int, last: int, new: list[str]) -> str:
-    """The source with its lines from `first` to `last` replaced; before `first`, if `last` is less."""
+    """Replace the lines from `first` to `last`; insert before `first` if `last` is less."""
     bom = BOM if source.startswith(BOM) else ""
     lines = _lines(source.removeprefix(BOM))
     ends = [line[len(line.rstrip("\r\n")) :] for line in lines if line.endswith(("\r", "\n"))]
@@ -101,7 +91,7 @@ def with_lines(source: str, first: int, last: int, new: list[str]) -> str:
 
 
 def _lines(source: str) -> list[str]:
-    """The lines with their ends, as Python counts them: neither form feeds nor Unicode's separators end one."""
+    """Return the lines with their ends, as Python counts them: form feeds and Unicode separators end none."""
     return [line for line in LINE.findall(source) if line]
 
 
@@ -110,5 +100,5 @@ def _text(source: str) -> Text:
 
 
 def plain(source: str) -> str:
-    """The text with newlines as line ends."""
+    """Return the text with newlines as line ends."""
     return source.removeprefix(BOM).replace("\r\n", "\n").replace("\r", "\n")

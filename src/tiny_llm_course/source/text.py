@@ -1,4 +1,4 @@
-"""A module's text beside its syntax tree: to cut out and replace whole lines and leave the rest to the letter."""
+"""A module's text beside its syntax tree: whole lines are cut and replaced, all others stay unchanged."""
 
 import ast
 import io
@@ -15,7 +15,7 @@ WIDTH = 120  # of the course's lines
 
 @dataclass(frozen=True)
 class Edit:
-    """The lines from `first` to `last` (counted from 1, both included) become `lines`; with none, they are dropped."""
+    """Replaces the lines from `first` to `last` (from 1, inclusive) by `lines`; drops them if there are none."""
 
     first: int
     last: int
@@ -23,36 +23,35 @@ class Edit:
 
 
 class Text:
-    """The text of a module, by lines counted from 1, as the syntax tree counts them."""
+    """The text of a module by line number, counted from 1 as in the syntax tree. SyntaxError if it is not Python."""
 
     def __init__(self, text: str) -> None:
-        """Parse the text; a SyntaxError if it is not Python."""
         self.tree = parse(text)
         self.lines = text.split("\n")  # splitlines() would also split at form feeds, where Python does not
         tokens = tokenize.generate_tokens(io.StringIO(text).readline)
         self.comments = {token.start[0]: token.string for token in tokens if token.type == tokenize.COMMENT}
 
     def line(self, number: int) -> str:
-        """One line, without its end."""
+        """Return one line without its end."""
         return self.lines[number - 1]
 
     def is_blank(self, number: int) -> bool:
-        """Whether nothing is on the line."""
+        """Return whether the line is blank."""
         return not self.line(number).strip()
 
     def is_comment(self, number: int) -> bool:
-        """Whether a comment, and nothing else, is on the line."""
+        """Return whether the line holds a comment and nothing else."""
         return self.line(number).strip() == self.comments.get(number)
 
     def first_line(self, node: ast.stmt) -> int:
-        """Where a statement begins: with its decorators, and the comments directly above it."""
+        """Return where a statement begins, with its decorators and the comments directly above."""
         first = decorated_line(node)
         while first > 1 and self.is_comment(first - 1) and indent(self.line(first - 1)) == node.col_offset:
             first -= 1
         return first
 
     def head_line(self, node: Definition) -> int:
-        """The last line of a definition's head: the one with the colon."""
+        """Return the last line of a definition's head, the one with the colon."""
         body = decorated_line(node.body[0])
         if text_before(self.line(body), node.body[0].col_offset).strip():  # def f(): return 1
             return body
@@ -62,7 +61,7 @@ class Text:
         return head
 
     def last_line(self, node: ast.stmt) -> int:
-        """Where a statement ends: with the comments that follow it and are indented as its body is."""
+        """Return where a statement ends, with following comments that are indented like its body."""
         last = end_line(node)
         for number in range(last + 1, len(self.lines) + 1):
             if self.is_comment(number) and indent(self.line(number)) > node.col_offset:
@@ -72,7 +71,7 @@ class Text:
         return last
 
     def edited(self, edits: Iterable[Edit]) -> str:
-        """The text with each edit made; they must not overlap."""
+        """Apply edits that do not overlap."""
         lines = list(self.lines)
         for edit in sorted(edits, key=lambda edit: edit.first, reverse=True):  # upwards, so that line numbers hold
             depth = indent(lines[edit.first - 1])
@@ -83,7 +82,7 @@ class Text:
 
 
 def _close_gap(lines: list[str], gap: int, depth: int) -> None:
-    """Of the blank lines above and below what was dropped at index `gap`, keep as many as the formatter wants."""
+    """Keep as many blank lines around a dropped part, at index `gap`, as the formatter wants."""
     above = below = gap
     while above > 0 and not lines[above - 1].strip():
         above -= 1
@@ -97,7 +96,7 @@ def _close_gap(lines: list[str], gap: int, depth: int) -> None:
 
 
 def definitions(body: list[ast.stmt], prefix: str = "") -> Iterator[tuple[str, Definition]]:
-    """Every function, class and method by its dotted name, in the order of the text; none inside functions."""
+    """Yield every function, class and method with its dotted name, in text order; none inside functions."""
     for node in body:
         if isinstance(node, Definition):
             yield prefix + node.name, node
@@ -106,29 +105,29 @@ def definitions(body: list[ast.stmt], prefix: str = "") -> Iterator[tuple[str, D
 
 
 def decorated_line(node: ast.stmt) -> int:
-    """The line a statement begins on, its first decorator's if it has one."""
+    """Return the first line of a statement, with its decorators."""
     decorators = node.decorator_list if isinstance(node, Definition) else []
     return min([node.lineno, *(decorator.lineno for decorator in decorators)])
 
 
 def end_line(node: ast.stmt | ast.expr) -> int:
-    """The line a node ends on; the parser always sets it."""
+    """Return the last line of a node, which the parser always sets."""
     assert node.end_lineno is not None
     return node.end_lineno
 
 
 def text_before(line: str, offset: int) -> str:
-    """The part of a line before an offset of the syntax tree, which counts UTF-8 bytes."""
+    """Return the part of a line before an offset of the syntax tree, which counts UTF-8 bytes."""
     return line.encode()[:offset].decode()
 
 
 def indent(line: str) -> int:
-    """How many spaces a line begins with."""
+    """Return the number of leading spaces."""
     return len(line) - len(line.lstrip(" "))
 
 
 def docstring(node: Definition) -> ast.Constant | None:
-    """A definition's docstring as it stands in the tree, with its place."""
+    """Return a definition's docstring node."""
     match node.body[0]:
         case ast.Expr(value=ast.Constant(value=str()) as constant):
             return constant
@@ -136,17 +135,17 @@ def docstring(node: Definition) -> ast.Constant | None:
 
 
 def is_private(name: str) -> bool:
-    """Whether a name begins with an underscore and is not one of Python's own, like `__init__`."""
+    """Return whether a name begins with an underscore and is no dunder."""
     return name.startswith("_") and not (name.startswith("__") and name.endswith("__"))
 
 
 def bound_name(node: ast.Import | ast.ImportFrom, alias: ast.alias) -> str:
-    """The name that one part of an import binds: `import a.b` binds `a`."""
+    """Return the name that one part of an import binds: `import a.b` binds `a`."""
     return alias.asname or (alias.name.split(".")[0] if isinstance(node, ast.Import) else alias.name)
 
 
 def import_lines(node: ast.Import | ast.ImportFrom, words: Iterable[str], tail: str = "") -> tuple[str, ...]:
-    """An import statement with other words behind `import`, as the formatter writes it; `tail` ends its last line."""
+    """Return an import of other words, as the formatter writes it; `tail` ends its last line."""
     words = list(words)
     if isinstance(node, ast.Import):
         return (f"import {', '.join(words)}{tail}",)

@@ -1,1 +1,1 @@
-"""How the commands print and read: lines, tables, colours, keys."""
+"""Terminal input and output: lines, tables, colours, keys."""

@@ -1,4 +1,4 @@
-"""Text broken between words as it comes, and two texts beside each other, with a sign where they part."""
+"""Streaming word wrap, and two texts side by side with a mark at their first difference."""
 
 import itertools
 import re
@@ -8,15 +8,15 @@ from typing import NamedTuple
 from .screen import USUAL
 from .wrapping import cells, wide
 
-WIDE = 90  # columns from which two texts fit beside each other
+WIDE = 90  # columns for two texts side by side
 BETWEEN = " | "
 SIGN = "▸"
-# A word with the white space before it.
+# A word and the white space before it.
 WORD = re.compile(r"\s*\S+")
 
 
 class Parting(NamedTuple):
-    """The first word in which two texts differ: its number, counted from 1, and the word in each; "" behind an end."""
+    """The first word in which two texts differ: its number, from 1, and the word in each; "" after an end."""
 
     number: int
     left: str
@@ -24,7 +24,7 @@ class Parting(NamedTuple):
 
 
 def parting(left: str, right: str) -> Parting | None:
-    """Where two texts part, but for white space at their ends; None if they do not."""
+    """Return the first difference of two texts, ignoring white space at their ends; None if there is none."""
     pairs = itertools.zip_longest(WORD.findall(left), WORD.findall(right), fillvalue="")
     for number, (ours, theirs) in enumerate(pairs, start=1):
         if ours != theirs:
@@ -33,7 +33,7 @@ def parting(left: str, right: str) -> Parting | None:
 
 
 def signed(text: str, place: Parting | None) -> str:
-    """The text with the sign before the word where it parts from another."""
+    """Return the text with the mark before the first differing word."""
     if place is None:
         return text
     words = WORD.findall(text)
@@ -44,7 +44,7 @@ def signed(text: str, place: Parting | None) -> str:
 
 
 def beside(left: tuple[str, str], right: tuple[str, str], width: int | None) -> list[str]:
-    """The lines of two texts, each with its heading, for a terminal of this width; None: there is none."""
+    """Return two texts, each with its heading, as lines for a terminal of this width (None: no terminal)."""
     if width is None or width < WIDE:
         room = min(width or USUAL, USUAL)
         return [*_below(*left, room), "", *_below(*right, room)]
@@ -67,43 +67,43 @@ def _flowed(text: str, room: int) -> list[str]:
 
 
 class Flow:
-    """Hands text on to `write`. A word waits until it has ended: only then is it known which line it is for."""
+    """Wraps text as it streams, and passes it to `write`. A word is held back until it ends, to know its line."""
 
     def __init__(self, write: Callable[[str], None], columns: int | None) -> None:
         self._write = write
-        self._columns = columns  # None: no terminal, so all is handed on as it comes
-        self._at = 0  # how far the line has come
-        self._gap = ""  # the spaces before the word that waits
+        self._columns = columns  # None: no terminal, so text passes unchanged
+        self._at = 0  # columns used on this line
+        self._gap = ""  # the spaces before the held-back word
         self._word = ""
 
     def add(self, text: str) -> None:
-        """Take some more text."""
+        """Append text."""
         if self._columns is None:
             self._write(text)
-        elif said := "".join(self._let_out(letter, self._columns) for letter in text):
+        elif said := "".join(self._accept(character, self._columns) for character in text):
             self._write(said)
 
     def end(self) -> None:
-        """Nothing more comes: write what waits."""
+        """Write the held-back word at the end of the text."""
         if self._columns is not None:
             self._write(self._placed(self._columns))
 
-    def _let_out(self, letter: str, columns: int) -> str:
-        """What can be written now that this letter is known."""
-        if not letter.isspace():
-            before = self._placed(columns) if wide(letter) else ""  # it may begin a line: it ends what came before
-            self._word += letter
-            ended = wide(letter) or cells(self._word) >= columns
+    def _accept(self, character: str, columns: int) -> str:
+        """Return what this character allows to be written."""
+        if not character.isspace():
+            before = self._placed(columns) if wide(character) else ""  # a line may break before it
+            self._word += character
+            ended = wide(character) or cells(self._word) >= columns
             return before + (self._placed(columns) if ended else "")
         said = self._placed(columns)
-        if letter == "\n":
+        if character == "\n":
             self._at, self._gap = 0, ""
             return f"{said}\n"
-        self._gap += letter
+        self._gap += character
         return said
 
     def _placed(self, columns: int) -> str:
-        """The word that waits, in this line or the next one."""
+        """Return the held-back word, on this line or the next."""
         if not self._word:
             return ""
         gap, word, self._gap, self._word = self._gap, self._word, "", ""

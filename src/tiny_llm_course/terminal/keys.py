@@ -1,4 +1,4 @@
-"""Single keys from a terminal, without Enter; whatever happens, the terminal is left as it was found."""
+"""Single keys from a terminal, without Enter; the terminal's mode is always restored."""
 
 import contextlib
 import os
@@ -11,7 +11,7 @@ CTRL_D = "\x04"
 
 
 class Keys:
-    """A context in which stdin gives each key as it is pressed. Without a terminal there are no keys: `fd` is None."""
+    """A context in which stdin yields single keys. Without a terminal, `fd` is None and there are no keys."""
 
     def __init__(self) -> None:
         self.fd: int | None = None
@@ -34,15 +34,15 @@ class Keys:
             import termios
 
             signal.signal(signal.SIGCONT, self._before)
-            with contextlib.suppress(termios.error):  # the terminal has gone
+            with contextlib.suppress(termios.error):  # the terminal was closed
                 termios.tcsetattr(self.fd, termios.TCSAFLUSH, self._mode)
 
     def read(self) -> str:
-        """The key that was pressed, in lower case, "q" at the end of the input; an arrow or the like gives nothing."""
+        """Return the pressed key in lower case, "q" at the end of input, "" for an escape sequence such as an arrow."""
         assert self.fd is not None
         try:
             typed = os.read(self.fd, 1024).decode(errors="replace")
-        except OSError:  # how Linux says that the terminal has gone
+        except OSError:  # Linux: the terminal was closed
             return "q"
         if typed in ("", CTRL_D):
             return "q"
@@ -53,11 +53,10 @@ class Keys:
         import tty
 
         assert self.fd is not None
-        # Ctrl-C stays a signal.
-        tty.setcbreak(self.fd, termios.TCSADRAIN)
+        tty.setcbreak(self.fd, termios.TCSADRAIN)  # not raw: Ctrl-C remains a signal
 
     def _back(self, number: int, frame: FrameType | None) -> None:
-        """After Ctrl-Z and `fg`: the shell has set the terminal for itself meanwhile."""
+        """Restore the mode after Ctrl-Z and `fg`, because the shell has changed it."""
         assert self.fd is not None
-        if os.tcgetpgrp(self.fd) == os.getpgrp():  # else it went on in the background
+        if os.tcgetpgrp(self.fd) == os.getpgrp():  # otherwise it resumed in the background
             self._listen()

@@ -1,29 +1,27 @@
-"""Prints Markdown: laid out, with its emphasis where there is a terminal, and as plain text elsewhere."""
+"""Prints Markdown: with styles on a terminal, as plain text elsewhere."""
 
 import sys
 
 from rich.console import Console
 from rich.markdown import Markdown
-from rich.table import Table
+from rich.table import Column, Table
 from rich.theme import Theme
 
 from .screen import USUAL, columns, in_colour
 
-# The terminal's own colours, on its own ground, whatever that is.
+# The terminal's own colours and background.
 THEME = Theme({"markdown.code": "cyan", "markdown.code_block": "cyan"})
 
 
 def show(markdown: str, before: str = "") -> None:
-    """Print a text in Markdown, its first line behind `before`, its others below its own beginning."""
+    """Print Markdown with `before` ahead of its first line; the other lines align with the text."""
     console = Console(
         color_system="auto" if in_colour(sys.stdout) else None,
         width=columns(sys.stdout) or USUAL,
         theme=THEME,
         highlight=False,
     )
-    table = Table.grid()
-    table.add_column(width=len(before))
-    table.add_column()
+    table = Table.grid(Column(width=len(before)), Column())
     table.add_row(before, Markdown(markdown, code_theme="ansi_dark"))
     with console.capture() as captured:
         console.print(table)

@@ -1,7 +1,4 @@
-"""What every command prints with: lines as wide as the terminal, and colour, where there is a terminal at all.
-
-`doctor` must answer where the course's packages are missing, so this stands on the standard library alone.
-"""
+"""What every command prints with. Standard library only, because `doctor` must run without the course's packages."""
 
 import os
 import sys
@@ -9,10 +6,10 @@ from typing import TextIO
 
 from .wrapping import excerpt, wrapped
 
-USUAL = 80  # columns of a terminal that does not say how many it has
+USUAL = 80  # columns of a terminal of unknown width
 STYLES = {"red": 31, "green": 32, "yellow": 33, "cyan": 36}
 BOLD, DIM = 1, 2
-DIFFERENCE = {"+": "green", "-": "red", "@": "cyan"}  # the colours of a difference's lines, by their first character
+DIFFERENCE = {"+": "green", "-": "red", "@": "cyan"}  # colours of a diff's lines, by first character
 
 
 def say(
@@ -25,15 +22,10 @@ def say(
     mark_only: bool = False,
     cut: bool = False,
 ) -> None:
-    """Print some text, at once. On a terminal its lines are broken between words, as wide as it is now.
+    """Print text and flush. On a terminal, lines are wrapped to its current width.
 
-    Where nobody looks (a pipe, a file, CI) lines stay whole, and there is no colour; nor is there against NO_COLOR.
-
-    Args:
-        text: a line, or some.
-        colour, bold, dim: how it looks; `mark_only` colours no more than the mark that it begins with.
-        err: to stderr.
-        cut: it is code, or printed by it, or a table: what does not fit the terminal is cut, not broken.
+    Elsewhere (pipe, file, CI) lines are not wrapped and not coloured; nor are they coloured under NO_COLOR. `mark_only`
+    colours only the first character. `cut` is for code, tables and a learner's output: truncate instead of wrapping.
     """
     stream = sys.stderr if err else sys.stdout
     if stream is None:
@@ -53,10 +45,7 @@ def say(
 
 
 def columns(stream: TextIO) -> int | None:
-    """How wide the terminal behind a stream is at this moment; None if there is none.
-
-    COLUMNS comes before what the terminal says of itself.
-    """
+    """Return the terminal's current width, None if the stream is no terminal. COLUMNS takes precedence."""
     if not stream.isatty():
         return None
     wanted = os.environ.get("COLUMNS", "")
@@ -69,5 +58,5 @@ def columns(stream: TextIO) -> int | None:
 
 
 def in_colour(stream: TextIO) -> bool:
-    """Whether what is printed there may have colours."""
+    """Return whether output to this stream may be coloured."""
     return stream.isatty() and not os.environ.get("NO_COLOR")

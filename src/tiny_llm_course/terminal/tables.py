@@ -1,4 +1,4 @@
-"""Tables as lines of text: with headings, or as maps with a cell for each number, the fuller the larger."""
+"""Tables as lines of text: with headings, or as heat maps with a shaded cell per number."""
 
 import textwrap
 from collections.abc import Sequence
@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from .wrapping import cells
 
 GAPS = ("   ", "  ", " ")  # the widest that fits
-SHADES, PLAIN = " ░▒▓█", " .:+#"  # the latter for a terminal that has no blocks
-FROM = (0.05, 0.25, 0.5, 0.75)  # where the next shade begins
-DIGITS = 5  # columns of a number with the gap before it
+SHADES, PLAIN = " ░▒▓█", " .:+#"  # PLAIN is for encodings without blocks
+FROM = (0.05, 0.25, 0.5, 0.75)  # lower bound of each shade
+DIGITS = 5  # columns of a number and the gap before it
 GAP = "  "
 LONGEST = 12  # columns of a name
 
@@ -16,15 +16,13 @@ Table = Sequence[Sequence[float]]  # rows x columns
 
 
 def in_columns(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[str]:
-    """The table; all but the first column to the right, and that too if it holds numbers.
-
-    What does not fit into `width` is told row by row instead, a line for each cell.
-    """
+    """Return the table's lines, numbers right-aligned; a table wider than `width` becomes one line per cell."""
     columns = [[row[i] for row in rows] for i in range(len(headings))]
     widths = [max(map(len, [*headings[i].split(), *column])) for i, column in enumerate(columns)]
     gap = next((gap for gap in GAPS if sum(widths) + len(gap) * (len(widths) - 1) <= width), None)
     if gap is None:
-        return _row_by_row(headings, rows)
+        pairs = [pair for row in rows for pair in zip(headings, row, strict=True)]
+        return [f"{h} {cell}" if h == headings[0] else f"  {h}  {cell}" for h, cell in pairs]
     heads = [textwrap.wrap(heading, room) for heading, room in zip(headings, widths, strict=True)]
     high = max(map(len, heads))
     top = [[""] * (high - len(head)) + head for head in heads]
@@ -39,20 +37,13 @@ def in_columns(headings: Sequence[str], rows: Sequence[Sequence[str]], width: in
     return [*(line(row) for row in zip(*top, strict=True)), rule, *map(line, rows)]
 
 
-def _row_by_row(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    lines = []
-    for name, *rest in rows:
-        lines += [f"{headings[0]} {name}", *(f"  {h}  {cell}" for h, cell in zip(headings[1:], rest, strict=True))]
-    return lines
-
-
 def legend(shades: str = SHADES) -> str:
-    """What a shade means, in words."""
+    """Return the meaning of each shade."""
     return ", ".join(f"{shade} from {least:g}" for shade, least in zip(shades[1:], FROM, strict=True))
 
 
 def width_of(names: Sequence[str], title: str, numbers: bool) -> tuple[int, int]:
-    """How many columns the names at the side take, and how many a map with this title."""
+    """Return the widths of the row names and of a map with this title, in columns."""
     side = len(str(len(names))) + 1 + max(cells(_short(name)) for name in names)
     return side, max((DIGITS if numbers else 2) * len(names), cells(title))
 
@@ -60,11 +51,7 @@ def width_of(names: Sequence[str], title: str, numbers: bool) -> tuple[int, int]
 def maps(
     tables: Sequence[tuple[str, Table]], names: Sequence[str], width: int, numbers: bool = False, shades: str = SHADES
 ) -> list[str]:
-    """Tables with their titles as lines of text, as many beside each other as fit, the rows' names at the left.
-
-    A row and the column of the same number have the same name. What stands behind a row's own place is a dot.
-    An empty list if not even one table fits.
-    """
+    """Return titled maps as lines, side by side as far as they fit, masked cells as dots; [] if not even one fits."""
     side, room = width_of(names, max((title for title, _ in tables), key=cells), numbers)
     fit = (width - side) // (room + len(GAP))
     if fit < 1:
@@ -75,7 +62,7 @@ def maps(
         if lines:
             lines.append("")
         lines.append(_line("", side, [title for title, _ in some], room))
-        # A narrow column has room for the last digit of its number: two would run into the next.
+        # A narrow column shows the last digit of its number: two digits would touch the next.
         head = "".join(f"{i:{DIGITS}}" if numbers else f"{i % 10:2}" for i in range(1, len(names) + 1))
         lines.append(_line("", side, [head] * len(some), room))
         digits = len(str(len(names)))

@@ -1,15 +1,15 @@
-"""Breaks a line that is too long for a terminal: between words, and never within a command that somebody will copy."""
+"""Breaks lines for a terminal: between words, and never inside a command that a reader may copy."""
 
 import re
 import unicodedata
 from collections.abc import Iterator
 from typing import NamedTuple
 
-# A line's indentation, its mark, and a name of its own column: "✓ Python     3.12", "      case      float32, x 2 x 3".
+# Indentation, mark, and a name in a column of its own: "✓ Python     3.12", "      case      float32, x 2 x 3".
 HEAD = re.compile(r"(?P<begin> *(?:[✓✗○⇢~|] )?)(?P<name>\S+ {2,}|Next: )?")
-# A line that begins otherwise is one of a list: "1.2.1 Rotation angles: returned".
+# Any other start is an item of a list: "1.2.1 Rotation angles: returned".
 SENTENCE = re.compile(r"[A-Z'\"(]")
-# Words with spaces inside that belong together: a prompt, what is in quotes, "query 3 x 4", "3.8 s".
+# Words that may contain spaces: a prompt, a quotation, "query 3 x 4", "3.8 s".
 WORD = re.compile(
     r"""( *)(\$ \S+|(?:"[^"]*"|'[^']*')\S*|(?:[a-z]\w* )?\d+(?: x \d+)+\S*"""
     r"""|\d[\d.]* (?:m?s|[MG]B|h|min|%)(?!\w)\S*|\S+)"""
@@ -19,36 +19,32 @@ ARGUMENT = re.compile(
     r"""^(?:\$ )?\S+(?: [a-z][a-z-]*(?= |$))*"""
     r"""|(?:--?\w\S* )?(?:"[^"]*"\S*|'[^']*'\S*|[^\s-]\S*)|\S+"""
 )
-# The parts of a list in one line, each of which is better on one line than on two.
+# The items of a one-line list, which should not be split.
 PART = re.compile(r"(?<= ·)(?= [^A-Z])")
 
-# A line of the learner's on the way to an error: "src/tiny_llm/basics.py:12  return x @ w".
+# A frame of the learner's code in a traceback: "src/tiny_llm/basics.py:12  return x @ w".
 FRAME = re.compile(r"( *)(\S+:\d+)  (.*)")
-# What moves the cursor or changes colours, which a learner's print may hold.
+# Cursor movement and colours, which a learner's print may contain.
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 PROGRAMS = ("pdm", "git", "pipx", "cp", "chmod", "unset", "sudo", "softwareupdate", "xcode-select")
-# A command goes on after these with one more word; any other plain word is the sentence's again.
+# A plain word after one of these belongs to the command; after any other, to the sentence.
 LEADING = (*PROGRAMS, "run", "pip", "dev", "cache", "remote", "add", "stash", "lfs", "apt-get")
-ANNOUNCING = 5  # words at most: "To take it back: pdm run return 1.1"
+ANNOUNCING = 5  # words at most, as in "To take it back: pdm run return 1.1"
 STOPS = (",", ";", ":", ".", ")", "`")
 
 
 class Piece(NamedTuple):
-    """What stays on one line."""
+    """Text that stays on one line."""
 
-    gap: str  # before it, unless it begins a line
+    gap: str  # spaces before it, unless it starts a line
     text: str
-    joint: str = ""  # ends the line before it, if it begins one
+    joint: str = ""  # appended to the previous line if it starts one
     room: int = 0  # columns to keep free after it
 
 
 def wrapped(line: str, columns: int, hanging: bool = True) -> list[str]:
-    """The line as lines of at most so many columns; what follows a break is set in below the beginning.
-
-    A word that is wider stays whole. A command stays on one line if it fits on one, and goes on after a backslash if
-    it does not, as a shell takes it.
-    """
+    """Return lines of at most this many columns; wider words stay whole, a long command continues after a backslash."""
     if cells(line) <= columns:
         return [line]
     begin, margin = _set_in(line, columns) if hanging else ("", 0)
@@ -60,7 +56,7 @@ def wrapped(line: str, columns: int, hanging: bool = True) -> list[str]:
             continue
         if now.strip():
             lines.append(f"{now.rstrip()}{piece.joint}")
-        # Rather set in by less than broken by the terminal.
+        # Reduce the indentation before the terminal has to break the line.
         spare = columns - cells(piece.text) - piece.room
         indent = margin + 2 * bool(piece.joint) if lines else len(begin)
         now = " " * max(0, min(indent, spare)) + piece.text
@@ -68,7 +64,7 @@ def wrapped(line: str, columns: int, hanging: bool = True) -> list[str]:
 
 
 def excerpt(line: str, columns: int) -> list[str]:
-    """The line, which is code or was printed by it, cut rather than broken; after its place, if it has one."""
+    """Return a line of code or output, truncated instead of wrapped; below its file and line, if it has them."""
     line = ESCAPE.sub("", line).expandtabs()
     if cells(line) > columns and (frame := FRAME.fullmatch(line)):
         indent, place, code = frame.groups()
@@ -77,7 +73,7 @@ def excerpt(line: str, columns: int) -> list[str]:
 
 
 def cut(line: str, columns: int) -> str:
-    """The line, or what fits of it and an ellipsis."""
+    """Return the line, truncated with an ellipsis if it is too long."""
     if cells(line) <= columns:
         return line
     end, width = 0, 0
@@ -87,21 +83,21 @@ def cut(line: str, columns: int) -> str:
 
 
 def cells(text: str) -> int:
-    """How many columns a text takes: two for a Chinese letter, none for an accent that stands on another letter."""
+    """Return the display width of a text: 2 for an East Asian wide character, 0 for a combining one."""
     if text.isascii():
         return len(text)
     return sum((1 + wide(c)) * (unicodedata.category(c) not in ("Mn", "Me", "Cf")) for c in text)
 
 
-def wide(letter: str) -> bool:
-    """Whether a letter takes two columns. Between such letters are no spaces, and a line may be broken."""
-    return unicodedata.east_asian_width(letter) in "WF"
+def wide(character: str) -> bool:
+    """Return whether a character is two columns wide; lines may break between such characters."""
+    return unicodedata.east_asian_width(character) in "WF"
 
 
 def _set_in(line: str, columns: int) -> tuple[str, int]:
-    """What the line begins with, and by how much the lines after it are set in: as far as its text, if that is near."""
+    """Return the line's prefix and the indentation of its continuation lines: the start of its text, if near enough."""
     head = HEAD.match(line)
-    assert head  # which may be empty
+    assert head  # HEAD matches the empty string
     begin = head["begin"]
     if head["name"] and head.end() <= columns // 3:
         return begin, head.end()
@@ -111,7 +107,7 @@ def _set_in(line: str, columns: int) -> tuple[str, int]:
 
 
 def _pieces(text: str, room: int, most: int) -> Iterator[Piece]:
-    """The text in pieces, as large as the room allows; a command may have `most` columns."""
+    """Yield the text in pieces as large as `room` allows; a command may take `most` columns."""
     for part in PART.split(text):
         body = part.lstrip(" ")
         if cells(body) <= room:
@@ -127,7 +123,7 @@ def _pieces(text: str, room: int, most: int) -> Iterator[Piece]:
 
 
 def _units(text: str) -> Iterator[tuple[str, list[str]]]:
-    """The words with the spaces before them; a command is one word, and stays beside what announces it."""
+    """Yield the words with the spaces before them; a command is one word, joined to the words that announce it."""
     found: list[tuple[str, list[str]]] = []
     for gap, word in WORD.findall(text):
         before = found[-1][1] if found and gap == " " else None
@@ -141,7 +137,7 @@ def _units(text: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def _announced(found: list[tuple[str, list[str]]]) -> int:
-    """Where "To have it:", short enough to stay beside its command, begins; as an index from the end, or 0."""
+    """Return where a short announcement such as "To have it:" starts, as a negative index; 0 if there is none."""
     if not found[-1][1][-1].endswith(":"):
         return 0
     for begin in range(-1, -min(len(found), ANNOUNCING) - 1, -1):
@@ -155,7 +151,7 @@ def _is_command(word: str) -> bool:
 
 
 def _goes_on(command: str, word: str) -> bool:
-    """Whether the next word is still the command's."""
+    """Return whether the next word is part of the command."""
     *_, last = command.split(" ")
     if last.endswith(STOPS) and last != "...":
         return False
@@ -166,13 +162,13 @@ def _goes_on(command: str, word: str) -> bool:
 
 
 def _arguments(command: str, most: int) -> list[str]:
-    """The parts of a command; an option keeps its value, unless both are too wide for one line."""
+    """Return a command's parts; an option keeps its value unless both are too wide for one line."""
     parts = ARGUMENT.findall(command)
     return [p for part in parts for p in (part.split(" ", 1) if part[0] == "-" and cells(part) >= most else [part])]
 
 
 def _broken(gap: str, word: str, room: int, most: int) -> Iterator[Piece]:
-    """One word that may be too wide for the room, in pieces that fit."""
+    """Yield one word that may be too wide, in pieces that fit."""
     if _is_command(word) and cells(word) > most and max(map(cells, arguments := _arguments(word, most))) < most:
         first, *others, last = arguments
         yield Piece(gap, first, room=2)
@@ -185,8 +181,8 @@ def _broken(gap: str, word: str, room: int, most: int) -> Iterator[Piece]:
             yield Piece(gap, part)
             gap = " "
     elif any(map(wide, word)):
-        for letter in word:
-            yield Piece(gap, letter)
+        for character in word:
+            yield Piece(gap, character)
             gap = ""
     else:
         yield Piece(gap, word)

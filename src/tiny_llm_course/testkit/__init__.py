@@ -1,1 +1,1 @@
-"""What graded tests are made of, and all of the harness that they may import."""
+"""Building blocks of graded tests: the only part of the harness that they may import."""

@@ -1,4 +1,4 @@
-"""The same once more: on inputs in another layout, and by an object that has been used before."""
+"""Repeated calls: on inputs in another memory layout, and on an object that has been called before."""
 
 import inspect
 from collections.abc import Callable
@@ -8,21 +8,18 @@ import mlx.core as mx
 
 
 class Built:
-    """A program that builds an object and calls it: `make(*args)` gives the call, whose parameters are some of make's.
-
-    It is called as `make` is. `agrees` keeps the object, and calls it again.
-    """
+    """Wrap `make(*args)`, which builds an object and returns its call; `agrees` calls the same object again."""
 
     def __init__(self, make: Callable[..., Callable[..., Any]]) -> None:
         self.make = make
         self.__name__ = make.__name__
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Build an object, and call it once."""
+        """Build an object and call it once."""
         return self.used(*args, **kwargs)()
 
     def used(self, *args: Any, **kwargs: Any) -> Callable[..., Any]:
-        """Build an object. What is given: a function that calls it, on other values of some of its inputs."""
+        """Build an object and return a function that calls it, with other values for some of its inputs if given."""
         bound = inspect.signature(self.make).bind(*args, **kwargs)
         bound.apply_defaults()
         call = self.make(*args, **kwargs)
@@ -31,20 +28,20 @@ class Built:
 
 
 def built(make: Callable[..., Callable[..., Any]]) -> Built:
-    """Decorate a function that builds an object and gives the call of it, as in `return lambda x: layer(x)`."""
+    """Decorate a function that builds an object and returns a call of it, as in `return lambda x: layer(x)`."""
     return Built(make)
 
 
-def spread_out(v: Any) -> Any:
-    """The same array with gaps between its numbers and its axes in reverse order: not contiguous."""
+def non_contiguous(v: Any) -> Any:
+    """Return an equal array that is not contiguous: gaps between its elements, axes in reverse order in memory."""
     if not isinstance(v, mx.array):
         return v
-    turned = mx.contiguous(v.transpose())
-    return mx.stack([mx.zeros_like(turned), turned], axis=-1)[..., 1].transpose()
+    reversed_axes = mx.contiguous(v.transpose())
+    return mx.stack([mx.zeros_like(reversed_axes), reversed_axes], axis=-1)[..., 1].transpose()
 
 
 def backwards(v: Any) -> Any:
-    """Another input of the same shape: an array with every axis in reverse order, or what a value calls its own."""
+    """Return another input of the same shape: an array reversed along every axis, or `v.backwards()` if it has one."""
     if isinstance(v, mx.array):
         return v[(slice(None, None, -1),) * v.ndim]
     return v.backwards() if hasattr(v, "backwards") else v

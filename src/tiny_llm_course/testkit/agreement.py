@@ -1,7 +1,7 @@
-"""The comparison with a formula, which every grade rests on."""
+"""Compare a program with a reference formula: the basis of every grade."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -9,49 +9,49 @@ import mlx.core as mx
 import numpy as np
 
 from ..course.findings import CheckFailed, Finding, Kind
-from .again import Built, backwards, spread_out
+from .again import Built, backwards, non_contiguous
 from .cases import CASE_NOTE, describe, dtype_word, shape_words
 from .errors import course_fault
-from .remembered import remembered
-from .rounding import EPSILON, Array64, Round, Shaking, allowed_distance, exact, to_float64
-from .sizes import Drawn
+from .memo import memoized
+from .rounding import EPSILON, Array64, Perturbing, Round, allowed_distance, exact, to_float64
+from .sizes import SweepCase
 
 
 def agrees(
     function: Callable[..., Any],
     formula: Callable[..., Array64],
     *args: Any,
-    seed: int | Drawn,
+    seed: int | SweepCase,
     expected: Array64 | None = None,
     dtype: mx.Dtype | None = None,
+    fields: Sequence[str] = (),
     **kwargs: Any,
 ) -> None:
-    """Check that `function(*args, **kwargs)` gives what the formula gives, in the right dtype.
+    """Check that `function(*args, **kwargs)` returns what the formula returns, in the right dtype.
 
-    In float32 also that it gives it again: the same call a second time, with inputs that are not contiguous, and, of a
-    `Built` program, by an object that has been called on other inputs, beside another object with other weights.
+    In float32, repeat the call: a second time, with inputs that are not contiguous, and, for a `Built` program, on an
+    object that has been called with other inputs, beside another object with other weights.
 
     Args:
-        function: the learner's program.
-        formula: the same in float64 NumPy, with a parameter `r` as module `rounding` says. Its parameter names are the
-            words in which a failing case is described.
-        args, kwargs: the inputs; MLX arrays reach the formula as float64.
-        seed: what the inputs were drawn with, for the description. A case of a sweep's many sizes is computed once.
-        expected: another oracle's answer, to compare with in place of the formula's.
+        formula: float64 NumPy, with a parameter `r` (see `rounding`). The failing case is described with its
+            parameter names; MLX arrays reach it as float64.
+        seed: of the inputs, for the description. The cases of a sweep over many sizes are computed only once.
+        expected: the answer of another oracle, compared with in place of the formula's.
         dtype: of the result, if it is not the first argument's.
+        fields: names of the elements of a result that stands for an object, as "median" of a Timing.
     """
-    # Lists of its own: what a program does to them must not reach the next test.
+    # Copies: what a program does to its lists must not reach the next test.
     args = tuple(deepcopy(v) if isinstance(v, list) else v for v in args)
     bound = inspect.signature(formula).bind(*args, **kwargs)
     dtype = args[0].dtype if dtype is None else dtype
-    once = isinstance(seed, Drawn) and seed.of_sizes
-    case, size = describe(bound.arguments, seed.seed if isinstance(seed, Drawn) else seed, dtype)
+    once = isinstance(seed, SweepCase) and seed.of_sizes
+    case, size = describe(bound.arguments, seed.seed if isinstance(seed, SweepCase) else seed, dtype)
     values = {name: to_float64(v) for name, v in bound.arguments.items() if isinstance(v, mx.array)}
     lists = {name: deepcopy(v) for name, v in bound.arguments.items() if isinstance(v, list)}
     floats = {name for name in values if mx.issubdtype(bound.arguments[name].dtype, mx.floating)}
 
     def at(r: Round) -> Array64:
-        shake = r if isinstance(r, Shaking) else exact
+        shake = r if isinstance(r, Perturbing) else exact
         given = {name: shake(v) if name in floats else v for name, v in values.items()}
         positional = [given.get(name, v) for name, v in zip(bound.arguments, bound.args, strict=False)]
         named = {name: given.get(name, v) for name, v in bound.kwargs.items()}
@@ -59,21 +59,21 @@ def agrees(
             return formula(*positional, **named, r=r)
 
     def by_formula() -> tuple[Array64, float | Array64]:
-        """What the formula gives, and how far from it an answer may be."""
         answer = at(exact)
         return answer, allowed_distance(at, answer, dtype, closely=not once)
 
     try:
-        answer, allowed = remembered(by_formula, formula, dtype, once, bound.arguments)
+        answer, allowed = memoized(by_formula, formula, dtype, once, bound.arguments)
     except Exception as error:
         raise CheckFailed(course_fault(error, case)) from error
     wanted = answer if expected is None else expected
     kept = filtered(next(iter(values.values()), None), wanted)
 
     def check(run: Callable[..., Any], which: str = "", *inputs: Any, **named: Any) -> None:
-        told = f"{case}{which and ', '}{which}"
-        actual = computed(run, told, *inputs, **named)
-        compare(actual, wanted, dtype, allowed, told, size, bool(which), kept, isinstance(seed, Drawn))
+        call = f"{case}{which and ', '}{which}"
+        actual = computed(run, call, *inputs, **named)
+        swept = isinstance(seed, SweepCase)
+        compare(actual, wanted, dtype, allowed, call, size, bool(which), kept, swept, fields)
 
     run: Callable[..., Any] = function
     if isinstance(function, Built):
@@ -90,22 +90,22 @@ def agrees(
         if isinstance(fresh, mx.array):
             by_new = to_float64(fresh)
             close = 4 * EPSILON[dtype] * float(np.abs(by_new).max(initial=0.0, where=np.isfinite(by_new)))
-            told = f"{case}, an object that was called before, against a new one, both on the inputs backwards"
-            compare(computed(built, told, **others), by_new, fresh.dtype, close, told, size)
+            call = f"{case}, an object that was called before against a new one, both on reversed inputs"
+            compare(computed(built, call, **others), by_new, fresh.dtype, close, call, size)
         computed(function, case, *map(backwards, args), **{name: backwards(v) for name, v in kwargs.items()})
-        check(run, "the object's call with the same inputs once more, after another object's with other weights")
+        check(run, "the same object called again, after another object with other weights")
     else:
         check(run, "the second call with the same inputs", *args, **kwargs)
-    apart = [spread_out(v) for v in args], {name: spread_out(v) for name, v in kwargs.items()}
-    check(function, "inputs that are not contiguous", *apart[0], **apart[1])
+    named = {name: non_contiguous(v) for name, v in kwargs.items()}
+    check(function, "inputs that are not contiguous", *map(non_contiguous, args), **named)
 
 
 def computed(run: Callable[..., Any], case: str, *args: Any, **kwargs: Any) -> Any:
-    """What the learner's program gives; an exception carries the case."""
+    """Run the learner's program; attach the case to an exception."""
     try:
         actual = run(*args, **kwargs)
         if isinstance(actual, mx.array):
-            mx.eval(actual)  # here, so that what MLX raises only now belongs to this case
+            mx.eval(actual)  # here, so that an exception of MLX's lazy evaluation belongs to this case
     except Exception as error:
         error.add_note(f"{CASE_NOTE}{case}")
         raise
@@ -115,21 +115,20 @@ def computed(run: Callable[..., Any], case: str, *args: Any, **kwargs: Any) -> A
 def _unchanged(
     arguments: dict[str, Any], before: dict[str, Array64], lists: dict[str, list[Any]], case: str, size: int
 ) -> None:
-    """The caller's arrays and lists hold what they held before."""
+    """Check that the caller's arrays and lists are unchanged."""
     for name, items in lists.items():
         if arguments[name] != items:
-            arguments[name][:] = items  # as a learner will look at the case
-            line = "append, sort and x[...] = change a list in place, for everyone who holds it"
+            arguments[name][:] = items  # `case` shows the learner the original
+            line = "append, sort and x[...] = change a list in place, for every reference to it"
             raise CheckFailed(Finding(Kind.INPUT_CHANGED, f"the caller's `{name}` was changed", (line,), case, size))
     for name, numbers in before.items():
         if not np.array_equal(numbers, to_float64(arguments[name]), equal_nan=True):
-            headline = f"the caller's `{name}` was changed"
-            line = "-=, +=, *=, /= and x[...] = change an MLX array in place, for everyone who holds it"
-            raise CheckFailed(Finding(Kind.INPUT_CHANGED, headline, (line,), case, size))
+            line = "-=, +=, *=, /= and x[...] = change an MLX array in place, for every reference to it"
+            raise CheckFailed(Finding(Kind.INPUT_CHANGED, f"the caller's `{name}` was changed", (line,), case, size))
 
 
 def filtered(x: Array64 | None, expected: Array64) -> bool:
-    """Whether what is expected of x is a choice: each number stays, or becomes -inf, and both happen."""
+    """Return whether `expected` keeps some elements of x and replaces the others by -inf."""
     if x is None or x.shape != expected.shape:
         return False
     dropped = np.isneginf(expected)
@@ -143,21 +142,17 @@ def compare(
     allowed: float | Array64,
     case: str,
     size: int,
-    indirect: bool = True,
-    keeps: bool = False,
+    indirect: bool = True,  # compared with the learner's own program, not with an oracle
+    keeps: bool = False,  # some elements are kept, the others set to -inf: report a wrong choice as such
     swept: bool = False,
+    fields: Sequence[str] = (),
 ) -> None:
-    """Type, shape, dtype, NaN and infinity, values within `allowed`: what is wrong first in this order is raised.
-
-    Properties call it themselves; `agrees` calls it with an oracle's answer, which is not `indirect`, perhaps for a
-    case that is `swept`. Where a program
-    `keeps` some numbers and makes the others -inf, a wrong choice is told as that.
-    """
+    """Check type, shape, dtype, NaN and infinity, then values within `allowed`; raise the first failure."""
 
     def fail(kind: Kind, headline: str, *lines: str) -> None:
         raise CheckFailed(Finding(kind, headline, lines, case, size, indirect=indirect, swept=swept))
 
-    if type(actual) is not mx.array:  # a subclass could say anything about itself; so below, too
+    if type(actual) is not mx.array:  # not isinstance: a subclass could override shape, dtype and ==
         what = f"{type(actual).__module__}.{type(actual).__qualname__}".removeprefix("builtins.")
         fail(Kind.TYPE, f"returned {what}, expected an mx.array")
     if actual.shape != expected.shape:
@@ -166,7 +161,7 @@ def compare(
     if actual.dtype != dtype:
         fail(Kind.DTYPE, "wrong dtype", f"expected  {dtype_word(dtype)}", f"got       {dtype_word(actual.dtype)}")
     numbers = to_float64(actual)
-    same = (numbers == expected) | (np.isnan(numbers) & np.isnan(expected))  # equal infinities have no distance
+    same = (numbers == expected) | (np.isnan(numbers) & np.isnan(expected))  # inf - inf would be NaN
     with np.errstate(invalid="ignore"):
         distance = np.where(same, 0.0, np.abs(numbers - expected))
     wrong = ~same & ~(distance <= allowed)  # "not at most", so that a NaN distance is wrong
@@ -174,22 +169,22 @@ def compare(
         return
 
     def tell(kind: Kind, what: str, which: np.ndarray[Any, Any], where: str) -> None:
-        """Of the elements in question the one with the largest number in `which`."""
+        """Report the element with the largest number in `which`."""
         worst = np.unravel_index(int(np.argmax(which)), expected.shape)
-        place = f"[{', '.join(str(int(i)) for i in worst)}]"
+        place = fields[int(worst[0])] if fields else f"[{', '.join(str(int(i)) for i in worst)}]"
         wanted, got = float(expected[worst]), float(numbers[worst])
         digits = next((d for d in range(4, 17) if f"{wanted:.{d}g}" != f"{got:.{d}g}"), 17)
-        alike = f"{wanted:.3g}" == f"{got:.3g}"  # then as many digits of both, also zeros at the end
+        alike = f"{wanted:.3g}" == f"{got:.3g}"  # then print the same number of digits of both, trailing zeros included
         lines = tuple(f"{name:<10}{x:{'#' * alike}.{digits}g}" for name, x in (("expected", wanted), ("got", got)))
-        fail(kind, f"{what} of {wrong.size} elements, {where} at {place}", *lines)
+        fail(kind, f"{what} of {wrong.size} {'fields' if fields else 'elements'}, {where} at {place}", *lines)
 
     dropped = np.isneginf(numbers) & np.isfinite(expected)
-    spared = np.isfinite(numbers) & np.isneginf(expected)
-    strange = ~same & ~np.isfinite(numbers)
-    if keeps and dropped.any() and np.array_equal(strange, dropped):
-        tell(Kind.VALUES, f"ruled out (-inf) that should stay: {int(dropped.sum())}", dropped, "first")
-    if strange.any():
-        tell(Kind.NAN, f"NaN or infinity in {int(strange.sum())}", strange, "first")
-    if keeps and spared.any():
-        tell(Kind.VALUES, f"left that should be ruled out (-inf): {int(spared.sum())}", spared, "first")
-    tell(Kind.VALUES, f"values differ in {int(wrong.sum())}", np.where(wrong, distance, -1.0), "furthest")
+    not_dropped = np.isfinite(numbers) & np.isneginf(expected)
+    not_finite = ~same & ~np.isfinite(numbers)
+    if keeps and dropped.any() and np.array_equal(not_finite, dropped):
+        tell(Kind.VALUES, f"set to -inf but should be kept: {int(dropped.sum())}", dropped, "first")
+    if not_finite.any():
+        tell(Kind.NAN, f"NaN or infinity in {int(not_finite.sum())}", not_finite, "first")
+    if keeps and not_dropped.any():
+        tell(Kind.VALUES, f"kept but should be set to -inf: {int(not_dropped.sum())}", not_dropped, "first")
+    tell(Kind.VALUES, f"values differ in {int(wrong.sum())}", np.where(wrong, distance, -1.0), "largest error")

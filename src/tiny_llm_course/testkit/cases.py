@@ -1,4 +1,4 @@
-"""A failing case in words: its inputs, shapes, dtypes and types."""
+"""Describe a failing case in words: its inputs, shapes, dtypes and types."""
 
 import math
 from collections.abc import Iterator
@@ -9,23 +9,22 @@ import mlx.core as mx
 
 from ..course.findings import CheckFailed
 
-# How a failing case is attached to an exception that is not ours.
-CASE_NOTE = "case: "
+CASE_NOTE = "case: "  # begins the note of an exception that holds its case
 
 
 @contextmanager
 def noted(case: str) -> Iterator[None]:
-    """Attach the case, in words, to an exception of the learner's code."""
+    """Attach the case to an exception raised in the block."""
     try:
         yield
     except Exception as error:
-        if not isinstance(error, CheckFailed):  # which has its own
+        if not isinstance(error, CheckFailed):  # it has its own case
             error.add_note(f"{CASE_NOTE}{case}")
         raise
 
 
 def describe(arguments: dict[str, Any], seed: int, dtype: mx.Dtype) -> tuple[str, int]:
-    """The inputs in words, and how many numbers they hold: `float32, x 2 x 3, axis -1, seed 4`."""
+    """Return the inputs in words and their number of elements: `float32, x 2 x 3, axis -1, seed 4`."""
     arrays = {name: v for name, v in arguments.items() if isinstance(v, mx.array)}
     words = [dtype_word(dtype)]
     for name, v in arguments.items():
@@ -34,23 +33,23 @@ def describe(arguments: dict[str, Any], seed: int, dtype: mx.Dtype) -> tuple[str
         else:
             text = f"{v:.4g}" if isinstance(v, float) else str(v)
             if isinstance(v, list | tuple) and len(text) > 60:
-                text = f"{text[:56]} ..."  # a long list says no more than its beginning
+                text = f"{text[:56]} ..."
             words.append(f"no {name}" if v is None else f"{name} {text}")
     return f"{', '.join(words)}, seed {seed}", sum(math.prod(v.shape) for v in arrays.values())
 
 
 def shape_words(shape: tuple[int, ...]) -> str:
-    """`2 x 3`, or `a single number` for no dimensions."""
+    """Return `2 x 3`, or `a single number` for no dimensions."""
     return " x ".join(str(n) for n in shape) or "a single number"
 
 
 def dtype_word(dtype: mx.Dtype) -> str:
-    """`float16` for mx.float16."""
+    """Return `float16` for mx.float16."""
     return str(dtype).removeprefix("mlx.core.")
 
 
 def type_words(v: Any) -> str:
-    """`None`, or `a dict`: what something is, in words."""
+    """Return a value's type in words: `None`, or `a dict`."""
     if v is None:
         return "None"
     name = f"{type(v).__module__}.{type(v).__qualname__}".removeprefix("builtins.")

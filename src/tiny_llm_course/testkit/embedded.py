@@ -1,4 +1,4 @@
-"""The trained model that comes with the course, for tests of whole models."""
+"""The trained model that ships with the course, for tests of whole models."""
 
 import mlx.core as mx
 
@@ -7,5 +7,5 @@ from ..paths import EMBEDDED_MODEL
 
 
 def embedded_checkpoint(dtype: mx.Dtype = mx.float32) -> Checkpoint:
-    """Its config, its weights in this dtype, its tokenizer's files."""
+    """Return its checkpoint, with weights in this dtype."""
     return load_checkpoint(EMBEDDED_MODEL, dtype)

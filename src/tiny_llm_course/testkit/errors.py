@@ -1,8 +1,10 @@
-"""Checks that fail, checks of errors that a program must raise, and errors of the course's own."""
+"""Fail a check, check that a program raises, and recognise errors of the course's own checks."""
 
+import dataclasses
 import traceback
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -17,24 +19,39 @@ TESTS = ROOT / "tests"
 
 
 def fail(kind: Kind, headline: str, case: str, *lines: str, size: int = 0, swept: bool = False) -> NoReturn:
-    """Raise the failure of a check that compares in its own way."""
+    """Raise the failure of a check that does its own comparison."""
     raise CheckFailed(Finding(kind, headline, lines, case, size, swept=swept))
 
 
 def fail_if_different(headline: str, expected: Any, actual: Any, case: str, size: int = 0) -> None:
-    """Fail the check unless what a program gave equals what is expected; both are then shown."""
+    """Fail the check unless `actual` equals `expected`; show both, or the first field or key that differs."""
     if actual != expected:
-        fail(Kind.VALUES, headline, case, f"expected  {expected}", f"got       {actual}", size=size)
+        where, wanted, got = _first_difference(expected, actual)
+        what = f"{headline}, at {where}" if where else headline
+        fail(Kind.VALUES, what, case, f"expected  {wanted}", f"got       {got}", size=size)
 
 
-def raises_value_error(case: str, *words: str) -> AbstractContextManager[None]:
-    """Check that the block raises a ValueError whose message holds every one of `words`."""
-    return raises_error(ValueError, case, *words)
+def _first_difference(expected: Any, actual: Any) -> tuple[str, Any, Any]:
+    """Return the first field or key that differs between two objects of one type, with both values."""
+    parts = [dict(_fields(value)) for value in (expected, actual)]
+    if type(expected) is type(actual) and parts[0].keys() == parts[1].keys():
+        for name, wanted in parts[0].items():
+            if wanted != parts[1][name]:
+                return f"`{name}`", wanted, parts[1][name]
+    return "", expected, actual
+
+
+def _fields(value: Any) -> Iterable[tuple[Any, Any]]:
+    if dataclasses.is_dataclass(value):
+        return [(field.name, getattr(value, field.name)) for field in dataclasses.fields(value)]
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return zip(value._fields, value, strict=True)
+    return value.items() if isinstance(value, dict) and len(value) > 1 else ()
 
 
 @contextmanager
 def raises_error(kind: type[Exception], case: str, *words: str) -> Iterator[None]:
-    """Check that the block raises an error of a kind, whose message holds every one of `words`."""
+    """Check that the block raises an error of this kind whose message contains every one of `words`."""
     name = f"a {kind.__name__}"
     try:
         yield
@@ -52,22 +69,21 @@ def raises_error(kind: type[Exception], case: str, *words: str) -> Iterator[None
     raise CheckFailed(Finding(Kind.NO_ERROR, f"no error was raised, expected {name}", (), case))
 
 
+raises_value_error = partial(raises_error, ValueError)
+
+
 def course_fault(error: BaseException, case: str = "") -> Finding:
-    """The finding of a check that failed in itself, with its place: its author must mend it."""
+    """Return the finding, with its place, of a check that fails because of a mistake in the check."""
     own = [frame for frame in traceback.extract_tb(error.__traceback__) if TESTS in Path(frame.filename).parents]
     place = f" ({Path(own[-1].filename).relative_to(ROOT).as_posix()}:{own[-1].lineno})" if own else ""
     what = f"{type(error).__name__}: {message_of(error)}".rstrip(": ").partition("\n")[0]
-    return Finding(Kind.COURSE, f"a check of the course failed in itself, not your code: {what}{place}", case=case)
+    return Finding(Kind.COURSE, f"a check of the course is broken, not your code: {what}{place}", case=case)
 
 
 def of_the_course(error: BaseException) -> bool:
-    """Whether an error that passed through none of the learner's lines is a mistake of the check.
-
-    It is if a name or a recording is missing, or if it was raised in what tests share, such as a formula. A check that
-    stops at what the learner returned is none.
-    """
-    if isinstance(error, NameError | ImportError) or type(error) is LookupError:
+    """Return whether an error that passed through none of the learner's lines is a mistake of the check."""
+    if isinstance(error, NameError | ImportError) or type(error) is LookupError:  # a name or a recording is missing
         return True
     frames = traceback.extract_tb(error.__traceback__)
     file = Path(frames[-1].filename) if frames else Path()
-    return TESTS in file.parents and not file.name.startswith("test_")
+    return TESTS in file.parents and not file.name.startswith("test_")  # raised in what tests share, such as a formula

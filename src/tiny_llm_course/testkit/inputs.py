@@ -11,7 +11,7 @@ DTYPES = [mx.float32, mx.float16, mx.bfloat16]
 
 
 def normals(seed: int, dtype: mx.Dtype = mx.float32) -> Callable[..., mx.array]:
-    """A source of signed, normally distributed arrays: `draw(3, 4, spread=0.5)`. Same seed, same numbers."""
+    """Return a source of signed, normally distributed arrays: `draw(3, 4, spread=0.5)`. Same seed, same numbers."""
     generator = np.random.default_rng(seed)
 
     def draw(*shape: int, spread: float = 1.0) -> mx.array:
@@ -27,7 +27,7 @@ def drawn(seed: int, *shapes: tuple[int, ...], dtype: mx.Dtype = mx.float32) -> 
 
 
 def distinct(seed: int, dtype: mx.Dtype, rows: int, size: int, spread: float = 1.0, shift: float = 0.0) -> mx.array:
-    """Seeded normal numbers around `shift`, rows x size, of which no two in a row are equal in their dtype."""
+    """Return rows x size seeded normal numbers around `shift`, no two equal in a row, in their dtype."""
     numbers = (normals(seed)(max(64 * size, 1000), spread=spread) + shift).astype(dtype)
     different = np.unique(np.array(numbers.astype(mx.float32)))
     generator = np.random.default_rng(seed)
@@ -36,29 +36,26 @@ def distinct(seed: int, dtype: mx.Dtype, rows: int, size: int, spread: float = 1
 
 
 def forbidding(seed: int, x: mx.array, axis: int = -1) -> mx.array:
-    """The same numbers, about half of them -inf, never all along the axis."""
+    """Return the same numbers with about half of them -inf, never all along the axis."""
     chance = normals(seed)(*x.shape)
     return mx.where((chance < 0) & (chance > mx.min(chance, axis=axis, keepdims=True)), -mx.inf, x)
 
 
-# Added to scores: far from 0 on both sides, beyond the numbers that programs put in the place of infinity.
+# Added to scores: far from 0 on both sides, beyond the finite numbers that programs use for infinity.
 SHIFTS = (0, -20000, 20000, -1000, 300)
 
 MASKS = ("none", "bias", "forbidding", "huge", "huge row")
-NAMED_MASKS = ("causal", *MASKS[:3], "huge row")  # for programs that know a mask by its name, too
+NAMED_MASKS = ("causal", *MASKS[:3], "huge row")  # for programs that also take a mask by name
 
 
 def broadcasting(*shape: int) -> list[tuple[int, ...]]:
-    """All shapes that broadcast to this one, the smallest first: any axis may be 1, and leading ones may be missing."""
+    """Return all shapes that broadcast to this one, the smallest first: axes may be 1, leading axes missing."""
     ends = [shape[first:] for first in range(len(shape) + 1)]
     return sorted({each for end in ends for each in itertools.product(*((1, n) for n in end))}, key=math.prod)
 
 
 def mask_of(sort: str, seed: int, dtype: mx.Dtype, *shape: int) -> mx.array | str | None:
-    """An additive mask, .. x S, of one of these sorts; those with huge numbers are float32, which holds them.
-
-    "huge" says -1e9 where a key is forbidden; of "huge row" every number is near -1e5, which forbids nothing.
-    """
+    """Return an additive mask, .. x S; "huge" forbids by -1e9, "huge row" is near -1e5, forbids nothing (float32)."""
     bias = normals(seed)(*shape)
     match sort:
         case "none":
@@ -76,11 +73,11 @@ def mask_of(sort: str, seed: int, dtype: mx.Dtype, *shape: int) -> mx.array | st
 
 
 def token_ids(seed: int, vocab_size: int, count: int) -> list[int]:
-    """Seeded token ids, the last one of the vocabulary among them if there are any."""
+    """Return seeded token ids, including the last one of the vocabulary if there are any."""
     drawn: list[int] = np.random.default_rng(seed).integers(0, vocab_size, count).tolist()
     return [*drawn[1:], vocab_size - 1] if drawn else []
 
 
 def causal(length: int, keys: int, dtype: mx.Dtype) -> mx.array:
-    """An additive mask, `length x keys`: query i may look at key j up to j = i + keys - length."""
+    """Return an additive mask, length x keys: query i may see key j up to j = i + keys - length."""
     return mx.array(np.triu(np.full((length, keys), -np.inf, np.float32), k=keys - length + 1)).astype(dtype)

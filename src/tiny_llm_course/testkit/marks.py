@@ -1,4 +1,4 @@
-"""Marks of the graded tests: what a check needs of the machine, where it computes, and in which dtypes."""
+"""Marks of graded tests: what a check needs of the machine, its device and its dtypes."""
 
 from typing import Literal
 
@@ -11,10 +11,10 @@ by_dtype = pytest.mark.parametrize("dtype", DTYPES, ids=str)
 
 
 def needs(*words: str) -> pytest.MarkDecorator:
-    """The check is run where all of these are, words of `requirements`; elsewhere it is "not run here"."""
+    """Run the check only where all of these words of `requirements` hold; elsewhere report "not run here"."""
     return pytest.mark.needs(*known(words))
 
 
 def on(device: Literal["cpu", "gpu"]) -> pytest.MarkDecorator:
-    """While the check is called this is MLX's default device, which is the CPU otherwise; "gpu" needs one."""
+    """Make this MLX's default device while the check runs (the CPU otherwise); "gpu" needs one."""
     return pytest.mark.on(device)

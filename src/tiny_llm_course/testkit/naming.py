@@ -1,8 +1,7 @@
-"""What is told of a failing program by means of its task's known programs: its mistakes, or whose fault it is.
+"""Find a failing program's mistakes among its task's known programs, or the tasks that are to blame.
 
-A mistake is named when the program's outcome equals that of a wrong program on every probe: the same shapes, dtypes
-and, to rounding, numbers, or the same stop. If it equals none, programs with two of the mistakes at once are tried. If
-it equals none of these, what is said is true of one case only, and of no other known mistake there.
+A mistake is named when the program's outcome equals a wrong program's on every probe: the same shapes, dtypes and, up
+to rounding, numbers, or the same exception. If it equals none, programs with two of the mistakes are tried.
 """
 
 import contextlib
@@ -13,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import TypeVar
 
-from ..course.nouns import Task
+from ..course.entities import Task
 from ..programs import kernels, parts
 from ..programs.packages import SOLUTION_NAME, NotImportable, all_installed, program
 from .outcomes import Outcome, Program, Stopped, outcome
@@ -23,11 +22,8 @@ Case = TypeVar("Case")
 
 
 @dataclasses.dataclass(frozen=True)
-class Diagnosis:
-    """What to tell of a failing program: which wrong programs it may be, or from whose mistakes it suffers.
-
-    `likely` are the wrong programs that may explain some of its cases.
-    """
+class Candidates:
+    """The programs that a failing one may equal, the tasks to blame, and the programs that may explain some cases."""
 
     programs: tuple[Variant, ...] = ()
     culprits: tuple[Task, ...] = ()
@@ -39,47 +35,44 @@ class Diagnosis:
         return [mistake for program in self.programs for mistake in program.mistakes]
 
 
-def diagnosis(known: Variants, subject: Program, needs: Sequence[Task], until: float = math.inf) -> Diagnosis:
-    """What to tell of a program, whose own needs are its task's; pairs are tried until this much time was computed."""
+def candidates(known: Variants, subject: Program, needs: Sequence[Task], until: float = math.inf) -> Candidates:
+    """Return what may be wrong with a program whose task uses `needs`; stop trying pairs at this CPU time."""
     with solved(needs):
         mine = known.outcomes(subject)
         if not known.alike(mine, [known.solution]):
             alike = _wrong(known, mine) or _pair(known, mine, until)
-            return Diagnosis(tuple(alike), likely=tuple(alike or likely(known, mine)))
-    return Diagnosis(culprits=culprits(lambda: right(known, subject), needs))
+            return Candidates(tuple(alike), likely=tuple(alike or likely(known, mine)))
+    return Candidates(culprits=culprits(lambda: right(known, subject), needs))
 
 
 def right(known: Variants, subject: Program) -> bool:
-    """Whether the program equals the solution on all probes."""
-    runs = (outcome(probe.run, subject) for probe in known.probes)  # the first that differs is enough
+    """Return whether the program equals the solution on all probes."""
+    runs = (outcome(probe.run, subject) for probe in known.probes)  # lazily: the first that differs is enough
     return all(known.equal(each, known.solution, number) for number, each in enumerate(runs))
 
 
 def mistakes(known: Variants, subject: Program) -> list[Variant]:
-    """The wrong programs that the program equals on all probes; none if it equals the solution."""
+    """Return the wrong programs that the program equals on all probes; none if it equals the solution."""
     mine = known.outcomes(subject)
     return [] if known.alike(mine, [known.solution]) else _wrong(known, mine)
 
 
 def _wrong(known: Variants, mine: list[Outcome]) -> list[Variant]:
-    """The wrong programs with the same outcomes on all probes, or else those made of the solution in other words."""
+    """Return the wrong programs with the same outcomes on all probes, or else those made of a reworded solution."""
     return known.alike(mine, known.wrong_programs) or known.alike(mine, known.in_other_words)
 
 
 def _pair(known: Variants, mine: list[Outcome], until: float) -> list[Variant]:
-    """The one program with two mistakes that has the same outcomes on all probes; none if there are several.
-
-    Kernels have to be compiled: of them, only those are that may be it.
-    """
+    """Return the one program with two mistakes and the same outcomes; none if there are several."""
     pairs: Iterable[Variant] = known.pairs
-    if not known.task.target.is_python:
-        pairs = (pair for pair in pairs if time.process_time() < until and _may_be(known, mine, pair))
+    if not known.task.target.is_python:  # kernels have to be compiled: filter first
+        pairs = (pair for pair in pairs if time.process_time() < until and could_match(known, mine, pair))
     alike = known.alike(mine, list(pairs), until)
     return alike if len(alike) == 1 else []
 
 
-def _may_be(known: Variants, mine: list[Outcome], pair: Variant) -> bool:
-    """Whether wherever one of two mistakes does not show, the outcome is the other's: seen without the two together."""
+def could_match(known: Variants, mine: list[Outcome], pair: Variant) -> bool:
+    """Return whether, wherever at most one of a pair's mistakes shows, the outcome is that one's."""
     for number, each in enumerate(mine):
         showing = [mistake for mistake in pair.both if known.shows(mistake, number)]
         if len(showing) < 2 and not known.equal(each, [*showing, known.solution][0], number):
@@ -88,11 +81,8 @@ def _may_be(known: Variants, mine: list[Outcome], pair: Variant) -> bool:
 
 
 def likely(known: Variants, mine: list[Outcome]) -> list[Variant]:
-    """The wrong programs that are right on each probe on which this one is: a mistake shows, whatever is beside it.
-
-    None if it stops on all probes, which says too little.
-    """
-    if all(isinstance(each, Stopped) for each in mine):
+    """Return the wrong programs that are right on every probe on which this one is: one mistake of several may show."""
+    if all(isinstance(each, Stopped) for each in mine):  # that says too little
         return []
     correct = [(number, each) for number, each in enumerate(mine) if known.equal(each, known.solution, number)]
     return [v for v in known.wrong_programs if all(known.equal(each, v, number) for number, each in correct)]
@@ -101,7 +91,7 @@ def likely(known: Variants, mine: list[Outcome]) -> list[Variant]:
 def explained(
     cases: Iterable[Case], likely: Sequence[Variant], equal: Callable[[Case, Variant], bool]
 ) -> tuple[Case, Variant] | None:
-    """The first of some failing cases that just one known program explains, and this; None if there is no such case."""
+    """Return the first failing case that exactly one known program explains, and that program; else None."""
     for case in cases:
         alike = [v for v in likely if equal(case, v)]
         if len(alike) == 1:
@@ -110,11 +100,7 @@ def explained(
 
 
 def culprits(enough: Callable[[], bool], needs: Sequence[Task]) -> tuple[Task, ...]:
-    """The needs whose mistakes a program suffers from: with the solution's in their place, what is asked is true.
-
-    As few as will do, and of two that would do the earlier: the later one is right as soon as that is. None if it is
-    true as things are.
-    """
+    """Return the needs to blame: the fewest, of two the earlier, with whose solution `enough()` becomes true."""
 
     @cache
     def with_solved(*chosen: Task) -> bool:
@@ -122,12 +108,12 @@ def culprits(enough: Callable[[], bool], needs: Sequence[Task]) -> tuple[Task, .
             return enough()
 
     def kept(before: Sequence[Task], some: Sequence[Task], after: Sequence[Task]) -> Sequence[Task]:
-        """Those of some needs that must be the solution's beside these others; all of them together are enough."""
+        """Return which of `some` must be replaced beside these others, if replacing all of `some` is enough."""
         if with_solved(*before, *after):
             return []
         if len(some) <= 1:
             return some
-        # By halves: one wrong need of many is found in a few steps.
+        # Bisect: one wrong need of many is found in a few steps.
         early, late = some[: len(some) // 2], some[len(some) // 2 :]
         late = kept([*before, *early], late, after)
         return [*kept(before, early, [*late, *after]), *late]
@@ -137,10 +123,10 @@ def culprits(enough: Callable[[], bool], needs: Sequence[Task]) -> tuple[Task, .
 
 @contextlib.contextmanager
 def solved(tasks: Sequence[Task]) -> Iterator[None]:
-    """While the block runs, the targets of these tasks are the solution's."""
+    """Use the solution's targets of these tasks while the block runs."""
     replacements = {}
     for task in tasks:
-        with contextlib.suppress(NotImportable, AttributeError):  # a file or a function that is not there
+        with contextlib.suppress(NotImportable, AttributeError):  # the file or the function is missing
             program(task.program)
             replacements[task.program] = _solution_of(task)
     with all_installed(replacements):
@@ -148,7 +134,6 @@ def solved(tasks: Sequence[Task]) -> Iterator[None]:
 
 
 def _solution_of(task: Task) -> Program:
-    """The solution's program; of another language, one that puts its lines where others call them."""
     if task.target.is_python:
         solution: Program = program(task.program, SOLUTION_NAME)
         return solution

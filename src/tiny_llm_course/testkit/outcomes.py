@@ -1,4 +1,4 @@
-"""What a program does on some inputs, in a form that can be compared: what it gives, or how it stops."""
+"""What a program does on some inputs, in a form that can be compared: its result, or how it stops."""
 
 import contextlib
 import dataclasses
@@ -15,16 +15,15 @@ from .rounding import close
 
 Program = Callable[..., Any]
 
-# Different words for one thing: who reshapes is refused as who unflattens is.
+# Two names of one operation: a bad shape is refused alike by both.
 SAME_OPERATOR = {"unflatten": "reshape"}
 
 
 @dataclasses.dataclass(frozen=True)
 class Stopped:
-    """An exception: its type, and what it is about, unless Python code has raised it, in words of its own.
+    """An exception: its type, and what it is about, unless Python code raised it with a message of its own.
 
-    That is the function that MLX names first, "[matmul] ..." or "categorical(): ...", or else what the message first
-    quotes, "'list' object has no attribute 'start'", or its first words. The rest depends on how a mistake is written.
+    `about` is the function that MLX names ("[matmul] ..."), or what the message first quotes, or its first words.
     """
 
     kind: str
@@ -32,9 +31,9 @@ class Stopped:
 
     @staticmethod
     def by(error: BaseException) -> "Stopped":
-        """What an exception says."""
+        """Return what an exception says."""
         kind = type(error).__name__
-        if about := getattr(error, "about", ""):  # of a kernel's fault
+        if about := getattr(error, "about", ""):  # a KernelFault's
             return Stopped(kind, about)
         try:
             message = str(error)[:1000]
@@ -48,7 +47,7 @@ class Stopped:
 
 
 def _was_raised(error: BaseException) -> bool:
-    """Whether the line that it comes from is a `raise`."""
+    """Return whether the innermost line of the traceback is a `raise`."""
     at = error.__traceback__
     while at and at.tb_next:
         at = at.tb_next
@@ -59,7 +58,7 @@ Outcome = tuple[Any, ...] | Stopped  # the arrays of one probe
 
 
 def outcome(run: Callable[[Program], Any], subject: Program) -> Outcome:
-    """What becomes of a program in a run. Its prints are swallowed."""
+    """Run a probe on a program, and return its result as a tuple, or how it stops. Prints are discarded."""
     try:
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             result = run(subject)
@@ -73,7 +72,7 @@ def outcome(run: Callable[[Program], Any], subject: Program) -> Outcome:
 
 
 def same(mine: Outcome, other: Outcome, closeness: float) -> bool:
-    """Whether two outcomes are equal: to rounding, or in how the programs stop."""
+    """Return whether two outcomes are equal: up to rounding, or in how the programs stop."""
     if isinstance(mine, Stopped) or isinstance(other, Stopped):
         return mine == other if isinstance(mine, Stopped) and isinstance(other, Stopped) else False
     return len(mine) == len(other) and all(close(a, b, closeness) for a, b in zip(mine, other, strict=True))
@@ -92,12 +91,7 @@ def refusal(call: Callable[[], Any], error: type[Exception] = ValueError) -> int
 
 
 def refusals(call: Callable[[Any], Any], cases: Sequence[Any], error: type[Exception] = ValueError) -> mx.array:
-    """Return the `refusal` of a call for each case.
-
-    Raises:
-        Exception: another kind of error in every case. A program that always stops stops the probe, too: of
-            one that stops on all probes nothing is said.
-    """
+    """Return the `refusal` of a call for each case; if every case raises another kind of error, raise it."""
     found = [refusal(partial(call, case), error) for case in cases]
     if set(found) == {2}:
         mx.eval(call(cases[0]))

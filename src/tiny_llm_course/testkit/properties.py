@@ -1,4 +1,4 @@
-"""Properties: what holds for any inputs, tried on some."""
+"""Property tests: what holds for any inputs, tried on some."""
 
 import functools
 from collections.abc import Callable
@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, Phase, settings
 
 from .cases import noted
 
-# Properties are tried on the same examples every time: a grade must not depend on luck. Hypothesis does not explain a
-# failing one: that runs the check some hundred times more, line by line, for words that no verdict shows.
+# The same examples every time: a grade must not depend on luck. No `explain` phase: it would run the check hundreds of
+# times more for words that no verdict shows.
 ALWAYS_THE_SAME = settings(
     max_examples=20,
     phases=[phase for phase in Phase if phase is not Phase.explain],
@@ -22,7 +22,7 @@ ALWAYS_THE_SAME = settings(
 
 
 def property_test(test: Any) -> Any:
-    """Decorate what `given` has made: an exception that carries no case gets the drawn example for one."""
+    """Decorate a test made by `given`: an exception without a case gets the drawn example as its case."""
     test.hypothesis.inner_test = _with_case(test.hypothesis.inner_test)
     return ALWAYS_THE_SAME(test)
 

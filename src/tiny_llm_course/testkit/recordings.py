@@ -1,8 +1,4 @@
-"""PyTorch as an oracle without PyTorch: its answers are recorded once and committed beside the tests.
-
-A test hands over a function of torch and its inputs. Depending on `--oracle`, the answer is looked up (`recorded`, the
-default), computed and compared with the recording (`torch`), or computed and recorded (`record`).
-"""
+"""PyTorch as an oracle without PyTorch: look its answers up, compare them with live ones, or record them."""
 
 import hashlib
 import re
@@ -19,7 +15,7 @@ MODES = ("recorded", "torch", "record")
 
 
 class Recordings:
-    """The recordings of one test file: an .npz in which a key is a test's name and a hash of the inputs."""
+    """The recordings of one test file: an .npz whose keys are a test's name and a hash of the inputs."""
 
     def __init__(self, path: Path, mode: str) -> None:
         self.path = path
@@ -28,7 +24,7 @@ class Recordings:
         self._used: dict[str, np.ndarray[Any, Any]] = {}
 
     def answer(self, test: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Array64:
-        """`function(torch, *args, **kwargs)`, each MLX array handed over as a float32 torch tensor."""
+        """Return `function(torch, *args, **kwargs)`, where each MLX array arrives as a float32 torch tensor."""
         key = f"{test}/{_fingerprint(args, kwargs)}"
         if self.mode != "record" and key not in self._stored:
             # tests/week1/torch_day3.npz
@@ -45,17 +41,14 @@ class Recordings:
         live = function(torch, *map(tensor, args), **{name: tensor(v) for name, v in kwargs.items()}).numpy()
         if self.mode == "torch":
             stored = self._stored[key]
-            # Another processor rounds its sums otherwise, by so much of the largest number.
+            # Another processor may round sums differently, by this share of the largest number.
             spread = 1e-6 * max(1.0, float(np.abs(stored).max(initial=0.0, where=np.isfinite(stored))))
             np.testing.assert_allclose(live, stored, rtol=1e-5, atol=spread, err_msg=f"stale recording: {key}")
         self._used[key] = live.astype(np.float32)
         return np.asarray(live, dtype=np.float64)
 
     def save(self, complete: bool = True) -> None:
-        """Write what was recorded; the same answers give the same bytes. Recordings that no test used are dropped.
-
-        They are kept if only some tests ran.
-        """
+        """Write the recordings, if complete without unused ones; the same answers give the same bytes."""
         if self.mode == "record" and self._used:
             kept = self._used if complete else self._stored | self._used
             np.savez_compressed(self.path, **dict(sorted(kept.items())))  # type: ignore[arg-type]

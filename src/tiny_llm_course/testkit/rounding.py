@@ -1,9 +1,8 @@
 """How far an answer may be from the formula: the one place where tolerances are made.
 
-A formula of the tests is written once, in NumPy float64, with `r(...)` around every step. With `r = exact` it gives
-the expected values. With `r = rounding(dtype)` every step is rounded to the dtype, as an honest program's steps are.
-With `r = Shaking(...)` every input and every step is moved a little at random, and where the answer moves much, the
-problem itself is delicate: near scores of 1,000 no program in float32 can know exp(x - logsumexp(x)) to six digits.
+A formula is written once, in float64 NumPy, with `r(...)` around every step: `exact` gives the expected values,
+`rounding(dtype)` rounds as a straightforward program does, and `Perturbing` moves every input and step a little: where
+the answer then moves much, the problem is ill-conditioned.
 """
 
 from collections.abc import Callable
@@ -16,29 +15,29 @@ import numpy as np
 Array64 = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 Round = Callable[[Array64], Array64]
 
-# Two correct programs take their steps in another order, and a sum of rounded numbers depends on the order.
+# Two correct programs may order their steps differently, and a sum of rounded numbers depends on the order.
 FACTOR = 4.0
 
-# The spacing of the numbers around 1. For float32 eight times coarser than it is (2**-23): GPUs and fast CPU code
-# compute exp() and long sums to a few units in the last place.
+# The spacing of the numbers around 1; for float32 eight times its real one (2**-23), as GPUs and fast CPU code compute
+# exp() and long sums to a few units in the last place.
 EPSILON = {mx.float32: 2.0**-20, mx.float16: 2.0**-10, mx.bfloat16: 2.0**-7}
 
-# Below this, float32 results are not looked at: on the way to them, numbers may have become too small for float32.
+# Smaller float32 results are not compared: intermediate values may have underflowed.
 FLOOR = 2.0**-100
 
-# How often a float32 formula is shaken, so that none of its elements keeps still by luck; twice is enough where there
-# are many, of which a row's largest movement counts, and once where the largest of all does.
+# How often a float32 formula is perturbed, so that no element stays in place by luck; twice is enough for more than
+# MANY elements, where a row's largest movement counts, and once for more than FEW, where the largest of all counts.
 SHAKES, MANY, FEW = 4, 256, 16
 
 
 def exact(x: Array64) -> Array64:
-    """Round nothing."""
+    """Return x unrounded."""
     return x
 
 
 @cache
 def rounding(dtype: mx.Dtype) -> Round:
-    """A function that rounds float64 numbers to `dtype` and gives them back as float64."""
+    """Return a function that rounds float64 numbers to `dtype` and returns them as float64."""
 
     def r(x: Array64) -> Array64:
         return to_float64(mx.array(x.astype(np.float32)).astype(dtype))
@@ -46,27 +45,27 @@ def rounding(dtype: mx.Dtype) -> Round:
     return r
 
 
-class Noting:
-    """Rounds to a dtype, and notes how often, and whether a formula has steps that are float32 in every dtype."""
+class CountingRound:
+    """Round to a dtype; count the calls, and note whether the formula has steps that are float32 in every dtype."""
 
     def __init__(self, dtype: mx.Dtype) -> None:
         self._round, self.rounded, self.has_float32 = rounding(dtype), 0, False
 
     def __call__(self, x: Array64) -> Array64:
-        """The numbers, rounded."""
+        """Return x rounded."""
         self.rounded += 1
         return self._round(x)
 
 
-class Shaking:
-    """Moves every number up or down, by half of a share of it up to all of that share. Seeded: always the same."""
+class Perturbing:
+    """Move every number up or down, by half to all of a share of it. Seeded: always the same."""
 
     def __init__(self, share: float, seed: int) -> None:
         self.share = share
         self._generator = np.random.default_rng(seed)
 
     def __call__(self, x: Array64) -> Array64:
-        """The numbers, moved."""
+        """Return x moved."""
         move = self._generator.random(np.shape(x), np.float32)
         move -= 0.5
         move += np.copysign(np.float32(0.5), move)
@@ -75,30 +74,29 @@ class Shaking:
 
 
 def in_float32(r: Round) -> Round:
-    """For steps that are float32 in every dtype: they count only where float32 is judged."""
-    if isinstance(r, Noting):
+    """Return the rounding of steps that are float32 in every dtype: they count only where float32 is graded."""
+    if isinstance(r, CountingRound):
         r.has_float32 = True
-    return r if isinstance(r, Shaking) and r.share == EPSILON[mx.float32] else exact
+    return r if isinstance(r, Perturbing) and r.share == EPSILON[mx.float32] else exact
 
 
 def to_float64(x: mx.array) -> Array64:
-    """The numbers of an MLX array, exactly, as NumPy float64."""
+    """Return the numbers of an MLX array, exactly, as float64 NumPy."""
     return np.array(x.astype(mx.float32), dtype=np.float64)  # NumPy has no bfloat16; float32 holds it exactly
 
 
 def allowed_distance(
     at: Callable[[Round], Array64], expected: Array64, dtype: mx.Dtype, closely: bool = True
 ) -> float | Array64:
-    """The largest allowed distance, `at(r)` being the formula.
+    """Return the largest allowed distance from the formula, `at(r)`.
 
-    In float32 each element has its own: FACTOR times how far it moves when the formula is shaken, and at least one
-    spacing of its own value, so that small results cannot hide behind large ones. In the narrow dtypes, where a sum's
-    steps cannot be foretold, all have one: `tolerance`, or what the inputs' own rounding makes of them; but where all
-    steps are float32 and the result alone is rounded, each has one spacing more than in float32. In float32 all have
-    one as well if it is not to be looked at `closely`.
+    In float32 each element has its own: FACTOR times how far it moves when perturbed, and at least one spacing of its
+    value, so that small results cannot hide behind large ones; all share one if not `closely`. In the narrow dtypes all
+    share one: `tolerance`, or the effect of rounding the inputs; but if only the result is rounded, each gets a spacing
+    more than in float32.
     """
     if dtype != mx.float32:
-        noting = Noting(dtype)
+        noting = CountingRound(dtype)
         rounded = at(noting)
         if noting.has_float32 and noting.rounded == 1:
             spacing = EPSILON[dtype] * np.maximum(np.abs(expected), float(mx.finfo(dtype).smallest_normal))
@@ -117,18 +115,15 @@ def allowed_distance(
 
 
 def _movement(at: Callable[[Round], Array64], expected: Array64, share: float, times: int) -> Array64:
-    """How far each element moves at most; one that becomes infinite, or another choice, does not count."""
+    """Return how far each element moves at most, ignoring those that become infinite or NaN."""
     with np.errstate(all="ignore"):
-        moved = [np.abs(at(Shaking(share, seed)) - expected) for seed in range(times)]
+        moved = [np.abs(at(Perturbing(share, seed)) - expected) for seed in range(times)]
     largest: Array64 = np.max([np.where(np.isfinite(m), m, 0.0) for m in moved], axis=0)
     return largest
 
 
 def tolerance(expected: Array64, rounded: Array64, dtype: mx.Dtype) -> float:
-    """FACTOR times the dtype's own error on these inputs.
-
-    That error counts as at least one spacing of the largest value: on small inputs it can be zero by luck.
-    """
+    """Return FACTOR times the dtype's error on these inputs, at least one spacing of the largest value."""
     finite = np.isfinite(expected) & np.isfinite(rounded)
     if not finite.any():
         return 0.0
@@ -137,11 +132,11 @@ def tolerance(expected: Array64, rounded: Array64, dtype: mx.Dtype) -> float:
 
 
 def close(a: Any, b: Any, closeness: float) -> bool:
-    """Whether both are arrays of one shape and dtype whose numbers are apart by at most this share of b's largest."""
+    """Return whether both are arrays of one shape and dtype that differ by at most this share of b's largest number."""
     if not (isinstance(a, mx.array) and isinstance(b, mx.array) and a.shape == b.shape and a.dtype == b.dtype):
         return False
     x, y = to_float64(a), to_float64(b)
-    same = (x == y) | ((x != x) & (y != y))  # infinities and NaNs must be where they are in the other
+    same = (x == y) | ((x != x) & (y != y))  # infinities and NaNs must be in the same places
     if same.all():
         return True
     largest = float(np.abs(y[np.isfinite(y)]).max(initial=0.0))

@@ -1,4 +1,4 @@
-"""A server of the learner's: started on a free port, waited for, and ended whatever happens."""
+"""Start a learner's server on a free port, wait until it answers, and end it whatever happens."""
 
 import contextlib
 import os
@@ -13,10 +13,10 @@ from typing import IO
 
 from ..course.findings import CheckFailed, Finding, Kind, shortened
 
-LOOK = 0.02  # seconds between two looks whether it answers
+LOOK = 0.02  # seconds between two polls
 LAST_WORDS = 3  # lines of what it wrote
-# It leads the server's group and ends it as soon as the other end of its stdin is closed: the system closes that end
-# with whoever held it, also when they were killed and could end nothing any more.
+# It leads the server's process group and kills it as soon as its stdin is closed: the system closes the pipe when the
+# grading process ends, even if that was killed.
 KEEPER = """
 import os, signal, subprocess, sys, threading
 def end():
@@ -30,7 +30,7 @@ os._exit(status if status >= 0 else 128 - status)
 
 
 def answers(port: int) -> bool:
-    """Whether someone listens on a port of this machine."""
+    """Return whether a process listens on a port of this machine."""
     with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1.0):
         return True
     return False
@@ -40,15 +40,10 @@ def answers(port: int) -> bool:
 def running_server(
     command: Sequence[str], *, ready: Callable[[int], bool] = answers, seconds: float = 15.0
 ) -> Iterator[int]:
-    """While the block runs, so does a server; gives its port on 127.0.0.1.
+    """Run a server while the block runs, and yield its port on 127.0.0.1, which replaces "{port}" in the command.
 
-    Args:
-        command: what to start; "{port}" in it stands for the port.
-        ready: whether the server on a port can be used; asked until it can.
-        seconds: that the server may take until then.
-
-    Raises:
-        CheckFailed: it ended, or was not ready in time, or ended while the block ran and so made it fail.
+    `ready` is polled for at most `seconds`. Raise CheckFailed if it ends or is not ready, or if its end makes the block
+    fail.
     """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -83,9 +78,8 @@ def running_server(
 
 
 def _failed(headline: str, output: IO[bytes]) -> CheckFailed:
-    """The finding, with the last lines that the server wrote."""
     output.seek(0, os.SEEK_END)
     output.seek(max(0, output.tell() - 65536))
     lines = [line.strip() for line in output.read().decode(errors="replace").splitlines() if line.strip()]
-    told = tuple(shortened(f"wrote     {line}") for line in lines[-LAST_WORDS:])
-    return CheckFailed(Finding(Kind.STOPPED, headline, told or ("it wrote nothing",)))
+    wrote = tuple(shortened(f"wrote     {line}") for line in lines[-LAST_WORDS:])
+    return CheckFailed(Finding(Kind.STOPPED, headline, wrote or ("it wrote nothing",)))

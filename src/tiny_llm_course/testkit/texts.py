@@ -1,4 +1,4 @@
-"""Texts and lists of a learner's program beside the expected ones, and the texts at which programs go wrong."""
+"""Compare a learner's texts and lists with the expected ones; the texts at which programs go wrong."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,12 +7,12 @@ from ..course.findings import CheckFailed, Finding, Kind
 from .cases import noted, type_words
 from .errors import fail, fail_if_different
 
-# Lengths of words, in bytes or characters: all small ones, and those past which programs treat them otherwise.
+# Lengths of words, in bytes or characters: all small ones, and just past common limits.
 LENGTHS = (*range(1, 21), 32, 33, 64, 65, 100, 128, 131, 257)
 
 
 def awkward_texts() -> list[str]:
-    """Nothing, every ASCII character, words of every kind and many lengths, a long text; the shortest first."""
+    """Return texts at which programs go wrong, of every kind and many lengths; the shortest first."""
     ascii_characters = [chr(n) for n in range(128)]
     main = ["thatdogis", "1234567890", "a", "\u00e9"]
     others = ["\u72d7", "\U0001f415", "e\u0301", " ", "\n", "!?", "'", "0 "]
@@ -32,52 +32,49 @@ def awkward_texts() -> list[str]:
 
 
 def again(call: Callable[[], Any], case: str) -> Any:
-    """What the call of a learner's program gives, a text or a list; a second time it must give the same.
-
-    Of a list it must not give the very same one, which the caller may have changed since.
-    """
+    """Call a learner's program twice, check that the results are equal and no shared list, and return the first."""
     with noted(case):
         first = call()
         kept = list(first) if isinstance(first, list) else first
         second = call()
     if isinstance(first, list) and second is first:
-        headline = "the second call gave the first one's list: who changes one, changes both"
+        headline = "the second call returned the first call's list: a change to one changes both"
         raise CheckFailed(Finding(Kind.VALUES, headline, (), case, len(kept), indirect=True))
     if isinstance(first, list | str) and second != kept:
         lines = (f"first     {_cut(ascii(kept))}", f"second    {_cut(ascii(second))}")
-        headline = "the second call with the same inputs gave something else"
+        headline = "the second call with the same inputs returned something else"
         raise CheckFailed(Finding(Kind.VALUES, headline, lines, case, len(kept), indirect=True))
     return kept
 
 
 def same_text(actual: Any, expected: str, case: str, size: int | None = None) -> None:
-    """Check that a text is the expected one; else say where they part. A case is as large as its text by default."""
+    """Check that a text is the expected one, or report where they first differ. `size` is by default its length."""
     size = len(expected) if size is None else size
     if type(actual) is not str:
         raise CheckFailed(Finding(Kind.TYPE, f"got {type_words(actual)}, expected a str", (), case, size))
     if actual != expected:
         headline, at = _parting(actual, expected, "text")
         begin = max(0, at - 8)
-        told = (("expected  ", expected), ("got       ", actual))
-        lines = [f"{name}{_cut(ascii(text[begin : at + 12]))}" for name, text in told]
+        both = (("expected  ", expected), ("got       ", actual))
+        lines = [f"{name}{_cut(ascii(text[begin : at + 12]))}" for name, text in both]
         lines += [f"both from character {begin} on"] * bool(begin)
         raise CheckFailed(Finding(Kind.VALUES, headline, tuple(lines), case, size))
 
 
 def same_number(actual: Any, expected: int, what: str, case: str) -> None:
-    """Check that a whole number is the expected one."""
+    """Check that a value is the expected int."""
     if type(actual) is not int:
         fail(Kind.TYPE, f"{what} is {type_words(actual)}, expected an int", case)
     fail_if_different(f"{what} is wrong", expected, actual, case)
 
 
 def same_ids(actual: Any, expected: list[int], case: str, noun: str = "ids") -> None:
-    """Check that a list of token ids, or of other whole numbers, is the expected one; else say where they part."""
+    """Check that a list of token ids, or of other ints, is the expected one, or report where they first differ."""
     _same_list(actual, expected, int, noun, case)
 
 
 def same_pieces(actual: Any, expected: list[str], case: str, noun: str = "pieces") -> None:
-    """Check that a list of strings is the expected one; else say where they part."""
+    """Check that a list of strings is the expected one, or report where they first differ."""
     _same_list(actual, expected, str, noun, case)
 
 
@@ -97,7 +94,7 @@ def _same_list(actual: Any, expected: list[Any], kind: type, noun: str, case: st
 
 
 def _parting(actual: Any, expected: Any, noun: str) -> tuple[str, int]:
-    """Where two texts or lists begin to differ, in words and as an index."""
+    """Return where two texts or lists first differ, in words and as an index."""
     pairs = enumerate(zip(actual, expected, strict=False))
     at = next((i for i, (a, b) in pairs if a != b), min(len(actual), len(expected)))
     if len(actual) == len(expected):

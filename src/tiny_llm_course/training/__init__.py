@@ -1,1 +1,1 @@
-"""How the embedded models are made: from a text file to a folder that `--model` takes. PyTorch trains them."""
+"""Training of the embedded models with PyTorch: from a text file to a folder that `--model` accepts."""

@@ -1,4 +1,4 @@
-"""`pdm run train`: checks what was asked for, starts the processes of the run, and shows how far it is."""
+"""`pdm run train`: prepares a training job, starts its processes, and shows their progress."""
 
 import dataclasses
 import hashlib
@@ -25,29 +25,29 @@ from .trainer import Job, Report, Run, assist, join
 def train(
     recipe: Recipe, texts: tuple[Path, ...], out: Path, device: str | None, workers: int | None, teacher: Path | None
 ) -> int:
-    """Train the recipe's model on texts, to the end or until Ctrl-C; the exit code."""
+    """Train the recipe's model on texts, to the end or until Ctrl-C; return the exit code."""
     job = prepare(recipe, texts, out, device, workers, teacher)
     by = f"{job.workers} process{'es' * (job.workers > 1)}"
     say(f"{len(job.stories)} stories to train on, {len(job.held_out)} held out; {job.device}, {by}")
-    with tempfile.TemporaryDirectory() as meeting, _assistants(job, f"{meeting}/meeting"):
+    with tempfile.TemporaryDirectory() as folder, _workers(job, rendezvous := f"{folder}/rendezvous"):
         if job.workers > 1:
-            join(0, job, f"{meeting}/meeting")
+            join(0, job, rendezvous)
         run = Run(job)
         if run.step:
             say(f"Resumed at step {run.step} of {recipe.schedule.steps}.")
         weights = sum(w.numel() for w in run.model.parameters())
         guessing = math.log(recipe.architecture.vocab_size)
-        say(f"{recipe.name}: {weights:,} weights; a loss of {guessing:.2f} is guessing")
+        say(f"{recipe.name}: {weights:,} parameters; random guessing has a loss of {guessing:.2f}")
         with _progress(recipe, run.step) as report:
             try:
                 finished = run.go(report)
             except RuntimeError as error:
                 if job.workers == 1:
                     raise
-                say(f"A process of the run ended: {error}. The same command goes on from its last check.")
+                say(f"A worker process exited: {error}. Run the same command to resume from the last checkpoint.")
                 return 1
     if not finished:
-        say(f"Stopped at step {run.step}. The same command goes on from there.")
+        say(f"Stopped at step {run.step}. Run the same command to resume.")
         return 130
     _write_record(run, texts)
     say(f'Done in {_about(run.seconds)} of training. Try it: pdm run generate "Once upon a time" --model {out}')
@@ -55,7 +55,7 @@ def train(
 
 
 def _write_record(run: Run, texts: tuple[Path, ...]) -> None:
-    """training/record.json: what a model card says about how the model was made."""
+    """Write training/record.json: what a model card says about the training."""
     job = run.job
     record = {
         **dataclasses.asdict(job.recipe),
@@ -73,11 +73,12 @@ def _write_record(run: Run, texts: tuple[Path, ...]) -> None:
 
 
 @contextmanager
-def _assistants(job: Job, meeting: str) -> Iterator[None]:
+def _workers(job: Job, rendezvous: str) -> Iterator[None]:
     spawn = multiprocessing.get_context("spawn")
-    processes = [spawn.Process(target=assist, args=(rank, job, meeting), daemon=True) for rank in range(1, job.workers)]
+    ranks = range(1, job.workers)
+    processes = [spawn.Process(target=assist, args=(rank, job, rendezvous), daemon=True) for rank in ranks]
     try:
-        # Ctrl-C reaches them too, from their first moment on. What is ignored here is ignored there.
+        # Ctrl-C reaches the workers too; they inherit the ignored signal.
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         for process in processes:
             process.start()
@@ -91,13 +92,13 @@ def _assistants(job: Job, meeting: str) -> Iterator[None]:
 
 
 def _about(seconds: float) -> str:
-    """A time as one would say it."""
+    """Return a duration, rounded."""
     return f"{seconds:.0f} seconds" if seconds < 100 else f"{seconds / 60:.0f} minutes"
 
 
 @contextmanager
 def _progress(recipe: Recipe, start: int) -> Iterator[Report]:
-    """A bar in a terminal, and a line for every check everywhere."""
+    """Show a progress bar on a terminal, and print a line per evaluation."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -120,10 +121,8 @@ def _progress(recipe: Recipe, start: int) -> Iterator[Report]:
 
     def check(entry: dict[str, Any], sample: str) -> None:
         left = (time.perf_counter() - began) / (entry["step"] - first) * (recipe.schedule.steps - entry["step"])
-        figures = (
-            f"loss {entry['loss']:.3f}, held out {entry['held_out_loss']:.3f}, {entry['bits_per_byte']:.3f} bits a byte"
-        )
-        say(f"step {entry['step']}: {figures}; {_about(left)} left")
+        losses = f"loss {entry['loss']:.3f}, held out {entry['held_out_loss']:.3f}"
+        say(f"step {entry['step']}: {losses}, {entry['bits_per_byte']:.3f} bits per byte; {_about(left)} left")
         say("  " + sample.replace("\n", "\n  "), dim=True)
 
     with bar:

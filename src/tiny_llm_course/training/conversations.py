@@ -1,8 +1,4 @@
-"""Stories told as the answer to a request, and a little small talk: what makes of a model one that can be chatted with.
-
-What a request asks for is taken from the story itself: a thing that its opening names and that comes back at least
-twice. Which words name things is counted, not listed.
-"""
+"""Stories as answers to requests, and small talk. A topic is a thing in the opening that occurs three times."""
 
 import random
 import re
@@ -10,7 +6,7 @@ from collections import Counter
 
 TURN_BEGIN, TURN_END = "<|im_start|>", "<|im_end|>"
 
-# `{% for %}` over the turns, as Qwen writes them; the model continues after the assistant's first line.
+# Qwen's turn format; the model continues after the assistant's header line.
 CHAT_TEMPLATE = (
     "{% for message in messages %}"
     f"{{{{ '{TURN_BEGIN}' + message['role'] + '\\n' + message['content'] + '{TURN_END}\\n' }}}}"
@@ -51,16 +47,15 @@ SMALL_TALK = (
     ),
     (("Bye!", "Goodbye!", "Good night!", "Bye"), ("Goodbye! Come back for another story.", "Good night! Sleep well.")),
 )
-OPENING = 160  # characters in which a story says what it is about
+OPENING = 160  # characters of a story's opening
 NAMED = re.compile(r"\ban? (?:[a-z]+ )?([a-z]+) (?:named|called) ([A-Z][a-z]+)")
 
 
 def words_for_things(stories: list[str]) -> frozenset[str]:
-    """Nouns in the singular: words that often follow an article and end a phrase, and seldom follow "was" or "very"."""
+    """Return singular nouns: words that often follow an article and end a phrase, and rarely follow "was" or "very"."""
     after: dict[str, Counter[str]] = {kind: Counter() for kind in ("any", "the", "a", "was")}
-    kinds = {"the": "the", "a": "a", "an": "a"} | dict.fromkeys(
-        ("is", "was", "were", "very", "so", "too", "felt"), "was"
-    )
+    kinds = {"the": "the", "a": "a", "an": "a"}
+    kinds |= dict.fromkeys(("is", "was", "were", "very", "so", "too", "felt"), "was")
     ending = Counter[str]()
     for story in stories:
         before = ""
@@ -80,11 +75,7 @@ def words_for_things(stories: list[str]) -> frozenset[str]:
 
 
 def topics(story: str, things: frozenset[str]) -> list[str]:
-    """What a story is about, as one would ask for it: things of its opening that it names three times or more.
-
-    A thing comes as "a frog", and with the opening's own adjective as "a green frog"; somebody who has a name comes as
-    "a girl named Mia".
-    """
+    """Return what a story is about: things of its opening that occur three times, as "a frog" or "a girl named Mia"."""
     opening = story[:OPENING]
     words = Counter(re.findall(r"[a-z]+", story.lower()))
     times = {word: words[word] + words[word + "s"] for word in re.findall(r"[a-z]+", opening) if word in things}
@@ -98,7 +89,7 @@ def topics(story: str, things: frozenset[str]) -> list[str]:
 
 
 def conversation(story: str, about: list[str], draw: random.Random) -> list[tuple[str, str]]:
-    """Turns of user and assistant in which the story is told; mostly just the two."""
+    """Return user and assistant turns that tell the story; usually just two."""
     turns: list[tuple[str, str]] = []
     if draw.random() < 0.06:
         turns += small_talk(draw, SMALL_TALK[:3])
@@ -115,11 +106,11 @@ def conversation(story: str, about: list[str], draw: random.Random) -> list[tupl
 def small_talk(
     draw: random.Random, talk: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = SMALL_TALK
 ) -> list[tuple[str, str]]:
-    """Somebody says something that asks for no story, and is answered."""
+    """Return an exchange that asks for no story."""
     said, answers = draw.choice(talk)
     return [("user", draw.choice(said)), ("assistant", draw.choice(answers))]
 
 
 def with_article(word: str) -> str:
-    """As one asks for it."""
+    """Return the word with its indefinite article."""
     return f"an {word}" if word[0] in "aeiou" else f"a {word}"

@@ -1,4 +1,4 @@
-"""Writing a model as a folder in Hugging Face form, which MLX's tools read too."""
+"""Writes a model as a Hugging Face folder, which MLX's tools read too."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,7 @@ def export(folder: Path, recipe: Recipe, weights: dict[str, Tensor], tokenizer: 
     folder.mkdir(parents=True, exist_ok=True)
     ids = {token: tokenizer.token_to_id(token) for token in SPECIAL}
     config = recipe.architecture.config()
-    rope = {"rope_type": "default", "rope_theta": recipe.architecture.rope_theta}  # as transformers 5 wants it
+    rope = {"rope_type": "default", "rope_theta": recipe.architecture.rope_theta}  # for transformers 5
     eos = [ids[TURN_END], ids[END]]
     ends = {"eos_token_id": eos, "pad_token_id": ids[END]}
     _write(folder / "config.json", {**config, "rope_parameters": rope, "dtype": "bfloat16", **ends})
@@ -37,7 +37,7 @@ def export(folder: Path, recipe: Recipe, weights: dict[str, Tensor], tokenizer: 
     }
     _write(folder / "tokenizer_config.json", settings)
     arrays = {name: mx.array(np.asarray(w.detach().float().cpu())).astype(mx.bfloat16) for name, w in weights.items()}
-    half_written = folder / ".part.safetensors"  # a name that loaders skip
+    half_written = folder / ".part.safetensors"  # loaders skip this name
     mx.save_safetensors(str(half_written), arrays, {"format": "pt"})
     half_written.replace(folder / "model.safetensors")
 

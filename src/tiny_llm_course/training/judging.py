@@ -1,4 +1,4 @@
-"""How well a PyTorch model predicts stories that it has not seen, and what it writes by itself."""
+"""Evaluation of a PyTorch model: loss on held-out stories, and sampled text."""
 
 from collections.abc import Iterator
 
@@ -9,16 +9,16 @@ from torch.nn import functional as F
 from ..checkpoints.held_out import Tokens
 from .qwen3_torch import Qwen3
 
-IGNORED = -100  # what cross-entropy leaves out
+IGNORED = -100  # cross_entropy's ignore_index
 
 
 def mixed_precision(device: torch.device) -> torch.autocast:
-    """Products in bfloat16, sums in float32."""
+    """Return the context for bfloat16 products with float32 accumulation."""
     return torch.autocast(device.type, torch.bfloat16)
 
 
 def batches(rows: list[Tokens], tokens: int = 8192) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Rows of unlike lengths as inputs and targets of B x L, about `tokens` in each, the shorter filled up."""
+    """Yield rows of unequal length as padded inputs and targets, B x L, about `tokens` tokens per batch."""
     ordered = sorted(rows, key=len)
     while ordered:
         count = max(1, tokens // len(ordered[-1]))
@@ -32,7 +32,7 @@ def batches(rows: list[Tokens], tokens: int = 8192) -> Iterator[tuple[torch.Tens
 
 @torch.no_grad()
 def loss_on(model: torch.nn.Module, rows: list[Tokens], device: torch.device) -> float:
-    """Nats per token, each row by itself."""
+    """Return the nats per token over rows that do not see one another."""
     model.eval()
     total, count = 0.0, 0
     for inputs, targets in batches(rows):
@@ -49,7 +49,7 @@ def loss_on(model: torch.nn.Module, rows: list[Tokens], device: torch.device) ->
 def continuation(
     model: Qwen3, prompt: list[int], end: set[int], seed: int, device: torch.device, most: int = 80
 ) -> list[int]:
-    """Tokens that the model writes after the prompt, at temperature 0.7."""
+    """Return tokens sampled after the prompt, at temperature 0.7."""
     model.eval()
     draw = torch.Generator().manual_seed(seed)
     tokens = list(prompt)

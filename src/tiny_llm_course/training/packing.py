@@ -1,7 +1,4 @@
-"""The tokenizer, byte-level BPE as Qwen has it, and from stories to rows of tokens.
-
-Every epoch has another order, and other stories told as answers.
-"""
+"""The tokenizer, Qwen's byte-level BPE, and the packing of stories into token rows, in a new order each epoch."""
 
 import random
 
@@ -12,35 +9,30 @@ from ..checkpoints.held_out import END, HeldOut, Tokens
 from .conversations import TURN_BEGIN, TURN_END, conversation, small_talk, topics, words_for_things
 
 SPECIAL = (END, TURN_BEGIN, TURN_END)
-# How Qwen's tokenizer.json cuts a text into words, within which bytes are merged.
+# Qwen's pre-tokenization: bytes are merged only within these words.
 WORDS = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
-# One exchange of small talk for so many stories.
-SMALL_TALK_ONE_IN = 60
+SMALL_TALK_ONE_IN = 60  # stories per exchange of small talk
 
 
 def train_tokenizer(texts: list[str], vocab_size: int) -> Tokenizer:
-    """A tokenizer of `vocab_size` tokens: 256 bytes, merges learned from the texts, and last the special ones."""
+    """Return a tokenizer of `vocab_size` tokens: 256 bytes, learned merges, and the special tokens last."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.normalizer = normalizers.NFC()
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Split(Regex(WORDS), behavior="isolated"),
-            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-        ]
-    )
+    words = pre_tokenizers.Split(Regex(WORDS), behavior="isolated")
+    as_bytes = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([words, as_bytes])
     tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=vocab_size - len(SPECIAL), initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
-    )
+    learned, alphabet = vocab_size - len(SPECIAL), pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(vocab_size=learned, initial_alphabet=alphabet, show_progress=False)
     tokenizer.train_from_iterator(texts, trainer)
     tokenizer.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in SPECIAL])
     return tokenizer
 
 
 class Packer:
-    """Stories as tokens, and epochs made of them."""
+    """Tokenized stories, and epochs made of them."""
 
     def __init__(self, stories: list[str], tokenizer: Tokenizer, context: int, chat_share: float, seed: int) -> None:
         self.stories, self.context, self.chat_share, self.seed = stories, context, chat_share, seed
@@ -51,10 +43,7 @@ class Packer:
         self._topics = [topics(story, things) for story in stories] if chat_share else []
 
     def epoch(self, number: int) -> Tokens:
-        """All stories once, packed: rows x (context + 1). The same number gives the same rows.
-
-        A row's last token is the next row's first: each token is predicted once. What does not fill a row is left out.
-        """
+        """Return all stories once, in this epoch's order, packed: rows x (context + 1), overlapping by one token."""
         draw = random.Random(f"{self.seed} {number}")
         order = list(range(len(self.stories)))
         draw.shuffle(order)
@@ -78,7 +67,7 @@ class Packer:
 
 
 def held_out(stories: list[str], tokenizer: Tokenizer, longest: int) -> HeldOut:
-    """The stories of at most `longest` tokens."""
+    """Return the held-out stories of at most `longest` tokens."""
     end = tokenizer.token_to_id(END)
     encoded = ((story, encoding.ids) for story, encoding in zip(stories, tokenizer.encode_batch(stories), strict=True))
     fitting = [(len(story.encode()), np.array([end, *ids, end])) for story, ids in encoded if len(ids) < longest]

@@ -1,4 +1,4 @@
-"""From what was typed to a job: everything that can be wrong with it is said here, in one line, before any work."""
+"""Validates the arguments of `pdm run train` and builds its job; every error is one line, before any work."""
 
 import os
 from pathlib import Path
@@ -6,10 +6,10 @@ from pathlib import Path
 import torch
 from tokenizers import Tokenizer
 
-from ..checkpoints.beyond import beyond
 from ..checkpoints.checkpoint import load_checkpoint
+from ..checkpoints.features import unsupported_features
 from ..checkpoints.held_out import FILE, shipped_stories
-from ..course.places import name_of
+from ..course.file_paths import name_of
 from ..course.registry import UsageError
 from .packing import SPECIAL, train_tokenizer
 from .recipe import Recipe
@@ -20,11 +20,7 @@ from .trainer import Job
 def prepare(
     recipe: Recipe, texts: tuple[Path, ...], out: Path, device: str | None, workers: int | None, teacher: Path | None
 ) -> Job:
-    """The job; of the first text some stories are held out.
-
-    Raises:
-        UsageError: a text, a folder, the device, or the teacher does not fit.
-    """
+    """Return the job; raise UsageError if a text, folder, device or teacher is unsuitable."""
     device, workers = _processes(device, workers, recipe.schedule.rows)
     _check_teacher(recipe, teacher)
     stories, held_out = training_stories(texts)
@@ -36,25 +32,21 @@ def prepare(
 
 
 def training_stories(texts: tuple[Path, ...]) -> tuple[list[str], list[str]]:
-    """Stories to train on, from all texts, and held-out ones, from the first, of which none is a near copy.
-
-    Raises:
-        UsageError: a text cannot be read, is too short to hold some stories out, or holds those that judge all models.
-    """
+    """Return training stories and unseen held-out ones of the first text; UsageError for an unusable text."""
     first, *others = [_stories_to_train_on(file) for file in texts]
     stories, held_out = split(first)
     apart = set(held_out)
     more = (story for other in others for story in other if story not in apart)
     stories = list(dict.fromkeys([*stories, *more]))
     if not (judges := unseen(held_out, stories)):
-        raise UsageError(f"{texts[0]} is too short: of its {len(stories)} stories none would be held out")
+        raise UsageError(f"{texts[0]} is too short: of its {len(stories)} stories, none would be held out")
     return stories, judges
 
 
 def _stories_to_train_on(file: Path) -> list[str]:
     stories, judges = read_stories(file), shipped_stories() if FILE.is_file() else []
     if len(unseen(judges, stories)) < len(judges):
-        raise UsageError(f"{file} has stories of {name_of(FILE)}, which judge all models: none is trained on them")
+        raise UsageError(f"{file} has stories of {name_of(FILE)}, which are reserved for evaluation")
     return stories
 
 
@@ -62,19 +54,19 @@ def _processes(device: str | None, workers: int | None, rows: int) -> tuple[str,
     here = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
     devices = [name for name, there in here.items() if there]
     if device and device not in devices:
-        raise UsageError(f"--device {device} is not to be had here; there is {' and '.join(devices)}")
+        raise UsageError(f"--device {device} is not available here; available: {' and '.join(devices)}")
     device = device or devices[0]
     if device != "cpu":
         if workers and workers > 1:
-            raise UsageError(f"--workers {workers} is for --device cpu; on {device} one process does the work")
+            raise UsageError(f"--workers {workers} needs --device cpu; {device} uses one process")
         return device, 1
     return device, min(workers or max(1, (os.cpu_count() or 1) - 1), rows)
 
 
 def _check_folder(job: Job) -> None:
-    """Nobody's model is written over, and no hour is spent on what cannot be kept."""
+    """Refuse an existing model's folder, and check that it is writable before training."""
     if not job.checkpoint.exists() and any(job.out.glob("*.safetensors")):
-        raise UsageError(f"{job.out} holds a model already: name another --out")
+        raise UsageError(f"{job.out} already holds a model: choose another --out")
     try:
         job.checkpoint.parent.mkdir(parents=True, exist_ok=True)
         trial = job.checkpoint.with_suffix(".part")
@@ -87,21 +79,21 @@ def _check_folder(job: Job) -> None:
 def _check_teacher(recipe: Recipe, teacher: Path | None) -> None:
     learns = recipe.schedule.teacher_share > 0
     if learns and teacher is None:
-        raise UsageError(f"The recipe {recipe.name} learns from a larger model: name its folder with --teacher")
+        raise UsageError(f"The recipe {recipe.name} distils a larger model: name its folder with --teacher")
     if teacher is None:
         return
     if not learns:
-        raise UsageError(f"The recipe {recipe.name} has teacher_share = 0, so a --teacher would teach nothing")
+        raise UsageError(f"The recipe {recipe.name} has teacher_share = 0, so --teacher would have no effect")
     config = load_checkpoint(teacher).config
-    plain = config["model_type"] == "qwen3" and not beyond(config)
+    plain = config["model_type"] == "qwen3" and not unsupported_features(config)
     if not plain or not config.get("tie_word_embeddings") or "rope_theta" not in config:
-        raise UsageError(f"{teacher} is no teacher: expected a Qwen3 with tied embeddings, as `pdm run train` makes it")
-    if config["max_position_embeddings"] < recipe.schedule.context:
-        raise UsageError(f"{teacher} reads {config['max_position_embeddings']} tokens, fewer than the recipe's context")
+        raise UsageError(f"{teacher} cannot teach: expected a Qwen3 with tied embeddings, as `pdm run train` makes it")
+    if (context := config["max_position_embeddings"]) < recipe.schedule.context:
+        raise UsageError(f"{teacher} has a context of {context} tokens, fewer than the recipe's")
 
 
 def _tokenizer(teacher: Path | None, stories: list[str], recipe: Recipe) -> str:
-    """The teacher's, or a new one."""
+    """Return the teacher's tokenizer, or a new one, as JSON."""
     if teacher is None:
         tokenizer = train_tokenizer(stories, recipe.architecture.vocab_size)
     else:

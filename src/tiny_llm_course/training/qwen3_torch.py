@@ -1,7 +1,4 @@
-"""Qwen3 in PyTorch, for training: the weights have a checkpoint's names, so what is trained loads everywhere.
-
-PyTorch, because on a CPU it trains several times faster than MLX. The course's own engine, in MLX, reads the result.
-"""
+"""Qwen3 in PyTorch, which trains several times faster than MLX on a CPU; parameter names are a checkpoint's."""
 
 from typing import Any
 
@@ -9,25 +6,24 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-# The spread of new weights, as in the models that this one takes after.
-INITIAL_SPREAD = 0.02
+INITIAL_SPREAD = 0.02  # standard deviation, as in Qwen
 
 
 class RMSNorm(nn.Module):
-    """Statistics in float32, the input's dtype out."""
+    """RMSNorm with float32 statistics; the output has the input's dtype."""
 
     def __init__(self, dim: int, eps: float) -> None:
         super().__init__()
         self.weight, self.eps = nn.Parameter(torch.ones(dim)), eps
 
     def forward(self, x: Tensor) -> Tensor:
-        """Any shape that ends in `dim`."""
+        """Normalize the last axis, of size `dim`."""
         wide = x.float()
         return (wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + self.eps) * self.weight).to(x.dtype)
 
 
 class Attention(nn.Module):
-    """Grouped-query attention with normalized queries and keys."""
+    """Grouped-query attention with QK-norm."""
 
     def __init__(self, config: dict[str, Any]) -> None:
         super().__init__()
@@ -41,13 +37,13 @@ class Attention(nn.Module):
         self.q_norm, self.k_norm = RMSNorm(self.dims, eps), RMSNorm(self.dims, eps)
 
     def forward(self, x: Tensor, cos: Tensor, sin: Tensor, future: Tensor) -> Tensor:
-        """B x L x E to B x L x E."""
+        """Map B x L x E to B x L x E."""
         B, L, _ = x.shape
         q = self.q_norm(self.q_proj(x).view(B, L, self.heads, self.dims)).transpose(1, 2)  # B x H x L x D
         k = self.k_norm(self.k_proj(x).view(B, L, self.kv_heads, self.dims)).transpose(1, 2)  # B x H_kv x L x D
         v = self.v_proj(x).view(B, L, self.kv_heads, self.dims).transpose(1, 2)
         q, k = rotate(q, cos, sin).to(v.dtype), rotate(k, cos, sin).to(v.dtype)
-        # Written out: on a CPU PyTorch's fused attention takes three times as long for heads as small as these.
+        # Unfused: on a CPU, PyTorch's fused attention takes three times as long with heads this small.
         groups = q.reshape(B, self.kv_heads, -1, self.dims)  # B x H_kv x (H/H_kv * L) x D
         scores = (groups @ k.transpose(-1, -2)).view(B, self.heads, L, L) * self.dims**-0.5 + future
         weights = scores.softmax(dim=-1).to(v.dtype).view(B, self.kv_heads, -1, L)
@@ -67,13 +63,13 @@ class MLP(nn.Module):
         self.down_proj = nn.Linear(inner, hidden, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """B x L x E to B x L x E."""
+        """Map B x L x E to B x L x E."""
         out: Tensor = self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
         return out
 
 
 class Block(nn.Module):
-    """One layer: attention and MLP, each behind a norm and beside a path that skips it."""
+    """A pre-norm transformer block."""
 
     def __init__(self, config: dict[str, Any], dropout: float) -> None:
         super().__init__()
@@ -83,7 +79,7 @@ class Block(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor, cos: Tensor, sin: Tensor, future: Tensor) -> Tensor:
-        """B x L x E to B x L x E."""
+        """Map B x L x E to B x L x E."""
         x = x + self.dropout(self.self_attn(self.input_layernorm(x), cos, sin, future))
         out: Tensor = x + self.dropout(self.mlp(self.post_attention_layernorm(x)))
         return out
@@ -100,7 +96,7 @@ class Qwen3(nn.Module):
         self.model.norm = RMSNorm(config["hidden_size"], config["rms_norm_eps"])
         for name, weight in self.named_parameters():
             if weight.dim() == 2:
-                # What is added to the residual path starts smaller the more layers add to it.
+                # Residual outputs are scaled down by the number of layers (GPT-2).
                 last = name.endswith(("o_proj.weight", "down_proj.weight"))
                 scale = (2 * config["num_hidden_layers"]) ** -0.5 if last else 1.0
                 nn.init.normal_(weight, std=INITIAL_SPREAD * scale)
@@ -110,7 +106,7 @@ class Qwen3(nn.Module):
         self.register_buffer("sin", angles.sin(), persistent=False)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Logits after every position: B x L to B x L x V."""
+        """Return the logits: B x L to B x L x V."""
         L = tokens.shape[1]
         x = self.model.embed_tokens(tokens)
         future = torch.full((L, L), float("-inf"), device=x.device).triu(1)  # added to the scores: L x S
@@ -120,6 +116,6 @@ class Qwen3(nn.Module):
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """RoPE on halves: B x H x L x D, with the cosines and sines as L x D/2."""
+    """Apply RoPE on halves: x is B x H x L x D, cosines and sines are L x D/2."""
     a, b = x.chunk(2, dim=-1)
     return torch.cat((a * cos - b * sin, b * cos + a * sin), dim=-1)

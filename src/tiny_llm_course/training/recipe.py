@@ -1,4 +1,4 @@
-"""A recipe: everything that decides how a model comes out, except the text. Read from a TOML file, checked at once."""
+"""A training recipe: everything but the text that determines a model. Read from TOML and validated."""
 
 import dataclasses
 import math
@@ -14,7 +14,7 @@ MAY_BE_NONE = ("seed", "warmup")
 
 @dataclasses.dataclass(frozen=True)
 class Architecture:
-    """The measures of the model, as config.json names them."""
+    """The model's dimensions, with the names of config.json."""
 
     vocab_size: int
     hidden_size: int
@@ -28,7 +28,7 @@ class Architecture:
     max_position_embeddings: int
 
     def config(self) -> dict[str, Any]:
-        """What config.json says about the model's computation."""
+        """Return the entries of config.json."""
         return {
             "architectures": ["Qwen3ForCausalLM"],
             "model_type": "qwen3",
@@ -41,28 +41,28 @@ class Architecture:
 
 @dataclasses.dataclass(frozen=True)
 class Schedule:
-    """How the weights are found."""
+    """How the model is trained."""
 
     seed: int
     steps: int
-    rows: int  # of tokens in a step
+    rows: int  # batch size
     context: int  # tokens in a row
-    learning_rate: float  # of AdamW, at the peak
-    muon_learning_rate: float  # of Muon for the matrices within the layers; 0 leaves them to AdamW
-    final_share: float  # of the peak, at the end
+    learning_rate: float  # peak, of AdamW
+    muon_learning_rate: float  # peak, of Muon for the layers' matrices; 0: AdamW for all
+    final_share: float  # final learning rate / peak
     warmup: int  # steps
     weight_decay: float
     betas: list[float]
-    clip: float  # norm of the gradient at most
+    clip: float  # maximum gradient norm
     dropout: float
-    chat_share: float  # of the stories in an epoch told as the answer to a request
-    teacher_share: float  # of the loss that compares with the teacher, if there is one
-    every: int  # steps from one check, checkpoint and sample to the next
+    chat_share: float  # share of an epoch's stories told as conversations
+    teacher_share: float  # share of the distillation loss
+    every: int  # steps between evaluations, checkpoints and samples
 
 
 @dataclasses.dataclass(frozen=True)
 class Recipe:
-    """A model to be made."""
+    """A model to train."""
 
     name: str
     architecture: Architecture
@@ -70,11 +70,7 @@ class Recipe:
 
 
 def read_recipe(file: Path, **changes: Any) -> Recipe:
-    """The recipe in a TOML file; `changes` replace values of its schedule.
-
-    Raises:
-        UsageError: it lacks a value, or has one that is unknown or of the wrong type.
-    """
+    """Return the recipe in a TOML file, with its schedule overridden by `changes`; UsageError if it is invalid."""
     try:
         table = tomllib.loads(read_text(file))
     except ValueError as error:

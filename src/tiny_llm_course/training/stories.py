@@ -1,4 +1,4 @@
-"""The text to train on: one file, with `<|endoftext|>` between its stories; some of them are held out to judge by."""
+"""The training text: one file of stories separated by `<|endoftext|>`, some of them held out."""
 
 import hashlib
 import re
@@ -8,18 +8,12 @@ from ..checkpoints.files import read_text
 from ..checkpoints.held_out import END
 from ..course.registry import UsageError
 
-# One story in so many is never trained on.
-HELD_OUT_ONE_IN = 32
-# So many letters in a row are no accident.
-PART = 60
+HELD_OUT_ONE_IN = 32  # stories
+PART = 60  # letters that two stories do not share by chance
 
 
 def read_stories(file: Path) -> list[str]:
-    """The stories of a text file, without white space around them; empty ones and repetitions are left out.
-
-    Raises:
-        UsageError: it cannot be read, is not UTF-8, or holds fewer than two stories.
-    """
+    """Return the stories of a text file, stripped, without empty ones and duplicates; UsageError if fewer than two."""
     stories = list(dict.fromkeys(story.strip() for story in read_text(file).split(END) if story.strip()))
     if len(stories) < 2:
         held = "one story" if stories else "no story"
@@ -28,11 +22,7 @@ def read_stories(file: Path) -> list[str]:
 
 
 def split(stories: list[str]) -> tuple[list[str], list[str]]:
-    """Stories to train on, and stories held out.
-
-    A story's own text decides, so that it is held out whatever other stories there are and in whatever order: the first
-    four bytes of its SHA-256, as a number.
-    """
+    """Return training and held-out stories, by a story's own hash: the first four bytes of its SHA-256."""
 
     def held_out(story: str) -> bool:
         return int.from_bytes(hashlib.sha256(story.encode()).digest()[:4], "big") % HELD_OUT_ONE_IN == 0
@@ -41,7 +31,7 @@ def split(stories: list[str]) -> tuple[list[str], list[str]]:
 
 
 def unseen(held_out: list[str], stories: list[str]) -> list[str]:
-    """The held-out stories that are no near copies: three parts from the middle of each are in no story to train on."""
+    """Return the held-out stories without near copies: none of three middle parts occurs in a training story."""
     text = " ".join(map(_letters, stories))
 
     def parts(story: str) -> list[str]:

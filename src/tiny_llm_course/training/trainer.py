@@ -1,8 +1,4 @@
-"""The loop: one process or several, from a checkpoint where there is one.
-
-A step's rows, its dropout and its learning rate follow from the recipe's seed, the step's number and the number of
-processes alone. That is why a run that was stopped and resumed ends with the weights of one that was not.
-"""
+"""The training loop, in one process or several; a resumed run gives the same weights as an uninterrupted one."""
 
 import ctypes
 import dataclasses
@@ -41,7 +37,7 @@ KEPT = ("step", "epoch", "row", "seconds", "recent", "log")
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """What every process of a run needs to know."""
+    """What every process of a run needs."""
 
     recipe: Recipe
     stories: list[str]  # to train on
@@ -50,49 +46,45 @@ class Job:
     out: Path
     device: str
     workers: int
-    teacher: Path | None  # a folder with a model of the same tokenizer
+    teacher: Path | None  # a model's folder, with the same tokenizer
 
     @property
     def checkpoint(self) -> Path:
-        """Where a stopped run goes on."""
+        """Return the checkpoint's path."""
         return self.out / "training" / "checkpoint.pt"
 
     def fingerprint(self) -> str:
-        """What must be the same for a run to go on: the recipe, the texts, the tokenizer and the teacher."""
+        """Return a hash of what must not change between runs: recipe, texts, tokenizer and teacher."""
         teacher = hashlib.sha256((self.teacher / WEIGHTS).read_bytes()).hexdigest() if self.teacher else None
         parts = [dataclasses.asdict(self.recipe), self.stories, self.held_out, self.tokenizer, teacher]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def state(self) -> dict[str, Any] | None:
-        """What a stopped run has left; nothing if there is none.
-
-        Raises:
-            UsageError: it cannot be read, or is of another run.
-        """
+        """Return the checkpoint of a stopped run, or None; raise UsageError if it is unreadable or of another run."""
         if not self.checkpoint.exists():
             return None
         try:
             state: dict[str, Any] = torch.load(self.checkpoint, map_location=self.device)
             same = state["fingerprint"] == self.fingerprint()
-        except Exception as error:  # torch and pickle have many
+        except Exception as error:  # torch and pickle raise many types
             reason = (str(error).splitlines() or [type(error).__name__])[0]
-            raise UsageError(f"{self.checkpoint} cannot be read: {reason}; delete it to begin anew") from error
+            raise UsageError(f"{self.checkpoint} cannot be read: {reason}; delete it to start over") from error
         if not same:
             what = "recipe, text, tokenizer or teacher"
-            raise UsageError(f"{self.out} holds a run with another {what}: name another --out, or delete it")
+            raise UsageError(f"{self.out} holds a run with another {what}: choose another --out, or delete it")
         return state
 
 
 @dataclasses.dataclass
 class Report:
-    """What the run says to whoever watches it."""
+    """Callbacks for progress."""
 
-    step: Callable[[int, float, float], None]  # number, loss, tokens in a second
-    check: Callable[[dict[str, Any], str], None]  # an entry of the log, a sample
+    step: Callable[[int, float, float], None]  # step, loss, tokens/s
+    check: Callable[[dict[str, Any], str], None]  # log entry, sample text
 
 
 def load_weights(folder: Path, model: torch.nn.Module) -> None:
-    """The weights of a checkpoint's folder."""
+    """Load a checkpoint folder's weights into the model."""
     import mlx.core as mx
 
     arrays = mx.load(str(folder / WEIGHTS))
@@ -101,11 +93,11 @@ def load_weights(folder: Path, model: torch.nn.Module) -> None:
 
 
 class Run:
-    """One process of a run; the first of them keeps the log and the checkpoints."""
+    """One process of a run; rank 0 writes the log and the checkpoints."""
 
     def __init__(self, job: Job, rank: int = 0) -> None:
         keep_memory()
-        torch.set_num_threads(1)  # more would wait for one another at every product, and processes do so once a step
+        torch.set_num_threads(1)  # processes synchronize once per step, threads at every product
         self.job, self.rank, self.device = job, rank, torch.device(job.device)
         schedule = job.recipe.schedule
         config = job.recipe.architecture.config()
@@ -120,7 +112,7 @@ class Run:
         self.tokenizer = Tokenizer.from_str(job.tokenizer)
         self.packer = Packer(job.stories, self.tokenizer, schedule.context, schedule.chat_share, schedule.seed)
         self.step, self.epoch, self.row, self.seconds = 0, 0, 0, 0.0
-        self.recent: list[float] = []  # losses since the last check
+        self.recent: list[float] = []  # losses since the last evaluation
         self.log: list[dict[str, Any]] = []
         if state := job.state():
             self.model.load_state_dict(state["model"])
@@ -130,17 +122,17 @@ class Run:
                 setattr(self, name, state[name])
         self._rows = self.packer.epoch(self.epoch)
         if not len(self._rows):
-            raise UsageError(f"The text fills no row of {schedule.context} tokens: add text, or lower context")
+            raise UsageError(f"The text does not fill one row of {schedule.context} tokens: add text, or lower context")
 
     def go(self, report: Report) -> bool:
-        """Train to the end, or until Ctrl-C; true if it is the end."""
+        """Train to the end, or until Ctrl-C; return whether the end was reached."""
         schedule = self.job.recipe.schedule
         stopped = False
 
         def stop(number: int, frame: FrameType | None) -> None:
             nonlocal stopped
             stopped = True
-            signal.signal(signal.SIGINT, signal.default_int_handler)  # a second Ctrl-C waits for nothing
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # a second Ctrl-C interrupts at once
 
         if self.rank == 0:
             signal.signal(signal.SIGINT, stop)
@@ -168,14 +160,17 @@ class Run:
                 self.recent = []
                 self.seconds = time.perf_counter() - began
                 self._save()
-                report.check(entry, self._sample())
+                prompt = self.tokenizer.encode(END + SAMPLE).ids
+                ends = {self.tokenizer.token_to_id(END), self.tokenizer.token_to_id(TURN_END)}
+                written = continuation(self.model, prompt, ends, self.step, self.device)
+                report.check(entry, SAMPLE + str(self.tokenizer.decode(written)))
         if stopped:
             self.seconds = time.perf_counter() - began
             self._save()
         return not stopped
 
     def _update(self) -> float:
-        """One step of the optimizer; the loss before it, in nats per token."""
+        """Run one optimizer step; return the loss before it, in nats per token."""
         schedule = self.job.recipe.schedule
         for optimizer in self.optimizers:
             for group in optimizer.param_groups:
@@ -199,7 +194,7 @@ class Run:
         return float(total)
 
     def _loss(self, rows: Tensor) -> Tensor:
-        """Nats per token; with a teacher, partly the distance from what it would have predicted."""
+        """Return the nats per token; with a teacher, mixed with the distillation cross-entropy."""
         inputs, targets = rows[:, :-1], rows[:, 1:].flatten()
         with mixed_precision(self.device):
             logits = self.model(inputs)
@@ -224,14 +219,8 @@ class Run:
             wanted -= len(part)
         return np.concatenate(taken)
 
-    def _sample(self) -> str:
-        prompt = self.tokenizer.encode(END + SAMPLE).ids
-        ends = {self.tokenizer.token_to_id(END), self.tokenizer.token_to_id(TURN_END)}
-        written = continuation(self.model, prompt, ends, self.step, self.device)
-        return SAMPLE + str(self.tokenizer.decode(written))
-
     def _save(self) -> None:
-        """The model as it is, for use, and what it takes to go on."""
+        """Export the model, and write the checkpoint."""
         export(self.job.out, self.job.recipe, self.model.state_dict(), self.tokenizer)
         self.job.checkpoint.parent.mkdir(exist_ok=True)
         state = {
@@ -245,20 +234,20 @@ class Run:
         half_written.replace(self.job.checkpoint)
 
 
-def assist(rank: int, job: Job, meeting: str) -> None:
-    """What the other processes do: the same steps on other rows. The first process ends them."""
-    with suppress(RuntimeError, UsageError):  # the first process has left, or says what is wrong
-        join(rank, job, meeting)
+def assist(rank: int, job: Job, rendezvous: str) -> None:
+    """Run a worker process: the same steps on its share of the rows. Rank 0 ends it."""
+    with suppress(RuntimeError, UsageError):  # rank 0 has exited, or reports the error
+        join(rank, job, rendezvous)
         Run(job, rank).go(Report(lambda *_: None, lambda *_: None))
 
 
-def join(rank: int, job: Job, meeting: str) -> None:
-    """Meet the other processes at a file."""
-    distributed.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=job.workers)
+def join(rank: int, job: Job, rendezvous: str) -> None:
+    """Join the process group through a rendezvous file."""
+    distributed.init_process_group("gloo", init_method=f"file://{rendezvous}", rank=rank, world_size=job.workers)
 
 
 def keep_memory() -> None:
-    """On Linux: what a step has freed, the next one gets again without asking the system for it."""
+    """On Linux, let malloc keep freed memory instead of returning it to the system after each step."""
     if sys.platform != "linux":
         return
     trim_threshold, mmap_threshold = -1, -3  # malloc.h of glibc

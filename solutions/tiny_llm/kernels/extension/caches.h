@@ -1,5 +1,5 @@
 // --- given
-// Week 2's memory: some texts that are equally long, each with arrays of its own.
+// Week 2's KV cache: batch rows of equal length, each with its own arrays.
 #pragma once
 #include <vector>
 
@@ -7,20 +7,20 @@
 
 /// One layer's keys and values: for each row and each of its kv_heads, tokens x head_dim.
 struct Cache {
-  std::vector<std::vector<float>> keys, values;  // a vector that grows by a token takes room for twice as many
+  std::vector<std::vector<float>> keys, values;  // std::vector doubles its capacity as tokens are appended
 };
 
-/// Which tokens are read, and how.
-struct Reading {
-  int batch, length, offset;  // `length` new tokens of each of `batch` rows, behind `offset` that the caches hold
-  bool flash;                 // whether attention goes block by block
+/// The shape of a step.
+struct Batch {
+  int rows, length, offset;  // `length` new tokens in each of `rows` rows, after `offset` cached ones
+  bool flash;                // flash attention instead of attention token by token
 };
 
-/// The caches of all layers, while a step reads.
-class InCaches : public Memory {
+/// The caches of all layers, as one step uses them.
+class DenseKVCache : public KVCache {
  public:
-  InCaches(const Layer& layer, int layers, std::vector<Cache>& caches, const Reading& reading);
-  void keep(int number, int row, const float* keys, const float* values) override;
+  DenseKVCache(const Layer& layer, int layers, std::vector<Cache>& caches, const Batch& batch);
+  void append(int number, int row, const float* keys, const float* values) override;
   void attend(int number, const float* queries, int64_t stride, float* attended) override;
 
  private:
@@ -28,5 +28,5 @@ class InCaches : public Memory {
 
   const Layer& layer;
   std::vector<Cache>& caches;
-  Reading reading;
+  Batch batch;
 };

@@ -16,18 +16,19 @@ static void unpack_row(const Matrix& w, int64_t row, float* y) {
   }
 }
 
-void run_model(const Model& model, const Step& step, Memory& memory, float* logits) {
-  const int64_t rows = int64_t(step.tokens.size()), scored = int64_t(step.scored.size()), hidden = model.table.inputs;
-  OwnLines stream(rows * hidden), normed(scored * hidden);
+void run_model(const Model& model, const Step& step, KVCache& kv_cache, float* logits) {
+  const int64_t rows = int64_t(step.tokens.size()), num_logits = int64_t(step.logit_rows.size());
+  const int64_t hidden = model.table.inputs;
+  OwnLines residual(rows * hidden), normed(num_logits * hidden);
   for (int64_t r = 0; r < rows; ++r) {
     if (step.tokens[r] < 0 || step.tokens[r] >= model.table.outputs)
       throw std::out_of_range("the vocabulary has no token " + std::to_string(step.tokens[r]));
-    unpack_row(model.table, step.tokens[r], &stream[r * hidden]);
+    unpack_row(model.table, step.tokens[r], &residual[r * hidden]);
   }
-  Room room(model.layers[0], rows);
+  Scratch scratch(model.layers[0], rows);
   for (size_t i = 0; i < model.layers.size(); ++i)
-    run_layer(model.layers[i], int(i), stream.data(), step, memory, room);
-  for (int64_t r = 0; r < scored; ++r)
-    norm(&stream[step.scored[r] * hidden], model.norm, model.eps, &normed[r * hidden], hidden);
-  if (scored) multiply(model.head, normed.data(), logits, int(scored), step.ways);
+    run_layer(model.layers[i], int(i), residual.data(), step, kv_cache, scratch);
+  for (int64_t r = 0; r < num_logits; ++r)
+    norm(&residual[step.logit_rows[r] * hidden], model.norm, model.eps, &normed[r * hidden], hidden);
+  if (num_logits) multiply(model.head, normed.data(), logits, int(num_logits), step.options);
 }

@@ -8,17 +8,17 @@
 #include "../lanes.h"
 #include "../pool.h"
 
-void multiply(const Matrix& w, const float* x, float* y, int rows, Ways ways) {
-  if (ways.int8 && ways.few) {  // also one row: what a token gives must not depend on who else is there
+void multiply(const Matrix& w, const float* x, float* y, int rows, MatmulOptions options) {
+  if (options.int8 && options.small_batch) {  // even for one row: a token's result must not depend on the batch
     for (int64_t r = 0; r < rows; r += 8)
       matvecs_int8(x + r * w.inputs, w.packed, w.scales, w.biases, y + r * w.outputs, std::min<int>(8, rows - r),
                    w.outputs, w.inputs, w.group_size, w.scale_type);
     return;
   }
   if (rows == 1)
-    return (ways.int8 ? matvec_int8 : matvec_threads)(x, w.packed, w.scales, w.biases, y, w.outputs, w.inputs,
+    return (options.int8 ? matvec_int8 : matvec_threads)(x, w.packed, w.scales, w.biases, y, w.outputs, w.inputs,
                                                       w.group_size, w.scale_type);
-  (ways.few && rows <= 8 ? matvecs : matmul)(x, w.packed, w.scales, w.biases, y, rows, w.outputs, w.inputs,
+  (options.small_batch && rows <= 8 ? matvecs : matmul)(x, w.packed, w.scales, w.biases, y, rows, w.outputs, w.inputs,
                                              w.group_size, w.scale_type);
 }
 
@@ -27,8 +27,8 @@ void norm(const float* x, const float* weight, float eps, float* y, int n) {
   for (int i = 0; i < n; ++i) y[i] = x[i] * scale * weight[i];
 }
 
-/// RoPE, in place: turns the pairs (i, i + dims / 2) by the angles of one position.
-static void turn(float* head, const float* cos, const float* sin, int dims) {
+/// RoPE, in place: rotates the pairs (i, i + dims / 2) by the angles of one position.
+static void rotate(float* head, const float* cos, const float* sin, int dims) {
   const int half = dims / 2;
   for (int i = 0; i < half; ++i) {
     const float a = head[i], b = head[i + half];
@@ -45,10 +45,10 @@ static void swiglu(const float* gate, const float* up, float* y, int n) {
   for (; i < n; ++i) y[i] = gate[i] / (1 + std::exp(-gate[i])) * up[i];
 }
 
-/// How many rows of so many numbers are worth another thread's while.
-static int rows_of(int64_t numbers) { return int(std::max<int64_t>(1, 2048 / numbers)); }
+/// Minimum rows per thread (grain size), for rows of this many numbers.
+static int grain_size(int64_t numbers) { return int(std::max<int64_t>(1, 2048 / numbers)); }
 
-Room::Room(const Layer& layer, int64_t tokens)
+Scratch::Scratch(const Layer& layer, int64_t tokens)
     : normed(tokens * layer.hidden),
       qkv(tokens * layer.qkv.outputs),
       attended(tokens * layer.out.inputs),
@@ -56,20 +56,20 @@ Room::Room(const Layer& layer, int64_t tokens)
       gate_up(tokens * layer.gate_up.outputs),
       gated(tokens * layer.width) {}
 
-void run_layer(const Layer& layer, int number, float* stream, const Step& step, Memory& memory, Room& room) {
+void run_layer(const Layer& layer, int number, float* residual, const Step& step, KVCache& kv_cache, Scratch& scratch) {
   const int rows = int(step.tokens.size()), dims = layer.head_dim;
   const int64_t hidden = layer.hidden, width = layer.width;
   const int64_t q_size = layer.heads * dims, kv_size = layer.kv_heads * dims, qkv_size = q_size + 2 * kv_size;
-  OwnLines &normed = room.normed, &qkv = room.qkv, &attended = room.attended, &product = room.product,
-           &gate_up = room.gate_up, &gated = room.gated;
+  OwnLines &normed = scratch.normed, &qkv = scratch.qkv, &attended = scratch.attended, &product = scratch.product,
+           &gate_up = scratch.gate_up, &gated = scratch.gated;
 
   // Queries, keys and values.
-  pool().run(rows, rows_of(hidden), [&](int first, int last) {
+  pool().run(rows, grain_size(hidden), [&](int first, int last) {
     for (int64_t r = first; r < last; ++r)
-      norm(stream + r * hidden, layer.input_norm, layer.eps, &normed[r * hidden], hidden);
+      norm(residual + r * hidden, layer.input_norm, layer.eps, &normed[r * hidden], hidden);
   });
-  multiply(layer.qkv, normed.data(), qkv.data(), rows, step.ways);
-  pool().run(rows, rows_of(qkv_size), [&](int first, int last) {
+  multiply(layer.qkv, normed.data(), qkv.data(), rows, step.options);
+  pool().run(rows, grain_size(qkv_size), [&](int first, int last) {
     for (int64_t r = first; r < last; ++r) {
       float* row = &qkv[r * qkv_size];
       if (layer.qkv_bias)
@@ -78,26 +78,26 @@ void run_layer(const Layer& layer, int number, float* stream, const Step& step, 
       for (int h = 0; h < layer.heads + layer.kv_heads; ++h) {
         const float* weight = h < layer.heads ? layer.q_norm : layer.k_norm;
         if (weight) norm(row + h * dims, weight, layer.eps, row + h * dims, dims);
-        turn(row + h * dims, layer.cos + angles, layer.sin + angles, dims);
+        rotate(row + h * dims, layer.cos + angles, layer.sin + angles, dims);
       }
-      memory.keep(number, int(r), row + q_size, row + q_size + kv_size);
+      kv_cache.append(number, int(r), row + q_size, row + q_size + kv_size);
     }
   });
-  memory.attend(number, qkv.data(), qkv_size, attended.data());
-  multiply(layer.out, attended.data(), product.data(), rows, step.ways);
+  kv_cache.attend(number, qkv.data(), qkv_size, attended.data());
+  multiply(layer.out, attended.data(), product.data(), rows, step.options);
 
-  // The MLP, on what the stream is now.
-  pool().run(rows, rows_of(hidden), [&](int first, int last) {
+  // The MLP, on the updated residual stream.
+  pool().run(rows, grain_size(hidden), [&](int first, int last) {
     for (int64_t r = first; r < last; ++r) {
-      for (int64_t i = r * hidden; i < (r + 1) * hidden; ++i) stream[i] += product[i];
-      norm(stream + r * hidden, layer.mlp_norm, layer.eps, &normed[r * hidden], hidden);
+      for (int64_t i = r * hidden; i < (r + 1) * hidden; ++i) residual[i] += product[i];
+      norm(residual + r * hidden, layer.mlp_norm, layer.eps, &normed[r * hidden], hidden);
     }
   });
-  multiply(layer.gate_up, normed.data(), gate_up.data(), rows, step.ways);
-  pool().run(rows, rows_of(2 * width), [&](int first, int last) {
+  multiply(layer.gate_up, normed.data(), gate_up.data(), rows, step.options);
+  pool().run(rows, grain_size(2 * width), [&](int first, int last) {
     for (int64_t r = first; r < last; ++r)
       swiglu(&gate_up[r * 2 * width], &gate_up[r * 2 * width + width], &gated[r * width], width);
   });
-  multiply(layer.down, gated.data(), product.data(), rows, step.ways);
-  for (int64_t i = 0; i < rows * hidden; ++i) stream[i] += product[i];
+  multiply(layer.down, gated.data(), product.data(), rows, step.options);
+  for (int64_t i = 0; i < rows * hidden; ++i) residual[i] += product[i];
 }

@@ -1,5 +1,5 @@
 // --- given
-// One layer of Qwen3 in one call: what stands between the products costs nothing but the numbers it touches.
+// One layer of Qwen3 in one call: between the products there is no overhead beyond the arithmetic itself.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -14,23 +14,24 @@ struct Matrix {
   int outputs, inputs, group_size, scale_type;
 };
 
-/// How rows of x may be multiplied.
-struct Ways {
-  bool int8 = false;  // one row in 8 bits; all of them, each by itself, where few are multiplied
-  bool few = false;   // a few rows by `matvecs`: week 2's engine, which reads one text, does without
+/// Which kernels a product may use.
+struct MatmulOptions {
+  bool int8 = false;         // a single row of x in 8 bits; with small_batch all rows, each rounded separately
+  bool small_batch = false;  // up to 8 rows by `matvecs`; week 2's engine, which serves one request, does without
 };
 
-/// y = x W^T for some rows of x. One row goes to the matvec, several to the matmul, a few to neither if they may.
-void multiply(const Matrix& w, const float* x, float* y, int rows, Ways ways);
+/// y = x W^T for some rows of x: one row by `matvec_threads`, more by `matmul`, unless the options allow another
+/// kernel.
+void multiply(const Matrix& w, const float* x, float* y, int rows, MatmulOptions options);
 
 /// y = x / sqrt(mean(x^2) + eps) * weight; y may be x.
 void norm(const float* x, const float* weight, float eps, float* y, int n);
 
-/// What a layer is made of. All arrays are float32; those that the architecture does not have are null.
+/// A layer's sizes and weights. All arrays are float32; those that the architecture lacks are null.
 struct Layer {
   int hidden, heads, kv_heads, head_dim, width;
   float eps;
-  // The rows of q, k and v stand below each other, as all read the same x; so do those of gate and up.
+  // The rows of q, k and v are stacked, as all multiply the same x; so are those of gate and up.
   Matrix qkv, out, gate_up, down;
   const float *input_norm, *mlp_norm;  // hidden
   const float *q_norm, *k_norm;        // head_dim (Qwen3)
@@ -38,33 +39,34 @@ struct Layer {
   const float *cos, *sin;              // of RoPE: positions x head_dim / 2
 };
 
-/// The tokens of one step, each at a position of its own text.
+/// The tokens of one step, each at its position in its own sequence.
 struct Step {
   std::vector<int> tokens, positions;
-  std::vector<int> scored;  // places of those after which every token of the vocabulary is scored
-  Ways ways;
+  std::vector<int> logit_rows;  // indices of the tokens whose logits are computed
+  MatmulOptions options;
 };
 
-/// Where the keys and values of a step's texts are: a layer neither knows nor cares.
-class Memory {
+/// The keys and values of a step's sequences; a layer does not depend on how they are stored.
+class KVCache {
  public:
-  virtual ~Memory() = default;
+  virtual ~KVCache() = default;
 
-  /// Keeps what the step's token `row` has in layer `number`: its keys, and values, kv_heads x head_dim. Rows come in
-  /// any order, and from several threads.
-  virtual void keep(int number, int row, const float* keys, const float* values) = 0;
+  /// Stores the keys, and values, kv_heads x head_dim, of the step's token `row` in layer `number`. Called in any order
+  /// and from several threads.
+  virtual void append(int number, int row, const float* keys, const float* values) = 0;
 
-  /// Lets each token of the step see the keys and values of its own text, up to itself. The queries, heads x head_dim,
-  /// begin `stride` numbers apart; attended is tokens x heads x head_dim.
+  /// Computes attention in layer `number`: each token of the step attends to its own sequence, up to itself. Queries
+  /// are heads x head_dim per token, `stride` floats apart; attended is tokens x heads x head_dim.
   virtual void attend(int number, const float* queries, int64_t stride, float* attended) = 0;
 };
 
-/// What stands between the products of a layer, for so many tokens. The next layer writes over it.
-struct Room {
+/// Buffers for a layer's intermediate results, for this many tokens; reused by every layer.
+struct Scratch {
   OwnLines normed, qkv, attended, product, gate_up, gated;
 
-  Room(const Layer& layer, int64_t tokens);
+  Scratch(const Layer& layer, int64_t tokens);
 };
 
-/// Adds to the stream, tokens x hidden, what layer `number` makes of it, and to the memory the new keys and values.
-void run_layer(const Layer& layer, int number, float* stream, const Step& step, Memory& memory, Room& room);
+/// Runs layer `number`: adds its output to the residual stream, tokens x hidden, and appends keys and values to the
+/// cache.
+void run_layer(const Layer& layer, int number, float* residual, const Step& step, KVCache& kv_cache, Scratch& scratch);

@@ -1,5 +1,5 @@
 // --- given
-// Qwen3 from tokens to logits in one call: between two layers, too, nothing is done but what the numbers need.
+// Qwen3 from tokens to logits in one call.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -8,13 +8,11 @@
 
 struct Model {
   std::vector<Layer> layers;
-  Matrix table, head;  // vocabulary x hidden; with tied weights the same
+  Matrix table, head;  // vocabulary x hidden; the same if the embedding is tied
   const float* norm;   // hidden
   float eps;
-  int positions;  // as many as RoPE has angles for
+  int positions;  // the number of positions that RoPE has angles for
 };
 
-/// Reads a step's tokens, whose memory it is, and scores every token of the vocabulary as the next one.
-///
-/// logits: scored x vocabulary.
-void run_model(const Model& model, const Step& step, Memory& memory, float* logits);
+/// Runs the model over a step's tokens and appends them to the cache. logits: step.logit_rows x vocabulary.
+void run_model(const Model& model, const Step& step, KVCache& kv_cache, float* logits);

@@ -1,5 +1,5 @@
 // --- given
-// Week 3's memory: pages, of which each text has some, and a step that reads tokens of several texts.
+// Week 3's KV cache: pages, shared by all requests, and steps with tokens of several requests.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -7,33 +7,33 @@
 
 #include "layer.h"
 
-/// Keys and values in pages, of each layer pages x kv_heads x page x head_dim.
+/// Keys and values in pages: for each layer pages x kv_heads x page_size x head_dim.
 struct Pages {
-  int layers, pages, page, kv_heads, dims;
+  int layers, pages, page_size, kv_heads, dims;
   std::vector<std::unique_ptr<float[]>> keys, values;
 
-  Pages(int layers, int pages, int page, int kv_heads, int dims);
+  Pages(int layers, int pages, int page_size, int kv_heads, int dims);
 };
 
-/// The tokens of one text that a step reads.
-struct Part {
-  int first, length, start;  // `length` rows from `first` on, which stand at the positions from `start` on
-  std::vector<int> table;    // of pages: position p is in table[p / page], at p % page
+/// One request's tokens in a step.
+struct Chunk {
+  int first, length, start;      // `length` rows from row `first` on, at the positions from `start` on
+  std::vector<int> block_table;  // position p is in page block_table[p / page_size], at p % page_size
 };
 
-/// The pages, while a step reads its parts.
-class InPages : public Memory {
+/// The pages, as one step's chunks use them.
+class PagedKVCache : public KVCache {
  public:
-  /// Refuses a table that ends too soon or names a page that is not there.
-  InPages(int heads, Pages& pages, std::vector<Part> parts);
-  void keep(int number, int row, const float* keys, const float* values) override;
+  /// Throws if a block table is too short or names a page that does not exist.
+  PagedKVCache(int heads, Pages& pages, std::vector<Chunk> chunks);
+  void append(int number, int row, const float* keys, const float* values) override;
   void attend(int number, const float* queries, int64_t stride, float* attended) override;
 
  private:
   int heads;
   Pages& pages;
-  std::vector<Part> parts;
-  std::vector<int64_t> place;  // of each row: where its first key begins
-  std::vector<int> alone;    // the parts of a single row, and
-  std::vector<int> several;  // all others
+  std::vector<Chunk> chunks;
+  std::vector<int64_t> slots;  // of each row: the offset of its first head's key
+  std::vector<int> decodes;    // indices of the chunks with a single row
+  std::vector<int> prefills;   // and of all others
 };

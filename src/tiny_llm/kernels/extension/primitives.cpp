@@ -16,26 +16,26 @@
 
 namespace {
 
-/// What both operations have in common: they run on the CPU, wherever else MLX computes.
+/// The base of both operations: they run on the CPU, whatever MLX's default device is.
 class OnCpu : public mx::Primitive {
  public:
   OnCpu() : mx::Primitive(mx::default_stream(mx::Device::cpu)) {}
 
   void eval_gpu(const std::vector<mx::array>&, std::vector<mx::array>&) override {
-    throw std::runtime_error("the kernels of week 2, day 4 run on the CPU");
+    throw std::runtime_error("the kernels of week 2, day 4 run on the CPU only");
   }
 
  protected:
-  /// Lets MLX's thread for this stream run `work`, after what was given to it before. The arrays stay alive till then.
-  /// Nobody catches what is thrown in that thread, so it is said here, once, and the result is NaN.
+  /// Queues `work` on MLX's thread for this stream; the arrays stay alive until it has run. An exception in that thread
+  /// would be uncaught, so it is printed here, once, and the result is NaN.
   template <class Work>
-  void later(const mx::array& y, Work work) {
+  void dispatch(const mx::array& y, Work work) {
     auto run = [work = std::move(work), y = mx::array::unsafe_weak_copy(y)]() mutable {
       try {
         work();
       } catch (const std::exception& error) {
         static std::atomic<bool> said{false};
-        if (!said.exchange(true)) std::fprintf(stderr, "A kernel has thrown: %s\n", error.what());
+        if (!said.exchange(true)) std::fprintf(stderr, "A kernel threw an exception: %s\n", error.what());
         std::fill_n(y.data<float>(), y.size(), std::nanf(""));
       }
     };
@@ -65,7 +65,7 @@ class QuantizedMatmul : public OnCpu {
 
   void eval_cpu(const std::vector<mx::array>& inputs, std::vector<mx::array>& outputs) override {
     outputs[0].set_data(mx::allocator::malloc(outputs[0].nbytes()));
-    later(outputs[0], [in = weak(inputs), out = weak(outputs), group = group_size, int8 = int8]() mutable {
+    dispatch(outputs[0], [in = weak(inputs), out = weak(outputs), group = group_size, int8 = int8]() mutable {
       const Matrix w = matrix(in[1], in[2], in[3], group);
       multiply(w, in[0].data<float>(), out[0].data<float>(), int(in[0].size() / w.inputs), {int8});
     });
@@ -78,34 +78,35 @@ class QuantizedMatmul : public OnCpu {
 
 class FusedModel : public OnCpu {
  public:
-  FusedModel(std::shared_ptr<HeldModel> held, std::shared_ptr<Caches> caches, bool every, Reading reading, bool int8)
-      : held(std::move(held)), caches(std::move(caches)), every(every), reading(reading), int8(int8) {}
+  FusedModel(std::shared_ptr<OwnedModel> owned, std::shared_ptr<Caches> caches, bool all_positions, Batch batch,
+             bool int8)
+      : owned(std::move(owned)), caches(std::move(caches)), all_positions(all_positions), batch(batch), int8(int8) {}
 
   const char* name() const override { return "FusedModel"; }
 
   void eval_cpu(const std::vector<mx::array>& inputs, std::vector<mx::array>& outputs) override {
     outputs[0].set_data(mx::allocator::malloc(outputs[0].nbytes()));
-    later(outputs[0], [in = weak(inputs), out = weak(outputs), held = held, caches = caches, every = every,
-                       reading = reading, int8 = int8]() mutable {
-      const Model& model = held->model;
+    dispatch(outputs[0], [in = weak(inputs), out = weak(outputs), owned = owned, caches = caches,
+                          all_positions = all_positions, batch = batch, int8 = int8]() mutable {
+      const Model& model = owned->model;
       const int* tokens = in[0].data<int32_t>();
       Step step;
-      step.ways = {int8};
-      for (int r = 0; r < reading.batch * reading.length; ++r) {
+      step.options = {int8};
+      for (int r = 0; r < batch.rows * batch.length; ++r) {
         step.tokens.push_back(tokens[r]);
-        step.positions.push_back(reading.offset + r % reading.length);
-        if (every || (r + 1) % reading.length == 0) step.scored.push_back(r);
+        step.positions.push_back(batch.offset + r % batch.length);
+        if (all_positions || (r + 1) % batch.length == 0) step.logit_rows.push_back(r);
       }
-      InCaches memory(model.layers.at(0), int(model.layers.size()), *caches, reading);
-      run_model(model, step, memory, out[0].data<float>());
+      DenseKVCache kv_cache(model.layers.at(0), int(model.layers.size()), *caches, batch);
+      run_model(model, step, kv_cache, out[0].data<float>());
     });
   }
 
  private:
-  std::shared_ptr<HeldModel> held;
+  std::shared_ptr<OwnedModel> owned;
   std::shared_ptr<Caches> caches;
-  bool every;
-  Reading reading;
+  bool all_positions;
+  Batch batch;
   bool int8;
 };
 
@@ -119,7 +120,8 @@ mx::array quantized_matmul(const mx::array& x, const mx::array& packed, const mx
                    {row_major(x), row_major(packed), row_major(scales), row_major(biases)});
 }
 
-HeldModel::HeldModel(std::vector<mx::array> given, int head_dim, float eps, int group_size) : arrays(std::move(given)) {
+OwnedModel::OwnedModel(std::vector<mx::array> given, int head_dim, float eps, int group_size)
+    : arrays(std::move(given)) {
   size_t at = 0;
   auto floats = [&] {
     const mx::array& a = arrays[at++];
@@ -143,31 +145,31 @@ HeldModel::HeldModel(std::vector<mx::array> given, int head_dim, float eps, int 
   }
 }
 
-mx::array fused_model(const mx::array& tokens, std::shared_ptr<HeldModel> held, std::shared_ptr<Caches> caches,
-                      const mx::array& before, int offset, bool every, bool int8, bool flash) {
-  const int batch = tokens.shape(0), length = tokens.shape(1);
-  const mx::Shape shape{batch, every ? length : 1, held->model.head.outputs};
-  const Reading reading{batch, length, offset, flash};
-  return mx::array(shape, mx::float32, std::make_shared<FusedModel>(std::move(held), std::move(caches), every, reading, int8),
-                   {row_major(mx::astype(tokens, mx::int32, mx::Device::cpu)), before});
+mx::array fused_model(const mx::array& tokens, std::shared_ptr<OwnedModel> owned, std::shared_ptr<Caches> caches,
+                      const mx::array& previous, int offset, bool all_positions, bool int8, bool flash) {
+  const Batch batch{tokens.shape(0), tokens.shape(1), offset, flash};
+  const mx::Shape shape{batch.rows, all_positions ? batch.length : 1, owned->model.head.outputs};
+  return mx::array(shape, mx::float32,
+                   std::make_shared<FusedModel>(std::move(owned), std::move(caches), all_positions, batch, int8),
+                   {row_major(mx::astype(tokens, mx::int32, mx::Device::cpu)), previous});
 }
 
-static std::vector<Part> parts_of(const std::vector<int>& lengths, const std::vector<int>& starts,
-                                  std::vector<std::vector<int>> tables) {
-  std::vector<Part> parts;
+static std::vector<Chunk> chunks_of(const std::vector<int>& lengths, const std::vector<int>& starts,
+                                    std::vector<std::vector<int>> block_tables) {
+  std::vector<Chunk> chunks;
   for (size_t i = 0; i < lengths.size(); ++i) {
-    const int first = i ? parts.back().first + parts.back().length : 0;
-    parts.push_back({first, lengths[i], starts[i], std::move(tables[i])});
+    const int first = i ? chunks.back().first + chunks.back().length : 0;
+    chunks.push_back({first, lengths[i], starts[i], std::move(block_tables[i])});
   }
-  return parts;
+  return chunks;
 }
 
-mx::array ragged_model(HeldModel& held, Pages& pages, std::vector<int> tokens, const std::vector<int>& lengths,
-                       const std::vector<int>& starts, const std::vector<int>& scored,
-                       std::vector<std::vector<int>> tables, bool int8) {
-  const Model& model = held.model;
+mx::array ragged_model(OwnedModel& owned, Pages& pages, std::vector<int> tokens, const std::vector<int>& lengths,
+                       const std::vector<int>& starts, const std::vector<int>& num_logits,
+                       std::vector<std::vector<int>> block_tables, bool int8) {
+  const Model& model = owned.model;
   Step step;
-  step.ways = {int8, true};
+  step.options = {int8, true};
   step.tokens = std::move(tokens);
   for (size_t i = 0; i < lengths.size(); ++i) {
     const int end = starts[i] + lengths[i];
@@ -175,26 +177,26 @@ mx::array ragged_model(HeldModel& held, Pages& pages, std::vector<int> tokens, c
       throw std::invalid_argument(std::to_string(end) + " tokens are more than max_position_embeddings = " +
                                   std::to_string(model.positions));
     for (int p = starts[i]; p < end; ++p) step.positions.push_back(p);
-    for (int s = scored[i]; s > 0; --s) step.scored.push_back(int(step.positions.size()) - s);
+    for (int s = num_logits[i]; s > 0; --s) step.logit_rows.push_back(int(step.positions.size()) - s);
   }
-  InPages memory(model.layers.at(0).heads, pages, parts_of(lengths, starts, std::move(tables)));
-  const mx::Shape shape{int(step.scored.size()), model.head.outputs};
-  const size_t numbers = std::max<size_t>(1, step.scored.size()) * model.head.outputs;
+  PagedKVCache kv_cache(model.layers.at(0).heads, pages, chunks_of(lengths, starts, std::move(block_tables)));
+  const mx::Shape shape{int(step.logit_rows.size()), model.head.outputs};
+  const size_t numbers = std::max<size_t>(1, step.logit_rows.size()) * model.head.outputs;
   mx::array logits(mx::allocator::malloc(numbers * sizeof(float)), shape, mx::float32);
-  run_model(model, step, memory, logits.data<float>());
+  run_model(model, step, kv_cache, logits.data<float>());
   return logits;
 }
 
 mx::array attend_in_pages(Pages& pages, int number, mx::array query, mx::array key, mx::array value,
                           const std::vector<int>& lengths, const std::vector<int>& starts,
-                          std::vector<std::vector<int>> tables) {
+                          std::vector<std::vector<int>> block_tables) {
   mx::eval(query, key, value);
   const int tokens = query.shape(0), heads = query.shape(1);
   const int64_t kept = int64_t(pages.kv_heads) * pages.dims;
-  InPages memory(heads, pages, parts_of(lengths, starts, std::move(tables)));
+  PagedKVCache kv_cache(heads, pages, chunks_of(lengths, starts, std::move(block_tables)));
   for (int r = 0; r < tokens; ++r)
-    memory.keep(number, r, key.data<float>() + r * kept, value.data<float>() + r * kept);
+    kv_cache.append(number, r, key.data<float>() + r * kept, value.data<float>() + r * kept);
   mx::array attended(mx::allocator::malloc(query.nbytes()), query.shape(), mx::float32);
-  memory.attend(number, query.data<float>(), int64_t(heads) * pages.dims, attended.data<float>());
+  kv_cache.attend(number, query.data<float>(), int64_t(heads) * pages.dims, attended.data<float>());
   return attended;
 }

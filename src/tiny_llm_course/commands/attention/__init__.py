@@ -1,1 +1,1 @@
-"""`pdm run attention`: the heads of a model, drawn."""
+"""`pdm run attention`: attention weights, head by head."""

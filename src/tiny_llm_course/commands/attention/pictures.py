@@ -1,4 +1,4 @@
-"""The maps of the heads as one SVG, in the book's own language, and as a page that stands by itself."""
+"""Attention maps as one SVG in the book's style, and as a self-contained HTML page."""
 
 import json
 import re
@@ -10,25 +10,21 @@ import numpy as np
 from ...course.registry import UsageError
 from ...dev.book.drawing import Canvas, squares
 from ...dev.book.drawing.canvas import FONT, SMALL, width_of
-from ...engine.attending import Looks
+from ...engine.attention_maps import AttentionMaps
 from ...paths import ROOT
 
 CELL, GAP = 14.0, 18.0  # pixels
-MOST = 100_000  # squares; more than a viewer draws at once
+MOST = 100_000  # squares that SVG viewers still draw
 OWN = ROOT / ".tiny-llm" / "attention.html"
 MARK = '<meta name="generator" content="tiny-llm attention">'
 TEMPLATE = Path(__file__).with_name("page.html")
 
 
-def drawing(looks: Looks, layers: list[int], heads: list[int], text: str) -> str:
-    """A row of maps for each layer, a column for each head.
-
-    Raises:
-        UsageError: there would be more squares than a viewer can draw.
-    """
+def drawing(looks: AttentionMaps, layers: list[int], heads: list[int], text: str) -> str:
+    """Return an SVG, a row of maps per layer, a column per head; raise UsageError beyond MOST squares."""
     count = len(looks.tokens)
     if len(layers) * len(heads) * count * count > MOST:
-        raise UsageError("These are too many squares for one drawing: choose with --layer or --head.")
+        raise UsageError("That is too many squares for one drawing: select with --layer or --head.")
     names = looks.names
     hidden = np.triu(np.ones((count, count), dtype=np.bool_), k=1)
     canvas, side, size = Canvas(), max(map(width_of, names)) + 8, count * CELL
@@ -45,17 +41,14 @@ def drawing(looks: Looks, layers: list[int], heads: list[int], text: str) -> str
             canvas.rect(x, y, size, size, "axis")
             squares(canvas, x, y, looks.weights[layer, head].astype(np.float64), CELL, "weights", 1.0, hidden)
     about = (
-        f"{len(layers)} x {len(heads)} tables of {count} x {count} weights. A row is a token that looks, a column one "
-        "that it looks at, in the same order; a weight of 1 fills its cell, a dot is hidden."
+        f"{len(layers)} x {len(heads)} tables of {count} x {count} weights. A row is a query token, a column a key "
+        "token, in the same order; a weight of 1 fills its cell, a dot is masked."
     )
-    return canvas.in_a_file("heads", f"What the heads look at: {text}", about)
+    return canvas.in_a_file("heads", f"Attention weights: {text}", about)
 
 
-def page(looks: Looks, text: str, model: str, first: tuple[int, int] = (0, 0)) -> str:
-    """The page's text, with the layer and the head that it shows first.
-
-    Its weights have five digits: layer by layer, head by head, each row up to its own place.
-    """
+def page(looks: AttentionMaps, text: str, model: str, first: tuple[int, int] = (0, 0)) -> str:
+    """Return the page's HTML, with head `first` shown; weights are integers of 1e-5, rows cut at the diagonal."""
     layers, heads, count, _ = looks.weights.shape
     below = np.tril_indices(count)
     data = {
@@ -67,9 +60,9 @@ def page(looks: Looks, text: str, model: str, first: tuple[int, int] = (0, 0)) -
     }
     filled = {
         "MARK": MARK,
-        "TITLE": escape(f"What the heads look at: {text}"),
+        "TITLE": escape(f"Attention weights: {text}"),
         "ABOUT": escape(f"{model}: {layers} layers of {heads} heads, {count} token{'s' * (count != 1)}"),
         "DATA": json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"),
     }
-    # In one go: what a text says may look like a place to fill.
+    # In one pass: the text itself may contain a placeholder.
     return re.sub(r"\{([A-Z]+)\}", lambda place: filled[place[1]], TEMPLATE.read_text(encoding="utf-8"))

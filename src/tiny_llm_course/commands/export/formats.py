@@ -1,73 +1,69 @@
-"""The three forms of an export: JUnit's XML, Gradescope's results.json, and a JSON of our own."""
+"""The export formats: JUnit XML, Gradescope's results.json, and our own JSON."""
 
 import dataclasses
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 from xml.etree import ElementTree
 
-from ...course.nouns import Day
-from ...course.places import day_files, name_of
+from ...course.entities import Day
+from ...course.file_paths import day_files, name_of
 from ...learner.attempts import Attempt
 from .provenance import Provenance
 from .verdicts import GradedDay, Verdict, clean
 
 NAME = "tiny-llm"
-JSON_VERSION = 1  # one more whenever a key changes its meaning or goes
+JSON_VERSION = 1  # incremented when a key is removed or changes its meaning
 
 
 def as_json(days: Sequence[GradedDay], source: Provenance) -> str:
-    """Our own form: everything that is known."""
+    """Return our own format, which has everything."""
     verdicts = [verdict for graded in days for verdict in graded.verdicts]
-    return _dumped(
-        {
-            "format": "tiny-llm-export",
-            "version": JSON_VERSION,
-            "points": sum(v.points for v in verdicts),
-            "max_points": sum(v.max_points for v in verdicts),
-            "seconds": round(sum(graded.seconds for graded in days), 3),
-            "tasks": [_task(verdict) for verdict in verdicts],
-            "source": dataclasses.asdict(source),
-        }
-    )
+    data = {
+        "format": "tiny-llm-export",
+        "version": JSON_VERSION,
+        "points": sum(v.points for v in verdicts),
+        "max_points": sum(v.max_points for v in verdicts),
+        "seconds": round(sum(graded.seconds for graded in days), 3),
+        "tasks": [_task(verdict) for verdict in verdicts],
+        "source": dataclasses.asdict(source),
+    }
+    return json.dumps(data, indent=1) + "\n"
 
 
 def as_gradescope(days: Sequence[GradedDay], source: Provenance) -> str:
-    """What Gradescope's autograder reads from results/results.json (gradescope-autograders.readthedocs.io, specs)."""
+    """Return results/results.json for Gradescope's autograder (gradescope-autograders.readthedocs.io, specs)."""
     verdicts = [verdict for graded in days for verdict in graded.verdicts]
     output = [f"{counted(verdicts)}."]
     if source.git and source.git.changed:
-        output.append(f"The course's own files are changed: {', '.join(source.git.changed)}")
+        output.append(f"The course's own files were changed: {', '.join(source.git.changed)}")
     tests = [
         {
             "name": verdict.task.label,
             "number": verdict.task.id,
             **_graded(verdict),
-            "output": "; ".join(
-                ["passed"] * (verdict.status == "passed") + [_explained(verdict)] * bool(_explained(verdict))
-            ),
+            "output": "; ".join(filter(None, ("passed" if verdict.status == "passed" else "", _explained(verdict)))),
             "tags": [f"week{verdict.task.week}", verdict.status, *["optional"] * verdict.task.optional],
             "visibility": "visible",
         }
         for verdict in verdicts
     ]
-    return _dumped(
-        {
-            "score": sum(v.points for v in verdicts),
-            "execution_time": round(sum(graded.seconds for graded in days)),
-            "output": clean("\n".join(output)),
-            "output_format": "text",
-            "test_output_format": "text",
-            "test_name_format": "text",
-            "visibility": "visible",
-            "tests": tests,
-            "extra_data": dataclasses.asdict(source),
-        }
-    )
+    data = {
+        "score": sum(v.points for v in verdicts),
+        "execution_time": round(sum(graded.seconds for graded in days)),
+        "output": clean("\n".join(output)),
+        "output_format": "text",
+        "test_output_format": "text",
+        "test_name_format": "text",
+        "visibility": "visible",
+        "tests": tests,
+        "extra_data": dataclasses.asdict(source),
+    }
+    return json.dumps(data, indent=1) + "\n"
 
 
 def as_junit(days: Sequence[GradedDay], source: Provenance) -> str:
-    """The XML that CI systems read, in the structure that pytest gives it: a suite a day, a case a task."""
+    """Return JUnit XML with pytest's structure: a suite per day, a case per task."""
     root = ElementTree.Element("testsuites", name=NAME)
     for graded in days:
         root.append(_suite(graded, source))
@@ -75,24 +71,18 @@ def as_junit(days: Sequence[GradedDay], source: Provenance) -> str:
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
-FORMATS: dict[str, Callable[[Sequence[GradedDay], Provenance], str]] = {
-    "junit": as_junit,
-    "json": as_json,
-    "gradescope": as_gradescope,
-}
+FORMATS = {"junit": as_junit, "json": as_json, "gradescope": as_gradescope}
 
 
 def counted(verdicts: Sequence[Verdict]) -> str:
-    """How many of the tasks have passed: "3 of 7 tasks passed, 1 not run here"."""
-    passed = sum(v.status == "passed" for v in verdicts)
-    absent = sum(v.status == "not run here" for v in verdicts)
-    return f"{passed} of {len(verdicts)} task{'s' * (len(verdicts) != 1)} passed" + f", {absent} not run here" * (
-        absent > 0
-    )
+    """Return how many tasks passed: "3 of 7 tasks passed, 1 not run here"."""
+    passed, absent = (sum(v.status == status for v in verdicts) for status in ("passed", "not run here"))
+    not_run = f", {absent} not run here" if absent else ""
+    return f"{passed} of {len(verdicts)} task{'s' * (len(verdicts) != 1)} passed{not_run}"
 
 
 def is_export(contents: bytes) -> bool:
-    """Whether a file with these contents was written in one of the three forms."""
+    """Return whether a file with these contents was written in one of the three formats."""
     try:
         if contents.startswith(b"<?xml"):
             root = ElementTree.fromstring(contents)
@@ -135,7 +125,7 @@ def _attempt(attempt: Attempt) -> dict[str, Any]:
 
 
 def _graded(verdict: Verdict) -> dict[str, Any]:
-    """Score and status for Gradescope; what could not be run has neither, and stands there as a remark."""
+    """Return score and status for Gradescope; a task that cannot run here has neither, and is shown as a remark."""
     if verdict.status == "not run here":
         return {}
     status = "passed" if verdict.status == "passed" else "failed"
@@ -203,7 +193,3 @@ def _properties(values: dict[str, str]) -> ElementTree.Element:
 def _explained(verdict: Verdict) -> str:
     printed = f"your code printed:\n{verdict.prints}" if verdict.prints and verdict.status == "failed" else ""
     return "\n".join(part for part in (verdict.details or verdict.message, printed) if part)
-
-
-def _dumped(data: dict[str, Any]) -> str:
-    return json.dumps(data, indent=1) + "\n"

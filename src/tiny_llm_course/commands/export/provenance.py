@@ -1,4 +1,4 @@
-"""What was graded, by what and where: hashes, git's word on the tests, versions. So that a teacher can compare."""
+"""What was graded, by which code, where: hashes, git's view of the tests, versions, for a teacher to compare."""
 
 import dataclasses
 import hashlib
@@ -11,14 +11,14 @@ from ...doctor.machine import version_of
 from ...paths import COURSE, LEARNER, REGISTRY, ROOT, TESTS, WATCHERS
 
 PACKAGES = ("tiny-llm", "mlx", "numpy", "pytest", "hypothesis")
-# All that decides a verdict and is not the learner's; a file in the root can steer pytest too.
+# Everything that decides a verdict and is not the learner's; files in the root can configure pytest too.
 STEERING = (f":(glob){folder}*.{kind}" for folder in ("", "src/") for kind in ("toml", "py", "ini", "cfg"))
 GRADER = ("tests", *(f"src/{folder.name}" for folder in (COURSE, *WATCHERS)), "solutions", *STEERING)
 
 
 @dataclasses.dataclass(frozen=True)
 class Commit:
-    """The commit that is checked out, and which of the grader's files are not as it has them."""
+    """The checked-out commit, and which of the grader's files differ from it."""
 
     commit: str
     changed: tuple[str, ...]
@@ -26,19 +26,19 @@ class Commit:
 
 @dataclasses.dataclass(frozen=True)
 class Provenance:
-    """Where an export comes from. Hashes are SHA-256, by the file's path from the root of the checkout."""
+    """Where an export comes from. Hashes are SHA-256, keyed by the path from the checkout's root."""
 
     time: str
     graded: dict[str, str]  # the learner's files
-    grader: dict[str, str]  # the tests, the variants, the registry, and what steers pytest or Python beside them
-    grader_hash: str  # one for all that decides a verdict: the above, and the harness's own code
+    grader: dict[str, str]  # tests, variants, registry, and files that configure pytest or Python
+    grader_hash: str  # over everything that decides a verdict: the above and the harness's own code
     git: Commit | None
     versions: dict[str, str]
     platform: str
 
 
 def of(time: str) -> Provenance:
-    """The provenance of what is graded here at this time."""
+    """Return the provenance of an export made in this checkout at `time`."""
     tests = [file for folder in sorted(TESTS.glob("week*")) for file in _files(folder)]
     grader = _hashes([*tests, *_files(REGISTRY), *(file for file in steering() if file not in tests)])
     harness = [file for folder in (COURSE, *WATCHERS) for file in _files(folder)]
@@ -65,7 +65,7 @@ def _hashes(files: list[Path], root: Path = ROOT) -> dict[str, str]:
 
 
 def _commit() -> Commit | None:
-    """What git says; None where there is no git, or no commit."""
+    """Return git's view, or None without git or a commit."""
     head = ask_git("rev-parse", "HEAD")
     status = ask_git("status", "--porcelain", "-z", "--untracked-files=all", "--no-renames", "--", *GRADER)
     if head.returncode or status.returncode:

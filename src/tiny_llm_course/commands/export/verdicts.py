@@ -1,32 +1,32 @@
-"""A verdict as it is exported: points, and words without anything that acts on a terminal or a web page."""
+"""A verdict as exported: points, and text without terminal or markup control characters."""
 
 import dataclasses
 
+from ...course.entities import Day, Task
 from ...course.findings import few
-from ...course.nouns import Day, Task
 from ...course.registry import load_course
 from ...course.results import TaskResult
+from ...learner import attempts
 from ...learner.attempts import Attempt
 
-# What XML 1.0 cannot hold, and what a terminal or a web page would act on.
 KEPT_CONTROLS = "\t\n"
 
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """One task as it is exported; every text is free of control characters."""
+    """One task as exported; its text has no control characters."""
 
     task: Task
     status: str  # as TaskResult has it
     points: int
-    max_points: int  # none where it cannot be run or is optional: what it brings then comes on top
+    max_points: int  # 0 if it cannot be run or is optional (its points then come on top)
     checks: int  # that can be run here
     passed: int
-    message: str  # what is wrong or cannot be run here, in one line; empty if all has passed
+    message: str  # one line on the fault or on what cannot be run here; empty if all passed
     details: str
     prints: str
     not_here: int = 0  # checks that cannot be run here
-    attempts: tuple[Attempt, ...] | None = None  # those that are remembered; None if nobody has asked for them
+    attempts: tuple[Attempt, ...] | None = None  # None unless requested
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,8 +38,8 @@ class GradedDay:
     seconds: float
 
 
-def verdict(result: TaskResult, worth: int, borrowed: bool, why: str) -> Verdict:
-    """What is exported of a result; `why` says why a task was not run where the result does not."""
+def verdict_of(result: TaskResult, worth: int, borrowed: bool, why: str, history: bool = False) -> Verdict:
+    """Return the exported form of a result, with the attempts if `history`; `why` says why a task was not run."""
     status = "borrowed" if borrowed else str(result.status)
     count, lines = result.prints
     more = [f"... and {count - len(lines)} lines more"] if count > len(lines) else []
@@ -54,6 +54,7 @@ def verdict(result: TaskResult, worth: int, borrowed: bool, why: str) -> Verdict
         details=clean("\n".join(_details(result))),
         prints=clean("\n".join([*lines, *more])),
         not_here=result.absent,
+        attempts=tuple(attempts.of_task(result.task)) if history else None,
     )
 
 
@@ -63,9 +64,9 @@ def _message(result: TaskResult, status: str, why: str) -> str:
         case "passed" | "not run here":
             return result.not_here
         case "borrowed":
-            return f"borrowed, no points; take it back: pdm run return {task.id}"
+            return f"borrowed, no points; to return it: pdm run return {task.id}"
         case "not started":
-            return f"not started; begin: pdm run test {task.id}"
+            return f"not started; to start: pdm run test {task.id}"
         case "waiting" if finding:
             return f"waits for {load_course().task(finding.blocker).label}"
         case "failed" if result.culprits:
@@ -88,12 +89,12 @@ def _details(result: TaskResult) -> list[str]:
 
 
 def clean(text: str) -> str:
-    """The text with every character that XML 1.0 forbids, or that is a control, written as an escape like \\x1b."""
+    """Return the text with control characters, and those that XML 1.0 forbids, escaped like \\x1b."""
     return "".join(c if c.isprintable() or c in KEPT_CONTROLS or _plain(c) else _escape(c) for c in text)
 
 
 def _plain(character: str) -> bool:
-    """Not printable by Python's measure, and harmless: spaces of other kinds, the joiners of emoji."""
+    """Return whether a character that `isprintable` rejects is harmless: other spaces, the joiners of emoji."""
     return (ord(character) >= 0xA0 and character.isspace()) or character in "\u200c\u200d"
 
 

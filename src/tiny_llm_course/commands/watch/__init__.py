@@ -1,1 +1,1 @@
-"""`pdm run watch`: grading on every save."""
+"""`pdm run watch`: grade on every save."""

@@ -1,4 +1,4 @@
-"""What `watch` shows: how the watched tasks stand, the one to work on in full, and the keys, on one screen."""
+"""What `watch` shows on one screen: the watched tasks' states, the current task in full, and the keys."""
 
 import contextlib
 import io
@@ -7,7 +7,7 @@ import shutil
 import sys
 from collections.abc import Callable, Sequence
 
-from ...course.nouns import Task
+from ...course.entities import Task
 from ...course.registry import load_course
 from ...course.results import TaskResult, verdict
 from ...doctor.git import restoring
@@ -15,14 +15,14 @@ from ...grading.report import MARKS, report_task
 from ...paths import LEARNER, ROOT
 from ...terminal.screen import USUAL, columns, say
 
-KEYS = "h hint · n next task · p back · l list · q quit · Enter runs all again"
+KEYS = "h hint · n next task · p back · l list · q quit · Enter grades all again"
 KEYS_IN_SHORT = "h hint n next p back l list q quit"
 NOT_GRADED = "not graded yet"
 PACKAGE = LEARNER.relative_to(ROOT).as_posix()
 
 
 class _Page(io.StringIO):
-    """Keeps what is printed, as it would be printed to the terminal behind it."""
+    """Captures what is printed, as if it were printed to the terminal."""
 
     def isatty(self) -> bool:
         return sys.__stdout__ is not None and sys.__stdout__.isatty()
@@ -32,15 +32,12 @@ class _Page(io.StringIO):
 
 
 def on_screen() -> bool:
-    """Whether there is a screen to clear."""
+    """Return whether there is a screen to clear."""
     return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def show(head: Callable[[], None], body: Callable[[], None], rest: str, keys: bool) -> None:
-    """Print a page: what `head` and `body` print, and the keys. On a terminal it takes the screen's place.
-
-    A body that does not fit there is cut; `rest` names the command that shows all of it.
-    """
+    """Print a page, replacing the screen on a terminal; a body that does not fit is cut, and `rest` shows all of it."""
     top, middle, bottom = [*_printed(head), ""], _printed(body), [""]
     if keys:
         bottom.append(KEYS if len(KEYS) < (columns(sys.stdout) or USUAL) else KEYS_IN_SHORT)
@@ -56,7 +53,7 @@ def show(head: Callable[[], None], body: Callable[[], None], rest: str, keys: bo
 
 
 def overview(tasks: Sequence[Task], results: dict[str, TaskResult]) -> None:
-    """Print how the tasks stand, by status."""
+    """Print the tasks by status."""
     groups: dict[str, list[str]] = {}
     for task in tasks:
         groups.setdefault(results[task.id].status if task.id in results else NOT_GRADED, []).append(task.id)
@@ -75,14 +72,14 @@ def board(tasks: Sequence[Task], results: dict[str, TaskResult]) -> None:
 
 
 def all_done(results: Sequence[TaskResult], following: Sequence[Task], keys: bool) -> None:
-    """Print that nothing is left to do here, and which tasks are next."""
+    """Print that no work is left here, and which tasks are next."""
     if borrowed := [result.task.id for result in results if result.status == "borrowed"]:
-        say(f"⇢ {', '.join(borrowed)}: borrowed, and not graded (pdm run return {borrowed[0]})", colour="yellow")
+        say(f"⇢ {', '.join(borrowed)}: borrowed, not graded (pdm run return {borrowed[0]})", colour="yellow")
     absent = [result for result in results if result.status == "not run here"]
     for result in absent:
         report_task(result, PACKAGE)
     if len(borrowed) + len(absent) < len(results):
-        say("The rest has passed." if borrowed or absent else "All of it has passed.", colour="green")
+        say("The rest has passed." if borrowed or absent else "Everything has passed.", colour="green")
     if following:
         say(f"Next: {'n, or later: ' if keys else ''}pdm run watch {load_course().day_of(following[0]).name}")
 
@@ -94,7 +91,7 @@ def problems(lines: Sequence[str], tasks: Sequence[Task]) -> None:
     files = {LEARNER / task.target.file for task in tasks}
     for command in restoring(sorted(file for file in files if not file.exists())):
         say(f"    {command}")
-    say("    Mend it and save, and grading goes on.")
+    say("    Fix it and save; grading then resumes.")
 
 
 def _printed(write: Callable[[], None]) -> list[str]:

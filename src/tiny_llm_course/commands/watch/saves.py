@@ -1,4 +1,4 @@
-"""Notices that files were saved: at once where the system reports it, and anyhow when someone looks."""
+"""Detects saved files: by system events where available, and by comparing file signatures."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -12,7 +12,7 @@ Signature = tuple[tuple[str, int, int, int], ...]
 
 
 def signature(package: Path) -> Signature:
-    """What changes when a file that the learner writes is saved: times, sizes and identities of the files."""
+    """Return the times, sizes and inodes of the learner's files, which change on a save."""
     found = []
     for file in filter(language_of, files_of(package)):
         try:
@@ -25,10 +25,7 @@ def signature(package: Path) -> Signature:
 
 @contextmanager
 def saves(package: Path, tell: Callable[[], None]) -> Iterator[None]:
-    """While the block runs, `tell` is called from a thread when something below the folder's parent has changed.
-
-    It may say nothing (a network drive, a container's mount, a system out of watches) or too much: `signature` decides.
-    """
+    """While the block runs, call `tell` on changes near the package; events may be missing: `signature` decides."""
     stop = threading.Event()
     thread = threading.Thread(target=_watch, args=(package, tell, stop), daemon=True)
     thread.start()
@@ -40,12 +37,11 @@ def saves(package: Path, tell: Callable[[], None]) -> Iterator[None]:
 
 
 def _watch(package: Path, tell: Callable[[], None], stop: threading.Event) -> None:
-    # It cannot watch everywhere; then looking must do.
+    # Where watching fails, polling remains.
     with suppress(Exception):
         from watchfiles import watch
 
-        # The parent, so that the folder itself may go and come. Never watchfiles' own polling, which does not
-        # tell two saves within one second apart.
+        # The parent, as the folder itself may be replaced. No polling by watchfiles: it merges saves within a second.
         for _ in watch(
             package.parent,
             watch_filter=lambda change, path: language_of(path) is not None,

@@ -1,8 +1,8 @@
-"""What is watched, what is known about it, and which task is at hand."""
+"""The watched tasks, their results, and which one is current."""
 
 from collections.abc import Iterable
 
-from ...course.nouns import Task
+from ...course.entities import Task
 from ...course.registry import load_course
 from ...course.results import SETTLED, TaskResult
 from ...course.selection import by_day
@@ -10,25 +10,22 @@ from ...learner import progress
 
 
 class Work:
-    """Some tasks, their results so far, and the one that is worked on."""
+    """The watched tasks, their results so far, and the current task."""
 
     def __init__(self, tasks: list[Task]) -> None:
         self.tasks = tasks
         self.results: dict[str, TaskResult] = {}
-        self.chosen: Task | None = None  # by the keys n and p, or by going on from one that has passed
-        self.edited: set[str] = set()  # the tasks whose own code was changed since the verdicts before
-        self.passed: Task | None = None  # the task that was worked on and has just passed, while it is shown
-        self._at_hand: Task | None = None  # what was in focus, with a verdict, when grading began
+        self.chosen: Task | None = None  # by the keys n and p, or by advancing from a passed task
+        self.edited: set[str] = set()  # tasks whose own code has changed since the previous verdicts
+        self.passed: Task | None = None  # the task that has just passed, while it is shown
+        self._at_hand: Task | None = None  # the focus, if it had a verdict, when grading started
 
     def unfinished(self) -> list[Task]:
-        """The watched tasks that have not passed."""
+        """Return the watched tasks that have not passed."""
         return [t for t in self.tasks if t.id not in self.results or self.results[t.id].status not in SETTLED]
 
     def focus(self) -> Task | None:
-        """The task to work on: of those just edited the first that fails, else the chosen one, else the first failing.
-
-        Failing by itself comes before failing by another task's fault; where nothing fails, the first unfinished one.
-        """
+        """Return the current task: just edited and failing, chosen, failing (own fault first), or unfinished."""
         unfinished = self.unfinished()
         known = [self.results[task.id] for task in unfinished if task.id in self.results]
         failing = [result.task for result in known if result.status == "failed"]
@@ -39,22 +36,22 @@ class Work:
         return next(iter([*first, *chosen, *own, *failing, *unfinished]), None)
 
     def begin(self) -> None:
-        """Grading begins."""
+        """Note the current task when grading starts."""
         focus = self.focus()
         self.passed, self._at_hand = None, focus if focus and focus.id in self.results else None
 
-    def see(self, results: Iterable[TaskResult]) -> None:
-        """Verdicts came. If what was at hand has passed, it is shown; the next one is then the one after it."""
+    def update(self, results: Iterable[TaskResult]) -> None:
+        """Store verdicts. If the current task has passed, keep it on screen and choose the next one."""
         self.results |= {result.task.id: result for result in results}
         if self._at_hand and self.results[self._at_hand.id].status == "passed":
             self.passed, unfinished = self._at_hand, self.unfinished()
             if self.chosen not in unfinished:
                 self.chosen = next((task for task in self._after(self.passed) if task in unfinished), None)
 
-    def go_on(self) -> list[Task]:
-        """To the next unfinished task, or back to the first; gives the next day that has one, if this one has none."""
+    def advance(self) -> list[Task]:
+        """Advance to the next unfinished task, or wrap around; return the next day's tasks once none is left here."""
         unfinished, focus = self.unfinished(), self.focus()
-        waiting = self.chosen in unfinished and focus != self.chosen  # for what was just changed
+        waiting = self.chosen in unfinished and focus != self.chosen  # for the task just edited
         if (self.passed or waiting) and focus:
             if not self.passed:
                 self.edited = set()
@@ -71,7 +68,7 @@ class Work:
         return []
 
     def go_back(self) -> None:
-        """To the unfinished task before this one, if there is one."""
+        """Go back to the previous unfinished task, if there is one."""
         here = self.passed or self.focus()
         unfinished = self.unfinished()
         if earlier := [task for task in unfinished if here and task not in [here, *self._after(here)]]:
@@ -79,7 +76,7 @@ class Work:
         self.passed, self.edited = None, set()
 
     def next_day(self) -> list[Task]:
-        """The tasks of the next day that has an unfinished one, or of the first such day; none if there is none."""
+        """Return the tasks of the next day with an unfinished one, wrapping around; none if there is none."""
         course, watched = load_course().tasks(), {task.id for task in self.tasks}
         last = max(number for number, task in enumerate(course) if task.id in watched)
         return unfinished_day(course[last + 1 :]) or unfinished_day(t for t in course[:last] if t.id not in watched)
@@ -89,7 +86,7 @@ class Work:
 
 
 def unfinished_day(tasks: Iterable[Task]) -> list[Task]:
-    """All tasks of the first day of which one of these is unfinished; none if all are done."""
+    """Return all tasks of the first day of which one of these is unfinished; none if all are done."""
     for day, its_tasks in by_day(list(tasks)):
         if not all(progress.settled(task) for task in its_tasks):
             return list(day.tasks)

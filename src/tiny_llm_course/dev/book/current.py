@@ -1,9 +1,8 @@
-"""Which files of `book/src/generated` are current: each is made again only when an input of it has changed.
+"""Which files of `book/src/generated` are current: each is regenerated only when one of its inputs has changed.
 
-`book/generate/inputs.json` has, for each generated file, the files that were opened while it was made, and a key: a
-hash of what these hold, of the text that came of them, and of the versions of what computes. While the key is the same
-the text is. The same inputs must give the same text on every machine, so no machine is in the key; the nightly
-`dev check --fresh` makes all files again, on every operating system.
+`book/generate/inputs.json` holds, for each file, its inputs (the files that generating it opened) and a key: a hash of
+their content, the text, and package versions. The text must be the same on every machine, so the key names none; the
+nightly `dev check --fresh` regenerates everything on every operating system.
 """
 
 import contextlib
@@ -18,8 +17,8 @@ from hashlib import sha256
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
-from ...course.nouns import Day
-from ...course.places import name_of
+from ...course.entities import Day
+from ...course.file_paths import name_of
 from ...course.registry import load_course
 from ...course.requirements import missing
 from ...paths import BOOK, COURSE, REGISTRY, ROOT, WATCHERS
@@ -27,37 +26,31 @@ from .listings import names_of_files
 from .parts import FOLDER, parts_in, present_text
 
 KEYS = BOOK / "generate" / "inputs.json"
-EVERY = "every file"  # the inputs that all generated files have are listed once
+EVERY = "every file"  # inputs shared by all generated files are listed once
 COMPUTING = ("mlx", "numpy", "regex")
 
 
 class Made(NamedTuple):
-    """The text that a generated file should have, "" if there should be none, and the files that it is made of."""
+    """A generated file's text, "" if it should not exist, and its inputs."""
 
     text: str
     inputs: list[str]
 
 
 def names_for(days: Collection[Day]) -> list[str]:
-    """Name the generated files that these days and their weeks have, and that of the course; of all days, all."""
+    """List the generated files of these days, of their weeks, and of the course."""
     weeks = {day.week for day in days}
     return [*(day.name for day in days), *map(str, sorted(weeks)), "course"]
 
 
 def stale(names: Iterable[str]) -> list[str]:
-    """Name the generated files of which an input, or the file itself, has changed since it was made."""
+    """Return the generated files that have changed, or an input of which has."""
     kept, digest = _kept(), cache(_digest)
     return [name for name in names if name not in kept or kept[name]["key"] != _key(name, kept[name]["inputs"], digest)]
 
 
 def refresh(fresh: bool = False) -> dict[str, bool]:
-    """Make all files that are stale (all, if `fresh`), write them and their keys, and remove what is not generated.
-
-    Returns the names of the files that were made or removed, each with whether that has changed it.
-
-    Raises:
-        OSError, ValueError: a file cannot be made. Then nothing is changed.
-    """
+    """Regenerate stale files (all, if `fresh`) and return whether each has changed; an error leaves all as they are."""
     names = names_of_files(load_course())
     made = _make(names if fresh else stale(names))
     changed = {}
@@ -74,10 +67,7 @@ def refresh(fresh: bool = False) -> dict[str, bool]:
 
 
 def differences(names: Collection[str] | None = None, fresh: bool = False) -> list[str]:
-    """Write one line for each part, of all generated files or of some, that is not what would be generated.
-
-    The keys of files that turn out to be current are kept.
-    """
+    """Return a line for each part, of all files or some, that is out of date; store the keys of current files."""
     every = names_of_files(load_course())
     names = every if names is None else names
     made = _make(names if fresh else stale(names))
@@ -102,7 +92,7 @@ def _faults(name: str, wanted: str, there: str) -> list[str]:
 
 
 def _fault(wanted: str, there: str) -> str:
-    return "is not generated any more" if not wanted else "is out of date" if there else "is missing"
+    return "is no longer generated" if not wanted else "is out of date" if there else "is missing"
 
 
 def _left_over(names: Collection[str]) -> list[str]:
@@ -110,10 +100,10 @@ def _left_over(names: Collection[str]) -> list[str]:
 
 
 def _make(names: Collection[str]) -> dict[str, Made]:
-    """Make files, each in a process of its own."""
+    """Generate files, each in a process of its own."""
 
     def make(name: str) -> Made:
-        command = [sys.executable, "-P", "-m", f"{__package__}.making", name]
+        command = [sys.executable, "-P", "-m", f"{__package__}.generate_one", name]
         found = json.loads(subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout)
         if "error" in found:
             raise ValueError(found["error"])
@@ -127,10 +117,10 @@ def _make(names: Collection[str]) -> dict[str, Made]:
 
 
 def _kept() -> dict[str, dict[str, Any]]:
-    """The key of each generated file, and all of its inputs."""
+    """Return the key and all inputs of each generated file."""
     try:
         kept: dict[str, Any] = json.loads(KEYS.read_text(encoding="utf-8"))
-    except (OSError, ValueError):  # there are none, or git has left the marks of a conflict
+    except (OSError, ValueError):  # missing, or with conflict markers
         return {}
     shared = kept.pop(EVERY)
     return {name: {"key": of["key"], "inputs": sorted([*shared, *of["inputs"]])} for name, of in kept.items()}
@@ -148,13 +138,13 @@ def _keep(made: Mapping[str, Made]) -> None:
         own = {"key": of["key"], "inputs": sorted({*of["inputs"]} - shared)}
         lines.append(f'"{name}": {json.dumps(own)}')
     text = "{\n" + ",\n".join(lines) + "\n}\n"
-    with contextlib.suppress(OSError):  # a checkout that cannot be written is checked all the same
+    with contextlib.suppress(OSError):  # a read-only checkout can still be checked
         if not KEYS.exists() or KEYS.read_text(encoding="utf-8") != text:
             KEYS.write_text(text, encoding="utf-8", newline="\n")
 
 
 def _is_whole(name: str) -> bool:
-    """Whether this machine has all that the file needs: where it has not, what it cannot count stays as it is."""
+    """Return whether this machine can generate the whole file: what it cannot count stays as it was."""
     days = [day for day in load_course().days() if day.name == name]
     return not any(missing(task.requires) for day in days if day.is_open for task in day.tasks)
 
@@ -166,8 +156,8 @@ def _key(name: str, inputs: Iterable[str], digest: Any) -> str:
 
 
 def _digest(name: str) -> str:
-    """What an input holds: of a folder, the names in it; of what is not there, nothing."""
-    harness = COURSE.parents[1] / name  # which is the one that runs, whatever other checkout it works on
+    """Hash an input: a folder's listing, a file's content, nothing for a missing one."""
+    harness = COURSE.parents[1] / name  # the running one, whatever checkout it works on
     own = any(harness.is_relative_to(folder) for folder in (COURSE, *WATCHERS))
     path = harness if own and not (ROOT / name).is_relative_to(REGISTRY) else ROOT / name
     if path.is_dir():

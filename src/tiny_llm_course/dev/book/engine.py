@@ -1,8 +1,7 @@
-"""The engine as the registry has it: a box for each part that a task makes, in the frames that hold it.
+"""The engine as the registry describes it: a box for each part that a task makes, in the frames around it.
 
-Every chapter shows it small, as a map: lists of links, arranged by `book/engine.css`, which wrap on a narrow page and
-need no script. Today's boxes are lit, those of past days ticked, and a frame is open if a box of today is in it. What
-later weeks will make is not there yet.
+Chapters show it as a map, nested lists of links styled by `book/engine.css`, without later weeks' parts. Today's boxes
+are highlighted, earlier ones ticked, and a frame is open if a box of today is in it.
 """
 
 import posixpath
@@ -10,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from html import escape
 
-from ...course.nouns import Day, Task
+from ...course.entities import Day, Task
 from ...course.registry import Course
 from .parts import Parts
 
@@ -22,23 +21,22 @@ class Part:
     """A box, with those within it."""
 
     path: str
-    task: Task | None = None  # which makes it: always known of what the registry's check has passed
+    task: Task | None = None  # that makes it; the registry's check guarantees one
     parts: list["Part"] = field(default_factory=list)
 
     @property
     def name(self) -> str:
-        """What stands in the box."""
+        """The text in the box."""
         return self.path.rpartition("/")[2]
 
     def __iter__(self) -> Iterator["Part"]:
-        """Itself, and all within it."""
         yield self
         for part in self.parts:
             yield from part
 
 
 def engine(tasks: Sequence[Task]) -> list[Part]:
-    """The boxes that these tasks make, in the order in which data goes through them."""
+    """Return the boxes that these tasks make, in the order of the data flow."""
     whole = Part("")
     for task in tasks:
         for box in task.makes:
@@ -56,7 +54,7 @@ def engine(tasks: Sequence[Task]) -> list[Part]:
 
 
 def map_parts(course: Course, week: int, today: Day | None = None) -> Parts:
-    """Draw the `map` of a day that makes a part of the engine, or of a week with such a day; nothing is lit in that."""
+    """Return the `map` of a day that makes a part of the engine, or of a week with such a day."""
     own = course.week(week).days
     if not any(task.makes for day in ([today] if today else own) for task in day.tasks):
         return {}
@@ -66,7 +64,7 @@ def map_parts(course: Course, week: int, today: Day | None = None) -> Parts:
 
 
 def link(part: Part, days: dict[tuple[int, int], Day], page: str) -> tuple[str, str]:
-    """Where a box leads to from a page of the book, and what there is."""
+    """Return a box's link, relative to a page of the book, and its title."""
     assert part.task
     day = days[part.task.week, part.task.day]
     address = f"{posixpath.relpath(day.chapter, posixpath.dirname(page))}#task-{part.task.id.replace('.', '-')}"
@@ -97,7 +95,7 @@ def _list(boxes: list[Part], page: str, days: dict[tuple[int, int], Day], today:
 
 
 def _looks(part: Part, today: Day | None) -> tuple[str, bool]:
-    """The attributes of a box, and whether it is there already."""
+    """Return the attributes of a box, and whether it is done."""
     if today is None:
         return "", False
     assert part.task

@@ -1,4 +1,4 @@
-"""Includes that find nothing: mdBook only warns of a file that is missing, and says nothing of a missing part."""
+"""Find broken includes: mdBook only warns of a missing file, and ignores a missing part."""
 
 import re
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ LINES = re.compile(r"[0-9:]*")
 
 
 def faults(text: str, page: Path) -> Iterator[tuple[int, str]]:
-    """Yield what is wrong with the directives of a page, each with the number of its line, counted from 1."""
+    """Yield the broken directives of a page, each with its line number, counted from 1."""
     for opening in OPENING.finditer(text):
         if reason := _fault(DIRECTIVE.match(text, opening.start()), page):
             yield text.count("\n", 0, opening.start()) + 1, reason

@@ -1,4 +1,4 @@
-"""The legend of the figure language: what has a colour, and how an array is drawn."""
+"""The legend of the figures: what has a colour, and how an array is drawn."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ def legend_parts() -> Parts:
 
 
 def _roles() -> str:
-    """Each role as it looks in a sentence, in a formula's letter, as a box and as a square."""
+    """Show each role in a sentence, in a formula, as a box and as a square."""
     rows = []
     for role, (letter, meaning) in ROLES.items():
         looks = f"role-{role}"

@@ -1,23 +1,22 @@
 """What the book repeats from elsewhere: `book/src/generated/`, made from the registry and the solution's signatures.
 
-A chapter includes these parts, so that a signature, a docstring, a hint or a number of minutes is written only once.
-Each file is made by itself, from the day's own files: what only it has comes from a script of `book/generate/weekN`,
-`day1.py` for 1.1, `dayC.py` for 1.C and `week.py` for the week.
+Chapters include these parts, so each signature, docstring, hint or number of minutes is written once. What only one day
+has comes from a script of `book/generate/weekN`: `day1.py` for 1.1, `dayC.py` for 1.C, `week.py` for the week.
 """
 
 import importlib
 import re
 from types import ModuleType
 
-from ...course.nouns import Day, Task
+from ...course.entities import Day, Task
 from ...course.registry import Course, load_course
 from ...paths import BOOK, LEARNER, ROOT, SOLUTION, make_importable
 from ...programs.packages import load_solution
 from ...source.languages import language_of_target
-from .broken import broken_parts
 from .engine import map_parts
 from .legend import legend_parts
 from .measured import measured_parts
+from .mistake_diffs import mistake_parts
 from .model import Facts, Sentence, model_page
 from .parts import Parts, is_there
 from .quizzes import quiz_parts
@@ -27,17 +26,16 @@ DUNDER = re.compile(r"(?<![\w`])(__\w+?__)(?!\w)")
 
 
 def names_of_files(course: Course) -> list[str]:
-    """Name all generated files, without their endings: one a day, one for what a week has, one for the course."""
+    """List all generated files, without suffix: one per day, per week, and one for the course."""
     return [*(day.name for day in course.days()), *(str(week.number) for week in course.weeks), "course"]
 
 
 def parts_of(name: str) -> Parts:
     """Make the parts of a file; none if a week has none.
 
-    A day has its minutes and files (`time`), its `tasks`, `signature-2` and `hints-2` of each task, what its script
-    makes, like its week a `map` of the engine, its `quiz`, what its measurement found (`measured`), and what the
-    mistakes change that it puts into the engine (`mistake-2-no-scale` of task 2). The course has its `hours`, the
-    legend of the pictures, and the whole model (`engine`), in whose boxes stands what the weeks know of them.
+    A day has `time`, `tasks`, `signature-2` and `hints-2` of each task, its script's parts, a `map` of the engine, its
+    `quiz`, its measurement (`measured`), and diffs of the mistakes that it puts into the engine (`mistake-2-no-scale`).
+    The course has `hours`, the legend of the figures, and the whole model (`engine`).
     """
     course = load_course()
     make_importable()
@@ -47,12 +45,13 @@ def parts_of(name: str) -> Parts:
     for day in course.days():
         if day.name == name:
             own = _of_the_tasks(day) | _of_the_script(day.week, f"day{name.rpartition('.')[2]}")
-            return own | map_parts(course, day.week, day) | quiz_parts(day) | measured_parts(day) | broken_parts(day)
+            return own | map_parts(course, day.week, day) | quiz_parts(day) | measured_parts(day) | mistake_parts(day)
     return _of_the_script(int(name), "week") | map_parts(course, int(name))
 
 
 def _of_the_tasks(day: Day) -> Parts:
-    parts = {"time": f"**Time** {_minutes(day)} minutes. **You edit** {_files(day)}.\n", "tasks": _tasks(day)}
+    files = dict.fromkeys(f"`{PACKAGE}/{task.target.file}`" for task in day.tasks)
+    parts = {"time": f"**Time** {_minutes(day)} minutes. **You edit** {', '.join(files)}.\n", "tasks": _tasks(day)}
     for task in day.tasks:
         parts |= {f"signature-{task.number}": _signature(task), f"hints-{task.number}": _hints(task)}
     return parts
@@ -70,7 +69,7 @@ def _script(week: int, name: str) -> ModuleType | None:
 
 
 def _engine(course: Course) -> Parts:
-    """The page of the whole model; the first week says of which sentence its numbers are."""
+    """Return the page of the whole model; the first week chooses the sentence."""
     sentence: Sentence | None = None
     facts: dict[str, Facts] = {}
     for week in course.weeks:
@@ -109,13 +108,9 @@ def _tasks(day: Day) -> str:
 
 
 def _name(task: Task) -> str:
-    """On a phone, a long name goes on in the next line."""
+    """Return the target's name with line-break opportunities for phones."""
     name = re.sub(r"([._])(?=\w\w)|(?<=[a-z])(?=[A-Z])", r"\1<wbr>", str(task.target).replace(":", "."))
     return f"<code>{name}</code>"
-
-
-def _files(day: Day) -> str:
-    return ", ".join(f"`{file}`" for file in dict.fromkeys(f"{PACKAGE}/{task.target.file}" for task in day.tasks))
 
 
 def _signature(task: Task) -> str:
@@ -128,7 +123,7 @@ def _signature(task: Task) -> str:
 
 
 def _hints(task: Task) -> str:
-    """Folded, the next rung below the last: each is opened by itself. Bare, __init__ would be a bold "init"."""
+    """Return the hints, each folded. Bare, __init__ would be a bold "init"."""
     count = len(task.hints)
     texts = [DUNDER.sub(r"`\1`", text) for text in task.hints]
     return "\n".join(

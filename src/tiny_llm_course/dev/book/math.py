@@ -1,7 +1,5 @@
-"""The formulas of the book, set by KaTeX while it is built, so that a reader needs no JavaScript and no network.
-
-KaTeX is JavaScript itself. It is vendored in `book/katex` and runs in mini-racer's engine. A formula that it refuses
-ends the build.
+"""Render the book's formulas by KaTeX (`book/katex`, run in mini-racer) at build time, so that no reader needs
+JavaScript.
 """
 
 import json
@@ -11,7 +9,7 @@ from typing import Any
 from .drawing import ROLES
 from .tex import BadFormula, Formula, formulas
 
-# Refuses what is unknown or doubtful, and gives MathML beside the HTML, for those who listen.
+# Rejects unknown or doubtful TeX, and adds MathML to the HTML, for screen readers.
 RENDER = """
 function renderAll(formulas) {
   return JSON.stringify(formulas.map(([tex, displayMode]) => {
@@ -28,9 +26,9 @@ function renderAll(formulas) {
   }));
 }
 """
-# \query{Q} has the colour that queries have in the whole book, and so on.
+# \query{Q} has the colour of queries in the whole book, and so on.
 MACROS = {f"\\{role}": rf"\htmlClass{{role-{role}}}{{#1}}" for role in ROLES}
-# What Markdown would read as its own, within text that is HTML already.
+# Markdown syntax, to be escaped in text that is HTML already.
 MARKDOWN = {ord(sign): f"&#{ord(sign)};" for sign in "*_`[]|\\~'\"!$:^=+#()-.{}"}
 
 
@@ -39,10 +37,7 @@ class NoEngine(Exception):
 
 
 def render(found: list[tuple[str, bool]], katex: str) -> dict[tuple[str, bool], str | BadFormula]:
-    """Return the HTML of each formula (TeX, and whether it is displayed), or what is wrong with it.
-
-    The line of a BadFormula is counted from the formula's first, as 0.
-    """
+    """Return each formula's HTML by TeX and display mode, or a BadFormula whose lines are counted from 0."""
     try:
         from py_mini_racer import mini_racer
     except ImportError:
@@ -60,7 +55,7 @@ def render(found: list[tuple[str, bool]], katex: str) -> dict[tuple[str, bool], 
 
 
 def protect(html: str) -> str:
-    """The same HTML in one line, in which Markdown finds nothing of its own."""
+    """Return the HTML in one line, escaped so that Markdown leaves it alone."""
     one_line = re.sub(r"\s*\n\s*", " ", html)
     return re.sub(r"(?<=>)[^<>]+(?=<)", lambda text: _encode(text[0]), one_line)
 
@@ -70,7 +65,7 @@ def _encode(text: str) -> str:
 
 
 def set_formulas(pages: dict[str, dict[str, Any]], katex: str) -> list[tuple[str, BadFormula]]:
-    """Put HTML in place of the formulas of mdBook's chapters, given by path; return what is wrong, with the path."""
+    """Replace the formulas of mdBook's chapters, given by path, by HTML; return the bad ones with their paths."""
     all_found = {path: list(formulas(page["content"])) for path, page in pages.items()}
     wanted = dict.fromkeys((f.tex, f.display) for found in all_found.values() for f in found if isinstance(f, Formula))
     html = render(list(wanted), katex) if wanted else {}

@@ -1,4 +1,4 @@
-"""How mdBook is started: with this environment's programs first, as `python` in book.toml means this very one."""
+"""Run mdBook with this environment's programs first, so that `python` in book.toml is this interpreter."""
 
 import os
 import shutil
@@ -9,7 +9,7 @@ from typing import Any
 
 from ...course.registry import UsageError
 from ...paths import BOOK
-from . import heads
+from . import page_metadata
 
 
 def run_mdbook(*arguments: str, **options: Any) -> "subprocess.CompletedProcess[str]":
@@ -18,7 +18,7 @@ def run_mdbook(*arguments: str, **options: Any) -> "subprocess.CompletedProcess[
     program = shutil.which("mdbook", path=path)
     if program is None:
         raise UsageError("mdBook, a package of the course, is not installed. Run `pdm install`.")
-    # What mdBook says when a build fails is enough without the addresses of its functions.
+    # mdBook's own message is enough; hide its backtrace.
     environment = {**os.environ, "PATH": path, "RUST_BACKTRACE": "0", "RUST_LIB_BACKTRACE": "0"}
     return subprocess.run([program, *arguments], env=environment, text=True, **options)
 
@@ -27,5 +27,5 @@ def build_book(folder: Path, **options: Any) -> "subprocess.CompletedProcess[str
     """Build the book in `folder`, as it is published; the options are those of `subprocess.run`."""
     done = run_mdbook("build", str(BOOK), "--dest-dir", str(folder), **options)
     if not done.returncode:
-        heads.complete(folder)
+        page_metadata.complete(folder)
     return done

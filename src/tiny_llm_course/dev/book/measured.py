@@ -1,8 +1,4 @@
-"""What the book shows of the measurements: our own run of each, from the record beside it, as a chart and a table.
-
-A measurement says in `CHART` what is drawn: "lines" over its first column or "bars" for it, what the upright axis is,
-and which columns.
-"""
+"""Recorded measurements as charts and tables. A benchmark's `CHART` is a kind, a vertical axis and columns."""
 
 import ast
 import datetime
@@ -10,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ...course.nouns import Day
-from ...course.places import bench_path, record_path
+from ...course.entities import Day
+from ...course.file_paths import bench_path, record_path
 from ...measuring.clock import number
 from ...measuring.machine import in_words
 from ...source.parsing import parse
@@ -20,7 +16,7 @@ from .parts import Parts, is_there
 
 
 def measured_parts(day: Day) -> Parts:
-    """Write the `measured` of a day whose measurement is recorded: a chart, a table and where it comes from."""
+    """Return the `measured` of a day with a recorded benchmark: a chart, a table and the machine."""
     file, record = bench_path(day), record_path(day)
     if not (is_there(file) and is_there(record)):
         return {}
@@ -31,7 +27,7 @@ Chart = tuple[str, str, tuple[str, ...]]
 
 
 def _chart_of(file: Path) -> Chart | None:
-    """What the measurement wants drawn; it is read and not run, for it imports the learner's package."""
+    """Read the benchmark's CHART without running it, as it imports the learner's package."""
     for node in parse(file.read_bytes()).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "CHART":
             chart: Chart = ast.literal_eval(node.value)

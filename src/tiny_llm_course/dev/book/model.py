@@ -1,8 +1,7 @@
-"""The whole model on one page: the boxes of the engine with what is in them for one sentence.
+"""The whole model on one page: the boxes of the engine with their numbers for one sentence.
 
-The boxes come from the registry, what is in them from `engine_facts` in the scripts of the weeks. A box that no
-script knows has its name, its place and its link. `<model-zoom>` shows one frame after another; on paper and without
-JavaScript all of them stand nested, each to be unfolded.
+The boxes come from the registry, their content from `engine_facts` in the weeks' scripts. `<model-zoom>` shows one
+frame at a time; on paper and without JavaScript all frames are nested `<details>`.
 """
 
 import re
@@ -20,7 +19,7 @@ from .drawing.canvas import width_of
 from .engine import PAGE, Part, engine, link
 from .html import element, number
 
-CELL, ROOM = 24.0, 368.0  # pixels: of a number's square, and of all that a phone shows
+CELL, WIDTH = 24.0, 368.0  # pixels: of a number's square, and of a phone's screen
 
 
 @dataclass(frozen=True)
@@ -29,26 +28,26 @@ class Shown:
 
     name: str
     role: str | None
-    values: Array64  # tokens x columns, of each layer, of each head: what it differs by comes first
+    values: Array64  # [layers x [heads x]] tokens x columns
     whole: int  # how many columns it has
-    causal: bool = False  # its columns are the tokens, of which the later ones are hidden
+    causal: bool = False  # its columns are tokens, and later ones are masked
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a box, without those in it."""
+    """What is known of a box, without the boxes within it."""
 
     about: str
     shape: str
     weights: int = 0
     milliseconds: float = 0.0
     arrays: tuple[Shown, ...] = ()
-    rows: tuple[tuple[str, str, float], ...] = ()  # where it has words: what, its number, and how long its bar is
+    rows: tuple[tuple[str, str, float], ...] = ()  # of a list: a label, its number, and the length of its bar
 
 
 @dataclass(frozen=True)
 class Sentence:
-    """What the numbers are of: the tokens, and the layer, the head and the token that are shown first."""
+    """The tokens, and the layer, head and token that are shown first."""
 
     tokens: list[str]
     first: dict[str, int]
@@ -56,16 +55,16 @@ class Sentence:
 
 
 def model_page(course: Course, sentence: Sentence, facts: Mapping[str, Facts]) -> str:
-    """The widget, with all boxes nested below it."""
+    """Return the widget, with all boxes nested below it."""
     boxes = engine(course.tasks())
     days = {(day.week, day.number): day for day in course.days()}
     sums = {part.path: _sums(facts, part.path) for whole in boxes for part in whole}
     totals = [sum(column) or 1.0 for column in zip(*(sums[part.path] for part in boxes), strict=True)]
 
-    def told(part: Part) -> dict[str, Any]:
-        """A box as the widget gets it."""
+    def data_of(part: Part) -> dict[str, Any]:
+        """Return a box as the widget gets it."""
         address, title = link(part, days, PAGE)
-        box: dict[str, Any] = {"path": part.path, "name": part.name, "parts": [told(within) for within in part.parts]}
+        box: dict[str, Any] = {"path": part.path, "name": part.name, "parts": list(map(data_of, part.parts))}
         box |= {"href": address.replace(".md#", ".html#"), "title": title, "weights": sums[part.path][0]}
         box["shares"] = [round(100 * x / total, 2) for x, total in zip(sums[part.path], totals, strict=True)]
         if known := facts.get(part.path):
@@ -75,20 +74,18 @@ def model_page(course: Course, sentence: Sentence, facts: Mapping[str, Facts]) -
             ]
         return box
 
-    all_told = [told(part) for part in boxes]
-    data = {**vars(sentence), "boxes": all_told, "weights": int(totals[0])}
-    nested = [line for box in all_told for line in _nested(box, facts, sentence)]
+    all_data = [data_of(part) for part in boxes]
+    data = {**vars(sentence), "boxes": all_data, "weights": int(totals[0])}
+    nested = [line for box in all_data for line in _nested(box, facts, sentence)]
     return element("model-zoom", data, *nested, f"<p>{escape(sentence.measured)}</p>")
 
 
 def _sums(facts: Mapping[str, Facts], path: str) -> tuple[int, float]:
-    """Weights and milliseconds of a box and all in it."""
     inside = [known for name, known in facts.items() if f"{name}/".startswith(f"{path}/")]
     return sum(known.weights for known in inside), sum(known.milliseconds for known in inside)
 
 
 def _nested(box: dict[str, Any], facts: Mapping[str, Facts], sentence: Sentence) -> Iterator[str]:
-    """A box to be unfolded, and within it those that it holds."""
     weights, time = (number(share, 1) for share in box["shares"])
     shares = f"{weights} % of the weights, {time} % of the time"
     yield f"<details><summary><b>{escape(box['name'])}</b>: {shares}</summary>"
@@ -106,7 +103,7 @@ def _nested(box: dict[str, Any], facts: Mapping[str, Facts], sentence: Sentence)
 
 
 def _picture(name: str, shown: Shown, sentence: Sentence) -> str:
-    """An array of the layer and the head that are shown first."""
+    """Draw an array of the layer and the head that are shown first."""
     chosen = [sentence.first[what] for what in ("layer", "head")][: shown.values.ndim - 2]
     values = shown.values[tuple(chosen)]
     where = "".join(f", {what} {at}" for what, at in zip(("layer", "head"), chosen, strict=False))
@@ -118,14 +115,11 @@ def _picture(name: str, shown: Shown, sentence: Sentence) -> str:
         matrix(canvas, values, sentence.tokens, sentence.tokens, shown.role, hidden=hidden, lit=row)
     else:
         left = max(map(width_of, sentence.tokens)) + 10
-        cell = min(CELL, (ROOM - left) / count)
+        cell = min(CELL, (WIDTH - left) / count)
         for i, token in enumerate(sentence.tokens):
             canvas.text(left - 10, (i + 0.8) * cell, token, "strong" if i == row else "", "end")
         squares(canvas, left, 0, values, cell, shown.role)
     said = ", ".join(number(x) for x in values[row])
     title = f"{shown.name}{where}{part}"
-    return canvas.figure(name, title, f"{sentence.tokens[row]}: {said}.", f"{escape(title)}. {_row(said, sentence)}")
-
-
-def _row(said: str, sentence: Sentence) -> str:
-    return f"<b>{escape(sentence.tokens[sentence.first['row']])}</b>: {said}"
+    token = sentence.tokens[row]
+    return canvas.figure(name, title, f"{token}: {said}.", f"{escape(title)}. <b>{escape(token)}</b>: {said}")

@@ -1,8 +1,4 @@
-"""The files of generated parts, `book/src/generated`: one a day, one for what a week has, one for the course.
-
-Each part stands between mdBook's anchors, and a chapter includes it by file and anchor:
-`{{#include ../generated/1.1.md:hints-2}}`.
-"""
+"""Generated files, `book/src/generated`: chapters include their parts as `{{#include ../generated/1.1.md:hints-2}}`."""
 
 import re
 from pathlib import Path
@@ -21,7 +17,7 @@ def as_text(parts: Parts) -> str:
 
 
 def is_there(file: Path) -> bool:
-    """Return whether a file exists. It is opened, so that the key of a generated file depends on the answer."""
+    """Return whether a file exists, by opening it, so that the key of a generated file depends on the answer."""
     try:
         file.open("rb").close()
     except FileNotFoundError:
@@ -30,16 +26,16 @@ def is_there(file: Path) -> bool:
 
 
 def present_text(name: str) -> str:
-    """Read a file as it was generated last; "" if it was not."""
+    """Read a file as last generated; "" if there is none."""
     file = FOLDER / f"{name}.md"
     return file.read_text(encoding="utf-8") if is_there(file) else ""
 
 
 def parts_in(text: str) -> Parts:
-    """The parts of a file by their anchors."""
+    """Return the parts of a file by anchor."""
     return dict(PART.findall(text))
 
 
 def present(name: str, anchor: str) -> str:
-    """Read a part as it was generated last; "" if it was not."""
+    """Read a part as last generated; "" if there is none."""
     return parts_in(present_text(name)).get(anchor, "")

@@ -1,8 +1,4 @@
-"""mdBook's preprocessor for the book's pages: `python -m tiny_llm_course.dev.book.preprocessor`, as book.toml says.
-
-It sets the formulas, and links terms to the glossary. What is wrong with a page's formulas or includes ends the build,
-each fault in a line of its own that begins with file and line.
-"""
+"""mdBook's preprocessor: renders formulas, links terms; bad formulas and includes fail the build, with their line."""
 
 import json
 import sys
@@ -28,7 +24,7 @@ def chapters(items: list[Any]) -> Iterator[dict[str, Any]]:
 
 
 def link_terms(pages: dict[str, dict[str, Any]]) -> None:
-    """Link terms in the chapters of the days, as far as they are in the book."""
+    """Link terms to the glossary in the days' chapters."""
     chapters_of_days = {day.chapter for day in load_course().days()} & pages.keys()
     if chapters_of_days:
         terms = Terms(pages[GLOSSARY]["content"])
@@ -38,7 +34,7 @@ def link_terms(pages: dict[str, dict[str, Any]]) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Answer mdBook's question, which of its renderers this is for; without arguments, do the work."""
+    """Answer whether mdBook's renderer is supported; without arguments, process the book."""
     if arguments[:1] == ["supports"]:
         return 0 if arguments[1:] == ["html"] else 1
     context, book = json.load(sys.stdin.buffer)

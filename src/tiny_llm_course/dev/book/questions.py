@@ -1,8 +1,7 @@
-"""What a quiz asks, and how the answers to choose from are found: none of them is written by hand.
+"""The questions of a quiz, whose answers are computed, never written by hand.
 
-A question about a program is answered by the solution and by known mistakes of its task, whatever the program is: a
-function, a class, a kernel that counts what it reads. One about a measurement is answered by cells of the record beside
-it, one about a message by what the known mistakes of its task are said to be.
+The solution and known mistakes answer a question about a program; cells of a record one about a measurement; the facts
+of known mistakes one about a message.
 """
 
 import hashlib
@@ -10,26 +9,26 @@ import json
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import mlx.core as mx
 
-from ...course.nouns import Day
-from ...course.places import name_of, record_path
+from ...course.entities import Day
+from ...course.file_paths import name_of, record_path
 from ...course.registry import load_course
 from ...measuring.clock import Cell
 from ...programs.packages import SOLUTION_NAME, program
 from ...testkit.variants import Variant, Variants, load_variants
 from ..transcripts import scenarios
 
-Record = dict[str, dict[str, Cell]]  # a measurement's cells, by the first one of their row and by their column
+Record = dict[str, dict[str, Cell]]  # a measurement's cells, by their row's first cell and by column
 Answer = Callable[[Any], str]  # from the program of a task to what it gives, in words
 Reading = Callable[[Record, str], str]  # from a record, and what is chosen of it, to an answer
 
 
 @dataclass(frozen=True)
 class Option:
-    """One answer to choose, with its explanation, and for a wrong one the name of the mistake that gives it."""
+    """An answer to choose, with its explanation; a wrong one has the name of the mistake that gives it."""
 
     text: str
     right: bool
@@ -37,24 +36,9 @@ class Option:
     mistake: str = ""
 
 
-class Question(Protocol):
-    """What a quiz asks."""
-
-    @property
-    def text(self) -> str:
-        """The question, in Markdown."""
-
-    def options(self, day: Day) -> list[Option]:
-        """What there is to choose from, in an order that only the texts decide.
-
-        Raises:
-            ValueError: two of the answers are the same, or something that the question names is not there.
-        """
-
-
 @dataclass(frozen=True)
 class OfProgram:
-    """What does the program give? Each known mistake has a sentence on what it should have thought of."""
+    """What does the program return? Each known mistake has a sentence on what was overlooked."""
 
     task: str
     text: str
@@ -63,13 +47,13 @@ class OfProgram:
     answer: Answer
 
     def options(self, day: Day) -> list[Option]:
-        """What the solution and the known mistakes give."""
+        """Return what the solution and the known mistakes give."""
         task = load_course().task(self.task)
-        variants = load_variants(task)  # first: from then on kernels are built when they are needed
+        variants = load_variants(task)  # first, as it makes kernels be built on demand
         return self.of(program(task.program, SOLUTION_NAME), variants)
 
     def of(self, solution: Any, variants: Variants) -> list[Option]:
-        """The same, for these programs."""
+        """Return the options for these programs."""
         wrong = {}
         for name, sentence in self.mistakes.items():
             known = _known(variants, self.task, name)
@@ -83,7 +67,7 @@ class OfProgram:
 
 @dataclass(frozen=True)
 class OfMeasurement:
-    """What did our own run measure? `right` and the mistakes are what `reading` may choose of the record."""
+    """What did our run measure? `right` and the mistakes are arguments of `reading`."""
 
     text: str
     right: str
@@ -92,7 +76,7 @@ class OfMeasurement:
     reading: Reading
 
     def options(self, day: Day) -> list[Option]:
-        """What the record has at each of the places."""
+        """Return the record's values."""
         file = record_path(day)
         if not file.is_file():
             raise ValueError(f"there is no {name_of(file)} to read the answers from (pdm run dev bench {day.name})")
@@ -100,7 +84,7 @@ class OfMeasurement:
         return self.of({str(row[0]): dict(zip(found["columns"], row, strict=True)) for row in found["rows"]})
 
     def of(self, record: Record) -> list[Option]:
-        """The same, for this record."""
+        """Return the options for this record."""
         try:
             right = self.reading(record, self.right), self.why
             wrong = {name: (self.reading(record, name), text) for name, text in self.mistakes.items()}
@@ -111,7 +95,7 @@ class OfMeasurement:
 
 @dataclass(frozen=True)
 class OfMessage:
-    """Which mistake is behind a message? It is shown up to where it is named."""
+    """Which mistake causes a message? It is shown up to where it names the mistake."""
 
     task: str
     transcript: str
@@ -121,12 +105,12 @@ class OfMessage:
 
     @property
     def text(self) -> str:
-        """The question, and what the transcript has of the task before it names the mistake."""
+        """The question, and the transcript of the task up to where it names the mistake."""
         shown, _ = self._message()
         return f"{self.asked}\n\n```text\n{textwrap.dedent(shown)}\n```"
 
     def options(self, day: Day) -> list[Option]:
-        """The facts of known mistakes, of which the transcript names one."""
+        """Return the facts of known mistakes, one of which the transcript names."""
         variants, (_, named) = load_variants(load_course().task(self.task)), self._message()
         right = [known.fact for known in variants.wrong_programs if f" {known.fact}." in named]
         if len(right) != 1:
@@ -137,7 +121,7 @@ class OfMessage:
         return _in_order(self.asked, (_sentence(right[0]), self.why), wrong)
 
     def _message(self) -> tuple[str, str]:
-        """What is said of the task up to the failing case, and the rest."""
+        """Return the message about the task up to the failing case, and the rest."""
         file = next((s.file for s in scenarios() if s.name == self.transcript), None)
         if file is None or not file.is_file():
             raise ValueError(f"there is no transcript {self.transcript} (pdm run dev transcripts {self.transcript})")
@@ -149,6 +133,9 @@ class OfMessage:
         return "\n".join(lines[start : case + 1]), "\n".join(lines[case + 1 :])
 
 
+Question = OfProgram | OfMeasurement | OfMessage
+
+
 def _known(variants: Variants, task: str, name: str) -> Variant:
     known = next((variant for variant in variants.wrong_programs if variant.name == name), None)
     if known is None:
@@ -157,7 +144,7 @@ def _known(variants: Variants, task: str, name: str) -> Variant:
 
 
 def _in_order(question: str, right: tuple[str, str], wrong: dict[str, tuple[str, str]]) -> list[Option]:
-    """The options, each an answer and its explanation; the wrong ones by the names of their mistakes."""
+    """Return the options, given as answer and explanation; the wrong ones by the names of their mistakes."""
     found = [Option(right[0], True, right[1])]
     for name, (text, explanation) in wrong.items():
         if same := [option for option in found if option.text == text]:

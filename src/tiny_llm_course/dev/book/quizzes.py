@@ -1,4 +1,4 @@
-"""The book's quizzes: the questions of a day, in `book/quizzes/weekN/dayM.py`, and the Markdown that they become."""
+"""The book's quizzes: the questions of a day, in `book/quizzes/weekN/dayM.py`, and their Markdown."""
 
 import math
 import runpy
@@ -7,8 +7,8 @@ from typing import Any
 
 import mlx.core as mx
 
-from ...course.nouns import Day
-from ...course.places import name_of, quiz_path
+from ...course.entities import Day
+from ...course.file_paths import name_of, quiz_path
 from ...paths import make_importable
 from .parts import Parts, is_there
 from .questions import Answer, OfMeasurement, OfMessage, OfProgram, Option, Question, Reading
@@ -21,7 +21,7 @@ class Quiz:
         self.questions: list[Question] = []
 
     def question(self, task: str, text: str, *, why: str, mistakes: dict[str, str]) -> Callable[[Answer], Answer]:
-        """Decorate the function that gives a program's answer; `mistakes` has a sentence for each known mistake."""
+        """Decorate a function that turns a program into an answer; `mistakes` has a sentence for each known mistake."""
 
         def collect(answer: Answer) -> Answer:
             self.questions.append(OfProgram(task, text, why, mistakes, answer))
@@ -30,10 +30,7 @@ class Quiz:
         return collect
 
     def measured(self, text: str, *, right: str, why: str, mistakes: dict[str, str]) -> Callable[[Reading], Reading]:
-        """Decorate the function that reads an answer from the record of the day's measurement.
-
-        It is given what to choose of the record, such as a column: `right`, and the keys of `mistakes` for the others.
-        """
+        """Decorate a function that reads an answer from the day's record, given `right` or a key of `mistakes`."""
 
         def collect(reading: Reading) -> Reading:
             self.questions.append(OfMeasurement(text, right, why, mistakes, reading))
@@ -42,7 +39,7 @@ class Quiz:
         return collect
 
     def message(self, task: str, transcript: str, text: str, *, why: str, mistakes: dict[str, str]) -> None:
-        """Ask which mistake of the task is behind its message in a transcript; `mistakes` are others of the task."""
+        """Ask which mistake of the task causes its message in a transcript; `mistakes` are others of the task."""
         self.questions.append(OfMessage(task, transcript, text, why, mistakes))
 
     @property
@@ -52,18 +49,18 @@ class Quiz:
 
 
 def numbers(values: mx.array | Iterable[float], digits: int = 2) -> str:
-    """Numbers as an answer shows them: rounded, without zeros at the end, with commas between them."""
+    """Format numbers as answers show them: rounded, without trailing zeros, separated by commas."""
     flat: Any = values.flatten().tolist() if isinstance(values, mx.array) else values
     return ", ".join("NaN" if math.isnan(value) else f"{round(value, digits) + 0.0:g}" for value in flat)
 
 
 def quiz_parts(day: Day) -> Parts:
-    """Write the `quiz` of a day that has questions."""
+    """Return the `quiz` of a day that has questions."""
     return {"quiz": _page(day)} if is_there(quiz_path(day)) else {}
 
 
 def load_quiz(day: Day) -> Quiz:
-    """The questions of a day."""
+    """Load the questions of a day."""
     make_importable()
     quiz = runpy.run_path(str(quiz_path(day)))["quiz"]
     assert isinstance(quiz, Quiz)
@@ -81,7 +78,7 @@ def _page(day: Day) -> str:
 
 
 def _markdown(number: str, text: str, choice: list[Option]) -> str:
-    """The question, a list of its options, and a list of their explanations in the same order: see mc-quiz.js."""
+    """Return the question, its options, and their explanations in the same order: see mc-quiz.js."""
     answer = next(place for place, option in enumerate(choice) if option.right)
     lines = [f'<mc-quiz answer="{answer}">', "", f"**Quiz {number}.** {text}", ""]
     lines += [f"1. {option.text}" for option in choice]

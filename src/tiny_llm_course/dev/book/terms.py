@@ -1,7 +1,6 @@
-"""Terms lead to the glossary where a chapter first uses them in a sentence: links that nobody has to write.
+"""Link each term to the glossary where a chapter first uses it, by its name or by what it abbreviates.
 
-A term is found by its name in the glossary, or by the words that stand for a short one: "Byte-pair encoding" for BPE.
-Headings, tables, code, formulas, links and blocks of HTML stay as they are.
+Headings, tables, code, formulas, links and blocks of HTML are left alone.
 """
 
 import re
@@ -10,11 +9,11 @@ from collections.abc import Iterator
 from .tex import TOKEN
 
 ENTRY = re.compile(r"^(\S.*)\n: (.*)", re.MULTILINE)
-# What a short name stands for is what its explanation begins with.
+# An abbreviation's full name begins its explanation.
 IN_FULL = re.compile(r"([A-Z][\w -]{3,30}): ")
 # Too common in other senses to be found by their names.
 ORDINARY = {"Up"}
-# Besides what has no formulas either: links, headings, rows of tables, blocks of HTML.
+# Skipped in addition to TOKEN: links, headings, rows of tables, blocks of HTML.
 PASSED_OVER = re.compile(
     r"!?\[[^\]]*\]\([^)]*\)|<a\b.*?</a>|^[ \t]*#[^\n]*|^[ \t>]*\|[^\n]*|(?:(?<=\n\n)|\A)[ \t]*<(?:(?!\n[ \t]*\n).)*",
     re.DOTALL | re.MULTILINE,
@@ -36,7 +35,7 @@ class Terms:
         self.pattern = re.compile(rf"(?<![\w/.-])(?:{'|'.join(ways)})(?![\w-]|\.\w)")
 
     def link(self, page: str, glossary: str) -> str:
-        """The page, with a link to `glossary`, its address as seen from there, at the first use of each term."""
+        """Return the page with a link to `glossary`, a relative address, at the first use of each term."""
         seen: set[str] = set()
         parts, end = [], 0
         for start, stop in _sentences(page):
@@ -51,12 +50,12 @@ class Terms:
 
 
 def anchor_of(name: str) -> str:
-    """The id that mdBook gives a term of the glossary."""
+    """Return the id that mdBook gives a term of the glossary."""
     return re.sub(r"\s", "-", re.sub(r"[^\w\s-]", "", name.lower()))
 
 
 def _ways_to_write(name: str) -> str:
-    """Singular or plural. A name in small letters may begin a sentence, and a line may end within it."""
+    """Return a pattern for singular and plural, a capital at the start of a sentence, and a line break inside."""
     first, rest = name[0], name[1:]
     begins = f"[{first.lower()}{first.upper()}]" if rest == rest.lower() else first
     words = r"\s+".join(map(re.escape, rest.split(" ")))
@@ -64,7 +63,7 @@ def _ways_to_write(name: str) -> str:
 
 
 def _sentences(page: str) -> Iterator[tuple[int, int]]:
-    """Where the page has text that is read as sentences, from and to; what precedes its sections is a summary."""
+    """Yield the spans that are read as sentences; the summary before the first section is skipped."""
     skipped = [match.span() for pattern in (TOKEN, PASSED_OVER) for match in pattern.finditer(page)]
     end = max(page.find("\n## "), 0)
     for start, stop in [*sorted(skipped), (len(page), len(page))]:

@@ -1,14 +1,14 @@
-"""Where the formulas of a Markdown page are: `$...$` within a line of text, `$$...$$` between blank lines.
+"""Find the formulas of a Markdown page: `$...$` within a line of text, `$$...$$` between blank lines.
 
-Code, comments, tags and directives of mdBook are passed over. `\\$` is money. Any other dollar sign that is not part of
-a formula is a mistake, and so is reported: half a formula would otherwise be read as prose.
+Code, comments, tags and mdBook directives are skipped; `\\$` is money. Any other dollar sign is reported: half a
+formula would otherwise be read as prose.
 """
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-# In this order, at every place of the text: what stays as it is comes first.
+# Alternatives in order: text to skip comes first.
 TOKEN = re.compile(
     r"""
     (?P<fence>^[ \t>]*(?:[-*+][ ]+|\d+[.)][ ]+)?(?P<ticks>`{3,}|~{3,})[^\n]*\n(?:.*?^[ \t>]*(?P=ticks)[ \t]*$|.*))
@@ -27,7 +27,7 @@ TOKEN = re.compile(
 
 
 class BadFormula(Exception):
-    """A formula that cannot be set, with the number of its line, counted from 1."""
+    """A formula that cannot be rendered, with its line number, counted from 1."""
 
     def __init__(self, line: int, message: str) -> None:
         super().__init__(message)
@@ -36,7 +36,7 @@ class BadFormula(Exception):
 
 @dataclass(frozen=True)
 class Formula:
-    """A formula of a page: its TeX, the part of the text that it takes, and the line in which its TeX begins."""
+    """A formula: its TeX, the part of the text that it takes, and the line where its TeX begins."""
 
     tex: str
     display: bool
@@ -46,7 +46,7 @@ class Formula:
 
 
 def formulas(text: str) -> Iterator[Formula | BadFormula]:
-    """Yield the formulas of a page in order, and in their place the dollar signs that make none."""
+    """Yield the formulas of a page in order, and a BadFormula for each unpaired dollar sign."""
     for match in TOKEN.finditer(text):
         line = text.count("\n", 0, match.start()) + 1
         if match["alone"]:

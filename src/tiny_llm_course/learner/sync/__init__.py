@@ -1,1 +1,1 @@
-"""Upstream's changes, brought into a clone in which a learner has written code."""
+"""Merging upstream's changes into a clone with learner code."""

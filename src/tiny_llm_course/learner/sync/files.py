@@ -1,4 +1,4 @@
-"""The learner's package in a sync: what becomes of each file, in the work tree, the index and the commit."""
+"""The learner's package in a sync: the new content of each file, in the work tree, the index and the commit."""
 
 import tempfile
 from dataclasses import dataclass, field
@@ -28,28 +28,16 @@ class Change:
 
 @dataclass
 class Package:
-    """The package after a sync: in the work tree, staged, and in the commit that is made."""
+    """The package after a sync: in the work tree, the index, and the commit."""
 
-    changes: list[Change] = field(default_factory=list)  # files that change, or in which something was left as it is
+    changes: list[Change] = field(default_factory=list)  # files that change, or that keep a part unmerged
     staged: dict[str, Entry] = field(default_factory=dict)
     committed: dict[str, Entry] = field(default_factory=dict)
 
 
 def merge_package(git: Git, folder: str, base: str, ours: str, theirs: str) -> Package:
-    """Merge every file of the package that upstream has or the learner keeps in git.
-
-    Args:
-        git: the learner's repository; nothing is written but contents into its store.
-        folder: the package's path in it.
-        base: the commit that the learner started from.
-        ours: the learner's commit.
-        theirs: upstream's commit.
-
-    Raises:
-        UsageError: a file cannot be merged because it is not Python.
-    """
-    trees = [git.entries(commit, folder) for commit in (base, ours, theirs)]
-    was, has, comes = trees
+    """Merge every file of the package in these commits; UsageError if a file is not Python. Writes only git objects."""
+    was, has, comes = (git.entries(commit, folder) for commit in (base, ours, theirs))
     staged = git.staged(folder)
     package = Package()
     for path in sorted({*was, *has, *comes, *staged}):
@@ -61,7 +49,7 @@ def merge_package(git: Git, folder: str, base: str, ours: str, theirs: str) -> P
             try:
                 merged, _ = merge_file(git, path, base_text, content, new_text)
             except SyntaxError:
-                merged = content  # it is the learner's past; the work tree counts
+                merged = content  # the learner's history need not parse; the work tree must
             if merged is not None:
                 result[path] = (entry or mode)[0], git.store(merged)
         file = git.root / path
@@ -78,14 +66,9 @@ def merge_package(git: Git, folder: str, base: str, ours: str, theirs: str) -> P
 def merge_file(
     git: Git, path: str, base: bytes | None, mine: bytes | None, new: bytes | None
 ) -> tuple[bytes | None, Merged]:
-    """The merged content and what became of it; None stands for no file, as argument and as result.
-
-    Raises:
-        SyntaxError: both changed it, it is Python by its name, and one of them is not.
-    """
-    was, comes = _plain(base), _plain(new)
-    has = _plain(mine)
-    if mine is None:  # the learner has deleted it, or never had it
+    """Return the merged content (None: no file) and what was merged; SyntaxError if a changed Python file is broken."""
+    was, has, comes = _plain(base), _plain(mine), _plain(new)
+    if mine is None:  # the learner deleted it or never had it
         return (None if base is not None and was == comes else new), Merged("")
     if has == comes or was == comes:
         return mine, Merged("")
@@ -109,12 +92,12 @@ def merge_file(
 
 
 def _plain(content: bytes | None) -> bytes | None:
-    """A content without what Windows adds to a text."""
+    """Return the content without BOM and CRLF."""
     return None if content is None else content.removeprefix(BOM).replace(b"\r\n", b"\n")
 
 
 def _like(example: bytes, content: bytes) -> bytes:
-    """The content with the line ends, and the mark at its beginning, of an example."""
+    """Return the content with the line ends and BOM of an example."""
     windows = example.count(b"\r\n") * 2 > example.count(b"\n")
     return BOM * example.startswith(BOM) + (content.replace(b"\n", b"\r\n") if windows else content)
 
@@ -133,7 +116,7 @@ def _merged_texts(git: Git, *texts: str) -> str | None:
 
 
 def _merged_lines(git: Git, base: bytes, mine: bytes, new: bytes) -> bytes | None:
-    """Git's own merge of a file, by lines; None if there are conflicts."""
+    """Merge by lines with `git merge-file`; return None on conflicts."""
     with tempfile.TemporaryDirectory(prefix="tiny-llm-sync-") as folder:
         files = [Path(folder, name) for name in ("mine", "base", "new")]
         for file, content in zip(files, (mine, base, new), strict=True):
@@ -149,21 +132,16 @@ def _not_python(path: str, mine: bytes | None, error: SyntaxError) -> UsageError
         split(_decoded(_plain(mine) or b""))
     except SyntaxError as own:
         line = f":{own.lineno}" if own.lineno else ""
-        return UsageError(
-            f"{path}{line} is not Python ({own.msg or own}), and upstream has changed the file. Nothing is changed. "
-            "Mend that line, then:",
-            "pdm run sync",
-        )
-    return UsageError(
-        f"Upstream's {path} needs a newer Python than this one ({error.msg}). Nothing is changed. Choose one:",
-        "pdm use",
-    )
+        what = f"{path}{line} is not Python ({own.msg or own}), and upstream has changed the file. Nothing has changed."
+        return UsageError(f"{what} Fix that line, then:", "pdm run sync")
+    what = f"Upstream's {path} needs a newer Python than this one ({error.msg}). Nothing has changed. Choose another:"
+    return UsageError(what, "pdm use")
 
 
 def write_files(root: Path, contents: dict[str, bytes | None]) -> None:
-    """Give each file its content, none for None; a file is there as a whole or not at all at any moment."""
+    """Write or (None) delete each file; every write is atomic."""
     for path, content in contents.items():
-        file = (root / path).resolve()  # a link stays a link
+        file = (root / path).resolve()  # follow a link
         if content is None:
             file.unlink(missing_ok=True)
             continue

@@ -1,4 +1,4 @@
-"""The git commands that `sync` is made of, each as a method that says what it does."""
+"""The git commands of `sync`, one method each."""
 
 import os
 import shutil
@@ -9,25 +9,20 @@ from pathlib import Path
 
 from ...course.registry import UsageError
 
-# A file's mode and the hash of its content.
-Entry = tuple[str, str]
+Entry = tuple[str, str]  # a file's mode and the hash of its content
 
 
 class GitError(Exception):
-    """A git command failed; the message is the last line that it printed."""
+    """A git command failed; the message is its error line."""
 
 
 class Git:
-    """The repository whose work tree is at `root`.
-
-    Raises:
-        UsageError: there is no git, or `root` is not the top of a clone.
-    """
+    """The repository whose work tree is at `root`; raises UsageError without git or if `root` is not a clone's top."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         if shutil.which("git") is None:
-            raise UsageError("sync needs git, which is not on the PATH. How to get it:", "pdm run doctor")
+            raise UsageError("sync needs git, which is not on the PATH. To fix it:", "pdm run doctor")
         try:
             top = self.line("rev-parse", "--show-toplevel")
             is_top = os.path.samefile(top, root)
@@ -35,38 +30,29 @@ class Git:
             is_top = False
         if not is_top:
             raise UsageError(
-                "This folder is no clone, so git cannot bring in changes. Clone the course, and take your files there:",
+                "This folder is not a git clone, so it cannot be updated. Clone the course, and copy your files there:",
                 "git clone URL ../tiny-llm-new",
                 "cp -R src/tiny_llm/. ../tiny-llm-new/src/tiny_llm",
             )
 
     def run(self, *args: str, stdin: bytes = b"", index: Path | None = None, folder: Path | None = None) -> bytes:
-        """What a git command prints.
-
-        Raises:
-            GitError: it failed.
-        """
+        """Run a git command and return its stdout; raise GitError if it fails."""
         env = {**os.environ, "LC_ALL": "C"}
         if index:
             env["GIT_INDEX_FILE"] = str(index)
-        done = subprocess.run(
-            ["git", "-c", "core.quotePath=false", *args],
-            cwd=folder or self.root,
-            env=env,
-            input=stdin,
-            capture_output=True,
-        )
+        command = ["git", "-c", "core.quotePath=false", *args]
+        done = subprocess.run(command, cwd=folder or self.root, env=env, input=stdin, capture_output=True)
         if done.returncode:
             lines = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
             raise GitError(next((line for line in lines if line.startswith(("fatal:", "error:"))), (lines or [""])[-1]))
         return done.stdout
 
     def line(self, *args: str) -> str:
-        """The one line that a git command prints."""
+        """Run a git command and return its one line of output."""
         return self.run(*args).decode(errors="replace").strip()
 
     def says(self, *args: str) -> bool:
-        """Whether a git command succeeds."""
+        """Return whether a git command succeeds."""
         try:
             self.run(*args)
         except GitError:
@@ -74,32 +60,32 @@ class Git:
         return True
 
     def paths(self, *args: str, folder: Path | None = None) -> list[str]:
-        """The paths that a git command prints with -z."""
+        """Return the paths that a git command prints with -z."""
         return [os.fsdecode(path) for path in self.run(*args, folder=folder).split(b"\0") if path]
 
     def entries(self, tree: str, below: str) -> dict[str, Entry]:
-        """The files of a commit below a folder."""
+        """Return a commit's files below a folder."""
         return self._entries(0, 2, "ls-tree", "-r", "-z", tree, "--", below)
 
     def staged(self, below: str) -> dict[str, Entry]:
-        """The files of the index below a folder."""
+        """Return the index's files below a folder."""
         return self._entries(0, 1, "ls-files", "-s", "-z", "--", below)
 
     def _entries(self, mode: int, blob: int, *args: str) -> dict[str, Entry]:
-        """The files that a git command lists, mode and hash being these words of a line."""
+        """Return the files that a git command lists; mode and hash are these words of a line."""
         lines = (line.split("\t", 1) for line in self.paths(*args))
         return {path: (meta.split(" ")[mode], meta.split(" ")[blob]) for meta, path in lines}
 
     def blob(self, name: str) -> bytes:
-        """The content of a file by its hash, or as COMMIT:PATH."""
+        """Return the content of a file by its hash, or as COMMIT:PATH."""
         return self.run("cat-file", "blob", name)
 
     def store(self, content: bytes) -> str:
-        """Keep a content; gives its hash."""
+        """Store a content and return its hash."""
         return self.run("hash-object", "-w", "--stdin", stdin=content).decode().strip()
 
     def with_folder(self, tree: str, folder: str, files: dict[str, Entry]) -> str:
-        """A tree in which these are all files of a folder; nothing else differs."""
+        """Return a copy of a tree in which a folder has exactly these files."""
         with tempfile.TemporaryDirectory(prefix="tiny-llm-sync-") as scratch:
             index = Path(scratch, "index")  # which is not the repository's
             self.run("read-tree", tree, index=index)
@@ -108,7 +94,7 @@ class Git:
             return self.run("write-tree", index=index).decode().strip()
 
     def merged(self, ours: str, theirs: str, except_below: str) -> tuple[str, list[str]]:
-        """Merge two commits in a folder of its own: the tree without the conflicts below a path, and the other ones."""
+        """Merge two commits in a temporary worktree: the tree, or the conflicts, ignoring those below a path."""
         with tempfile.TemporaryDirectory(prefix="tiny-llm-sync-") as temporary:
             folder = Path(temporary, "merge")
             alone = ["-c", "user.name=sync", "-c", "user.email=sync", "-c", f"core.hooksPath={temporary}"]
@@ -129,7 +115,7 @@ class Git:
 
 
 def index_lines(files: dict[str, Entry], gone: Iterable[str] = ()) -> bytes:
-    """What `git update-index -z --index-info` reads."""
+    """Return the input of `git update-index -z --index-info`."""
     lines = [f"{mode} {blob}\t{path}" for path, (mode, blob) in files.items()]
     lines += [f"0 {'0' * 40}\t{path}" for path in gone]
     return b"".join(os.fsencode(line) + b"\0" for line in lines)

@@ -1,4 +1,4 @@
-"""A sync as git sees it: find upstream, merge what is outside the learner's package, and go there in one step."""
+"""A sync in git's terms: fetch upstream, merge what is outside the learner's package, and update in one step."""
 
 import os
 import shlex
@@ -13,7 +13,7 @@ STATES = {"MERGE_HEAD": "merge", "CHERRY_PICK_HEAD": "cherry-pick", "REVERT_HEAD
 STATES |= {"rebase-merge": "rebase", "rebase-apply": "rebase"}
 SHOWN = 5  # names in a message
 AGAIN = "pdm run sync"
-UNCHANGED = "Nothing is changed."
+UNCHANGED = "Nothing has changed."
 
 
 @dataclass(frozen=True)
@@ -23,41 +23,33 @@ class Plan:
     base: str  # the commit that the learner started from
     ours: str  # the learner's commit
     theirs: str  # upstream's
-    outside: str  # a tree: what is outside the package as it will be, the package as it is in `ours`
-    tree: str  # of the commit that the learner will be on
-    fast_forward: bool  # whether that is upstream's own commit
+    outside: str  # a tree: merged outside the package, as in `ours` inside
+    tree: str  # of the resulting commit
+    fast_forward: bool  # whether the result is upstream's own commit
     package: Package
     changed: tuple[str, ...]  # paths outside the package
 
 
 def fetch(git: Git, remote: str | None) -> tuple[str, str]:
-    """Get upstream's newest commit; its name and its hash.
-
-    Raises:
-        UsageError: the learner is in the middle of something, there is no such remote, or it cannot be reached.
-    """
+    """Fetch upstream's newest commit; return its name and hash. UsageError mid-merge or without a reachable remote."""
     for file, what in STATES.items():
         if Path(git.root, git.line("rev-parse", "--git-path", file)).exists():
-            raise UsageError(
-                f"A {what} is not finished here. Go on with it:",
-                f"git {what} --continue",
-                "Or give it up:",
-                f"git {what} --abort",
-            )
+            begin = f"A {what} is in progress here. To continue it:"
+            raise UsageError(begin, f"git {what} --continue", "To abort it:", f"git {what} --abort")
     if unmerged := git.paths("diff", "--name-only", "--diff-filter=U", "-z"):
         raise UsageError(
-            f"There are conflicts in {some(unmerged)}. Mend them, then:", f"git add -- {shlex.join(unmerged)}", AGAIN
+            f"There are conflicts in {some(unmerged)}. Resolve them, then:", f"git add -- {shlex.join(unmerged)}", AGAIN
         )
     if not git.says("symbolic-ref", "--quiet", "HEAD"):
         raise UsageError(
-            "You are on no branch. Make one here:", "git switch -c my-work", "Or go back to yours:", "git switch -"
+            "HEAD is detached. Create a branch here:", "git switch -c my-work", "Or return to yours:", "git switch -"
         )
     remotes = git.line("remote").split()
     wanted = [remote] if remote else [*(name for name in ("upstream", "origin") if name in remotes), *remotes][:1]
     if not wanted:
-        raise UsageError("This clone knows no upstream. Say where the course is:", "git remote add upstream URL", AGAIN)
+        raise UsageError("This clone has no remote. Add the course's:", "git remote add upstream URL", AGAIN)
     if wanted[0] not in remotes:
-        known = f"Remotes: {', '.join(remotes)}." if remotes else "Say where it is:"
+        known = f"Remotes: {', '.join(remotes)}." if remotes else "To add it:"
         raise UsageError(
             f"There is no remote {wanted[0]}. {known}", *([AGAIN] if remotes else [f"git remote add {wanted[0]} URL"])
         )
@@ -68,17 +60,13 @@ def fetch(git: Git, remote: str | None) -> tuple[str, str]:
         git.run("fetch", "--quiet", "--no-tags", name, f"+refs/heads/{branch}:refs/remotes/{name}/{branch}")
     except GitError as error:
         raise UsageError(
-            f"{name} cannot be reached ({error}). {UNCHANGED} Where it is looked for:", "git remote -v", "Later:", AGAIN
+            f"{name} cannot be reached ({error}). {UNCHANGED} To see its URL:", "git remote -v", "To retry:", AGAIN
         ) from error
     return f"{name}/{branch}", git.line("rev-parse", f"refs/remotes/{name}/{branch}")
 
 
 def make_plan(git: Git, folder: str, name: str, theirs: str) -> Plan | None:
-    """What a sync with upstream's commit will do, all conflicts found before anything is touched; None for nothing.
-
-    Raises:
-        UsageError: it cannot be done; the message says what to do first.
-    """
+    """Return what a sync will do, before anything is changed; None if nothing is new; UsageError on any obstacle."""
     ours = git.line("rev-parse", "HEAD")
     if git.says("merge-base", "--is-ancestor", theirs, ours):
         return None
@@ -88,10 +76,12 @@ def make_plan(git: Git, folder: str, name: str, theirs: str) -> Plan | None:
         alone = f"You and {name} have no commit in common. {UNCHANGED}"
         if git.line("rev-parse", "--is-shallow-repository") == "true":
             remote = name.partition("/")[0]
-            raise UsageError(f"{alone} Get the rest of yours:", f"git fetch --unshallow {remote}", AGAIN) from error
+            raise UsageError(
+                f"{alone} Fetch the rest of your history:", f"git fetch --unshallow {remote}", AGAIN
+            ) from error
         url = shlex.quote(git.line("remote", "get-url", name.partition("/")[0]))
         raise UsageError(
-            f"{alone} Clone the course anew, and take your files there:",
+            f"{alone} Clone the course again, and copy your files there:",
             f"git clone {url} ../tiny-llm-new",
             f"cp -R {folder}/. ../tiny-llm-new/{folder}",
         ) from error
@@ -105,11 +95,11 @@ def make_plan(git: Git, folder: str, name: str, theirs: str) -> Plan | None:
         files = shlex.join(conflicts)
         raise UsageError(
             f"You and upstream changed the same lines of {some(conflicts)}. {UNCHANGED}",
-            "To take upstream's (yours stays in git's history):",
+            "To take upstream's (yours stay in git's history):",
             f"git checkout {name} -- {files}",
             f'git commit -m "As upstream" -- {files}',
             AGAIN,
-            "To join them by hand:",
+            "To merge them by hand:",
             f"git merge {name}",
         )
     outside = git.with_folder(merged, folder, git.entries(ours, folder))
@@ -125,25 +115,21 @@ def _refuse_overwriting(git: Git, ours: str, changed: tuple[str, ...]) -> None:
     tracked = {*git.paths("ls-tree", "-r", "--name-only", "-z", ours), *git.paths("ls-files", "-z")}
     if edited := [path for path in changed if path in dirty]:
         raise UsageError(
-            f"You changed {some(edited)}, and upstream did, too. {UNCHANGED} Put yours aside, and back afterwards:",
+            f"You changed {some(edited)}, and so did upstream. {UNCHANGED} Stash yours, sync, and restore it:",
             f"git stash push -- {shlex.join(edited)}",
             AGAIN,
             "git stash pop",
         )
     if foreign := [path for path in changed if path not in tracked and (git.root / path).exists()]:
         raise UsageError(
-            f"Upstream brings {some(foreign)}, and a file of yours that is not in git is there. {UNCHANGED} Move it:",
+            f"Upstream adds {some(foreign)}, where you have an untracked file. {UNCHANGED} Move it:",
             *(f"mv {shlex.quote(path)} {shlex.quote(f'{path}.mine')}" for path in foreign[:SHOWN]),
             AGAIN,
         )
 
 
 def carry_out(git: Git, plan: Plan, folder: str, name: str) -> None:
-    """Do what the plan says, all of it or nothing.
-
-    Raises:
-        UsageError: it did not work, and everything is as before.
-    """
+    """Carry out the plan, or undo all of it and raise UsageError."""
     index = Path(git.root, git.line("rev-parse", "--git-path", "index"))
     git.says("update-index", "-q", "--refresh")
     before = index.read_bytes()
@@ -161,7 +147,7 @@ def carry_out(git: Git, plan: Plan, folder: str, name: str) -> None:
         _undo(git, plan, index, before)
         if isinstance(error, OSError | GitError):
             raise UsageError(
-                f"It did not work: {error}. Everything is as it was before:", "pdm run doctor", AGAIN
+                f"The sync failed: {error}. Everything was restored. To find the cause:", "pdm run doctor", AGAIN
             ) from error
         raise
     git.says("update-index", "-q", "--refresh")
@@ -170,13 +156,13 @@ def carry_out(git: Git, plan: Plan, folder: str, name: str) -> None:
 def _undo(git: Git, plan: Plan, index: Path, before: bytes) -> None:
     write_files(git.root, {change.path: change.before for change in plan.package.changes})
     index.write_bytes(before)
-    # Outside the package the paths that change were as in the commit, or not there.
-    # Taken away first, because git takes a file of the same second, size and inode for the one it knows.
+    # Outside the package, the changed paths were as in the commit, or absent. Delete them first: git believes that a
+    # file of the same second, size and inode is unchanged.
     write_files(git.root, dict.fromkeys(plan.changed))
     there = set(git.paths("ls-files", "-z")) & set(plan.changed)
     git.run("checkout-index", "-f", "-z", "--stdin", stdin=b"".join(os.fsencode(path) + b"\0" for path in there))
 
 
 def some(names: list[str]) -> str:
-    """A few names, and how many more there are."""
+    """Return the first names, and how many more there are."""
     return ", ".join(names[:SHOWN]) + f" and {len(names) - SHOWN} more" * (len(names) > SHOWN)

@@ -1,1 +1,1 @@
-"""Load for a server: requests as they might come, sent to a scheduler or to an address, and what became of them."""
+"""Load tests: synthetic requests, sent to a scheduler or a URL, and their statistics."""

@@ -1,4 +1,4 @@
-"""What became of a load: when each token came, what that says of the server, and what `bench serve` prints of it."""
+"""The result of a load test: token times, their statistics, and the table that `bench serve` prints."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -12,51 +12,51 @@ from ..machine import in_words
 
 PERCENTILES = (50, 95, 99)
 TIMES = ("p50", "p95", "p99")
-HEADINGS = ("mode", "tokens/s", "x", *(f"TTFT {p}" for p in TIMES), *(f"TPOT {p}" for p in TIMES), "put back", "hits")
+HEADINGS = ("mode", "tokens/s", "x", *(f"TTFT {p}" for p in TIMES), *(f"TPOT {p}" for p in TIMES), "preempted", "hits")
 
 
 @dataclasses.dataclass
 class Answer:
-    """One request's, in seconds after the load began."""
+    """One request's times, in seconds since the start of the load."""
 
     at: float  # when it was sent
-    tokens: list[float] = dataclasses.field(default_factory=list)  # when each came
-    failed: str = ""  # why it has none, or not all
-    counted: int = 0  # how many the server says that there were, if it says so: a piece of text may hold several
+    tokens: list[float] = dataclasses.field(default_factory=list)  # arrival time of each
+    failed: str = ""  # why tokens are missing
+    counted: int = 0  # output tokens by the server's own count, if any: a chunk may hold several
 
     @property
     def first(self) -> float:
-        """Time to the first token, TTFT: seconds from when it was sent."""
+        """Return the time to first token (TTFT), from sending."""
         return self.tokens[0] - self.at
 
     @property
     def each(self) -> float:
-        """Time per output token, TPOT: seconds between two tokens behind the first, in the mean."""
+        """Return the time per output token (TPOT): the mean time between tokens after the first."""
         return (self.tokens[-1] - self.tokens[0]) / (max(self.counted, len(self.tokens)) - 1)
 
 
 @dataclasses.dataclass
 class Outcome:
-    """All of a load."""
+    """The result of a load."""
 
     answers: list[Answer]
     preemptions: int = 0
-    hits: float | None = None  # the part of the prompts' tokens that a prefix cache had; None: there is none
+    hits: float | None = None  # prefix-cache hit rate, by prompt tokens; None without a cache
 
     @property
     def served(self) -> list[Answer]:
-        """Those that have an answer."""
+        """Return the requests that were answered in full."""
         return [answer for answer in self.answers if answer.tokens and not answer.failed]
 
     @property
     def throughput(self) -> float:
-        """Tokens written a second, from the first request to the last token."""
+        """Return the output tokens per second, from the first request to the last token."""
         last = max((answer.tokens[-1] for answer in self.served), default=0.0)
         written = sum(answer.counted or len(answer.tokens) for answer in self.served)
         return written / (last - min(answer.at for answer in self.answers)) if last else 0.0
 
     def summary(self) -> dict[str, Any]:
-        """How long somebody waited, as a record has it; times in seconds."""
+        """Return the statistics as JSON data; times in seconds."""
         found: dict[str, Any] = {
             "failed": len(self.answers) - len(self.served),
             "ttft": percentiles([answer.first for answer in self.served]),
@@ -67,12 +67,12 @@ class Outcome:
 
 
 def percentiles(seconds: Sequence[float]) -> dict[str, float]:
-    """p50, p95 and p99, of nothing nothing."""
+    """Return p50, p95 and p99; {} for no values."""
     return {f"p{p}": float(np.percentile(seconds, p)) for p in PERCENTILES} if seconds else {}
 
 
 def lines_of(found: dict[str, Any], width: int) -> list[str]:
-    """All but the heading."""
+    """Return the printed lines, except the heading."""
     rows, load = found["rows"], found["load"]
     lines = in_columns(HEADINGS, [_cells(row, rows[0]) for row in rows], width)
     read, written, rate = number(load["read"]), number(load["written"]), number(load["rate"])
@@ -80,9 +80,9 @@ def lines_of(found: dict[str, Any], width: int) -> list[str]:
     return [
         *lines,
         "",
-        f"tokens/s: all {load['requests']} requests at once{median}; {read} tokens to read and {written} to write.",
-        f"TTFT, TPOT: as a Poisson process brings {rate} a second, in ms: to the first token, and between two.",
-        "put back: requests that gave their memory to older ones. hits: of the prompts, found in the prefix cache.",
+        f"tokens/s: all {load['requests']} requests at once{median}; {read} prompt and {written} output tokens.",
+        f"TTFT, TPOT: Poisson arrivals, {rate} requests/s, in ms: time to first token, time per output token.",
+        "preempted: number of preemptions. hits: share of prompt tokens found in the prefix cache.",
         "" if found["fused"] else "Without the kernels of week 2 and day 4: pdm run doctor says what they need.",
         in_words(found["machine"]),
     ]

@@ -1,4 +1,4 @@
-"""A load is played to a scheduler in this process, or sent to an address where a server speaks as OpenAI's does."""
+"""Runs a load on a scheduler in this process, or sends it to an OpenAI-compatible server."""
 
 import http.client
 import json
@@ -14,23 +14,13 @@ from ...engine.serving import ServingEngine
 from .outcome import Answer, Outcome
 from .workload import Arrival
 
-PATIENCE = 120.0  # seconds without a word
+PATIENCE = 120.0  # seconds without data
 UNNAMED = "default_model"
 STREAMED = {"temperature": 0, "stream": True, "stream_options": {"include_usage": True}}
 
 
 def send(url: str, model: str, serving: ServingEngine, load: Sequence[Arrival]) -> Outcome:
-    """Send each request when it comes, on a connection of its own, and note when its tokens come.
-
-    Args:
-        url: of the server, `http://127.0.0.1:8000`.
-        model: its name, which the server wants to hear.
-        serving: spells the prompts.
-        load: what is sent.
-
-    Raises:
-        UsageError: nobody answers there.
-    """
+    """Send each request at its time on its own connection; return its token times. UsageError if none is answered."""
     host, port = _place(url)
     answers = [Answer(arrival.at) for arrival in load]
     with serving.learners_code():
@@ -56,24 +46,20 @@ def send(url: str, model: str, serving: ServingEngine, load: Sequence[Arrival]) 
         thread.join()
     outcome = Outcome(answers)
     if not outcome.served:
-        raise UsageError(f"{url} has answered no request: {answers[0].failed or 'no tokens came'}.")
+        raise UsageError(f"{url} answered no request: {answers[0].failed or 'no tokens arrived'}.")
     return outcome
 
 
 def model_at(url: str) -> str:
-    """The first model that a server names; UNNAMED if it names none, as mlx-lm's may.
-
-    Raises:
-        UsageError: nobody answers there.
-    """
+    """Return the server's first model; UNNAMED if it lists none, as mlx-lm may; UsageError if no server answers."""
     host, port = _place(url)
     connection = http.client.HTTPConnection(host, port, timeout=PATIENCE)
     try:
         connection.request("GET", "/v1/models")
         said = connection.getresponse().read()
     except (OSError, http.client.HTTPException) as error:
-        what = f"No server answers at {url} ({type(error).__name__})"
-        raise UsageError(f"{what}. Ours: pdm run serve --solution") from error
+        what = f"No server answers at {url} ({type(error).__name__}). To start ours: pdm run serve --solution"
+        raise UsageError(what) from error
     finally:
         connection.close()
     try:
@@ -89,12 +75,12 @@ def _place(url: str) -> tuple[str, int]:
     except ValueError:
         port = 0
     if where.scheme != "http" or not where.hostname or not port:
-        raise UsageError(f"{url} is no address of a server: it looks like http://127.0.0.1:8000.")
+        raise UsageError(f"{url} is not a server's URL; an example: http://127.0.0.1:8000.")
     return where.hostname, port
 
 
 def _events(host: str, port: int, wanted: dict[str, object]) -> Iterator[dict[str, Any]]:
-    """What a server streams, event by event; a ValueError is what it says in the place of an answer."""
+    """Yield the server's streamed events; raise ValueError with its message if it answers with an error."""
     connection = http.client.HTTPConnection(host, port, timeout=PATIENCE)
     try:
         headers = {"Content-Type": "application/json"}
@@ -110,7 +96,7 @@ def _events(host: str, port: int, wanted: dict[str, object]) -> Iterator[dict[st
 
 
 def play(serving: ServingEngine, load: Sequence[Arrival]) -> Outcome:
-    """Let requests come when they do, and step while anybody is there."""
+    """Submit requests at their times, and step the scheduler while it has requests."""
     scheduler, coming, preemptions = serving.scheduler, deque(load), 0
     answers: dict[Any, Answer] = {}
     with serving.learners_code():
@@ -131,16 +117,13 @@ def play(serving: ServingEngine, load: Sequence[Arrival]) -> Outcome:
             preemptions += len(step.preempted)
             for chunk, new in zip(step.chunks, step.new, strict=True):
                 answers[chunk.request].tokens += [now] * len(new)
-    memory = scheduler.memory
-    hits = memory.hit / max(memory.asked, 1) if hasattr(memory, "asked") else None
+    memory = scheduler.kv_cache
+    hits = memory.hit_tokens / max(memory.queried_tokens, 1) if hasattr(memory, "queried_tokens") else None
     return Outcome(list(answers.values()), preemptions, hits)
 
 
 def replay(serving: ServingEngine, load: Sequence[Arrival]) -> tuple[list[Any], dict[Any, int]]:
-    """The steps of a load whose times are counted in steps, and before which of them each request came.
-
-    What the scheduler decides depends on nothing else.
-    """
+    """Return the steps of a load whose times count steps, and the step before which each request arrived."""
     scheduler, coming = serving.scheduler, deque(load)
     steps: list[Any] = []
     came: dict[Any, int] = {}

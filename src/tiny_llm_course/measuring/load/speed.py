@@ -1,4 +1,4 @@
-"""`bench serve`: one load for every way to serve that is there, from static batching to all ideas together."""
+"""`bench serve`: one load on every available serving mode, from static batching to all features together."""
 
 import dataclasses
 import statistics
@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...course.nouns import Mode
+from ...course.entities import Mode
 from ...course.registry import load_course
 from ...engine.serving import ServingEngine, load_scheduler
 from ...engine.stages import lacking
@@ -17,16 +17,16 @@ from .sending import play
 from .workload import Arrival, Load, arrivals, tokens_of
 
 RECORD = ROOT / "benches" / "bench_serve.json"  # of our solution, for the book
-BUSY = 0.8  # of the requests a second that `continuous` can serve: so many come, if nobody says how many
+BUSY = 0.8  # default request rate, as a share of what `continuous` can serve
 QUICK = 4  # requests
-TURNS = 5  # of all modes, whose medians count; fewer where they have taken LONG
+TURNS = 5  # rounds over all modes, of which the medians count; fewer after LONG
 LONG = 10.0  # seconds
-SHORT = 64  # tokens of an answer that is shown step by step, at most
+SHORT = 64  # output tokens of a replayed request, at most
 
 
 @dataclasses.dataclass(frozen=True)
 class EngineChoice:
-    """The engine that is measured, as `load_scheduler` takes it."""
+    """The measured engine, as `load_scheduler` takes it."""
 
     model: str | None
     solution: bool
@@ -41,19 +41,9 @@ class EngineChoice:
 def measure(
     which: EngineChoice, load: Load, quick: bool = False, note: Callable[[str], None] = print
 ) -> dict[str, Any]:
-    """What was found, as JSON has it: a row for each mode, and what all depend on.
+    """Return a row per mode, as JSON data; LearnerError if the learner's code is unfinished or fails.
 
-    Each mode is given the load all at once, in turns, which says how many tokens a second it can write, and as it
-    comes, which says how long somebody waits for them.
-
-    Args:
-        which: the engine.
-        load: what comes.
-        quick: whether a few requests are enough, to see that it works.
-        note: is told what is being measured.
-
-    Raises:
-        LearnerError: the learner's code is not finished, or failed.
+    Each mode gets the load all at once, interleaved, for its throughput, and as Poisson arrivals for its latencies.
     """
     if quick:
         load = dataclasses.replace(load, requests=QUICK)
@@ -83,7 +73,7 @@ def measure(
 
 
 def there(solution: bool) -> Sequence[Mode]:
-    """The modes that can be measured: of the learner's, those whose tasks have passed, and always the first."""
+    """Return the modes that can be measured: the first, and those whose tasks the learner has passed."""
     first, *others = load_course().modes()
     return [first, *(mode for mode in others if not lacking(mode, solution))]
 
@@ -99,7 +89,7 @@ def _throughput(which: EngineChoice, mode: Mode, load: Load, note: Callable[[str
 
 
 def sample(load: Load, engine: ServingEngine, most: int) -> list[Arrival]:
-    """The first requests of a load, with times that count steps: what `--replay` shows."""
+    """Return a load's first requests, with times in steps, for `--replay`."""
     found = arrivals(engine, dataclasses.replace(load, requests=min(load.requests, most), rate=load.rate or 0.25))
     short = [dataclasses.replace(arrival, max_tokens=min(arrival.max_tokens, SHORT)) for arrival in found]
     return [dataclasses.replace(arrival, at=float(round(arrival.at))) for arrival in short]

@@ -1,4 +1,4 @@
-"""What a load is made of: when each request comes, what it asks, and how long its answer is to be."""
+"""Synthetic load: arrival times, prompts and output lengths."""
 
 import dataclasses
 import random
@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from ...checkpoints.held_out import shipped_stories
 from ...engine.serving import ServingEngine
 
-SHARED = 192  # tokens of a prefix that half of the requests begin with
-OWN = (8, 64)  # tokens of a prompt that nobody shares: from, to
-WRITTEN = (4, 64, 256)  # tokens of an answer: at least, on average, at most; most are short and a few are long
+SHARED = 192  # tokens of the prefix that half of the requests share
+OWN = (8, 64)  # unshared prompt tokens: minimum, maximum
+WRITTEN = (4, 64, 256)  # output tokens: minimum, mean, maximum (shifted exponential)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,20 +23,17 @@ class Arrival:
 
 @dataclasses.dataclass(frozen=True)
 class Load:
-    """How much comes, and how fast."""
+    """The size and rate of a load."""
 
     requests: int = 32
-    rate: float | None = None  # requests a second, as a Poisson process has them; None: all at once
+    rate: float | None = None  # requests per second, Poisson arrivals; None: all at once
     shared: int = SHARED
     seed: int = 1
 
 
 def arrivals(serving: ServingEngine, load: Load) -> list[Arrival]:
-    """The requests of a load, in the order in which they come; the same for the same seed.
-
-    Their words are those of the stories that come with the course. Half of them begin alike.
-    """
-    draw = random.Random(load.seed)
+    """Return the requests in order of arrival, the same for a seed: prompts from stories, half with a shared prefix."""
+    draw, (shortest, mean, longest) = random.Random(load.seed), WRITTEN
     with serving.learners_code():
         text = serving.tokenizer.encode("\n\n".join(shipped_stories()))
     most = min(serving.context_length, 1 << 20) - WRITTEN[2] - OWN[1]
@@ -47,17 +44,13 @@ def arrivals(serving: ServingEngine, load: Load) -> list[Arrival]:
         begin = draw.randrange(len(shared), max(len(shared) + 1, len(text) - count))
         own = text[begin : begin + count] or text[:1]
         prompt = [*shared, *own] if number % 2 else own
-        found.append(Arrival(now, tuple(prompt), _written(draw)))
+        written = min(longest, shortest + round(draw.expovariate(1 / (mean - shortest))))
+        found.append(Arrival(now, tuple(prompt), written))
         if load.rate:
             now += draw.expovariate(load.rate)
     return found
 
 
-def _written(draw: random.Random) -> int:
-    least, mean, most = WRITTEN
-    return min(most, least + round(draw.expovariate(1 / (mean - least))))
-
-
 def tokens_of(found: Sequence[Arrival]) -> tuple[int, int]:
-    """How many tokens are to be read, and how many written."""
+    """Return the total prompt tokens and output tokens."""
     return sum(len(arrival.prompt) for arrival in found), sum(arrival.max_tokens for arrival in found)

@@ -1,7 +1,4 @@
-"""Three-way merge of one of the learner's files, function by function: what the learner wrote stays, whatever comes.
-
-Pure text. `merge` compares the file that the learner started from, the learner's and upstream's new one.
-"""
+"""Three-way merge of one of the learner's files, function by function: what the learner wrote always stays."""
 
 import ast
 from dataclasses import dataclass, field, replace
@@ -10,7 +7,7 @@ from ..parsing import parse
 from .imports import imported, is_import, merge_import, paired
 from .units import NOTHING, Block, Lines, Unit, mentioned, parameters, plain, same, soundness, split
 
-ABSENT = ("\0",)  # a part that nobody's text is equal to
+ABSENT = ("\0",)  # a part that equals no text
 
 
 @dataclass(frozen=True)
@@ -23,7 +20,7 @@ class Kept:
 
 @dataclass
 class Merged:
-    """The merged file, and what became of it. A name is a function's, class's or constant's; a method's has a dot."""
+    """The merged file, and what became of the functions, classes and constants (a method's name has a dot)."""
 
     text: str
     taken: list[str] = field(default_factory=list)  # upstream's changes that are in the text now
@@ -33,18 +30,11 @@ class Merged:
 
 
 def merge(base: str | None, mine: str, new: str) -> Merged:
-    """Bring upstream's changes into the learner's file.
+    """Merge upstream's `new` file into the learner's, which started from `base`; raise SyntaxError for other than
+    Python.
 
-    A function that the learner has not touched becomes upstream's. One that the learner has touched keeps its body, and
-    gets a new signature or docstring only if the learner has not touched those and the body fits.
-
-    Args:
-        base: the file as the learner got it, None if it was not there; lines end with newlines in all three.
-        mine: the learner's file.
-        new: upstream's file.
-
-    Raises:
-        SyntaxError: the learner's or upstream's file is not Python.
+    An untouched function becomes upstream's. A touched one keeps its body, and takes a new signature or docstring only
+    if the learner has not touched that and the body fits. Lines end with newlines in all three texts.
     """
     block, there = split(mine), split(new)
     try:
@@ -62,7 +52,7 @@ def merge(base: str | None, mine: str, new: str) -> Merged:
 
 
 def _settle(base: Block, mine: Block, new: Block) -> "_Merge":
-    """Merge again, with what was dropped and is still needed, until nothing is missing."""
+    """Merge repeatedly, each time with what was dropped and is still needed, until nothing is missing."""
     needed: set[str] = set()
     while True:
         run = _Merge(needed, base, mine)
@@ -84,7 +74,7 @@ class _Merge:
         self.merged = Merged("")
 
     def missing(self, base: Block, new: Block) -> set[str]:
-        """What the merged text mentions, although it is no longer in it."""
+        """Return what the merged text mentions but no longer contains."""
         try:
             tree = parse(self.merged.text)
             used, bound = mentioned(tree), set(_bindings(split(self.merged.text)))
@@ -99,7 +89,7 @@ class _Merge:
         return found
 
     def block(self, base: Block, mine: Block, new: Block, prefix: str = "") -> Block:
-        """The learner's order, with upstream's new units after those that they follow there."""
+        """Merge in the learner's order, with upstream's new units after those that they follow there."""
         was, comes = base.by_key(), new.by_key()
         units = []
         for unit in mine.units:
@@ -117,7 +107,7 @@ class _Merge:
         return Block(tuple(units), _pick(base.tail, mine.tail, new.tail)[0])
 
     def fresh(self, base: Unit | None, new: Unit, mine: Block, prefix: str) -> Unit | None:
-        """A unit of upstream's that the learner does not have: it is new, or the learner has deleted it."""
+        """Merge a unit that the learner does not have: upstream added it, or the learner deleted it."""
         if is_import(new):
             return merge_import(base, None, new, self.names_needed(new.key), self.own.keys())
         name = prefix + new.key
@@ -132,7 +122,7 @@ class _Merge:
         return new
 
     def unit(self, base: Unit | None, mine: Unit, new: Unit | None, prefix: str, twice: bool) -> Unit | None:
-        """The merged unit; None if it goes."""
+        """Return the merged unit; None if it is removed."""
         name = prefix + mine.key
         if is_import(mine):
             elsewhere = {own for own, key in self.own.items() if key != mine.key}
@@ -155,7 +145,7 @@ class _Merge:
         return mine
 
     def gone(self, base: Unit, mine: Unit, name: str) -> Unit | None:
-        """What upstream has removed goes, unless the learner has written it or uses it."""
+        """Remove what upstream has removed, unless the learner wrote it or uses it."""
         untouched = mine.unwritten and plain(base.lead + base.doc) == plain(mine.lead + mine.doc)
         if not same(base, mine) and not untouched:
             self.keep(name, "upstream removed it; you wrote it")
@@ -167,7 +157,7 @@ class _Merge:
         return mine
 
     def parts(self, base: Unit | None, mine: Unit, new: Unit, name: str) -> Unit:
-        """A function or class that both changed: each of its parts by itself."""
+        """Merge a function or class that both changed part by part."""
         was = base or replace(mine, lead=ABSENT)
         if base is None and mine.members:
             was = replace(mine, lead=ABSENT, head=ABSENT, doc=ABSENT, members=NOTHING)
@@ -178,11 +168,12 @@ class _Merge:
         lost = ["signature"] * own_head + ["docstring"] * own_doc + ["body"] * (own_body and not new.unwritten)
         why = ""
         if mine.members is None:
-            foreign = plain(body) != plain(new.body) and plain(head) == plain(
-                new.head
-            )  # the learner's body, upstream's signature
-            unknown = _used_parameters(was, mine) - parameters(new) if foreign else set()
-            if unknown:
+            # The learner's body, upstream's signature.
+            foreign = plain(body) != plain(new.body) and plain(head) == plain(new.head)
+            assert isinstance(mine.node, ast.FunctionDef | ast.AsyncFunctionDef)
+            used = {name for node in mine.node.body for name in mentioned(node)}
+            unknown = (parameters(was) & used) - parameters(new)
+            if foreign and unknown:
                 head, doc, lost = mine.head, mine.doc, ["signature"]
                 why = f"; your body uses {', '.join(sorted(unknown))}, now gone"
             members = None
@@ -192,7 +183,8 @@ class _Merge:
             members = self.block(was.members, mine.members, new.members, f"{name}.")
         merged = replace(mine, lead=lead, head=head, doc=doc, body=body, members=members)
         mixed = plain(body) != plain(mine.body) and plain(head) != plain(new.head)  # upstream's body, another signature
-        if mine.members is None and (mixed or not _stands(merged)):
+        indented = ["if True:"] * merged.own[0].startswith((" ", "\t"))
+        if mine.members is None and (mixed or not soundness("\n".join([*indented, *merged.own]))):
             self.keep(name, "you and upstream both changed it")
             return mine
         if lost:
@@ -202,39 +194,28 @@ class _Merge:
         return merged
 
     def names_needed(self, key: str) -> set[str]:
-        """The names of an import statement that must not be dropped."""
+        """Return the names of an import statement that must not be dropped."""
         return {need.removeprefix(f"{key}:") for need in self.needed if need.startswith(f"{key}:")}
 
     def keep(self, name: str, reason: str) -> None:
-        """Note that something stays as the learner has it."""
+        """Record that something stays as the learner has it."""
         self.merged.kept.append(Kept(name, reason))
 
 
 def _pick(base: Lines, mine: Lines, new: Lines) -> tuple[Lines, bool]:
-    """The part that was changed, the learner's if both were; and whether upstream's change is left out so."""
+    """Return the part that was changed, the learner's if both were, and whether upstream's change is lost."""
     if plain(base) == plain(mine):
         return new, False
     return mine, plain(new) not in (plain(base), plain(mine))
 
 
-def _stands(unit: Unit) -> bool:
-    """Whether a definition is Python by itself."""
-    indented = unit.own[0].startswith((" ", "\t"))
-    return soundness("\n".join(["if True:"] * indented + list(unit.own))) > 0
-
-
-def _used_parameters(base: Unit, mine: Unit) -> set[str]:
-    assert isinstance(mine.node, ast.FunctionDef | ast.AsyncFunctionDef)
-    return parameters(base) & {name for node in mine.node.body for name in mentioned(node)}
-
-
 def _shape(block: Block) -> list[object]:
-    """The names in a module and in its classes: where they are not read back, an indentation did not fit."""
+    """Return the names in a module and its classes: if they do not read back, an indentation did not fit."""
     return [(unit.key.split("#")[0], _shape(unit.members or NOTHING)) for unit in block.units]
 
 
 def _bindings(block: Block) -> dict[str, str]:
-    """The names that a module's statements bind outside of functions, each with the key of its unit."""
+    """Return the names that a module's statements bind outside functions, each with the key of its unit."""
     found: dict[str, str] = {}
     for unit in block.units:
         if is_import(unit):

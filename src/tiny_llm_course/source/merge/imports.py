@@ -1,4 +1,4 @@
-"""Three-way merge of one import statement: name by name, as a line may hold the learner's and upstream's."""
+"""Three-way merge of one import statement, name by name: one line may hold the learner's and upstream's names."""
 
 import ast
 from collections.abc import Collection
@@ -9,12 +9,12 @@ from .units import Block, Unit, plain
 
 
 def is_import(unit: Unit | None) -> bool:
-    """Whether the unit is an import statement, and nothing else."""
+    """Return whether the unit is a single import statement."""
     return unit is not None and isinstance(unit.node, ast.Import | ast.ImportFrom) and ";" not in unit.key
 
 
 def imported(unit: Unit | None) -> dict[str, str]:
-    """What an import statement binds: for each name, the words that bind it."""
+    """Return the names that an import statement binds, each with the words that bind it."""
     if unit is None:
         return {}
     assert isinstance(unit.node, ast.Import | ast.ImportFrom)
@@ -22,7 +22,7 @@ def imported(unit: Unit | None) -> dict[str, str]:
 
 
 def paired(base: Block, mine: Block) -> Block:
-    """The learner's module, its imports from one module numbered so that those most like the base's meet them."""
+    """Number the learner's imports from one module so that those most like the base's get its keys."""
     units = list(mine.units)
     for key in {unit.key for unit in units if is_import(unit) and mine.count(unit.key) > 1 and "#" not in unit.key}:
         was = imported(base.by_key().get(key)).keys()
@@ -36,15 +36,7 @@ def paired(base: Block, mine: Block) -> Block:
 def merge_import(
     base: Unit | None, mine: Unit | None, new: Unit | None, keep: Collection[str], taken: Collection[str]
 ) -> Unit | None:
-    """The statement with what both have, the learner added, upstream added, or is in `keep`; None if that is nothing.
-
-    Args:
-        base: the statement that the learner started from.
-        mine: the learner's.
-        new: upstream's.
-        keep: names that the merged module needs.
-        taken: names that the learner's module binds elsewhere; upstream does not bind them anew.
-    """
+    """Merge the names that both have, either added, or `keep` lists; the learner binds `taken` ones elsewhere."""
     was, has, comes = imported(base), imported(mine), imported(new)
     wanted = {}
     for name, words in {**was, **has, **comes}.items():

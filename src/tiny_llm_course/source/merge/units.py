@@ -1,7 +1,4 @@
-"""A module in pieces that a merge can compare and exchange: functions, classes with their members, imports, the rest.
-
-The pieces hold whole lines, and together they are the module to the letter.
-"""
+"""A module in exact pieces that a merge exchanges: functions, classes with their members, imports, the rest."""
 
 import ast
 import tokenize
@@ -10,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ..names import attributes, names
-from ..parsing import parse
+from ..parsing import parse_or_none
 from ..text import Definition, Function, Text, decorated_line, docstring, end_line
 
 Lines = tuple[str, ...]
@@ -18,9 +15,9 @@ Lines = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Unit:
-    """A statement. What it is made of beyond `lead` and `head` depends on its kind; the other parts are empty."""
+    """A statement. Beyond `lead` and `head`, its parts depend on its kind; the others are empty."""
 
-    key: str  # the name that it defines, or what else tells it from its neighbours; "#2" for the second of a name
+    key: str  # the name that it defines, or another identifying text; "#2" for the second of a name
     node: ast.stmt
     lead: Lines  # the blank lines and comments above it
     head: Lines  # a definition's decorators and signature; all of another statement
@@ -40,19 +37,19 @@ class Unit:
 
     @property
     def is_function(self) -> bool:
-        """Whether it is a function that is divided into signature, docstring and body."""
+        """Whether it is a function, divided into signature, docstring and body."""
         return isinstance(self.node, Function) and bool(self.body)
 
     @property
     def unwritten(self) -> bool:
-        """Whether it is a function whose body still says `raise NotImplementedError`, and no word more."""
+        """Whether it is a function whose whole body is `raise NotImplementedError(...)`."""
         body = plain(self.body)
         return self.is_function and len(body) == 1 and body[0].strip().startswith("raise NotImplementedError(")
 
 
 @dataclass(frozen=True)
 class Block:
-    """The statements of a module or a class, and the lines below the last one."""
+    """The statements of a module or class, and the lines below the last one."""
 
     units: tuple[Unit, ...]
     tail: Lines
@@ -63,11 +60,11 @@ class Block:
         return tuple(line for unit in self.units for line in unit.lines) + self.tail
 
     def by_key(self) -> dict[str, Unit]:
-        """The units by their keys, in the order of the text."""
+        """Return the units by key, in text order."""
         return {unit.key: unit for unit in self.units}
 
     def count(self, key: str) -> int:
-        """How many units have this name, whichever number the key has."""
+        """Return how many units have this name, whatever number is in the key."""
         return sum(unit.key.split("#")[0] == key.split("#")[0] for unit in self.units)
 
 
@@ -75,11 +72,7 @@ NOTHING = Block((), ())
 
 
 def split(source: str) -> Block:
-    """The pieces of a module whose lines end with newlines.
-
-    Raises:
-        SyntaxError: it is not Python.
-    """
+    """Split a module into pieces; raise SyntaxError if it is not Python."""
     try:
         text = Text(source)
     except (ValueError, RecursionError, tokenize.TokenError) as error:  # a null byte, brackets without end
@@ -88,35 +81,33 @@ def split(source: str) -> Block:
 
 
 def plain(lines: Sequence[str]) -> list[str]:
-    """Lines without what nobody sees: blanks at their ends, blank lines above and below."""
+    """Return lines without trailing blanks and without blank lines above and below."""
     return "\n".join(line.rstrip() for line in lines).strip("\n").split("\n")
 
 
 def same(one: Unit | None, other: Unit | None) -> bool:
-    """Whether two units have the same text."""
+    """Return whether two units have the same text."""
     if one is None or other is None:
         return one is other
     return plain(one.lead) == plain(other.lead) and plain(one.own) == plain(other.own)
 
 
 def mentioned(tree: ast.AST) -> set[str]:
-    """Every name that code uses, also those after a dot. What only imports mention is not used."""
+    """Return every name that code uses, also attributes. Names that are only imported do not count."""
     return names(tree) | attributes(tree)
 
 
 def parameters(unit: Unit) -> set[str]:
-    """The names of a function's parameters."""
+    """Return the names of a function's parameters."""
     assert isinstance(unit.node, Function)
     return {inner.arg for inner in ast.walk(unit.node.args) if isinstance(inner, ast.arg)}
 
 
 def soundness(source: str) -> int:
-    """0 if a text is not Python, 1 if it parses, 2 if it compiles."""
+    """Return 0 if a text is not Python, 1 if it parses, 2 if it compiles."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        try:
-            tree = parse(source)
-        except (SyntaxError, ValueError, RecursionError):
+        if (tree := parse_or_none(source)) is None:
             return 0
         try:
             compile(tree, "file", "exec")
@@ -126,7 +117,6 @@ def soundness(source: str) -> int:
 
 
 def _renumbered(units: Sequence[Unit]) -> Iterator[Unit]:
-    """The units with the second and later ones of a name numbered."""
     seen: dict[str, int] = {}
     for unit in units:
         seen[unit.key] = number = seen.get(unit.key, 0) + 1
@@ -145,7 +135,7 @@ def _block(text: Text, body: Sequence[ast.stmt], first: int, last: int) -> Block
 
 
 def _groups(body: Sequence[ast.stmt]) -> list[list[ast.stmt]]:
-    """Statements that share a line, as in `a = 1; b = 2`, are one."""
+    """Group statements that share a line, as in `a = 1; b = 2`."""
     groups: list[list[ast.stmt]] = []
     for node in body:
         if groups and decorated_line(node) <= end_line(groups[-1][-1]):

@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterator, Mapping
 
-from ...course.nouns import Task
+from ...course.entities import Task
 from ..language import ITS_END, YOUR_CODE
 from ..text import Definition, Edit, Function, Text, definitions, docstring, end_line, indent, is_private, text_before
 
@@ -12,12 +12,10 @@ END = f"# {ITS_END}"
 
 
 def replace_bodies(source: str, tasks: Mapping[str, Task]) -> str:
-    """The source with the body of every target replaced: all after the docstring, or what the markers enclose.
+    """Replace the body of every target: everything after the docstring, or what the markers enclose.
 
-    A target that is a class means all its methods but the private ones, which stay here as they are.
-
-    Raises:
-        ValueError: a target is not in the source or has nothing to replace, or a marker has no partner.
+    A class as target means all its methods but the private ones. Raise ValueError if a target is missing or has nothing
+    to replace, or a marker has no partner.
     """
     text = Text(source)
     functions = list(_functions(text.tree.body, tasks))
@@ -41,7 +39,7 @@ def replace_bodies(source: str, tasks: Mapping[str, Task]) -> str:
 def _functions(
     body: list[ast.stmt], tasks: Mapping[str, Task], inherited: Task | None = None, prefix: str = ""
 ) -> Iterator[tuple[str, Function, Task]]:
-    """Every function to stub, with its dotted name and its task: its own, or that of the class around it."""
+    """Yield every function to stub with its dotted name and its task: its own, or that of the class around it."""
     for node in body:
         if not isinstance(node, Definition):
             continue
@@ -49,13 +47,10 @@ def _functions(
         task = tasks.get(name, None if is_private(node.name) else inherited)
         if isinstance(node, ast.ClassDef):
             yield from _functions(node.body, tasks, task, f"{name}.")
-        elif task is not None and not _is_overload(node):
-            yield name, node, task
-
-
-def _is_overload(node: Function) -> bool:
-    """Whether this is a signature for type checkers only, with the body `...`."""
-    return any(ast.unparse(decorator).split(".")[-1] == "overload" for decorator in node.decorator_list)
+        elif task is not None:
+            decorators = [ast.unparse(decorator).split(".")[-1] for decorator in node.decorator_list]
+            if "overload" not in decorators:  # which is for type checkers only, with the body `...`
+                yield name, node, task
 
 
 def _whole(text: Text, node: Function, task: Task) -> Edit:
@@ -67,12 +62,11 @@ def _whole(text: Text, node: Function, task: Task) -> Edit:
             lines.append(margin + (ast.get_source_segment("\n".join(text.lines), doc) or ""))
         return Edit(head, text.last_line(node), (*lines, margin + _raise(task)))
     kept = head if doc is None else end_line(doc)
-    # An edit replaces lines, and a body may have none below its docstring: so the last line that stays is in it too.
+    # An edit replaces whole lines, and a body may have none below its docstring: so it includes the last kept line.
     return Edit(kept, max(kept, text.last_line(node)), (text.line(kept), " " * first.col_offset + _raise(task)))
 
 
 def _marked(text: Text, markers: list[int], task: Task) -> Iterator[Edit]:
-    """The edits between BEGIN and END, BEGIN and END, ..., of the lines that hold these markers."""
     for i, number in enumerate(markers):
         if _marker(text, number) != (END if i % 2 else BEGIN):
             raise ValueError(f"line {number}: {_marker(text, number)!r} where {BEGIN if i % 2 == 0 else END!r} is due")

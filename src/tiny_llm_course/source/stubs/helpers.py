@@ -13,21 +13,21 @@ from ..text import Definition, Edit, Text, is_private
 class _Unit:
     """A statement that stays or goes as a whole.
 
-    A key is how others mention it: `_f` a module's helper, `._f` a method on whatever object, `C._f` a method of the
-    class C mentioned inside C. No key: it stays in any case.
+    Its key is how others mention it: `_f` for a module's helper, `._f` for a method on any object, `C._f` for a method
+    of class C mentioned inside C. Without a key it always stays.
     """
 
     node: ast.stmt
     key: str | None
     uses: frozenset[str]
-    in_target: bool  # inside a class that the learner writes, where a helper nobody mentions is still an answer
+    in_target: bool  # inside a class that the learner writes, where even an unmentioned helper is an answer
 
 
 def drop_helpers(source: str, stub: str, targets: Collection[str]) -> str:
-    """The stub without the private functions, classes, constants and methods that nothing left in it reaches.
+    """Drop the private functions, classes, constants and methods that the rest of the stub does not reach.
 
-    In a class that is a target, only the class's own remaining code counts, so that another class's method of the
-    same name cannot keep a solved one. What nothing mentioned in the source either, stays: someone wanted it there.
+    In a class that is a target, only its own remaining code counts, so that another class's method of the same name
+    cannot keep a solved one. What nothing in the source mentions either, stays: it was meant to be there.
     """
     text = Text(stub)
     units = list(_units(text.tree.body, targets))
@@ -43,14 +43,10 @@ def drop_helpers(source: str, stub: str, targets: Collection[str]) -> str:
 def _units(
     body: list[ast.stmt], targets: Collection[str], prefix: str = "", owner: str = "", in_target: bool = False
 ) -> Iterator[_Unit]:
-    """The statements of a module; a class with something to write in it is taken apart.
+    """Yield the statements of a module; a class with something to write is split.
 
-    Args:
-        body: the statements of the module or class.
-        targets: as in `drop_helpers`.
-        prefix: what comes before a name in this body, "" or "Class.".
-        owner: the outermost class that was taken apart to get here.
-        in_target: whether this body belongs to a class that is a target.
+    `prefix` precedes names in this body ("" or "Class."); `owner` is the outermost class that was split; `in_target`
+    says whether the body belongs to a class that is a target.
     """
     for node in body:
         name = _defined(node)
@@ -73,7 +69,7 @@ def _units(
 
 
 def _defined(node: ast.stmt) -> str:
-    """The one name that a definition or a simple constant defines; "" for any other statement."""
+    """Return the name that a definition or a simple constant defines, or ""."""
     match node:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
             return name

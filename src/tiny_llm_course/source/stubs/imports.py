@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Collection
 
-from ...course.nouns import Target
+from ...course.entities import Target
 from ..names import names
 from ..parsing import parse
 from ..text import Edit, Text, bound_name, end_line, import_lines
@@ -12,10 +12,8 @@ PACKAGE = "tiny_llm"
 
 
 def drop_imports(source: str, stub: str, needed: Collection[Target]) -> str:
-    """The stub without the module-level imports that it no longer uses though the source did.
-
-    Names of `needed` targets stay. A from-import that loses a name is written anew, with the comment after it; comments
-    among its names are lost.
+    """Drop imports that the source uses and the stub does not, unless they bring a `needed` target; comments inside are
+    lost.
     """
     text = Text(stub)
     orphans = names(parse(source)) - names(text.tree)
@@ -35,7 +33,7 @@ def drop_imports(source: str, stub: str, needed: Collection[Target]) -> str:
 
 
 def _is_needed(node: ast.Import | ast.ImportFrom, alias: ast.alias, needed: Collection[Target]) -> bool:
-    """Whether this import from the package brings a needed target, or the class or module that holds one."""
+    """Return whether this import from the package brings a needed target, or the class or module that holds one."""
     if isinstance(node, ast.Import):
         return False
     module = node.module or ""
@@ -46,5 +44,5 @@ def _is_needed(node: ast.Import | ast.ImportFrom, alias: ast.alias, needed: Coll
     imported = f".{module}.{alias.name}" if module else f".{alias.name}"
     holders = [f".{target.module}.{target.name.split('.')[0]}" for target in needed]
     modules = [f".{target.module}" for target in needed]
-    # A relative import leaves out the folders that both modules are in: so the end decides.
+    # A relative import omits the shared folders, so the end of the path decides.
     return any(holder.endswith(imported) for holder in holders + modules)

@@ -1,4 +1,4 @@
-"""What a stub and its solution must have in common, and what the book prints: signatures and docstrings."""
+"""What a stub and its solution must share, and what the book prints: signatures and docstrings."""
 
 import ast
 from collections.abc import Iterator
@@ -18,10 +18,7 @@ class Signature(NamedTuple):
 
 
 def signatures(source: str) -> dict[str, Signature]:
-    """The signature of every function, class and method by its dotted name.
-
-    What is defined again under the same name (an overload, a property's setter) has "#2", "#3" after it.
-    """
+    """Return every definition's signature by dotted name; a repeated one, such as an overload, has "#2" after it."""
     found: dict[str, Signature] = {}
     for name, node in definitions(parse(source).body):
         if isinstance(node, ast.ClassDef):
@@ -37,13 +34,7 @@ def signatures(source: str) -> dict[str, Signature]:
 
 
 def listing(source: str, name: str) -> str:
-    """The decorators, head and docstring of one target, as they stand in the source and at no indentation.
-
-    For a class also those of its methods, but not of its private ones.
-
-    Raises:
-        ValueError: the source defines no function, class or method of this name.
-    """
+    """Return a target's decorators, head and docstring, and its public methods'; ValueError if not defined."""
     text = Text(source)
     nodes = [node for known, node in definitions(text.tree.body) if known == name]
     if not nodes:

@@ -1,10 +1,10 @@
-"""One module's stub: the bodies taken out, then whatever served only them."""
+"""One module's stub: the bodies are removed, then whatever served only them."""
 
 import ast
 from collections.abc import Collection, Mapping
 from itertools import pairwise
 
-from ...course.nouns import Target, Task
+from ...course.entities import Target, Task
 from ..text import Definition, Edit, Text, end_line
 from .bodies import replace_bodies
 from .helpers import drop_helpers
@@ -12,15 +12,10 @@ from .imports import drop_imports
 
 
 def stub_source(source: str, tasks_by_target: Mapping[str, Task], needed: Collection[Target] = ()) -> str:
-    """The stub of one module. Outside the bodies of the targets and what they alone used, nothing changes.
+    """Return the stub of a module formatted by ruff; only targets' bodies, and what they alone used, change.
 
-    Args:
-        source: the solved module, formatted by ruff.
-        tasks_by_target: for each function, method ("Class.method") or class that the learner writes, its task.
-        needed: what the learner's code will call from other modules; imports of these stay.
-
-    Raises:
-        ValueError: a target is missing, a marker is unmatched, or the stub would not parse.
+    `needed` are targets of other modules that the learner's code will call; their imports stay. Raise ValueError if a
+    target is missing, a marker is unmatched, or the stub does not parse.
     """
     stub = replace_bodies(source, tasks_by_target)
     try:
@@ -34,10 +29,7 @@ def stub_source(source: str, tasks_by_target: Mapping[str, Task], needed: Collec
 
 
 def _close_up_imports(stub: str) -> str:
-    """The stub with one blank line between the docstring or imports and a plain statement, as the formatter wants it.
-
-    There are two where a function stood between them that was dropped.
-    """
+    """Reduce a gap below docstring and imports to one blank line, as the formatter does."""
     text = Text(stub)
     head = text.tree.body[0]
     first = head if isinstance(head, ast.Expr) and isinstance(head.value, ast.Constant) else None  # the docstring

@@ -1,7 +1,4 @@
-"""Figures of the book, drawn as SVG from arrays: grids, charts, boxes with arrows. A new one is a few lines.
-
-Each function draws on a `Canvas`; its `figure` is what a chapter includes.
-"""
+"""Figures of the book as SVG: grids, charts, flow diagrams. Each function draws on a `Canvas`."""
 
 from .canvas import ROLES, Canvas
 from .charts import bars, curves, decade_bars, lines
@@ -9,18 +6,5 @@ from .flow import TIMES, Boxes, flow
 from .grids import matrix, squares, strips
 from .roofline import roofline
 
-__all__ = [
-    "ROLES",
-    "TIMES",
-    "Boxes",
-    "Canvas",
-    "bars",
-    "curves",
-    "decade_bars",
-    "flow",
-    "lines",
-    "matrix",
-    "roofline",
-    "squares",
-    "strips",
-]
+__all__ = ["ROLES", "TIMES", "Boxes", "Canvas", "bars", "curves", "decade_bars", "flow", "lines"]
+__all__ += ["matrix", "roofline", "squares", "strips"]

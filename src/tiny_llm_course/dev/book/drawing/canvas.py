@@ -1,59 +1,57 @@
-"""Shapes on a canvas, and the figure that is made of them: one SVG in the page's own colours.
-
-A shape's looks are classes of `book/figures.css`. Those of the course's roles, `role-query` and its like, give it the
-colour and the line that the role has everywhere in the book. The canvas grows with what is drawn on it.
+"""Shapes and the SVG figure made of them. Looks are classes of `book/figures.css`; roles look the same in the whole
+book.
 """
 
 from html import escape
 
 from ....paths import BOOK
 
-# What has a colour and a second mark in the whole book: the letter that it has in formulas, and what it is.
+# What has a colour and a second mark in the whole book: its letter in formulas, and its meaning.
 ROLES = {
     "query": ("Q", "what a token looks for"),
     "key": ("K", "what a token has to offer"),
-    "value": ("V", "what a token hands over"),
-    "weights": ("A", "how much of each value a query takes"),
-    "stream": ("x", "a token's vector on its way through the layers"),
-    "logits": ("z", "a score for each token that may come next"),
+    "value": ("V", "what a token passes on"),
+    "weights": ("A", "attention weights: how much of each value a query takes"),
+    "stream": ("x", "the residual stream: a token's vector between layers"),
+    "logits": ("z", "a score for each possible next token"),
 }
-FONT, SMALL = 14.0, 12.0  # pixels; what is wider than a phone would shrink below what can be read
+FONT, SMALL = 14.0, 12.0  # pixels; a wider figure would be scaled down to unreadable text on a phone
 WIDEST = 372.0
 MARGIN = 2.0
-# What the page gives a figure, and a file must have itself.
+# Styles that a figure gets from its page, and a file must contain.
 COLOURS = "svg{background:white;font-size:14px} :root{--fg:#1d1d1d;--bg:white;--links:#1a56a8;--mono-font:monospace}"
 
 
 def width_of(words: str, size: float = FONT) -> float:
-    """About what words take in the page's font, rather too much than too little."""
+    """Estimate the width of words in the page's font, generously."""
     return 0.58 * size * len(words)
 
 
 def place(number: float) -> str:
-    """A coordinate: a tenth of a pixel is enough, and the same on every machine."""
+    """Format a coordinate to a tenth of a pixel, the same on every machine."""
     return f"{round(float(number), 1) + 0.0:g}"
 
 
 class Canvas:
-    """Where shapes are put, in pixels from the upper left corner, y downwards."""
+    """A drawing in pixels from the upper left corner, y downwards; it grows with its shapes."""
 
     def __init__(self) -> None:
         self._shapes: list[str] = []
         self._left = self._top = self._right = self._bottom = 0.0
 
     def rect(self, x: float, y: float, width: float, height: float, looks: str, round_by: float = 0) -> None:
-        """A box, from its upper left corner."""
+        """Draw a box from its upper left corner."""
         corner = f' rx="{place(round_by)}"' if round_by else ""
         sides = f'x="{place(x)}" y="{place(y)}" width="{place(width)}" height="{place(height)}"'
         self._add(f'<rect {sides}{corner} class="{looks}"/>', (x, y), (x + width, y + height))
 
     def circle(self, x: float, y: float, radius: float, looks: str) -> None:
-        """A disc or a ring around a centre."""
+        """Draw a disc or a ring around a centre."""
         ends = (x - radius, y - radius), (x + radius, y + radius)
         self._add(f'<circle cx="{place(x)}" cy="{place(y)}" r="{place(radius)}" class="{looks}"/>', *ends)
 
     def path(self, points: list[tuple[float, float]], looks: str, arrow: bool = False) -> None:
-        """A line from point to point, with a head at its end if it is an arrow."""
+        """Draw a line from point to point, perhaps with an arrowhead at its end."""
         places = " ".join(f"{place(x)},{place(y)}" for x, y in points)
         self._add(f'<polyline points="{places}" class="{looks}"/>', *points)
         if arrow:
@@ -66,10 +64,7 @@ class Canvas:
     def text(
         self, x: float, y: float, words: str, looks: str = "", anchor: str = "start", *, length: float = 0
     ) -> None:
-        """A line of text that stands on y; x is where it starts, its "middle" or its "end".
-
-        With a `length`, in pixels, it is as long as that in any font, and its spaces are kept.
-        """
+        """Draw words with their baseline at y and the `anchor` at x; a `length` in pixels also keeps their spaces."""
         size = SMALL if "small" in looks.split() else FONT
         width = length or width_of(words, size)
         left = x - {"start": 0.0, "middle": width / 2, "end": width}[anchor]
@@ -81,47 +76,33 @@ class Canvas:
 
     @property
     def bottom(self) -> float:
-        """How far down something has been drawn."""
+        """The lowest y drawn so far."""
         return self._bottom
 
     def figure(self, name: str, title: str, about: str, caption: str = "") -> str:
-        """The whole, as a figure with its caption. `name` is the book's only one; `about` says what there is to see.
-
-        No blank line is in it: to Markdown it is one block of HTML.
-
-        Raises:
-            ValueError: it is wider than a phone shows without making its text too small.
-        """
+        """Return one block of HTML; `name` is unique in the book. Raise ValueError if it is too wide for a phone."""
         width = self._right - self._left + 2 * MARGIN
         if width > WIDEST:
             raise ValueError(f"figure {name} is {width:.0f} pixels wide, {WIDEST:.0f} is what a phone shows")
-        lines = [
-            '<figure class="drawn">' + self.drawing(name, title, about, f'style="max-width:{width * 1.15:.0f}px"'),
-            *([f"<figcaption>{caption}</figcaption>"] if caption else []),
-            "</figure>",
-        ]
-        return "\n".join(lines) + "\n"
+        drawing = self.drawing(name, title, about, f'style="max-width:{width * 1.15:.0f}px"')
+        below = f"<figcaption>{caption}</figcaption>\n" if caption else ""
+        return f'<figure class="drawn">{drawing}\n{below}</figure>\n'
 
     def in_a_file(self, name: str, title: str, about: str) -> str:
-        """The SVG as a file of its own."""
+        """Return the SVG as a file of its own."""
         style = COLOURS + (BOOK / "figures.css").read_text(encoding="utf-8")
         return self.drawing(name, title, about, 'class="drawn"', style) + "\n"
 
     def drawing(self, name: str, title: str, about: str, attributes: str = "", style: str = "") -> str:
-        """The SVG by itself, with its own `style` if it is to stand in a file, where the page's does not reach."""
+        """Return the SVG, with its own `style` if it is for a file, where the page's does not apply."""
         left, top = self._left - MARGIN, self._top - MARGIN
         width, height = self._right - left + MARGIN, self._bottom - top + MARGIN
         view = " ".join(map(place, (left, top, width, height)))
-        lines = [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{view}" role="img" '
-            f'aria-labelledby="{name}-title {name}-about" {attributes}'.rstrip()
-            + ">",
-            f'<title id="{name}-title">{escape(title)}</title><desc id="{name}-about">{escape(about)}</desc>',
-            *([f"<style>{style}</style>"] if style else []),
-            *self._shapes,
-            "</svg>",
-        ]
-        return "\n".join(lines)
+        head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{view}" role="img" '
+        head += f'aria-labelledby="{name}-title {name}-about" {attributes}'.rstrip()
+        said = f'<title id="{name}-title">{escape(title)}</title><desc id="{name}-about">{escape(about)}</desc>'
+        styles = [f"<style>{style}</style>"] if style else []
+        return "\n".join([f"{head}>", said, *styles, *self._shapes, "</svg>"])
 
     def _add(self, shape: str, *points: tuple[float, float]) -> None:
         self._shapes.append(shape)
@@ -131,11 +112,7 @@ class Canvas:
 
 
 def looks_of(role: str | None) -> str:
-    """The class of a role; none for what has no role.
-
-    Raises:
-        ValueError: the book has no such role.
-    """
+    """Return the class of a role, "" for None; raise ValueError for an unknown one."""
     if role is None:
         return ""
     if role not in ROLES:

@@ -1,4 +1,4 @@
-"""Numbers as charts: bars beside their names, and lines whose points have a shape for each series."""
+"""Charts: bars beside their names, and lines whose points have a shape for each series."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +18,7 @@ def bars(
     heading: str = "",
     largest: float | None = None,
 ) -> None:
-    """A bar for each name, as long as its number, which stands behind it. Bars of one figure may share a `largest`."""
+    """Draw a bar per name with its number after it. Bars of one figure may share a `largest`."""
     if heading:
         canvas.text(0, y + FONT, heading, "strong")
         y += FONT + 8
@@ -40,11 +40,7 @@ def decade_bars(
     words: Callable[[float], str],
     unit: str,
 ) -> None:
-    """A bar below each name and its words, on a scale of which each step is ten times as much.
-
-    Of a name there are its number, the words behind it, and what it looks like: the class of a bar, or "line" for a
-    limit, which is drawn as one. `extent` are the ends of the scale, as powers of ten.
-    """
+    """Draw bars on a scale of powers of ten; a value has a number, words, and a bar's class, or "line" for a limit."""
     low, high = extent
     width, tall = 352.0, 2 * FONT + 12
 
@@ -81,10 +77,7 @@ def lines(
     logarithmic: bool = True,
     height: float = 190,
 ) -> None:
-    """Lines over `across`, by the names of the series. `named` is what the two axes are.
-
-    With logarithms, something that doubles goes up by the same step each time; each axis has marks at its numbers.
-    """
+    """Draw a line per series over `across`; `named` are the labels of both axes."""
     scale: Callable[[float], float] = math.log if logarithmic else float
     everything = [value for numbers in series.values() for value in numbers]
     low, high = min(everything), max(everything)
@@ -133,10 +126,7 @@ def curves(
     dots: Mapping[str, float] | None = None,
     width: float = 330,
 ) -> None:
-    """Curves of functions over `across`, in one scale to the right and upwards, with axes through 0.
-
-    `dots` are places on the first curve, by their names: beside the curve where it is steep, above it where it is not.
-    """
+    """Draw functions over `across`, on the same scale for both axes; `dots` mark points of the first curve."""
     left, right = min(across), max(across)
     everything = [0.0, *(value for numbers in series.values() for value in numbers)]
     low, high = min(everything), max(everything)
@@ -173,7 +163,7 @@ def curves(
 
 
 def mark_of(canvas: Canvas, x: float, y: float, series: int) -> None:
-    """The shape of a series at a point."""
+    """Draw the shape of a series at a point."""
     shape, looks = SHAPES[series % len(SHAPES)], f"series-{series}"
     if shape in ("disc", "ring"):
         canvas.circle(x, y, 4.5, f"{'fill' if shape == 'disc' else 'hollow'} {looks}")
@@ -182,7 +172,7 @@ def mark_of(canvas: Canvas, x: float, y: float, series: int) -> None:
 
 
 def _round_numbers(low: float, high: float, logarithmic: bool) -> list[float]:
-    """Up to seven round numbers that reach from below the smallest to above the largest."""
+    """Return up to seven round numbers that reach from below the smallest to above the largest."""
     if logarithmic:
         first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
         digits = (1,) if last - first > 2 else (1, 2, 5)

@@ -1,11 +1,11 @@
-"""Boxes with arrows, laid out from a grid: who stands where is an array of names, and nobody writes a coordinate."""
+"""Boxes with arrows, laid out from a grid of names, without coordinates."""
 
 from collections.abc import Mapping, Sequence
 
 from .canvas import FONT, SMALL, Canvas, looks_of, width_of
 
 Cell = tuple[int, int]
-# A box: its words, one or two lines; or these and its role.
+# A box: one or two lines of words, perhaps with its role.
 Box = str | tuple[str, str]
 Boxes = dict[str, Box]  # by their names in the grid
 TIMES = "\N{MULTIPLICATION SIGN}"
@@ -21,11 +21,10 @@ def flow(
     *,
     gap: float = GAP,
 ) -> None:
-    """Draw each name of `grid`, rows x columns, as its box, and the arrows between them.
+    """Draw each name of `grid`, rows x columns, as its box, and the arrows: two names, and perhaps a label.
 
-    A name that fills neighbouring places of a row is one wide box; "" is an empty place. An arrow is two
-    names, from and to, and perhaps what is written beside it. It goes straight where it can, else with one bend, else
-    with two in the gap below the row that it comes from. Words that begin with a space stand alone, with no frame.
+    A name in neighbouring cells is one wide box; "" is empty. Arrows are straight, have one bend, or two in the gap
+    below their first row. Words that begin with a space have no frame.
     """
     cells: dict[str, list[Cell]] = {}
     for i, row in enumerate(grid):
@@ -75,7 +74,7 @@ Frame = tuple[float, float, float, float]
 def _way(
     start: Frame, end: Frame, start_cells: list[Cell], end_cells: list[Cell], taken: set[Cell], ring: bool
 ) -> list[tuple[float, float]]:
-    """The points of an arrow from one frame to another. A ring is entered from the side."""
+    """Return the points of an arrow from one frame to another. A ring is entered from the side."""
     (x, y, width, height), (u, v, breadth, depth) = start, end
     (row, _), (goal, _) = start_cells[0], end_cells[0]
     columns, goals = ({j for _, j in cells} for cells in (start_cells, end_cells))
@@ -84,7 +83,7 @@ def _way(
         return [(x + width, level), (u, level)] if u > x else [(x, level), (u + breadth, level)]
     down = goal > row
     leave, enter = (y + height, v) if down else (y, v + depth)
-    if columns & goals:  # one above the other: upright, through the narrower of the two
+    if columns & goals:  # stacked: a vertical arrow through the narrower one
         across = x + width / 2 if width <= breadth else u + breadth / 2
         return [(across, leave), (across, enter)]
     side, far = (x + width, u) if min(goals) > max(columns) else (x, u + breadth)

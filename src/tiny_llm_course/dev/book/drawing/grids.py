@@ -1,7 +1,4 @@
-"""Arrays as grids: a square for each number, whose size says how large it is, filled above zero and hollow below.
-
-Size and filling carry the numbers, colour only the role: a grid can be read in black and white.
-"""
+"""Arrays as grids: a square's size is the magnitude, filled above zero, hollow below; colour shows only the role."""
 
 import math
 from collections.abc import Sequence
@@ -26,10 +23,7 @@ def squares(
     largest: float | None = None,
     hidden: Mask | None = None,
 ) -> None:
-    """Draw `values`, rows x columns, in cells of `cell` pixels from the corner x, y.
-
-    The largest of them fills its cell; what is `hidden` has a dot in its place.
-    """
+    """Draw `values`, rows x columns, in cells of `cell` pixels; the largest fills its cell, `hidden` ones are dots."""
     top = float(np.max(np.abs(values))) if largest is None else largest
     looks = looks_of(role)
     for (i, j), value in np.ndenumerate(values):
@@ -56,7 +50,7 @@ def matrix(
     hidden: Mask | None = None,
     lit: int | None = None,
 ) -> None:
-    """One matrix, large: names at its sides, each number under its square, the row `lit` in a frame."""
+    """Draw one large matrix with row and column names, each number below its square, and the row `lit` framed."""
     left = max(map(width_of, rows)) + 10
     cell = min(56.0, (368 - left) / len(columns))
     upper = cell * 0.72  # of a cell is for the square, the rest for its number
@@ -82,10 +76,7 @@ def matrix(
 
 
 def strips(canvas: Canvas, values: Array, names: Sequence[str], role: str, *, total: bool = False) -> None:
-    """Vectors, one below the other: a bar up or down for each number, all in one scale.
-
-    The last is a `total`, below a line, or one like the others.
-    """
+    """Draw vectors below each other, a bar per number, on one scale; with `total`, a line above the last."""
     left = max(map(width_of, names)) + 10
     step, half = (368 - left) / values.shape[1], 17.0
     top = float(np.max(np.abs(values)))

@@ -1,4 +1,4 @@
-"""A roofline: what a machine allows, as a roof, and what was measured, as points below it."""
+"""A roofline: the machine's limits as a roof, and measured points below it."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -17,10 +17,7 @@ def roofline(
     extent: Sequence[float],
     words: Callable[[float], str],
 ) -> None:
-    """Draw a machine of some bandwidth and rate, a slope and a ceiling, and each series' points, perhaps with words.
-
-    `extent` are the ends of both axes, left, right, bottom and top, as powers of ten.
-    """
+    """Draw `limits` in bytes/s and FLOP/s and labelled points; `extent` are the axes' ends as powers of ten."""
     bandwidth, rate = limits
     left, right, bottom, top = extent
     marks = [10.0**power for power in range(math.ceil(bottom), math.floor(top) + 1)]
@@ -40,7 +37,7 @@ def roofline(
         canvas.text(margin - 5, y + SMALL / 3, words(mark / 1e9), "small mono", "end")
     for power in range(math.ceil(left), math.floor(right) + 1):
         canvas.text(place(10.0**power, rate)[0], upper + HEIGHT + SMALL + 6, words(10.0**power), "small mono", "middle")
-    canvas.text(RIGHT, upper + HEIGHT + 2 * SMALL + 10, "FLOPs a byte", "small", "end")
+    canvas.text(RIGHT, upper + HEIGHT + 2 * SMALL + 10, "FLOPs per byte", "small", "end")
     start = max(10.0**left, 10.0**bottom / bandwidth)  # where the slope comes into the picture
     ridge = rate / bandwidth
     roof = [place(start, start * bandwidth), place(ridge, rate), place(10.0**right, rate)]

@@ -1,0 +1,103 @@
+"""The charts of measured engines, for pages and as SVG files."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ...measuring import progression_text, roofline_text
+from ...measuring.clock import number
+from .drawing import Canvas, bars, decade_bars, roofline
+
+Found = dict[str, Any]  # a benchmark's record
+LOOKS = {"stage": "fill series-0", "peer": "hollow", "limit": "line"}
+GAP = 30.0
+
+
+@dataclass(frozen=True)
+class BenchChart:
+    """A chart of a record; `about` describes it in a sentence."""
+
+    name: str
+    title: str
+    draw: Callable[[Found], Canvas]
+    about: Callable[[Found], str]
+
+    def figure(self, found: Found, name: str, caption: str) -> str:
+        """Return the chart for a page."""
+        return self.draw(found).figure(name, self.title, self.about(found), caption)
+
+    def in_a_file(self, found: Found) -> str:
+        """Return the chart as an SVG file."""
+        return self.draw(found).in_a_file(self.name, self.title, self.about(found))
+
+
+def _roofline(found: Found) -> Canvas:
+    canvas = Canvas()
+    points = {row["step"]: (row["flops"] / row["bytes"], row["flops"] / row["seconds"]) for row in found["rows"]}
+    limits = found["limits"]["bandwidth"], found["limits"]["rate"]
+    prefills = [(step.rpartition(" ")[2], point) for step, point in points.items() if step.startswith("prefill")]
+    decodes = [(step.rpartition(" ")[2], point) for step, point in points.items() if step.startswith("decode")]
+    series = {"prefill, by number of tokens": prefills}
+    if decodes:  # they are too close together for words
+        after = f"decode step after {' or '.join(count for count, _ in decodes)} tokens"
+        series[after] = [("", point) for _, point in decodes]
+    ends = roofline_text.extent(*limits, list(points.values()))
+    roofline(canvas, limits, {name: of for name, of in series.items() if of}, ends, number)
+    return canvas
+
+
+def _about_roofline(found: Found) -> str:
+    steps = "; ".join(
+        f"{row['step']}: {number(row['flops'] / row['bytes'])} FLOPs per byte, "
+        f"{number(row['flops'] / row['seconds'] / 1e9)} GFLOP/s"
+        for row in found["rows"]
+    )
+    at_most = found["limits"]
+    roof = f"{number(at_most['bandwidth'] / 1e9)} GB/s and {number(at_most['rate'] / 1e9)} GFLOP/s"
+    return f"A roof, {roof}, with its ridge at {number(found['ridge'])} FLOPs per byte. Below it: {steps}."
+
+
+def _rates(found: Found) -> list[tuple[str, str, float, str]]:
+    """Return each measured row's name, kind, throughput, and that in words."""
+    rows = progression_text.measured(found["rows"])
+    rates = [(row, row["tokens/s"], progression_text.times(row, rows)) for row in rows]
+    return [(row["name"], row["kind"], rate, number(rate) + (f" ({x})" if x else "")) for row, rate, x in rates]
+
+
+def _progression(found: Found) -> Canvas:
+    canvas = Canvas()
+    values = {name: (rate, words, LOOKS[kind]) for name, kind, rate, words in _rates(found)}
+    decade_bars(canvas, values, progression_text.extent(found["rows"]), number, "tokens per second")
+    return canvas
+
+
+def _about_progression(found: Found) -> str:
+    return "Tokens per second: " + "; ".join(f"{name}: {words}" for name, _, _, words in _rates(found)) + "."
+
+
+def _measures(rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
+    waits = [row for row in rows if row["ttft"] and row["tpot"]]
+    return {
+        "throughput, tokens/s, all at once": {row["name"]: row["tokens/s"] for row in rows},
+        "TTFT, ms, p95": {row["name"]: 1000 * row["ttft"]["p95"] for row in waits},
+        "TPOT, ms, p95": {row["name"]: 1000 * row["tpot"]["p95"] for row in waits},
+    }
+
+
+def _serving(found: Found) -> Canvas:
+    canvas, y = Canvas(), 0.0
+    for heading, values in _measures(found["rows"]).items():
+        bars(canvas, values, number, y=y, heading=heading)
+        y += GAP + 22 * (len(values) + 1)
+    return canvas
+
+
+def _about_serving(found: Found) -> str:
+    measures = _measures(found["rows"]).items()
+    return "; ".join(f"{m}: " + ", ".join(f"{name} {number(x)}" for name, x in of.items()) for m, of in measures) + "."
+
+
+TITLE = "Roofline: the machine's limits, and the engine's steps"
+ROOFLINE = BenchChart("roofline", TITLE, _roofline, _about_roofline)
+PROGRESSION = BenchChart("progression", "Throughput on the same text", _progression, _about_progression)
+SERVING = BenchChart("servings", "Serving modes on the same requests", _serving, _about_serving)
