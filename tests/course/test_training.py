@@ -359,7 +359,7 @@ def test_wrong_use_is_one_line(typed, text, recipe, trained, tmp_path):
         (text, "--out", out, "--recipe", recipe, "--teacher", trained): "so --teacher would have no effect",
         (text, "--out", out, "--recipe", EMBEDDED_MODEL.parent / "tiny-qwen3-draft" / "recipe.toml"): "with --teacher",
         (text, "--out", out): "The recipe's vocab_size is 2048, but the text gives",
-        (text, "--out", out, "--recipe", long): "The text does not fill one row of 60000 tokens: add text, or lower context",
+        (text, "--out", out, "--recipe", long): "The text does not fill one row of 60000 tokens: add text, or lower",
     }
     for args, line in tries.items():
         code, _, said = typed("train", "--device", "cpu", *args, "--workers", 2)
@@ -398,7 +398,7 @@ def test_the_stories_that_judge_are_not_trained_on(tmp_path):
     mine = [f"Once upon a time there were {n} frogs in a pond." for n in range(40)]
     near_copy = shipped_stories()[3].replace("snail", "worm").upper()
     file.write_text(END.join([*mine, near_copy]), encoding="utf-8")
-    with pytest.raises(UsageError, match=r"s\.txt has stories of models/held-out-stories\.txt, which are reserved for evaluation"):
+    with pytest.raises(UsageError, match=r"s\.txt has stories of models/held-out-stories\.txt, which are reserved"):
         training_stories((file,))
     file.write_text(END.join(mine), encoding="utf-8")
     assert sorted([story for part in training_stories((file,)) for story in part]) == sorted(mine)

@@ -7,7 +7,7 @@ from .device import Launch, launch
 
 
 def paged_attention(
-    query: mx.array, keys: mx.array, values: mx.array, table: list[int], tokens: int, scale: float | None = None
+    query: mx.array, keys: mx.array, values: mx.array, block_table: list[int], tokens: int, scale: float | None = None
 ) -> mx.array:
     """Compute `paged.attention.paged_attention` by the kernel `paged_attention.metal`.
 
@@ -15,7 +15,7 @@ def paged_attention(
         query: L x H x D, in a float dtype, D at most 128.
         keys: pages x H_kv x page x D, query's dtype. Query head h reads key-value head h // (H / H_kv).
         values: as keys.
-        table: the request's block table: its pages, in order. Token s is in page table[s // page], at s % page.
+        block_table: the request's pages, in order. Token s is in page block_table[s // page], at s % page.
         tokens: the request's tokens, the L of query included.
         scale: multiplies the dot products; None means 1 / sqrt(D).
 
@@ -23,8 +23,8 @@ def paged_attention(
         L x H x D, in query's dtype, computed in float32.
 
     Raises:
-        ValueError: an argument is not as above, or table has too few pages for the tokens; the message says what is
-            needed.
+        ValueError: an argument is not as above, or block_table has too few pages for the tokens. The message says what
+            is needed.
 
     Source: Kwon et al. 2023, section 4.1.
     """
@@ -39,15 +39,15 @@ def paged_attention(
             raise ValueError(f"{name} are {each.shape} {each.dtype}, but {keys.shape} {query.dtype} is needed")
     if dims > MOST:
         raise ValueError(f"D = {dims}, but {MOST} at most is needed")
-    if not length <= tokens <= len(table) * page:
-        raise ValueError(f"{tokens} tokens, but {length} at least and {len(table) * page} at most are needed")
-    if any(not 0 <= number < pages for number in table):
-        raise ValueError(f"table is {table}, but numbers from 0 to {pages - 1} are needed")
+    if not length <= tokens <= len(block_table) * page:
+        raise ValueError(f"{tokens} tokens, but {length} at least and {len(block_table) * page} at most are needed")
+    if any(not 0 <= number < pages for number in block_table):
+        raise ValueError(f"block_table is {block_table}, but numbers from 0 to {pages - 1} are needed")
     inputs = {
         "query": query,
         "keys": keys,
         "values": values,
-        "table": mx.array(table, mx.int32),
+        "table": mx.array(block_table, mx.int32),
         "tokens": mx.array([tokens], mx.int32),
         "scale": mx.array([dims**-0.5 if scale is None else scale], mx.float32),
     }

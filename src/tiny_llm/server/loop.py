@@ -48,7 +48,7 @@ class EngineLoop:
             watch: called with every finished step, in the event loop and not in the worker, before the callers get
                 their updates.
         """
-        raise NotImplementedError("3.7.1 One thread for the engine")
+        raise NotImplementedError("3.7.1 A worker thread for the engine")
 
     async def stream(self, requests: Sequence[Request]) -> AsyncGenerator[RequestUpdate, None]:
         """Serve some requests, all of them or none.
@@ -65,7 +65,7 @@ class EngineLoop:
             EngineFailed: a step with one of them in it has failed.
             EngineClosed: the loop is closed, or was closed before all of them had ended.
         """
-        raise NotImplementedError("3.7.1 One thread for the engine")
+        raise NotImplementedError("3.7.1 A worker thread for the engine")
 
     async def close(self, seconds: float) -> None:
         """Accept no new requests, let the present ones end within `seconds` seconds, and cancel the others.
@@ -73,4 +73,4 @@ class EngineLoop:
         They are cancelled after the current step, and their callers get an EngineClosed after that step's updates. When
         this returns, the scheduler has no requests, and no step is running.
         """
-        raise NotImplementedError("3.7.1 One thread for the engine")
+        raise NotImplementedError("3.7.1 A worker thread for the engine")

@@ -20,7 +20,7 @@ def ask_git(*arguments: str) -> "subprocess.CompletedProcess[str]":
 
 
 def restoring(files: Iterable[Path]) -> dict[str, list[str]]:
-    """Return commands, each with its files: `git restore`, or `reset` (stubs only) for those that git does not track."""
+    """Return commands with their files: `git restore`, or `reset` (stubs only) for those that git does not track."""
     from ..course.registry import load_course
 
     by_git, by_reset = [], {}
