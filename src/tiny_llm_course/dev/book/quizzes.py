@@ -71,7 +71,7 @@ def _page(day: Day) -> str:
     parts = []
     for number, question in enumerate(load_quiz(day).questions, 1):
         try:
-            parts.append(_markdown(f"{day.number}.{number}", question.text, question.options(day)))
+            parts.append(_markdown(f"{day.name}.{number}", question.text, question.options(day)))
         except ValueError as error:
             raise ValueError(f"{name_of(quiz_path(day))}: {error}") from error
     return "\n".join(parts)
