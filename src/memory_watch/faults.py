@@ -16,7 +16,7 @@ OWN = [file.name for folder in (RUNTIME, CALLS) for file in folder.iterdir()]  #
 SIGNALS = {
     "SIGSEGV": "touches memory that is not there",
     "SIGBUS": "touches memory that is not there",
-    "SIGFPE": "divides a whole number by zero",
+    "SIGFPE": "divides an integer by zero",
     "SIGILL": "uses an instruction that this processor does not have",
     "SIGABRT": "gives up (abort)",
 }
@@ -91,7 +91,7 @@ def fault_of(report: Report, function: str, source: Source, library: Path) -> Fa
     elif name:
         what = f"{does} {element}, and {name} has {report.count} element{'s' * (report.count != 1)}"
     else:
-        what = f"{does} {'before' if report.index < 0 else 'behind'} the {report.count} bytes that it has allocated"
+        what = f"{does} {'before' if report.index < 0 else 'past'} the {report.count} bytes that it has allocated"
     return Fault(what, lines, other)
 
 

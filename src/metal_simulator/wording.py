@@ -102,7 +102,7 @@ def refusal_of(said: str, kernel: str, texts: dict[str, str]) -> KernelFault:
     at = None
     if error and error[1].endswith((SOURCE, HEADER)):
         at = (error[1].rpartition("/")[2], int(error[2]))
-    elif own := re.search(rf"({SOURCE}|{HEADER}):(\d+)", said):  # where what it refuses was asked for
+    elif own := re.search(rf"({SOURCE}|{HEADER}):(\d+)", said):  # where the rejected type was requested
         at = (own[1], int(own[2]))
     words = error[3] if error else (said.strip().splitlines() or ["the compiler says nothing"])[-1]
     words = re.sub(r" \[-W[^\]]*\]$", "", words)
@@ -192,7 +192,7 @@ _WORDS: dict[Kind, Callable[[FaultInC, str, Where | None], str]] = {
     Kind.TOO_MUCH_MEMORY: lambda f, n, _: (
         f"brings threadgroup memory to {f.count:,} bytes with {n}; a threadgroup has {f.other_count:,}"
     ),
-    Kind.DIVISION_BY_ZERO: lambda *_: "divides a whole number by zero",
+    Kind.DIVISION_BY_ZERO: lambda *_: "divides an integer by zero",
     Kind.MISALIGNED: lambda f, n, _: (
         f"{_DOES[f.here.how]} {f.other_count} bytes together at {n}[{f.index}], "
         f"which does not lie at a multiple of {f.other_count} bytes"

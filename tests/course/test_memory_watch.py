@@ -44,9 +44,9 @@ FAULTS = {
     "y[100000000] = 1;": "6 writes y[100000000], and y has 6 elements",
     "y[0] += 1;": "6 reads y[0] before anything has been written there",
     "const_cast<float*>(x)[1] = 1;": "6 writes x[1], which is an input",
-    "y[0] = x[n / (n - 6)];": "6 divides a whole number by zero",
-    "std::vector<float> a(4);\ny[0] = a[n];": "7 reads behind the 16 bytes that it has allocated",
-    "OwnLines a(4);\ny[0] = a[n];": "7 reads behind the 16 bytes that it has allocated",
+    "y[0] = x[n / (n - 6)];": "6 divides an integer by zero",
+    "std::vector<float> a(4);\ny[0] = a[n];": "7 reads past the 16 bytes that it has allocated",
+    "OwnLines a(4);\ny[0] = a[n];": "7 reads past the 16 bytes that it has allocated",
     "float* nowhere = nullptr;\ny[0] = nowhere[n];": "7 touches memory that is not there",
     "std::memcpy(y, x, 4 * n + 4);": "6 reads x[6], and x has 6 elements",
     "std::memset(y, 0, 4 * n + n);": "6 writes y[6], and y has 6 elements",
@@ -107,7 +107,7 @@ def test_the_fast_build_has_guard_zones_and_tells_signals():
     assert outcome(COPY, checked=False)[1] == ""
     assert outcome("y[100000] = 1;", checked=False)[1] == "6 touches y[100000], and y has 6 elements"
     assert outcome("y[6] = 1;" + COPY, checked=False)[1] == "writes y[6], and y has 6 elements"
-    assert outcome("y[0] = x[n / (n - 6)];", checked=False)[1] == "6 divides a whole number by zero"
+    assert outcome("y[0] = x[n / (n - 6)];", checked=False)[1] == "6 divides an integer by zero"
     assert outcome('throw std::runtime_error("no");', checked=False)[1] == "throws no"
 
 

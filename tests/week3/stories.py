@@ -168,7 +168,7 @@ def numbers_of(step: Any) -> list[int]:
 
 
 def ends_of(requests: Sequence[Any], scheduler: Any) -> list[int]:
-    """Return the requests' state: outputs, finish reasons, computed tokens, and what is left behind."""
+    """Return the requests' state: outputs, finish reasons, computed tokens, and what is left over."""
     found: list[int] = []
     for one in requests:
         found += [

@@ -59,7 +59,7 @@ def who(requests, some):
 
 
 def plays(requests, expected, case, **options):
-    """Check the requests in each step, that all get what they get alone, and that nothing is left behind."""
+    """Check the requests in each step, that all get what they get alone, and that nothing is left over."""
     made, steps = serving(requests, case, **options)
     rows = [who(requests, [chunk.request for chunk in step.chunks]) for step in steps]
     same_pieces(rows, expected, f"the requests in each step; {case}")
@@ -446,7 +446,7 @@ def test_task_5_step_sweep():
     static=st.booleans(),
 )
 def test_task_5_step_any_arrivals(many, max_num_seqs, static):
-    """Any arrivals, prompts and lengths: each request gets what it gets alone, and nothing is left behind."""
+    """Any arrivals, prompts and lengths: each request gets what it gets alone, and nothing is left over."""
     requests = [request.Request(list(prompt), length) for prompt, length, _ in many]
     # ids are in order of arrival
     late = sorted(at for _, _, at in many)

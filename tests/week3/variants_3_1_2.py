@@ -229,7 +229,7 @@ known.change(
             return self.head(self.norm(x))[:0]
         """,
     ),
-    fact="when no chunk needs logits, the layers are skipped and nothing is cached",
+    fact="the layers are skipped and nothing is cached when no chunk needs logits",
     question="The first half of a prompt needs no logits. What will need its keys?",
 )
 known.change(

@@ -125,7 +125,7 @@ known.change(
 known.change(
     "shortest-held",
     ("max((_begun", "min((_begun"),
-    fact="if several stop strings have started, only the shortest match is held back",
+    fact="only the shortest match is held back when several stop strings have started",
     question="Two stop strings may have started, one of them earlier. How much must not be shown yet?",
 )
 known.change(
@@ -188,13 +188,13 @@ known.change(
 known.change(
     "first-in-the-list",
     ("min(places)", "places[0]"),
-    fact="if a piece has several stop strings, the first in the list wins",
+    fact="the first stop string in the list wins when a piece has several",
     question="`one two three` comes in one piece. Which of `three` and `two` ends the text?",
 )
 known.change(
     "first-to-begin",
     ("min(places)", "min(places, key=lambda place: place[1])"),
-    fact="if a piece has several stop strings, the one that starts first wins, not the one that ends first",
+    fact="of several stop strings in a piece, the one that starts first wins, not the one that ends first",
     question="In `abcd`, which is complete first, character by character: `abcd` or `bc`? And in one piece?",
 )
 known.change(

@@ -221,13 +221,13 @@ known.change(
 known.change(
     "oldest-writers-only",
     (TURNS, "decoding[:token_budget]"),
-    fact="if more requests decode than the budget allows, the oldest are always chosen",
+    fact="the oldest are always chosen when more requests decode than the budget allows",
     question="The budget is 2, and four requests decode. When does the fourth get its next token?",
 )
 known.change(
     "most-output-first",
     (TURNS, "sorted(decoding, key=lambda request: -len(request.output))[:token_budget]"),
-    fact="if more requests decode than the budget allows, those with the most output are chosen",
+    fact="those with the most output are chosen when more requests decode than the budget allows",
     question="By your rule, which request got the last token, and which gets the next one?",
 )
 known.change(

@@ -64,7 +64,7 @@ known.change(
 known.change(
     "oneself-stays",
     ("youngest = self", "if self.running[-1] is chunk.request:\n    return False\nyoungest = self"),
-    fact="if the chunk's own request is the youngest, False is returned without preempting it",
+    fact="the chunk's own request is not preempted when it is the youngest, but False is returned",
     question="The youngest has three pages, needs a fourth, and keeps running. Which request can use the three?",
 )
 known.change(

@@ -242,7 +242,7 @@ known.change(
 known.change(
     "all-that-are-needed",
     ("evict(self.tree, count - self.pool.num_free)", "evict(self.tree, count if count > self.pool.num_free else 0)"),
-    fact="if some pages are missing, as many are evicted as are needed, ignoring the free ones",
+    fact="as many pages are evicted as are needed in all, ignoring the free ones",
     question="Three pages are needed, and two are free. How many are missing?",
 )
 known.change(

@@ -218,7 +218,7 @@ known.change(
 known.change(
     "last-row-but-one",
     ("row = target[accepted]  # V", "row = target[min(accepted, max(0, count - 1))]"),
-    fact="if all tokens are accepted, the next one is sampled from the row that tested the last",
+    fact="the next token is sampled from the row that tested the last one when all are accepted",
     question="Two tokens were drafted and accepted. Which row of the target follows both?",
 )
 known.change(

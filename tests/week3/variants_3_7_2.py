@@ -105,7 +105,7 @@ known.change(
     "promises-nothing",
     ("(missing + sum(places for _, places in self._promised)) * pace", "missing * pace"),
     fact="all rejected clients get the same Retry-After and come back together",
-    question="One client was told that there is capacity in four seconds. What do you tell the next one?",
+    question="One client was promised capacity in four seconds. What do you tell the next one?",
 )
 known.change(
     "promises-for-ever",

@@ -106,7 +106,7 @@ known.change(
 known.change(
     "sinks-from-the-future",
     ("seen = seen & ((", "seen = (seen & ("),
-    fact="with a window, the sinks are visible to all queries, including earlier ones",
+    fact="the sinks are visible to all queries of a window, including earlier ones",
     question="May the query at position 0 see a sink at position 1?",
 )
 known.change(

@@ -11,7 +11,7 @@ from tiny_llm_course.dev.book.html import element, number, table
 from tiny_llm_course.dev.book.parts import Parts
 
 TOKENS = SENTENCE.split()
-# Vectors, gates and what stands behind the gates, as the chapter's sessions have them.
+# Vectors, gates and what the gates scale, as the chapter's sessions have them.
 VECTORS: list[list[float]] = [
     [1, -1, 1, 1],
     [2, -4, 4, 8],

@@ -169,7 +169,7 @@ def _arrays() -> dict[str, tuple[Shown, ...]]:
         "layers/attention/RoPE": (shown("query", "query", "turned q"), shown("key", "key", "turned k")),
         "layers/attention/GQA": (shown("output of the head", "value", "attended"),),
         "layers/attention/GQA/scores": (shown("scores", None, "scores"),),
-        "layers/attention/GQA/mask": (shown("scores behind the mask", None, "scores", causal=True),),
+        "layers/attention/GQA/mask": (shown("masked scores", None, "scores", causal=True),),
         "layers/attention/GQA/softmax": (shown("weights", "weights", "weights", causal=True),),
         "layers/attention/GQA/values": (
             shown("value", "value", "v"),

@@ -113,7 +113,7 @@ class Example(NamedTuple):
     value: Array64
     products: Array64  # L x L, of queries and keys, two decimals
     scores: Array64  # these over the root of D, from here on nothing is rounded
-    weights: Array64  # softmax of the scores behind a causal mask
+    weights: Array64  # softmax of the causally masked scores
 
 
 def example() -> Example:

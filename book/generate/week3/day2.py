@@ -55,7 +55,7 @@ def read_by(steps: Sequence[Any]) -> list[int]:
 
 
 def figures_of(budget: int) -> tuple[float, int, float]:
-    """The writers' largest TPOT, their longest gap and the long prompt's TTFT, in tokens that were read meanwhile."""
+    """Return the decoding requests' largest TPOT and maximum ITL and the long prompt's TTFT, in tokens computed meanwhile."""
     from tiny_llm_solution.serving.latency import Latency, RequestTimes
 
     requests, steps = run_of(budget)

@@ -11,7 +11,7 @@ from tiny_llm_course.dev.book.parts import Parts
 TEXTS = ("That is a blue dog", "Once upon a time there was", "The cat sat")
 NEW = (9, 11, 8)  # tokens that each writes
 PAGE, PAGES = 4, 7
-SHOWN = 4  # the step behind which the first picture is drawn
+SHOWN = 4  # the step after which the first picture is drawn
 LETTERS = "ABC"
 LOOKS = ("line series-0", "line", "line series-1")  # of each request's pages
 ROW, CELL = 20.0, 62.0  # pixels

@@ -1,4 +1,4 @@
-"""Day 7's pictures: three requests on a time line, and what becomes of tokens that nobody waits for."""
+"""Day 7's pictures: three requests on a time line, and tokens that no client waits for."""
 
 import asyncio
 from typing import Any
@@ -24,7 +24,7 @@ def generated_parts() -> Parts:
 
 
 def traced() -> tuple[dict[str, list[float]], dict[str, float], float]:
-    """When each caller's tokens came and when it was let in, and the end, by the solution's loop in virtual time."""
+    """Return when each caller's tokens came and when it was admitted, and the end, from the solution's loop in virtual time."""
     from tiny_llm_solution.server.loop import EngineLoop
 
     async def script() -> tuple[dict[str, list[float]], dict[str, float], float]:

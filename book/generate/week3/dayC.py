@@ -36,7 +36,7 @@ EDGES = FOUR.replace("even = [(2 * i + 1) / 16 for", "even = [i / 8 for")
 STAND = """\
 def check_accept(accept):
     p, q = [0.125, 0.125, 0.375, 0.375], [0.5, 0.25, 0.25, 0.0]
-    r = [0.5, 0.0, 0.25, 0.25]  # the target's row behind the drafted token
+    r = [0.5, 0.0, 0.25, 0.25]  # the target's row after the draft token
     found = {}
     for token in range(3):
         for draws in [[i / 8, j / 8] for i in range(8) for j in range(8)]:

@@ -23,7 +23,7 @@ def generated_parts() -> Parts:
 
 
 def padded_weights() -> Array64:
-    """The head's weights for the second text: the first places are padding, which nobody reads."""
+    """Return the head's weights for the second sequence, whose first positions are masked padding."""
     size = len(TOKENS)
     visible = np.tril(np.ones((size, size))) * (np.arange(size) >= PADDED)
     eye = np.eye(size)

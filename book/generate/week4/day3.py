@@ -20,7 +20,7 @@ def generated_parts() -> Parts:
 
 
 def window() -> str:
-    """The weights of the same scores behind two masks; of the second, the blocks that are computed have a frame."""
+    """Draw the weights of the same scores under two masks; a frame marks the blocks computed for the second."""
     layer, head = SHOWN
     scores = heads_of(LONGER)[layer].scores[head]
     size, canvas, seen = len(scores), Canvas(), []

@@ -59,7 +59,7 @@ def weight_of_the_first_key(grouped: Any) -> str:
 quiz.message(
     "1.3.1",
     "day3-upper-left",
-    "Somebody's mask fails, and this is the verdict before it names the mistake. What is it?",
+    "A mask fails, and this is the verdict before it names the mistake. What is the mistake?",
     why="A single query is the last of the four positions and may see all. Taken for the first, it sees key 0 alone: 3 "
     "of 4 elements are wrong, and key 1 is the first of them.",
     mistakes={

@@ -61,12 +61,12 @@ def attention_flops(flops: Any) -> str:
 
 @quiz.question(
     "2.2.4",
-    "A machine moves 2 bytes a second and does 8 FLOP/s. A step of n rows moves 19 bytes and does 8 n FLOPs. From how "
+    "A machine has 2 bytes/s of bandwidth and 8 FLOP/s. A step of n rows moves 19 bytes and does 8 n FLOPs. From how "
     "many rows on is it compute-bound?",
     why="Moving takes 9.5 seconds, computing n. With 10 rows computing takes longer.",
     mistakes={
         "last-before": "With 9 rows computing takes 9 seconds, and moving 9.5.",
-        "ridge-for-turn": "4 FLOPs a byte are the ridge; a step of 4 rows has 32 FLOPs for 19 bytes.",
+        "ridge-for-turn": "4 FLOPs per byte are the ridge point; a step of 4 rows has 32 FLOPs for 19 bytes.",
         "first-of-memory": "With one row, the step is memory-bound.",
     },
 )

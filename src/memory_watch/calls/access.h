@@ -1,4 +1,4 @@
-// What the compiler's calls come down to: somebody touches memory, at a place in the code. A runtime defines all of it.
+// The compiler's callbacks: an access to memory at a place in the code. Each runtime defines all of them.
 #pragma once
 #include <cstddef>
 #include <cstdint>

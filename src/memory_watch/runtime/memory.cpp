@@ -55,7 +55,7 @@ Block* add_buffer(size_t bytes, size_t element, int32_t number, Use use) {
         mprotect(first, pages, PROT_READ | PROT_WRITE);
         std::memset(first, GARBAGE, pages);
     }
-    // As far back as its alignment lets it: what is read behind it is not there.
+    // Placed at the end, as far as its alignment permits, so that reads past it leave the block.
     char* start = first + (pages - bytes) / LINE * LINE;
     auto written = use == OUTPUT ? static_cast<uint8_t*>(std::calloc(bytes + 1, 1)) : nullptr;
     return keep({static_cast<char*>(zone), 2 * FAR + pages, start, bytes, element, number, use, written, nullptr});
@@ -83,7 +83,7 @@ void add_own(void* memory, size_t bytes) {
     InRuntime guard;
     char* start = static_cast<char*>(memory);
     char* zone = start - HEAD;
-    // What was freed behind our back lies there no more. A neighbour does: the zone before it may reach into ours.
+    // A block freed without a call to us is gone. Its neighbour is not: the zone before it may overlap ours.
     auto at = blocks().lower_bound(zone);
     while (at != blocks().end() && at->second.start < start + bytes + NEAR) forget(at++);
     std::memset(memory, GARBAGE, bytes);

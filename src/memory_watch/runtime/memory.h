@@ -16,7 +16,7 @@ struct Mark {
 };
 
 struct Block {
-    char* zone;  // the guard zone before it, the block, and the guard zone behind it
+    char* zone;  // the guard zone before it, the block, and the guard zone after it
     size_t whole;
     char* start;
     size_t bytes;
@@ -27,7 +27,7 @@ struct Block {
     Mark* marks;       // made when it is first touched in a loop
 };
 
-constexpr size_t NEAR = 256;  // bytes behind what is allocated that are its guard zone
+constexpr size_t NEAR = 256;  // size in bytes of the guard zone after an allocation
 constexpr int GARBAGE = 0xff;  // what nothing has been written to: of floats it makes NaNs
 
 extern thread_local bool in_runtime;  // what is touched and allocated is the runtime's own

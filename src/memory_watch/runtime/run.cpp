@@ -51,7 +51,7 @@ bool watched = false;        // the compiler has made calls: this is no fast bui
 int64_t loops = 0;           // that have begun
 int64_t touches = 0;         // in this run
 int64_t chunk_now = -1;      // the chunk that runs
-const char* loop_frame = nullptr;  // the stack of whoever began the loop, from here
+const char* loop_frame = nullptr;  // the stack of the thread that started the loop, from here
 const char* loop_stack = nullptr;  // to here
 std::unordered_map<uintptr_t, Mark>* elsewhere;  // the marks of memory that is in no block, such as a variable
 std::recursive_mutex mutex;
@@ -123,7 +123,7 @@ bool races(Mark& mark, const Block* block, const char* byte, Touch how, const vo
     return false;
 }
 
-// Whether an address that is in no block is one that all chunks see: a variable of whoever began the loop, or one of the
+// Whether an address that is in no block is one that all chunks see: a variable of the thread that started the loop, or one of the
 // library's own. What is thread_local is neither.
 bool is_shared(const char* address) {
     if (address >= loop_frame && address < loop_stack) return true;
@@ -202,7 +202,7 @@ constexpr int SIGNALS[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 struct sigaction before[5];
 
 void on_signal(int number, siginfo_t* info, void* context) {
-    if (!lane) {  // not ours: whoever was asked before
+    if (!lane) {  // not ours: pass it to the previous handler
         for (int i = 0; i < 5; ++i) sigaction(SIGNALS[i], &before[i], nullptr);
         if (number == SIGABRT) raise(number);
         return;

@@ -1,4 +1,4 @@
-// Atomic operations. Threads run one at a time here, so that a plain operation is one; the runtime is told what it is.
+// Atomic operations. Threads run one at a time here, so a plain operation is atomic; the runtime gets its kind.
 #pragma once
 #include "simd.h"
 

@@ -46,13 +46,13 @@ extern Fault fault;
 Party running(Touch how, const void* at);  // the thread that runs
 [[noreturn]] void stop();                  // the run, after `fault` has been filled
 
-// A read of what nobody has written yet. Threads run one after another, so that it may be a race that the reader has
-// won: if the writer comes before the next barrier, that is what is told. Otherwise this is, and before anything that
+// A read of uninitialised memory. Threads run one after another, so that it may be a race that the reader has
+// won: if the writer comes before the next barrier, that is what is reported. Otherwise this is, and before anything that
 // came of the rubbish that was read.
 extern Fault unwritten_read;  // its kind is NO_FAULT if there is none
 
 // The first race since the last barrier; the run goes on until the next. If one of its two threads then waits there and
-// the other does not, that is what is told: there is a barrier, and not all come to it. Otherwise the race is, and before
+// the other does not, that is what is reported: there is a barrier, and not all come to it. Otherwise the race is, and before
 // anything that came of it.
 struct Race {
     Fault fault;     // its kind is NO_FAULT if there is none

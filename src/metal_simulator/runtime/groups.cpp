@@ -2,7 +2,7 @@
 //
 // The threads of a SIMD-group run in the order of their lanes. Those that wait for an operation of the SIMD-group go on
 // together when all of its lanes wait or have ended; if they wait at several places, those at the foremost in the code
-// go first, so that lanes which took different branches meet again behind them, as they do on a GPU.
+// go first, so that lanes which took different branches meet again after them, as they do on a GPU.
 #include <algorithm>
 #include <cstring>
 
@@ -19,7 +19,7 @@ using namespace simulator;
 namespace {
 uint32_t simd_of(int thread) { return thread / LANES; }
 
-// Whether a place comes before another in the kernel, as far as can be told.
+// Whether a place comes before another in the kernel, as far as is known.
 bool is_before(const Lane& a, const Lane& b) {
     if (!std::strcmp(a.place.file, b.place.file) && a.place.line != b.place.line) return a.place.line < b.place.line;
     return a.at < b.at;

@@ -9,7 +9,7 @@ enum Use : int32_t { INPUT, OUTPUT, FILLED, CONSTANT, SHARED };  // FILLED: an o
 
 // Who has touched an element last, and when; races.cpp compares them.
 struct Mark {
-    uint32_t who;    // 0: nobody
+    uint32_t who;    // 0: no thread
     uint32_t epoch;  // barriers of the threadgroup that order this memory
     uint32_t simd_epoch : 30;
     uint32_t many : 1;    // so have other lanes of the same SIMD-group, since they last met
@@ -33,7 +33,7 @@ struct Region {
     const void* writes_at;  // a place in the code that writes to it
 };
 
-char* add_region(void* start, size_t bytes, size_t element, Use use, const char* name);  // null start: makes room
+char* add_region(void* start, size_t bytes, size_t element, Use use, const char* name);  // null start: allocates
 void drop_regions();
 void forget_shared();                        // threadgroup memory holds nothing when a threadgroup begins
 Region* region_at(const char* address);      // null if it is none of them

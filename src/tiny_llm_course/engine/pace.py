@@ -27,11 +27,11 @@ class Pace:
         return time.perf_counter() - self._came[0]
 
     def is_known(self, tokens: int) -> bool:
-        """Return whether the time of so many tokens can be estimated."""
+        """Return whether the time of that many tokens can be estimated."""
         return len(self._came) >= LEAST and (self.seconds > LISTENED or self.expected(tokens)[-1] <= MINUTE)
 
     def expected(self, tokens: int) -> list[float]:
-        """Return for each of so many tokens the expected seconds from the first one to it.
+        """Return the expected seconds from the first token to each of the others.
 
         With a KV cache each takes about equally long. Without one, the time grows in proportion to the position until
         the text has doubled, and then with the slope of a least-squares line.

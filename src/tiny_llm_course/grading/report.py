@@ -69,7 +69,7 @@ class ScreenBudget:
         return cls(SCREEN - len(ids) - (HEADING + 1) * days - SUM, days > 1)
 
     def takes(self, rows: int) -> bool:
-        """Return whether so many rows are left, and take them. The first request is always granted."""
+        """Take the rows if that many are left, and return whether they were. The first request is always granted."""
         fits = rows <= self.rows or not self.used
         if fits:
             self.rows -= rows

@@ -115,7 +115,7 @@ class Traps:
         def trapped(this: Any, *args: Any, **kwargs: Any) -> Any:
             if name in self.armed or makes:
                 line = self.learners_line(2)
-                # A call on an object that the learner has made, or of a class of theirs, counts whoever calls.
+                # A call on an object that the learner has made, or of a class of theirs, counts, whatever calls it.
                 if name in self.armed and (line or getattr(this, MADE, False) or self.made(type(this))):
                     raise self._call_of(name, line)
                 if makes and line:

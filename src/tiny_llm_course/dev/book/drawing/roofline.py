@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from .canvas import FONT, SMALL, Canvas, width_of
 from .charts import mark_of
 
-Point = tuple[float, float]  # FLOPs for each byte, FLOPs a second
+Point = tuple[float, float]  # FLOP/byte, FLOP/s
 RIGHT, HEIGHT = 352.0, 230.0
 
 
