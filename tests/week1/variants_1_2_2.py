@@ -89,7 +89,7 @@ known.change(
 known.change(
     "not-put-back",
     ("mx.stack(rotated, axis=-1).flatten(-2)", "mx.concatenate(rotated, axis=-1)"),
-    fact="adjacent features are rotated, but the result has all first features before all second ones",
+    fact="adjacent features are rotated, but the result is joined as halves",
     question="With traditional=True, feature 1 is paired with feature 0. Where is it in your result?",
 )
 known.change(

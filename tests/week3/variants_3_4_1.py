@@ -105,7 +105,7 @@ known.change(
 known.change(
     "rest-of-the-last-page",
     ("min(page, tokens - first)", "page"),
-    fact="the unused slots of the last page are included with weight 0, and 0 times NaN is NaN",
+    fact="unused slots of the last page get weight 0, and 0 times NaN is NaN",
     question="What do you know about the contents of the slots after the last token?",
 )
 known.change(

@@ -32,12 +32,10 @@ class Scheduler:
         """Create a scheduler with no requests.
 
         Args:
-            model: computes the logits of chunks.
-            kv_cache: stores the keys and values.
+            model, kv_cache: compute the logits of chunks; store their keys and values.
             max_num_seqs: the maximum number of running requests.
             max_num_batched_tokens: the token budget of a step, which the policy is given.
-            policy: selects the chunks of a step among the uncomputed tokens.
-            sampler: samples next tokens from logits.
+            policy, sampler: select the chunks of a step; sample next tokens from logits.
             queue: decides which request is admitted next; None for first come, first served.
             static: whether to admit requests only when none is running: static batching.
         """
