@@ -63,7 +63,7 @@ def test_the_board_has_a_mark_for_it_and_never_proposes_it(said):
     assert f"    - 1.1.2 Sum: {NEEDS}\n" in text
     assert "\n✓ done  - not run here\n" in text
     assert "1 of 2 tasks done\n" in text, "and no minutes to go"
-    assert "\nNext: all that can be run here is done, " in text
+    assert "\nNext: everything that can run here is done, " in text
 
 
 def test_nothing_is_left_to_watch(said):

@@ -103,7 +103,7 @@ def test_a_checkout_that_cannot_be_written_to_grades_as_ever(fresh):
     try:
         graded = run("test 1.1", fresh)
         assert graded.stdout.splitlines()[-1] == progress.FORGOTTEN
-        assert graded.stdout.count("remembered") == 1
+        assert graded.stdout.count("saved") == 1
         board = run("status", fresh)
         assert (board.returncode, "~ 1.1.1 Mean: written, not graded yet" in board.stdout) == (0, True)
         lent = run("borrow 1.2", fresh)

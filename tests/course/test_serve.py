@@ -280,7 +280,7 @@ SAID = [{"role": "user", "content": "hi"}]
         ({"stop": "x" * 1001}, 400, "1000"),
         ({"best_of": 3}, 400, "best_of"),
         ({"logit_bias": {"5": 1}}, 400, "logit_bias: not supported"),
-        ({"prompt": ["dog", 5]}, 400, "prompt: expected a text"),
+        ({"prompt": ["dog", 5]}, 400, "prompt: expected a string"),
         ({"\ud800": 1}, 400, "Unrecognized request argument supplied: \\ud800"),
         ({f"k{number}": 1 for number in range(50_000)}, 400, "k0"),
         ({"top_p": 2}, 400, "top_p"),

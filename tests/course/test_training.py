@@ -111,7 +111,7 @@ def trained(text, recipe, tmp_path_factory):
     done = train(text, "--recipe", recipe, "--out", out, "--workers", 1)
     assert done.returncode == 0, done.stderr
     assert "step 4: loss" in done.stdout
-    assert re.search(r"step 8: loss [\d.]+, held out [\d.]+, [\d.]+ bits a byte; 0 seconds left\n", done.stdout)
+    assert re.search(r"step 8: loss [\d.]+, held out [\d.]+, [\d.]+ bits per byte; 0 seconds left\n", done.stdout)
     assert re.search(r"Done in \d+ seconds of training\.", done.stdout)
     assert "Once upon a time" in done.stdout
     return out
