@@ -179,7 +179,7 @@ def test_the_drawing(looks, tmp_path):
     assert text.count("<circle") == 36 * 10  # what is hidden
     one = drawing(looks, [3], [0], "<&>")
     assert one.count("<circle") == 10
-    assert "look at: &lt;&amp;&gt;" in one
+    assert "Attention weights: &lt;&amp;&gt;" in one
     assert "http" not in text.replace("http://www.w3.org/2000/svg", "")
 
 

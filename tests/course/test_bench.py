@@ -188,7 +188,7 @@ def test_alone_it_lists_what_there_is(untouched):
         ("bench 1.9", "There is no day 9 in week 1"),
         ("bench attention", "'attention' is not a task"),
         ("bench --json x.json", "--json needs a day: pdm run bench 1.1 --json FILE"),
-        ("bench 1.1 --json nowhere/x.json", "nowhere/x.json cannot be written: nowhere is not a folder"),
+        ("bench 1.1 --json nowhere/x.json", "nowhere/x.json cannot be written: nowhere is not a writable folder"),
         ("bench 1.1 --json src", "'src' is a directory"),
         ("bench 1.1 --json pyproject.toml", "pyproject.toml exists and is not an earlier record: name another"),
         ("dev bench 1.1.2", "1.1.2 is not a day"),

@@ -148,7 +148,7 @@ def test_open_for_a_task_that_has_passed(monkeypatch):
 @pytest.mark.parametrize(
     ("wanted", "told"),
     [
-        ("1.1.4", "1.1.4 Multi-head attention: the engine does without it"),
+        ("1.1.4", "1.1.4 Multi-head attention: the engine does not use it"),
         ("1.1.2:no_scle", "1.1.2 has no known mistake 'no_scle'. Did you mean no-scale?\n    pdm run generate Once"),
         ("1.1.2:zzz", "1.1.2 has no known mistake 'zzz'. All of them:\n    pdm run generate Once --mistake 1.1.2"),
         ("1.1", "1.1 is a day, and generate --mistake takes one task of it: 1.1.1 Softmax, "),
@@ -192,7 +192,7 @@ def test_the_command_shows_both_and_can_be_repeated(typed):
     assert f"\nBits per byte on {STORIES} held-out stories: " in out
     assert "\nThe mistake: the default scale 1/sqrt(D) is missing.\n" in out
     options = f"--solution --model {DRAFT} --max-tokens 9 --temp 0.7 --top-k 0 --seed {SEED}"
-    assert out.endswith(f'Again: pdm run generate "Once upon a time" --mistake 1.1.2:no-scale {options}\n')
+    assert out.endswith(f'To repeat: pdm run generate "Once upon a time" --mistake 1.1.2:no-scale {options}\n')
     assert typed("generate", "--mistake", "1.1.2:no-scale", *words)[1] == out
 
 

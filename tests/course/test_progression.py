@@ -150,9 +150,9 @@ def test_what_does_not_run_is_a_row_that_says_so(bare, model, monkeypatch):
     [
         (
             "bench engine --progression",
-            "--progression covers all stages, so drop engine.",
+            "--progression covers all stages and cannot be combined with engine:",
         ),
-        ("bench --progression --stage fused", "so not with --stage fused: pdm run bench --progression"),
+        ("bench --progression --stage fused", "and cannot be combined with --stage fused: pdm run bench --progression"),
         ("bench --progression --model /nowhere", "/nowhere is neither a checkpoint folder nor a Hub id."),
         ("bench --progression --svg pyproject.toml", "pyproject.toml exists and is not an earlier drawing"),
         ("bench --progression --json pyproject.toml", "pyproject.toml exists and is not an earlier record"),

@@ -79,7 +79,7 @@ def test_a_round_is_remembered_and_the_next_has_another_order(checkout):
 def test_a_round_that_is_ended_is_not_remembered_and_keeps_its_order(checkout):
     screens = [asked(checkout, *answers) for answers in [["q"], [], ["Q"]]]
     assert len({screen.split("Enter skips")[0] for screen in screens}) == 1
-    assert all(screen.endswith("nothing is remembered. Again: pdm run quiz 1.1\n") for screen in screens)
+    assert all(screen.endswith("nothing was recorded. To retry: pdm run quiz 1.1\n") for screen in screens)
     assert "      Quiz: pdm run quiz 1.1\n" in run("status 1.1", checkout).stdout
     assert not (checkout / ".tiny-llm/progress.json").exists()
 

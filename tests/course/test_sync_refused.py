@@ -121,9 +121,9 @@ REFUSED = [
         '\n    git checkout origin/main -- other.txt\n    git commit -m "As upstream" -- other.txt\n    pdm run sync\n',
     ),
     (unmerged, "There are conflicts in README.md. Resolve them, then:\n    git add -- README.md\n    pdm run sync"),
-    (unfinished, "A merge is not finished here"),
+    (unfinished, "A merge is in progress here"),
     (no_name, "git config user.name"),
-    (no_clone, "This folder is not a git clone"),
+    (no_clone, "This folder is not a clone of the course"),
     (unrelated, "no commit in common"),
 ]
 

@@ -45,7 +45,7 @@ BROKEN = {
     "a line of a list does not": (
         "1.2.1 Rotation angles: returned; your own code counts again",
         40,
-        ["1.2.1 Rotation angles: returned, your", "  own code counts again"],
+        ["1.2.1 Rotation angles: returned; your", "  own code counts again"],
     ),
     "a list in a line is broken between its parts": (
         WHERE,

@@ -10,7 +10,7 @@ from ..course.registry import UsageError
 from ..paths import EMBEDDED_MODEL, ROOT
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-RECIPE = "Architecture and schedule (default: models/tiny-qwen3/recipe.toml)."
+RECIPE = "Architecture and training schedule (default: models/tiny-qwen3/recipe.toml)."
 NEEDED = {"torch": "PyTorch", "tokenizers": "tokenizers"}  # only for training
 
 

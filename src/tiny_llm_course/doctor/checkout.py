@@ -112,7 +112,7 @@ def git() -> Iterator[Line]:
         install = "xcode-select --install" if sys.platform == "darwin" else "sudo apt-get install git"
         yield Line("git", "not on the PATH: sync needs it.", fix=install)
     elif ask_git("rev-parse", "--git-dir").returncode:
-        yield Line("git", "this folder is not a git clone: sync and restoring files need one.", fix="git init")
+        yield Line("git", "this folder is not a git clone: sync and git restore need one.", fix="git init")
     elif not (remotes := ask_git("remote").stdout.split()):
         yield Line("git", "no remote to sync with.", fix="git remote add upstream URL")
     else:

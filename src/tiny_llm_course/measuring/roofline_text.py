@@ -33,7 +33,7 @@ def lines_of(found: dict[str, Any], width: int) -> list[str]:
         *in_columns(headings, table, width),
         "",
         *left_out,
-        f"This machine: {where}; ridge at {number(found['ridge'])} FLOP/byte: memory-bound below, compute-bound above.",
+        f"Machine: {where}; ridge at {number(found['ridge'])} FLOP/byte, memory-bound below it.",
         "",
         *drawn(at_most["bandwidth"], at_most["rate"], dict(zip(marks, points, strict=True))),
         "",
