@@ -55,7 +55,7 @@ def read_by(steps: Sequence[Any]) -> list[int]:
 
 
 def figures_of(budget: int) -> tuple[float, int, float]:
-    """Return the decoding requests' largest TPOT and maximum ITL and the long prompt's TTFT, in tokens computed meanwhile."""
+    """Return the largest TPOT and ITL of the decoding requests and the long prompt's TTFT, in computed tokens."""
     from tiny_llm_solution.serving.latency import Latency, RequestTimes
 
     requests, steps = run_of(budget)

@@ -24,7 +24,7 @@ def generated_parts() -> Parts:
 
 
 def traced() -> tuple[dict[str, list[float]], dict[str, float], float]:
-    """Return when each caller's tokens came and when it was admitted, and the end, from the solution's loop in virtual time."""
+    """Return when each caller was admitted, when its tokens came, and the end, in the loop's virtual time."""
     from tiny_llm_solution.server.loop import EngineLoop
 
     async def script() -> tuple[dict[str, list[float]], dict[str, float], float]:
