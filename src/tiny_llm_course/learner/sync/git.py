@@ -30,7 +30,7 @@ class Git:
             is_top = False
         if not is_top:
             raise UsageError(
-                "This folder is not a clone of the course, so it cannot be updated. Clone the course, and copy your files:",
+                "This folder is not a clone of the course, so it cannot be updated. Clone it, and copy your files:",
                 "git clone URL ../tiny-llm-new",
                 "cp -R src/tiny_llm/. ../tiny-llm-new/src/tiny_llm",
             )
