@@ -141,7 +141,7 @@ known.change(
 )
 known.change(
     "queries-not-turned",
-    ("apply_rope(query, cos, sin), apply_rope", "query, turned"),
+    ("apply_rope(query, cos, sin), apply_rope", "query, apply_rope"),
     fact="RoPE is not applied to the queries",
     question="Which two arrays does RoPE rotate?",
 )
