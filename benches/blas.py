@@ -1,4 +1,4 @@
-"""What NumPy's OpenBLAS is worth to MLX on a Linux CPU: products in float32, and a story of our engine.
+"""Measure MLX with NumPy's OpenBLAS on a Linux CPU: float32 products, and one story from our engine.
 
     pdm run python benches/blas.py [--runs 5]
 

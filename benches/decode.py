@@ -1,4 +1,4 @@
-"""How fast the fused engine writes and reads, beside llama.cpp and mlx-lm: `benches/decode.json`.
+"""Measure the fused engine's decode and prefill throughput beside llama.cpp and mlx-lm: `benches/decode.json`.
 
     pdm run python benches/decode.py [--quick] [--llama-python PYTHON]
 

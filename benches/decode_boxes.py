@@ -1,4 +1,4 @@
-"""Where the time and the bytes of one decode step are, box by box: `benches/decode_boxes.json`.
+"""Measure time and bytes of one decode step, part by part: `benches/decode_boxes.json`.
 
     pdm run python benches/decode_boxes.py [--quick]
 

@@ -1,4 +1,4 @@
-"""The engines that `decode.py` lets take turns, each in a process of its own: `python decode_engines.py NAME FOLDER`.
+"""Run one of the engines that `decode.py` interleaves, in its own process: `python decode_engines.py NAME FOLDER`.
 
 They obey as `tiny_llm_course.measuring.orders` says; llama.cpp's process is `tiny_llm_course.measuring.llama`.
 """

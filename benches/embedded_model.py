@@ -1,4 +1,4 @@
-"""How good the embedded models are, on stories that they have not seen.
+"""Measure the embedded models' quality on held-out stories.
 
     pdm run python benches/embedded_model.py
     pdm run python benches/embedded_model.py stories.txt --also stories-recased.txt

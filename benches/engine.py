@@ -1,4 +1,4 @@
-"""Where the time goes when the engine reads a text, box by box of the registry: `benches/engine.json`.
+"""Measure where the engine's prefill spends its time, part by part of the registry: `benches/engine.json`.
 
     pdm run python benches/engine.py [--quick]
 

@@ -1,4 +1,4 @@
-"""What flash attention is worth in an engine: `benches/flash.json`.
+"""Measure what flash attention gains in an engine: `benches/flash.json`.
 
     pdm run python benches/flash.py [--quick]
 

@@ -1,4 +1,4 @@
-"""How long a learner waits: one graded day, untouched and solved, in whole commands.
+"""Measure a learner's waiting time: one graded day, untouched and solved, as whole commands.
 
     pdm run python benches/harness.py [--runs 7] [--json FILE]
 

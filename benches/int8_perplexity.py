@@ -1,4 +1,4 @@
-"""What 8-bit activations cost in perplexity, on the model that comes with the course; prints JSON for `decode.py`."""
+"""Measure what 8-bit activations cost in perplexity on the embedded model; print JSON for `decode.py`."""
 
 import itertools
 import json

@@ -1,4 +1,4 @@
-"""An n-gram model with interpolated Kneser-Ney smoothing: what can be predicted by counting.
+"""An n-gram model with interpolated Kneser-Ney smoothing: the quality that counting alone reaches.
 
 Kneser and Ney 1995, "Improved backing-off for M-gram language modeling"; the discount of each order is that of Ney,
 Essen and Kneser 1994. The arrays below hold one number for each distinct n-gram: its tokens as the digits of an integer

@@ -1,4 +1,4 @@
-"""How much our server writes beside mlx-lm's, under the same load: `pdm run python benches/servers.py [--json FILE]`.
+"""Measure our server's throughput beside mlx-lm's under one load: `pdm run python benches/servers.py [--json FILE]`.
 
 Both run on this machine, one after the other, with the model that comes with the course, all of whose weights are in
 float32 for mlx-lm: the half dtypes are slower for it on a CPU. The requests come over HTTP, AT_ONCE of them at a time.

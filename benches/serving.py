@@ -1,4 +1,4 @@
-"""What serving many requests at a time is worth on this machine, beside the bars of week 3: `benches/serving.json`.
+"""Measure batched serving on this machine against week 3's bars: `benches/serving.json`.
 
     pdm run python benches/serving.py [--quick]
 

@@ -1,4 +1,4 @@
-"""A soak of the server: thousands of short requests, some of whose senders hang up, and some that are none.
+"""Soak the server: thousands of short requests, including disconnects and malformed ones.
 
 `pdm run python benches/soak.py` starts `serve` on the embedded model and sends 20,000 of them. At the end every page
 must be free, memory what it was, and whatever was not served refused in words. It exits with 1 otherwise.

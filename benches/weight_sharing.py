@@ -1,4 +1,4 @@
-"""What sharing weights costs in quality, measured by training: `benches/weight_sharing.json`, for day 6 of week 4.
+"""Measure what weight sharing costs in quality, by training: `benches/weight_sharing.json`, for day 6 of week 4.
 
     pdm run python benches/weight_sharing.py stories.txt --steps 1000 --json benches/weight_sharing.json
 

@@ -1,4 +1,4 @@
-"""Attention's time and memory, as the text grows."""
+"""Time and memory of attention as the sequence grows."""
 
 from functools import partial
 

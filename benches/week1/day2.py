@@ -1,4 +1,4 @@
-"""How far RoPE drifts when positions grow, and what angles in two bytes would do."""
+"""RoPE's error at large positions, and with angles in 16 bits."""
 
 import mlx.core as mx
 import numpy as np

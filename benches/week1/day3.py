@@ -1,4 +1,4 @@
-"""What shared key-value heads save, and what copying them would cost."""
+"""What shared key-value heads save, and what copying them costs."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""The two halves of a layer, attention and MLP, as the text grows."""
+"""Attention and MLP, the two halves of a layer, as the sequence grows."""
 
 import math
 from functools import partial

@@ -1,4 +1,4 @@
-"""Where the weights, the arithmetic and the time of a whole model are."""
+"""Weights, FLOPs and time of a whole model, part by part."""
 
 from collections.abc import Callable
 from functools import partial

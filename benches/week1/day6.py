@@ -1,4 +1,4 @@
-"""What the next token costs, as the text grows and nothing is kept."""
+"""Cost of the next token without a cache, as the sequence grows."""
 
 from functools import partial
 

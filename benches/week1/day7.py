@@ -1,4 +1,4 @@
-"""What choosing a token costs, beside the model that scores the tokens."""
+"""Cost of sampling a token, beside the model's forward pass."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""What the next token costs, as the text grows: all tokens read again, or one token and a cache."""
+"""Cost of the next token as the sequence grows, without and with a KV cache."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Prefill and decode, beside what memory and arithmetic of this machine allow."""
+"""Prefill and decode beside this machine's memory bandwidth and peak FLOP/s."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""What fewer bits a weight save, and what they cost: bytes, bits per byte on held-out stories, tokens a second."""
+"""What fewer bits per weight save and cost: bytes, bits per byte on held-out stories, tokens per second."""
 
 import math
 from collections.abc import Callable
@@ -37,7 +37,7 @@ class Counting(Quantized):
 
 
 def measure(quick: bool = False) -> Table:
-    """The model that comes with the course, in float32 and in four other kinds, on three of the held-out stories."""
+    """Measure the embedded model in float32 and four quantized forms on three held-out stories."""
     checkpoint = load_checkpoint(find_model(None), mx.float32)
     config, weights = ModelConfig.from_dict(checkpoint.config), checkpoint.weights
     kinds: dict[str, Dense] = {
@@ -45,7 +45,7 @@ def measure(quick: bool = False) -> Table:
         "8 bits, groups of 64": Counting(64, 8, quantize),
         "4 bits, groups of 32": Counting(32, 4, quantize),
         "4 bits, groups of 64": Counting(64, 4, quantize),
-        "the same, least error": Counting(64, 4, quantize_least_squares),
+        "the same, least squares": Counting(64, 4, quantize_least_squares),
     }
     models = {kind: Qwen3CachedModel(config, weights, parts) for kind, parts in kinds.items()}
     tokenizer = ByteLevelBPE.from_file(checkpoint.tokenizer)
@@ -64,13 +64,13 @@ def measure(quick: bool = False) -> Table:
     return Table(
         ("kind", "KiB", "bits per byte", "more bits per byte, %", "tokens/s"),
         rows,
-        f"With 4 bits, groups of 64 and the least error the model takes {share:.1f} times less room, and needs "
-        f"{rows[-1][3]:.2f} % more bits for a byte of the stories; by min and max it needs {rows[3][3]:.2f} % more.",
+        f"With 4 bits, groups of 64 and least squares the model takes {share:.1f} times less memory and needs "
+        f"{rows[-1][3]:.2f} % more bits per byte of the stories; with min/max it needs {rows[3][3]:.2f} % more.",
     )
 
 
 def _next_token(model: Qwen3CachedModel) -> Callable[[], object]:
-    """One decode step behind 32 tokens."""
+    """Return a decode step after 32 tokens."""
     caches = model.new_caches()
     mx.eval(model(mx.array([[258] * 32]), caches))
 

@@ -1,4 +1,4 @@
-"""What each step of the kernels is worth: a matrix that comes from memory, for one token and for several."""
+"""What each kernel optimization gains, on a matrix read from memory, for one token and for several."""
 
 import ctypes
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What each kernel in Metal moves, and how fast a GPU runs it."""
+"""Memory traffic of each Metal kernel, and its time on a GPU."""
 
 from collections.abc import Callable
 from typing import Any

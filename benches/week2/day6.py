@@ -1,4 +1,4 @@
-"""What each way to multiply by a packed matrix moves and does for a token, and how fast a GPU runs it."""
+"""Memory traffic and work per token of each quantized matmul, and its time on a GPU."""
 
 from collections.abc import Callable
 from functools import partial

@@ -1,4 +1,4 @@
-"""What attention holds and how long it takes as a prompt grows: all scores at once, blocks in Python, two kernels."""
+"""Memory and time of attention as a prompt grows: all scores at once, tiles in Python, two kernels."""
 
 import mlx.core as mx
 

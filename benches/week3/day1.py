@@ -1,4 +1,4 @@
-"""What many requests at a time are worth: a step for 1 to 8 of them, and batches that are static or continuous."""
+"""Throughput of 1 to 8 requests per step, with static and with continuous batching."""
 
 from collections.abc import Callable
 

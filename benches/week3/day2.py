@@ -1,4 +1,4 @@
-"""What a long prompt does to those that write beside it: read whole, or in pieces, by budgets of different sizes."""
+"""ITL of decoding requests during a long prefill: unchunked, and chunked with several token budgets."""
 
 import time
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""How many requests fit into the same bytes, reserved or in pages, and what one of them pays for its pages."""
+"""Requests that fit into the same memory, reserved or paged, and what pages cost one request."""
 
 from collections.abc import Callable
 

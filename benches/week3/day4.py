@@ -1,4 +1,4 @@
-"""What pages cost attention: a copy of them first, page by page in Python, and two kernels that read them in place."""
+"""Cost of paged attention: gathered first, page by page in Python, and two kernels that read pages in place."""
 
 import ctypes
 from collections.abc import Callable

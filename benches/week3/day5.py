@@ -1,4 +1,4 @@
-"""How long a request waits for its first token: its prompt read whole, or behind a beginning that the cache has."""
+"""TTFT with the whole prompt prefilled, and with a cached prefix."""
 
 from collections.abc import Callable
 from itertools import count

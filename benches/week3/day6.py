@@ -1,4 +1,4 @@
-"""What speculation brings: with the draft model and by n-grams, for one request and for eight at once, greedy."""
+"""Speed-up by speculation with a draft model and with n-grams, for one request and for eight, greedy."""
 
 import mlx.core as mx
 

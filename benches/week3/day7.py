@@ -1,4 +1,4 @@
-"""What it costs to serve: the scheduler's steps by themselves, with the loop around them, and with text and events."""
+"""Overhead of serving: the scheduler's steps alone, with the event loop, and with text and events."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What a mask saves: attention to keys of which more and more are padding, hidden by a mask, or cut away."""
+"""What a mask saves: attention with a growing share of padding, masked or sliced away."""
 
 from functools import partial
 

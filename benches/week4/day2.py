@@ -1,4 +1,4 @@
-"""What one projection is worth in place of three, and what attention holds that gives its weights."""
+"""One fused projection beside three, and the memory of attention that returns its weights."""
 
 from functools import partial
 

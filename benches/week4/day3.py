@@ -1,4 +1,4 @@
-"""What the next token costs as a text grows: with all keys, or with a window of the last 512 and four sinks."""
+"""Cost of the next token as the sequence grows: all keys, or a window of 512 with four sinks."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""What one decode step reads and computes, and how long it takes, by what its cache keeps of each token."""
+"""Bytes, FLOPs and time of one decode step, by kind of KV cache."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a token costs that goes to two of 32 experts, alone and in company, beside a dense MLP with as many weights."""
+"""Cost per token of 2 of 32 experts, alone and batched, beside a dense MLP of as many weights."""
 
 import mlx.core as mx
 

@@ -1,4 +1,4 @@
-"""What a token costs in a model of twelve layers, when fewer and fewer of them are stored."""
+"""Cost per token of a twelve-layer model as fewer of its layers are stored."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""How well a model predicts texts longer than those it was trained on, without scaling and with three kinds of it."""
+"""Loss on sequences longer than those trained on, unscaled and with three kinds of scaling."""
 
 import math
 from itertools import pairwise

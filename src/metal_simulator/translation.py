@@ -39,7 +39,7 @@ def translated(made: Signature, source: str, header: str) -> str:
     ]
     values += [ATTRIBUTES[name][1] for name in made.attributes]
     body = f"{made.template_head}static void simulated({', '.join(heads)}) {{\n"
-    body += f'#line 1 "{SOURCE}"\n{in_cpp(source)}\n#line 1 "behind the kernel"\n}}\n'
+    body += f'#line 1 "{SOURCE}"\n{in_cpp(source)}\n#line 1 "after the kernel"\n}}\n'
     entry = _ENTRY.format(values=made.template_values, arguments=", ".join(values))
     return (
         f'#pragma GCC poison double\n#line 1 "{HEADER}"\n{in_cpp(header)}\n#line 1 "before the kernel"\n{body}{entry}'

@@ -145,8 +145,8 @@ def test_a_kernel_gives_what_is_counted_of_its_own_call(norms, dtype):
 
 def test_a_fault_is_an_error_in_both_processes(norms):
     x, weight = mx.ones((2, 20)), mx.ones((20,))
-    error = by_name(norms, x, weight, 1.0)["numbers-behind-the-row"]
-    (here,) = (v for v in programs_of(load_variants(COURSE.task("2.5.2"))) if v.name == "numbers-behind-the-row")
+    error = by_name(norms, x, weight, 1.0)["reads-past-the-row"]
+    (here,) = (v for v in programs_of(load_variants(COURSE.task("2.5.2"))) if v.name == "reads-past-the-row")
     with pytest.raises(RuntimeError, match=r"reads x\[40\]") as caught:
         here.program(x, weight, 1.0)
     assert (type(error), str(error)) == (RuntimeError, str(caught.value))

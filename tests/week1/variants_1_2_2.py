@@ -93,7 +93,7 @@ known.change(
     question="With traditional=True, feature 1 is paired with feature 0. Where is it in your result?",
 )
 known.change(
-    "turned-backwards",
+    "rotated-backwards",
     ("mx.sin(angles)", "-mx.sin(angles)"),
     fact="every pair is rotated by minus its angle",
     question="(1, 0) rotated by 90 degrees is (0, 1). What does your code return for it?",
@@ -117,7 +117,7 @@ known.change(
     question="What should the result be for a token at position 0, where the sine is 0?",
 )
 known.change(
-    "heads-turned",
+    "angle-by-head",
     ("self.cos[row] for row in rows])[:, :, None, :]", "self.cos[row.start:][:x.shape[2]] for row in rows])[:, None]"),
     ("self.sin[row] for row in rows])[:, :, None, :]", "self.sin[row.start:][:x.shape[2]] for row in rows])[:, None]"),
     fact="the angle depends on the head index instead of the token's position",

@@ -128,13 +128,13 @@ known.change(
     question="Without RoPE, how could the layer distinguish `dog is blue` from `blue is dog`?",
 )
 known.change(
-    "queries-turned-only",
+    "keys-without-rope",
     ("self.rope(key).", "key."),
     fact="RoPE is applied to the queries, but not to the keys",
     question="A score should depend on the distance i - j. How does it depend on j?",
 )
 known.change(
-    "values-turned",
+    "values-with-rope",
     ("value.swapaxes(1, 2)", "self.rope(value).swapaxes(1, 2)"),
     fact="RoPE is also applied to the values",
     question="Which two of the three vectors are multiplied to give a score?",

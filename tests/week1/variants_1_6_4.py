@@ -81,7 +81,7 @@ known.change(
     question="What does skip_special_tokens=True mean?",
 )
 known.change(
-    "skip-turned-around",
+    "skip-inverted",
     ("if skip_special_tokens", "if not skip_special_tokens"),
     fact="skip_special_tokens is inverted",
     question="What does skip_special_tokens=False mean?",

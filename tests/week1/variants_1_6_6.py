@@ -150,7 +150,7 @@ known.change(
     question="Which tokens does a repetition penalty look at?",
 )
 known.change(
-    "sampler-told-the-prompt",
+    "sampler-gets-prompt-only",
     ("for _ in range(limit):", "first = len(tokens)\nfor _ in range(limit):"),
     ("sampler(logits, [tokens])", "sampler(logits, [tokens[:first]])"),
     fact="the sampler receives only the prompt's tokens, not the new ones",
@@ -206,7 +206,7 @@ known.change(
     question="The context length is 5. How many tokens may follow a prompt of 2?",
 )
 known.change(
-    "sampler-told-the-newest",
+    "sampler-gets-newest-only",
     ("sampler(logits, [tokens])", "sampler(logits, [tokens[-1:]])"),
     fact="the sampler receives only the newest token",
     question="Which tokens does a repetition penalty look at?",

@@ -112,7 +112,7 @@ known.change(
     question="Which keys do the new queries attend to?",
 )
 known.change(
-    "all-the-room",
+    "whole-capacity-returned",
     ("return keys[:, :, :end], values[:, :, :end]", "return keys, values"),
     fact="the whole arrays are returned, including the slots that have not been written yet",
     question="How many tokens does your cache hold, and how many slots does the returned array have?",

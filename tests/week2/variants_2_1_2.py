@@ -100,19 +100,19 @@ known.change(
     question="Which positions are encoded in the keys that your cache stores?",
 )
 known.change(
-    "keys-not-turned",
+    "keys-without-rope",
     ("self.rope(key, positions)", "key"),
     fact="keys are cached without RoPE",
     question="What must happen to a key before a query is multiplied by it?",
 )
 known.change(
-    "query-not-turned",
+    "queries-without-rope",
     ("self.rope(query, positions)", "query"),
     fact="RoPE is not applied to the queries",
     question="Which two arrays does RoPE rotate?",
 )
 known.change(
-    "turned-once-more",
+    "keys-rotated-twice",
     ("keys, values, mask", "self.rope(keys.swapaxes(1, 2)).swapaxes(1, 2), values, mask"),
     fact="the keys that the cache returns are rotated a second time",
     question="How many times has a cached key been rotated when the third token after it arrives?",

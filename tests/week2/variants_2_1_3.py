@@ -164,7 +164,7 @@ known.change(
     question="What does all_positions=True mean?",
 )
 known.change(
-    "cut-behind-the-head",
+    "sliced-after-the-head",
     ("(x if all_positions else x[:, -1:]))", "(x))[:, 0 if all_positions else -1 :]"),
     fact="the logits of all positions are computed, and all but the last are discarded",
     question="Which line does most of the work, and is it before or after your slice?",

@@ -116,7 +116,7 @@ known.change(
     question="What does the model receive in its third call?",
 )
 known.change(
-    "one-token-behind",
+    "second-newest-token",
     ("tokens[:, caches[0].offset :]", "tokens[:, max(0, caches[0].offset - 1) : max(len(prompt), caches[0].offset)]"),
     fact="each call after the first receives the second-newest token",
     question="What does the model receive in its second call: the token just sampled, or the one before it?",

@@ -134,7 +134,7 @@ known.change(
     question="64 threads share a row of 256 numbers. How often is each number read?",
 )
 known.change(
-    "numbers-behind-the-row",
+    "reads-past-the-row",
     (READS, f"for (uint i = first; i < (size + threads - 1) / threads * threads; i += threads) {{\n  {NUMBER}"),
     ("sum += number * number;", "sum += float(i < size) * number * number;"),
     fact="numbers past the end of the row are read and multiplied by 0",

@@ -46,7 +46,7 @@ known.change(
     question="After 7 cached tokens, what is the position of the next one?",
 )
 known.change(
-    "turned-backwards",
+    "rotated-backwards",
     ("first * c - second * s", "first * c + second * s"),
     ("first * s + second * c", "second * c - first * s"),
     fact="every pair is rotated in the opposite direction",

@@ -83,7 +83,7 @@ known.change(
     question="How many scales does a row have, and where do those of row 3 start?",
 )
 known.change(
-    "turned",
+    "y-transposed",
     ("y[row * outputs + output]", "y[output * length + row]"),
     fact="y is written column by column",
     question="Which element of y follows the first in memory: that of the next row, or that of the next column?",

@@ -38,13 +38,13 @@ LAST = "for (uint r = simdgroup; r < 32; r += 4) {"
 PLACE = "  const uint row = first_row + r, output = first_output + lane;"
 
 known.change(
-    "weights-not-turned",
+    "weights-not-transposed",
     (LOADED, LOADED.replace(", ulong2(0), true", "")),
     fact="the matrices of W are multiplied as stored, output by input, without a transpose",
     question="A product sums over the rows of its right operand. Is a row of the tile of W an input, or an output?",
 )
 known.change(
-    "both-turned",
+    "operands-swapped",
     (ACCUMULATED, ACCUMULATED.replace("of_x[down], of_weights[right]", "of_weights[right], of_x[down]")),
     fact="the matrix of W is the left operand of the products, and that of x the right one",
     question="If W^T is the left operand, does its row stand for an input, or for a row of x?",

@@ -140,19 +140,19 @@ known.change(
     question="Three tokens are cached, at positions 0, 1 and 2. Which position is next?",
 )
 known.change(
-    "queries-not-turned",
+    "queries-without-rope",
     ("apply_rope(query, cos, sin), apply_rope", "query, apply_rope"),
     fact="RoPE is not applied to the queries",
     question="Which two arrays does RoPE rotate?",
 )
 known.change(
-    "keys-not-turned",
+    "keys-without-rope",
     ("apply_rope(key, cos, sin)", "key"),
     fact="RoPE is not applied to the keys",
     question="Which two arrays does RoPE rotate?",
 )
 known.change(
-    "turned-before-the-norms",
+    "rope-before-norms",
     (
         """
         if self.q_norm and self.k_norm:
@@ -220,7 +220,7 @@ known.change(
     question="What does num_logits = 0 mean, and num_logits = 3?",
 )
 known.change(
-    "nobody-scored-nothing-read",
+    "nothing-computed-without-logits",
     (
         "x = self.embedding(tokens)  # T x E",
         """

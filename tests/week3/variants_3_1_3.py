@@ -127,7 +127,7 @@ known.change(
     question="How many lists are there for five chunks, of which two are in the middle of their prompts?",
 )
 known.change(
-    "nobody-nothing",
+    "no-lists-without-logits",
     ("return [[] for _ in chunks]", "return []"),
     fact="the result has no lists when no chunk has logits",
     question="How many lists are there for two chunks in the middle of their prompts?",
@@ -145,7 +145,7 @@ known.change(
     question="What should a row with temp 0 get if its neighbour has temp 1?",
 )
 known.change(
-    "all-or-nobody",
+    "one-greedy-all-greedy",
     ("if any(each.temp", "if all(each.temp"),
     fact="all rows are greedy as soon as one is",
     question="What should a row with temp 1 get if its neighbour has temp 0?",

@@ -297,7 +297,7 @@ known.change(
     question="The queue may release a younger request first. Which running request is the oldest?",
 )
 known.change(
-    "admitted-untold",
+    "admitted-not-reported",
     ("step.admitted.append(request)", "pass"),
     fact="the step does not report the admitted requests",
     question="Which of Step's five lists do you fill?",
@@ -324,7 +324,7 @@ known.change(
     question="Where are a chunk's keys stored if the KV cache has no slots for them?",
 )
 known.change(
-    "no-room-unheard",
+    "reserve-result-ignored",
     ("or self.preempt_until_reserved(chunk, step):", "or True:"),
     fact="a chunk runs whatever reserve returned",
     question="What does reserve return, and what must happen if that is False?",
@@ -385,7 +385,7 @@ known.change(
     question="A server gets each token through `stop`. What does its stream lack at the end?",
 )
 known.change(
-    "stop-told-of-eos",
+    "stop-gets-eos",
     ("if request.finish_reason or", "ended = request.stop and request.stop(token)\nif request.finish_reason or"),
     ("if request.stop and request.stop(token):", "if ended:"),
     fact="`stop` is also called with EOS tokens",
@@ -499,7 +499,7 @@ known.change(
     question="How does the next step know which tokens are computed?",
 )
 known.change(
-    "wrong-guesses-kept",
+    "rejected-drafts-kept",
     ("min(kept, request.num_tokens)", "chunk.end"),
     fact="the whole chunk counts as computed, even if fewer tokens were sampled than num_logits",
     question="Three rows have logits, and one token is returned. Are the two after it part of the request?",
@@ -535,7 +535,7 @@ known.change(
     question="What frees the KV cache of a finished request?",
 )
 known.change(
-    "finished-untold",
+    "finished-not-reported",
     ("step.finished.append(request)", "pass"),
     fact="the step does not report the finished requests",
     question="Which of Step's five lists do you fill?",

@@ -176,7 +176,7 @@ known.change(
     question="One user had three tokens last week. What has that to do with a user who returns now?",
 )
 known.change(
-    "an-empty-queue-lifts-nobody",
+    "empty-queue-starts-at-zero",
     (LEAST, "min((self.counters[one] for one in self._waiting), default=0)"),
     fact="a new user starts at 0 when the queue is empty, whatever has been served before",
     question="Ann has been served for an hour, and Bob arrives while none of her requests waits. Where does he start?",

@@ -166,7 +166,7 @@ known.change(
     question="95 percent of 37 values are 35.15. Are 35 of them enough?",
 )
 known.change(
-    "place-behind-the-rounded-down",
+    "rank-floor-plus-one",
     ("place = -(-percent * len(numbers) // 100)", "place = min(len(numbers), percent * len(numbers) // 100 + 1)"),
     fact="the rank is floor + 1, even if nothing was rounded",
     question="50 percent of four values are two. What is the rank of the second one?",
@@ -240,7 +240,7 @@ known.change(
     question="Each request asked for one token. Did none of them wait for it?",
 )
 known.change(
-    "zeros-for-nobody",
+    "zeros-for-no-values",
     ("if numbers else None", "if numbers else Percentiles(0.0, 0.0, 0.0)"),
     fact="the percentiles of no values are 0, the best possible",
     question="No request was served. Was the service fast?",

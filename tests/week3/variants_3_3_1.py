@@ -246,7 +246,7 @@ class SetAndDict:
         after = dict(self.held)
         for page in pages:
             if not after.get(page):
-                raise ValueError(f"nobody holds page {page}")
+                raise ValueError(f"page {page} is not held")
             after[page] -= 1
         self.rest |= {page for page, count in after.items() if not count}
         self.held = {page: count for page, count in after.items() if count}

@@ -157,7 +157,7 @@ known.change(
     question="24 slots are reserved, and a request has 24 tokens. Is it longer?",
 )
 known.change(
-    "largest-of-nobody",
+    "no-requests-raises",
     ("empty = 0", "lengths = list(lengths)\nmax(lengths)\nempty = 0"),
     fact="reserved_waste raises when there are no requests",
     question="There are no requests. How many bytes are wasted, and what is the maximum of an empty list?",

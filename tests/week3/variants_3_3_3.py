@@ -182,7 +182,7 @@ known.change(
     question="One page is free, and a running request needs it. What is it kept for?",
 )
 known.change(
-    "no-room-without-a-word",
+    "reserve-always-true",
     ("if missing > self.pool.num_free:\n    return False", "if missing > self.pool.num_free:\n    return True"),
     fact="reserve returns True even if it allocated nothing",
     question="What does your reserve return when there are too few pages?",

@@ -38,7 +38,7 @@ known.change(
     question="Which request has the most to recompute?",
 )
 known.change(
-    "whoever-asks-goes",
+    "requester-preempted",
     ("self.running.pop()", "chunk.request\nself.running.remove(youngest)"),
     fact="the request that needs pages is always the one preempted",
     question="The oldest request needs a page. If it is preempted, which request makes progress?",
@@ -56,7 +56,7 @@ known.change(
     question="The youngest freed one page, and two are needed. What now?",
 )
 known.change(
-    "nobody-goes",
+    "never-preempts",
     ("youngest = self.running.pop()", "return False\nyoungest = self.running.pop()"),
     fact="no request is preempted when pages run out",
     question="All pages are in use, and every request needs one more. What happens in the next step?",
@@ -113,7 +113,7 @@ known.change(
     question="Requests 3 and 4 are preempted. Which one arrived first, and which one will be admitted first?",
 )
 known.change(
-    "not-told",
+    "preempted-not-reported",
     ("step.preempted.append(youngest)", "pass"),
     fact="the step does not report the preempted requests",
     question="What does the docstring of step say?",

@@ -158,7 +158,7 @@ known.change(
     question="By what is a score multiplied before the softmax?",
 )
 known.accepted_change(
-    "nothing is asked for before it is read",
+    "nothing is prefetched",
     *both("place(std::min(i + 1, pages - 1))", "own"),
 )
 known.accepted_change(

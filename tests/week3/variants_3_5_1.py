@@ -293,7 +293,7 @@ known.change(
     question="A node's last page will be removed one day. Which sequence types allow that?",
 )
 known.change(
-    "refused-behind-the-walk",
+    "refused-after-the-walk",
     (
         """
         if len(tokens) != self.page_size * len(pages):

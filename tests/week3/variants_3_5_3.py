@@ -206,13 +206,13 @@ known.change(
     question="The tree holds all pages. How long must the next request wait for a free one?",
 )
 known.change(
-    "own-room-forgotten",
+    "own-slots-forgotten",
     ("self.pages_for(request.num_computed_tokens + count) - len(self.block_tables[request])", "self.pages_for(count)"),
     fact="reserve evicts for all new tokens, ignoring the free slots of the request's last page",
     question="A request decodes one token, and its last page is half empty. How many pages must be evicted?",
 )
 known.change(
-    "own-room-forgotten-if-refused",
+    "own-slots-forgotten-if-refused",
     (
         "self._free(self.pages_for(request.num_computed_tokens + count) - len(self.block_tables[request]))",
         """

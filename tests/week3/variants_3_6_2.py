@@ -101,7 +101,7 @@ known.change(
     question="A story returns to its opening. Which is closer to what comes next: page 1 or the last page?",
 )
 known.change(
-    "place-with-enough-behind-it",
+    "match-with-enough-after-it",
     (
         LOOP,
         """

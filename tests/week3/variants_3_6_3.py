@@ -194,7 +194,7 @@ known.change(
     question="One request wants two tokens, the other four. How many calls does the other one need?",
 )
 known.change(
-    "nobody-without-room-for-all",
+    "no-drafts-unless-all-fit",
     (
         "drawn: list[list[int]] = [[] for _ in requests]",
         """

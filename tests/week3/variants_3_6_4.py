@@ -239,13 +239,13 @@ known.change(
     question="Which token is already part of the output, and what is its position?",
 )
 known.change(
-    "drafter-not-told",
+    "retain-not-called",
     ("self.drafter.retain(running)", "pass"),
     fact="the drafter's retain is never called",
     question="How does a draft model learn that a request has finished?",
 )
 known.change(
-    "told-afterwards",
+    "retain-after-propose",
     ("self.drafter.retain(running)", "pass"),
     ("drafts, strict=True))", "drafts, strict=True))\nself.drafter.retain(running)"),
     fact="the drafter's retain is called only after propose",
@@ -423,7 +423,7 @@ known.change(
 
 
 known.accepted_change(
-    "asked also for nobody",
+    "propose called without requests too",
     (
         "self.drafter.propose(list(wanted), list(wanted.values())) if wanted else []",
         "self.drafter.propose(list(wanted), list(wanted.values()))",

@@ -42,7 +42,7 @@ known.change(
     question="A step is computing a request's chunk. What happens to its keys if you release them now?",
 )
 known.change(
-    "goes-on-for-nobody",
+    "disconnect-not-cancelled",
     ("self._worker.submit(self._cancel, request)", "pass"),
     fact="a disconnected caller's requests are not cancelled",
     question="The browser tab is closed after ten of a thousand tokens. What does the model compute next?",
@@ -130,7 +130,7 @@ known.change(
     question="Your task ends when no request is left. What starts it again?",
 )
 known.change(
-    "no-step-behind-an-error",
+    "no-step-after-an-error",
     ("await self._fail(error)\ncontinue", "await self._fail(error)\nreturn"),
     fact="stepping ends after a failed step, so waiting requests that were not part of it wait for ever",
     question="Three requests wait for a slot when a step fails. What runs the next step?",

@@ -182,7 +182,7 @@ known.change(
     question="The status 200 was sent a second ago. How can the client learn about an error now?",
 )
 known.change(
-    "nothing-behind",
+    "final-chunk-missing",
     ("if last:\n    yield _event(json.dumps(last()))", ""),
     fact="the final chunk after the pieces is not sent",
     question="The client has asked for usage in its stream. When is it known?",

@@ -77,7 +77,7 @@ known.change(
     question="A request waits 8 s in the queue. How much of that should the histogram show?",
 )
 known.change(
-    "told-after-it-has-left",
+    "update-after-it-has-left",
     (TTFT, "if tokens and request not in self._first:"),
     fact="a step with a request that has already left raises a KeyError",
     question="A caller leaves during a step, which is reported afterwards. What is known about its arrival?",

@@ -58,14 +58,14 @@ def sized(program):
 
 
 known.change(
-    "blind-rows-nan",
+    "masked-rows-nan",
     ("mx.where(masked, 0.0, scores)", "scores"),
     ("mx.where(masked, 0.0, weights)", "weights"),
     fact="a fully masked row gives NaN",
     question="Every score of a row is -inf. What is -inf - -inf?",
 )
 known.change(
-    "blind-rows-mean",
+    "masked-rows-mean",
     ("mx.where(masked, 0.0, weights)", "weights"),
     fact="a fully masked row gives the mean of all values",
     question="What weights do equal scores give, and what should a query get that sees no key?",
@@ -78,13 +78,13 @@ known.change(
     question="All scores of a row are -1e9. What are the weights, and what is -1e9 in float16?",
 )
 known.change(
-    "blind-if-anything-is-hidden",
+    "zeros-if-any-hidden",
     ("mx.max(scores, axis=-1, keepdims=True)", "mx.min(scores, axis=-1, keepdims=True)"),
     fact="a query with any hidden key gets zeros",
     question="One of five keys is hidden. Which weights remain?",
 )
 known.change(
-    "blind-all-or-none",
+    "zeros-only-if-all-masked",
     ("mx.max(scores, axis=-1, keepdims=True)", "mx.max(scores)"),
     fact="zeros come only if every row is fully masked, and a single such row gives NaN",
     question="Over which axis does your test for a fully masked row run?",

@@ -197,7 +197,7 @@ known.change(
     question="How many products does one head's dot product sum?",
 )
 known.change(
-    "blind-tokens-get-zeros",
+    "masked-tokens-get-zeros",
     (
         "return linear(heads.swapaxes(-3, -2).flatten(-2), self.wo, self.bo)",
         "seen = mx.any(mx.broadcast_to(hidden > -mx.inf, (*heads.shape[:3], key.shape[-2])), axis=(1, 3))\n"

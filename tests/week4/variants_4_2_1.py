@@ -82,7 +82,7 @@ known.change(
     question="After that reshape, which token do the numbers of head 1, position 0 come from?",
 )
 known.change(
-    "heads-behind-the-length",
+    "heads-after-the-length",
     ("return query.swapaxes(-3, -2), key.swapaxes(-3, -2), value.swapaxes(-3, -2)", "return query, key, value"),
     fact="the heads stay after the length: N.. x L x H x D",
     question="Over which two axes will the product of queries and keys run?",
@@ -104,7 +104,7 @@ known.change(
     question="With four query heads and two KV heads, which group is query head 1 in?",
 )
 known.change(
-    "queries-behind-their-key",
+    "queries-after-key-value",
     ("vectors[..., :group, :].flatten", "vectors[..., 2:, :].flatten"),
     ("vectors[..., group, :], vectors[..., group + 1, :]", "vectors[..., 0, :], vectors[..., 1, :]"),
     fact="interleaved, a group is read as key, value, queries",

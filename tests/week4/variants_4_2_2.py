@@ -102,7 +102,7 @@ known.change(
     question="With six query heads and three KV heads, which two query heads are in the first group?",
 )
 known.change(
-    "queries-behind-their-key",
+    "queries-after-key-value",
     ("[groups, key, value]", "[key, value, groups]"),
     fact="in an interleaved target, a group is key, value, queries",
     question="With which of its vectors does a group start?",

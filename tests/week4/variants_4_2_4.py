@@ -94,7 +94,7 @@ known.change(
     question="What is a score of 2 plus False?",
 )
 known.change(
-    "booleans-turned-round",
+    "booleans-inverted",
     ("mx.where(mask, scores, -mx.inf)", "mx.where(mask, -mx.inf, scores)"),
     fact="True hides a key, as in PyTorch's MultiheadAttention",
     question="What does True mean, according to the docstring?",
@@ -155,7 +155,7 @@ known.change(
     question="Which shape does the docstring promise?",
 )
 known.change(
-    "weights-turned",
+    "weights-transposed",
     ("return output.flatten(-4, -3), weights", "return output.flatten(-4, -3), weights.swapaxes(-1, -2)"),
     fact="the weights are transposed: S x L",
     question="Along which axis of your weights is the sum 1?",

@@ -185,7 +185,7 @@ known.change(
     question="In which order did the tokens come, and in which order do you return them?",
 )
 known.change(
-    "all-the-room",
+    "whole-capacity-returned",
     ("there = min(end, self._sinks + self._window)", "there = self._sinks + self._window"),
     fact="a single token gets all slots, including unwritten ones",
     question="After the second token, how many slots are written?",

@@ -110,13 +110,13 @@ known.change(
     question="Which of the config's entries does your RoPE not get?",
 )
 known.change(
-    "rope-key-not-turned",
+    "rope-key-without-rope",
     (TURNED_KEY, "key"),
     fact="RoPE is not applied to the RoPE key",
     question="Which two arrays must be rotated for a score to depend on the distance?",
 )
 known.change(
-    "query-not-turned",
+    "queries-without-rope",
     ("self.rope(rope, positions).swapaxes(1, 2)", "rope.swapaxes(1, 2)"),
     fact="RoPE is not applied to the queries",
     question="Which two arrays must be rotated for a score to depend on the distance?",

@@ -129,7 +129,7 @@ known.change(
     question="What must the new queries attend to?",
 )
 known.change(
-    "all-the-room",
+    "whole-capacity-returned",
     ("return kept[:, :end]", "return kept[:]"),
     fact="the whole array is returned, including unwritten slots",
     question="How many tokens are cached, and how many slots has the array that you return?",
@@ -241,7 +241,7 @@ known.change(
     question="What is the default dtype of mx.zeros?",
 )
 known.change(
-    "bytes-of-the-room",
+    "bytes-of-the-capacity",
     (BYTES, "kept.nbytes"),
     fact="nbytes counts the whole capacity, including unwritten slots",
     question="Which part of the array does a decode step read?",

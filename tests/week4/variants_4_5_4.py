@@ -44,7 +44,7 @@ known.change(
     question="What does a router do with padding? Is that load that matters?",
 )
 known.change(
-    "mask-turned-round",
+    "mask-inverted",
     (COUNTS, "mx.ones(indices.shape[:-1], mx.bool_) if mask is None else ~mask"),
     fact="only padding tokens are counted",
     question="Does True in the mask mean that a token counts, or that it is hidden?",

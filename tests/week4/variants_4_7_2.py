@@ -33,7 +33,7 @@ known.change(
     question="The slowest pair's exponent is -(D - 2)/D. By what has its frequency been divided?",
 )
 known.change(
-    "exponent-turned-over",
+    "exponent-inverted",
     (EXPONENT, "stretch ** ((dims - 2) / dims)"),
     fact="the exponent is (D - 2) / D: less than 1 instead of more",
     question="The lowest frequency is base ** (-(D - 2)/D). Which power of s divides it by s?",

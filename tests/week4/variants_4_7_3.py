@@ -133,7 +133,7 @@ known.change(
     question="With a factor of e, which is 2.718, what should the attention factor be?",
 )
 known.change(
-    "attention-factor-turned-over",
+    "attention-factor-inverted",
     (FACTOR, "1 / (0.1 * math.log(factor) + 1)"),
     fact="the attention factor is inverted, so it is less than 1",
     question="More keys share one softmax. Should scores be larger or smaller, to keep it as sharp?",

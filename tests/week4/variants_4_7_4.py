@@ -157,13 +157,13 @@ known.change(
     question="For D = 10 and traditional=False, which feature is the partner of feature 0?",
 )
 known.change(
-    "turned-backwards",
+    "rotated-backwards",
     (SIN, "-mx.sin(angles) * self.attention_factor"),
     fact="every pair is rotated by minus its angle",
     question="(1, 0) rotated by a quarter turn is (0, 1). What does your code return?",
 )
 known.change(
-    "heads-turned",
+    "angle-by-head",
     (
         "self._angles(row) for row in rows])[:, :, None, :]",
         "self._angles(slice(row.start, row.start + x.shape[2])) for row in rows])[:, None]",

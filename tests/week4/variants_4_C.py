@@ -105,13 +105,13 @@ known.change(
     question="A mask can also raise or lower a score. Which numbers would it hold then?",
 )
 known.change(
-    "nobody-blind",
+    "no-row-fully-masked",
     ("seeing = mx.arange(length)[:, None] != 1", "seeing = mx.arange(length)[:, None] >= 0"),
     fact="has no fully masked row",
     question="What does the docstring promise for a query that sees no key?",
 )
 known.change(
-    "all-or-none-blind",
+    "all-rows-or-none-masked",
     ("seeing = mx.arange(length)[:, None] != 1", "seeing = mx.arange(length)[:, None] < 0"),
     fact="masks either all rows fully or none",
     question="One row is fully masked, and its neighbours are not. Which program is wrong only then?",

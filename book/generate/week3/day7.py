@@ -111,7 +111,7 @@ def broken() -> str:
     from tiny_llm_solution.server.loop import EngineLoop
 
     known = load_variants(load_course().task("3.7.1"))
-    mistake = next(each for each in known.wrong_programs if each.name == "goes-on-for-nobody")
+    mistake = next(each for each in known.wrong_programs if each.name == "disconnect-not-cancelled")
     lines = [
         "| Loop | tokens delivered | tokens for disconnected clients | the other client waits until |",
         "|:--|--:|--:|--:|",

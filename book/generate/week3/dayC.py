@@ -10,8 +10,8 @@ def check_accept(accept):
     found = [0, 0, 0]
     for _ in range(200):
         token = mx.random.categorical(mx.log(mx.array(q))).item()
-        stands, then = accept(mx.array([p, p]), mx.array([q]), [token], mx.random.uniform(shape=(2,)).tolist())
-        found[token if stands else then] += 1 / 200
+        accepted, then = accept(mx.array([p, p]), mx.array([q]), [token], mx.random.uniform(shape=(2,)).tolist())
+        found[token if accepted else then] += 1 / 200
     assert all(abs(found[x] - p[x]) < 0.1 for x in range(3))
 """
 STRICTER = DRAWN.replace("< 0.1", "< 0.01")
@@ -22,8 +22,8 @@ def check_accept(accept):
     found = [0, 0, 0]
     for token in range(3):
         for draws in [[u, v] for u in even for v in even]:
-            stands, then = accept(mx.array([p, p]), mx.array([q]), [token], draws)
-            found[token if stands else then] += q[token] / 16
+            accepted, then = accept(mx.array([p, p]), mx.array([q]), [token], draws)
+            found[token if accepted else then] += q[token] / 16
     assert found == p
 """
 FOUR = (
@@ -40,8 +40,8 @@ def check_accept(accept):
     found = {}
     for token in range(3):
         for draws in [[i / 8, j / 8] for i in range(8) for j in range(8)]:
-            stands, then = accept(mx.array([p, r]), mx.array([q]), [token], draws)
-            text = (token, then) if stands else (then,)
+            accepted, then = accept(mx.array([p, r]), mx.array([q]), [token], draws)
+            text = (token, then) if accepted else (then,)
             found[text] = found.get(text, 0) + q[token] / 64
     for x in range(4):
         assert found.get((x,), 0) == max(p[x] - q[x], 0)

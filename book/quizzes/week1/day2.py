@@ -29,7 +29,7 @@ def second_pair(rotation_angles: Any) -> str:
     "are five full turns and, nearly, a quarter. What is RoPE's output, rounded to integers?",
     why="A quarter turn has cosine 0 and sine 1, so a, b becomes -b, a.",
     mistakes={
-        "turned-backwards": "A quarter turn takes 1, 0 to 0, 1. This one takes it to 0, -1.",
+        "rotated-backwards": "A quarter turn takes 1, 0 to 0, 1. This one takes it to 0, -1.",
         "both-signs-plus": "One of the two sines must have a minus sign, or lengths change at other angles.",
         "sin-and-cos-exchanged": "A quarter turn has become none, and a token at position 0 would be rotated instead.",
         "first-overwritten": "The second feature was computed from the first one's new value, -2, instead of 1.",
@@ -47,7 +47,7 @@ def quarter_turn(rope: Any) -> str:
     mistakes={
         "always-neighbours": "1 was paired with its neighbour 2, which is what `traditional=True` means.",
         "offset-ignored": "A token that comes alone is not at position 0: its slice says where it is.",
-        "turned-backwards": "The pair is the right one, but a, b became b, -a.",
+        "rotated-backwards": "The pair is the right one, but a, b became b, -a.",
     },
 )
 def first_of_two_pairs(rope: Any) -> str:

@@ -18,7 +18,7 @@ quiz = Quiz()
     mistakes={
         "rewind-forgets-nothing": "`offset` goes back by two, and the next key is written there.",
         "rewind-to": "`rewind(2)` drops two tokens; it does not keep two.",
-        "all-the-room": "Past `offset` the array holds nothing that counts: zeros, or dropped tokens.",
+        "whole-capacity-returned": "Past `offset` the array holds nothing that counts: zeros, or dropped tokens.",
         "growth-loses-the-old": "The fifth key needed a second block, and the old keys were not copied.",
     },
 )

@@ -53,8 +53,8 @@ def pages_kept(memory: Any) -> str:
     mistakes={
         "the-oldest-goes": "Then the request that is nearest to its end would be restarted again and again.",
         "one-is-enough": "Two slots are free after request 3 is preempted, and three are needed.",
-        "whoever-asks-goes": "Two younger requests are preempted before it.",
-        "nobody-goes": "Then all four wait for one another, for ever.",
+        "requester-preempted": "Two younger requests are preempted before it.",
+        "never-preempts": "Then all four wait for one another, for ever.",
     },
 )
 def who_runs(preempt_until_reserved: Any) -> str:

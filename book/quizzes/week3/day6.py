@@ -60,7 +60,7 @@ def chunk_sizes(speculation: Any) -> str:
 
     class Ones:
         def retain(self, running: Any) -> None:
-            """Nobody is remembered."""
+            """Keep no state."""
 
         def propose(self, requests: Any, counts: Any) -> list[Draft]:
             return [Draft([1] * count) for count in counts]

@@ -35,8 +35,8 @@ def three_by_two_by_two(attention_mask: Any) -> str:
     "output?",
     why="A fully masked row returns zeros.",
     mistakes={
-        "blind-rows-mean": "6 is the mean of values that are all hidden.",
-        "blind-rows-nan": "-inf - -inf is NaN, which spreads to every token that attends to this one.",
+        "masked-rows-mean": "6 is the mean of values that are all hidden.",
+        "masked-rows-nan": "-inf - -inf is NaN, which spreads to every token that attends to this one.",
         "mask-ignored": "It looks like an answer. The weights are 1/4, 1/4 and 1/2, for hidden keys.",
     },
 )
@@ -52,7 +52,7 @@ def nothing_in_sight(attention: Any) -> str:
     "`key_mask` hides both. What is the output for the token 0?",
     why="The head returns zeros, and the output projection makes 0 · 1 + 5 of it. It adds 5 to every other token, too.",
     mistakes={
-        "blind-tokens-get-zeros": "The head's output is 0. The output projection is still to come.",
+        "masked-tokens-get-zeros": "The head's output is 0. The output projection is still to come.",
         "true-hides": "False hides. With both visible it would be their mean, 3, plus 5.",
     },
 )

@@ -58,7 +58,7 @@ def what_stays(dropout: Any) -> str:
     why="True keeps a key: the second key is the only visible one.",
     mistakes={
         "booleans-added": "Scores of 2 + 0 and 0 + 1: a boolean is not a number to add.",
-        "booleans-turned-round": "In PyTorch's `MultiheadAttention` True would hide the second key. Here it keeps it.",
+        "booleans-inverted": "In PyTorch's `MultiheadAttention` True would hide the second key. Here it keeps it.",
         "hidden-is-zero": "A score of 0 hides nothing: exp(0) is 1, as much as the second key has.",
     },
 )

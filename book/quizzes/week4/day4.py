@@ -36,7 +36,7 @@ def lite(count: Any) -> str:
     "in float32, one row. What is nbytes then?",
     why="Twelve entries of 8 numbers, 4 bytes each. The capacity has doubled twice, to 16, and four slots are empty.",
     mistakes={
-        "bytes-of-the-room": "The capacity is now 16 entries. The four empty ones are never read.",
+        "bytes-of-the-capacity": "The capacity is now 16 entries. The four empty ones are never read.",
         "bytes-of-latents": "An entry is a latent and a rope key: 8 numbers.",
         "elements-for-bytes": "That is the count of numbers, of four bytes each.",
         "offset-stays": "All twelve count, including the first three.",

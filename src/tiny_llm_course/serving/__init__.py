@@ -1,1 +1,1 @@
-"""The learner's scheduler behind HTTP, with OpenAI's API: routes and validation."""
+"""Serve the learner's scheduler over HTTP with OpenAI's API: routes and validation."""

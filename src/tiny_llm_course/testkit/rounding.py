@@ -91,7 +91,7 @@ def allowed_distance(
     """Return the largest allowed distance from the formula, `at(r)`.
 
     In float32 each element has its own: FACTOR times how far it moves when perturbed, and at least one spacing of its
-    value, so that small results cannot hide behind large ones; all share one if not `closely`. In the narrow dtypes all
+    value, so that small results are not hidden by large ones; all share one if not `closely`. In the narrow dtypes all
     share one: `tolerance`, or the effect of rounding the inputs; but if only the result is rounded, each gets a spacing
     more than in float32.
     """

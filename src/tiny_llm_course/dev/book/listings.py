@@ -22,6 +22,7 @@ from .parts import Parts, is_there
 from .quizzes import quiz_parts
 
 PACKAGE = LEARNER.relative_to(ROOT).as_posix()
+DOCSTRING = re.compile(r'("""(?:(?!""")[^\n])+)\n.*?"""', re.DOTALL)  # its first line, and what follows
 DUNDER = re.compile(r"(?<![\w`])(__\w+?__)(?!\w)")
 
 
@@ -119,7 +120,9 @@ def _signature(task: Task) -> str:
     calls = f", without calling {named}" if named else ""
     target, language = task.target, language_of_target(task.target)
     listed = language.listing((SOLUTION / target.file).read_text(encoding="utf-8"), target.name)
-    return f"In `{PACKAGE}/{target.file}`{calls}:\n\n```{language.fence}\n{listed}```\n"
+    short = DOCSTRING.sub(r'\1"""', listed)
+    more = "; the docstrings in the file state the rest" if short != listed else ""
+    return f"In `{PACKAGE}/{target.file}`{calls}{more}:\n\n```{language.fence}\n{short}```\n"
 
 
 def _hints(task: Task) -> str:
