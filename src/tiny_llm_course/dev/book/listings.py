@@ -1,6 +1,6 @@
 """What the book repeats from elsewhere: `book/src/generated/`, made from the registry and the solution's signatures.
 
-Chapters include these parts, so each signature, docstring, hint or number of minutes is written once. What only one day
+Chapters include these parts, so each signature or number of minutes is written once. What only one day
 has comes from a script of `book/generate/weekN`: `day1.py` for 1.1, `dayC.py` for 1.C, `week.py` for the week.
 """
 
@@ -23,7 +23,6 @@ from .quizzes import quiz_parts
 
 PACKAGE = LEARNER.relative_to(ROOT).as_posix()
 DOCSTRING = re.compile(r'("""(?:(?!""")[^\n])+)\n.*?"""', re.DOTALL)  # its first line, and what follows
-DUNDER = re.compile(r"(?<![\w`])(__\w+?__)(?!\w)")
 
 
 def names_of_files(course: Course) -> list[str]:
@@ -34,7 +33,7 @@ def names_of_files(course: Course) -> list[str]:
 def parts_of(name: str) -> Parts:
     """Make the parts of a file; none if a week has none.
 
-    A day has `time`, `tasks`, `signature-2` and `hints-2` of each task, its script's parts, a `map` of the engine, its
+    A day has `time`, `tasks`, `signature-2` of each task, its script's parts, a `map` of the engine, its
     `quiz`, its measurement (`measured`), and diffs of the mistakes that it puts into the engine (`mistake-2-no-scale`).
     The course has `hours`, the legend of the figures, and the whole model (`engine`).
     """
@@ -54,7 +53,7 @@ def _of_the_tasks(day: Day) -> Parts:
     files = dict.fromkeys(f"`{PACKAGE}/{task.target.file}`" for task in day.tasks)
     parts = {"time": f"**Time** {_minutes(day)} minutes. **You edit** {', '.join(files)}.\n", "tasks": _tasks(day)}
     for task in day.tasks:
-        parts |= {f"signature-{task.number}": _signature(task), f"hints-{task.number}": _hints(task)}
+        parts[f"signature-{task.number}"] = _signature(task)
     return parts
 
 
@@ -124,12 +123,3 @@ def _signature(task: Task) -> str:
     more = "; the docstrings in the file state the rest" if short != listed else ""
     return f"In `{PACKAGE}/{target.file}`{calls}{more}:\n\n```{language.fence}\n{short}```\n"
 
-
-def _hints(task: Task) -> str:
-    """Return the hints, each folded. Bare, __init__ would be a bold "init"."""
-    count = len(task.hints)
-    texts = [DUNDER.sub(r"`\1`", text) for text in task.hints]
-    return "\n".join(
-        f"<details>\n<summary>Hint {rung} of {count}</summary>\n\n{text}\n\n</details>\n"
-        for rung, text in enumerate(texts, 1)
-    )
