@@ -47,7 +47,7 @@ def report():
             (week / file).write_text((week / file).read_text(encoding="utf-8") + fault, encoding="utf-8")
         replace(checkout / "src/tiny_llm/basics.py", "axis: int", "axis: float")
         replace(checkout / "src/tiny_llm_course/course/tasks/week1.toml", "difficulty = 2", "difficulty = 9")
-        replace(checkout / "book/src/generated/1.1.md", "multiplied", "added")
+        replace(checkout / "book/src/generated/1.1.md", "without calling `mx.mean`", "without calling `mx.max`")
         replace(checkout / "book/transcripts/not-squared.txt", "passed", "failed")
         done = run("dev check --json", checkout)
         assert done.returncode == 1, done.stdout
@@ -59,7 +59,7 @@ def report():
     [
         "src/tiny_llm/basics.py differs from the generated stub at line 6 (pdm run dev stubs)",
         "1.1.1: mean differs in signature or docstring",
-        "book/src/generated/1.1.md:hints-3 is out of date (pdm run dev book)",
+        "book/src/generated/1.1.md:signature-1 is out of date (pdm run dev book)",
         "the transcript not-squared is out of date",
         "1.1: test_of_no_task grades no task (tests/week1/test_day1.py)",
         "1.1.2: minutes must be at least 1, and the difficulty 1 to 5",
