@@ -2,8 +2,8 @@
 
     pdm run python benches/engine.py [--quick]
 
-Each box is run by itself, in all layers, by the solution's own parts, on the model that comes with the course; they
-take turns. The book's page of the whole model shows the shares. On a quiet machine.
+Each box is timed separately, over all layers, with the solution's own parts on the embedded model, in interleaved
+rounds. The book's page of the whole model shows the shares. Run it on a quiet machine.
 """
 
 import argparse
@@ -23,13 +23,13 @@ from tiny_llm_course.paths import EMBEDDED_MODEL
 
 RECORD = Path(__file__).with_suffix(".json")
 TEXT = "Once upon a time there was a little girl who had a big blue dog. "
-LENGTH, QUICK = 256, 8  # tokens that are read
+LENGTH, QUICK = 256, 8  # tokens in the prefill
 
 
 def main() -> None:
-    """Measure, and write the record."""
+    """Measure all boxes and write the record."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="a few tokens, to see that it runs; nothing is written")
+    parser.add_argument("--quick", action="store_true", help="a few tokens, as a smoke test; nothing is written")
     options = parser.parse_args()
     package = choose(solution=True)
     found = measure(QUICK if options.quick else LENGTH)
@@ -44,20 +44,20 @@ def main() -> None:
             "machine": machine(),
             "columns": ["box", "ms"],
             "rows": [[name, float(f"{ms:.6g}")] for name, ms in found.items()],
-            "see": f"All boxes, each by itself, take {total:.0f} ms for {LENGTH} tokens.",
+            "see": f"Timed separately, all boxes add up to {total:.0f} ms for {LENGTH} tokens.",
         }
         RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-        print(f"{RECORD.name} of {package.name} is written. Next, the page that shows it: pdm run dev book")
+        print(f"Wrote {RECORD.name} for {package.name}. Next, update the page that shows it: pdm run dev book")
 
 
 def measure(length: int) -> dict[str, float]:
-    """The milliseconds of each box, in all layers that have it."""
+    """Return the milliseconds of each box, summed over the layers that have it."""
     parts = dict(_parts(length))
     return {name: 1e3 * taken for name, taken in zip(parts, seconds(*parts.values()), strict=True)}
 
 
 def _parts(length: int) -> Iterator[tuple[str, Callable[[], object]]]:
-    """Each box as a program, with inputs of the size that it has when `length` tokens are read."""
+    """Yield each box as a program, with inputs of its size for a prefill of `length` tokens."""
     from tiny_llm.attention import causal_mask
     from tiny_llm.basics import linear, silu, softmax
     from tiny_llm.config import ModelConfig

@@ -14,9 +14,9 @@ D = 64
 
 
 def measure(quick: bool = False) -> Table:
-    """L tokens attend to each other, L doubling; beside it MLX's own operator."""
+    """Measure self-attention over L tokens as L doubles, beside MLX's own operator."""
     lengths = [16, 32] if quick else [256, 512, 1024, 2048]
-    heads = 1 if on_cpu() else 16  # a GPU with less to do would mostly be starting
+    heads = 1 if on_cpu() else 16  # with less work, a GPU would measure launch overhead
     scale = D**-0.5
     mine, mlx = [], []
     for length in lengths:
@@ -33,8 +33,8 @@ def measure(quick: bool = False) -> Table:
         growth = my_times[i] / my_times[i - 1] if i else "-"
         rows.append((length, my_times[i] * 1e3, growth, memory[i] / 2**20, mlx_times[i] * 1e3, mlx_memory[i] / 2**20))
     return Table(
-        ("L", "ms", "times the row above", "MiB", "MLX: ms", "MLX: MiB"),
+        ("L", "ms", "ratio to row above", "MiB", "MLX: ms", "MLX: MiB"),
         tuple(rows),
-        f"The last doubling of L takes {my_times[-1] / my_times[-2]:.1f} times the time and "
-        f"{memory[-1] / memory[-2]:.1f} times the memory, for L x L scores.",
+        f"The last doubling of L takes {my_times[-1] / my_times[-2]:.1f} times as long and "
+        f"{memory[-1] / memory[-2]:.1f} times the memory, because there are L x L scores.",
     )

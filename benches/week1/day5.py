@@ -16,15 +16,15 @@ from tiny_llm_course.measuring.clock import Table, on_cpu, seconds
 # What the book draws of the table.
 CHART = ("bars", "", ("weights %", "MACs %", "time %"))
 
-# What config.json of Qwen3-0.6B says. Its weights are not needed: they are only counted.
+# From the config.json of Qwen3-0.6B. Its weights are only counted, not loaded.
 QWEN3 = ModelConfig("qwen3", 1024, 28, 3072, 16, 8, 128, 151936, 1e-6, 1e6, 40960, True)
 
 Layer = Callable[[mx.array], mx.array]
 
 
 def measure(quick: bool = False) -> Table:
-    """The model that comes with the course, part by part and whole; beside it Qwen3-0.6B."""
-    length = 8 if quick else 256 if on_cpu() else 1024  # a GPU with less to do would mostly be starting
+    """Measure the embedded model, part by part and as a whole, and count Qwen3-0.6B beside it."""
+    length = 8 if quick else 256 if on_cpu() else 1024  # with less work, a GPU would measure launch overhead
     checkpoint = load_checkpoint(find_model(None), mx.float32)
     config = ModelConfig.from_dict(checkpoint.config)
     x, tokens = mx.random.normal((1, length, config.hidden_size)), mx.arange(length)[None]
@@ -38,16 +38,16 @@ def measure(quick: bool = False) -> Table:
         rows.append((name, weights, macs, 100 * taken / whole, large_weights, large_macs))
     all_weights, all_macs = (sum(count[i] for count in small.values()) for i in (0, 1))
     return Table(
-        ("part", "weights %", "MACs %", "time %", "Qwen3-0.6B: weights %", "MACs %"),
+        ("part", "weights %", "MACs %", "time %", "Qwen3-0.6B: weights %", "Qwen3-0.6B: MACs %"),
         tuple(rows),
         f"The whole model ({all_weights / 1e6:.2f} million weights) takes {whole * 1e3:.0f} ms for {length} tokens, "
-        f"that is {all_macs * length / whole / 1e9:.1f} billion MACs (multiplications, each with its addition) a "
-        f"second. The parts, each by itself, add up to {100 * sum(times) / whole:.0f} % of that time.",
+        f"or {all_macs * length / whole / 1e9:.1f} billion MACs (multiply-accumulates) per second. The parts, timed "
+        f"separately, add up to {100 * sum(times) / whole:.0f} % of that time.",
     )
 
 
 def _parts(config: ModelConfig, weights: dict[str, mx.array]) -> dict[str, list[Layer]]:
-    """The model taken apart: everything of a kind, from all layers."""
+    """Split the model into parts: all modules of a kind, from all layers."""
     numbers = range(config.num_hidden_layers)
 
     def of(layer: int, *names: str) -> list[mx.array]:
@@ -70,7 +70,7 @@ def _parts(config: ModelConfig, weights: dict[str, mx.array]) -> dict[str, list[
 
 
 def _counts(config: ModelConfig, length: int) -> dict[str, tuple[int, int]]:
-    """Weights, and MACs for each of `length` tokens, by part. The table is the head's, and counted once."""
+    """Return weights, and MACs per token at `length` tokens, by part. The tied embedding counts once, as the head."""
     layers, size, head_dim = config.num_hidden_layers, config.hidden_size, config.head_dim
     heads, kv_heads = config.num_attention_heads, config.num_key_value_heads
     projections = 2 * size * (heads + kv_heads) * head_dim
@@ -78,13 +78,13 @@ def _counts(config: ModelConfig, length: int) -> dict[str, tuple[int, int]]:
     return {
         "attention": (layers * (projections + 2 * head_dim), layers * (projections + 2 * heads * head_dim * length)),
         "MLP": (layers * mlp, layers * mlp),
-        "norms": (norms, 3 * norms),  # the square, by the root, by the weight
+        "norms": (norms, 3 * norms),  # square, divide by the root, multiply by the weight
         "head": (head, head),
     }
 
 
 def _percent(counts: dict[str, tuple[int, int]], name: str) -> tuple[float, float]:
-    """The part's share of both counts."""
+    """Return the part's share of both counts, in percent."""
     weights, macs = (100 * counts[name][i] / sum(count[i] for count in counts.values()) for i in (0, 1))
     return weights, macs
 

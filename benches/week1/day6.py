@@ -12,26 +12,27 @@ from tiny_llm_course.engine.engine import find_model
 from tiny_llm_course.measuring.clock import Table, on_cpu, seconds
 
 # What the book draws of the table.
-CHART = ("lines", "ms for the next token", ("the next, ms",))
+CHART = ("lines", "ms for the next token", ("next token: ms",))
 
 
 def measure(quick: bool = False) -> Table:
-    """One step of generation after texts of different lengths, with the model that comes with the course."""
+    """Measure one generation step of the embedded model after sequences of different lengths."""
     lengths = [1, 10, 50, 100, 200] if on_cpu() else [1, 10, 100, 500, 1000, 2000]  # a GPU needs more to do
     if quick:
         lengths = lengths[:2]
     checkpoint = load_checkpoint(find_model(None), mx.float32)
     model = Qwen3Model(ModelConfig.from_dict(checkpoint.config), checkpoint.weights)
-    # The same token again and again: what a token says makes no difference to how long it takes.
+    # The time does not depend on token values, so one token is repeated.
     times = seconds(*(partial(_next_token, model, [258] * length) for length in lengths))
     rows = [(n, taken * 1e3, taken / times[0]) for n, taken in zip(lengths, times, strict=True)]
     return Table(
-        ("tokens so far", "the next, ms", "times the first row"),
+        ("tokens so far", "next token: ms", "ratio to first row"),
         tuple(rows),
-        f"After {lengths[-1]} tokens the next takes {times[-1] / times[1]:.0f} times as long as after {lengths[1]}, "
-        f"and {times[-1] / times[0]:.0f} times as long as after 1: all are computed again, for one that is new.",
+        f"After {lengths[-1]} tokens, the next one takes {times[-1] / times[1]:.0f} times as long as after "
+        f"{lengths[1]} and {times[-1] / times[0]:.0f} times as long as after 1: each step recomputes all earlier "
+        "tokens.",
     )
 
 
-def _next_token(model: Qwen3Model, text: list[int]) -> int:
-    return next(generate_tokens(model, text, 1))
+def _next_token(model: Qwen3Model, tokens: list[int]) -> int:
+    return next(generate_tokens(model, tokens, 1))

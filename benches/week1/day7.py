@@ -25,13 +25,13 @@ SAMPLERS = {
 
 
 def measure(quick: bool = False) -> Table:
-    """Each filter with a draw, for the vocabulary of the model that comes with the course, and for a large one."""
+    """Measure filtering plus sampling, for the embedded model's vocabulary and for a large one."""
     large = 10_000 if quick else 151_936  # Qwen3's
     text = [258] * 100
     checkpoint = load_checkpoint(find_model(None), mx.float32)
     config = ModelConfig.from_dict(checkpoint.config)
     model = Qwen3Model(config, checkpoint.weights)
-    # One token's way through the model: what week 2 leaves of the work for the next one.
+    # One token's forward pass: the work per token that remains in week 2.
     programs = [partial(model, mx.array([[258]]))]
     for size in (config.vocab_size, large):
         logits = 3 * mx.random.normal((1, size))
@@ -45,8 +45,8 @@ def measure(quick: bool = False) -> Table:
     ]
     slowest = max(rows, key=lambda row: row[-1])
     return Table(
-        ("choice", f"V = {config.vocab_size:,}: ms", "% of a token", f"V = {large:,}: ms", "times greedy"),
+        ("sampler", f"V = {config.vocab_size:,}: ms", "% of forward pass", f"V = {large:,}: ms", "ratio to greedy"),
         tuple(rows),
-        f"The model takes {one_token * 1e3:.1f} ms for a token, which is the 100 % of the second column. With "
-        f"{large:,} tokens to choose from, {slowest[0]} takes {slowest[-1]:.0f} times as long as greedy.",
+        f"The percentages are relative to the model's forward pass of one token, {one_token * 1e3:.1f} ms. With a "
+        f"vocabulary of {large:,}, {slowest[0]} takes {slowest[-1]:.0f} times as long as greedy.",
     )

@@ -16,13 +16,13 @@ from tiny_llm_course.measuring.clock import Cell, Table
 from tiny_llm_course.measuring.machine import limits
 
 # What the book draws of the table.
-CHART = ("bars", "", ("% of the bandwidth", "% of the rate"))
+CHART = ("bars", "", ("% of bandwidth", "% of peak FLOP/s"))
 
-ROWS = 1000  # of a batch, at most, in which arithmetic is looked for
+ROWS = 1000  # largest batch tried when searching for the crossover
 
 
 def measure(quick: bool = False) -> Table:
-    """Steps of different lengths, with the model that comes with the course, in float32."""
+    """Measure prefill and decode steps of different lengths with the embedded model in float32."""
     checkpoint = load_checkpoint(find_model(None), mx.float32)
     config = ModelConfig.from_dict(checkpoint.config)
     model, machine = Qwen3CachedModel(config, checkpoint.weights), limits(quick)
@@ -44,16 +44,17 @@ def measure(quick: bool = False) -> Table:
     crossover = roofline.crossover(lambda n: _work(config, n), ROWS)
     where = f"a batch of {crossover} rows" if crossover else f"no batch of up to {ROWS:,} rows"
     return Table(
-        ("step", "MB", "MFLOP", "at least: ms", "ms", "% of the bandwidth", "% of the rate"),
+        ("step", "MB", "MFLOP", "lower bound: ms", "ms", "% of bandwidth", "% of peak FLOP/s"),
         tuple(rows),
-        f"This machine reads {machine.bandwidth / 1e9:.1f} GB/s and computes {machine.rate / 1e9:.0f} GFLOP/s, so it "
-        f"turns at {roofline.ridge():.1f} FLOPs a byte, which {where} reaches in decoding after 64 tokens. A stopwatch "
-        f"without mx.eval says {1e3 * unevaluated:.2g} ms for the prefill of {longest.length}.",
+        f"This machine has {machine.bandwidth / 1e9:.1f} GB/s of memory bandwidth and a peak of "
+        f"{machine.rate / 1e9:.0f} GFLOP/s, so its ridge point is at {roofline.ridge():.1f} FLOPs per byte; {where} "
+        f"reaches it when decoding after 64 tokens. Without mx.eval, the prefill of {longest.length} tokens seems to "
+        f"take {1e3 * unevaluated:.2g} ms.",
     )
 
 
 def _run(model: Qwen3CachedModel, step: Step) -> Callable[[], object]:
-    """One such step; what a token says makes no difference to how long it takes."""
+    """Return a program that runs the step; its time does not depend on token values."""
     caches = model.new_caches()
     if step.offset:
         mx.eval(model(mx.array([[258] * step.offset]), caches))
@@ -69,5 +70,6 @@ def _run(model: Qwen3CachedModel, step: Step) -> Callable[[], object]:
 
 
 def _work(config: ModelConfig, rows: int) -> tuple[int, int]:
+    """Return the FLOPs and bytes of a decode step of `rows` sequences after 64 tokens."""
     step = Step(config, 1, 64, rows)
     return flops(step).total, traffic(step, Storage()).total

@@ -23,12 +23,12 @@ CHART = ("bars", "", ("KiB", "bits per byte"))
 
 
 class Counting(Quantized):
-    """Notes how many bytes its matrices have, packed and before that."""
+    """Count the bytes of the matrices, before and after packing."""
 
     packed_bytes = float_bytes = 0
 
     def packed(self, weights: dict[str, mx.array], name: str) -> Packed | None:
-        """As `Quantized`."""
+        """Return what `Quantized` returns, and count its bytes."""
         found = super().packed(weights, name)
         if found is not None:
             self.packed_bytes += sum(part.nbytes for part in found)
@@ -45,7 +45,7 @@ def measure(quick: bool = False) -> Table:
         "8 bits, groups of 64": Counting(64, 8, quantize),
         "4 bits, groups of 32": Counting(32, 4, quantize),
         "4 bits, groups of 64": Counting(64, 4, quantize),
-        "the same, least squares": Counting(64, 4, quantize_least_squares),
+        "4 bits, least-squares fit": Counting(64, 4, quantize_least_squares),
     }
     models = {kind: Qwen3CachedModel(config, weights, parts) for kind, parts in kinds.items()}
     tokenizer = ByteLevelBPE.from_file(checkpoint.tokenizer)
@@ -62,10 +62,10 @@ def measure(quick: bool = False) -> Table:
     )
     share = rows[0][1] / rows[-1][1]
     return Table(
-        ("kind", "KiB", "bits per byte", "more bits per byte, %", "tokens/s"),
+        ("format", "KiB", "bits per byte", "vs. float32: %", "tokens/s"),
         rows,
-        f"With 4 bits, groups of 64 and least squares the model takes {share:.1f} times less memory and needs "
-        f"{rows[-1][3]:.2f} % more bits per byte of the stories; with min/max it needs {rows[3][3]:.2f} % more.",
+        f"With 4 bits in groups of 64 and a least-squares fit, the model takes {share:.1f} times less memory and needs "
+        f"{rows[-1][3]:.2f} % more bits per byte; with a min/max fit it needs {rows[3][3]:.2f} % more.",
     )
 
 

@@ -11,17 +11,17 @@ from tiny_llm_course.programs import kernels
 from tiny_llm_course.programs.launches import counted
 
 # What the book draws of the table.
-CHART = ("bars", "", ("KiB at least", "KiB moved"))
+CHART = ("bars", "", ("minimum KiB", "KiB moved"))
 
-LINE = 64  # bytes that are moved together
+LINE = 64  # bytes per memory transaction
 COUNTED, TIMED = 16, 4096  # tokens
 HEADS, D, E, WIDTH = 16, 128, 1024, 3072  # of Qwen3-0.6B
 Program = Callable[..., mx.array]
 
 
 def measure(quick: bool = False) -> Table:
-    """Each kernel on some tokens of Qwen3-0.6B, in float32."""
-    kernels.install_once()  # what runs on the CPU is counted, what runs on the GPU is the package's own
+    """Measure each kernel on tokens of Qwen3-0.6B's size, in float32."""
+    kernels.install_once()  # CPU launches are counted in the simulator; GPU launches run the package's own kernels
     from tiny_llm.metal.ops import add_scaled, rms_norm, rope, swiglu
 
     programs: tuple[Program, ...] = (add_scaled, rms_norm, rope, swiglu)
@@ -41,14 +41,14 @@ def measure(quick: bool = False) -> Table:
         rows.append((name, least / 1024, moved / 1024, lines, counts.bank_conflicts, counts.barriers, taken))
     most = max(times, key=times.__getitem__)
     return Table(
-        ("kernel", "KiB at least", "KiB moved", "lines at once", "bank conflicts", "barriers", "GPU: GB/s"),
+        ("kernel", "minimum KiB", "KiB moved", "lines per access", "bank conflicts", "barriers", "GPU: GB/s"),
         tuple(rows),
-        f"{most} moves {times[most]:.1f} times the bytes of its inputs and its output, more than any other kernel.",
+        f"{most} moves {times[most]:.1f} times the bytes of its inputs and output, the most of all kernels.",
     )
 
 
 def _inputs(tokens: int) -> dict[str, tuple[Any, ...]]:
-    """What each kernel is given for so many tokens."""
+    """Return each kernel's inputs for `tokens` tokens."""
     x, weight = mx.random.normal((tokens, E)), mx.random.normal((E,))
     queries, both = mx.random.normal((1, tokens, HEADS, D)), mx.random.normal((tokens, 2 * WIDTH))
     mx.eval(x, weight, queries, both)
@@ -56,12 +56,12 @@ def _inputs(tokens: int) -> dict[str, tuple[Any, ...]]:
 
 
 def _needed(inputs: tuple[Any, ...], output: mx.array) -> int:
-    """Bytes of the arrays that go in and of the one that comes out: each must be moved once."""
+    """Return the bytes of the inputs and the output, each of which must be moved once."""
     return sum(each.nbytes for each in (*inputs, output) if isinstance(each, mx.array))
 
 
 def _bandwidth(program: Program, inputs: tuple[Any, ...]) -> float:
-    """GB/s of those bytes on MLX's GPU, on which this is the only work."""
+    """Return the minimum bytes divided by the time on MLX's GPU, in GB/s."""
     with mx.stream(mx.gpu):
         (taken,) = seconds(lambda: program(*inputs))
         return _needed(inputs, program(*inputs)) / taken / 1e9

@@ -12,10 +12,10 @@ from tiny_llm_course.programs import kernels
 from tiny_llm_course.programs.launches import counted
 
 # What the book draws of the table.
-CHART = ("bars", "", ("KiB for a token",))
+CHART = ("bars", "", ("KiB per token",))
 
-LINE = 64  # bytes that are moved together
-OUTPUTS, INPUTS, GROUP_SIZE = 256, 576, 64  # `down_proj` of the model that comes with the course: counted
+LINE = 64  # bytes per memory transaction
+OUTPUTS, INPUTS, GROUP_SIZE = 256, 576, 64  # `down_proj` of the embedded model: counted
 LARGE = 1024, 3072  # that of Qwen3-0.6B: timed
 PARTS = 3
 NAIVE = """
@@ -36,8 +36,8 @@ Program = Callable[..., mx.array]
 
 
 def measure(quick: bool = False) -> Table:
-    """The product of some tokens with a matrix, by each kernel."""
-    kernels.install_once()  # what runs on the CPU is counted, what runs on the GPU is the package's own
+    """Measure the product of some tokens with a matrix, for each kernel."""
+    kernels.install_once()  # CPU launches are counted in the simulator; GPU launches run the package's own kernels
     from tiny_llm.metal.quantized import (
         quantized_matrices,
         quantized_matvec,
@@ -47,7 +47,7 @@ def measure(quick: bool = False) -> Table:
     )
 
     ways: dict[str, tuple[Program, tuple[int, ...]]] = {
-        "a thread a row": (a_thread_a_row, (1,)),
+        "thread per row": (thread_per_row, (1,)),
         _word(quantized_matvec): (lambda x, *w: quantized_matvec(x[0], *w), (1,)),
         _word(split_products): (partial(quantized_split, parts=PARTS), (1, 8)),
         _word(quantized_tiles): (quantized_tiles, (1, 8, 32)),
@@ -72,32 +72,32 @@ def measure(quick: bool = False) -> Table:
             rows.append((name, least / 1024, moved / 1024, shared, conflicts, barriers, speed))
     one, many = found["tiles, 1 token"], found["tiles, 32 tokens"]
     by_matrices = found["matrices, 32 tokens"][1]
-    counts = "shared reads for a product", "bank conflicts", "barriers"
+    counts = "shared reads per product", "bank conflicts", "barriers"
     return Table(
-        ("kernel", "KiB at least", "KiB for a token", *counts, "GPU: GFLOP/s"),
+        ("kernel", "minimum KiB", "KiB per token", *counts, "GPU: GFLOP/s"),
         tuple(rows),
-        f"With 32 tokens, tiles move {one[0] / many[0]:.0f} times fewer bytes for each than with one; for a product "
-        f"they take {many[1]:.2f} numbers from threadgroup memory, and matrices of 8 x 8 {by_matrices:.2f}.",
+        f"With 32 tokens, the tiled kernel moves {one[0] / many[0]:.0f} times fewer bytes per token than with one. It "
+        f"reads {many[1]:.2f} floats from threadgroup memory per product, the 8 x 8 matrix kernel {by_matrices:.2f}.",
     )
 
 
 def _word(program: Program) -> str:
-    """What a kernel is called in the table."""
+    """Return the kernel's name in the table."""
     return program.__name__.removeprefix("quantized_").removesuffix("_products")
 
 
-def a_thread_a_row(x: mx.array, packed: mx.array, scales: mx.array, biases: mx.array) -> mx.array:
-    """The product of one token, by a kernel as one would write it for a single core: 1 x O."""
+def thread_per_row(x: mx.array, packed: mx.array, scales: mx.array, biases: mx.array) -> mx.array:
+    """Return one token's product, 1 x O, from a kernel with one thread per row."""
     from tiny_llm.metal import device
 
     inputs = {"x": x[0], "packed": packed, "scales": scales, "biases": biases}
     threads = -(-len(packed) // 32) * 32
     work = device.Launch(inputs, {"y": ((1, len(packed)), mx.float32)}, (threads, 1, 1), (32, 1, 1))
-    return device.run(device.FOLDER / "a_thread_a_row.metal", NAIVE, work)[0]
+    return device.run(device.FOLDER / "thread_per_row.metal", NAIVE, work)[0]
 
 
 def _inputs(tokens: int, outputs: int, inputs: int) -> tuple[mx.array, ...]:
-    """Some tokens, and a matrix that MLX has packed."""
+    """Return random tokens and a matrix packed by MLX."""
     x, w = mx.random.normal((tokens, inputs)), mx.random.normal((outputs, inputs))
     given = x, *mx.quantize(w, GROUP_SIZE, 4)
     mx.eval(*given)
@@ -105,7 +105,7 @@ def _inputs(tokens: int, outputs: int, inputs: int) -> tuple[mx.array, ...]:
 
 
 def _speed(way: str, program: Program, tokens: int, size: tuple[int, int]) -> Any:
-    """GFLOP/s on MLX's GPU, or why there are none. CUDA has no matrices of 8 x 8."""
+    """Return GFLOP/s on MLX's GPU, or why they cannot be measured. CUDA has no 8 x 8 matrices."""
     if not is_here("metal" if way == "matrices" else "gpu"):
         return "no GPU" if not is_here("gpu") else "no Metal"
     with mx.stream(mx.gpu):

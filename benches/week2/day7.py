@@ -13,13 +13,13 @@ from tiny_llm_course.programs.launches import counted
 CHART = ("lines", "MiB at the peak", ("all scores: MiB", "blocks: MiB"))
 
 H, H_KV, D = 2, 1, 64
-LINE = 64  # bytes that are moved together
-COUNTED = 512  # tokens; the simulator takes four times as long for twice as many
+LINE = 64  # bytes per memory transaction
+COUNTED = 512  # tokens; doubling them makes the simulator four times slower
 
 
 def measure(quick: bool = False) -> Table:
-    """A prompt of L tokens, each of which sees those up to itself."""
-    kernels.install_once()  # what runs on the CPU is counted
+    """Measure causal attention over a prompt of L tokens."""
+    kernels.install_once()  # CPU launches are counted in the simulator
     lengths = [64, 128] if quick else [256, 512, 1024, 2048]
     programs = [_programs(length) for length in lengths]
     held = [[peak_memory(program) / 2**20 for program in three[:2]] for three in programs]
@@ -32,25 +32,26 @@ def measure(quick: bool = False) -> Table:
     return Table(
         ("tokens", "all scores: MiB", "blocks: MiB", "all scores: ms", "blocks: ms", "kernel: ms", "Metal: KiB moved"),
         rows,
-        f"From {lengths[-2]} tokens to {lengths[-1]}, all scores take {twice_whole / whole:.1f} times as much memory, "
-        f"and blocks {twice_blocks / blocks:.1f} times; the kernel is {slow / kernel:.0f} times as fast as all scores.",
+        f"From {lengths[-2]} to {lengths[-1]} tokens, peak memory grows by a factor of {twice_whole / whole:.1f} with "
+        f"all scores stored and {twice_blocks / blocks:.1f} with blocks; the C++ kernel is {slow / kernel:.0f} times "
+        "as fast as storing all scores.",
     )
 
 
 def _programs(length: int) -> list[Program]:
-    """Week 1's attention, that in blocks, and the kernel in C++, on the same inputs."""
+    """Return week 1's attention, blocked attention and the C++ kernel, on the same inputs."""
     query, key, value = _inputs(length)
-    turned = mx.contiguous(query.swapaxes(0, 1))  # the kernel takes L x H x D
-    mx.eval(turned)
+    transposed = mx.contiguous(query.swapaxes(0, 1))  # the kernel takes L x H x D
+    mx.eval(transposed)
     return [
         lambda: scaled_dot_product_attention_grouped(query, key, value, mask="causal"),
         lambda: flash_attention(query, key, value, mask="causal"),
-        lambda: native.flash(turned, key, value, D**-0.5),
+        lambda: native.flash(transposed, key, value, D**-0.5),
     ]
 
 
 def _moved(length: int) -> Cell:
-    """KiB that the kernel in Metal moves, counted by the simulator."""
+    """Return the KiB that the Metal kernel moves, counted by the simulator."""
     if length > COUNTED:
         return "not counted"
     from tiny_llm.metal.attention import flash_attention as in_metal
@@ -61,7 +62,7 @@ def _moved(length: int) -> Cell:
 
 
 def _inputs(length: int) -> tuple[mx.array, mx.array, mx.array]:
-    """Queries, keys and values."""
+    """Return random queries, keys and values."""
     query, key, value = (mx.random.normal((heads, length, D)) for heads in (H, H_KV, H_KV))
     mx.eval(query, key, value)
     return query, key, value

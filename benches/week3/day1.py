@@ -15,15 +15,15 @@ from tiny_llm_course.engine.engine import find_model
 from tiny_llm_course.measuring.clock import Table, seconds
 
 # What the book draws of the table.
-CHART = ("lines", "tokens a second, one request is 1", ("our kernels: times", "MLX's float32: times"))
+CHART = ("lines", "throughput, relative to one request", ("our kernels: throughput", "MLX float32: throughput"))
 
-BEFORE = 32  # tokens that each request has
+BEFORE = 32  # cached tokens per request
 SLOTS = 4
-LENGTHS = (2, 2, 2, 12) * 4  # of the texts that are served in so many slots
+LENGTHS = (2, 2, 2, 12) * 4  # output tokens of the requests that are served in SLOTS slots
 
 
 def measure(quick: bool = False) -> Table:
-    """One token of each of some requests, with the model that comes with the course, and a whole lot of short texts."""
+    """Measure a decode step of several requests, and static against continuous batching, with the embedded model."""
     many = (1, 2) if quick else (1, 2, 4, 8)
     folder = find_model(None)
     packed, plain = load_checkpoint(folder, mx.float32, packed=True), load_checkpoint(folder, mx.float32)
@@ -41,16 +41,17 @@ def measure(quick: bool = False) -> Table:
         for count, a, b in zip(many, fast, slow, strict=True)
     )
     return Table(
-        ("at once", "our kernels: ms", "our kernels: times", "MLX's float32: ms", "MLX's float32: times"),
+        ("requests", "our kernels: ms", "our kernels: throughput", "MLX float32: ms", "MLX float32: throughput"),
         rows,
-        f"{many[-1]} requests at once get {rows[-1][2]:.1f} times the tokens of one by our kernels for 4 bits, and "
-        f"{rows[-1][4]:.1f} times by MLX's float32 products. {len(lengths)} texts of unlike length in {SLOTS} slots "
-        f"take {many_steps} steps statically and {few_steps} continuously, {static / continuous:.1f} times as fast.",
+        f"A batch of {many[-1]} requests has {rows[-1][2]:.1f} times the throughput of one request with our 4-bit "
+        f"kernels, and {rows[-1][4]:.1f} times with MLX's float32 matmuls. Serving {len(lengths)} requests of "
+        f"different lengths in {SLOTS} slots takes {many_steps} steps with static batching and {few_steps} with "
+        f"continuous batching, which is {static / continuous:.1f} times as fast.",
     )
 
 
 def _step(model: RaggedModel, layers: int, count: int) -> Callable[[], object]:
-    """A token of each of so many requests."""
+    """Return a decode step of `count` requests."""
     memory = DenseKVCache(layers)
     requests = [Request([258] * (BEFORE + 1), 1) for _ in range(count)]
     for request in requests:
@@ -69,7 +70,7 @@ def _step(model: RaggedModel, layers: int, count: int) -> Callable[[], object]:
 
 
 def _serve(model: RaggedModel, layers: int, lengths: tuple[int, ...], static: bool) -> Callable[[], int]:
-    """All texts, until the last one is done; what is given are the steps."""
+    """Return a program that serves all requests and returns the number of steps."""
 
     def serve() -> int:
         scheduler = Scheduler(model, DenseKVCache(layers), max_num_seqs=SLOTS, static=static)

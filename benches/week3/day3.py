@@ -17,14 +17,14 @@ from tiny_llm_course.engine.engine import find_model
 from tiny_llm_course.measuring.clock import Table, seconds
 
 # What the book draws of the table.
-CHART = ("bars", "", ("requests", "empty: %"))
+CHART = ("bars", "", ("requests", "wasted: %"))
 
-RESERVED = 8  # arrays with room for the longest text: the bytes that everybody has
-STEPS = 8  # in each run, so that the clock has something to measure
+RESERVED = 8  # arrays with capacity for the longest sequence: all layouts get as many bytes
+STEPS = 8  # per run, so that it is long enough to time
 
 
 def measure(quick: bool = False) -> Table:
-    """Requests of 20 to 600 tokens, and the next token of one that has 300, in the model that comes with the course."""
+    """Count the requests of 20 to 600 tokens that fit, and time a decode step of the embedded model after 300."""
     checkpoint = load_checkpoint(find_model(None), mx.float32)
     config = ModelConfig.from_dict(checkpoint.config)
     model, longest, length = RaggedModel(config, checkpoint.weights), config.max_position_embeddings, 300
@@ -36,29 +36,30 @@ def measure(quick: bool = False) -> Table:
         *(_paged(config, page, length) for page in pages),
     ]
     times = [each / STEPS for each in seconds(*(_steps(model, memory, length) for memory in memories))]
-    names = [f"reserved for {longest:,}", *(f"pages of {page}" for page in pages)]
+    names = [f"reserved, {longest:,} slots", *(f"pages of {page}" for page in pages)]
     rows = tuple(
         (*row, 1e3 * t, t / times[0])
         for row, t in zip(zip(names, *zip(*kinds, strict=True), strict=True), times, strict=True)
     )
     dense, sixteen = rows[0], next(row for row in rows if row[0] == "pages of 16")
     return Table(
-        ("room", "requests", "empty: %", "one token: ms", "times the dense cache's"),
+        ("layout", "requests", "wasted: %", "decode step: ms", "ratio to dense cache"),
         rows,
-        f"In the bytes of {dense[1]} reserved arrays there is room for {sixteen[1]} requests in pages of 16, "
-        f"{sixteen[1] / dense[1]:.1f} times as many, and a token of one request takes {sixteen[4]:.2f} times as long.",
+        f"The memory of {dense[1]} reserved arrays fits {sixteen[1]} requests in pages of 16, "
+        f"{sixteen[1] / dense[1]:.1f} times as many; a decode step of one request takes {sixteen[4]:.2f} times as "
+        "long.",
     )
 
 
 def _reserved(config: ModelConfig, longest: int, lengths: list[int]) -> tuple[int, float]:
-    """How many requests fit, and how much of what they take is empty, in percent."""
+    """Return how many requests fit into reserved arrays, and the wasted share in percent."""
     sizes = PageSizes(config, 1)
     here = lengths[:RESERVED]
     return len(here), 100 * sizes.reserved_waste(here, longest) / (len(here) * longest * sizes.token_bytes)
 
 
 def _in_pages(config: ModelConfig, longest: int, page: int, lengths: list[int]) -> tuple[int, float]:
-    """The same, by pages."""
+    """Return the same for pages of `page` slots."""
     sizes = PageSizes(config, page)
     free, here = sizes.pages_within(RESERVED * longest * sizes.token_bytes), list[int]()
     for length in lengths:
@@ -71,14 +72,14 @@ def _in_pages(config: ModelConfig, longest: int, page: int, lengths: list[int]) 
 
 
 def _paged(config: ModelConfig, page: int, length: int) -> PagedKVCache:
-    """Pages for a request of so many tokens and as many again."""
+    """Return a paged cache for one request of twice `length` tokens."""
     pages = 2 * -(-length // page)
     heads, dims = config.num_key_value_heads, config.head_dim
     return PagedKVCache(PagedArrays(config.num_hidden_layers, pages, page, heads, dims, mx.float32))
 
 
 def _steps(model: RaggedModel, memory: KVCacheManager, length: int) -> Callable[[], object]:
-    """Some tokens, one after the other, behind so many; then they are forgotten."""
+    """Return STEPS decode steps after `length` tokens, followed by a rollback."""
     request = Request([258] * length, STEPS)
     memory.admit(request)
     memory.reserve(request, length)

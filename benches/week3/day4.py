@@ -15,7 +15,7 @@ from tiny_llm.paged.kernels import paged_attend, paged_flash
 from tiny_llm_course.measuring.clock import Program, Table, seconds
 
 # What the book draws of the table.
-CHART = ("bars", "", ("times side by side",))
+CHART = ("bars", "", ("ratio to contiguous",))
 
 FOLDER = Path(native.__file__).parent / ".build"
 H, H_KV, D = 16, 8, 128  # of Qwen3-0.6B
@@ -24,7 +24,7 @@ Array = np.ndarray[Any, Any]
 
 
 def measure(quick: bool = False) -> Table:
-    """One new token behind many, and a prompt; each with keys and values side by side, and in pages."""
+    """Measure a decode step and a prefill, each with contiguous and with paged keys and values."""
     tokens, prompt = (256, 64) if quick else (4096, 512)
     rows: list[tuple[str, float, float, float]] = []
     for cases, length in ((_decode(tokens), tokens), (_prefill(prompt), prompt)):
@@ -33,16 +33,16 @@ def measure(quick: bool = False) -> Table:
             rows.append((name, moves * 2 * 4 * H_KV * D * length / 2**20, time * 1e3, time / taken[0]))
     ratio = {row[0]: row[-1] for row in rows}
     return Table(
-        ("program", "keys and values moved: MiB", "ms", "times side by side"),
+        ("program", "KV traffic: MiB", "ms", "ratio to contiguous"),
         tuple(rows),
-        f"For one token, pages of {PAGES[0]} take {ratio[f'token, pages of {PAGES[0]}']:.2f} times as long as keys and "
-        f"values side by side, and a copy of them first {ratio['token, copied first']:.1f} times; for a prompt pages "
-        f"take {ratio[f'prompt, pages of {PAGES[0]}']:.2f} times as long.",
+        f"In decode, pages of {PAGES[0]} take {ratio[f'decode, pages of {PAGES[0]}']:.2f} times as long as a "
+        f"contiguous cache, and gathering them first takes {ratio['decode, gathered first']:.1f} times as long; in "
+        f"prefill, pages of {PAGES[0]} take {ratio[f'prefill, pages of {PAGES[0]}']:.2f} times as long.",
     )
 
 
 def _decode(tokens: int) -> list[tuple[str, Program, int]]:
-    """One token: programs, and how often each moves the keys and values. Side by side is a single, long page."""
+    """Return names, programs and KV passes of decode attention. Contiguous means a single, long page."""
     query, attended = _random(H, D), np.zeros((H, D), np.float32)
     function, group = _library("paged_attend")[paged_attend.__name__], H // H_KV
 
@@ -56,36 +56,36 @@ def _decode(tokens: int) -> list[tuple[str, Program, int]]:
 
     keys, values = _random(1, H_KV, tokens, D), _random(1, H_KV, tokens, D)
     one = np.zeros(1, np.int32)
-    found: list[tuple[str, Program, int]] = [("token, side by side", kernel(keys, values, one), 1)]
+    found: list[tuple[str, Program, int]] = [("decode, contiguous", kernel(keys, values, one), 1)]
     pools = {page: _pool(keys, values, page) for page in PAGES}
-    found += [(f"token, pages of {page}", kernel(*pools[page]), 1) for page in PAGES]
+    found += [(f"decode, pages of {page}", kernel(*pools[page]), 1) for page in PAGES]
     copy, dense = _copied(*pools[PAGES[0]], keys, values), kernel(keys, values, one)
-    found.append(("token, copied first", lambda: (copy(), dense()), 3))
+    found.append(("decode, gathered first", lambda: (copy(), dense()), 3))
     k, v, table = pools[PAGES[-1]]
     given = mx.array(query[None]), mx.array(k), mx.array(v), table.tolist(), tokens
     mx.eval(given[:3])
-    found.append((f"token, pages of {PAGES[-1]}, in Python", lambda: paged_attention(*given), 1))
+    found.append((f"decode, pages of {PAGES[-1]}, in Python", lambda: paged_attention(*given), 1))
     return found
 
 
 def _prefill(length: int) -> list[tuple[str, Program, int]]:
-    """A prompt of so many tokens, with nothing before it."""
+    """Return the same for the prefill of a prompt of `length` tokens."""
     query, attended = _random(length, H, D), np.zeros((length, H, D), np.float32)
     keys, values = _random(1, H_KV, length, D), _random(1, H_KV, length, D)
     by_week_2, paged = _library("flash")[flash.__name__], _library("paged_flash")[paged_flash.__name__]
     dense = _all(by_week_2, [_arguments((query, keys, values, attended), H, H_KV, D, length, length)])
-    found: list[tuple[str, Program, int]] = [("prompt, side by side", dense, 1)]
+    found: list[tuple[str, Program, int]] = [("prefill, contiguous", dense, 1)]
     for page in PAGES:
         k, v, table = _pool(keys, values, page)
         call = _arguments((query, k, v, table, attended), H, H_KV, D, page, length, length)
-        found.append((f"prompt, pages of {page}", _all(paged, [call]), 1))
+        found.append((f"prefill, pages of {page}", _all(paged, [call]), 1))
     copy = _copied(*_pool(keys, values, PAGES[0]), keys, values)
-    found.append(("prompt, copied first", lambda: (copy(), dense()), 3))
+    found.append(("prefill, gathered first", lambda: (copy(), dense()), 3))
     return found
 
 
 def _library(name: str) -> ctypes.CDLL:
-    """A kernel as it is in C++: the function of Python that has its name copies all that it is given."""
+    """Load a C++ kernel directly; its Python wrapper would copy all its inputs."""
     return ctypes.CDLL(str(FOLDER / f"{name}.so"))
 
 
@@ -108,7 +108,7 @@ def _random(*shape: int) -> Array:
 
 
 def _pool(keys: Array, values: Array, page: int) -> tuple[Array, Array, Array]:
-    """The same numbers in pages, which lie in a pool of twice as many, in no order; and the table."""
+    """Return the keys and values in random pages of a pool twice as large, and the block table."""
     count = keys.shape[2] // page
     table = np.random.default_rng(2).permutation(2 * count)[:count].astype(np.int32)
     pools = []
@@ -120,13 +120,13 @@ def _pool(keys: Array, values: Array, page: int) -> tuple[Array, Array, Array]:
 
 
 def _copied(keys: Array, values: Array, table: Array, to_keys: Array, to_values: Array) -> Callable[[], object]:
-    """Puts the pages side by side."""
+    """Return a program that gathers the pages into contiguous arrays."""
     sides = [side.reshape(H_KV, len(table), -1, D) for side in (to_keys, to_values)]
 
     def run() -> object:
         for pool, side in zip((keys, values), sides, strict=True):
-            for place, number in enumerate(table):
-                side[:, place] = pool[number]
+            for i, number in enumerate(table):
+                side[:, i] = pool[number]
         return []
 
     return run

@@ -17,14 +17,14 @@ from tiny_llm_course.engine.engine import find_model
 from tiny_llm_course.measuring.clock import Table, seconds
 
 # What the book draws of the table.
-CHART = ("lines", "ms to the first token", ("all read: ms", "with cache: ms"))
+CHART = ("lines", "TTFT: ms", ("no cache: ms", "prefix cache: ms"))
 
 PAGE, PAGES = 16, 600
-OWN = 16  # tokens of a request behind those that all requests share
+OWN = 16  # tokens of a request after the shared prefix
 
 
 def measure(quick: bool = False) -> Table:
-    """One request after another with the model that comes with the course, each alone, up to its first token."""
+    """Measure the TTFT of requests served one at a time by the embedded model."""
     lengths = [32, 64] if quick else [64, 256, 512]
     checkpoint = load_checkpoint(find_model(None), mx.float32)
     config = ModelConfig.from_dict(checkpoint.config)
@@ -41,15 +41,15 @@ def measure(quick: bool = False) -> Table:
         rate = (remembering.hit_tokens - hit) / (remembering.queried_tokens - asked)
         rows.append((shared, shared + OWN, 1e3 * whole, 1e3 * rest, whole / rest, 100 * rate))
     return Table(
-        ("shared", "in all", "all read: ms", "with cache: ms", "times as fast", "hit rate: %"),
+        ("shared tokens", "prompt tokens", "no cache: ms", "prefix cache: ms", "speed-up", "hit rate: %"),
         tuple(rows),
-        f"Of a prompt of {lengths[-1] + OWN} tokens, {lengths[-1]} of them shared, the first token comes "
-        f"{rows[-1][4]:.0f} times as fast with the cache; with {lengths[0]} shared ones {rows[0][4]:.1f} times.",
+        f"For a prompt of {lengths[-1] + OWN} tokens, {lengths[-1]} of them shared, the prefix cache reduces TTFT by a "
+        f"factor of {rows[-1][4]:.0f}; with {lengths[0]} shared tokens, the factor is {rows[0][4]:.1f}.",
     )
 
 
 def _first_token(model: RaggedModel, memory: PagedKVCache, shared: int) -> Callable[[], object]:
-    """A request that begins as those before it did, and goes on as none of them."""
+    """Return a program that serves a request with the shared prefix and a new suffix up to its first token."""
     numbers = count(300)
 
     def run() -> None:

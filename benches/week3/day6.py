@@ -21,11 +21,11 @@ from tiny_llm_course.paths import EMBEDDED_MODEL, MODELS
 CHART = ("bars", "speed-up, 1 is none", ("speed-up",))
 
 COUNT = 4  # tokens drafted
-SONG = "Row, row, row the boat. " * 4  # which the model goes on singing
+SONG = "Row, row, row the boat. " * 4  # the model continues the repetition
 
 
 def measure(quick: bool = False) -> Table:
-    """A continuation with drafts beside one without, in the same run."""
+    """Measure generation with drafts beside generation without, in the same run."""
     large, small = _Loaded("tiny-qwen3"), _Loaded("tiny-qwen3-draft")
     tokenizer = ByteLevelBPE.from_file(EMBEDDED_MODEL / "tokenizer.json")
     stories = [tokenizer.encode(story)[:24] for story in shipped_stories()[:8]]
@@ -42,15 +42,14 @@ def measure(quick: bool = False) -> Table:
                 rows.append((f"{requests} x {words}, {name}", *row))
     best, worst = (f(rows, key=lambda row: row[-1]) for f in (max, min))
     return Table(
-        ("requests", "accepted: %", "fewer steps", "a step costs", "speed-up"),
+        ("requests", "accepted: %", "step reduction", "step cost", "speed-up"),
         tuple(rows),
-        f"The best is {best[0]}, {best[-1]:.2f} times as fast as without drafts; "
-        f"the worst is {worst[0]}, {worst[-1]:.2f} times.",
+        f"The largest speed-up is {best[-1]:.2f} ({best[0]}), the smallest {worst[-1]:.2f} ({worst[0]}).",
     )
 
 
 class _Loaded:
-    """A model that comes with the course, and a memory for it."""
+    """A model that comes with the course, and KV caches for it."""
 
     def __init__(self, name: str) -> None:
         checkpoint = load_checkpoint(MODELS / name, mx.float32)
@@ -58,19 +57,19 @@ class _Loaded:
         self.model, self.layers = RaggedModel(config, checkpoint.weights), config.num_hidden_layers
 
     def memory(self) -> DenseKVCache:
-        """With nobody in it."""
+        """Return an empty KV cache."""
         return DenseKVCache(self.layers)
 
 
 class _Serving:
-    """Some requests, served from beginning to end, with a small model's drafts, by n-grams, or with none."""
+    """Requests served to completion with a draft model, with n-grams, or without drafts."""
 
     def __init__(self, large: _Loaded, prompts: list[list[int]], length: int, small: _Loaded | str = "") -> None:
         self.large, self.prompts, self.length, self.small = large, prompts, length, small
         self.steps, self.rate = 0, 0.0
 
     def serve(self) -> None:
-        """Count the steps, and which share of the drafted tokens has stood."""
+        """Serve the requests; count the steps and the share of accepted draft tokens."""
         memory, self.steps = self.large.memory(), 0
         loop = Scheduler(self.large.model, memory)
         if self.small:

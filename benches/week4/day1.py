@@ -9,19 +9,19 @@ from tiny_llm.masks.masks import attention_mask
 from tiny_llm_course.measuring.clock import Program, Table, seconds
 
 # What the book draws of the table.
-CHART = ("lines", "ms", ("masked: ms", "cut away: ms"))
+CHART = ("lines", "ms", ("masked: ms", "sliced: ms"))
 
 H, D = 2, 64
 
 
 def measure(quick: bool = False) -> Table:
-    """One text of so many queries and as many keys, of which the first ones are there and the others are padding."""
+    """Measure attention over keys of which only the first are real and the others are padding."""
     keys = 64 if quick else 512
-    there = [keys // 8, keys // 4, keys // 2, keys]
+    real = [keys // 8, keys // 4, keys // 2, keys]
     query, key, value = (mx.random.normal((1, H, keys, D)) for _ in range(3))
     mx.eval(query, key, value)
     programs: list[Program] = []
-    for count in there:
+    for count in real:
         key_mask = mx.arange(keys)[None] < count
         mask = attention_mask(1, H, keys, keys, mx.float32, key_mask=key_mask)
         left = mx.contiguous(key[:, :, :count]), mx.contiguous(value[:, :, :count])
@@ -32,12 +32,12 @@ def measure(quick: bool = False) -> Table:
         ]
     times = seconds(*programs)
     rows = tuple(
-        (count, masked * 1e3, cut * 1e3, masked / cut)
-        for count, masked, cut in zip(there, times[::2], times[1::2], strict=True)
+        (count, masked * 1e3, sliced * 1e3, masked / sliced)
+        for count, masked, sliced in zip(real, times[::2], times[1::2], strict=True)
     )
     return Table(
-        ("keys that are there", "masked: ms", "cut away: ms", "masked / cut away"),
+        ("real keys", "masked: ms", "sliced: ms", "masked / sliced"),
         rows,
-        f"Where {there[0]} of {keys} keys are there, attention with a mask takes {rows[0][1] / rows[-1][1]:.2f} times "
-        f"as long as where all are, and {rows[0][3]:.1f} times as long as with the others cut away.",
+        f"With {real[0]} real keys out of {keys}, masked attention takes {rows[0][1] / rows[-1][1]:.2f} times as long "
+        f"as with all keys real, and {rows[0][3]:.1f} times as long as with the padding sliced away.",
     )

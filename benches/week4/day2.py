@@ -10,24 +10,24 @@ from tiny_llm.fused_qkv.layouts import split_qkv
 from tiny_llm_course.measuring.clock import Program, Table, peak_memory, seconds
 
 # What the book draws of the table.
-CHART = ("lines", "MiB at the peak", ("weights given: MiB", "not given: MiB"))
+CHART = ("lines", "MiB at the peak", ("with weights: MiB", "without weights: MiB"))
 
-E, H, H_KV, D = 256, 6, 2, 64  # those of the model that comes with the course
-CALLS = 128  # of a single token, so that a clock can measure them
+E, H, H_KV, D = 256, 6, 2, 64  # the embedded model's
+CALLS = 128  # single-token calls per run, so that it is long enough to time
 
 
 def measure(quick: bool = False) -> Table:
-    """L tokens are projected and split, by three weights and by one; then they attend."""
+    """Measure the projections of L tokens, separate and fused, and the peak memory of attention."""
     lengths = [1, 8] if quick else [1, 16, 128, 512]
     wq, wk, wv = (mx.random.normal((heads * D, E)) for heads in (H, H_KV, H_KV))
     wqkv = mx.concatenate([wq, wk, wv])
     mx.eval(wq, wk, wv, wqkv)
     times = []
     for length in lengths:
-        texts = [mx.random.normal((1, length, E)) for _ in range(max(1, CALLS // length))]
-        mx.eval(texts)
-        both = seconds(partial(_three, texts, wq, wk, wv), partial(_one, texts, wqkv))
-        times.append([each / len(texts) for each in both])
+        inputs = [mx.random.normal((1, length, E)) for _ in range(max(1, CALLS // length))]
+        mx.eval(inputs)
+        both = seconds(partial(_separate, inputs, wq, wk, wv), partial(_fused, inputs, wqkv))
+        times.append([each / len(inputs) for each in both])
     held = [[peak_memory(program) / 2**20 for program in _attending(length)] for length in lengths]
     rows = tuple(
         (length, three * 1e3, one * 1e3, three / one, weights, without)
@@ -35,26 +35,26 @@ def measure(quick: bool = False) -> Table:
     )
     (_, _, _, first, _, _), *_, (length, _, _, last, weights, without) = rows
     return Table(
-        ("tokens", "three weights: ms", "one: ms", "times as fast", "weights given: MiB", "not given: MiB"),
+        ("tokens", "separate: ms", "fused: ms", "speed-up", "with weights: MiB", "without weights: MiB"),
         rows,
-        f"One weight in place of three is {first:.2f} times as fast for a single token and {last:.2f} times for "
-        f"{length}. Attention of {length} tokens that gives its weights holds {weights:.0f} MiB, and MLX's own, which "
-        f"does not, {without:.0f} MiB.",
+        f"One fused projection is {first:.2f} times as fast as three for a single token and {last:.2f} times as fast "
+        f"for {length} tokens. Over {length} tokens, attention that returns its weights peaks at {weights:.0f} MiB, "
+        f"MLX's own operator at {without:.0f} MiB.",
     )
 
 
-def _three(texts: list[mx.array], *weights: mx.array) -> list[mx.array]:
-    """Queries, keys and values of each text, by a product of their own."""
-    return [mx.unflatten(linear(x, w), -1, (-1, D)).swapaxes(1, 2) for x in texts for w in weights]
+def _separate(inputs: list[mx.array], *weights: mx.array) -> list[mx.array]:
+    """Return queries, keys and values of each input, from three products."""
+    return [mx.unflatten(linear(x, w), -1, (-1, D)).swapaxes(1, 2) for x in inputs for w in weights]
 
 
-def _one(texts: list[mx.array], wqkv: mx.array) -> list[mx.array]:
-    """The same by one product a text."""
-    return [part for x in texts for part in split_qkv(linear(x, wqkv), H, H_KV)]
+def _fused(inputs: list[mx.array], wqkv: mx.array) -> list[mx.array]:
+    """Return the same from one product per input."""
+    return [part for x in inputs for part in split_qkv(linear(x, wqkv), H, H_KV)]
 
 
 def _attending(length: int) -> list[Program]:
-    """Attention that gives its weights, and MLX's own."""
+    """Return attention that returns its weights, and MLX's own operator, which does not."""
     query, key, value = (mx.random.normal((1, heads, length, D)) for heads in (H, H_KV, H_KV))
     mx.eval(query, key, value)
     return [

@@ -12,24 +12,24 @@ from tiny_llm.qwen3_cached.cache import KVCache
 from tiny_llm_course.measuring.clock import Cell, Table, seconds
 
 # What the book draws of the table.
-CHART = ("lines", "ms for one token", ("all keys: ms", "window: ms"))
+CHART = ("lines", "ms per token", ("all keys: ms", "window: ms"))
 
 H, H_KV, D = 8, 4, 64
 WINDOW, SINKS, BLOCK = 512, 4, 64
-STEPS = 8  # in each run, so that the clock has something to measure
-DENSE = 2048  # tokens; all pairs take four times as long for twice as many
+STEPS = 8  # per run, so that it is long enough to time
+DENSE = 2048  # tokens; the masked form grows with their square
 
 
 def measure(quick: bool = False) -> Table:
-    """One layer's attention for one token after T others, and for a whole text of T."""
+    """Measure one layer's attention for one token after T others, and for a prefill of T."""
     lengths = [64, 128] if quick else [1024, 2048, 4096, 8192]
     dense, rolled = [KVCache() for _ in lengths], [RollingCache(WINDOW, SINKS) for _ in lengths]
     pairs = list(zip(dense, rolled, lengths, strict=True))
     held = [(_held(one, length) / 2**20, _held(other, length) / 2**20) for one, other, length in pairs]
     decode = [1e3 * each / STEPS for each in seconds(*map(_steps, dense), *map(_steps, rolled))]
     every, window = decode[: len(lengths)], decode[len(lengths) :]
-    texts = [_text(length) for length in lengths]
-    rows = tuple(zip(lengths, every, window, *zip(*held, strict=True), *zip(*texts, strict=True), strict=True))
+    prefills = [_prefill(length) for length in lengths]
+    rows = tuple(zip(lengths, every, window, *zip(*held, strict=True), *zip(*prefills, strict=True), strict=True))
     return Table(
         (
             "tokens",
@@ -37,18 +37,19 @@ def measure(quick: bool = False) -> Table:
             "window: ms",
             "all keys: MiB",
             "window: MiB",
-            "text, masked: ms",
-            "text, in blocks: ms",
-            "touched: %",
+            "prefill, masked: ms",
+            "prefill, blocked: ms",
+            "blocks read: %",
         ),
         rows,
-        f"After {lengths[-1]:,} tokens the next takes {every[-1] / every[0]:.1f} times as long as after {lengths[0]:,} "
-        f"with all keys, and {window[-1] / window[0]:.2f} times as long with a window, which holds as much as before.",
+        f"After {lengths[-1]:,} tokens, the next one takes {every[-1] / every[0]:.1f} times as long as after "
+        f"{lengths[0]:,} with all keys and {window[-1] / window[0]:.2f} times as long with a window, whose cache has a "
+        "fixed size.",
     )
 
 
 def _held(cache: KVCache | RollingCache, length: int) -> int:
-    """The bytes that a cache holds after so many tokens, 64 at a time."""
+    """Return the bytes of a cache after `length` tokens, appended 64 at a time."""
     mx.synchronize()
     before = mx.get_active_memory()
     for _ in range(0, length, 64):
@@ -58,7 +59,7 @@ def _held(cache: KVCache | RollingCache, length: int) -> int:
 
 
 def _steps(cache: KVCache | RollingCache) -> Callable[[], object]:
-    """Some tokens, one after the other, each of which attends to what the cache gives; KVCache forgets them again."""
+    """Return STEPS decode steps that attend to what the cache returns; a KVCache is then rolled back."""
     query, key, value = (mx.random.normal((1, heads, 1, D)) for heads in (H, H_KV, H_KV))
     mx.eval(query, key, value)
 
@@ -71,8 +72,8 @@ def _steps(cache: KVCache | RollingCache) -> Callable[[], object]:
     return run
 
 
-def _text(length: int) -> tuple[Cell, Cell, Cell]:
-    """A whole text of two heads through the window: the ms of the dense form, those of blocks, and what is touched."""
+def _prefill(length: int) -> tuple[Cell, Cell, Cell]:
+    """Return the ms of windowed prefill, masked and blocked, and the percentage of blocks read."""
     if length > DENSE:
         return ("not measured",) * 3
     query, key, value = (mx.random.normal((heads, length, D)) for heads in (2, 1, 1))
@@ -86,9 +87,9 @@ def _text(length: int) -> tuple[Cell, Cell, Cell]:
 
 
 def _touched(length: int) -> float:
-    """How many of all pairs of a block of queries and a block of keys are touched, in percent.
+    """Return the percentage of (query block, key block) pairs that are read.
 
-    They are counted: a NaN in a block of keys shows in each block of queries that looks at it.
+    A NaN in a block of keys propagates to each block of queries that reads it.
     """
     count = length // BLOCK
     poison = mx.where(mx.repeat(mx.eye(count), BLOCK, axis=1) == 1, mx.nan, 0.0)  # blocks of keys x keys

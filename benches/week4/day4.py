@@ -17,7 +17,7 @@ from tiny_llm.qwen3_cached.cache import KVCache
 from tiny_llm_course.measuring.clock import Table, seconds
 
 # What the book draws of the table.
-CHART = ("bars", "", ("read in a step: MiB",))
+CHART = ("bars", "", ("read per step: MiB",))
 
 E, H, D = 256, 16, 64
 LATENT = LatentConfig(E, H, 224, D, 32, D, None, 10000.0, 8192)  # 224 + 32 numbers: as many as GQA with two heads
@@ -26,7 +26,7 @@ Step = Callable[[], mx.array]
 
 
 def measure(quick: bool = False) -> Table:
-    """One token after many: H heads that have keys of their own, or share them, or read latents."""
+    """Measure a decode step with H heads that have their own keys, share them, or read latents."""
     tokens = 256 if quick else 4096
     weights = _latent_weights()
     layers: dict[str, tuple[Any, Any, float]] = {
@@ -56,43 +56,43 @@ def measure(quick: bool = False) -> Table:
     )
     of = {row[0]: row for row in rows}
     return Table(
-        ("cache", "numbers a token", "read in a step: MiB", "attention: MFLOP", "a step: ms"),
+        ("cache", "numbers per token", "read per step: MiB", "attention: MFLOP", "step: ms"),
         rows,
-        f"As many numbers a token as GQA, twice those of MQA; MHA has {of['MHA'][1] / of['GQA'][1]:.0f} times as "
-        f"many. Beside GQA's step, MHA's takes {of['MHA'][4] / of['GQA'][4]:.1f} times as long, MLA's "
-        f"{of['MLA, absorbed'][4] / of['GQA'][4]:.1f} times if absorbed and "
-        f"{of['MLA, expanded'][4] / of['GQA'][4]:.0f} times if expanded.",
+        "MLA caches as many numbers per token as GQA and twice as many as MQA; MHA caches "
+        f"{of['MHA'][1] / of['GQA'][1]:.0f} times as many as GQA. Compared with GQA, a step takes "
+        f"{of['MHA'][4] / of['GQA'][4]:.1f} times as long with MHA, {of['MLA, absorbed'][4] / of['GQA'][4]:.1f} times "
+        f"with absorbed MLA and {of['MLA, expanded'][4] / of['GQA'][4]:.0f} times with expanded MLA.",
     )
 
 
 class Counting:
-    """A cache that counts the bytes of what it hands out."""
+    """A cache that counts the bytes it returns."""
 
     def __init__(self, cache: Any) -> None:
         self.cache, self.bytes = cache, 0
 
     @property
     def offset(self) -> int:
-        """How many tokens there are."""
+        """Return the number of cached tokens."""
         offset: int = self.cache.offset
         return offset
 
     def update_and_fetch(self, *new: mx.array) -> Any:
-        """As the cache's own."""
+        """Return what the cache returns, and count its bytes."""
         found = self.cache.update_and_fetch(*new)
         self.bytes += sum(each.nbytes for each in (found if isinstance(found, tuple) else (found,)))
         return found
 
 
 class ExpandedAgain:
-    """Latents are cached, and the keys and values of all tokens are computed from them in each call."""
+    """MLA that caches latents and recomputes all keys and values from them in each call."""
 
     def __init__(self, config: LatentConfig, weights: dict[str, mx.array]) -> None:
         self.config, self.layer = config, LatentAttention(config, weights)
         self.up, self.output = weights["self_attn.kv_b_proj.weight"], weights["self_attn.o_proj.weight"]
 
     def __call__(self, x: mx.array, cache: Any) -> mx.array:
-        """As the absorbed layer's."""
+        """Return the same output as the absorbed layer."""
         c, positions = self.config, slice(cache.offset, cache.offset + x.shape[1])
         query, query_rope = self.layer.queries(x, positions)
         entries = cache.update_and_fetch(*self.layer.latents(x, positions))
@@ -105,7 +105,7 @@ class ExpandedAgain:
 
 
 def _grouped(kv_heads: int) -> Qwen3CachedAttention:
-    """Week 2's attention, with so many key-value heads."""
+    """Return week 2's attention with `kv_heads` key-value heads."""
     config = ModelConfig("qwen3", E, 1, E, H, kv_heads, D, 32, 1e-6, 10000.0, 8192, True)
     sizes = {"q": H * D, "k": kv_heads * D, "v": kv_heads * D}
     weights = {f"self_attn.{name}_proj.weight": _matrix(size, E) for name, size in sizes.items()}
@@ -126,7 +126,7 @@ def _latent_weights() -> dict[str, mx.array]:
 
 
 def _kept(kv_heads: int, tokens: int) -> tuple[mx.array, ...]:
-    """Keys and values of so many tokens, or latents and rope keys if there are no key-value heads."""
+    """Return random keys and values of `tokens` tokens, or latents and rope keys without key-value heads."""
     if kv_heads:
         shape = 1, kv_heads, tokens, D
         return mx.random.normal(shape), mx.random.normal(shape)
@@ -140,7 +140,7 @@ def _matrix(outputs: int, inputs: int) -> mx.array:
 
 
 def _step(layer: Any, cache: Any, x: mx.array) -> Step:
-    """One token, which is forgotten again."""
+    """Return a decode step that is rolled back afterwards."""
 
     def run() -> mx.array:
         found: mx.array = layer(x, cache)

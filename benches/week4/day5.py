@@ -9,13 +9,13 @@ from tiny_llm.qwen3 import Qwen3MLP
 from tiny_llm_course.measuring.clock import Table, seconds
 
 # What the book draws of the table.
-CHART = ("lines", "MiB of weights that are read", ("experts: MiB", "dense: MiB"))
+CHART = ("lines", "MiB of weights read", ("experts: MiB", "dense: MiB"))
 
 SIZE, WIDTH, EXPERTS, TOP_K = 256, 128, 32, 2
 
 
 def measure(quick: bool = False) -> Table:
-    """So many tokens at once, of random vectors: a router of random weights spreads them nearly evenly."""
+    """Measure batches of random tokens, which a random router spreads nearly evenly."""
     counts = [1, 8] if quick else [1, 4, 16, 64, 128]
     gate, w_gate, w_up, w_down = _weights()
     sparse = SparseMoE(gate, w_gate, w_up, w_down, TOP_K, True)
@@ -32,15 +32,15 @@ def measure(quick: bool = False) -> Table:
         for count, busy, fast, slow in zip(counts, touched, times[: len(counts)], times[len(counts) :], strict=True)
     )
     return Table(
-        ("tokens", "experts read", "experts: MiB", "dense: MiB", "experts: ms", "dense: ms", "times as fast"),
+        ("tokens", "experts read", "experts: MiB", "dense: MiB", "experts: ms", "dense: ms", "speed-up"),
         rows,
-        f"One token reads {rows[0][1]} of {EXPERTS} experts, {counts[-1]} tokens together read {rows[-1][1]}: for one, "
-        "bytes and arithmetic are saved, for many arithmetic alone.",
+        f"One token reads {rows[0][1]} of {EXPERTS} experts, a batch of {counts[-1]} tokens reads {rows[-1][1]}: a "
+        "single token saves memory traffic and FLOPs, a large batch only FLOPs.",
     )
 
 
 def _weights() -> list[mx.array]:
-    """Of the router and of all experts."""
+    """Return random weights of the router and of all experts."""
     up, down = (EXPERTS, WIDTH, SIZE), (EXPERTS, SIZE, WIDTH)
     shapes = [(EXPERTS, SIZE), up, up, down]
     weights = [mx.random.normal(s, key=mx.random.key(i)) * s[-1] ** -0.5 for i, s in enumerate(shapes)]

@@ -10,15 +10,15 @@ from tiny_llm.weight_sharing.model import SharedLayersModel
 from tiny_llm_course.measuring.clock import Table, seconds
 
 # What the book draws of the table.
-CHART = ("bars", "weights, and a token", ("weights: MiB", "one token: ms"))
+CHART = ("bars", "weights and time per token", ("weights: MiB", "decode step: ms"))
 
 LAYERS = 12
-CONTEXT = 64  # tokens that have been read, before one is written
+CONTEXT = 64  # tokens prefilled before the decode step
 SCHEMES = ((12, "sequence"), (3, "sequence"), (3, "cycle"), (1, "cycle"))
 
 
 def measure(quick: bool = False) -> Table:
-    """One token behind a short text; the same measures, other numbers of stored layers."""
+    """Measure a decode step for the same dimensions and different numbers of stored layers."""
     config = _config(*((64, 160) if quick else (512, 1408)))
     models = [_model(config, distinct, order) for distinct, order in SCHEMES]
     prompt = mx.arange(CONTEXT)[None] % config.vocab_size
@@ -31,15 +31,15 @@ def measure(quick: bool = False) -> Table:
         rows.append((name, *sizes, 1e3 * taken))
     (_, all_stored, *_, slow), *_, (_, one_stored, *_, fast) = rows
     return Table(
-        ("sets and order", "weights: MiB", "cached: KiB a token", "million MACs", "one token: ms"),
+        ("stored layers", "weights: MiB", "KV cache: KiB per token", "million MACs", "decode step: ms"),
         tuple(rows),
-        f"One set takes {all_stored / one_stored:.1f} times less room than twelve, and a token {fast / slow:.2f} "
-        "of the time; what is cached and what is multiplied is the same in all rows.",
+        f"Storing one layer instead of twelve takes {all_stored / one_stored:.1f} times less memory, and a decode step "
+        f"takes {fast / slow:.2f} times as long; KV cache size and MACs are the same in all rows.",
     )
 
 
 def _config(size: int, inner: int) -> ModelConfig:
-    """Measures in the proportions of a small Qwen3."""
+    """Return a config with the proportions of a small Qwen3."""
     return ModelConfig(
         model_type="qwen3",
         hidden_size=size,
@@ -57,7 +57,7 @@ def _config(size: int, inner: int) -> ModelConfig:
 
 
 def _model(config: ModelConfig, distinct: int, order: str) -> SharedLayersModel:
-    """Random weights, in float32."""
+    """Return a model with random float32 weights."""
     c = config
     size, inner = c.hidden_size, c.intermediate_size
     queries, keys = c.num_attention_heads * c.head_dim, c.num_key_value_heads * c.head_dim
@@ -83,7 +83,7 @@ def _model(config: ModelConfig, distinct: int, order: str) -> SharedLayersModel:
 
 
 def _step(model: SharedLayersModel, prompt: mx.array) -> Callable[[], mx.array]:
-    """One token behind the prompt, again and again: each time it is forgotten."""
+    """Return a decode step after the prompt that is rolled back afterwards."""
     caches = model.new_caches()
     mx.eval(model(prompt, caches))
 

@@ -19,26 +19,26 @@ from tiny_llm_course.engine.engine import find_model
 from tiny_llm_course.measuring.clock import Table, number
 
 # What the book draws of the table.
-CHART = ("lines", "perplexity", ("as trained", "interpolation", "NTK-aware", "YaRN"))
+CHART = ("lines", "perplexity", ("unscaled", "interpolation", "NTK-aware", "YaRN"))
 
-TRAINED = 512  # tokens in a row of the training, as the model's card says
-BLOCK = 512  # queries that attention takes at once
+TRAINED = 512  # training sequence length, from the model card
+BLOCK = 512  # queries per attention block
 
 Numbers = NDArray[Any]
 
 
 def measure(quick: bool = False) -> Table:
-    """The stories that come with the course, one after the other, read from the beginning up to so many tokens.
+    """Measure perplexity over the first tokens of the course's stories, concatenated.
 
-    Each kind of scaling is set for the length: its factor is the length by that of the training. The last column is
-    YaRN with the fast pairs divided, and the slow ones kept.
+    Each scaling's factor is the sequence length divided by the training length. The last column is YaRN with the fast
+    pairs divided and the slow ones kept.
     """
     checkpoint = load_checkpoint(find_model(None), mx.float32)
     reader = Reader(checkpoint.config, checkpoint.weights)
     encode = ByteLevelBPE.from_file(checkpoint.tokenizer).encode
     trained, lengths = (32, [32, 64]) if quick else (TRAINED, [TRAINED * times for times in (1, 2, 4, 8)])
     stories = shipped_stories()[: 2 if quick else None]
-    text = np.array(encode(END.join(["", *stories, ""])))  # with the marks between them, as in training
+    text = np.array(encode(END.join(["", *stories, ""])))  # with separators, as in training
     dims, base = checkpoint.config["head_dim"], checkpoint.config["rope_theta"]
     kept = linear_frequencies(dims, base, 1)
     plain = ScaledRoPE(dims, kept)
@@ -49,13 +49,13 @@ def measure(quick: bool = False) -> Table:
             linear_frequencies(dims, base, factor),
             yarn_frequencies(dims, base, factor, trained),
         )
-        exchanged = kept + divided - parts
+        swapped = kept + divided - parts
         kinds = [
             plain,
             ScaledRoPE(dims, divided),
             ScaledRoPE(dims, ntk_frequencies(dims, base, factor)),
             ScaledRoPE(dims, parts, sharper),
-            ScaledRoPE(dims, exchanged, sharper),
+            ScaledRoPE(dims, swapped, sharper),
         ]
         pieces = [
             reader.losses(text[first : last + 1], plain) for first, last in pairwise(range(0, length + 1, trained))
@@ -64,23 +64,23 @@ def measure(quick: bool = False) -> Table:
         rows.append((length, *(math.exp(each.mean()) for each in losses)))
     alone, none, *_, parts_alone, _ = rows[-1][1:]
     return Table(
-        ("tokens", f"in pieces of {trained}", *CHART[2], "YaRN exchanged"),
+        ("tokens", f"in pieces of {trained}", *CHART[2], "YaRN, swapped"),
         tuple(rows),
-        f"Of {lengths[-1]:,} tokens read at once, {lengths[-1] // trained} times as many as in training, the "
-        f"perplexity is {number(none)} without scaling and {number(parts_alone)} with YaRN; in pieces it is "
+        f"Over {lengths[-1]:,} tokens at once, {lengths[-1] // trained} times the training length, perplexity is "
+        f"{number(none)} without scaling and {number(parts_alone)} with YaRN; in independent pieces of {trained} it is "
         f"{number(alone)}.",
     )
 
 
 class Reader:
-    """Qwen3 in NumPy, which multiplies fast everywhere, with a RoPE that is handed over; all of a text at once."""
+    """Qwen3 in NumPy, whose matmuls are fast on every machine, with an injected RoPE."""
 
     def __init__(self, config: dict[str, Any], weights: dict[str, mx.array]) -> None:
         self.layers, self.dims, self.eps = config["num_hidden_layers"], config["head_dim"], config["rms_norm_eps"]
         self.weights = {name.removesuffix(".weight"): np.array(each) for name, each in weights.items()}
 
     def losses(self, text: Numbers, rope: ScaledRoPE) -> Numbers:
-        """The loss of each token but the first, in nats."""
+        """Return the loss of each token but the first, in nats."""
         x = self.weights["model.embed_tokens"][text[:-1]]  # L x E
         for layer in range(self.layers):
             own = f"model.layers.{layer}."
@@ -104,7 +104,7 @@ class Reader:
         query = query.reshape(len(x), kv_heads, -1, self.dims).transpose(1, 2, 0, 3) * self.dims**-0.5
         key, value = (each.transpose(1, 0, 2)[:, None] for each in (key, value))  # H_kv x 1 x L x D
         blocks = []
-        for first in range(0, len(x), BLOCK):  # so that most of what is hidden is not computed
+        for first in range(0, len(x), BLOCK):  # skips most of the masked half
             last = min(first + BLOCK, len(x))
             scores = query[:, :, first:last] @ key[:, :, :last].swapaxes(-1, -2)
             scores[..., first:] += np.triu(np.full((last - first, last - first), -np.inf, np.float32), k=1)

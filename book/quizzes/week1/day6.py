@@ -73,4 +73,4 @@ def half_a_dog(detokenizer: Any) -> str:
     },
 )
 def step_with_a_cache(record: Record, tokens: str) -> str:
-    return f"{number(record[tokens]['the next, ms'])} ms"
+    return f"{number(record[tokens]['next token: ms'])} ms"

@@ -46,12 +46,12 @@ def two_groups(matvec: Any) -> str:
 
 @quiz.measured(
     "In our own run, which of these took the least time per token?",
-    right="matmul of 64",
+    right="matmul, 64 tokens",
     why="It reads and unpacks each weight once for 64 tokens. The others do so for every token.",
     mistakes={
-        "8 bits for x": "It is the fastest for a single token, but it reads all weights for each.",
+        "8-bit activations": "It is the fastest for a single token, but it reads all weights for each.",
         "all cores": "Unpacking is most of its work, and it is repeated for each token.",
-        "matmul of 1": "It writes a panel and reads it back for a single token.",
+        "matmul, 1 token": "It writes a panel and reads it back for a single token.",
     },
 )
 def least(record: Record, step: str) -> str:

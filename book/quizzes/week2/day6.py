@@ -63,7 +63,7 @@ def two_parts(split: Any) -> str:
     right="matvec, 1 token",
     why="It reads each word once, and x once for eight rows of W.",
     mistakes={
-        "a thread a row, 1 token": "Its threads walk along different rows, so an access touches 32 lines.",
+        "thread per row, 1 token": "Its threads walk along different rows, so an access touches 32 lines.",
         "tiles, 1 token": "A tile has 32 rows of x, all filled with the single one there is.",
         "matrices, 1 token": "It fills tiles as `quantized_tiles` does, and wastes 31 of 32 rows.",
     },

@@ -93,11 +93,11 @@ def _keys(model: Any, chunks: list[Any]) -> list[mx.array]:
 @quiz.measured(
     "Which of these numbers of our own run grows with the number of requests in a step, although each request waits "
     "longer for its next token?",
-    right="our kernels: times",
+    right="our kernels: throughput",
     why="All requests share the weights that a step loads. Each step takes longer, and returns more tokens.",
     mistakes={
         "our kernels: ms": "This is how long a request waits for its next token.",
-        "at once": "This is a setting, not a measurement.",
+        "requests": "This is a setting, not a measurement.",
     },
 )
 def grows(record: Record, column: str) -> str:

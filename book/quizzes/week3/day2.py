@@ -76,7 +76,7 @@ def both(latency: Any) -> str:
 
 @quiz.measured(
     "In our own run, with which setting did the long prompt get its first token soonest?",
-    right="whole",
+    right="unchunked",
     why="In one step, without interruption. The other requests pay for that.",
     mistakes={
         "budget 16": "Eight of each 16 tokens went to the decoding requests, and every step has a fixed cost.",

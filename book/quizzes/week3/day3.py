@@ -83,8 +83,8 @@ def who_runs(preempt_until_reserved: Any) -> str:
     why="Its last page is always full. But each token is a block-table entry, and attention walks through the table.",
     mistakes={
         "pages of 16": "On average nearly half of the last page is empty: 7.5 slots per request.",
-        "reserved for 2,048": "That wastes most: sequences are short, and their arrays are as long as the longest.",
+        "reserved, 2,048 slots": "That wastes most: sequences are short, and their arrays are as long as the longest.",
     },
 )
 def wastes_nothing(record: Record, row: str) -> str:
-    return row if "empty: %" in record[row] else ""
+    return row if "wasted: %" in record[row] else ""

@@ -50,12 +50,12 @@ def second_head(attend: Any) -> str:
 
 @quiz.measured(
     "Of the bytes of keys and values that our own run moves for one token, which program moves most?",
-    right="token, copied first",
+    right="decode, gathered first",
     why="It reads them from the pages, writes them to one array, and reads them again: three times.",
     mistakes={
-        "token, pages of 16": "Each page is read in place, once.",
-        "token, pages of 64, in Python": "It is slow, but it reads each page once: Python is what costs.",
-        "token, side by side": "Each key and value once: the minimum for attention.",
+        "decode, pages of 16": "Each page is read in place, once.",
+        "decode, pages of 64, in Python": "It is slow, but it reads each page once: Python is what costs.",
+        "decode, contiguous": "Each key and value once: the minimum for attention.",
     },
 )
 def moves_most(record: Record, program: str) -> str:

@@ -81,11 +81,11 @@ def tokens_found(memory: Any) -> str:
 
 @quiz.measured(
     "The shared prefix of a prompt becomes eight times as long. Which of these numbers of our own run grows least?",
-    right="with cache: ms",
+    right="prefix cache: ms",
     why="There are as many tokens after the prefix as before. Only their attention has more keys.",
     mistakes={
-        "all read: ms": "Every token of the prefix is computed again: it grows with the prompt, and faster.",
-        "times as fast": "It grows nearly as the prompt does, because what is left to compute stays the same.",
+        "no cache: ms": "Every token of the prefix is computed again: it grows with the prompt, and faster.",
+        "speed-up": "It grows nearly as the prompt does, because what is left to compute stays the same.",
     },
 )
 def stays(record: Record, column: str) -> str:

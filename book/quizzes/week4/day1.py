@@ -68,8 +68,8 @@ def token_without_a_memory(program: Any) -> str:
     right="64 masked: ms",
     why="About as long as for 512 visible keys. The mask sets scores to -inf after they have been computed.",
     mistakes={
-        "64 cut away: ms": "That is the time for 64 keys alone. The products do not know about the mask.",
-        "256 cut away: ms": "Neither product, nor the softmax, knows which keys are hidden.",
+        "64 sliced: ms": "That is the time for 64 keys alone. The products do not know about the mask.",
+        "256 sliced: ms": "Neither product, nor the softmax, knows which keys are hidden.",
     },
 )
 def time_with_a_mask(record: Record, place: str) -> str:

@@ -61,7 +61,7 @@ def two_hands(yarn: Any) -> str:
     right="YaRN",
     why="Fast pairs keep their frequency, slow ones stay within the angles they have seen.",
     mistakes={
-        "as trained": "21 of 32 pairs leave the angles they have seen.",
+        "unscaled": "21 of 32 pairs leave the angles they have seen.",
         "interpolation": "All angles have been seen, but the steps between neighbours are an eighth of those in "
         "training.",
         "NTK-aware": "It keeps the first pair and fixes the last one. Those in the middle are slowed too little.",
@@ -69,5 +69,5 @@ def two_hands(yarn: Any) -> str:
 )
 def nearest_to_pieces(record: Record, column: str) -> str:
     *_, last = record.values()
-    nearest = min(("as trained", "interpolation", "NTK-aware", "YaRN"), key=lambda kind: float(last[kind]))
+    nearest = min(("unscaled", "interpolation", "NTK-aware", "YaRN"), key=lambda kind: float(last[kind]))
     return column if (column == nearest) == (column == "YaRN") else ""

@@ -28,6 +28,7 @@ from ..testkit.cases import CASE_NOTE, shape_words
 from ..testkit.errors import course_fault, of_the_course
 
 SUGGESTION = re.compile(r"\. Did you [^\x1b\n]*")
+NO_VALUE = re.compile(r"\b(?:got|returned|is) None(?:Type)?, expected")
 MISSING = re.compile(r"cannot import name '(\w+)' from 'tiny_llm\.([\w.]+)'")
 
 
@@ -36,7 +37,8 @@ def finding_of(error: BaseException, package: Path) -> Finding:
     if isinstance(error, CheckFailed):
         cause = error.__cause__ if error.finding.kind == Kind.MISJUDGED else None
         if not cause:
-            return error.finding
+            missing = ": is a `return` missing?" if NO_VALUE.search(error.finding.headline) else ""
+            return dataclasses.replace(error.finding, headline=error.finding.headline + missing)
         # A check of the learner's stops a right program: add what it raises.
         lines = (*error.finding.lines, _raised(cause, package))
         return dataclasses.replace(error.finding, lines=lines, frames=learner_frames(cause, package))
@@ -61,7 +63,9 @@ def finding_of(error: BaseException, package: Path) -> Finding:
     if isinstance(error, AttributeError) and isinstance(error.obj, ModuleType):
         file = module_path(package, error.obj.__name__.partition(".")[2])
         return Finding(Kind.NO_IMPORT, f"{file.relative_to(ROOT).as_posix()} defines no {error.name}")
-    if isinstance(error, TypeError) and "argument" in str(error):
+    if isinstance(error, TypeError | AttributeError) and "NoneType" in str(error):
+        return Finding(Kind.RAISED, "returned None: is a `return` missing?", case=case)
+    if isinstance(error, TypeError) and "argument" in str(error) and "incompatible" not in str(error):  # nanobind's word
         return Finding(Kind.RAISED, f"cannot be called with its original signature: {first_line(error)}", case=case)
     if isinstance(error, TypeError) and "not callable" in str(error):
         return Finding(Kind.RAISED, f"cannot be called: {first_line(error)}", case=case)
