@@ -75,7 +75,7 @@ def _map(boxes: list[Part], page: str, days: Sequence[Day], today: Day | None) -
     by_number = {(day.week, day.number): day for day in days}
     lines = ['<nav class="engine-map" aria-label="The engine, part by part">', *_list(boxes, page, by_number, today)]
     whole = f'<a href="{posixpath.relpath(PAGE, posixpath.dirname(page))}">The same with all its numbers</a>'
-    lines.append(f"<p>{'Lit: today. ✓: done. Dashed: to come. ' if today else ''}{whole}.</p>")
+    lines.append(f"<p>{'Highlighted: today. ✓: done. Dashed: later. ' if today else ''}{whole}.</p>")
     return "\n".join([*lines, "</nav>", ""])
 
 

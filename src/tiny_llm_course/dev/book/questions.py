@@ -57,7 +57,7 @@ class OfProgram:
         wrong = {}
         for name, sentence in self.mistakes.items():
             known = _known(variants, self.task, name)
-            wrong[name] = self._answer(known.program), f"This comes out when {known.fact}. {sentence}"
+            wrong[name] = self._answer(known.program), f"You get this if {known.fact}. {sentence}"
         return _in_order(self.text, (self._answer(solution), self.why), wrong)
 
     def _answer(self, program: Any) -> str:
