@@ -12,14 +12,14 @@ quiz = Quiz()
 
 @quiz.question(
     "2.4.1",
-    "A row has one group of 32 weights. Its first word is `0x21`, the others are 0; the scale is 1 and the bias 10. x "
-    "is 1, 2, 3 and then zeros. What is y?",
-    why="The first two weights are 1 + 10 and 2 + 10, all others 10: 11 · 1 + 12 · 2 + 10 · 3.",
+    "A row has one group of 32 weights. Its first word is `0x21`, and the others are 0; the scale is 1 and the bias 10. "
+    "x is 1, 2, 3 and then zeros. What is y?",
+    why="The first two weights are 1 + 10 and 2 + 10, and all others are 10: 11 · 1 + 12 · 2 + 10 · 3.",
     mistakes={
-        "highest-digit-first": "The first weight is in the lowest four bits of the word: here 1.",
+        "highest-digit-first": "The first weight is in the lowest four bits of the word, which are 1 here.",
         "no-bias": "A weight with q = 0 equals the bias, not 0.",
-        "bias-once-a-group": "Each weight has the bias, so it is multiplied by the sum of x, 6.",
-        "eight-bits-kept": "Without the mask, the first weight is 0x21, with its neighbour's 2.",
+        "bias-once-a-group": "Every weight includes the bias, so the bias is multiplied by the sum of x, 6.",
+        "eight-bits-kept": "Without the mask, the first weight is 0x21, which includes the 2 of its neighbor.",
     },
 )
 def one_row(matvec: Any) -> str:
@@ -29,13 +29,13 @@ def one_row(matvec: Any) -> str:
 
 @quiz.question(
     "2.4.2",
-    "In two groups of 64 weights all q are 1; the scales are 1 and 10, the biases 5 and 0. x is 1 at the first weight "
-    "of each group, and 0 elsewhere. What is y?",
-    why="1 · 1 + 10 · 1 from the scales, and 5 from the first group's bias.",
+    "In two groups of 64 weights, all q are 1; the scales are 1 and 10, and the biases are 5 and 0. x is 1 at the first "
+    "weight of each group and 0 elsewhere. What is y?",
+    why="The scales add 1 · 1 + 10 · 1, and the first group's bias adds 5.",
     mistakes={
-        "no-scales": "That is y with a scale of 1 for both groups.",
+        "no-scales": "This is y with a scale of 1 for both groups.",
         "no-biases": "The first group's bias times its sum of x adds 5.",
-        "x-of-the-first-digit": "Each of the eight weights of a word has its own x, and seven of these are 0.",
+        "x-of-the-first-digit": "Each of the eight weights of a word has its own element of x; seven of these are 0.",
     },
 )
 def two_groups(matvec: Any) -> str:
@@ -45,12 +45,12 @@ def two_groups(matvec: Any) -> str:
 
 
 @quiz.measured(
-    "In our own run, which of these took the least time per token?",
+    "In our measurement, which of these took the least time per token?",
     right="matmul, 64 tokens",
     why="It reads and unpacks each weight once for 64 tokens. The others do so for every token.",
     mistakes={
-        "8-bit activations": "It is the fastest for a single token, but it reads all weights for each.",
-        "all cores": "Unpacking is most of its work, and it is repeated for each token.",
+        "8-bit activations": "It is the fastest for a single token, but it reads all weights for every token.",
+        "all cores": "Most of its work is unpacking, which it repeats for each token.",
         "matmul, 1 token": "It writes a panel and reads it back for a single token.",
     },
 )
