@@ -30,7 +30,7 @@ def linear(x, bias, triple, group_size=64, bits=4):
 def multiplies(seed, leading, outputs, groups, group_size, bits, dtype, scales=None, bias=True, spread=1.0, told=None):
     triple = Words(quantized(seed, outputs, groups * group_size, group_size, bits, scales or dtype))
     x = normals(seed + 1, dtype)(*leading, groups * group_size) * spread
-    own = normals(seed + 2, dtype)(outputs) * spread if bias else None
+    own = normals(seed + 2, scales or dtype)(outputs) * spread if bias else None
     agrees(linear, linear64, x, own, triple, group_size, bits, seed=seed if told is None else told)
 
 
@@ -51,8 +51,9 @@ def test_task_6_linear_any_shape(leading):
 @pytest.mark.parametrize("scales", DTYPES, ids=str)
 @by_dtype
 def test_task_6_linear_other_scales(dtype, scales):
-    """x and the scales may have different dtypes; the result has x's."""
+    """x may differ in dtype from scales and bias; the result has x's."""
     multiplies(3, (2, 3), 5, 2, 64, 4, dtype, scales, bias=False)
+    multiplies(3, (2, 3), 5, 2, 64, 4, dtype, scales)
 
 
 @by_dtype

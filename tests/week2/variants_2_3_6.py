@@ -18,7 +18,7 @@ def triple(seed, outputs, inputs, group_size=64, bits=4, dtype=mx.float32):
 
 
 def run(program, seed, leading, inputs, group_size=64, bits=4, dtype=mx.float32, scales=None, bias=True):
-    own = normals(seed + 1, dtype)(5) if bias else None
+    own = normals(seed + 1, scales or dtype)(5) if bias else None
     layer = program(*triple(seed, 5, inputs, group_size, bits, scales or dtype), group_size, bits, own)
     return layer(normals(seed + 2, dtype)(*leading, inputs))
 
@@ -34,6 +34,7 @@ known.probe_table(
     mx.float16,
     half=lambda program: run(program, 5, (2,), 128, dtype=mx.float16),
     other_scales=lambda program: run(program, 7, (2,), 128, dtype=mx.float16, scales=mx.float32, bias=False),
+    other_bias=lambda program: run(program, 8, (2,), 128, dtype=mx.float16, scales=mx.float32),
     long_rows=beyond_float16,
 )
 
@@ -56,6 +57,12 @@ known.change(
     ("return y if self.bias is None else y + self.bias.astype(x.dtype)", "return y"),
     fact="the layer's own bias is not added",
     question="Which of your arrays has O numbers, and where is it added?",
+)
+known.change(
+    "bias-not-converted",
+    ("self.bias.astype(x.dtype)", "self.bias"),
+    fact="the bias is added in its own dtype, which the result takes over",
+    question="What is the dtype of float16 + float32?",
 )
 known.change(
     "biases-left-out",

@@ -12,8 +12,8 @@ quiz = Quiz()
 
 @quiz.question(
     "2.4.1",
-    "A row has one group of 32 weights. Its first word is `0x21`, and the others are 0; the scale is 1 and the bias 10. "
-    "x is 1, 2, 3 and then zeros. What is y?",
+    "A row has one group of 32 weights. Its first word is `0x21`, and the others are 0; the scale is 1, and the bias "
+    "is 10. x is 1, 2, 3 and then zeros. What is y?",
     why="The first two weights are 1 + 10 and 2 + 10, and all others are 10: 11 · 1 + 12 · 2 + 10 · 3.",
     mistakes={
         "highest-digit-first": "The first weight is in the lowest four bits of the word, which are 1 here.",
@@ -29,8 +29,8 @@ def one_row(matvec: Any) -> str:
 
 @quiz.question(
     "2.4.2",
-    "In two groups of 64 weights, all q are 1; the scales are 1 and 10, and the biases are 5 and 0. x is 1 at the first "
-    "weight of each group and 0 elsewhere. What is y?",
+    "In two groups of 64 weights, all q are 1; the scales are 1 and 10, and the biases are 5 and 0. x is 1 at the "
+    "first weight of each group and 0 elsewhere. What is y?",
     why="The scales add 1 · 1 + 10 · 1, and the first group's bias adds 5.",
     mistakes={
         "no-scales": "This is y with a scale of 1 for both groups.",

@@ -14,12 +14,12 @@ quiz = Quiz()
 
 @quiz.question(
     "2.5.1",
-    "`add_scaled` gets 2,048 numbers in float32, so it runs 512 threads in two threadgroups. How many KiB does it "
+    "`add_scaled` adds 2,048 numbers in float32, so it runs 512 threads in two threadgroups. How many KiB does it "
     "move, in lines of 64 bytes?",
-    why="Two inputs and one output of 8 KiB each, and each line once.",
+    why="Two inputs and one output have 8 KiB each, and each line is moved once.",
     mistakes={
         "four-neighbours-a-thread": "32 threads whose numbers are 16 bytes apart touch eight lines at once, not two.",
-        "every-threadgroup-does-all": "The two threadgroups share the numbers: each takes every other 256.",
+        "every-threadgroup-does-all": "The two threadgroups share the numbers: each takes every other 256 of them.",
     },
 )
 def moved(add_scaled: Any) -> str:
@@ -29,13 +29,13 @@ def moved(add_scaled: Any) -> str:
 
 @quiz.question(
     "2.5.2",
-    "A row of 256 ones has a threadgroup of 64 threads, two SIMD-groups. The weights are 1, and eps is 0. What is the "
-    "first number of the output of `rms_norm`?",
-    why="The mean square is 1: each thread sums four squares, each SIMD-group 128, and the two sums are added.",
+    "A row of 256 ones has a threadgroup of 64 threads, so two SIMD-groups. The weights are 1, and eps is 0. What is "
+    "the first number of the output of `rms_norm`?",
+    why="The mean square is 1: each thread sums four squares, each SIMD-group sums 128, and these two are added.",
     mistakes={
-        "first-simdgroup's-sum": "simd_sum covers the 32 threads of one SIMD-group, and there are two.",
-        "no-simd-sum": "Each thread has only its own four squares, so 62 of 64 sums would be lost.",
-        "sum-for-mean": "The 256 squares have a sum of 256, and a mean of 1.",
+        "first-simdgroup's-sum": "simd_sum covers the 32 threads of one SIMD-group, but the threadgroup has two.",
+        "no-simd-sum": "Each thread has only its own four squares, so 62 of 64 sums are lost.",
+        "sum-for-mean": "The 256 squares have a sum of 256 but a mean of 1.",
     },
 )
 def row_of_ones(rms_norm: Any) -> str:
@@ -44,13 +44,13 @@ def row_of_ones(rms_norm: Any) -> str:
 
 @quiz.question(
     "2.5.3",
-    "Two rows of two tokens have two heads of one pair each, and the offset is 1. By how many radians are the eight "
-    "pairs rotated, in memory order?",
-    why="The two heads of a token are adjacent, and both have its position. Row 1 starts at the offset again.",
+    "x has two rows of two tokens, each with two heads of one pair, and the offset is 1. By how many radians are the "
+    "eight pairs rotated, in memory order?",
+    why="The two heads of a token are adjacent and have the same position. Row 1 starts at the offset again.",
     mistakes={
         "no-offset": "The first token is at position 1, and a head's first pair is rotated by 1 radian per position.",
         "rows-go-on": "The second row is another sequence, which also starts at the offset.",
-        "heads-for-tokens": "After a head comes the next head of the same token, not the next token.",
+        "heads-for-tokens": "A head is followed by the next head of the same token, not by the next token.",
     },
 )
 def angles(rope: Any) -> str:
@@ -59,9 +59,9 @@ def angles(rope: Any) -> str:
 
 
 @quiz.measured(
-    "In our own run, which kernel moved many more bytes than its inputs and output have?",
+    "In our measurement, which kernel moved many more bytes than its inputs and output contain?",
     right="rms_norm",
-    why="It reads each row twice: for the sum of the squares, and again once the scale is known.",
+    why="It reads each row twice: to sum the squares, and again once the scale is known.",
     mistakes={
         "add_scaled": "It reads both inputs once, and writes its output once.",
         "rope": "It computes its angles instead of reading a table.",

@@ -13,12 +13,12 @@ quiz = Quiz()
 
 @quiz.question(
     "2.7.1",
-    "The scores of a row are 0 and ln 2, in two blocks, and the values 3 and 9. What is the result?",
-    why="The weights are 1/3 and 2/3: 1 + 6. Relative to ln 2 they are 1/2 and 1, with a total of 1.5.",
+    "The scores of a row are 0 and ln 2, in two blocks, and the values are 3 and 9. What is the result?",
+    why="The weights are 1/3 and 2/3, so the result is 1 + 6. Relative to ln 2, their total is 1.5.",
     mistakes={
-        "total-not-rescaled": "The first weight is 1 relative to 0, and 1/2 relative to ln 2: rescale the total, too.",
-        "values-not-rescaled": "3 times 1 is right relative to 0. Relative to ln 2, the first value counts half.",
-        "never-rescaled": "Relative to ln 2 the first weight is 1/2, in both sums.",
+        "total-not-rescaled": "The first weight is 1 relative to 0, but 1/2 relative to ln 2: rescale the total, too.",
+        "values-not-rescaled": "3 times 1 is right relative to 0. Relative to ln 2, the first weight is 1/2.",
+        "never-rescaled": "Relative to ln 2, the first weight is 1/2, in both sums.",
         "last-block-only": "The first key has a third of the weight.",
     },
 )
@@ -31,14 +31,14 @@ def two_blocks(softmax: Any) -> str:
 
 @quiz.question(
     "2.7.2",
-    "Causal attention of six tokens in blocks of two. Every score is 0, and the values are 1 to 6. What do the fifth "
-    "and the sixth query get?",
-    why="The fifth sees 1 to 5 and the sixth 1 to 6: averages of 3 and 3.5. Both are in the third block.",
+    "Causal attention runs over six tokens in blocks of two. Every score is 0, and the values are 1 to 6. What are the "
+    "outputs of the fifth and the sixth query?",
+    why="The fifth query sees 1 to 5 and the sixth 1 to 6, so the averages are 3 and 3.5. Both are in block three.",
     mistakes={
         "nothing-hidden-within-a-block": "The third block is partly masked: the fifth query does not see key 6.",
         "keys-up-to-the-first-query": "The sixth query sees its own key, which the first query of its block does not.",
-        "queries-counted-from-the-block": "The third block's first query is query 4, not query 0.",
-        "not-itself": "A query sees its own key.",
+        "queries-counted-from-the-block": "The first query of the third block is query 4, not query 0.",
+        "not-itself": "Each query sees its own key.",
     },
 )
 def third_block(flash: Any) -> str:
@@ -49,13 +49,13 @@ def third_block(flash: Any) -> str:
 
 @quiz.question(
     "2.7.4",
-    "One query sees three keys, so 29 of 32 lanes have none. Every score is 0, and the values are 3, 6 and 9. What is "
-    "the output?",
-    why="Three weights of 1, and 29 of exp(-inf) = 0: 18 / 3.",
+    "One query sees three keys, so 29 of 32 lanes have no key. Every score is 0, and the values are 3, 6 and 9. What "
+    "is the output?",
+    why="Three weights are 1, and 29 are exp(-inf) = 0, so the output is 18 / 3.",
     mistakes={
-        "total-of-a-lane": "Lane 0 has the only feature, and one key. The total is over all three.",
-        "hidden-is-zero": "A lane without a key has a score of -inf. With 0 its weight would be 1, like a key's.",
-        "largest-of-a-lane": "The maximum is over all lanes: one without a key has only -inf, and -inf - -inf is NaN.",
+        "total-of-a-lane": "Lane 0 has the only feature, but just one key. The total is over all three keys.",
+        "hidden-is-zero": "A lane without a key has a score of -inf. With 0, its weight would be 1.",
+        "largest-of-a-lane": "The maximum is over all lanes. A lane without a key has -inf, and -inf - -inf is NaN.",
     },
 )
 def three_keys(flash: Any) -> str:
@@ -64,13 +64,13 @@ def three_keys(flash: Any) -> str:
 
 
 @quiz.measured(
-    "Twice the prompt: which of these numbers of our own run only doubles, or grows less?",
+    "The prompt gets twice as long. Which of these numbers of our own run doubles at most?",
     right="blocks: MiB",
-    why="Queries and output grow with the prompt. Of the scores, one block exists at a time.",
+    why="Queries and output grow with the prompt, but only one block of scores exists at a time.",
     mistakes={
-        "all scores: MiB": "Twice as many queries times twice as many keys: four times as many scores.",
+        "all scores: MiB": "Twice as many queries times twice as many keys make four times as many scores.",
         "blocks: ms": "Every query is still compared with every key that it sees. Blocks save memory, not arithmetic.",
-        "kernel: ms": "It is faster, but it computes as many scores: four times for twice the prompt.",
+        "kernel: ms": "It is faster, but computes as many scores: four times as many for twice the prompt.",
     },
 )
 def only_doubles(record: Record, column: str) -> str:

@@ -25,7 +25,7 @@ class QuantizedLinear:
             biases: as scales: the groups' biases.
             group_size: weights per group.
             bits: per weight, 4 or 8.
-            bias: O, the layer's b; None adds nothing.
+            bias: O, in any float dtype: the layer's b; None adds nothing.
 
         Raises:
             ValueError: packed and scales imply different I. The message states both.

@@ -136,7 +136,7 @@ def _bits(task: "Task", found: "Comparison", same_text: bool) -> list[str]:
     if abs(right.per_byte - broken.per_byte) >= ALIKE:
         cost = f"{measure}: {right.per_byte:.3f} without the mistake, {broken.per_byte:.3f} with it."
         if broken.ahead:
-            return [cost, "That is too low: the predictions depend on later tokens, so the model sees the answers."]
+            return [cost, "Not a valid score: the predictions depend on later tokens, so the model sees the answers."]
         uniform = f"worse than a uniform choice among all {found.vocabulary:,} tokens"
         with_it = _choices(broken) if broken.choices < found.vocabulary else uniform
         return [cost, f"Perplexity per token: {_choices(right)} without the mistake; with it, {with_it}."]

@@ -28,7 +28,7 @@ from ..testkit.cases import CASE_NOTE, shape_words
 from ..testkit.errors import course_fault, of_the_course
 
 SUGGESTION = re.compile(r"\. Did you [^\x1b\n]*")
-NO_VALUE = re.compile(r"\b(?:got|returned|is) None(?:Type)?, expected")
+NO_VALUE = re.compile(r"\b(?:got|returned|is|are) None(?:Type)?, expected")
 MISSING = re.compile(r"cannot import name '(\w+)' from 'tiny_llm\.([\w.]+)'")
 
 
