@@ -14,12 +14,12 @@ quiz = Quiz()
     "2.1.1",
     "A cache with blocks of four gets the keys 1, 2 and 3, then 4 and 5, then `rewind(2)`, then 6. Which keys does the "
     "last call return?",
-    why="`rewind(2)` drops 4 and 5, and 6 overwrites the 4. The 5 is still in the array, past `offset`: not returned.",
+    why="`rewind(2)` drops 4 and 5, and 6 overwrites the 4. The 5 is still in the array, but past `offset`.",
     mistakes={
-        "rewind-forgets-nothing": "`offset` goes back by two, and the next key is written there.",
+        "rewind-forgets-nothing": "`rewind(2)` lowers `offset` by two, and the next key is written there.",
         "rewind-to": "`rewind(2)` drops two tokens; it does not keep two.",
-        "whole-capacity-returned": "Past `offset` the array holds nothing that counts: zeros, or dropped tokens.",
-        "growth-loses-the-old": "The fifth key needed a second block, and the old keys were not copied.",
+        "whole-capacity-returned": "The slots past `offset` contain only zeros or dropped tokens.",
+        "growth-loses-the-old": "The fifth key needs a second block, to which the old keys must be copied.",
     },
 )
 def keys_after_a_rewind(cache: Any) -> str:
@@ -34,13 +34,13 @@ def keys_after_a_rewind(cache: Any) -> str:
 
 @quiz.question(
     "2.1.2",
-    "Every score is 0, so a token gets the average of the values that it sees. The values are 1, 2 and 3 in the cache, "
-    "then 4 and 5 in one call. What do the two new tokens get?",
-    why="The first sees 1 to 4, the second 1 to 5: averages of 2.5 and 3.",
+    "Every score is 0, so attention returns the average of the values that a token sees. The cache contains the values "
+    "1, 2 and 3, and a call adds 4 and 5. What does attention return for the two new tokens?",
+    why="The first token sees 1 to 4 and the second sees 1 to 5. The averages are 2.5 and 3.",
     mistakes={
-        "no-mask": "Then the first would already see 5.",
-        "mask-upper-left": "A triangle aligned to the upper left corner shows the first of them key 1 alone.",
-        "cache-unread": "That is what they would get with an empty cache.",
+        "no-mask": "The first new token must not see the 5.",
+        "mask-upper-left": "With such a mask, the first new token sees only the 1.",
+        "cache-unread": "With an empty cache, this would be right.",
     },
 )
 def averages(attention: Any) -> str:
@@ -60,13 +60,13 @@ def averages(attention: Any) -> str:
 @quiz.question(
     "2.1.4",
     "A model predicts the last token plus one: after 4 comes 5. The prompt is 3, 1, 4, and you generate two tokens. "
-    "What is the model given, call by call?",
-    why="The prompt's logits give 5. Then the model is given 5 and predicts 6; the token after it is not needed.",
+    "Which tokens does each call pass to the model?",
+    why="The prompt's logits predict 5. The second call passes 5 and predicts 6, and no third call is needed.",
     mistakes={
-        "new-caches-for-every-token": "That is week 1's loop: right, and everything is recomputed.",
-        "prompt-s-last-token-twice": "The 4 would be in the caches twice.",
-        "prompt-in-two-calls": "A call for the 4 alone loads all weights once more.",
-        "chosen-token-unread": "The model would never see its own 5.",
+        "new-caches-for-every-token": "That is week 1's loop: it is correct, but it recomputes everything.",
+        "prompt-s-last-token-twice": "The caches would contain the 4 twice.",
+        "prompt-in-two-calls": "An extra call for the 4 loads all weights once more.",
+        "chosen-token-unread": "The model would never see the 5 that it generated.",
     },
 )
 def calls(generate: Any) -> str:

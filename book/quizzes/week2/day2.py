@@ -11,13 +11,13 @@ quiz = Quiz()
 
 @quiz.question(
     "2.2.1",
-    "The runs of a program take 50, 1, 1, 100 and 2 seconds. The first is the warm-up, and four are timed. What is the "
-    "median?",
-    why="The two in the middle of 1, 1, 2 and 100 seconds are 1 and 2, and halfway between them is 1.5.",
+    "Five runs of a program take 50, 1, 1, 100 and 2 seconds. The first is the warm-up, and the other four are timed. "
+    "What is the median?",
+    why="The two middle times of 1, 1, 2 and 100 are 1 and 2, and 1.5 is halfway between them.",
     mistakes={
-        "mean": "The one disturbed run dominates the mean.",
-        "no-warm-up": "The run of 50 seconds is the warm-up, and is not timed.",
-        "upper-of-two": "With an even number of runs, two are in the middle.",
+        "mean": "The mean is dominated by the one disturbed run.",
+        "no-warm-up": "The run of 50 seconds is the warm-up, so it is not timed.",
+        "upper-of-two": "With an even number of runs, there are two middle times.",
     },
 )
 def median(timed: Any) -> str:
@@ -27,14 +27,14 @@ def median(timed: Any) -> str:
 
 @quiz.question(
     "2.2.2",
-    "Two layers, each with 6 heads that share 2 key-value heads of 4 numbers, in float32. The caches hold 7 tokens, "
-    "and a decode step adds one. How many bytes of the caches does it read?",
-    why="Per token, 2 layers of 2 heads of 4 numbers, keys and values, are 32 numbers or 128 bytes. The new token "
-    "reads its own, too: 8 tokens.",
+    "A float32 model has two layers, each with 6 heads that share 2 key-value heads of 4 numbers. The caches hold 7 "
+    "tokens, and a decode step adds one. How many bytes of the caches does the step read?",
+    why="In both layers, a token's keys and values are 32 numbers, or 128 bytes. The step reads 8 tokens, "
+    "including the new one.",
     mistakes={
-        "cache-of-all-heads": "Three heads share one key, which is cached once.",
-        "cache-of-keys": "A query is compared with keys, and averages values: both are read.",
-        "new-keys-unread": "The new token attends to itself.",
+        "cache-of-all-heads": "Three heads share each key-value head, which is cached once.",
+        "cache-of-keys": "Attention reads the values as well as the keys.",
+        "new-keys-unread": "The new token also attends to itself.",
     },
 )
 def cache_read(traffic: Any) -> str:
@@ -45,14 +45,14 @@ def cache_read(traffic: Any) -> str:
 
 @quiz.question(
     "2.2.3",
-    "One layer has one head of one number. Two tokens are cached, and three more are prefilled. How many FLOPs does "
-    "attention take?",
-    why="The three see 3, 4 and 5 keys. Each of these 12 pairs takes a multiplication and an addition for the score, "
-    "and again for the value.",
+    "A model has one layer with one head of one number. Two tokens are cached, and three more are prefilled. How many "
+    "FLOPs does attention take?",
+    why="The three tokens see 3, 4 and 5 keys. Each of these 12 pairs takes a multiply-add for the score and "
+    "another for the value.",
     mistakes={
-        "nothing-hidden": "The first of the three does not see the two after it.",
-        "not-itself": "A token sees its own key.",
-        "scores-alone": "Scores are the first half; the values must be summed, too.",
+        "nothing-hidden": "The first new token does not see the two after it.",
+        "not-itself": "A token also sees its own key.",
+        "scores-alone": "The weighted sums of values take as many FLOPs as the scores.",
     },
 )
 def attention_flops(flops: Any) -> str:
@@ -61,12 +61,12 @@ def attention_flops(flops: Any) -> str:
 
 @quiz.question(
     "2.2.4",
-    "A machine has 2 bytes/s of bandwidth and 8 FLOP/s. A step of n rows moves 19 bytes and does 8 n FLOPs. From how "
-    "many rows on is it compute-bound?",
-    why="Moving takes 9.5 seconds, computing n. With 10 rows computing takes longer.",
+    "A machine has 2 bytes/s of bandwidth and 8 FLOP/s. A step of n rows moves 19 bytes and does 8 n FLOPs. What is "
+    "the smallest n for which the step is compute-bound?",
+    why="Moving takes 9.5 seconds and computing takes n seconds. So computing takes longer from n = 10.",
     mistakes={
-        "last-before": "With 9 rows computing takes 9 seconds, and moving 9.5.",
-        "ridge-for-turn": "4 FLOPs per byte are the ridge point; a step of 4 rows has 32 FLOPs for 19 bytes.",
+        "last-before": "With 9 rows, computing takes 9 seconds and moving takes 9.5.",
+        "ridge-for-turn": "The ridge point is 4 FLOPs per byte, but a step of 4 rows has 32 FLOPs for 19 bytes.",
         "first-of-memory": "With one row, the step is memory-bound.",
     },
 )

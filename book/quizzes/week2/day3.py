@@ -14,12 +14,12 @@ quiz = Quiz()
 @quiz.question(
     "2.3.1",
     "The numbers 1 to 8 are packed, 4 bits each. What is the word, in hexadecimal?",
-    why="1 is in the lowest bits, which are the last hexadecimal digit.",
+    why="The first number is in the lowest bits, which are the last hexadecimal digit.",
     mistakes={
-        "first-is-highest": "That is the order of the row, but the first number has the lowest bits.",
-        "bytes-as-written": "That is how a dump of the bytes reads. But in each byte the first number is the lower.",
-        "one-place-short": "Neighbours would share a bit: number i is shifted by 4 i bits.",
-        "largest-only": "All eight numbers are in the word.",
+        "first-is-highest": "The first number belongs in the lowest bits.",
+        "bytes-as-written": "A dump of its bytes reads 12 34 56 78, but the first number belongs in the low half.",
+        "one-place-short": "Adjacent numbers would share a bit. Number i is shifted by 4 i bits.",
+        "largest-only": "The word contains all eight numbers.",
     },
 )
 def word(pack: Any) -> str:
@@ -28,12 +28,13 @@ def word(pack: Any) -> str:
 
 @quiz.question(
     "2.3.3",
-    "A group has weights from -0.6 to 0.35 and 4 bits. What are its scale and bias?",
-    why="-0.6 is further from 0, so it is the bias. At 0.95 / 15 a step, 0 is 9.47 steps away: so nine of 0.0667.",
+    "A group has weights from -0.6 to 0.35, and is quantized to 4 bits. What are its scale and bias?",
+    why="-0.6 is further from 0, so it is the bias. With a step of 0.95 / 15, 0 is 9.47 steps "
+    "away. This is rounded to 9, and 0.6 / 9 is 0.0667.",
     mistakes={
-        "always-from-max": "0.35 is the end nearer to 0.",
+        "always-from-max": "0.35 is the end closer to 0.",
         "sixteen-steps": "Sixteen levels have fifteen steps between them.",
-        "zero-is-no-step": "Then 0 is not a level: it falls between two.",
+        "zero-is-no-step": "With this scale, 0 falls between two levels.",
     },
 )
 def scale_and_bias(quantize: Any) -> str:
@@ -44,11 +45,11 @@ def scale_and_bias(quantize: Any) -> str:
 
 @quiz.question(
     "2.3.8",
-    "To a model with a vocabulary of four, all tokens are always equally likely. It scores two texts, of four tokens "
-    "and of two. What is its perplexity?",
-    why="Each loss is log 4, so is their mean, and exp of it is 4.",
+    "A model with a vocabulary of four always considers all tokens equally likely. It scores two texts, one of four "
+    "tokens and one of two. What is its perplexity?",
+    why="Each loss is log 4, so their mean is log 4, and exp of the mean is 4.",
     mistakes={
-        "exp-left-out": "That is the loss itself, log 4.",
+        "exp-left-out": "This is the loss, log 4.",
         "two-to-the-loss": "The loss is a natural logarithm, so the base is e, not 2.",
         "logits-as-losses": "A logit of 0 is not a probability of 1: the four exponentials sum to 4.",
     },

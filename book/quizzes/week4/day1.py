@@ -13,14 +13,14 @@ quiz = Quiz()
 
 @quiz.question(
     "4.1.1",
-    "Three sequences, three heads, two queries, two keys. `mask` is 3 x 2 x 2: its first 2 x 2 are all True, the "
-    "other two all False. What is the shape of the result, and how many of its numbers are 0?",
+    "There are three sequences, three heads, two queries and two keys. `mask` is 3 x 2 x 2: its first 2 x 2 entries "
+    "are True, the others False. What is the shape of the result, and how many of its numbers are 0?",
     why="Three axes are B x L x S: the first sequence's queries see both keys, in every head, and the other two "
     "sequences see none. The head axis stays 1.",
     mistakes={
-        "three-axes-by-head": "Three axes are B x L x S. For H x L x S a caller writes 1 x H x L x S.",
+        "three-axes-by-head": "Three axes are B x L x S. For H x L x S, a caller passes 1 x H x L x S.",
         "true-hides": "True keeps a key, so the first sequence sees everything.",
-        "spread-out": "All heads have the same mask, so that axis stays 1.",
+        "spread-out": "All heads have the same mask, so the head axis stays 1.",
     },
 )
 def three_by_two_by_two(attention_mask: Any) -> str:
@@ -31,13 +31,13 @@ def three_by_two_by_two(attention_mask: Any) -> str:
 
 @quiz.question(
     "4.1.2",
-    "The scores of a query are 0, 0 and ln 2, the values 3, 6 and 9. A boolean mask hides all keys. What is the "
-    "output?",
+    "The scores of a query are 0, 0 and ln 2, and the values are 3, 6 and 9. A boolean mask hides all keys. What "
+    "is the output?",
     why="A fully masked row returns zeros.",
     mistakes={
         "masked-rows-mean": "6 is the mean of values that are all hidden.",
         "masked-rows-nan": "-inf - -inf is NaN, which spreads to every token that attends to this one.",
-        "mask-ignored": "It looks like an answer. The weights are 1/4, 1/4 and 1/2, for hidden keys.",
+        "mask-ignored": "The weights 1/4, 1/4 and 1/2 are those of hidden keys.",
     },
 )
 def nothing_in_sight(attention: Any) -> str:
@@ -48,12 +48,12 @@ def nothing_in_sight(attention: Any) -> str:
 
 @quiz.question(
     "4.1.3",
-    "One head, D = 1, all weights are 1 and the only bias is `bo = 5`. The memory is the numbers 2 and 4, and "
+    "One head, D = 1, all weights are 1 and the only bias is `bo = 5`. The memory contains 2 and 4, and "
     "`key_mask` hides both. What is the output for the token 0?",
-    why="The head returns zeros, and the output projection makes 0 · 1 + 5 of it. It adds 5 to every other token, too.",
+    why="The head returns 0, and the output projection computes 0 · 1 + 5. It adds 5 for every other token, too.",
     mistakes={
-        "masked-tokens-get-zeros": "The head's output is 0. The output projection is still to come.",
-        "true-hides": "False hides. With both visible it would be their mean, 3, plus 5.",
+        "masked-tokens-get-zeros": "The head's output is 0, but the output projection follows.",
+        "true-hides": "False hides a key. With both visible, the output would be their mean, 3, plus 5.",
     },
 )
 def token_without_a_memory(program: Any) -> str:
@@ -66,7 +66,7 @@ def token_without_a_memory(program: Any) -> str:
 @quiz.measured(
     "512 queries attend to 512 keys, of which a mask hides all but 64. How long did that take in our own run?",
     right="64 masked: ms",
-    why="About as long as for 512 visible keys. The mask sets scores to -inf after they have been computed.",
+    why="About as long as for 512 visible keys, because the mask sets scores to -inf after they have been computed.",
     mistakes={
         "64 sliced: ms": "That is the time for 64 keys alone. The products do not know about the mask.",
         "256 sliced: ms": "Neither product, nor the softmax, knows which keys are hidden.",

@@ -13,10 +13,10 @@ quiz = Quiz()
     "4.2.1",
     "Two heads, each with its own key and value, and D = 1. A token's six features are 1, 2, 3, 4, 5 and 6, and the "
     "layout is interleaved. Which are the two values?",
-    why="The order is q0 k0 v0 q1 k1 v1: the third and the sixth.",
+    why="The order is q0 k0 v0 q1 k1 v1: the values are the third and the sixth.",
     mistakes={
         "always-blocks": "In blocks, q0 q1 k0 k1 v0 v1, these would be the values.",
-        "keys-and-values-exchanged": "The second of three is the key.",
+        "keys-and-values-exchanged": "The second of every three is the key.",
     },
 )
 def two_values(split_qkv: Any) -> str:
@@ -29,8 +29,8 @@ def two_values(split_qkv: Any) -> str:
     "Six rows in blocks are to become interleaved, so that `w[rows]` is the new weight. What is `rows`?",
     why="Index 1 must be k0, which is row 2 of the blocks; index 2 must be v0, row 4; then q1, row 1.",
     mistakes={
-        "the-inverse": "That leads back: it says where each row of the blocks is in the interleaved weight.",
-        "every-row-in-its-place": "Then k0 would stay after q1.",
+        "the-inverse": "This list converts back: it says where each row of the blocks is in the interleaved weight.",
+        "every-row-in-its-place": "Then k0 would still follow q1.",
     },
 )
 def six_rows(qkv_permutation: Any) -> str:
@@ -39,12 +39,12 @@ def six_rows(qkv_permutation: Any) -> str:
 
 @quiz.question(
     "4.2.3",
-    "Every number is 6, and the rate is 0.25. What does a number become that is not dropped?",
-    why="Three of four are kept, so each counts for 4/3: 6 / 0.75.",
+    "Every number is 6, and the rate is 0.25. What does a number that is not dropped become?",
+    why="Three of four are kept, so each is divided by 3/4: 6 / 0.75.",
     mistakes={
-        "not-scaled": "Then the mean would be 4.5 in training, and 6 at inference.",
-        "scaled-by-the-rate": "6 / 0.25. The mean would be 18.",
-        "made-smaller": "6 times 0.75: the mean, already too small, shrinks once more.",
+        "not-scaled": "Then the mean would be 4.5 in training, but 6 at inference.",
+        "scaled-by-the-rate": "This is 6 / 0.25, and the mean would be 18.",
+        "made-smaller": "This is 6 times 0.75: the mean, already too small, shrinks further.",
     },
 )
 def what_stays(dropout: Any) -> str:
@@ -57,9 +57,9 @@ def what_stays(dropout: Any) -> str:
     "Which weights are returned?",
     why="True keeps a key: the second key is the only visible one.",
     mistakes={
-        "booleans-added": "Scores of 2 + 0 and 0 + 1: a boolean is not a number to add.",
+        "booleans-added": "The scores would be 2 + 0 and 0 + 1, but a boolean is not a number to add.",
         "booleans-inverted": "In PyTorch's `MultiheadAttention` True would hide the second key. Here it keeps it.",
-        "hidden-is-zero": "A score of 0 hides nothing: exp(0) is 1, as much as the second key has.",
+        "hidden-is-zero": "A score of 0 hides nothing: exp(0) is 1, as for the second key.",
     },
 )
 def two_keys(attention: Any) -> str:

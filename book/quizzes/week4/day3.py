@@ -12,7 +12,7 @@ quiz = Quiz()
 
 @quiz.question(
     "4.3.1",
-    "Ten tokens, a window of 3, one sink. How many keys does the last query see?",
+    "Ten tokens, a window of 3 and one sink: how many keys does the last query see?",
     why="Its own, the two before it, and the sink: 4.",
     mistakes={
         "one-too-far": "The window includes the query's own key: with a window of 1 a query sees only itself.",
@@ -28,9 +28,9 @@ def keys_seen(mask: Any) -> str:
     "4.3.2",
     "A Qwen3 config has six layers, sliding_window 4096, use_sliding_window true and max_window_layers 4. Which "
     "layers use a window?",
-    why="The first four are global, the layers from index 4 on are local.",
+    why="The first four layers are global, and the layers from index 4 on are local.",
     mistakes={
-        "first-layers-local": "The name suggests it. It is the number of layers before the local ones.",
+        "first-layers-local": "The name suggests this, but it is the number of global layers, which come first.",
         "one-layer-late": "Layers are counted from 0, and the first local one is number 4.",
         "max-window-layers-ignored": "max_window_layers says where the local layers start.",
     },
@@ -45,12 +45,12 @@ def local_layers(windows: Any) -> str:
     "4.3.4",
     "A rolling cache with a window of 3 and one sink. The keys 1 to 5 were added one by one, and now 6 and 7 are "
     "added together. Which keys does the cache return?",
-    why="The sink, 1. The two that 6 still sees, 4 and 5. And the new ones. For 7, the mask will hide 4.",
+    why="The sink, 1; the keys 4 and 5, which 6 still sees; and the new keys. For 7, the mask will hide 4.",
     mistakes={
         "only-the-new": "6 sees three keys besides the sink: its own, and two earlier ones.",
-        "prompt-before-the-window": "That would do for 7. But 6 is a query too, and it sees 4.",
-        "as-they-lie": "These are the right ones. But a mask's columns are in sequence order.",
-        "no-sinks": "The first key is kept for good.",
+        "prompt-before-the-window": "These are enough for 7, but 6 is a query too, and it sees 4.",
+        "as-they-lie": "These are the right keys, but a mask's columns are in sequence order.",
+        "no-sinks": "The first key is kept forever.",
     },
 )
 def what_comes_back(cache: Any) -> str:
@@ -66,8 +66,8 @@ def what_comes_back(cache: Any) -> str:
     right="window: MiB",
     why="The cache has capacity for the window and the sinks, from the first token to the last.",
     mistakes={
-        "all keys: MiB": "Every token adds a key and a value: eight times as many.",
-        "all keys: ms": "The next token reads every key: eight times as many.",
+        "all keys: MiB": "Every token adds a key and a value, so there are eight times as many.",
+        "all keys: ms": "The next token reads every key, eight times as many as before.",
     },
 )
 def stays(record: Record, column: str) -> str:

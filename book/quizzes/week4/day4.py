@@ -15,7 +15,7 @@ quiz = Quiz()
     "4.4.1",
     "The config of DeepSeek-V2-Lite has 16 heads, 16 key-value heads, qk_nope_head_dim 128, qk_rope_head_dim 64, "
     "v_head_dim 128 and kv_lora_rank 512. How many numbers does a layer cache per token?",
-    why="One latent of 512, from which keys and values are computed, and one rope key of 64 for all heads.",
+    why="A latent of 512 numbers, from which keys and values are computed, and one rope key of 64 for all heads.",
     mistakes={
         "latent-twice": "Keys and values are computed from the same latent: it is cached once.",
         "rope-key-for-each-head": "All heads share the same rope key: 64 numbers, not 16 times as many.",
@@ -32,14 +32,14 @@ def lite(count: Any) -> str:
 
 @quiz.question(
     "4.4.3",
-    "A cache with a capacity of 4 contains 3 tokens, and 9 more are added: latents of 6 numbers and rope keys of 2, "
-    "in float32, one row. What is nbytes then?",
+    "A cache with a capacity of 4 contains 3 tokens, and 9 more are added. Latents have 6 numbers and rope keys 2, "
+    "in float32, and N is 1. What is `nbytes` then?",
     why="Twelve entries of 8 numbers, 4 bytes each. The capacity has doubled twice, to 16, and four slots are empty.",
     mistakes={
         "bytes-of-the-capacity": "The capacity is now 16 entries. The four empty ones are never read.",
         "bytes-of-latents": "An entry is a latent and a rope key: 8 numbers.",
-        "elements-for-bytes": "That is the count of numbers, of four bytes each.",
-        "offset-stays": "All twelve count, including the first three.",
+        "elements-for-bytes": "This counts numbers, but each takes four bytes.",
+        "offset-stays": "All twelve entries count, including the first three.",
     },
 )
 def twelve_entries(cache: Any) -> str:
@@ -51,12 +51,12 @@ def twelve_entries(cache: Any) -> str:
 
 @quiz.question(
     "4.4.4",
-    "One head, C = 14, D_nope = 2, D_rope = 2, and rope keys of zeros. A query, times the head's key matrix, has the "
-    "product 2 ln 3 = 2.2 with the latent of the first token, and 0 with that of the second, its own. What is the "
-    "first token's weight?",
-    why="The scale is 1 / sqrt(2 + 2), as in the expanded form: the scores are ln 3 and 0, and the weights 3 to 1.",
+    "One head, C = 14, D_nope = 2, D_rope = 2, and rope keys of zeros. After a query has absorbed the head's key "
+    "matrix, its product with the latent of the first token is 2 ln 3 = 2.2, and with the latent of the second token, "
+    "which is the query's own, 0. What is the first token's weight?",
+    why="The scale is 1 / sqrt(2 + 2), as in the expanded form: the scores are ln 3 and 0, so the weights are 3 to 1.",
     mistakes={
-        "scale-of-an-entry": "C + D_rope is 16, but the scores are the same numbers as before, and so is their scale.",
+        "scale-of-an-entry": "C + D_rope is 16, but the scores do not change when the product is reassociated.",
         "no-scale": "The product is divided by 2 before the softmax.",
         "scale-of-one-part": "Both parts of a query count: sqrt(2 + 2).",
     },
@@ -84,7 +84,7 @@ def weight(layer: Any) -> str:
     "MLA and GQA with two key-value heads cache the same number of bytes. How many million FLOPs does attention take "
     "in one step of our own run with MLA, absorbed?",
     right="MLA, absorbed",
-    why="All 16 heads use entries of 256 numbers, and then latents of 224, where GQA's use keys and values of 64.",
+    why="All 16 heads use entries of 256 numbers, and then latents of 224, while GQA's heads use keys and values of 64.",
     mistakes={
         "GQA": "That is GQA: its heads use keys and values of 64 numbers.",
         "MLA, expanded": "That is the expanded form, which recomputes the keys and values of every token in each step.",

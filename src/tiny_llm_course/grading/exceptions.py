@@ -58,13 +58,13 @@ def finding_of(error: BaseException, package: Path) -> Finding:
         return Finding(Kind.STOPPED, f"your code left the program with sys.exit({error.code!r})", frames=frames)
     if frames:
         return Finding(Kind.RAISED, _raised(error, package), case=case, frames=frames)
+    if isinstance(error, TypeError | AttributeError) and "NoneType" in str(error):
+        return Finding(Kind.RAISED, "returned None: is a `return` missing?", case=case)
     if of_the_course(error):
         return course_fault(error, case)
     if isinstance(error, AttributeError) and isinstance(error.obj, ModuleType):
         file = module_path(package, error.obj.__name__.partition(".")[2])
         return Finding(Kind.NO_IMPORT, f"{file.relative_to(ROOT).as_posix()} defines no {error.name}")
-    if isinstance(error, TypeError | AttributeError) and "NoneType" in str(error):
-        return Finding(Kind.RAISED, "returned None: is a `return` missing?", case=case)
     if isinstance(error, TypeError) and "argument" in str(error) and "incompatible" not in str(error):  # nanobind's word
         return Finding(Kind.RAISED, f"cannot be called with its original signature: {first_line(error)}", case=case)
     if isinstance(error, TypeError) and "not callable" in str(error):
