@@ -115,7 +115,7 @@ known.change(
     "offset-of-what-is-kept",
     (END, "self._keys, self._values, self.offset = keys, values, min(end, self._sinks + self._window)"),
     fact="offset stops growing when the capacity is reached",
-    question="A thousand tokens have come, and four are kept. What is the position of the next one?",
+    question="A thousand tokens have arrived, and four are kept. What is the position of the next one?",
 )
 known.change(
     "offset-by-one",

@@ -33,10 +33,10 @@ def blue(merge_pairs: Any) -> str:
 @quiz.question(
     "1.6.2",
     "The pairs are `a a` with rank 0 and `aa a` with rank 1. What does `a a a a a` become?",
-    why="First `aa aa a`, from left to right. Then only the last two are a known pair.",
+    why="The first round makes `aa aa a`, from left to right. Then only the last two pieces are a known pair.",
     mistakes={
         "one-round": "The second pair, `aa a`, now exists and is known.",
-        "from-the-right": "From the right it is `a aa aa`, and `a aa` is not a known pair.",
+        "from-the-right": "Merging from the right makes `a aa aa`, and `a aa` is not a known pair.",
         "one-place": "`a a` occurs twice, and every occurrence is merged.",
     },
 )
@@ -51,7 +51,7 @@ def five_letters(merge_pairs: Any) -> str:
     why="A word without an unfinished character is shown immediately; the first half of the emoji waits for the "
     "second.",
     mistakes={
-        "token-by-token": "Half a character is no text, so each half became replacement characters.",
+        "token-by-token": "Half a character is not text, so each half becomes replacement characters.",
         "waits-for-the-end": "The user would see nothing until the model is done.",
         "one-late": "` blue` is complete when it arrives; holding it back gains nothing.",
     },
@@ -62,12 +62,12 @@ def half_a_dog(detokenizer: Any) -> str:
 
 
 @quiz.measured(
-    "The sequence has 200 tokens, and the next one is needed. If an engine had cached the keys and values of all "
-    "200, how long would the step take in our run, approximately?",
+    "The sequence has 200 tokens. If an engine had cached the keys and values of all but the newest, about how long "
+    "would the step for the next token take in our run?",
     right="1",
-    why="One token is computed, as in the first line. (Its attention reads 200 more keys, which is little here.)",
+    why="One token is computed, as in the row of 1 token. (Its attention reads more keys, which takes little time.)",
     mistakes={
-        "10": "That step computes ten tokens. Only one is new.",
+        "10": "That step computes ten tokens, but only one is new.",
         "100": "Caching does not halve the work: it removes all of it except one token's.",
         "200": "That step recomputes everything, as yours does today.",
     },

@@ -23,11 +23,11 @@ def _left(logits: mx.array) -> str:
 @quiz.question(
     "1.7.1",
     "The logits are `2, -1, 3`. Token 0 was used twice, token 1 once; the penalty is 2. What do the logits become?",
-    why="2 / 2 is 1, -1 · 2 is -2, and token 2 was not used. Twice used is used.",
+    why="2 / 2 is 1, -1 · 2 is -2, and token 2 was not used. How often a token was used makes no difference.",
     mistakes={
-        "always-divided": "-0.5 is larger than -1: the used token has become more likely.",
-        "once-per-occurrence": "Token 0 was divided twice; the row's tokens are a set here.",
-        "subtracted": "A penalty of 1 is meant to change nothing, and subtracting 1 does.",
+        "always-divided": "-0.5 is larger than -1, so the used token has become more likely.",
+        "once-per-occurrence": "Token 0 was divided twice, but each used token is penalized once.",
+        "subtracted": "A penalty of 1 should change nothing, but subtracting 1 would.",
     },
 )
 def penalty_of_two(penalize: Any) -> str:
@@ -38,11 +38,11 @@ def penalty_of_two(penalize: Any) -> str:
     "1.7.3",
     "The vocabulary is *blue*, *car*, *dog*, *bird*, with the probabilities 0.3, 0.05, 0.5 and 0.15. What does top-p "
     "keep with p = 0.7?",
-    why="*dog* has 0.5, which is too little; *blue* makes it 0.8 and is kept, as the token that crosses p.",
+    why="*dog* has 0.5, which is too little. *blue* raises the sum to 0.8 and is kept, as the token that crosses p.",
     mistakes={
-        "crossing-dropped": "*dog* alone has 0.5, but 0.7 are needed.",
+        "crossing-dropped": "*dog* alone has 0.5, but 0.7 is needed.",
         "one-too-many": "0.8 is already enough; the sum *before* a token decides.",
-        "mask-in-sorted-order": "Two entries are right, but the mask's first entry is *dog*'s and not *blue*'s.",
+        "mask-in-sorted-order": "Two entries are set, as needed, but the mask's first entry is *dog*'s, not *blue*'s.",
     },
 )
 def nucleus(keep_top_p: Any) -> str:
@@ -51,11 +51,11 @@ def nucleus(keep_top_p: Any) -> str:
 
 @quiz.question(
     "1.7.4",
-    "The same four words. What does min-p keep, with min_p = 0.2?",
-    why="The best has 0.5, and a fifth of that is 0.1. *bird*, with 0.15, is above it.",
+    "With the same four words, what does min-p keep if min_p = 0.2?",
+    why="The most likely word has 0.5, and a fifth of that is 0.1. *bird*, with 0.15, is above it.",
     mistakes={
-        "against-one": "0.15 is less than 0.2, but min_p is a share of the best one's probability.",
-        "one-minus-min-p": "Four fifths of the best is what a min_p of 0.8 would ask for.",
+        "against-one": "0.15 is less than 0.2, but min_p is relative to the largest probability.",
+        "one-minus-min-p": "A min_p of 0.8, not 0.2, would require four fifths of the largest probability.",
     },
 )
 def share_of_the_best(keep_min_p: Any) -> str:

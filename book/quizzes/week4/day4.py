@@ -84,7 +84,7 @@ def weight(layer: Any) -> str:
     "MLA and GQA with two key-value heads cache the same number of bytes. How many million FLOPs does attention take "
     "in one step of our own run with MLA, absorbed?",
     right="MLA, absorbed",
-    why="All 16 heads use entries of 256 numbers, and then latents of 224, while GQA's heads use keys and values of 64.",
+    why="All 16 heads use entries of 256 numbers, and then latents of 224, while GQA uses keys and values of 64.",
     mistakes={
         "GQA": "That is GQA: its heads use keys and values of 64 numbers.",
         "MLA, expanded": "That is the expanded form, which recomputes the keys and values of every token in each step.",

@@ -14,11 +14,11 @@ quiz = Quiz()
     "4.5.1",
     "A token's probabilities for three experts are 0.5, 0.3 and 0.2. It uses two of them, and `normalize` is False. "
     "What are its weights?",
-    why="The probabilities among all three: the third one's share is lost.",
+    why="These are the probabilities among all three experts. The third expert's share is lost.",
     mistakes={
-        "always-normalised": "These sum to one. With `norm_topk_prob` False, they are not divided.",
-        "least-likely": "These are the two least likely.",
-        "scores-as-weights": "These are the scores, the logarithms. A weight is never negative.",
+        "always-normalised": "These sum to 1. If `norm_topk_prob` is False, the weights are not divided by their sum.",
+        "least-likely": "These are the two least likely experts'.",
+        "scores-as-weights": "These are the scores, here logarithms. A weight is never negative.",
     },
 )
 def two_of_three(route: Any) -> str:
@@ -28,11 +28,11 @@ def two_of_three(route: Any) -> str:
 
 @quiz.question(
     "4.5.2",
-    "Three tokens, 1, 2 and 3, go to the experts 2, 0 and 1, which multiply by 10, 100 and 1,000: expert 0 by 10. "
+    "Experts 0, 1 and 2 multiply by 10, 100 and 1,000. Three tokens, 1, 2 and 3, are routed to experts 2, 0 and 1. "
     "What is the output, in the order of the tokens?",
-    why="Token 1 goes to expert 2, which multiplies by 1,000; token 2 to expert 0, token 3 to expert 1.",
+    why="Expert 2 multiplies token 1 by 1,000, expert 0 token 2 by 10, and expert 1 token 3 by 100.",
     mistakes={
-        "put-back-by-order": "The order leads from the tokens to the sorted rows. Its inverse leads back.",
+        "put-back-by-order": "`order` sorts the rows. Its inverse, `places`, restores their order.",
         "not-put-back": "This is the order of the rows while they are sorted by expert.",
     },
 )
@@ -45,12 +45,12 @@ def three_tokens(grouped: Any) -> str:
 
 @quiz.question(
     "4.5.4",
-    "Four tokens go to two of four experts each: experts 0 and 1, all of them. What is the imbalance?",
-    why="Each of the two has half of the assignments, and a quarter would be even.",
+    "Four tokens are routed to two of four experts each, all of them to experts 0 and 1. What is the load imbalance?",
+    why="Each of the two experts has half of the assignments, while an even load would be a quarter.",
     mistakes={
-        "imbalance-is-a-share": "This is the share of the busiest. Divided by an even share, it is 2.",
-        "shares-sum-to-k": "All tokens use it, but each has two assignments: the share is a half.",
-        "imbalance-of-the-busy": "The load of the two busy ones is even. The two idle ones count, too.",
+        "imbalance-is-a-share": "This is the share of the busiest expert. Divided by an even share, it is 2.",
+        "shares-sum-to-k": "All tokens use it, but each has two assignments, so its share is a half.",
+        "imbalance-of-the-busy": "The load of the two busy experts is even, but the two idle experts count too.",
     },
 )
 def two_do_all(statistics: Any) -> str:
@@ -58,13 +58,13 @@ def two_do_all(statistics: Any) -> str:
 
 
 @quiz.measured(
-    "The number of tokens in a step grows. Which of these numbers of our own run stays the same?",
+    "As the number of tokens in a step grows, which of these numbers in our run stays the same?",
     right="dense: MiB",
     why="A dense MLP reads all of its weights, for one token as for many.",
     mistakes={
-        "experts: MiB": "Another token may use another expert. It grows until all of them are read.",
+        "experts: MiB": "Other tokens may use other experts, so this grows until all are read.",
         "experts: ms": "Each token adds FLOPs.",
-        "dense: ms": "The bytes stay the same, and the FLOPs grow with the tokens.",
+        "dense: ms": "The bytes stay the same, but the FLOPs grow with the tokens.",
     },
 )
 def stays_the_same(record: Record, column: str) -> str:

@@ -28,7 +28,7 @@ from ..testkit.cases import CASE_NOTE, shape_words
 from ..testkit.errors import course_fault, of_the_course
 
 SUGGESTION = re.compile(r"\. Did you [^\x1b\n]*")
-NO_VALUE = re.compile(r"\b(?:got|returned|is|are) None(?:Type)?, expected")
+NO_VALUE = re.compile(r"\b(?:gave|got|returned|is|are) None(?:Type)?, expected|, got None$")
 MISSING = re.compile(r"cannot import name '(\w+)' from 'tiny_llm\.([\w.]+)'")
 
 
@@ -65,7 +65,7 @@ def finding_of(error: BaseException, package: Path) -> Finding:
     if isinstance(error, AttributeError) and isinstance(error.obj, ModuleType):
         file = module_path(package, error.obj.__name__.partition(".")[2])
         return Finding(Kind.NO_IMPORT, f"{file.relative_to(ROOT).as_posix()} defines no {error.name}")
-    if isinstance(error, TypeError) and "argument" in str(error) and "incompatible" not in str(error):  # nanobind's word
+    if isinstance(error, TypeError) and "argument" in str(error) and "incompatible" not in str(error):  # nanobind
         return Finding(Kind.RAISED, f"cannot be called with its original signature: {first_line(error)}", case=case)
     if isinstance(error, TypeError) and "not callable" in str(error):
         return Finding(Kind.RAISED, f"cannot be called: {first_line(error)}", case=case)

@@ -1,4 +1,4 @@
-"""Generated files, `book/src/generated`: chapters include their parts as `{{#include ../generated/1.1.md:signature-2}}`."""
+"""Generated files, `book/src/generated`: chapters include their parts as `{{#include ../generated/1.1.md:tasks}}`."""
 
 import re
 from pathlib import Path
