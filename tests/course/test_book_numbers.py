@@ -107,7 +107,7 @@ SENTENCES: list[tuple[str, str, Callable[[], bool]]] = [
         lambda: last_below_infinity(mx.float16, range(20)) == 11,
     ),
     ("week1/day1.md", "the model has six layers with six heads each", lambda: heads.habits().shape[:2] == (6, 6)),
-    ("week1/day1.md", "This is one **head** of 36", lambda: heads.habits()[..., 0].size == 36),
+    ("week1/day1.md", "show one **head** of 36", lambda: heads.habits()[..., 0].size == 36),
     ("week1/day1.md", "It is head 0 of layer 3", lambda: heads.SHOWN == (3, 0)),
     ("week1/day1.md", "Over 20 sentences", lambda: len(set(heads.SENTENCES)) == 20),
     (

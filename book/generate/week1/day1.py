@@ -14,7 +14,7 @@ DOG = TOKENS.index("dog")
 
 
 def generated_parts() -> Parts:
-    """The pictures, two numbers of the text, and the widget."""
+    """Return the figures, two numbers for the text, and the widgets."""
     return {
         "weights": weights(),
         "products": products(),
@@ -28,51 +28,54 @@ def generated_parts() -> Parts:
 
 
 def habit(place: int) -> str:
-    """How much of its weight the head that is followed gives to one of `PLACES`, in words."""
+    """Return the percentage of its weight that the shown head gives to one of `PLACES`."""
     return f"{100 * habits()[SHOWN][place]:.0f} %\n"
 
 
 def weights() -> str:
-    """What each token reads."""
+    """Draw the attention weights of each token."""
     canvas, shares = Canvas(), example().weights
     matrix(canvas, shares, TOKENS, TOKENS, "weights", digits=4, hidden=FUTURE, lit=DOG)
     layer, head = SHOWN
     title = f"Attention weights of layer {layer}, head {head} of the embedded model"
     caption = (
-        "A row is a query, a column a key; each row sums to 1. <b>dog</b> takes "
-        f"{100 * shares[DOG, 3]:.0f} % from <b>blue</b> and {100 * shares[DOG, 2]:.0f} % from <b>a</b>. "
-        "A dot is masked: that token comes later."
+        "Each square is the attention weight of a query (row) for a key (column); each row sums to 1. <b>dog</b> gives "
+        f"{100 * shares[DOG, 3]:.0f} % of its weight to <b>blue</b> and {100 * shares[DOG, 2]:.0f} % to <b>a</b>. "
+        "A dot is a masked key: a token that comes later."
     )
     return canvas.figure("weights-1-1", title, _rows(shares, 4, FUTURE), caption)
 
 
 def products() -> str:
-    """The dot products of all queries with all keys."""
+    """Draw the dot products of all queries with all keys."""
     canvas, found = Canvas(), example().products
     matrix(canvas, found, TOKENS, TOKENS, None, digits=2, lit=DOG)
-    title = "The dot product of each query, a row, with each key, a column"
-    caption = "A row is a query, a column a key. Filled: above zero. Hollow: below. The size says how far."
+    title = "Dot products of each query (row) with each key (column)"
+    caption = (
+        "Each square is the dot product of a query (row) and a key (column): filled if it is positive, hollow if it is "
+        "negative. The size of a square shows the magnitude."
+    )
     return canvas.figure("products-1-1", title, _rows(found, 2), caption)
 
 
 def carries() -> str:
-    """What `dog` takes home: each value times its weight, and their sum."""
+    """Draw each value times its weight for `dog`, and their sum."""
     canvas, found = Canvas(), example()
     parts = found.weights[DOG][:, None] * found.value
     names = [f"{number(share)} {TIMES} {token}" for share, token in zip(found.weights[DOG], TOKENS, strict=True)]
     strips(canvas, np.vstack([parts, parts.sum(axis=0)]), [*names, "sum"], "value", total=True)
-    lengths = ", ".join(f"{number(float(np.linalg.norm(p)))} of {t}" for p, t in zip(parts, TOKENS, strict=True))
-    title = "What dog gets from each token: its value, 64 numbers, times the weight"
-    about = f"Five strips of 64 bars and their sum, with norms of {lengths}."
+    lengths = ", ".join(f"{number(float(np.linalg.norm(p)))} for {t}" for p, t in zip(parts, TOKENS, strict=True))
+    title = "What dog receives from each token: its value vector times its attention weight"
+    about = f"Five strips of 64 bars, and a sixth for their sum. The norms of the five are {lengths}."
     caption = (
-        "Each strip is a value, 64 numbers, times its weight. The last is their sum, the output of this head for "
-        "<b>dog</b>. It is nearly all <b>blue</b> and <b>a</b>."
+        "Each strip is a token's value vector, 64 numbers, times its attention weight. The last strip is their sum, "
+        "the output of this head for <b>dog</b>, which comes almost entirely from <b>blue</b> and <b>a</b>."
     )
     return canvas.figure("carries-1-1", title, about, caption)
 
 
 def atlas() -> str:
-    """Every head on the sentence, with its scores and weights for the widget, and its habits on many sentences."""
+    """Draw all heads on the sentence; the widget also gets their scores and their habits on many sentences."""
     layers, usual = heads_of(SENTENCE), habits()
     canvas, size, step = Canvas(), 8.6, 53.0
     for head in range(len(layers[0].weights)):
@@ -91,8 +94,9 @@ def atlas() -> str:
             )
             squares(canvas, left, level, shares, size, "weights", 1.0, FUTURE)
     title = f"All {len(layers)} x {len(layers[0].weights)} heads of the model on the same sentence"
-    about = "Small squares as in the large figure above, a map for each head. No two are alike."
-    still = canvas.figure("atlas-1-1", title, about, "Each map is one head, as above: rows are queries, columns keys.")
+    about = "A small map of attention weights for each head, drawn as in the large figure above. No two maps are alike."
+    caption = "Each map shows one head's attention weights, as above: rows are queries, columns are keys."
+    still = canvas.figure("atlas-1-1", title, about, caption)
     data = {
         "tokens": TOKENS,
         "shown": SHOWN,
@@ -109,7 +113,7 @@ def atlas() -> str:
 
 
 def heads() -> str:
-    """Multi-head attention, from E to E."""
+    """Draw multi-head attention, from E to E."""
     kinds, lengths = ("query", "key", "value"), ("L", "S", "S")
     boxes: Boxes = {
         "attention": ("attention, in each head\nN x H x L x D", "weights"),
@@ -126,24 +130,24 @@ def heads() -> str:
     canvas = Canvas()
     flow(canvas, [*rows, ["attention"] * 3, ["", "join", ""], ["", "out", ""]], boxes, arrows)
     about = (
-        "Query, key and value are each projected, by wq, wk and wv, and split into H heads. Attention runs in each "
-        "head; the heads are joined again and projected by wo."
+        "The query, key and value inputs are projected by wq, wk and wv and split into H heads. Attention runs in each "
+        "head; the outputs of the heads are joined and projected by wo."
     )
     return canvas.figure("heads-1-1", "Multi-head attention, from the tokens' vectors to the output", about)
 
 
 def attention_stepper() -> str:
-    """Row `dog`, step by step: the head of `heads.example`."""
+    """Return row `dog` of `heads.example`, step by step."""
     found = example()
     steps = {"scores": found.products, "scaled by 1 / √64": found.scores, "softmax": found.weights}
     rows = [[name, *map(number, step[DOG])] for name, step in steps.items()]
-    caption = "Attention of the query “dog”, step by step. The mask hides nothing from it: no token comes later."
+    caption = "Attention of the query “dog”, step by step. The mask hides no key from it: no token comes later."
     data = {"tokens": TOKENS, **{name: getattr(found, name).tolist() for name in ("query", "key", "value", "products")}}
     return element("attention-stepper", data, table(caption, ["step", *TOKENS], rows))
 
 
 def _rows(numbers: np.ndarray, digits: int, hidden: np.ndarray | None = None) -> str:
-    """A picture's numbers in words: what a screen reader reads."""
+    """Return a figure's numbers as text for screen readers."""
     rows = []
     for i, token in enumerate(TOKENS):
         cells = [

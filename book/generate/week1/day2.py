@@ -16,19 +16,19 @@ PAIRS, BASE, POSITIONS = [[1, 0], [1, 0]], 100, 16
 
 
 def generated_parts() -> Parts:
-    """The pictures and the widget."""
+    """Return the figures and the widget."""
     return {"hands": hands(), "scores": scores(), "rope-rotation": rope_rotation()}
 
 
 def turned() -> Array64:
-    """`VECTOR` at the position of each token, L x D, its pairs neighbours."""
+    """Return `VECTOR` rotated to the position of each token, L x D, with adjacent pairs."""
     vectors = np.tile(np.array(VECTOR), (1, len(TOKENS), 1, 1))
     found: Array64 = rope64(vectors, [range(len(TOKENS))], BASE, traditional=True)[0, :, 0]
     return found
 
 
 def hands() -> str:
-    """Each pair of the vector as the hand of a clock."""
+    """Draw each pair of the vector as the hand of a clock."""
     canvas, radius, step, left = Canvas(), 26.0, 66.0, 40.0
     for j, token in enumerate(TOKENS):
         canvas.text(left + step * j, 12, token, "strong", "middle")
@@ -46,25 +46,25 @@ def hands() -> str:
     rows = [f"{token}: {', '.join(map(number, vector))}." for token, vector in zip(TOKENS, turned(), strict=True)]
     title = "The vector 1, 0, 1, 0 at five positions: its two pairs of features as rotated vectors"
     caption = (
-        "Above, the first two features, rotated by 1 radian (57 degrees) per token; below, the other two, by 0.1. "
-        "Under each vector are its coordinates: right, then up."
+        "Each circle shows one pair of features as a vector. The upper pair is rotated by 1 radian (57 degrees) per "
+        "token, the lower pair by 0.1 radian. Below each circle are the vector's coordinates, x before y."
     )
     return canvas.figure("hands-1-2", title, " ".join(rows), caption)
 
 
 def scores() -> str:
-    """What the turned vectors score against each other."""
+    """Draw the scores of the rotated vectors with one another."""
     canvas, vectors = Canvas(), turned()
     found = vectors @ vectors.T
     matrix(canvas, found, TOKENS, TOKENS, None, digits=4)
     rows = [f"{token}: {', '.join(number(x, 4) for x in row)}." for token, row in zip(TOKENS, found, strict=True)]
-    title = "The scores of the five rotated vectors, each with each"
-    caption = "A row is a query, a column a key; only the distance between their positions matters."
+    title = "Scores of the five rotated vectors with one another"
+    caption = "Each square is the score of a query (row) and a key (column). It depends only on their distance."
     return canvas.figure("scores-1-2", title, " ".join(rows), caption)
 
 
 def rope_rotation() -> str:
-    """Two ways to stand one step apart, and two to stand three."""
+    """Return the widget, and a table of pairs of positions at distances 1 and 3."""
     vector = np.array(PAIRS, dtype=np.float64).reshape(1, 1, 1, 4)
 
     def turned(position: int) -> Array64:
@@ -77,4 +77,4 @@ def rope_rotation() -> str:
         rows.append([f"{query} and {key}", str(query - key), *both, number(float(q @ k), 4)])
     data = {"tokens": TOKENS, "base": BASE, "positions": POSITIONS, "query": PAIRS, "key": PAIRS}
     head = ["positions", "distance", "query", "key", "score"]
-    return element("rope-rotation", data, table("The score depends on the distance alone.", head, rows))
+    return element("rope-rotation", data, table("The score depends only on the distance", head, rows))

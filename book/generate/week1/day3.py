@@ -1,4 +1,4 @@
-"""Day 3's pictures: heads that share keys and values, and what the cache of a model takes."""
+"""Day 3's figures: heads that share keys and values, and the size of a model's cache."""
 
 import tomllib
 from itertools import pairwise
@@ -13,12 +13,12 @@ MODELS = {"Qwen3-0.6B": (28, 16, 8, 128, 32768), "Qwen3-4B": (36, 32, 8, 128, 32
 
 
 def generated_parts() -> Parts:
-    """The pictures and the widget."""
+    """Return the figures and the widget."""
     return {"sharing": sharing(), "qwen3": qwen3(), "gqa-sharing": gqa_sharing()}
 
 
 def sharing() -> str:
-    """Six query heads on six, two and one key-value heads."""
+    """Draw six query heads with six, two and one key-value heads."""
     canvas = Canvas()
     boxes: Boxes = {}
     grid: list[list[str]] = []
@@ -32,13 +32,19 @@ def sharing() -> str:
         grid += [[name] * 6, [f"q{count}-{h}" for h in range(6)], shared]
         arrows += [(f"q{count}-{h}", shared[h]) for h in range(6)]
     flow(canvas, grid, boxes, arrows, gap=8)
-    about = "Six query heads read six key-value heads, one each; or two, three neighbours each; or all the same one."
-    caption = "The one in the middle is the embedded model."
-    return canvas.figure("sharing-1-3", "Query heads, and the key-value heads that they read", about, caption)
+    about = (
+        "Six query heads use six key-value heads, one each; two, each shared by three adjacent query heads; or one, "
+        "shared by all six."
+    )
+    caption = (
+        "Each arrow connects a query head to the key-value head that it uses. The embedded model uses the arrangement "
+        "in the middle."
+    )
+    return canvas.figure("sharing-1-3", "Query heads and the key-value heads that they use", about, caption)
 
 
 def qwen3() -> str:
-    """Qwen3's attention, from x to the output."""
+    """Draw Qwen3's attention, from x to the output."""
     kinds = {"query": "H", "key": "H_kv", "value": "H_kv"}
     boxes: Boxes = {
         "x": ("x\nL x E", "stream"),
@@ -63,13 +69,15 @@ def qwen3() -> str:
     flow(canvas, grid, boxes, arrows)
     about = (
         "x is projected to queries, keys and values and split into heads. Queries and keys go through a norm and RoPE, "
-        "values do not. All three swap heads and length, grouped attention joins them, and wo projects the result."
+        "values do not. The head and length axes of all three are swapped; grouped attention combines them, its heads "
+        "are joined, and wo projects the result."
     )
-    return canvas.figure("qwen3-1-3", "Qwen3's attention", about, "Shapes for one of the N sequences.")
+    caption = "Each box is a step; shapes are those of one of the N sequences."
+    return canvas.figure("qwen3-1-3", "Qwen3's attention", about, caption)
 
 
 def gqa_sharing() -> str:
-    """What the cache of each model takes, with other numbers of key-value heads than it has too."""
+    """Return the cache size of each model, also with other numbers of key-value heads."""
     recipe = tomllib.loads((EMBEDDED_MODEL / "recipe.toml").read_text(encoding="utf-8"))["model"]
     names = ("num_hidden_layers", "num_attention_heads", "num_key_value_heads", "head_dim", "max_position_embeddings")
     models = {EMBEDDED_MODEL.name: tuple(recipe[name] for name in names), **MODELS}
@@ -81,6 +89,6 @@ def gqa_sharing() -> str:
         data.append(
             {"name": name, "layers": layers, "heads": queries, "kv_heads": own, "head_dim": dims, "context": context}
         )
-    caption = "Size of the KV cache, in two-byte numbers"
-    head = ["model", "query heads", "key-value heads", "a token", "2048 tokens"]
+    caption = "Size of the KV cache, with two bytes per number"
+    head = ["model", "query heads", "key-value heads", "bytes per token", "2048 tokens"]
     return element("gqa-sharing", {"bytes": 2, "models": data}, table(caption, head, rows))

@@ -25,24 +25,25 @@ EPS = 1e-5
 
 
 def generated_parts() -> Parts:
-    """The pictures and the widget."""
+    """Return the figures and the widget."""
     return {"silu": silu(), "sizes": sizes(), "swiglu": swiglu(), "norm-gate": norm_gate()}
 
 
 def silu() -> str:
-    """SiLU beside relu, with the gates of the chapter's session."""
+    """Draw SiLU and relu, with the gates of the chapter's session."""
     canvas, across = Canvas(), np.linspace(-10, 5, 151)
     gates = dict(zip(TOKENS, GATES, strict=True))
     drawn = {"silu": silu64(across).tolist(), "relu": np.maximum(across, 0).tolist()}
     curves(canvas, across.tolist(), drawn, lambda x: number(x, 0), dots=gates)
     said = ", ".join(f"{number(float(silu64(np.array(gate))), 3)} for {token}" for token, gate in gates.items())
     about = (
-        "Left of 0 the curve dips a little below the axis and returns to it; right of 0 it rises towards the line of "
-        f"relu. At the gates of the five tokens it is {said}."
+        "To the left of 0, the curve dips slightly below the axis and returns to it; to the right of 0, it approaches "
+        f"the line of relu. At the gates of the five tokens, silu is {said}."
     )
-    return canvas.figure(
-        "silu-1-4", "The curve of silu", about, "silu(x), and, dashed, relu(x): the larger of x and 0."
+    caption = (
+        "The solid curve is silu(x); the dashed one is relu(x), the larger of x and 0. Each dot is one token's gate."
     )
+    return canvas.figure("silu-1-4", "The curve of silu", about, caption)
 
 
 def sizes() -> str:
@@ -55,14 +56,14 @@ def sizes() -> str:
     said = ", ".join(f"{name} {number(x)}" for name, x in zip(names, rms, strict=True))
     title = "RMS of dog's residual stream after each layer"
     caption = (
-        f"The root mean square (see below) of the vector's {streams[0].shape[1]} numbers in the embedded model. Before "
-        "each half of a layer, a norm scales it to 1."
+        f"Each bar is the root mean square (see below) of the vector's {streams[0].shape[1]} numbers in the embedded "
+        "model. Before attention and before the MLP, a norm scales it to 1."
     )
     return canvas.figure("sizes-1-4", title, f"{said}.", caption)
 
 
 def swiglu() -> str:
-    """The MLP."""
+    """Draw the MLP."""
     boxes: Boxes = {
         "x": ("x\nN.. x E", "stream"),
         "gate": "gate\nN.. x I",
@@ -82,12 +83,12 @@ def swiglu() -> str:
     ]
     canvas = Canvas()
     flow(canvas, grid, boxes, arrows, gap=40)
-    about = "x takes two paths: w_gate with SiLU, and w_up. Their product is projected back to E by w_down."
+    about = "x is projected by w_gate, followed by SiLU, and by w_up. Their product is projected back to E by w_down."
     return canvas.figure("swiglu-1-4", "SwiGLU, Qwen's MLP", about)
 
 
 def norm_gate() -> str:
-    """Each token's vector before and after the norm, and what its gate lets through."""
+    """Return each token's vector before and after the norm, and its up value after the gate."""
     rows = []
     for token, vector, gate, up in zip(TOKENS, VECTORS, GATES, UPS, strict=True):
         normed = rms_norm64(np.array(vector), np.ones(4), EPS)

@@ -1,6 +1,6 @@
-"""Day 5's pictures: one layer, and what the embedded model would say if each of its layers were the last.
+"""Day 5's figures: one layer, and what the embedded model would predict if each of its layers were the last.
 
-The latter is a widget. It is computed in float64, so that it is the same on every machine.
+The predictions are a widget. They are computed in float64, so that they are the same on every machine.
 """
 
 from itertools import pairwise
@@ -29,12 +29,12 @@ BEST = 4  # words a position, each with its probability
 
 
 def generated_parts() -> Parts:
-    """The widget and the picture."""
+    """Return the widget and the figure."""
     return {"depth": depth(), "stream": stream()}
 
 
 def depth() -> str:
-    """The likeliest next tokens after each layer, at each position; and the running sentence as a table."""
+    """Return the likeliest next tokens after each layer, at each position; for the running sentence as a table."""
     layers = range(model().config["num_hidden_layers"])
     names = ["embedding", *(f"layer {layer}" for layer in layers)]
     sentences = [_recorded(sentence) for sentence in SENTENCES]
@@ -43,12 +43,12 @@ def depth() -> str:
         [name, *(position[0][0] for position in words), size]
         for name, words, size in zip(names, first["words"], _sizes(streams_of(SENTENCE)), strict=True)
     ]
-    still = table("Predictions after each layer", ["after", *first["tokens"], "RMS"], rows)
+    still = table("Likeliest next token after each layer", ["after", *first["tokens"], "RMS"], rows)
     return element("depth-words", {"depths": names, "sentences": sentences}, still)
 
 
 def _recorded(sentence: str) -> dict[str, Any]:
-    """The tokens of a sentence, and for each depth and position the likeliest words and how much each half added."""
+    """Return a sentence's tokens, and for each depth and position the likeliest words and what each half added."""
     from tiny_llm_solution.tokenizer import ByteLevelBPE
 
     tokenizer = ByteLevelBPE.from_file(EMBEDDED_MODEL / "tokenizer.json")
@@ -70,7 +70,7 @@ def _recorded(sentence: str) -> dict[str, Any]:
 
 
 def _added(before: Array64, after: Array64, layer: int) -> list[list[float]]:
-    """The RMS of what attention and the MLP of a layer add, at each position."""
+    """Return the RMS of what attention and the MLP of a layer add, at each position."""
     silent = f"model.layers.{layer}.mlp.down_proj.weight"
     without = model().with_weights(**{silent: mx.zeros_like(model().weights[silent])})
     between = block64(before[None], without, "causal", layer)[0]
@@ -83,7 +83,7 @@ def _sizes(streams: list[Array64]) -> list[str]:
 
 
 def stream() -> str:
-    """One layer: the stream, and the two branches that add to it."""
+    """Draw one layer: the residual stream, and the two branches that add to it."""
     boxes: Boxes = {
         "x": ("x", "stream"),
         "norm1": "input_layernorm",
@@ -100,7 +100,8 @@ def stream() -> str:
     canvas = Canvas()
     flow(canvas, grid, boxes, [step for way in ways for step in pairwise(way)])
     about = (
-        "The residual stream runs down the left. A branch from x goes through input_layernorm and attention and is "
-        "added, which gives h; a branch from h goes through post_attention_layernorm and the MLP and is added too."
+        "The residual stream runs down the left. A branch from x goes through input_layernorm and attention, and its "
+        "result is added to x, which gives h. A branch from h goes through post_attention_layernorm and the MLP, and "
+        "its result is added to h."
     )
     return canvas.figure("stream-1-5", "One layer: the residual stream, and two branches that add to it", about)

@@ -1,6 +1,6 @@
-"""Day 6's pictures: from a text to ids; pairs that are joined; bytes that become characters.
+"""Day 6's figures: from text to token ids, the merging of pairs, and the decoding of bytes to characters.
 
-They are computed by the solution and its small tokenizer; the widget only shows its steps.
+The solution computes them with its small tokenizer; the widgets only show the steps.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ Step = dict[str, Any]
 
 
 def generated_parts() -> Parts:
-    """The two widgets and the pictures."""
+    """Return the two widgets and the figures."""
     merging = [{"name": repr(word), "steps": list(merge_steps(word))} for word in WORDS]
     streams = [{"name": text, "steps": list(stream_steps(text))} for text in TEXTS]
     return {
@@ -40,7 +40,7 @@ def _widget(label: str, choice: str, choices: list[dict[str, Any]]) -> str:
 
 
 def merge_steps(word: str) -> Iterator[Step]:
-    """A word's letters, joined as `merge_pairs` joins them: the known pair of the lowest rank first, everywhere."""
+    """Yield the steps in which `merge_pairs` merges a word's characters: the pair of the lowest rank first."""
     from tiny_llm_solution.tokenizer import ByteLevelBPE, byte_alphabet, merge_pairs
 
     ranks, alphabet = ByteLevelBPE.from_file(TESTS / "week1" / "tokenizer.json").ranks, byte_alphabet()
@@ -48,7 +48,7 @@ def merge_steps(word: str) -> Iterator[Step]:
     while True:
         known = {pair: ranks[pair] for pair in pairwise(pieces) if pair in ranks}
         if not known:
-            yield {"boxes": [_box(piece) for piece in pieces], "note": "No adjacent pair has a merge: done."}
+            yield {"boxes": [_box(piece) for piece in pieces], "note": "No adjacent pair can be merged: done."}
             return
         best = min(known, key=known.__getitem__)
         joined = merge_pairs(pieces, {best: 0})
@@ -59,12 +59,12 @@ def merge_steps(word: str) -> Iterator[Step]:
                 boxes[at + 1]["marked"] = True
             at += 1 if piece == pieces[at] else 2
         listed = ", ".join(f"{a} {b} (rank {rank})" for (a, b), rank in known.items())
-        yield {"boxes": boxes, "note": f"Known: {listed}. The lowest rank is merged: {' '.join(best)}."}
+        yield {"boxes": boxes, "note": f"Known pairs: {listed}. Merged, because its rank is lowest: {' '.join(best)}."}
         pieces = joined
 
 
 def stream_steps(text: str) -> Iterator[Step]:
-    """A text's tokens, one by one: the characters that can be shown, and the bytes that wait for the rest of theirs."""
+    """Yield a step for each token: the characters that can be shown, and the bytes of an incomplete character."""
     from tiny_llm_solution.tokenizer import ByteLevelBPE, StreamingDetokenizer
 
     tokenizer = ByteLevelBPE.from_file(TESTS / "week1" / "tokenizer.json")
@@ -77,8 +77,10 @@ def stream_steps(text: str) -> Iterator[Step]:
         boxes = [_box(letter.replace(" ", "\N{OPEN BOX}"), _bytes(letter.encode())) for letter in shown]
         boxes += [{**_box("?", _bytes(waiting)), "marked": True}] if waiting else []
         says = f"“{piece}” is shown" if piece else "nothing can be shown"
-        waits = f"; {len(waiting)} byte{'s' * (len(waiting) > 1)} wait{'s' * (len(waiting) == 1)}" if waiting else ""
-        yield {"boxes": boxes, "note": f"Token {token} brings {_bytes(new)}: {says}{waits}."}
+        held = f"{len(waiting)} byte{'s' * (len(waiting) > 1)} {'are' if len(waiting) > 1 else 'is'} held back"
+        waits = f"; {held}" if waiting else ""
+        brought = f"byte{'s' * (len(new) > 1)} {_bytes(new)}"
+        yield {"boxes": boxes, "note": f"Token {token} has the {brought}: {says}{waits}."}
 
 
 def _box(text: str, under: str = "") -> dict[str, Any]:
@@ -90,7 +92,7 @@ def _bytes(values: bytes) -> str:
 
 
 def merges() -> str:
-    """How a word's letters become one token: each row is the word, one pair joined since the row above."""
+    """Draw how a word's characters become one token: each row is the word after one more merge."""
     from tiny_llm_solution.tokenizer import ByteLevelBPE
 
     ranks = ByteLevelBPE.from_file(TESTS / "week1" / "tokenizer.json").ranks
@@ -113,12 +115,15 @@ def merges() -> str:
     flow(canvas, grid, boxes, arrows, gap=26)
     said = ", then ".join(f"{a} and {b}, rank {rank}" for (a, b), rank in joined)
     title = f"Merging the characters of {WORD} into one token"
-    caption = f"Ġ is the space before the word. The pair with the lowest rank is merged first: {said}."
+    caption = (
+        f"Ġ represents the space before the word. Each row is the word after one more merge. The pair with the lowest "
+        f"rank is merged first: {said}."
+    )
     return canvas.figure("merges-1-6", title, f"{' '.join(rows[0])}: {said}.", caption)
 
 
 def steps() -> str:
-    """From a text to ids, by day 6's small tokenizer."""
+    """Draw the steps from text to token ids, by day 6's small tokenizer."""
     from tiny_llm_solution.tokenizer import ByteLevelBPE
 
     special, words = "<|im_start|>", ("That", " is")
@@ -144,5 +149,7 @@ def steps() -> str:
     ]
     canvas = Canvas()
     flow(canvas, grid, boxes, arrows)
-    about = "Special tokens are split off; the rest is normalized, split into words, encoded as bytes, and merged."
-    return canvas.figure("steps-1-6", "From a text to ids", about)
+    about = (
+        "Special tokens are split off; the rest is normalized, split into words, encoded as bytes and merged into ids."
+    )
+    return canvas.figure("steps-1-6", "From text to token ids", about)

@@ -1,4 +1,4 @@
-"""Day 7's pictures: what comes after a prompt at three temperatures, and what each filter leaves of it."""
+"""Day 7's figures: next-token probabilities at three temperatures, and after each filter."""
 
 import json
 import re
@@ -18,17 +18,17 @@ PROMPT, SHOWN, CLOSE = "That is a blue", 12, 0.01
 
 
 def generated_parts() -> Parts:
-    """The pictures and the widget."""
+    """Return the figures and the widget."""
     return {"filters": filters(), "temperatures": temperatures(), "sampling-sliders": sampling_sliders()}
 
 
 def filters() -> str:
-    """What each filter leaves of day 7's five words, by the solution."""
+    """Draw the probabilities of day 7's five words after each of the solution's filters."""
     from tiny_llm_solution.sampler import keep_min_p, keep_top_k, keep_top_p, penalize_repetition
 
     words, logits = ("blue", "car", "dog", "is", "bird"), mx.array([[1.5, 0.0, 2.0, -1.0, 1.0]])
     left = {
-        "as it is": logits,
+        "no filter": logits,
         "top-k 2": keep_top_k(logits, 2),
         "top-p 0.9": keep_top_p(logits, 0.9),
         "min-p 0.1": keep_min_p(logits, 0.1),
@@ -41,12 +41,13 @@ def filters() -> str:
         f"{name}: {', '.join(f'{word} {number(p, 3)}' for word, p in zip(words, row, strict=True))}."
         for name, row in zip(left, shares, strict=True)
     )
-    title = "Five words after each filter"
-    return canvas.figure("filters-1-7", title, " ".join(rows), "A row is a filter; a dot is a word that it drops.")
+    title = "Probabilities of five words after each filter"
+    caption = "Each square is a word's probability after a filter (row); a dot is a word that the filter removes."
+    return canvas.figure("filters-1-7", title, " ".join(rows), caption)
 
 
 def temperatures() -> str:
-    """The likeliest next tokens, at three temperatures."""
+    """Draw the likeliest next tokens at three temperatures."""
     data = next_token_logits()
     logits = np.array(data["logits"])
     canvas = Canvas()
@@ -57,7 +58,7 @@ def temperatures() -> str:
     for T in TEMPERATURES:
         share = softmax64(logits / T, -1)
         numbers = [*share[:LIKELIEST].tolist(), float(share[LIKELIEST:].sum())]
-        heading = f"temperature {T}" + (": as the model has it" if T == 1 else "")
+        heading = f"temperature {T}" + (": logits unchanged" if T == 1 else "")
         charts[heading] = dict(zip(words, numbers, strict=True))
     for heading, named in charts.items():
         bars(
@@ -71,17 +72,18 @@ def temperatures() -> str:
         )
         said.append(f"{heading}: " + ", ".join(f"{token} {number(p, 3)}" for token, p in named.items()) + ".")
     title = f"Next-token probabilities after “{PROMPT}”, by the embedded model"
-    return canvas.figure("temperatures-1-7", title, " ".join(said), "The same logits, divided by a temperature.")
+    caption = "Each bar is a token's probability after the same logits are divided by the temperature."
+    return canvas.figure("temperatures-1-7", title, " ".join(said), caption)
 
 
 def sampling_sliders() -> str:
-    """The likeliest tokens as they are, and as each filter leaves them."""
+    """Return the likeliest tokens without a filter, and after each filter."""
     from tiny_llm_solution.sampler import keep_min_p, keep_top_k, keep_top_p
 
     data = next_token_logits()
     logits = mx.array([data["logits"]])
     columns = {
-        "as it is": logits,
+        "no filter": logits,
         "temperature 0.5": logits / 0.5,
         "top-k 5": keep_top_k(logits, 5),
         "top-p 0.5": keep_top_p(logits, 0.5),
@@ -98,7 +100,7 @@ def sampling_sliders() -> str:
 
 
 def next_token_logits() -> dict[str, Any]:
-    """All logits after the prompt, from the largest down, and the texts of these tokens; a space is shown as ␣.
+    """Return all logits after the prompt in descending order, and the texts of their tokens; a space is shown as ␣.
 
     Machines differ in the last digits, so the logits in the book stay as long as they are close.
     """

@@ -1,4 +1,4 @@
-"""What is in each box of the engine of week 1, for one sentence: arrays in float64, shapes, weights, recorded times."""
+"""The content of each box of week 1's engine for one sentence: arrays in float64, shapes, weights, recorded times."""
 
 import json
 from typing import Any
@@ -18,7 +18,7 @@ RECORD = ROOT / "benches" / "engine.json"
 
 
 def engine_sentence() -> Sentence:
-    """The running sentence."""
+    """Return the running sentence."""
     found = json.loads(RECORD.read_text(encoding="utf-8"))
     tokens = SENTENCE.split()
     first = {"layer": SHOWN[0], "head": SHOWN[1], "row": len(tokens) - 1}
@@ -26,7 +26,7 @@ def engine_sentence() -> Sentence:
 
 
 def engine_facts() -> dict[str, Facts]:
-    """What is in each box."""
+    """Return the facts of each box."""
     milliseconds: dict[str, float] = dict(json.loads(RECORD.read_text(encoding="utf-8"))["rows"])
     weights, arrays, words = _weights(), _arrays(), _words()
     return {
@@ -38,7 +38,7 @@ def engine_facts() -> dict[str, Facts]:
 
 
 def _told(config: dict[str, Any], length: int) -> dict[str, tuple[str, str]]:
-    """What each box does, and the shape of what leaves it."""
+    """Return what each box does, and the shape of its result."""
     size, inner, vocabulary = config["hidden_size"], config["intermediate_size"], config["vocab_size"]
     heads, pairs, dims = config["num_attention_heads"], config["num_key_value_heads"], config["head_dim"]
     stream = f"L x E = {length} x {size}"
@@ -46,7 +46,7 @@ def _told(config: dict[str, Any], length: int) -> dict[str, tuple[str, str]]:
     scores = f"H x L x L = {heads} x {length} x {length}"
     wide = f"L x I = {length} x {inner}"
     return {
-        "tokens": ("The text, split into tokens with an id each.", f"L = {length}"),
+        "tokens": ("The text, split into tokens, each with an id.", f"L = {length}"),
         "embedding": ("A row of the embedding table for each token.", stream),
         "layers": (
             f"{config['num_hidden_layers']} layers in sequence. Each adds to the residual stream twice.",
@@ -54,47 +54,47 @@ def _told(config: dict[str, Any], length: int) -> dict[str, tuple[str, str]]:
         ),
         "layers/norm 1": ("The residual stream, normalized, as input of attention.", stream),
         "layers/attention": (
-            "What attention adds to the residual stream: each token attends to those before it.",
+            "What attention adds to the residual stream: each token attends to itself and to the tokens before it.",
             stream,
         ),
         "layers/attention/q, k, v": ("The queries, keys and values of each token.", both),
         "layers/attention/q, k norm": ("Queries and keys, normalized per head.", both),
         "layers/attention/RoPE": ("Queries and keys, rotated by their positions.", both),
         "layers/attention/GQA": (
-            f"Attention in {heads} heads; {heads // pairs} of them share a key and a value head.",
+            f"Attention in {heads} heads; every {heads // pairs} query heads share a key-value head.",
             f"H x L x D = {heads} x {length} x {dims}",
         ),
         "layers/attention/GQA/scores": (
-            "The dot product of each query, a row, with each key, a column, divided by the root of D.",
+            "The dot product of each query (row) with each key (column), divided by the square root of D.",
             scores,
         ),
-        "layers/attention/GQA/mask": ("Minus infinity for later tokens: a dot.", scores),
-        "layers/attention/GQA/softmax": ("Attention weights; a row sums to 1.", scores),
+        "layers/attention/GQA/mask": ("The scores of later tokens (dots) are set to minus infinity.", scores),
+        "layers/attention/GQA/softmax": ("The attention weights; each row sums to 1.", scores),
         "layers/attention/GQA/values": (
-            "The values, each times its weight, and their sum.",
+            "The sum of the values, each multiplied by its weight.",
             f"H x L x D = {heads} x {length} x {dims}",
         ),
         "layers/attention/output": ("The heads concatenated and projected back to E.", stream),
         "layers/norm 2": ("The residual stream after attention, normalized, as input of the MLP.", stream),
         "layers/MLP": ("What the MLP adds to the residual stream, for each token independently.", stream),
         "layers/MLP/gate, up": ("The up projection, and a gate for each of its numbers.", wide),
-        "layers/MLP/silu": ("silu of the gate, times up.", wide),
-        "layers/MLP/down": ("Projected back to E.", stream),
+        "layers/MLP/silu": ("silu of the gate, multiplied by the up projection.", wide),
+        "layers/MLP/down": ("The product, projected back to E.", stream),
         "norm": ("The residual stream after the last layer, normalized.", stream),
         "logits": (
-            "A score for every possible next token: the vector times each row of the embedding table.",
+            "A score for every possible next token: the vector's dot product with its row of the embedding table.",
             f"L x V = {length} x {vocabulary}",
         ),
         "sampler": (
             "The logits of the last token as probabilities, from which one token is sampled.",
             f"V = {vocabulary}",
         ),
-        "text": ("The sampled token as text; then everything again, one token longer.", "1"),
+        "text": ("The sampled token as text. All steps are then repeated with one more token.", "1"),
     }
 
 
 def _weights() -> dict[str, int]:
-    """How many numbers of the checkpoint each box has, in all layers. The logits are made by the embedding's table."""
+    """Count the checkpoint's numbers in each box, over all layers. The logits use the embedding table."""
     boxes = {
         "embed_tokens": "embedding",
         "input_layernorm": "layers/norm 1",
@@ -114,7 +114,7 @@ def _weights() -> dict[str, int]:
 
 
 def _arrays() -> dict[str, tuple[Shown, ...]]:
-    """The arrays of each box. Those of a layer are stacked over the layers, those of a head over these as well."""
+    """Return the arrays of each box, stacked over the layers and, where there are heads, over the heads."""
     config, streams, every = model().config, streams_of(SENTENCE), heads_of(SENTENCE)
     eps, group = config["rms_norm_eps"], config["num_attention_heads"] // config["num_key_value_heads"]
     found: dict[str, list[Array64]] = {}
@@ -156,9 +156,9 @@ def _arrays() -> dict[str, tuple[Shown, ...]]:
 
     normed = rms_norm64(streams[-1], model().weights64["model.norm.weight"], eps)
     return {
-        "embedding": (_first("the stream", "stream", streams[0]),),
-        "layers": (shown("the stream after the layer", "stream", "after"),),
-        "layers/norm 1": (shown("normalised", None, "read"),),
+        "embedding": (_first("residual stream", "stream", streams[0]),),
+        "layers": (shown("residual stream after the layer", "stream", "after"),),
+        "layers/norm 1": (shown("normalized", None, "read"),),
         "layers/attention": (shown("what attention adds", "stream", "attention"),),
         "layers/attention/q, k, v": (
             shown("query", "query", "q"),
@@ -176,15 +176,15 @@ def _arrays() -> dict[str, tuple[Shown, ...]]:
             shown("output of the head", "value", "attended"),
         ),
         "layers/attention/output": (
-            shown("the heads, side by side", "value", "joined"),
+            shown("the heads, concatenated", "value", "joined"),
             shown("what attention adds", "stream", "attention"),
         ),
-        "layers/norm 2": (shown("normalised", None, "second"),),
+        "layers/norm 2": (shown("normalized", None, "second"),),
         "layers/MLP": (shown("what the MLP adds", "stream", "mlp"),),
         "layers/MLP/gate, up": (shown("gate", None, "gate"), shown("up", None, "up")),
-        "layers/MLP/silu": (shown("what passes", None, "passed"),),
+        "layers/MLP/silu": (shown("gated numbers", None, "passed"),),
         "layers/MLP/down": (shown("what the MLP adds", "stream", "mlp"),),
-        "norm": (_first("normalised", None, normed),),
+        "norm": (_first("normalized", None, normed),),
     }
 
 
@@ -199,7 +199,7 @@ def _logits() -> Array64:
 
 
 def _words() -> dict[str, tuple[tuple[str, str, float], ...]]:
-    """Where a box has words: the tokens and their ids, the likeliest ones that come next, and the likeliest of them."""
+    """Return the rows of boxes that list tokens: the tokens and their ids, and the likeliest next tokens."""
     from tiny_llm_solution.tokenizer import ByteLevelBPE
 
     tokenizer = ByteLevelBPE.from_file(EMBEDDED_MODEL / "tokenizer.json")

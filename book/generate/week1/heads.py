@@ -1,6 +1,6 @@
-"""What the attention of the embedded model does, in float64: its scores, weights and vectors, for sentences of ours.
+"""The attention of the embedded model in float64: its scores, weights and vectors for the book's sentences.
 
-Recorded for day 1. What a chapter shows of them is rounded once, here, and everything else is computed from that.
+The numbers that a chapter shows are rounded once, here, and everything else is computed from the rounded numbers.
 """
 
 import functools
@@ -17,7 +17,7 @@ from tiny_llm_course.testkit.rounding import Array64, to_float64
 SENTENCE = "That is a blue dog"
 SHOWN = 3, 0  # the layer and the head that day 1 follows
 
-# What is said of a head is measured on these, and not on the one sentence that the book shows.
+# Statements about a head are measured on these sentences, not only on the one that the book shows.
 SENTENCES = (
     SENTENCE,
     "The little girl gave her red ball to the boy",
@@ -43,7 +43,7 @@ SENTENCES = (
 
 
 class Heads(NamedTuple):
-    """One layer's attention on a sentence of L tokens. A key-value head is repeated for its query heads."""
+    """One layer's attention on a sentence of L tokens. Each key-value head is repeated for its query heads."""
 
     query: Array64  # H x L x D, with norm and RoPE
     key: Array64  # H x L x D
@@ -54,12 +54,12 @@ class Heads(NamedTuple):
 
 @functools.cache
 def model() -> ReferenceModel:
-    """The model that comes with the course."""
+    """Return the model that comes with the course."""
     return embedded_model()
 
 
 def tokens_of(sentence: str) -> list[int]:
-    """Its ids, by the solution's tokenizer."""
+    """Return a sentence's token ids from the solution's tokenizer."""
     load_solution()
     from tiny_llm_solution.tokenizer import ByteLevelBPE
 
@@ -69,7 +69,7 @@ def tokens_of(sentence: str) -> list[int]:
 
 @functools.cache
 def heads_of(sentence: str) -> list[Heads]:
-    """The attention of each layer."""
+    """Return the attention of each layer."""
     config = model().config
     counts = {
         "q": config["num_attention_heads"],
@@ -98,7 +98,7 @@ def heads_of(sentence: str) -> list[Heads]:
 
 @functools.cache
 def streams_of(sentence: str) -> list[Array64]:
-    """The stream, L x E: what the embedding gives, then what it is after each layer."""
+    """Return the residual stream, L x E, after the embedding and after each layer."""
     found = [to_float64(model().weights["model.embed_tokens.weight"])[tokens_of(sentence)][None]]
     for number in range(model().config["num_hidden_layers"]):
         found.append(block64(found[-1], model(), "causal", number))
@@ -106,7 +106,7 @@ def streams_of(sentence: str) -> list[Array64]:
 
 
 class Example(NamedTuple):
-    """The head that day 1 follows. These very numbers are its inputs, wherever they are printed or graded."""
+    """The head that day 1 follows. The same numbers are used wherever they are printed or graded."""
 
     query: Array64  # L x D, two decimals, as the key and the value are
     key: Array64
@@ -117,7 +117,7 @@ class Example(NamedTuple):
 
 
 def example() -> Example:
-    """Rounded up to the products, so that a reader can check every digit from there with pencil and paper."""
+    """Return the example, rounded up to and including the products, so that readers can check each digit from there."""
     layer, head = SHOWN
     query, key, value = (x[head].round(2) for x in heads_of(SENTENCE)[layer][:3])
     products = (query @ key.T).round(2)
@@ -131,7 +131,7 @@ PLACES = ("itself", "one before", "two before", "the first")
 
 @functools.cache
 def habits() -> Array64:
-    """Layers x heads x `PLACES`: how much weight goes there on average, over all queries with three tokens before."""
+    """Return the mean weight, layers x heads x `PLACES`, over all queries with at least three tokens before them."""
     layers, count = heads_of(SENTENCE), 0
     sums = np.zeros((len(layers), len(layers[0].weights), len(PLACES)))
     for sentence in SENTENCES:

@@ -1,7 +1,7 @@
-"""The story of the front page, token by token, with what else the embedded model thought of at each place.
+"""The story of the front page, token by token, with the model's likeliest tokens at each position.
 
-The model wrote it in float64, drawn at temperature 0.7. One pass over it gives the probabilities of all its tokens, so
-nothing is drawn anew here.
+The embedded model generated it in float64 at temperature 0.7. One forward pass over the story returns the probabilities
+of all its tokens, so nothing is sampled here.
 """
 
 from html import escape
@@ -20,16 +20,16 @@ STORY = (
     ", there was a little girl named Lily. She loved to play outside in the park with her friends. One day, while "
     "playing, she found a book"
 )
-BEST = 4  # of the model's ideas for each place
+BEST = 4  # likeliest tokens for each position
 
 
 def generated_parts() -> Parts:
-    """The story."""
+    """Return the story."""
     return {"story": story()}
 
 
 def story() -> str:
-    """Each token of the story, its probability, and the likeliest ones at its place."""
+    """Return each token of the story with its probability and the likeliest tokens at its position."""
     from tiny_llm_solution.tokenizer import ByteLevelBPE
 
     tokenizer = ByteLevelBPE.from_file(EMBEDDED_MODEL / "tokenizer.json")

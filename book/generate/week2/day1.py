@@ -1,4 +1,4 @@
-"""Day 1's picture, what is computed for each new token."""
+"""Day 1's figure: the attention weights that are computed for each new token."""
 
 import numpy as np
 from book.generate.week1.heads import SENTENCE, example
@@ -13,16 +13,16 @@ CELL, GAP = 13.0, 9.0  # pixels
 
 
 def generated_parts() -> Parts:
-    """The picture."""
+    """Return the figure."""
     return {"anew": anew()}
 
 
 def anew() -> str:
-    """The weights that each of five steps computes, without a cache and with one."""
+    """Draw the weights that each of five steps computes, without a cache and with one."""
     canvas, shares, size = Canvas(), example().weights, len(TOKENS)
     left = [sum(n * CELL + GAP for n in range(1, count)) for count in range(1, size + 1)]
     level = 0.0
-    for cached, heading in ((False, "without a cache: every row again"), (True, "with a cache: the new row")):
+    for cached, heading in ((False, "without a cache: all rows again"), (True, "with a cache: new row only")):
         canvas.text(0, level + SMALL, heading, "strong")
         level += SMALL + 10
         for count, x in zip(range(1, size + 1), left, strict=True):
@@ -37,17 +37,18 @@ def anew() -> str:
     anew_now, before = computed(False), computed(True)
     title = "Attention weights computed while five tokens are decoded one by one"
     about = (
-        f"Five steps. Without a cache they compute 1, 4, 9, 16 and 25 weights, {anew_now} in all, among them every row "
-        f"of the step before; with a cache they compute 1, 2, 3, 4 and 5, {before} in all."
+        f"Five steps. Without a cache, they compute 1, 4, 9, 16 and 25 weights, {anew_now} in all, including every row "
+        f"of the previous step. With a cache, they compute 1, 2, 3, 4 and 5, {before} in all."
     )
     caption = (
-        "One head's weights, as on day 1 of week 1: rows are queries, columns keys, a dot is masked. Each step adds "
-        "the token below it. In the upper line every row but the last was computed before, number for number."
+        "Each grid shows one head's attention weights in one step, as on day 1 of week 1: rows are queries, columns "
+        "are keys, and a dot is a masked key. Each step adds the token below its grid. Without a cache, every row but "
+        "the last repeats exactly the numbers of the previous step."
     )
     return canvas.figure("anew-2-1", title, about, caption)
 
 
 def computed(cached: bool) -> int:
-    """How many weights all steps compute together."""
+    """Count the weights that all steps compute together."""
     counts = np.arange(1, len(TOKENS) + 1)
     return int((counts if cached else counts**2).sum())

@@ -1,4 +1,4 @@
-"""Day 2's pictures, from recorded measurements: the roofline of a whole engine, and where a decode step's time is."""
+"""Day 2's figures, from recorded measurements: the roofline of a whole engine, and the parts of a decode step."""
 
 import json
 from pathlib import Path
@@ -18,7 +18,7 @@ WIDTH = 80  # of the terminal in which `bench engine` is shown
 
 
 def generated_parts() -> Parts:
-    """A part for each record."""
+    """Return the roofline, the session and the boxes."""
     engine, boxes = _read(ENGINE), _read(BOXES)
     return {
         "roofline": _roofline(engine),
@@ -34,8 +34,8 @@ def _read(record: Path) -> dict[str, Any]:
 
 def _roofline(found: dict[str, Any]) -> str:
     caption = (
-        "Both axes are logarithmic. A point is a step of the engine: its arithmetic intensity (FLOPs per byte of "
-        "memory traffic) and its throughput (FLOP/s)."
+        "Each point is one step of the engine, with its arithmetic intensity (FLOPs per byte of memory traffic) and "
+        "its throughput (FLOP/s). Both axes are logarithmic."
     )
     return ROOFLINE.figure(found, "roofline-2-2", caption)
 
@@ -47,16 +47,19 @@ def _session(found: dict[str, Any]) -> str:
 
 
 def _boxes(found: dict[str, Any]) -> str:
-    """Bars of milliseconds, and below them what each box moves, and how long that alone would take."""
+    """Draw the time of each box, and list its memory traffic and the time that the traffic alone would take."""
     *boxes, (whole, size, taken) = found["rows"]
     rest = taken - sum(ms for _, _, ms in boxes)
     canvas = Canvas()
-    times = {name: ms for name, _, ms in boxes} | {"all else": max(rest, 0.0)}
+    times = {name: ms for name, _, ms in boxes} | {"the rest": max(rest, 0.0)}
     bars(canvas, times, lambda ms: f"{number(ms)} ms")
-    table = [("box", "KB", "memory-bound time: ms", "ms"), (":--", "--:", "--:", "--:")]
-    for name, moved, ms in [*boxes, ["all else", 0, rest], [whole, size, taken]]:
+    table = [("Box", "Traffic, KB", "Memory-bound time, ms", "Measured time, ms"), (":--", "--:", "--:", "--:")]
+    for name, moved, ms in [*boxes, ["the rest", 0, rest], [whole, size, taken]]:
         table.append((name, number(moved / 1e3), number(1e3 * moved / found["bandwidth"]), number(ms)))
     told = "; ".join(f"{name}: {number(ms)} ms" for name, ms in times.items())
-    caption = "Each box alone, in all six layers. “All else” is the rest of the whole step."
-    figure = canvas.figure("boxes-2-2", found["title"], f"{told}. The whole step: {number(taken)} ms.", caption)
+    caption = (
+        "Each bar is the time of one box, timed alone, in all six layers. “The rest” is the remainder of the step."
+    )
+    about = f"{told}. The whole step takes {number(taken)} ms."
+    figure = canvas.figure("boxes-2-2", "Time of each box in a decode step", about, caption)
     return "\n".join([figure, *(f"| {' | '.join(row)} |" for row in table), "", f"*{measured_on(found)}*", ""])

@@ -14,12 +14,12 @@ LEFT = 58.0
 
 
 def generated_parts() -> Parts:
-    """The picture."""
+    """Return the figure."""
     return {"levels": levels()}
 
 
 def group() -> mx.array:
-    """The first 64 weights of the matrix, 1 x 64."""
+    """Return the first 64 weights of the matrix, 1 x 64."""
     return model().weights[NAME][:1, :64]
 
 
@@ -38,7 +38,7 @@ def quantized_twice() -> dict[str, tuple[float, float, np.ndarray, np.ndarray]]:
 
 
 def levels() -> str:
-    """Of each way: a tick for each level, a mark for each weight, and below it how far it is moved."""
+    """Draw a tick for each level, a dot for each weight, and below it the weight's error, for both methods."""
     canvas, weights, level = Canvas(), np.array(group())[0], 0.0
     both = quantized_twice()
     low = float(min(weights.min(), *(each[2].min() for each in both.values())))
@@ -68,13 +68,14 @@ def levels() -> str:
     before, after = totals.values()
     title = "A group of 64 weights, its 16 levels, and each weight's quantization error"
     about = (
-        f"By min and max the levels reach from the smallest weight to the largest; the squared error is {before:.6f}. "
-        f"MSE-optimal levels are a little closer together: the error grows at the two ends and shrinks for most other "
-        f"weights; it is {after:.6f}."
+        f"By min and max, the levels reach from the smallest weight to the largest, and the squared error is "
+        f"{before:.6f}. The MSE-optimal levels are slightly closer together: the error grows at the two ends and "
+        f"shrinks for most other weights, and the squared error is {after:.6f}."
     )
     caption = (
-        "The first 64 weights of a matrix of the embedded model. Each weight is rounded to the nearest of 16 levels; "
-        "the line below it is its error, upwards if it becomes larger. Few weights are near the ends and many near the "
-        "middle: closer levels cost the few and help the many."
+        "Each tick is one of 16 levels, and each dot is one of the first 64 weights of a matrix of the embedded model. "
+        "The line below a dot is the error of rounding that weight to the nearest level, upwards if the weight becomes "
+        "larger. Few weights are near the ends and many near the middle, so closer levels increase the error of the "
+        "few and reduce that of the many."
     )
     return canvas.figure("levels-2-3", title, about, caption)

@@ -15,12 +15,12 @@ GAP = 56.0
 
 
 def generated_parts() -> Parts:
-    """The picture."""
+    """Return the figure."""
     return {"register": register()}
 
 
 def words() -> list[int]:
-    """The first words of row 0 of day 3's matrix, by min and max: as many as a register of 8 lanes holds."""
+    """Return the first words of row 0 of day 3's matrix, by min and max, one for each of a register's 8 lanes."""
     from tiny_llm_solution.quantized.affine import quantize
 
     packed, _, _ = quantize(model().weights[NAME][:1].astype(mx.float32))
@@ -29,7 +29,7 @@ def words() -> list[int]:
 
 
 def register() -> str:
-    """A row for each lane: its word, digit by digit as one writes it, the digit that is left, and its x."""
+    """Draw a row for each lane: the digits of its word in written order, the extracted digit, and its x."""
     canvas = Canvas()
     right = LEFT + DIGITS * CELL
     for place in range(DIGITS):
@@ -60,8 +60,9 @@ def register() -> str:
         f"x[{SHOWN + DIGITS}] and so on to x[{SHOWN + DIGITS * (LANES - 1)}]."
     )
     caption = (
-        "The first eight words of row 0, with the highest digit on the left and so the first weight on the right. One "
-        f"shift by {4 * SHOWN} and one mask, for all lanes at once, extract digit {SHOWN} of each word: weights "
-        f"{SHOWN}, {SHOWN + DIGITS}, {SHOWN + 2 * DIGITS} and so on of the row. So x must be stored in that order, too."
+        "Each row is one of the first eight words of row 0, with its highest digit on the left, so its first weight is "
+        f"on the right. One shift by {4 * SHOWN} and one mask, for all lanes at once, extract digit {SHOWN} of each "
+        f"word: weights {SHOWN}, {SHOWN + DIGITS}, {SHOWN + 2 * DIGITS} and so on of the row. Therefore x must be "
+        "stored in the same order."
     )
     return canvas.figure("register-2-4", title, about, caption)

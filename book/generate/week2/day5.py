@@ -16,14 +16,15 @@ WIDTH, LEVEL = 352.0, 26.0
 
 
 def generated_parts() -> Parts:
-    """The pictures."""
+    """Return the figures."""
     return {"touched": touched(), "tree": tree()}
 
 
 def touched() -> str:
-    """Some lines of memory, and the numbers in them that 32 threads read at once."""
+    """Draw some cache lines, and the numbers in them that 32 threads read at once."""
     canvas, lanes, told = Canvas(), np.arange(LANES), []
-    for i, (name, places) in enumerate({"thread t reads number t": lanes, "thread t reads 4 t": 4 * lanes}.items()):
+    panels = {"thread t reads element t": lanes, "thread t reads element 4t": 4 * lanes}
+    for i, (name, places) in enumerate(panels.items()):
         left, top = i * (LINE * CELL + GAP), 2 * SMALL + 12
         read = np.zeros((SHOWN_LINES, LINE))
         read.flat[places] = 1
@@ -35,17 +36,17 @@ def touched() -> str:
             looks = "frame" if line in lines else "axis"
             canvas.rect(left, top + line * CELL, LINE * CELL, CELL, looks)
         told.append(f"{name}: {len(places)} numbers in {len(lines)} of the {SHOWN_LINES} lines")
-    about = f"Twice eight lines of 16 numbers. {'; '.join(told)}."
+    about = f"Two panels of eight cache lines, each with 16 numbers. {'; '.join(told)}."
     caption = (
-        f"{SHOWN_LINES * LINE} numbers, {LINE} in a cache line. A square is a number that the 32 threads of a "
-        "SIMD-group read first, a dot one that they do not; fetched lines are framed. On the left the threads use "
-        "everything that is fetched, on the right a quarter of it."
+        f"Each row is a cache line of {LINE} numbers. A square is a number that the 32 threads of a SIMD-group read "
+        "with their first load, a dot is a number that they do not read, and a frame marks a line that is fetched. On "
+        "the left, the threads use everything that is fetched; on the right, they use a quarter of it."
     )
     return canvas.figure("touched-2-5", "The cache lines that 32 threads touch", about, caption)
 
 
 def tree() -> str:
-    """The last token's squares: each thread's sum, halved in number step by step, then across the SIMD-groups."""
+    """Draw the reduction of the last token's squares: within each SIMD-group in steps, then across SIMD-groups."""
     row = streams_of(SENTENCE)[SHOWN[0]][-1]
     token, threads = SENTENCE.split()[-1], LANES * SIMDGROUPS
     sums = np.square(row).reshape(-1, threads).sum(axis=0)
@@ -72,15 +73,16 @@ def tree() -> str:
     total, eps = float(level.sum()), model().config["rms_norm_eps"]
     scale = (total / len(row) + eps) ** -0.5
     canvas.text(WIDTH / 2, y + FONT + 12, f"total {total:.1f}, mean {total / len(row):.3f}", "", "middle")
-    canvas.text(WIDTH / 2, y + 2 * FONT + 18, f"1 over the root of it: {scale:.3f}", "strong", "middle")
+    canvas.text(WIDTH / 2, y + 2 * FONT + 18, f"1 / sqrt(mean + eps): {scale:.3f}", "strong", "middle")
     about = (
         f"Rows of bars: {threads} sums, then half as many in each row, down to two, which are "
-        f"{' and '.join(f'{value:.1f}' for value in level)}. Below a barrier, their total {total:.1f}."
+        f"{' and '.join(f'{value:.1f}' for value in level)}. Below a barrier is their total, {total:.1f}."
     )
     caption = (
         f"RMSNorm of <code>{token}</code> before layer {SHOWN[0]}. Each bar of the first row is a thread's sum of "
-        f"squares; in each row below, two become one. <code>simd_sum</code> goes all the way from 32 to one, without "
-        "threadgroup memory and without a barrier. Only between SIMD-groups is something written down and waited for. "
-        "Which two a GPU adds first is its own affair; each row of bars has its own height."
+        f"squares; each bar below is the sum of two bars, and each row has its own scale. <code>simd_sum</code> "
+        "reduces 32 values to one without threadgroup memory or a barrier. Only the sums of the SIMD-groups have to be "
+        "written to threadgroup memory, with a barrier before they are read. The order of the additions is up to the "
+        "GPU."
     )
     return canvas.figure("tree-2-5", "Reduction of a row's squares to one sum", about, caption)

@@ -1,4 +1,4 @@
-"""Day 6's pictures: words in their lanes, a tile in threadgroup memory, matrices of 8 x 8, parts of a sum."""
+"""Day 6's figures: words in their lanes, a tile in threadgroup memory, matrices of 8 x 8, a split-K sum."""
 
 import mlx.core as mx
 import numpy as np
@@ -19,12 +19,12 @@ LEFT, CELL, TILE_CELL, EIGHT_CELL = 20.0, 10.4, 5.2, 9.0  # pixels
 
 
 def generated_parts() -> Parts:
-    """The pictures."""
+    """Return the figures."""
     return {"lanes": lanes(), "tile": tile(), "eights": eights(), "parts": parts()}
 
 
 def packed() -> tuple[Array64, Array64, Array64, list[int]]:
-    """Day 3's matrix by min and max: q, scales and biases for each weight, all O x I, and the first words."""
+    """Return day 3's matrix by min and max: q, scales and biases for each weight, all O x I, and the first words."""
     from tiny_llm_solution.quantized.affine import quantize
 
     words, scales, biases = quantize(model().weights[NAME].astype(mx.float32))
@@ -34,7 +34,7 @@ def packed() -> tuple[Array64, Array64, Array64, list[int]]:
 
 
 def read_by_down(sentence: str) -> Array64:
-    """What `down_proj` of layer 0 multiplies, L x I."""
+    """Return the input of `down_proj` in layer 0, L x I."""
     weights, heads = model().layer64(0), heads_of(sentence)[0]
     stream = streams_of(sentence)[0]
     joined = np.swapaxes(heads.weights @ heads.value, 0, 1).reshape(len(stream), -1)
@@ -46,7 +46,7 @@ def read_by_down(sentence: str) -> Array64:
 
 
 def lanes() -> str:
-    """Row 0 and `dog`: a column for each lane, with its word's digits and the x they meet; below, the lanes' totals."""
+    """Draw a column for each lane: the digits of its word in row 0, their x for `dog`, and the lane's total."""
     q, scale, bias, words = packed()
     x = read_by_down(SENTENCE)[-1]
     canvas, y = Canvas(), 0.0
@@ -62,7 +62,7 @@ def lanes() -> str:
     products = (scale[0] * q[0] + bias[0]) * x
     of_words = products.reshape(-1, DIGITS).sum(axis=1)
     totals = np.array([of_words[lane::LANES].sum() for lane in range(LANES)])
-    canvas.text(LEFT, y + FONT, f"each lane's total, of all {len(of_words)} words", "small strong")
+    canvas.text(LEFT, y + FONT, f"each lane's total over all {len(of_words)} words", "small strong")
     half, top = 24.0, float(np.abs(totals).max())
     y += FONT + 7 + half
     canvas.path([(LEFT, y), (LEFT + LANES * CELL, y)], "axis")
@@ -77,21 +77,21 @@ def lanes() -> str:
     canvas.text(LEFT + LANES * CELL / 2, y + SMALL, words_of_sum, "mono strong", "middle")
     first, met = q[0, :DIGITS], x[:DIGITS]
     about = (
-        f"Two grids of {DIGITS} rows and {LANES} columns, digits and numbers of x. The column of lane 0 is "
-        f"framed: its digits are {', '.join(f'{each:.0f}' for each in first)}. Below, {LANES} bars, which add up to "
-        f"{totals.sum():.4f}."
+        f"Two grids of {DIGITS} rows and {LANES} columns, one of digits and one of numbers of x. The column of lane 0 "
+        f"is framed: its digits are {', '.join(f'{each:.0f}' for each in first)}. Below are {LANES} bars, which add up "
+        f"to {totals.sum():.4f}."
     )
     caption = (
-        f"A SIMD-group in its first turn. Lane 0 has the word 0x{words[0]:x}: its digits times its x add up to "
-        f"{first @ met:.2f}, and its x alone to {met.sum():.2f}. Times scale and bias, {scale[0, 0]:.5f} and "
-        f"{bias[0, 0]:.4f}, that is {of_words[0]:.4f}. In two more turns come the other {len(words) - LANES} words, "
-        "of which the last eight leave 24 lanes without one."
+        f"Each column is one lane of a SIMD-group in its first iteration. Lane 0 has the word 0x{words[0]:x}: its "
+        f"digits times its x add up to {first @ met:.2f}, and its x alone to {met.sum():.2f}. Multiplied by the scale, "
+        f"{scale[0, 0]:.5f}, and the bias, {bias[0, 0]:.4f}, respectively, these sums add up to {of_words[0]:.4f}. Two "
+        f"more iterations process the other {len(words) - LANES} words; in the last one, 24 lanes have no word."
     )
     return canvas.figure("lanes-2-6", "A row of packed words, by lane", about, caption)
 
 
 def tile() -> str:
-    """The first 32 inputs: of the sentence's tokens, of 32 rows of W, and what they add to a tile of y."""
+    """Draw the first 32 inputs of the tokens and of 32 rows of W, and their contribution to a tile of y."""
     q, scale, bias, _ = packed()
     x = read_by_down(SENTENCE)[:, :TILE]
     w = (scale * q + bias)[:TILE, :TILE]
@@ -113,21 +113,21 @@ def tile() -> str:
         canvas.rect(0, bottom + row * TILE_CELL, side, TILE_CELL, "frame")
         canvas.rect(right + LANE * TILE_CELL, bottom + row * TILE_CELL, TILE_CELL, TILE_CELL, "frame")
     about = (
-        f"Upper right a tile of {TILE} x {TILE} weights, with one column framed; lower left {len(x)} rows of "
-        f"{TILE} numbers, and room for {TILE - len(x)} more; lower right {len(x)} rows of y. Every fourth row of x is "
-        "framed, and in the column below the framed weights every fourth place of y."
+        f"Upper right: a tile of {TILE} x {TILE} weights, with one column framed. Lower left: {len(x)} rows of {TILE} "
+        f"numbers, and space for {TILE - len(x)} more. Lower right: {len(x)} rows of y. Every fourth row of x is "
+        "framed, as is every fourth element of y in the column below the framed weights."
     )
     caption = (
-        f"The first {TILE} inputs. Each square of W is unpacked once, by one of 128 threads, and meets all rows of x. "
-        f"Framed is what lane {LANE} of SIMD-group 0 does: it takes weight after weight of its column, and each "
-        f"with 8 rows of x. <i>{SENTENCE}</i> has {len(x)} tokens, so {TILE - len(x)} rows of this tile are "
-        "wasted."
+        f"Each square is one number of x, W or their product, for the first {TILE} inputs. Each weight is unpacked "
+        f"once, by one of 128 threads, and multiplied by all rows of x. The frames mark the work of lane {LANE} of "
+        f"SIMD-group 0: it multiplies each weight of its column by 8 rows of x. <i>{SENTENCE}</i> has {len(x)} tokens, "
+        f"so {TILE - len(x)} rows of this tile are wasted."
     )
     return canvas.figure("tile-2-6", "A tile of x, a tile of W, and their product", about, caption)
 
 
 def eights() -> str:
-    """A SIMD-group's quarter of a tile: two matrices of x, two of W, four sums."""
+    """Draw a SIMD-group's quarter of a tile: two matrices of x, two of W, four sums."""
     q, scale, bias, _ = packed()
     x = read_by_down(PROMPT)[:16, :8]
     w = (scale * q + bias)[:16, :8]
@@ -151,19 +151,19 @@ def eights() -> str:
             name = f"sums[{i}][{j}]"
             canvas.text(starts[j] + side / 2, tops[i] + side + SMALL - 1, name, "small mono", "middle")
     about = (
-        "Two matrices of x below each other, two of W beside each other, and four products between them, each 8 x 8. "
-        f"The largest number of the products is {largest:.3f}."
+        "Two matrices of x, one above the other, two of W, side by side, and their four products, each 8 x 8. "
+        f"The largest number in the products is {largest:.3f}."
     )
     caption = (
-        f"Eight of {q.shape[1]} inputs, of 16 tokens of a longer prompt and 16 outputs. Four matrices are loaded, and "
-        "each is used in two of four products. A product of two is a single operation of a SIMD-group, 512 "
-        "multiplications, and which lane holds which number in it is the GPU's own affair."
+        f"Each frame is a matrix of 8 x 8 numbers, for eight of {q.shape[1]} inputs, 16 tokens of a longer prompt and "
+        "16 outputs. Four matrices are loaded, and each is used in two of the four products. A product of two matrices "
+        "is a single operation of a SIMD-group, 512 multiply-adds; which lane holds which number is up to the GPU."
     )
-    return canvas.figure("eights-2-6", "A quarter of a tile, by matrices of 8 x 8", about, caption)
+    return canvas.figure("eights-2-6", "A quarter of a tile, computed from matrices of 8 x 8", about, caption)
 
 
 def parts() -> str:
-    """The products of `dog` with the first rows, from each block of inputs alone, and their sum."""
+    """Draw the products of `dog` with the first rows for each block of inputs, and their sum."""
     q, scale, bias, _ = packed()
     x, w = read_by_down(SENTENCE)[-1], scale * q + bias
     cuts = [slice(first, first + BLOCK) for first in range(0, len(x), BLOCK)]
@@ -172,10 +172,11 @@ def parts() -> str:
     names = [*(f"part {i}" for i in range(len(cuts))), "y"]
     strips(canvas, np.vstack([sums, sums.sum(axis=0)]), names, "stream", total=True)
     sizes = [len(x[cut]) for cut in cuts]
-    about = f"Four rows of {LANES} bars: three parts of the first outputs, and below a line their sum."
+    about = f"Four rows of {LANES} bars: three partial sums of the first outputs and, below a line, their total."
     caption = (
-        f"The first {LANES} outputs for <code>{SENTENCE.split()[-1]}</code>, from inputs in blocks of "
-        f"{sizes[0]}, {sizes[1]} and {sizes[2]}. Output 0 is {' + '.join(f'{each:.4f}' for each in sums[:, 0])} = "
-        f"{sums[:, 0].sum():.4f}, the sum of the lanes above."
+        f"Each bar of a part is one of the first {LANES} outputs for <code>{SENTENCE.split()[-1]}</code>, summed over "
+        f"one block of {sizes[0]}, {sizes[1]} or {sizes[2]} inputs. Output 0 is "
+        f"{' + '.join(f'{each:.4f}' for each in sums[:, 0])} = {sums[:, 0].sum():.4f}, the same as the sum over the "
+        "lanes above."
     )
     return canvas.figure("parts-2-6", "A split-K sum of three parts", about, caption.replace("+ -", "- "))

@@ -14,7 +14,7 @@ CELL, SMALL_CELL = 40.0, 20.0  # pixels
 
 
 def generated_parts() -> Parts:
-    """The pictures."""
+    """Return the figures."""
     return {
         "running": running(),
         "blocks": blocks(),
@@ -22,7 +22,7 @@ def generated_parts() -> Parts:
 
 
 def running() -> str:
-    """The weights of the last query's keys after each block, relative to the largest score so far."""
+    """Draw the weights of the last query's keys after each block, relative to the largest score so far."""
     canvas, scores = Canvas(), example().scores[-1]
     for i, token in enumerate(TOKENS):
         canvas.text((i + 0.5) * CELL, SMALL, token, "small", "middle")
@@ -36,22 +36,23 @@ def running() -> str:
         canvas.rect(first * CELL, y - 2, (last - first) * CELL, CELL + 3, "frame", 3)
         words = [f"largest {largest:.2f}", f"total {weights.sum():.2f}"]
         if i:
-            words.append(f"before: times {np.exp(before - largest):.2f}")
+            words.append(f"earlier: times {np.exp(before - largest):.2f}")
         for j, each in enumerate(words):
             canvas.text(right, y + FONT + j * (FONT + 1), each, "small")
         told.append(f"after block {i + 1}: {', '.join(words)}")
         before = largest
-    about = f"Three rows of squares, one after each block of keys; {'; '.join(told)}."
+    about = f"Three rows of squares, one for each block of keys; {'; '.join(told)}."
     caption = (
-        "The scores of <code>dog</code>, from day 1 of week 1, arrive in blocks of two. A square is a key's "
-        "weight relative to the largest score so far, which fills its cell; the frame is the latest block. A larger "
-        "score scales down all earlier weights by one factor. The last row, divided by the last total, is the softmax."
+        "The scores of <code>dog</code>, from day 1 of week 1, arrive in blocks of two. Each square is a "
+        "key's weight relative to the largest score so far, whose square fills its cell; the frame marks the latest "
+        "block. A larger score scales all earlier weights down by the same factor. The last row, divided by the last "
+        "total, is the softmax."
     )
     return canvas.figure("running-2-7", "Online softmax over blocks of scores", about, caption)
 
 
 def blocks() -> str:
-    """A head's table of weights, cut into blocks, of which one is there at a time."""
+    """Draw a head's attention weights in blocks, only one of which is in memory at a time."""
     layer, head = SHOWN
     weights = heads_of(LONGER)[layer].weights[head]
     size = len(weights)
@@ -70,12 +71,13 @@ def blocks() -> str:
     canvas.rect(0, SIZE * SMALL_CELL, SIZE * SMALL_CELL, SIZE * SMALL_CELL, "frame", 3)
     count = -(-size // SIZE)
     about = (
-        f"A table of {size} x {size} weights, the upper right hidden, cut into {count} x {count} blocks. "
-        f"{skipped} of them are empty, one is framed."
+        f"A table of {size} x {size} weights, with the upper right hidden, divided into {count} x {count} blocks. "
+        f"{skipped} of them are empty, and one is framed."
     )
     caption = (
-        f"One head's weights for the {size} tokens of <i>{LONGER}</i>, in blocks of {SIZE}. Rows are queries, columns "
-        f"keys. Only the framed block is in memory; it moves right as far as its queries attend, then to the next row "
-        f"of blocks. A dot is masked; empty blocks are fully masked and never computed."
+        f"Each square is one of a head's attention weights for the {size} tokens of <i>{LONGER}</i>, in blocks of "
+        f"{SIZE}: rows are queries, columns are keys, and a dot is a masked key. Only the framed block is in memory. "
+        f"The frame moves right as far as its queries attend, then to the next row of blocks. Empty blocks are fully "
+        f"masked and never computed."
     )
     return canvas.figure("blocks-2-7", "Attention weights, one tile at a time", about, caption)

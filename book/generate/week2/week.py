@@ -11,12 +11,12 @@ from tiny_llm_course.measuring.progression_text import measured
 
 
 def generated_parts() -> Parts:
-    """The picture, and below it what each bar is, and where it was measured."""
+    """Return the figure, a table of its bars, and the machine."""
     found = json.loads(RECORD.read_text(encoding="utf-8"))
     caption = (
-        f"Throughput for the same {found['tokens']} tokens, on a logarithmic scale; in brackets the speed-up over the "
-        "first bar. Filled: our stages. Hollow: other engines. A line: the memory bound, at which every byte of the "
-        "weights and the cache is read once per token."
+        f"Each bar is the throughput for the same {found['tokens']} tokens, on a logarithmic scale, with the speed-up "
+        "over the first bar in brackets. Filled bars are our stages, and hollow bars are other engines. A line is a "
+        "memory bound: the throughput at which every byte of the weights and the cache is read once per token."
     )
     figure = PROGRESSION.figure(found, "progression-2", caption)
     rows = [f"| {row['name']} | {about_row(row, found['tokens'])} |" for row in measured(found["rows"])]

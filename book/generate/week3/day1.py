@@ -1,4 +1,4 @@
-"""Day 1's pictures: who runs in which step, and two texts in one batch that share a cache."""
+"""Day 1's figures: which requests run in which step, and two sequences in a batch that share a cache by mistake."""
 
 import functools
 import textwrap
@@ -21,7 +21,7 @@ BEGUN, WRITTEN = ("Once upon a time", "Tom and Sam went to the park. They"), 20
 
 
 def generated_parts() -> Parts:
-    """The traces, and what a mistake does to two texts."""
+    """Return the traces, and what a mistake does to two sequences."""
     return {
         "trace": trace(),
         "mixed": mixed(),
@@ -30,7 +30,7 @@ def generated_parts() -> Parts:
 
 
 def steps_of(static: bool) -> list[Any]:
-    """What `Scheduler.step` does with the requests, until all are done."""
+    """Return the results of `Scheduler.step` until all requests are finished."""
     from tiny_llm_solution.serving.kv_cache import DenseKVCache
     from tiny_llm_solution.serving.request import Request
     from tiny_llm_solution.serving.scheduler import Scheduler
@@ -48,7 +48,7 @@ def steps_of(static: bool) -> list[Any]:
 
 
 def trace() -> str:
-    """A row for each request, a column for each step."""
+    """Draw a row for each request and a column for each step."""
     canvas, level, found = Canvas(), 0.0, {}
     for heading, static in (("static", True), ("continuous", False)):
         steps = found[heading] = steps_of(static)
@@ -68,13 +68,13 @@ def trace() -> str:
     many, few = (len(found[name]) for name in ("static", "continuous"))
     about = (
         f"Two timelines of six requests, A to F, with {', '.join(map(str, LENGTHS))} output tokens, in {SLOTS} slots. "
-        f"Static batching takes {many} steps, with ever fewer slots in use; continuous batching takes {few}, with all "
-        f"slots in use in each."
+        f"Static batching takes {many} steps, and fewer and fewer slots of each batch are in use; continuous batching "
+        f"takes {few} steps, each with all slots in use."
     )
     caption = (
-        f"Six requests, {SLOTS} slots; recorded from <code>Scheduler.step</code>. A square is a prefill, which also "
-        f"yields the first token; a disc is a decode step; a small dot is a step spent waiting. Below: slots in use. "
-        f"Both runs generate the same {used['static']} tokens."
+        f"Six requests in {SLOTS} slots, recorded from <code>Scheduler.step</code>. A square is a prefill, which also "
+        f"yields the first token; a disc is a decode step; a small dot is a step spent waiting. The numbers below "
+        f"count the slots in use. Both runs generate the same {used['static']} tokens."
     )
     return canvas.figure("trace-3-1", "Static and continuous batching", about, caption)
 
@@ -95,12 +95,12 @@ def _row(canvas: Canvas, steps: list[Any], number: int, level: float) -> None:
 
 
 def mixed() -> str:
-    """Two texts, each alone, and both in one batch, by the solution and with the mistake."""
+    """Return two sequences, one at a time and in one batch, by the solution and with the mistake."""
     broken = next(v for v in load_variants(load_course().task(BROKEN[0])).wrong_programs if v.name == BROKEN[1])
     from tiny_llm_solution.serving.kv_cache import DenseKVCache
 
     rows, mistaken = [], type("Mistaken", (DenseKVCache,), {"attend": broken.program})
-    for heading, memory in (("right", DenseKVCache), ("with the mistake", mistaken)):
+    for heading, memory in (("correct", DenseKVCache), ("with the mistake", mistaken)):
         for slots, which in ((1, "one at a time"), (2, "both in one batch")):
             rows.append(f"{heading}, {which}")
             for text in _written(memory, slots):
@@ -109,7 +109,7 @@ def mixed() -> str:
 
 
 def _written(memory: Any, slots: int) -> list[str]:
-    """Both texts, so many at a time."""
+    """Generate both sequences with this number of slots."""
     from tiny_llm_solution.config import ModelConfig
     from tiny_llm_solution.serving.ragged import RaggedModel
     from tiny_llm_solution.serving.request import Request

@@ -1,4 +1,4 @@
-"""Day 2's picture, a long prompt among texts that are being written, and what budgets of several sizes trade."""
+"""Day 2's figure, a long prompt among decoding requests, and the trade-off of several token budgets."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -18,12 +18,12 @@ LETTERS = "ABC"
 
 
 def generated_parts() -> Parts:
-    """The picture and the table."""
+    """Return the figure and the table."""
     return {"trace": trace(), "traded": traded()}
 
 
 def run_of(budget: int) -> tuple[list[Any], list[Any]]:
-    """What the scheduler does with three texts and a long prompt, in pieces of a budget or, without one, whole."""
+    """Run the scheduler with three requests and a long prompt, chunked by the budget or, if it is 0, unchunked."""
     from tiny_llm_solution.serving.kv_cache import DenseKVCache
     from tiny_llm_solution.serving.policies import chunked_prefill, unchunked_prefill
     from tiny_llm_solution.serving.request import Request
@@ -47,7 +47,7 @@ def run_of(budget: int) -> tuple[list[Any], list[Any]]:
 
 
 def read_by(steps: Sequence[Any]) -> list[int]:
-    """How many tokens were read when each step began, and when the last one was done: the clock of the picture."""
+    """Return the number of tokens processed before each step and after the last one: the figure's clock."""
     clock = [0]
     for step in steps:
         clock.append(clock[-1] + sum(len(chunk.tokens) for chunk in step.chunks))
@@ -72,7 +72,7 @@ def figures_of(budget: int) -> tuple[float, int, float]:
 
 
 def trace() -> str:
-    """Both plans, a row for each request; a step is as wide as it has tokens to read."""
+    """Draw both policies, with a row for each request; a step is as wide as its number of tokens."""
     from tiny_llm_solution.serving.timeline import timeline
 
     canvas, level = Canvas(), 0.0
@@ -98,13 +98,14 @@ def trace() -> str:
     a, b = figures_of(0), figures_of(BUDGET)
     about = (
         f"Two timelines of the same four requests. Unchunked, one step processes {LONG + WRITERS} tokens, and the "
-        f"three decoding requests get no token meanwhile. With a token budget of {BUDGET} no step exceeds {BUDGET}."
+        f"three decoding requests get no token until it ends. With a token budget of {BUDGET}, no step processes more "
+        f"than {BUDGET} tokens."
     )
     caption = (
-        f"Three requests are decoding (a dot at the end of a step is a token) when a prompt of {LONG} tokens arrives. "
-        f"A bar is a prefill; a step is as wide as its number of tokens. The maximum inter-token latency (ITL) is "
-        f"{a[1]} tokens in the first run and {b[1]} in the second; the TTFT of the long prompt is {a[2]} and {b[2]} "
-        f"tokens."
+        f"Three requests are decoding when a prompt of {LONG} tokens arrives. A bar is a prefill, a dot at the end of "
+        f"a step is a generated token, and a step is as wide as the number of tokens that it processes. In processed "
+        f"tokens, the maximum inter-token latency (ITL) is {a[1]} in the first run and {b[1]} in the second, and the "
+        f"TTFT of the long prompt is {a[2]} and {b[2]}."
     )
     return canvas.figure(
         "trace-3-2", "A long prompt among three decoding requests, unchunked and chunked", about, caption
@@ -126,7 +127,7 @@ def _mark(canvas: Canvas, state: str, left: float, right: float, level: float) -
 def traded() -> str:
     """Return the trade-off of the token budget, for the requests of the figure."""
     lines = [
-        "| Prefill | TPOT of the decoding requests | their max ITL | TTFT of the long prompt |",
+        "| Prefill | TPOT of the decoding requests | Their max ITL | TTFT of the long prompt |",
         "|:--|--:|--:|--:|",
     ]
     for name, budget in (("unchunked", 0), *((f"token budget {b}", b) for b in (16, 8, 6, 4))):

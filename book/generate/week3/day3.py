@@ -1,4 +1,4 @@
-"""Day 3's pictures: what is in the pages of three requests, and who has which page from step to step."""
+"""Day 3's figures: the contents of the pages of three requests, and the owner of each page in each step."""
 
 from typing import Any
 
@@ -18,12 +18,12 @@ ROW, CELL = 20.0, 62.0  # pixels
 
 
 def generated_parts() -> Parts:
-    """Both pictures."""
+    """Return both figures."""
     return {"pool": pool(), "timeline": timeline()}
 
 
 def run() -> tuple[list[Any], list[Any], list[dict[str, list[int]]], list[list[int]]]:
-    """The requests, the steps, and in each step the block tables by letter and how much each has read at its end."""
+    """Return the requests, the steps, and for each step the block tables by letter and the tokens computed so far."""
     from tiny_llm_solution.paged.kv_cache import PagedKVCache
     from tiny_llm_solution.paged.storage import PagedArrays
     from tiny_llm_solution.serving.request import Request
@@ -50,7 +50,7 @@ def run() -> tuple[list[Any], list[Any], list[dict[str, list[int]]], list[list[i
 
 
 def pool() -> str:
-    """The pages from the first to the last, with the words in them."""
+    """Draw all pages, with the tokens in them."""
     canvas, (_, _, tables, read) = Canvas(), run()
     left = 58.0
     for i, heading in enumerate(range(PAGE)):
@@ -74,13 +74,14 @@ def pool() -> str:
     for i, letter in enumerate(LETTERS):
         canvas.text(0, y + i * (FONT + 6), f"block table of {letter}: {tables[SHOWN - 1][letter]}", "")
     about = f"{PAGES} pages of {PAGE} tokens. " + "; ".join(
-        f"request {letter} has the pages {table}" for letter, table in tables[SHOWN - 1].items()
+        f"request {letter} owns the pages {table}" for letter, table in tables[SHOWN - 1].items()
     )
     caption = (
-        f"The page pool after step {SHOWN}: each page's owner, and its index in the owner's block table. +1 is the "
-        "first generated word. Free offsets in an allocated page are reserved for its owner's next words."
+        f"Each row is a page of the pool after step {SHOWN}; on its right are its owner and its index in the owner's "
+        "block table. +1 is the owner's first generated token. Free offsets in an allocated page are reserved for its "
+        "owner's next tokens."
     )
-    return canvas.figure("pool-3-3", "Seven pages, three requests", about, caption)
+    return canvas.figure("pool-3-3", "The page pool of three requests", about, caption)
 
 
 def timeline() -> str:
@@ -112,7 +113,7 @@ def timeline() -> str:
         if number and step.admitted:
             x, y = left + number * size, SMALL + 8 + PAGES * ROW + 4
             canvas.path([(x, y - 4), (x, y + 26)], "axis")
-            canvas.text(x, y + 40, f"{named(step.admitted)} again", "small", "middle")
+            canvas.text(x, y + 40, f"{named(step.admitted)} resumed", "small", "middle")
     gone = [(n + 1, LETTERS[r.request_id]) for n, step in enumerate(steps) for r in step.preempted]
     again = [(n + 1, LETTERS[r.request_id]) for n, step in enumerate(steps) if n for r in step.admitted]
     about = (
@@ -123,8 +124,9 @@ def timeline() -> str:
         + "."
     )
     caption = (
-        "The same run from its first step to its last. Pages are allocated one by one as the sequences grow. When none "
-        "is free, the youngest request is preempted and its pages are freed; later it recomputes them."
+        "The same run from its first step to its last. Each bar covers the steps in which a request owns a page. Pages "
+        "are allocated one at a time as the sequences grow. When no page is free, the youngest request is preempted "
+        "and its pages are freed; it recomputes them after it has been readmitted."
     )
     return canvas.figure("timeline-3-3", "Page ownership, step by step", about, caption)
 

@@ -1,4 +1,4 @@
-"""Day 4's picture: a query that finds its keys in a pool through a block table."""
+"""Day 4's figure: a query that reads its keys from a pool through a block table."""
 
 import numpy as np
 from book.generate.week1.heads import SENTENCE, SENTENCES, example
@@ -16,12 +16,12 @@ NUMBERS, TURNS, POOL = 56.0, 84.0, 178.0  # how far right the table's numbers, t
 
 
 def generated_parts() -> Parts:
-    """The picture."""
+    """Return the figure."""
     return {"table": table()}
 
 
 def table() -> str:
-    """The weights of `dog`, where its keys lie, and how it comes there."""
+    """Draw the weights of `dog`, the slots of its keys, and the block table that points to them."""
     canvas, scores = Canvas(), example().scores[-1]
     weights = np.exp(scores - scores.max())
     canvas.text(0, FONT, "block table", "strong")
@@ -45,16 +45,17 @@ def table() -> str:
         middle, bend = y + HEIGHT / 2 - 2, TURNS + 16 * i
         end = of_page + HEIGHT / 2 - 2
         canvas.path([(NUMBERS, middle), (bend, middle), (bend, end), (POOL - 24, end)], "line", arrow=True)
-        told.append(f"its page {i} is page {page} of the pool, with {' and '.join(TOKENS[PAGE * i : PAGE * (i + 1)])}")
+        held = " and ".join(TOKENS[PAGE * i : PAGE * (i + 1)])
+        told.append(f"entry {i} is page {page} of the pool, which holds {held}")
     about = (
-        f"On the left a block table with the numbers {', '.join(map(str, TABLE))}. Each points to a page of the pool "
-        f"on the right: {'; '.join(told)}. Pages {', '.join(map(str, sorted(OTHER_TABLE)))} hold tokens of another "
-        f"request, and one page is free."
+        f"On the left is a block table with the numbers {', '.join(map(str, TABLE))}. Each points to a page of the "
+        f"pool on the right: {'; '.join(told)}. Pages {', '.join(map(str, sorted(OTHER_TABLE)))} hold tokens of "
+        f"another request, and one page is free."
     )
     caption = (
-        f"<code>dog</code> attends to the {len(TOKENS)} tokens of <i>{SENTENCE}</i>, two in a page. A square is a "
-        "key's weight relative to the largest score, as on day 7 of week 2: the same numbers in the same order. Dots "
-        "are tokens of another request. Page 3 has a free slot."
+        f"<code>dog</code> attends to the {len(TOKENS)} tokens of <i>{SENTENCE}</i>, two to a page. Each square is "
+        "a key's weight relative to the largest score; the weights and their order are the same as on day 7 of week 2. "
+        "Dots are tokens of another request. Page 3 has a free slot."
     )
     return canvas.figure("table-3-4", "A query reads its keys through a block table", about, caption)
 

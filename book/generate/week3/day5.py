@@ -1,4 +1,4 @@
-"""Day 5's pictures: a radix tree that grows and evicts, and what chats with one system prompt find of their prompts."""
+"""Day 5's figures: a radix tree that grows and evicts, and the cache hits of chats that share a system prompt."""
 
 from collections.abc import Sequence
 from types import SimpleNamespace
@@ -21,12 +21,12 @@ WIDTH, BAR = 275.0, 16.0  # pixels
 
 
 def generated_parts() -> Parts:
-    """Both are traces of the solution."""
+    """Return two traces of the solution."""
     return {"tree": tree(), "chats": chats()}
 
 
 def tree() -> str:
-    """The tree after each text, and after an eviction."""
+    """Draw the tree after each call, and after an eviction."""
     from tiny_llm_solution.paged.pool import PagePool
     from tiny_llm_solution.prefix.eviction import evict
     from tiny_llm_solution.prefix.tree import RadixTree
@@ -47,7 +47,9 @@ def tree() -> str:
             told = f"Call {number}: <i>{text}</i> is looked up. Found: {_pages(len(growing.match(tokens)))}."
         figures.append(_picture(growing.root, words, str(number), told))
     gone = evict(growing, 3)
-    told = f"Evict three pages: {_listed(gone)}, in this order. {pool.num_free} of {pool.pages} pages are free now."
+    told = (
+        f"Three pages are evicted, in this order: {_listed(gone)}. {pool.num_free} of {pool.pages} pages are now free."
+    )
     figures.append(_picture(growing.root, words, "evicted", told))
     return "\n".join(figures)
 
@@ -80,7 +82,7 @@ def _picture(root: Any, words: Sequence[str], name: str, caption: str) -> str:
     place(root, "root", 0, 0)
     canvas = Canvas()
     flow(canvas, grid, boxes, arrows)
-    about = f"A root, and below it: {'; '.join(described)}."
+    about = f"The root has these descendants: {'; '.join(described)}."
     return canvas.figure(f"tree-3-5-{name}", "A radix tree", about, caption)
 
 
@@ -130,8 +132,8 @@ def chats() -> str:
         canvas.text(left + 90 * at + BAR + 6, level + SMALL - 1, name, "small")
     rows = "; ".join(f"{name}: {hit} cached, {read} computed" for name, hit, read in found)
     caption = (
-        f"A system prompt of {SYSTEM} tokens, questions of {QUESTION}, answers of {ANSWER}, pages of {CHAT_PAGE}. "
-        f"{memory.hit_tokens} of {memory.queried_tokens} prompt tokens were cached: a hit rate of "
-        f"{100 * memory.hit_rate:.0f} %."
+        f"Each bar is a prompt, divided into cached and computed tokens. The system prompt has {SYSTEM} tokens, each "
+        f"question {QUESTION} and each answer {ANSWER}; a page holds {CHAT_PAGE}. {memory.hit_tokens} of "
+        f"{memory.queried_tokens} prompt tokens were cached, a hit rate of {100 * memory.hit_rate:.0f} %."
     )
     return canvas.figure("chats-3-5", "Prefix-cache hits of six prompts", f"{rows}.", caption)

@@ -1,4 +1,4 @@
-"""Day 6's pictures: a draft of four tokens judged, what is left over where one is refused, and how long runs become."""
+"""Day 6's figures: a verified draft, the residual distribution after a rejection, and the tokens per step."""
 
 from html import escape
 
@@ -16,8 +16,8 @@ from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.paths import EMBEDDED_MODEL, MODELS
 from tiny_llm_course.testkit.rounding import Array64
 
-# Drawn once by the draft model at temperature 1, and the numbers that judge it: one for each token, and one more, which
-# was chosen so that the token that it picks is among the bars.
+# Sampled once from the draft model at temperature 1, and the uniform samples that verify it: one for each token, and
+# one more, chosen so that the token that it selects is among the bars.
 DRAFT = ".\nTom and Sue"
 DRAWS = [0.35, 0.70, 0.95, 0.43, 0.42]
 SHOWN = 6  # tokens in the bars
@@ -25,7 +25,7 @@ RATES, COUNTS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9), (2, 4, 8)
 
 
 def generated_parts() -> Parts:
-    """The pictures and the table."""
+    """Return the figures and the table."""
     return _of_the_models() | {"lengths": lengths()}
 
 
@@ -65,9 +65,9 @@ def residual(p: Array64, q: Array64, drafted: list[int], token: int) -> str:
     refused = drafted[2]
     about = "; ".join(f"{_plain(t)}: q {q[t]:.3f}, p {p[t]:.3f}, residual {rest[t]:.3f}" for t in map(int, order))
     caption = (
-        f"The likeliest next tokens of the two models after <i>{escape(SENTENCE)}. Tom</i>. "
-        f"<code>{_word(refused)}</code> is likelier in the draft than in the target, so its residual is 0. The uniform "
-        f"sample u = {DRAWS[-1]:.2f} selects <code>{_word(token)}</code>. "
+        f"Each bar is the probability of a next token after <i>{escape(SENTENCE)}. Tom</i>; the likeliest are shown. "
+        f"<code>{_word(refused)}</code> is likelier under the draft model than under the target, so its residual is 0. "
+        f"The uniform sample u = {DRAWS[-1]:.2f} selects <code>{_word(token)}</code> from the residual. "
         f"The acceptance rate at this position is {100 * kept:.0f} %."
     )
     return canvas.figure("residual-3-6", "The residual distribution after a rejected token", about, caption)
@@ -81,10 +81,10 @@ def lengths() -> str:
     lines(canvas, RATES, series, axes, lambda x: f"{x:g}", logarithmic=False)
     about = "; ".join(f"{name}: from {each[0]:.2f} at 0.1 to {each[-1]:.2f} at 0.9" for name, each in series.items())
     caption = (
-        "Long drafts pay off only at high acceptance rates. At a rate of 0.5 the eighth draft token is accepted once "
-        "in 256 times."
+        "Each line is the mean number of tokens per step for one draft length. Long drafts pay off only at high "
+        "acceptance rates: at a rate of 0.5, the eighth draft token is accepted only once in 256 times."
     )
-    return canvas.figure("lengths-3-6", "Tokens per step", about, caption)
+    return canvas.figure("lengths-3-6", "Tokens per step at each acceptance rate", about, caption)
 
 
 def _plain(token: int) -> str:

@@ -1,4 +1,4 @@
-"""Day 7's pictures: three requests on a time line, and tokens that no client waits for."""
+"""Day 7's figure: three requests on a timeline; and tokens that are computed for disconnected clients."""
 
 import asyncio
 from typing import Any
@@ -14,17 +14,17 @@ from tiny_llm_course.testkit.variants import load_variants
 
 LEFT, SECOND, ROW = 22.0, 38.0, 58.0  # pixels
 SLOTS = 2
-# Who: when it comes, steps that read its prompt before the one with its first token, and how many tokens it wants.
+# For each caller: its arrival time, prefill steps before the one that yields its first token, and max tokens.
 CALLERS = {"A": (0.0, 0, 6), "B": (0.4, 2, 3), "C": (1.5, 0, 3)}
 
 
 def generated_parts() -> Parts:
-    """The picture, its numbers, and the table of "Break it"."""
+    """Return the figure, its numbers, and the table of "Break it"."""
     return {"way": way(), "times": times(), "broken": broken()}
 
 
 def traced() -> tuple[dict[str, list[float]], dict[str, float], float]:
-    """Return when each caller was admitted, when its tokens came, and the end, in the loop's virtual time."""
+    """Return each caller's token times, when it was scheduled, and the end, in the loop's virtual time."""
     from tiny_llm_solution.server.loop import EngineLoop
 
     async def script() -> tuple[dict[str, list[float]], dict[str, float], float]:
@@ -54,7 +54,7 @@ def _times(name: str, tokens: list[float]) -> tuple[float, float]:
 
 
 def way() -> str:
-    """A row for each caller: it waits, its prompt is read, its tokens come; below, what is measured."""
+    """Draw a row for each caller: its wait, its prefill and its tokens; below them, TTFT and TPOT."""
     tokens, begun, end = traced()
     canvas = Canvas()
 
@@ -88,9 +88,9 @@ def way() -> str:
         "step and prefills in three chunks. C finds both slots in use and waits until B has finished."
     )
     caption = (
-        "A vertical line is an arrival, dots are queueing, a bar is a prefill, and a disc is a token that reaches the "
-        f"client. {SLOTS} requests run at a time. B arrives during a step and waits for its end; C waits for a slot. "
-        "Recorded from the solution's engine loop, over a scheduler whose steps take a second."
+        "A vertical line is an arrival, small dots are queueing, a bar is a prefill, and a disc is a token that "
+        f"reaches the client. {SLOTS} requests run at a time. B arrives during a step and waits until it ends; C waits "
+        "for a slot. Recorded from the solution's engine loop, with a scheduler whose steps take one second."
     )
     return canvas.figure("way-3-7", "TTFT and TPOT of three requests", about, caption)
 
@@ -98,7 +98,7 @@ def way() -> str:
 def times() -> str:
     """Return the numbers of the figure."""
     tokens, begun, _ = traced()
-    lines = ["| Request | arrival | scheduled | TTFT | tokens | TPOT |", "|:--|--:|--:|--:|--:|--:|"]
+    lines = ["| Request | Arrival | Scheduled | TTFT | Tokens | TPOT |", "|:--|--:|--:|--:|--:|--:|"]
     for name, (came, _, _) in CALLERS.items():
         ttft, tpot = _times(name, tokens[name])
         count = len(tokens[name])
@@ -113,10 +113,10 @@ def broken() -> str:
     known = load_variants(load_course().task("3.7.1"))
     mistake = next(each for each in known.wrong_programs if each.name == "disconnect-not-cancelled")
     lines = [
-        "| Loop | tokens delivered | tokens for disconnected clients | the other client waits until |",
+        "| Loop | Tokens delivered | Tokens for disconnected clients | The other client is served at |",
         "|:--|--:|--:|--:|",
     ]
-    for name, program in (("right", EngineLoop), (f"`{mistake.name}`", mistake.program)):
+    for name, program in (("correct", EngineLoop), (f"`{mistake.name}`", mistake.program)):
         read, computed, ends = play(_gone(program))
         lines.append(f"| {name} | {read} | {computed - read} | {ends:g} s |")
     return "\n".join(lines) + "\n"

@@ -2,6 +2,7 @@
 
 import json
 
+from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.dev.book.bench_charts import SERVING
 from tiny_llm_course.dev.book.measured import measured_on
 from tiny_llm_course.dev.book.parts import Parts
@@ -13,11 +14,12 @@ def generated_parts() -> Parts:
     found = json.loads(RECORD.read_text(encoding="utf-8"))
     load = found["load"]
     caption = (
-        f"The same {load['requests']} requests, half of which share a prefix: {load['read']:,} prompt tokens and "
-        f"{load['written']:,} output tokens. Above, all arrive at once. Below, arrivals are Poisson, "
-        f"{load['rate']:.0f} per second, and the bars are 95th percentiles."
+        f"Each bar is a serving mode, measured on the same {load['requests']} requests, half of which share a prefix, "
+        f"with {load['read']:,} prompt tokens and {load['written']:,} output tokens. Above, all requests arrive at "
+        f"once. Below, arrivals are Poisson, {load['rate']:.0f} per second, and the bars are 95th percentiles."
     )
     figure = SERVING.figure(found, "servings-3", caption)
-    rows = [f"| {row['name']} | {row['about']} |" for row in found["rows"]]
-    text = "\n".join([figure, "| Stage | What it does |", "|:--|:--|", *rows, "", f"*{measured_on(found)}*", ""])
+    titles = {mode.name: mode.title for mode in load_course().modes()}
+    rows = [f"| {row['name']} | {titles[row['name']]} |" for row in found["rows"]]
+    text = "\n".join([figure, "| Mode | What it does |", "|:--|:--|", *rows, "", f"*{measured_on(found)}*", ""])
     return {"servings": text}

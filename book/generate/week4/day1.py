@@ -1,4 +1,4 @@
-"""Day 1's pictures: two masks and what they hide together, and attention from one text to another."""
+"""Day 1's figures: two masks and their combination, and attention from one sequence to another."""
 
 import numpy as np
 from book.generate.week1.heads import SENTENCE, example
@@ -15,7 +15,7 @@ CELL, GAP, LARGE = 20.0, 24.0, 32.0  # pixels
 
 
 def generated_parts() -> Parts:
-    """The pictures."""
+    """Return the figures."""
     return {
         "masks": masks(),
         "crossing": crossing(),
@@ -31,7 +31,7 @@ def padded_weights() -> Array64:
 
 
 def masks() -> str:
-    """What the causal mask and the padding of the second text hide, and what the head's weights become."""
+    """Draw the causal and the padding mask of the second sequence, and the resulting weights of the head."""
     canvas, size = Canvas(), len(TOKENS)
     future = np.triu(np.ones((size, size), dtype=np.bool_), k=1)
     padding = np.broadcast_to(np.arange(size) < PADDED, (size, size))
@@ -51,20 +51,21 @@ def masks() -> str:
         squares(canvas, x, low + SMALL + 6, weights, LARGE, "weights", 1.0, hidden)
         canvas.rect(x, low + SMALL + 6, size * LARGE, size * LARGE, "axis")
     about = (
-        f"Above, three grids of {size} x {size}: a causal mask, a padding mask over the first {PADDED} columns, and "
-        f"both. Below, the weights of one head under two masks. With the second, the first {PADDED} rows are fully "
-        f"masked, and the others distribute their weight over the last {size - PADDED} keys."
+        f"Above are three grids of {size} x {size}: a causal mask, a padding mask over the first {PADDED} columns, and "
+        f"both combined. Below are the weights of one head under two masks. Under the second, the first {PADDED} rows "
+        f"are fully masked, and the others distribute their weight over the last {size - PADDED} keys."
     )
     caption = (
-        f"Rows are queries, columns keys, and a dot is masked. Above: the masks of the second sequence of a batch, "
-        f"which is left-padded by {PADDED} tokens. Below: the weights of week 1's head for <i>{SENTENCE}</i>, and "
-        f"those of the same scores after {PADDED} tokens of padding, where the first {PADDED} rows are fully masked."
+        f"Rows are queries, columns are keys, and a dot is a masked key. Above are the masks of the second sequence of "
+        f"a batch, which is left-padded by {PADDED} tokens. Below on the left are the weights of week 1's head for "
+        f"<i>{SENTENCE}</i>; on the right are the weights from the same scores under both masks, which mask the first "
+        f"{PADDED} rows fully."
     )
     return canvas.figure("masks-4-1", "Two masks, their combination, and the resulting weights", about, caption)
 
 
 def crossing() -> str:
-    """Cross-attention, from the two texts to the output."""
+    """Draw cross-attention, from the two sequences to the output."""
     boxes: dict[str, str | tuple[str, str]] = {
         "x": ("x (queries)\nB x L x E", "stream"),
         "memory": "memory\nB x S x M",
@@ -89,10 +90,10 @@ def crossing() -> str:
     canvas = Canvas()
     flow(canvas, grid, boxes, arrows)
     about = (
-        "x is projected to queries by wq, the memory to keys and values by wk and wv. Masked attention joins the three "
-        "in each head, the heads are joined, and wo projects the result."
+        "x is projected to queries by wq, and the memory to keys and values by wk and wv. Masked attention combines "
+        "the three in each head, the heads are joined, and wo projects the result."
     )
-    caption = "Keys and values come from the memory alone: they are the same for every query."
+    caption = "Keys and values are computed from the memory alone, so they are the same for every query."
     return canvas.figure(
         "crossing-4-1", "Cross-attention: queries from one sequence, keys and values from another", about, caption
     )

@@ -1,4 +1,4 @@
-"""Day 2's pictures: one token's fused vectors in both orders, and what dropout leaves of a row of weights."""
+"""Day 2's figures: one token's fused vectors in both orders, and a row of weights after dropout."""
 
 import numpy as np
 from book.generate.week1.heads import SENTENCE, SHOWN, example, model, streams_of
@@ -18,7 +18,7 @@ WEIGHT = 44.0  # pixels of a weight
 
 
 def generated_parts() -> Parts:
-    """The pictures."""
+    """Return the figures."""
     return {
         "orders": orders(),
         "dropped": dropped(),
@@ -26,7 +26,7 @@ def generated_parts() -> Parts:
 
 
 def fused() -> tuple[Array64, int, int]:
-    """What the projections of the shown layer make of the last token, in blocks, (H + 2 H_kv) x D; H and H_kv."""
+    """Return the last token's projections in the shown layer, in blocks, (H + 2 H_kv) x D; H and H_kv."""
     layer, config = SHOWN[0], model().config
     weights = {name: to_float64(w) for name, w in model().layer(layer).items()}
     read = rms_norm64(streams_of(SENTENCE)[layer][-1:], weights["input_layernorm.weight"], config["rms_norm_eps"])
@@ -36,7 +36,7 @@ def fused() -> tuple[Array64, int, int]:
 
 
 def orders() -> str:
-    """The same vectors in blocks and interleaved, with a line from each to itself."""
+    """Draw the same vectors in blocks and interleaved, with a line from each to itself."""
     vectors, heads, kv_heads = fused()
     names = [f"q{i}" for i in range(heads)] + [f"{kind}{i}" for kind in "kv" for i in range(kv_heads)]
     roles = {"q": "query", "k": "key", "v": "value"}
@@ -58,15 +58,16 @@ def orders() -> str:
     told = "; ".join(f"{layout}: {' '.join(names[v] for v in order)}" for layout, order in ordered.items())
     about = f"Two rows of vectors, joined by lines. {told}."
     caption = (
-        f"The fused projection of <code>dog</code> in layer {SHOWN[0]} of the embedded model: six queries, two keys "
-        f"and two values, the first {FEATURES} of 64 features each. Above in blocks, below interleaved: three queries "
-        "with the key and the value that they share. The numbers are the same; only their order differs."
+        f"Each column is a vector of the fused projection of <code>dog</code> in layer {SHOWN[0]} of the embedded "
+        f"model: six queries, two keys and two values, with the first {FEATURES} of 64 features each. Above, the "
+        "vectors are in blocks; below, they are interleaved, three queries with the key and the value that they share. "
+        "The numbers are the same; only their order differs."
     )
     return canvas.figure("orders-4-2", "One token's queries, keys and values in two orders", about, caption)
 
 
 def dropped() -> str:
-    """A row of weights, and what three steps of training leave of it."""
+    """Draw a row of weights, and the same row after dropout in three training steps."""
     weights = example().weights[-1]
     canvas, right = Canvas(), len(weights) * WEIGHT + 12
     for i, token in enumerate(TOKENS):
@@ -86,7 +87,8 @@ def dropped() -> str:
         told.append(f"{name}: {', '.join(f'{weight:.2f}' for weight in row)}, sum {row.sum():.2f}")
     about = f"Four rows of five squares. {'; '.join(told)}."
     caption = (
-        f"The weights of <code>dog</code>, from day 1 of week 1, and the same weights after dropout at a rate of "
-        f"{RATE:g}, with three random keys. Kept weights are divided by {1 - RATE:g}, so a row sums to 1 on average."
+        f"Each square is an attention weight of <code>dog</code>, from day 1 of week 1: in the first row without "
+        f"dropout, below after dropout at a rate of {RATE:g}, with three PRNG keys. The weights that are kept are "
+        f"divided by {1 - RATE:g}, so a row sums to 1 on average."
     )
     return canvas.figure("dropped-4-2", "A row of weights, and three samples of dropout", about, caption)

@@ -1,4 +1,4 @@
-"""Day 3's picture: one head's weights with all keys, and with a window and a sink."""
+"""Day 3's figure: one head's weights with all keys, and with a window and a sink."""
 
 import numpy as np
 from book.generate.week1.heads import SENTENCES, SHOWN, heads_of
@@ -15,7 +15,7 @@ CELL, GAP = 14.0, 24.0  # pixels
 
 
 def generated_parts() -> Parts:
-    """The picture."""
+    """Return the figure."""
     return {"window": window()}
 
 
@@ -41,12 +41,13 @@ def window() -> str:
             if begin:
                 canvas.rect(left, top + first * CELL, SINKS * CELL, height, "frame", 3)
     about = (
-        f"Two tables of {size} x {size} weights. In the first every query sees all keys up to its own, "
-        f"{seen[0]} in all; in the second a band of {WINDOW} keys and the first column, {seen[1]} in all."
+        f"Two tables of {size} x {size} weights. In the first, every query attends to all keys up to its own, "
+        f"{seen[0]} weights in all; in the second, to a band of {WINDOW} keys and the first column, {seen[1]} in all."
     )
     caption = (
-        f"One head's weights for the {size} tokens of <i>{LONGER}</i>: rows are queries, columns keys, a dot is "
-        f"masked. On the right every row is a softmax of fewer scores, so each has more weight. The frames are the "
-        f"tiles that {BLOCK} queries attend to; nothing else is computed."
+        f"Each square is one of a head's attention weights for the {size} tokens of <i>{LONGER}</i>: rows are queries, "
+        f"columns are keys, and a dot is a masked key. On the right, every row is a softmax over fewer scores, so each "
+        f"visible key has more weight. The frames are the tiles that {BLOCK} queries attend to; nothing else is "
+        f"computed."
     )
     return canvas.figure("window-4-3", "Full causal attention, and a sliding window with a sink", about, caption)

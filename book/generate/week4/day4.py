@@ -1,4 +1,4 @@
-"""Day 4's pictures: how few numbers hold the keys and values of a real layer, and the two ways to read latents."""
+"""Day 4's figures: the keys and values of a real layer, reconstructed from a few principal components."""
 
 import functools
 from typing import NamedTuple
@@ -12,8 +12,8 @@ from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.paths import ROOT
 from tiny_llm_course.testkit.rounding import Array64
 
-STORIES = ROOT / "models" / "held-out-stories.txt"  # which the model was not trained on
-READ = 1800  # letters of them
+STORIES = ROOT / "models" / "held-out-stories.txt"  # not in the training data
+READ = 1800  # characters
 KEPT = (16, 32, 64, 80, 96, 128)  # numbers
 DRAWN = (80, 16)
 
@@ -26,7 +26,7 @@ class Vectors(NamedTuple):
 
 
 def generated_parts() -> Parts:
-    """The pictures."""
+    """Return the figure and the table."""
     return {
         "restored": restored(),
         "shares": shares(),
@@ -34,7 +34,7 @@ def generated_parts() -> Parts:
 
 
 def vectors_of(text: str) -> Vectors:
-    """The keys and values of a text in the layer that the book follows; values weigh as much as keys."""
+    """Return the keys and values of a text in the layer that the book follows."""
     config, layer = model().config, SHOWN[0]
     w, eps, count = model().layer64(layer), config["rms_norm_eps"], config["num_key_value_heads"]
     read = rms_norm64(streams_of(text)[layer][None], w["input_layernorm.weight"], eps)
@@ -48,12 +48,12 @@ def vectors_of(text: str) -> Vectors:
 
 @functools.cache
 def stories() -> Vectors:
-    """Those of some stories, in which directions are found."""
+    """Return the vectors of some stories, from which the principal components are computed."""
     return vectors_of(STORIES.read_text(encoding="utf-8")[:READ])
 
 
 def balanced(vectors: Array64, like: Array64) -> Array64:
-    """Keys and values, each over the root of the mean square that they have in `like`."""
+    """Divide keys and values by their RMS in `like`, so that both have the same weight."""
     half = vectors.shape[1] // 2
     sizes = [np.sqrt(np.mean(like[:, part] ** 2)) for part in (slice(half), slice(half, None))]
     even: Array64 = vectors / np.repeat(sizes, half)
@@ -61,14 +61,14 @@ def balanced(vectors: Array64, like: Array64) -> Array64:
 
 
 def share_kept(vectors: Array64) -> Array64:
-    """Which share of all squares is kept by the best 1, 2, 3 .. numbers a token."""
+    """Return the fraction of the variance that the top 1, 2, 3 .. principal components retain."""
     squares = np.linalg.svd(balanced(vectors, vectors), compute_uv=False) ** 2
     kept: Array64 = np.cumsum(squares) / squares.sum()
     return kept
 
 
 def restored() -> str:
-    """One key of the sentence, as it is, and as it is restored from fewer numbers."""
+    """Draw one key of the sentence, and its reconstructions from fewer numbers."""
     every = stories().plain
     directions = np.linalg.svd(balanced(every, every), full_matrices=False)[2]
     token = balanced(vectors_of(SENTENCE).plain, every)[-1:]  # of `dog`
@@ -79,24 +79,25 @@ def restored() -> str:
         rows.append((latent @ directions[:count])[0, :dims])
     width = token.shape[1]
     canvas = Canvas()
-    strips(canvas, np.array(rows), [f"of {width}", *(f"of {count}" for count in DRAWN)], "key")
+    strips(canvas, np.array(rows), ["original", *(f"from {count}" for count in DRAWN)], "key")
     about = (
-        f"Three rows of {dims} bars: the key of dog as it is, restored from {DRAWN[0]} numbers, nearly the same, and "
-        f"from {DRAWN[1]}, with the same large bars and other small ones."
+        f"Three rows of {dims} bars: the original key of dog; restored from {DRAWN[0]} numbers, nearly the same; and "
+        f"restored from {DRAWN[1]}, with the same large bars but different small ones."
     )
     caption = (
-        f"A key of <code>dog</code> in layer {SHOWN[0]} of the embedded model: {dims} of the {width} numbers that the "
-        f"layer caches for this token. Above the original; below its reconstruction if all {width} are projected to "
-        f"{DRAWN[0]} principal components, and to {DRAWN[1]}. The components were computed on other stories."
+        f"Each bar is a number of a key of <code>dog</code> in layer {SHOWN[0]} of the embedded model, which is {dims} "
+        f"of the {width} numbers that the layer caches for this token. Below the original are its reconstructions "
+        f"after all {width} numbers have been projected to {DRAWN[0]} and to {DRAWN[1]} principal components. The "
+        f"components were computed on other stories."
     )
     return canvas.figure("restored-4-4", "A key, restored from a latent", about, caption)
 
 
 def shares() -> str:
-    """A table: what is kept of keys and values by so many numbers, before RoPE and after it."""
+    """Return a table of the variance that so many components retain, before RoPE and after it."""
     plain, turned = (share_kept(x) for x in stories())
     width = stories().plain.shape[1]
-    heading = f"| components kept of {width} | before RoPE: % | after RoPE: % |"
+    heading = f"| Components kept, of {width} | Before RoPE, % | After RoPE, % |"
     rows = [f"| {n} | {100 * plain[n - 1]:.1f} | {100 * turned[n - 1]:.1f} |" for n in KEPT]
     count = len(stories().plain)
     about = (

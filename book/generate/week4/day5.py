@@ -1,4 +1,4 @@
-"""Day 5's pictures: where a router of random weights sends the tokens of real sentences."""
+"""Day 5's figures: the experts to which a router with random weights sends the tokens of real sentences."""
 
 import functools
 
@@ -15,7 +15,7 @@ LAYER, EXPERTS, TOP_K = 3, 8, 2
 
 
 def generated_parts() -> Parts:
-    """The pictures."""
+    """Return the figures."""
     return {
         "chosen": chosen(),
         "load": load(),
@@ -24,7 +24,7 @@ def generated_parts() -> Parts:
 
 @functools.cache
 def router() -> Array64:
-    """Seeded random weights, X x E: the model that comes with the course has no experts."""
+    """Return seeded random weights, X x E, because the embedded model has no experts."""
     size = model().config["hidden_size"]
     drawn: Array64 = np.random.default_rng(0).standard_normal((EXPERTS, size)) * size**-0.5
     return drawn
@@ -32,7 +32,7 @@ def router() -> Array64:
 
 @functools.cache
 def read_by_the_mlp(sentence: str) -> Array64:
-    """What the MLP of the layer is given, L x E."""
+    """Return the input of the layer's MLP, L x E."""
     config, stream = model().config, streams_of(sentence)[LAYER]
     weights = {name: to_float64(w) for name, w in model().layer(LAYER).items()}
     eps = config["rms_norm_eps"]
@@ -54,7 +54,7 @@ def read_by_the_mlp(sentence: str) -> Array64:
 
 
 def chosen() -> str:
-    """The weights of the experts that each token of the sentence goes to."""
+    """Draw the weights of the experts that each token of the sentence is routed to."""
     weights, tokens = route64(read_by_the_mlp(SENTENCE), router(), TOP_K, True), SENTENCE.split()
     canvas = Canvas()
     matrix(canvas, weights, tokens, [str(i) for i in range(EXPERTS)], "weights", hidden=weights == 0)
@@ -65,16 +65,16 @@ def chosen() -> str:
     idle = [str(e) for e in range(EXPERTS) if not weights[:, e].any()]
     about = f"A table of {len(tokens)} tokens and {EXPERTS} experts. {told}."
     caption = (
-        f"Rows are tokens, columns experts. The tokens' vectors are real: the MLP's inputs in layer {LAYER} of the "
-        "embedded model. The router is not: its weights are random, as the model has no experts. Each token is routed "
-        f"to {TOP_K} of {EXPERTS}, whose weights sum to one; a dot is an expert that is not selected. "
-        f"Experts without tokens: {', '.join(idle) or 'none'}."
+        f"Each square is the weight of an expert (column) for a token (row); a dot is an expert that is not selected. "
+        f"The tokens' vectors are real, the MLP's inputs in layer {LAYER} of the embedded model, but the router's "
+        f"weights are random, because the model has no experts. Each token is routed to {TOP_K} of {EXPERTS} experts, "
+        f"whose weights sum to 1. Experts without tokens: {', '.join(idle) or 'none'}."
     )
     return canvas.figure("chosen-4-5", "Routing of a sentence's tokens to experts", about, caption)
 
 
 def load() -> str:
-    """How many tokens of all our sentences each expert has."""
+    """Draw the number of tokens that each expert gets from all sentences."""
     read = np.concatenate([read_by_the_mlp(sentence) for sentence in SENTENCES])
     probabilities = route64(read, router(), EXPERTS, False)
     indices = np.argsort(-probabilities, axis=-1)[:, :TOP_K]
@@ -83,9 +83,10 @@ def load() -> str:
     bars(canvas, {f"expert {e}": float(n) for e, n in enumerate(found["tokens"])}, lambda n: f"{n:.0f}")
     told = ", ".join(f"{n:.0f}" for n in found["tokens"])
     caption = (
-        f"The {len(read)} tokens of {len(SENTENCES)} sentences, each routed to {TOP_K} experts by the same "
-        f"random router. Balanced, each expert would have {even:.1f}. The load imbalance (max / mean) is "
-        f"{float(found['imbalance']):.2f}, the auxiliary loss {float(found['auxiliary_loss']):.3f}."
+        f"Each bar is the number of tokens routed to one expert, out of {len(read)} tokens of {len(SENTENCES)} "
+        f"sentences, each routed to {TOP_K} experts by the same random router. With a balanced load, each expert would "
+        f"have {even:.1f}. The load imbalance (max / mean) is {float(found['imbalance']):.2f}, and the auxiliary loss "
+        f"is {float(found['auxiliary_loss']):.3f}."
     )
     about = f"A bar for each of {EXPERTS} experts: {told} tokens."
     return canvas.figure("load-4-5", "Tokens per expert", about, caption)

@@ -1,4 +1,4 @@
-"""Day 6's pictures: orders of layers, a key of weights that are used twice, and the training runs of the record."""
+"""Day 6's figures: orders of shared layers, keys of two layers with the same weights, and recorded training runs."""
 
 import datetime
 import json
@@ -25,7 +25,7 @@ DRAWN = ("tied", "tied, 3 sets, sequence", "tied, 1 set", "tied, 3 layers")
 
 
 def generated_parts() -> Parts:
-    """The pictures."""
+    """Return the figures and tables."""
     found = json.loads(RECORD.read_text(encoding="utf-8"))
     return {
         "orders": orders(),
@@ -36,7 +36,7 @@ def generated_parts() -> Parts:
 
 
 def orders() -> str:
-    """A row of layers for each order; a number is the set of weights that a layer uses."""
+    """Draw a row of layers for each order; a number is the set of weights that a layer uses."""
     from tiny_llm_solution.weight_sharing.owners import ORDERS, weight_owner
 
     canvas, told = Canvas(), []
@@ -52,13 +52,13 @@ def orders() -> str:
                 middle = y + FONT + 2 + CELL / 2
                 canvas.path([(x - 14, middle), (x, middle)], "line", arrow=True)
         told.append(f"{order}: {' '.join(map(str, owners))}")
-    caption = "A token passes through six layers, from left to right. The number says which of three sets of weights a "
-    caption += "layer uses."
+    caption = "Each box is a layer, and a token passes through the six layers from left to right. The number in a box "
+    caption += "says which of three sets of weights the layer uses."
     return canvas.figure("orders-4-6", "Three orders of shared layers", "; ".join(told) + ".", caption)
 
 
 def keys() -> str:
-    """The key of the example's last token, by the weights of layer 0, when they are used once, and once more."""
+    """Draw the last token's key when the weights of layer 0 are used once, and when they are used a second time."""
     weights = {name: to_float64(w) for name, w in model().layer(0).items()}
     eps, dims = model().config["rms_norm_eps"], model().config["head_dim"]
     found = []
@@ -70,24 +70,25 @@ def keys() -> str:
     cosine = float(first @ second / np.linalg.norm(first) / np.linalg.norm(second))
     canvas = Canvas()
     strips(canvas, np.stack(found), ["layer 0", "layer 1"], "key")
-    about = f"Two vectors of {dims} numbers, one below the other. The cosine of their angle is {cosine:.2f}."
+    about = f"Two vectors of {dims} numbers, one below the other. The cosine of the angle between them is {cosine:.2f}."
     caption = (
-        f"The key of <code>dog</code> in <i>{SENTENCE}</i>, head 0, before RoPE. Both use the weights of layer 0 of "
-        "the embedded model: the first is computed from the token's embedding, the second from the output of layer 0, "
-        f"as a layer 1 with shared weights would. Their cosine is {cosine:.2f}: same weights, different keys."
+        f"Each row is a key of <code>dog</code> in <i>{SENTENCE}</i>, head 0, before RoPE. Both use the weights of "
+        "layer 0 of the embedded model: the first is computed from the token's embedding, the second from the output "
+        "of layer 0, as a layer 1 with shared weights would compute it. The cosine of the angle between them is "
+        f"{cosine:.2f}: the same weights produce different keys."
     )
     return canvas.figure("keys-4-6", "Keys of two layers with shared weights", about, caption)
 
 
 def first_losses(found: dict[str, Any]) -> str:
-    """A table: nats before the first step."""
+    """Return a table of the losses before the first step, in nats."""
     rows = [f"| {row['spread']} | {row['model']} | {row['nats']:.2f} |" for row in found["first_losses"]]
-    head = ["| Spread of the tables | Model | Nats a token, before the first step |", "|--:|:--|--:|"]
+    head = ["| Standard deviation of the tables | Model | Nats per token before the first step |", "|--:|:--|--:|"]
     return "\n".join([*head, *rows, ""])
 
 
 def trained(found: dict[str, Any]) -> str:
-    """The curves of some runs, and a table of the ends of all."""
+    """Draw the perplexity of some runs, and return a table of the final values of all."""
     seed, *others = dict.fromkeys(run["seed"] for run in found["runs"])
     runs = {run["model"]: run for run in found["runs"] if run["seed"] == seed}
     drawn = {name: [math.exp(entry["held_out_loss"]) for entry in runs[name]["log"]] for name in DRAWN if name in runs}
@@ -95,10 +96,10 @@ def trained(found: dict[str, Any]) -> str:
     canvas = Canvas()
     lines(canvas, steps, drawn, ("steps", "perplexity, held out"), number)
     about = "; ".join(f"{name}: {', '.join(map(number, values))}" for name, values in drawn.items())
-    caption = "Perplexity per token on held-out stories while small models are trained. Lower is better."
+    caption = "Each line is a small model's perplexity per token on held-out stories during training. Lower is better."
     figure = canvas.figure("trained-4-6", "Training runs that share weights", f"At steps {steps}. {about}.", caption)
     ends = {name: run["log"][-1]["bits_per_byte"] for name, run in runs.items()}
-    head = ["Model", "Layers", "Sets stored", "Weights", "Bits per byte at the end", "Against tied"]
+    head = ["Model", "Layers", "Sets stored", "Weights", "Bits per byte at the end", "Relative to tied"]
     rows = []
     for name, run in runs.items():
         counts = len(run["layers"]), len(set(run["layers"])), f"{run['weights']:,}"
@@ -108,7 +109,7 @@ def trained(found: dict[str, Any]) -> str:
         apart = [
             abs(run["log"][-1]["bits_per_byte"] - ends[run["model"]]) for run in found["runs"] if run["seed"] != seed
         ]
-        again = f" With another seed, the ends are at most {max(apart):.3f} apart."
+        again = f" With another seed, the final values differ by at most {max(apart):.3f}."
     day, shape = datetime.date.fromisoformat(found["date"]), found["schedule"]
     torch = found["machine"]["torch"]
     where = (

@@ -1,4 +1,4 @@
-"""Day 7's picture: how much slower each pair of the embedded model turns under each kind of scaling."""
+"""Day 7's figure: the frequency of each pair of the embedded model under each kind of scaling."""
 
 import json
 
@@ -8,17 +8,17 @@ from tiny_llm_course.dev.book.drawing import Canvas, lines
 from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.paths import EMBEDDED_MODEL
 
-TRAINED, FACTOR = 512, 8  # tokens in a row of the training, as the model's card says; and eight times as many
+TRAINED, FACTOR = 512, 8  # training context, as in the model card; factor of the longer context
 SHOWN = (0, 2, 4, 6, 8, 10, 12, 15, 18, 21, 24, 27, 31)  # pairs
 
 
 def generated_parts() -> Parts:
-    """The picture."""
+    """Return the figure."""
     return {"paces": paces()}
 
 
 def paces() -> str:
-    """Each pair's pace, as a share of its pace in training."""
+    """Draw each pair's frequency relative to its frequency in training."""
     from tiny_llm_solution.long_context.interpolation import linear_frequencies
     from tiny_llm_solution.long_context.ntk import ntk_frequencies
     from tiny_llm_solution.long_context.yarn import yarn_frequencies
@@ -41,8 +41,9 @@ def paces() -> str:
         f"{name}: from {s[0]:.2f} for pair 0 to {s[-1]:.2f} for pair {dims // 2 - 1}" for name, s in shares.items()
     )
     caption = (
-        f"The {dims // 2} pairs of the embedded model, for contexts {FACTOR} times the {TRAINED} tokens of its "
-        f"training, in which its first {round_once} pairs completed at least one full rotation. Interpolation lowers "
-        f"all frequencies alike, a larger base mainly the low ones; YaRN keeps the high ones."
+        f"Each line shows one method's frequencies for the {dims // 2} pairs of the embedded model, for contexts "
+        f"{FACTOR} times the {TRAINED} tokens of its training, in which its first {round_once} pairs completed at "
+        f"least one full rotation. Interpolation lowers all frequencies by the same factor, a larger base (NTK-aware) "
+        f"lowers mainly the low ones, and YaRN keeps the high ones."
     )
     return canvas.figure("paces-4-7", "Three ways to lower RoPE's frequencies", about, caption)

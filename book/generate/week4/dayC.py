@@ -68,5 +68,5 @@ STEPS = {
 
 
 def generated_parts() -> Parts:
-    """The check of each step, and what it stops."""
+    """Return the check of each step, and how many programs it stops."""
     return check_steps(load_course().open_task(4), STEPS)

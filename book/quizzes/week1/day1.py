@@ -11,11 +11,11 @@ quiz = Quiz()
 
 @quiz.question(
     "1.1.1",
-    "Two rows of float32 scores, `1000, 1000` and `0, 0`. Which weights does `softmax(x, axis=-1)` return, row by row?",
-    why="Only differences matter, and both rows have none: each score gets half of its row.",
+    "`x` has two rows of float32 scores, `1000, 1000` and `0, 0`. Which weights does `softmax(x, axis=-1)` return?",
+    why="Only differences matter, and the scores of a row are equal here, so each gets half of the weight.",
     mistakes={
-        "no-maximum": "exp(1000) is infinite in float32, and infinity over infinity is not a number.",
-        "global-maximum": "The second row's exponentials, exp(-1000), are 0 in float32, and 0 over 0 is not a number.",
+        "no-maximum": "exp(1000) is infinite in float32, and infinity over infinity is NaN.",
+        "global-maximum": "The second row's exponentials, exp(-1000), are 0 in float32, and 0 over 0 is NaN.",
         "sum-of-everything": "Four equal exponentials share one sum, so a row's weights sum to a half.",
     },
 )
@@ -26,13 +26,13 @@ def two_rows(softmax: Any) -> str:
 
 @quiz.question(
     "1.1.2",
-    "One query and three keys, with D = 4. The dot products are 2.2, 0 and 0, and the values are 8, 0 and 16. The "
-    "mask hides the third key. What is the output? (The exponential of 1.1 is 3.0, that of 2.2 is 9.0.)",
-    why="The scale is 1/2, so the scores are 1.1 and 0, and their weights 3/4 and 1/4: three quarters of 8.",
+    "A query is compared with three keys, with D = 4. The dot products are 2.2, 0 and 0, and the values are 8, 0 and "
+    "16. The mask hides the third key. What is the output? (exp(1.1) is 3.0, and exp(2.2) is 9.0.)",
+    why="The scale is 1/2, so the scores are 1.1 and 0, and their weights are 3/4 and 1/4. Three quarters of 8 are 6.",
     mistakes={
-        "no-scale": "The weights are then 9/10 and 1/10: the first key takes more than it should.",
-        "mask-ignored": "Weights of 3/5, 1/5 and 1/5 let the hidden 16 in.",
-        "mask-after-softmax": "The hidden key has taken its fifth of the weight by then, and it is not redistributed.",
+        "no-scale": "The weights are then 9/10 and 1/10, so the first key gets too much.",
+        "mask-ignored": "Then the weights are 3/5, 1/5 and 1/5, so the hidden value 16 contributes.",
+        "mask-after-softmax": "By then the hidden key has taken a fifth of the weight, which is not redistributed.",
     },
 )
 def three_keys(attention: Any) -> str:
@@ -45,11 +45,11 @@ def three_keys(attention: Any) -> str:
 @quiz.question(
     "1.1.3",
     "`x` is `1, 2`, `w` is `[[1, 2], [3, 4]]` and `bias` is `10, 20`. What is `linear(x, w, bias)`?",
-    why="A row of `w` belongs to an output: 1 · 1 + 2 · 2 + 10 is the first, 1 · 3 + 2 · 4 + 20 the second.",
+    why="Each row of `w` computes one output: the first is 1 · 1 + 2 · 2 + 10, the second 1 · 3 + 2 · 4 + 20.",
     mistakes={
         "not-transposed-when-square": "`x @ w` uses the columns of `w`, and a square matrix hides that.",
-        "no-bias": "For x = 0 it would give 0 instead of the bias.",
-        "bias-subtracted": "For x = 0 it would give the bias with the wrong sign.",
+        "no-bias": "For x = 0, the output would be 0 instead of the bias.",
+        "bias-subtracted": "For x = 0, the output would be the bias with the wrong sign.",
     },
 )
 def square_weight(linear: Any) -> str:

@@ -11,12 +11,12 @@ quiz = Quiz()
 
 @quiz.question(
     "1.2.1",
-    "D = 4 and base 100. By which angle is pair 1, the second one, rotated at position 3?",
-    why="Its frequency is 100 to the power of -2/4, a tenth, and position 3 is three steps from position 0.",
+    "With D = 4 and base 100, by what angle is pair 1 (the second pair) rotated at position 3?",
+    why="The pair's frequency is 100 to the power of -2/4, or 0.1, and position 3 is three steps from position 0.",
     mistakes={
-        "positions-from-1": "The first token would be rotated too, and it is at position 0.",
-        "exponent-i-over-D": "100 to the power of -1/4 is 0.316, and three steps of it are nearly a radian.",
-        "pairs-from-1": "The frequency 1/100 is that of a pair 2, which D = 4 does not have.",
+        "positions-from-1": "The first token would be rotated too, although it is at position 0.",
+        "exponent-i-over-D": "100 to the power of -1/4 is 0.316, and three such steps are nearly a radian.",
+        "pairs-from-1": "The frequency 1/100 is that of pair 2, which does not exist for D = 4.",
     },
 )
 def second_pair(rotation_angles: Any) -> str:
@@ -25,14 +25,14 @@ def second_pair(rotation_angles: Any) -> str:
 
 @quiz.question(
     "1.2.2",
-    "D = 2: a single pair, which rotates by 1 radian per position. The vector `1, 2` is at position 33; 33 radians "
-    "are five full turns and, nearly, a quarter. What is RoPE's output, rounded to integers?",
-    why="A quarter turn has cosine 0 and sine 1, so a, b becomes -b, a.",
+    "With D = 2, there is a single pair, which rotates by 1 radian per position. The vector `1, 2` is at position 33, "
+    "and 33 radians are almost exactly five and a quarter turns. What is RoPE's output, rounded to integers?",
+    why="A quarter turn has cosine 0 and sine 1, so `a, b` becomes `-b, a`.",
     mistakes={
-        "rotated-backwards": "A quarter turn takes 1, 0 to 0, 1. This one takes it to 0, -1.",
+        "rotated-backwards": "A quarter turn should rotate `1, 0` to `0, 1`. This program rotates it to `0, -1`.",
         "both-signs-plus": "One of the two sines must have a minus sign, or lengths change at other angles.",
-        "sin-and-cos-exchanged": "A quarter turn has become none, and a token at position 0 would be rotated instead.",
-        "first-overwritten": "The second feature was computed from the first one's new value, -2, instead of 1.",
+        "sin-and-cos-exchanged": "The quarter turn has become none, and position 0 would be rotated instead.",
+        "first-overwritten": "The second feature was computed from the new value of the first, -2, instead of 1.",
     },
 )
 def quarter_turn(rope: Any) -> str:
@@ -42,12 +42,12 @@ def quarter_turn(rope: Any) -> str:
 @quiz.question(
     "1.2.2",
     "Now D = 4, with `traditional=False` and a base so large that only the first pair rotates. `1, 2, 3, 4` is at "
-    "position 33, a quarter turn as before. What is the output, rounded to integers?",
-    why="Halves pair 1 with 3 and 2 with 4. The first pair becomes -3, 1, and both return to their places.",
+    "position 33, again a quarter turn. What is the output, rounded to integers?",
+    why="Halves pair 1 with 3 and 2 with 4. The first pair becomes -3, 1, and both numbers return to their places.",
     mistakes={
         "always-neighbours": "1 was paired with its neighbour 2, which is what `traditional=True` means.",
-        "offset-ignored": "A token that comes alone is not at position 0: its slice says where it is.",
-        "rotated-backwards": "The pair is the right one, but a, b became b, -a.",
+        "offset-ignored": "A token that is processed alone is not at position 0: the slice gives its position.",
+        "rotated-backwards": "The pair is right, but `a, b` became `b, -a`.",
     },
 )
 def first_of_two_pairs(rope: Any) -> str:

@@ -13,11 +13,11 @@ quiz = Quiz()
     "1.3.1",
     "Two new tokens follow two older ones: `causal_mask(2, 4, mx.float32)`. How many of the four keys does the first "
     "new token see, and how many the second?",
-    why="The two are the last of four: the first sees the older two and itself, the second sees all.",
+    why="The new tokens are the last two of four: the first sees the two older tokens and itself, the second all.",
     mistakes={
         "upper-left": "The last token would not even see itself.",
         "strict-diagonal": "A token attends to itself as well; the very first one has nothing else to attend to.",
-        "one-too-many": "The first new token would see the one that it should predict.",
+        "one-too-many": "The first new token would see the token that it should predict.",
     },
 )
 def keys_in_sight(causal_mask: Any) -> str:
@@ -28,9 +28,9 @@ def keys_in_sight(causal_mask: Any) -> str:
 @quiz.question(
     "1.3.2",
     "Qwen3-0.6B has 16 query heads and 8 key-value heads. Which key-value head does query head 5 use?",
-    why="Groups have 16 / 8 = 2 neighbours, and 5 // 2 is 2. Query head 4 uses the same one.",
+    why="Each group has 16 / 8 = 2 neighboring heads, and 5 // 2 is 2. Query head 4 uses the same.",
     mistakes={
-        "tile": "5 % 8 is 5; but heads are not dealt out like cards, neighbours share.",
+        "tile": "5 % 8 is 5, but heads are not dealt out like cards: neighbors share.",
         "first-kv-head-only": "The other seven heads would be stored and never used.",
     },
 )
@@ -42,11 +42,11 @@ def head_that_is_read(grouped: Any) -> str:
 @quiz.question(
     "1.3.2",
     "H = 4, H_kv = 2 and D = 4. A query's dot products with its two keys are 4.4 and 0. How much weight does the first "
-    "key get? (A score of 2.2 against 0 makes nine parts of ten.)",
-    why="A dot product runs over the D = 4 numbers of one head, so the scale is 1/2 and the score 2.2.",
+    "key get? (The softmax of 2.2 and 0 gives 2.2 a weight of 0.9.)",
+    why="A dot product runs over the D = 4 numbers of one head, so the scale is 1/2 and the score is 2.2.",
     mistakes={
-        "no-scale": "The score stays at 4.4: 81 parts of 82.",
-        "scale-by-all-heads": "For H · D = 16 numbers the scale would be 1/4, but no dot product covers all heads.",
+        "no-scale": "The score then stays at 4.4, and the weight is 81/82.",
+        "scale-by-all-heads": "For H · D = 16 numbers, the scale would be 1/4, but no dot product covers all heads.",
     },
 )
 def weight_of_the_first_key(grouped: Any) -> str:
@@ -59,12 +59,12 @@ def weight_of_the_first_key(grouped: Any) -> str:
 quiz.message(
     "1.3.1",
     "day3-upper-left",
-    "A mask fails, and this is the verdict before it names the mistake. What is the mistake?",
-    why="A single query is the last of the four positions and may see all. Taken for the first, it sees key 0 alone: 3 "
-    "of 4 elements are wrong, and key 1 is the first of them.",
+    "A mask fails, and this is the report before it names the mistake. What is the mistake?",
+    why="A single query is the last of the four positions, so it may see all keys. Treated as the first, it sees only "
+    "key 0, so 3 of 4 elements are wrong, starting with key 1.",
     mistakes={
-        "strict-diagonal": "Then only the query's own place is wrong, key 3: 1 of 4 elements.",
-        "one-too-many": "The last query has no future to see: this case would pass.",
-        "inverted": "Then all four keys, which are no future, are forbidden.",
+        "strict-diagonal": "Then only key 3, at the query's own position, is wrong: 1 of 4 elements.",
+        "one-too-many": "The last query has no later key to see, so this case would pass.",
+        "inverted": "Then all four keys would be masked, although none of them lies in the future.",
     },
 )

@@ -11,12 +11,12 @@ quiz = Quiz()
 
 @quiz.question(
     "1.5.1",
-    "A table of three tokens: `1, 0`, then `0, 2`, then `2, 2`. What is `as_linear` of the vector `1, 2`?",
-    why="One dot product with each row: 1 · 1 + 2 · 0, then 2 · 2, then 2 + 4. Token 2 scores highest.",
+    "A table has a row for each of three tokens: `1, 0`, `0, 2` and `2, 2`. What is `as_linear` of the vector `1, 2`?",
+    why="Each logit is a dot product with a row: 1 · 1 + 2 · 0, then 2 · 2, then 2 + 4. Token 2 scores highest.",
     mistakes={
         "reshaped-table": "A reshape to 2 x 3 puts numbers of different tokens into one column.",
-        "cosines": "A logit may be larger because a row is longer; training has made it so.",
-        "scores-over-root-E": "Attention divides by a square root, the head does not.",
+        "cosines": "Rows are not normalized, so longer rows give larger logits.",
+        "scores-over-root-E": "Attention divides by a square root, but the LM head does not.",
     },
 )
 def logits_of_three(embedding: Any) -> str:
@@ -26,14 +26,14 @@ def logits_of_three(embedding: Any) -> str:
 
 @quiz.question(
     "1.5.2",
-    "A layer with E = 1, where a norm keeps only the sign of a number: 1 or -1. Attention always adds -5 to the "
-    "residual stream. The MLP adds 4 if its input is 1, and nothing if it is -1. The stream is 2. What is the "
-    "layer's output?",
-    why="2 - 5 is -3. The MLP's input is its norm, -1, so it adds nothing.",
+    "In a layer with E = 1, a norm keeps only the sign of a number: 1 or -1. Attention always adds -5 to the "
+    "residual stream. The MLP adds 4 if its input is 1, and nothing if its input is -1. The residual stream is 2. "
+    "What is the layer's output?",
+    why="2 - 5 is -3. The MLP's input is the norm of -3, which is -1, so the MLP adds nothing.",
     mistakes={
-        "mlp-reads-x": "It used the sign of 2 and added 4, as if attention had added nothing.",
-        "no-residual-at-attention": "Attention's -5 has replaced the stream instead of being added to it.",
-        "mlp-added-to-x": "The MLP rightly added nothing, but to the 2 from before attention.",
+        "mlp-reads-x": "The MLP used the sign of 2 and added 4, as if attention had added nothing.",
+        "no-residual-at-attention": "Attention's -5 replaced the residual stream instead of being added to it.",
+        "mlp-added-to-x": "The MLP correctly added nothing, but to the 2 from before attention.",
     },
 )
 def signs(block: Any) -> str:

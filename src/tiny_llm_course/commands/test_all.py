@@ -25,7 +25,7 @@ def test_all(pytest_args: tuple[str, ...]) -> int:
     for title, (arguments, seconds) in PARTS.items():
         left -= seconds
         click.secho(f"\n{title}", bold=True)
-        files = [str(path) for argument in arguments for path in sorted(ROOT.glob(argument)) or [argument]]
+        files = [name for each in arguments for name in sorted(map(str, ROOT.glob(each))) or [each]]
         # --dist loadfile: the tests of a file share fixtures.
         workers = ["-n", "auto", "--dist", "loadfile"]
         command = [sys.executable, "-P", "-m", "pytest", *files, *workers, "-q", "-m", "not maintainers"]

@@ -1,4 +1,4 @@
-"""The engine as the registry describes it: a box for each part that a task makes, in the frames around it.
+"""The engine as the registry describes it: a box for each part that a task implements, in nested frames.
 
 Chapters show it as a map, nested lists of links styled by `book/engine.css`, without later weeks' parts. Today's boxes
 are highlighted, earlier ones ticked, and a frame is open if a box of today is in it.
@@ -13,15 +13,15 @@ from ...course.entities import Day, Task
 from ...course.registry import Course
 from .parts import Parts
 
-PAGE = "model.md"  # where the whole of it is, with its numbers
+PAGE = "model.md"  # the page with the whole engine and its numbers
 
 
 @dataclass
 class Part:
-    """A box, with those within it."""
+    """A box and the boxes inside it."""
 
     path: str
-    task: Task | None = None  # that makes it; the registry's check guarantees one
+    task: Task | None = None  # that implements it; the registry's check guarantees that there is one
     parts: list["Part"] = field(default_factory=list)
 
     @property
@@ -36,7 +36,7 @@ class Part:
 
 
 def engine(tasks: Sequence[Task]) -> list[Part]:
-    """Return the boxes that these tasks make, in the order of the data flow."""
+    """Return the boxes that these tasks implement, in the order of the data flow."""
     whole = Part("")
     for task in tasks:
         for box in task.makes:
@@ -54,7 +54,7 @@ def engine(tasks: Sequence[Task]) -> list[Part]:
 
 
 def map_parts(course: Course, week: int, today: Day | None = None) -> Parts:
-    """Return the `map` of a day that makes a part of the engine, or of a week with such a day."""
+    """Return the `map` of a day that implements a part of the engine, or of a week with such a day."""
     own = course.week(week).days
     if not any(task.makes for day in ([today] if today else own) for task in day.tasks):
         return {}
@@ -74,7 +74,7 @@ def link(part: Part, days: dict[tuple[int, int], Day], page: str) -> tuple[str, 
 def _map(boxes: list[Part], page: str, days: Sequence[Day], today: Day | None) -> str:
     by_number = {(day.week, day.number): day for day in days}
     lines = ['<nav class="engine-map" aria-label="The engine, part by part">', *_list(boxes, page, by_number, today)]
-    whole = f'<a href="{posixpath.relpath(PAGE, posixpath.dirname(page))}">The same with all its numbers</a>'
+    whole = f'<a href="{posixpath.relpath(PAGE, posixpath.dirname(page))}">The whole engine, with all its numbers</a>'
     lines.append(f"<p>{'Highlighted: today. ✓: done. Dashed: later. ' if today else ''}{whole}.</p>")
     return "\n".join([*lines, "</nav>", ""])
 

@@ -1,4 +1,4 @@
-"""The legend of the figures: what has a colour, and how an array is drawn."""
+"""The legend of the figures: what each color means, and how an array is drawn."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from .parts import Parts
 
 
 def legend_parts() -> Parts:
-    """Draw `roles`, a table, and `squares`, a small array."""
+    """Return `roles`, a table of the colors, and `squares`, a drawing of a small array."""
     return {"roles": _roles(), "squares": _squares()}
 
 
@@ -33,7 +33,5 @@ def _squares() -> str:
     canvas, values = Canvas(), np.array([[4.0, 1.0, 0.25], [-4.0, -1.0, 0.0]])
     hidden = np.array([[False, False, False], [False, False, True]])
     matrix(canvas, values, ["first", "second"], ["first", "second", "third"], None, hidden=hidden)
-    about = (
-        "Filled squares of three sizes for 4, 1 and a quarter; hollow ones for -4 and -1; a dot for what is forbidden."
-    )
+    about = "Filled squares of three sizes for 4, 1 and 0.25; hollow squares for -4 and -1; a dot for a masked number."
     return canvas.figure("squares-course", "An array of two rows and three columns", about)

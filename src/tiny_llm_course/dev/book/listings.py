@@ -122,4 +122,3 @@ def _signature(task: Task) -> str:
     short = DOCSTRING.sub(r'\1"""', listed)
     more = "; the docstrings in the file state the rest" if short != listed else ""
     return f"In `{PACKAGE}/{target.file}`{calls}{more}:\n\n```{language.fence}\n{short}```\n"
-

@@ -10,7 +10,7 @@ from ...testkit.variants import load_variants
 from ..transcripts import scenarios
 from .parts import Parts
 
-BETWEEN = "@"  # where some lines are left out
+BETWEEN = "@"  # marks omitted lines
 MISTAKE = re.compile(r"--mistake (\d+\.\d+\.\d+):(\S+)")
 
 
@@ -26,14 +26,14 @@ def mistake_parts(day: Day) -> Parts:
 
 
 def mistake_diff(task: Task, name: str) -> str:
-    """Return a mistake's edits as a diff in Markdown; raise ValueError if it is none, or no edit of the solution."""
+    """Return a mistake's edits as a diff in Markdown; raise ValueError if the task has no such edit of the solution."""
     edits = next((known.edits for known in load_variants(task).wrong_programs if known.name == name), ())
     if not edits:
         raise ValueError(f"task {task.id} has no known mistake {name!r} that is a change of the solution")
     before, after = (source_of(task.target, some).split("\n") for some in ((), edits))
     listed = _diff(before, after, around=0)
     if {line[1:] for line in listed if line[0] == "-"} & {line[1:] for line in listed if line[0] == "+"}:
-        listed = _diff(before, after, around=1)  # a line that has moved: from where to where
+        listed = _diff(before, after, around=1)  # a moved line: show its old and new surroundings
     bare = textwrap.dedent("\n".join(line[1:] for line in listed)).split("\n")
     shown = zip(listed, bare, strict=True)
     text = "\n".join("  ..." if line == BETWEEN else f"{line[0]} {rest}".rstrip() for line, rest in shown)

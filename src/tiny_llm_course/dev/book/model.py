@@ -35,14 +35,14 @@ class Shown:
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a box, without the boxes within it."""
+    """The facts of a box, without the boxes inside it."""
 
     about: str
     shape: str
     weights: int = 0
     milliseconds: float = 0.0
     arrays: tuple[Shown, ...] = ()
-    rows: tuple[tuple[str, str, float], ...] = ()  # of a list: a label, its number, and the length of its bar
+    rows: tuple[tuple[str, str, float], ...] = ()  # of a list: a label, its number, and its bar's length
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Sentence:
 
     tokens: list[str]
     first: dict[str, int]
-    measured: str  # when and on what the times were taken
+    measured: str  # when and on which machine the times were measured
 
 
 def model_page(course: Course, sentence: Sentence, facts: Mapping[str, Facts]) -> str:

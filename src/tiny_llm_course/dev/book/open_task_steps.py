@@ -1,4 +1,4 @@
-"""The check in an open task's chapter as it grows line by line, and the programs that it stops at each step."""
+"""The check in an open task's chapter, step by step, and how many programs each step stops."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -28,7 +28,7 @@ class Count(NamedTuple):
 
 
 def check_steps(task: Task, steps: Mapping[str, str]) -> Parts:
-    """Return each step's check and what it stops; without the requirements, the last generated counts."""
+    """Return each step's check and how many programs it stops; without the requirements, the last generated counts."""
     day = load_course().day_of(task).name
     counts = {
         name: present(day, name) if missing(task.requires) else f"**{count_programs(task, text)}.**\n"
@@ -38,7 +38,7 @@ def check_steps(task: Task, steps: Mapping[str, str]) -> Parts:
 
 
 def count_programs(task: Task, text: str) -> Count:
-    """Run the check that a text defines on the programs of the task that an open task judges."""
+    """Run the check that a text defines on the known programs of the task for which the check is written."""
     names: dict[str, Any] = {"mx": mx}
     exec(text, names)
     mx.random.seed(0)

@@ -22,13 +22,13 @@ from ...testkit.variants import Variant, Variants, load_variants
 from ..transcripts import scenarios
 
 Record = dict[str, dict[str, Cell]]  # a measurement's cells, by their row's first cell and by column
-Answer = Callable[[Any], str]  # from the program of a task to what it gives, in words
-Reading = Callable[[Record, str], str]  # from a record, and what is chosen of it, to an answer
+Answer = Callable[[Any], str]  # from a task's program to its result as text
+Reading = Callable[[Record, str], str]  # from a record and a selection from it to an answer
 
 
 @dataclass(frozen=True)
 class Option:
-    """An answer to choose, with its explanation; a wrong one has the name of the mistake that gives it."""
+    """An answer option and its explanation; a wrong one has the name of the mistake that returns it."""
 
     text: str
     right: bool
@@ -38,7 +38,7 @@ class Option:
 
 @dataclass(frozen=True)
 class OfProgram:
-    """What does the program return? Each known mistake has a sentence on what was overlooked."""
+    """What does the program return? Each known mistake has a sentence that says what was overlooked."""
 
     task: str
     text: str
@@ -47,9 +47,9 @@ class OfProgram:
     answer: Answer
 
     def options(self, day: Day) -> list[Option]:
-        """Return what the solution and the known mistakes give."""
+        """Return the results of the solution and of the known mistakes."""
         task = load_course().task(self.task)
-        variants = load_variants(task)  # first, as it makes kernels be built on demand
+        variants = load_variants(task)  # first, because it enables building kernels on demand
         return self.of(program(task.program, SOLUTION_NAME), variants)
 
     def of(self, solution: Any, variants: Variants) -> list[Option]:
@@ -95,7 +95,7 @@ class OfMeasurement:
 
 @dataclass(frozen=True)
 class OfMessage:
-    """Which mistake causes a message? It is shown up to where it names the mistake."""
+    """Which mistake causes a message? The message is shown up to the point where it names the mistake."""
 
     task: str
     transcript: str
@@ -105,7 +105,7 @@ class OfMessage:
 
     @property
     def text(self) -> str:
-        """The question, and the transcript of the task up to where it names the mistake."""
+        """The question, and the task's transcript up to the point where it names the mistake."""
         shown, _ = self._message()
         return f"{self.asked}\n\n```text\n{textwrap.dedent(shown)}\n```"
 
