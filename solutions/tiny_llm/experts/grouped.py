@@ -32,7 +32,7 @@ class Grouped:
             raise ValueError(f"an index is none of the {num_experts} experts, which are 0 to {num_experts - 1}")
 
     def gather(self, x: mx.array) -> mx.array:
-        """Return each token once per expert of its, sorted by expert.
+        """Return each token once for each of its experts, sorted by expert.
 
         Args:
             x: N.. x I, one row per token.

@@ -24,7 +24,7 @@ class Grouped:
         raise NotImplementedError("4.5.2 Tokens sorted by expert")
 
     def gather(self, x: mx.array) -> mx.array:
-        """Return each token once per expert of its, sorted by expert.
+        """Return each token once for each of its experts, sorted by expert.
 
         Args:
             x: N.. x I, one row per token.
