@@ -14,14 +14,13 @@ quiz = Quiz()
 
 @quiz.question(
     "3.1.5",
-    "Three slots, and five requests A to E that generate 4, 1, 2, 3 and 1 tokens. Which requests does the third step "
-    "compute?",
-    why="B finishes in the first step, so D joins in the second. C finishes in the second, and E joins.",
+    "Five requests A to E generate 4, 1, 2, 3 and 1 tokens in three slots. Which requests does the third step compute?",
+    why="B finishes in the first step, so D joins in the second. C finishes in the second, so E joins in the third.",
     mistakes={
         "only-when-all-are-done": "That is static batching: the slots of B and C stay empty until A has finished.",
-        "one-slot-too-few": "Three slots serve three requests as long as one is waiting.",
-        "one-slot-too-many": "Three slots serve at most three requests.",
-        "one-token-too-many": "B needs one token, and has it after the first step.",
+        "one-slot-too-few": "All three slots are in use as long as a request is waiting.",
+        "one-slot-too-many": "Three slots serve at most three requests at a time.",
+        "one-token-too-many": "B needs only one token, and gets it in the first step.",
     },
 )
 def third_step(step: Any) -> str:
@@ -38,12 +37,12 @@ def third_step(step: Any) -> str:
 
 @quiz.question(
     "3.1.4",
-    "The stop strings are `abcd` and `bc`. The pieces `xab` and `cd` arrive. What has the user seen in the end?",
-    why="After the first piece, `ab` may be the beginning of a stop string, so only x is shown. Then `bc` is "
-    "complete before `abcd`, and ends the output after the a.",
+    "The stop strings are `abcd` and `bc`. The pieces `xab` and `cd` arrive. What has the user seen at the end?",
+    why="After the first piece, `ab` may be the beginning of a stop string, so only `x` is shown. In the second "
+    "piece, `bc` is complete before `abcd`, so the output ends after the `a`.",
     mistakes={
-        "first-to-begin": "`abcd` starts first. But character by character, the output would have ended at c.",
-        "string-shown": "Output ends before the stop string.",
+        "first-to-begin": "`abcd` starts first, but character by character, `bc` is complete first.",
+        "string-shown": "The output ends before the stop string.",
         "nothing-held": "What has been shown cannot be taken back.",
     },
 )
@@ -54,14 +53,14 @@ def what_is_seen(stops: Any) -> str:
 
 @quiz.question(
     "3.1.2",
-    "One request has seven cached tokens and adds one. Another starts, with three. At which positions are the four "
-    "tokens?",
-    why="Positions are relative to the sequence: the first request's token comes after seven others, the second "
-    "request's are at 0, 1 and 2.",
+    "One request has seven cached tokens and computes one more. Another request starts with three tokens. At which "
+    "positions are the four tokens?",
+    why="Positions are relative to the sequence. The first request's token follows seven others, so it is at 7. The "
+    "second request's tokens are at 0, 1 and 2.",
     mistakes={
-        "positions-are-rows": "Rows are the order in this one call, and mean nothing to RoPE.",
+        "positions-are-rows": "A row is a token's place in this one call, and means nothing to RoPE.",
         "positions-from-zero": "The first request already has seven tokens.",
-        "first-chunk-s-positions": "The second request's positions do not depend on the first one's.",
+        "first-chunk-s-positions": "The second request's positions do not depend on the first request's.",
         "positions-one-short": "The seven cached tokens are at 0 to 6.",
     },
 )
@@ -91,10 +90,10 @@ def _keys(model: Any, chunks: list[Any]) -> list[mx.array]:
 
 
 @quiz.measured(
-    "Which of these numbers of our own run grows with the number of requests in a step, although each request waits "
+    "In our own run, which of these columns grows with the number of requests in a step, although each request waits "
     "longer for its next token?",
     right="our kernels: throughput",
-    why="All requests share the weights that a step loads. Each step takes longer, and returns more tokens.",
+    why="All requests share the weights that a step loads, so a longer step still generates more tokens per second.",
     mistakes={
         "our kernels: ms": "This is how long a request waits for its next token.",
         "requests": "This is a setting, not a measurement.",

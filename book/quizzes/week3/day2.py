@@ -10,15 +10,15 @@ quiz = Quiz()
 
 @quiz.question(
     "3.2.1",
-    "A token budget of 8. Three requests are decoding. The older of two prompts has 4 uncomputed tokens, the younger "
-    "one 10. How many prompt tokens does the step compute, older + younger?",
-    why="Three of the eight tokens go to the decoding requests. The older prompt takes four of the other five, the "
-    "younger one the rest.",
+    "The token budget is 8, and three requests are decoding. The older of two prompts has 4 uncomputed tokens, the "
+    "younger prompt has 10. How many tokens of each does the step compute, older + younger?",
+    why="Three of the eight tokens go to the decoding requests. The older prompt takes four of the other five, and the "
+    "younger prompt takes the last.",
     mistakes={
         "writers-not-counted": "With the three decoding requests, that would be 11 tokens.",
-        "youngest-first": "The oldest prompt comes first.",
-        "one-prompt-a-step": "One token of the budget would be unused.",
-        "all-that-run-counted": "Prompts need no reserved token: they share what the decodes leave.",
+        "youngest-first": "The oldest prompt is prefilled first.",
+        "one-prompt-a-step": "Then one token of the budget would remain unused.",
+        "all-that-run-counted": "No token is reserved for each prompt: prompts share what the decoding requests leave.",
     },
 )
 def read(plan: Any) -> str:
@@ -32,13 +32,13 @@ def read(plan: Any) -> str:
 
 @quiz.question(
     "3.2.2",
-    "Ann sends four requests of 6 tokens, and then Bob one of 2. No tokens have been served yet, and three slots are "
-    "free. Whose requests are admitted, in which order?",
-    why="With her first request Ann claims 6 tokens, before anything is computed. Bob claims none, so he is next. "
-    "Then it is 6 against 2, but Bob has no more requests.",
+    "Ann sends four requests of 6 tokens each, and then Bob sends one of 2 tokens. No tokens have been served yet, and "
+    "three slots are free. Whose requests are admitted, and in which order?",
+    why="With her first request, Ann claims 6 tokens before anything is computed. Bob claims none, so he is next. "
+    "Bob's claim of 2 is then still lower than Ann's, but he has no more requests waiting, so Ann is next.",
     mistakes={
-        "first-come-first-served": "Then it would pay to send everything at once.",
-        "youngest-of-equals": "Before any admission both claims are 0. Then the older request is next.",
+        "first-come-first-served": "Then users would gain by sending all their requests at once.",
+        "youngest-of-equals": "At first both claims are 0, and of equal claims, the older request is next.",
     },
 )
 def let_in(queue: Any) -> str:
@@ -56,14 +56,14 @@ def let_in(queue: Any) -> str:
 
 @quiz.question(
     "3.2.3",
-    "A request arrived at second 0, was admitted at 3, and its four tokens came at 4, 5, 6 and 10. What are its TTFT "
-    "and its TPOT, in seconds?",
-    why="From 0 to 4, and from 4 to 10 in three intervals of 2 seconds on average.",
+    "A request arrived at second 0 and was admitted at second 3. Its four tokens were generated at seconds 4, 5, 6 and "
+    "10. What are its TTFT and its TPOT, in seconds?",
+    why="TTFT is from 0 to 4. From 4 to 10 there are three intervals, of 2 seconds on average.",
     mistakes={
         "ttft-from-the-first-step": "The user has been waiting since second 0.",
         "divided-by-n": "Between four tokens there are three intervals.",
-        "tpot-from-the-start": "The time to the first token is TTFT, and counted there.",
-        "longest-gap": "That is the maximum ITL, which the user remembers.",
+        "tpot-from-the-start": "The time before the first token belongs to TTFT, not to TPOT.",
+        "longest-gap": "That is the maximum ITL.",
     },
 )
 def both(latency: Any) -> str:
@@ -75,9 +75,9 @@ def both(latency: Any) -> str:
 
 
 @quiz.measured(
-    "In our own run, with which setting did the long prompt get its first token soonest?",
+    "In our own run, which setting gave the long prompt its first token soonest?",
     right="unchunked",
-    why="In one step, without interruption. The other requests pay for that.",
+    why="It was prefilled in a single step. The decoding requests paid for that with a long pause.",
     mistakes={
         "budget 16": "Eight of each 16 tokens went to the decoding requests, and every step has a fixed cost.",
         "budget 64": "Part of each step went to the decoding requests.",

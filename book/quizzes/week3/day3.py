@@ -10,13 +10,13 @@ quiz = Quiz()
 
 @quiz.question(
     "3.3.1",
-    "Pages 0, 1 and 2 are allocated, and a second request retains page 1. Then release([0, 1, 2]). Which pages does "
-    "the next allocate(2) return, out of five?",
+    "Of five pages, 0, 1 and 2 are allocated, and a second request retains page 1. Then `release([0, 1, 2])` is "
+    "called. Which pages does the next `allocate(2)` return?",
     why="Page 1 still has a holder. Pages 0, 2, 3 and 4 are free, and the lowest two are allocated.",
     mistakes={
         "free-at-the-first-drop": "Page 1 has two holders, and one of them still uses it.",
-        "never-free-again": "Pages 0 and 2 have no holder any more: they are free.",
-        "highest-first": "That rule would do as well. Ours allocates the lowest numbers first.",
+        "never-free-again": "Pages 0 and 2 have no holders left, so they are free.",
+        "highest-first": "That rule would work, too, but our pool allocates the lowest-numbered pages first.",
     },
 )
 def next_pages(pool: Any) -> str:
@@ -29,7 +29,7 @@ def next_pages(pool: Any) -> str:
 
 @quiz.question(
     "3.3.3",
-    "Pages of four. A request has nine tokens, all computed, and is truncated to five. How many pages does it keep?",
+    "Pages have four slots. A request with nine computed tokens is truncated to five. How many pages does it keep?",
     why="Four tokens fill the first page, and the fifth is in the second. The third page is released.",
     mistakes={
         "half-a-page-lost": "The second page is needed as long as one token is in it.",
@@ -48,13 +48,13 @@ def pages_kept(memory: Any) -> str:
 
 @quiz.question(
     "3.3.4",
-    "Requests 0 to 3 hold 5, 4, 3 and 2 slots of 14. Request 1 needs three more. Which requests run afterwards?",
-    why="Request 3 frees 2, which is not enough, and then request 2 frees 3.",
+    "Requests 0 to 3 hold 5, 4, 3 and 2 of all 14 slots. Request 1 needs three more. Which requests run afterwards?",
+    why="Preempting request 3 frees 2 slots, which is not enough. Preempting request 2 frees 3 more.",
     mistakes={
-        "the-oldest-goes": "Then the request that is nearest to its end would be restarted again and again.",
+        "the-oldest-goes": "Then no request would be safe from preemption, and two could preempt each other forever.",
         "one-is-enough": "Two slots are free after request 3 is preempted, and three are needed.",
         "requester-preempted": "Two younger requests are preempted before it.",
-        "never-preempts": "Then all four wait for one another, for ever.",
+        "never-preempts": "Then the requests would wait for one another forever.",
     },
 )
 def who_runs(preempt_until_reserved: Any) -> str:
@@ -80,10 +80,10 @@ def who_runs(preempt_until_reserved: Any) -> str:
 @quiz.measured(
     "Which layout wastes nothing, and is it the one you would choose?",
     right="pages of 1",
-    why="Its last page is always full. But each token is a block-table entry, and attention walks through the table.",
+    why="The last page is always full. But each token needs a block-table entry, which attention has to look up.",
     mistakes={
         "pages of 16": "On average nearly half of the last page is empty: 7.5 slots per request.",
-        "reserved, 2,048 slots": "That wastes most: sequences are short, and their arrays are as long as the longest.",
+        "reserved, 2,048 slots": "That layout wastes the most: each array is as long as the longest possible sequence.",
     },
 )
 def wastes_nothing(record: Record, row: str) -> str:
