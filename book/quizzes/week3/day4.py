@@ -17,12 +17,12 @@ def _pool(*pages: list[float]) -> mx.array:
 
 @quiz.question(
     "3.4.1",
-    "Pages of two: page 0 contains 1 and 2, page 1 contains 3 and 4, page 2 contains 5 and 6. Three tokens, the "
-    "block table [2, 0], all scores 0. What is the last token's output?",
-    why="Its tokens are 5, 6 and the first of page 0, 1. The mean is 4.",
+    "A page has two slots: page 0 contains the values 1 and 2, page 1 contains 3 and 4, page 2 contains 5 and 6. A "
+    "request has three tokens and the block table [2, 0], and all scores are 0. What is the last token's output?",
+    why="It sees 5 and 6 in page 2, and 1 in the first slot of page 0. Their mean is 4.",
     mistakes={
         "table-ignored": "The request's first page is page 2 of the pool, not page 0.",
-        "pages-sorted": "The block table is in sequence order: the second page, with one token, is page 0.",
+        "pages-sorted": "The block table is in sequence order: the request's second page, with one token, is page 0.",
         "full-pages-only": "The third token is in page 0, which is not full.",
     },
 )
@@ -32,14 +32,14 @@ def through_a_table(attend: Any) -> str:
 
 @quiz.question(
     "3.4.3",
-    "Three tokens in pages of two, the block table [2, 0]. Query head 1 uses the second of two key-value heads, "
-    "whose values are 10 times the first one's. Page 0 contains 1 and 2 of the first, page 1 contains 3 and 4, page "
-    "2 contains 5 and 6. All scores are 0. What is query head 1's output for the last token?",
-    why="The second head's 50, 60 and 10: their mean is 40.",
+    "A request has three tokens in pages of two, and the block table [2, 0]. The first key-value head's values are 1 "
+    "and 2 in page 0, 3 and 4 in page 1, and 5 and 6 in page 2; the second head's are 10 times as large. Query head "
+    "1 uses the second head, and all scores are 0. What is its output for the last token?",
+    why="It sees the second head's 50, 60 and 10, and their mean is 40.",
     mistakes={
-        "head-0-of-the-page": "Those are the first head's numbers. The second one's follow them in the same page.",
+        "head-0-of-the-page": "Those are the first head's values. The second head's values follow in the same page.",
         "table-ignored": "The request's first page is page 2 of the pool, not page 0.",
-        "not-itself": "The last token sees itself: 10 counts too.",
+        "not-itself": "The last token sees itself, so 10 counts too.",
     },
 )
 def second_head(attend: Any) -> str:
@@ -49,13 +49,13 @@ def second_head(attend: Any) -> str:
 
 
 @quiz.measured(
-    "Of the bytes of keys and values that our own run moves for one token, which program moves most?",
+    "In our own run, which program moves the most bytes of keys and values for one token?",
     right="decode, gathered first",
     why="It reads them from the pages, writes them to one array, and reads them again: three times.",
     mistakes={
         "decode, pages of 16": "Each page is read in place, once.",
-        "decode, pages of 64, in Python": "It is slow, but it reads each page once: Python is what costs.",
-        "decode, contiguous": "Each key and value once: the minimum for attention.",
+        "decode, pages of 64, in Python": "It reads each page once; it is Python that makes it slow.",
+        "decode, contiguous": "It reads each key and value once, which is the minimum for attention.",
     },
 )
 def moves_most(record: Record, program: str) -> str:

@@ -13,11 +13,11 @@ quiz = Quiz()
     "3.5.1",
     "A page has two tokens. The sequence 1 2 3 4 5 6 is in pages 0, 1 and 2, in one node. Then 1 2 3 4 7 8 is "
     "inserted and 1 2 3 4 5 6 is matched. Which pages are returned?",
-    why="The node is split after page 1. Its second half becomes a child of the first, next to the new one, and is "
-    "found.",
+    why="The node is split after page 1. Its second half becomes a child of the first, next to the new node, so it is "
+    "still found.",
     mistakes={
-        "tail-lost": "The second half of a split node belongs to a sequence that is still cached.",
-        "whole-edge-or-nothing": "Then only whole sequences could be shared.",
+        "tail-lost": "That half belongs to a sequence that is still cached.",
+        "whole-edge-or-nothing": "In such a tree, only whole sequences could be shared.",
     },
 )
 def pages_after_a_cut(tree: Any) -> str:
@@ -33,12 +33,12 @@ def pages_after_a_cut(tree: Any) -> str:
 @quiz.question(
     "3.5.2",
     "`That is a blue` is in pages 0 and 1 of a tree, `That is a red` in pages 0 and 2, inserted in this order. Then "
-    "`That is a blue` is matched. Two pages must be evicted. Which, in which order?",
-    why="`a red` is least recently used. Page 0 cannot go yet, so `a blue` follows.",
+    "`That is a blue` is matched. Two pages must be evicted. Which ones, and in which order?",
+    why="`a red` is the least recently used. Page 0 still has a child, so `a blue` is evicted next.",
     mistakes={
-        "most-recently-used-first": "What was just found is most likely to be needed next.",
+        "most-recently-used-first": "The pages that were just matched are the most likely to be needed again.",
         "inner-edges-too": "Without `That is`, `a blue` can never be found.",
-        "one-round": "Two are needed, and after the first one there is another leaf.",
+        "one-round": "Two pages are needed, and after the first eviction there is another leaf.",
     },
 )
 def who_goes(evict: Any) -> str:
@@ -59,10 +59,10 @@ def who_goes(evict: Any) -> str:
     "3.5.3",
     "A page has two tokens. A request with the prompt 1 2 3 4 has been served. The same prompt arrives again. How "
     "many of its tokens are found?",
-    why="Two. The last token is not looked up, and the rest of its page is not a whole page.",
+    why="The last token is not looked up, so only the first page, with two tokens, can match as a whole.",
     mistakes={
-        "all-tokens-looked-for": "Then nothing would be left to compute, and there would be no logits.",
-        "pages-for-tokens": "One page is found, and it has two tokens.",
+        "all-tokens-looked-for": "With nothing left to compute, there would be no logits.",
+        "pages-for-tokens": "One page is found, but it has two tokens.",
         "nothing-kept-at-the-end": "The pages outlive the request: the tree holds them.",
     },
 )
@@ -82,10 +82,10 @@ def tokens_found(memory: Any) -> str:
 @quiz.measured(
     "The shared prefix of a prompt becomes eight times as long. Which of these numbers of our own run grows least?",
     right="prefix cache: ms",
-    why="There are as many tokens after the prefix as before. Only their attention has more keys.",
+    why="The number of tokens after the prefix stays the same; only their attention has more keys.",
     mistakes={
-        "no cache: ms": "Every token of the prefix is computed again: it grows with the prompt, and faster.",
-        "speed-up": "It grows nearly as the prompt does, because what is left to compute stays the same.",
+        "no cache: ms": "Every token of the prefix is computed again, so the time grows even faster than the prompt.",
+        "speed-up": "It grows nearly as fast as the prompt, because the time with the cache hardly changes.",
     },
 )
 def stays(record: Record, column: str) -> str:

@@ -12,14 +12,14 @@ quiz = Quiz()
 
 @quiz.question(
     "3.6.1",
-    "The target gives three tokens 0.3, 0.2 and 0.5, the draft 0.2, 0.5 and 0.3. Token 1 was drafted. The uniform "
-    "samples are 0.5 and 0.4, and after token 1 the target would give 0.1, 0.1, 0.8. How many draft tokens are "
-    "accepted, and which token is next?",
-    why="0.5 is not below 0.2 / 0.5 = 0.4, so token 1 is rejected. The residual is 0.1, 0 and 0.2, normalised 1/3, 0 "
-    "and 2/3, and 0.4 selects token 2.",
+    "The target's probabilities of three tokens are 0.3, 0.2 and 0.5, and the draft's are 0.2, 0.5 and 0.3. Token 1 "
+    "was drafted. The uniform samples are 0.5 and 0.4, and after token 1 the target's probabilities would be 0.1, "
+    "0.1 and 0.8. How many draft tokens are accepted, and which token is next?",
+    why="0.5 is not below 0.2 / 0.5 = 0.4, so token 1 is rejected. The residual is 0.1, 0 and 0.2, normalized to "
+    "1/3, 0 and 2/3, and u = 0.4 selects token 2.",
     mistakes={
-        "ratio-upside-down": "That is q / p, with which the token would always be accepted.",
-        "target-row-after-a-refusal": "Token 1 has had its chance. The target's row would give it a second one.",
+        "ratio-upside-down": "The rule compares u with p / q. With q / p, this token would always be accepted.",
+        "target-row-after-a-refusal": "Token 1 was just rejected, so it must not be sampled again here.",
     },
 )
 def stands_and_next(accept: Any) -> str:
@@ -31,10 +31,11 @@ def stands_and_next(accept: Any) -> str:
 @quiz.question(
     "3.6.2",
     "The sequence is 5 1 7 8 2 5 1 9 3 4 1 6 0 5 1, and two tokens are requested. What does prompt lookup propose?",
-    why="The last three tokens have not occurred before, the last two have: twice. The second time, 9 and 3 followed.",
+    why="The last three tokens have not occurred before, but the last two have, twice. The later match is followed by "
+    "9 and 3.",
     mistakes={
         "first-place": "Of several matches, the latest one counts.",
-        "shortest-first": "A single token matches there. Elsewhere two do.",
+        "shortest-first": "Only a single token matches there; elsewhere, two tokens match.",
         "run-proposed-again": "These are already the end of the sequence.",
         "one-token-left-out": "The proposal starts directly after the match.",
     },
@@ -45,13 +46,14 @@ def proposed(lookup: Any) -> str:
 
 @quiz.question(
     "3.6.4",
-    "Three requests are decoding, num_speculative_tokens is 4 and the token budget 8. How many tokens do their "
-    "chunks have?",
-    why="Three tokens are their own. Of the remaining five the first request gets four, the second one.",
+    "Three requests are decoding, num_speculative_tokens is 4, and the token budget is 8. How many tokens does each "
+    "of their chunks have?",
+    why="Each request needs one token of its own. Of the remaining five, the first request gets four draft tokens, and "
+    "the second request gets one.",
     mistakes={
         "budget-left-aside": "That would be 15 tokens, and the budget is 8.",
-        "own-tokens-not-counted": "Eight draft tokens, plus three of their own.",
-        "last-chunk-first": "The budget is assigned from the first chunk on.",
+        "own-tokens-not-counted": "That would be eight draft tokens, plus three of the requests' own.",
+        "last-chunk-first": "The budget is assigned to the first chunk first.",
     },
 )
 def chunk_sizes(speculation: Any) -> str:
@@ -72,12 +74,12 @@ def chunk_sizes(speculation: Any) -> str:
 @quiz.measured(
     "In our own run, which of these gained most from drafts?",
     right="1 x song, n-grams",
-    why="The song repeats itself, so drafts cost nothing and nearly all are accepted; and a single request leaves "
-    "capacity.",
+    why="The song repeats itself, so n-grams draft at almost no cost and nearly all drafts are accepted. A "
+    "single request also leaves capacity for the extra rows.",
     mistakes={
-        "8 x song, n-grams": "Most draft tokens are accepted. But eight requests already fill the step, and each row "
-        "costs.",
-        "1 x story, draft model": "More tokens per step, but the small model takes its time for each.",
+        "8 x song, n-grams": "Most draft tokens are accepted, but eight requests already fill the step, so each "
+        "additional row takes time.",
+        "1 x story, draft model": "A step yields more tokens, but the small model takes time for each draft token.",
         "1 x story, n-grams": "A story seldom repeats itself.",
     },
 )

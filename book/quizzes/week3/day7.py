@@ -13,13 +13,14 @@ quiz = Quiz()
 
 @quiz.question(
     "3.7.2",
-    "There is room for two requests. Two left together at 8 s, and two others entered. At 16 s three arrive, one "
-    "after the other, and are rejected. How many seconds is each told to wait?",
-    why="Two have left in the eight seconds up to now: one per 4 s. The second waits for the first one's place, too.",
+    "A gate admits at most two requests at a time. At 8 s, two requests leave together, and two others enter. At 16 s, three more "
+    "arrive, one after another, and are rejected. What Retry-After does each get, in seconds?",
+    why="Two have left in the eight seconds up to now, or one per 4 s. Each later client has to wait for the places of "
+    "the earlier ones, too.",
     mistakes={
-        "promises-nothing": "Then all three come back together, two of them in vain.",
+        "promises-nothing": "All three would come back together, two of them in vain.",
         "groups-leave-once": "Two left at 8 s, and both places became free.",
-        "always-a-second": "No request will have left in a second.",
+        "always-a-second": "At the present pace, no request will have left after one second.",
     },
 )
 def told(gate: Any) -> str:
@@ -29,12 +30,12 @@ def told(gate: Any) -> str:
 
 @quiz.question(
     "3.7.3",
-    "The stop string is <code>dog</code>, and the last two tokens allowed are <code>That is a blue </code> and "
-    "<code>do</code>. What text do the pieces give together?",
-    why="<code>do</code> is held back as long as <code>g</code> may follow. The output ends without it, so it is "
-    "shown.",
+    "The stop string is <code>dog</code>. The output is <code>That is a blue </code> and then <code>do</code>, which "
+    "reaches the token limit. What is the text of all pieces together?",
+    why="<code>do</code> is held back as long as <code>g</code> may follow. The output ends without a <code>g</code>, "
+    "so <code>do</code> is shown.",
     mistakes={
-        "never-finished": "The model generated these two characters, and no stop string came.",
+        "never-finished": "The model generated these two characters, and no stop string followed.",
         "all-of-it-again": "A piece contains only what is new.",
     },
 )
@@ -46,11 +47,12 @@ def read(stream: Any) -> str:
 
 @quiz.question(
     "3.7.4",
-    "A request arrives at 10 s. Its five tokens come at 11, 11.5, 12, 12.5 and 13 s. What is its TPOT, in seconds?",
-    why="From 11 to 13 s there are four intervals of 0.5 s.",
+    "A request arrives at 10 s. Its five tokens are generated at 11, 11.5, 12, 12.5 and 13 s. What is its TPOT, in "
+    "seconds?",
+    why="From 11 to 13 s, there are four intervals of 0.5 s.",
     mistakes={
-        "divided-by-all": "Between five tokens there are four intervals.",
-        "each-gap-from-arrival": "The second before the first token is TTFT.",
+        "divided-by-all": "Between five tokens, there are only four intervals.",
+        "each-gap-from-arrival": "The second before the first token is the TTFT.",
     },
 )
 def tpot(metrics: Any) -> str:
