@@ -13,8 +13,8 @@ quiz = Quiz()
 
 @quiz.question(
     "3.7.2",
-    "A gate admits at most two requests at a time. At 8 s, two requests leave together, and two others enter. At 16 s, three more "
-    "arrive, one after another, and are rejected. What Retry-After does each get, in seconds?",
+    "A gate admits at most two requests at a time. At 8 s, two requests leave together, and two others enter. At 16 s, "
+    "three more arrive, one after another, and are rejected. What Retry-After does each get, in seconds?",
     why="Two have left in the eight seconds up to now, or one per 4 s. Each later client has to wait for the places of "
     "the earlier ones, too.",
     mistakes={
