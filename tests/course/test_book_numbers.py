@@ -117,7 +117,7 @@ SENTENCES: list[tuple[str, str, Callable[[], bool]]] = [
     ),
     (
         "week1/day1.md",
-        "head 1, is even stricter on our sentence",
+        "head 1, puts even more weight on the previous token in our sentence",
         lambda: heads.heads_of(heads.SENTENCE)[3].weights[1, 4, 3] > 0.95,
     ),
     (
