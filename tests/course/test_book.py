@@ -156,6 +156,14 @@ def test_names_are_read_as_they_are_typed(day: Day, html: dict[Path, Html], buil
     assert not [task.target for task in day.tasks if str(task.target).replace(":", ".") not in text]
 
 
+@every_day
+def test_a_signature_shows_the_first_line_of_each_docstring(day: Day) -> None:
+    text = (SOURCE / "generated" / f"{day.name}.md").read_text(encoding="utf-8")
+    for listing in re.findall(r"ANCHOR: signature-.*?```python\n(.*?)```", text, re.DOTALL):
+        quotes = [line.count('"""') for line in listing.splitlines()]
+        assert set(quotes) == {0, 2}, "a docstring begins and ends in its line, and there is one"
+
+
 # What the pages include and quote
 
 

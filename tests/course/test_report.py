@@ -5,7 +5,8 @@ import re
 import pytest
 from tests.course.checkouts import fixture
 
-from tiny_llm_course.dev.transcripts import Scenario, checkout_for, run
+from tiny_llm_course.course.registry import load_course
+from tiny_llm_course.dev.transcripts import Edit, Scenario, checkout_for, run
 
 ROWS = 60
 
@@ -51,6 +52,25 @@ def test_a_week_of_mistakes_fits_the_screen():
     assert screen.count("tokenizer.py:") == 2, "told once, and to be mended next"
     assert screen.count("⇢ on the reference") == 1
     assert "\n⇢ on the reference, as you have borrowed them: 1.1.1, 1.2.1\n0 of 28 tasks passed in all" in screen
+
+
+FORGOTTEN = (
+    ("positional_encoding.py", "return mx.arange(seq_len", "got = mx.arange(seq_len"),  # MLX refuses the None
+    ("tokenizer.py", "return {byte: chr(byte)", "got = {byte: chr(byte)"),  # the check asks for the type
+    ("serving/kv_cache.py", "return mx.concatenate(attended)", "got = mx.concatenate(attended)"),  # the check uses it
+)
+
+
+def test_a_forgotten_return_is_asked_for():
+    """Of the course itself: wherever the None is noticed, the course is not blamed, nor the signature."""
+    solved = tuple(task.id for task in load_course().tasks())
+    edits = tuple(Edit(file, put, find) for file, find, put in FORGOTTEN)
+    with checkout_for(Scenario("no-return", (), solved, edits)) as checkout:
+        screen = run("test 1.2.1 1.6.1 3.1.1", checkout).stdout
+    assert screen.count("gave None where the check needs a value: is a `return` missing?\n") == 2
+    assert screen.count("got None, expected a dict: is a `return` missing?\n") == 1
+    assert "broken" not in screen
+    assert "signature" not in screen
 
 
 def test_days_with_nothing_to_mend_have_one_line_each(one_day):

@@ -6,6 +6,7 @@ import pytest
 from tests.book import tested
 from tests.book.tested import COURSE, Content, Record, Run
 
+pytestmark = pytest.mark.maintainers
 BOOK = {"a.html": "1", "b.html": "2", "toc.js": "3", "b.js": "4"}
 CONTENT = Content(BOOK, "the tests", "the course")
 RAN = {

@@ -1,7 +1,7 @@
-"""`dev english`: count the phrases that the course avoids, file by file, and fail where a count is above its limit.
+"""`dev english`: list the phrases that the course avoids, file by file, and fail if there are any.
 
-`english.toml` beside this file holds the phrases, each with what to write instead, and the limit of each file that
-still has some. A limit only goes down. The score of a sentence is a smoke alarm: it says what to reread.
+`english.toml` beside this file holds the phrases, each with what to write instead. The score of a sentence is a smoke
+alarm: it says what to reread.
 """
 
 import ast
@@ -31,32 +31,23 @@ SENTENCE_END = re.compile(r"(?<=[.!?])[\")]*\s+|\n\s*\n|\n\s*(?:[-*#>]|\d+\.)\s+
 INVERTED = re.compile(r"(?:Of|What|Which|Whether|Where|With|In|To|From|As)\b[^,.]*\b(?:is|are|has|have)\b")
 PASSIVE = re.compile(r"\b(?:is|are|was|were|be|been)(?: \w+ly)? \w+(?:ed|en)\b")
 LONG = 28  # words of a sentence
-WORST = 10  # files, and sentences, that are shown
+WORST = 10  # sentences that are shown
 
 
-def main(update: bool) -> int:
-    """Print the worst files and sentences; return 1 if a file is above its limit. With `update`, lower the limits."""
+def main() -> int:
+    """Print the worst sentences and all avoided phrases; return 1 if there are any."""
     settings = tomllib.loads(SETTINGS.read_text(encoding="utf-8"))
     found = {name_of(file): list(sentences(file)) for file in files()}
     counts = {name: count for name, texts in found.items() if (count := phrases(name, texts, settings))}
-    totals = {name: count.total() for name, count in counts.items()}
-    for name in sorted(totals, key=lambda name: -totals[name])[:WORST]:
-        say(f"{totals[name]:4}  {name}: {_listed(counts[name])}")
     avoided = _pattern(settings, "")
     scored = [(score(text, avoided), name, text) for name, texts in found.items() for text in texts]
     for points, name, text in sorted(scored, reverse=True)[:WORST]:
         say(f"{points:4}  {name}: {text}")
-    limits = settings.get("limits")
-    if update:
-        # Without any limits yet, the counts become the limits.
-        lower = totals if limits is None else {n: min(limits[n], totals[n]) for n in limits if n in totals}
-        write_limits(limits := lower)
-    above = [name for name in totals if totals[name] > (limits or {}).get(name, 0)]
-    for name in above:
-        limit = (limits or {}).get(name, 0)
-        say(f"{name}: {totals[name]} avoided phrases, at most {limit} allowed: {_listed(counts[name])}", colour="red")
-    say(f"{sum(totals.values())} avoided phrases in {len(totals)} of {len(found)} files; {len(above)} above the limit")
-    return bool(above)
+    for name, count in sorted(counts.items()):
+        for phrase, number in count.items():
+            say(f"{name}: {number} x '{phrase}'; write: {_instead(phrase, settings)}", colour="red")
+    say(f"{sum(count.total() for count in counts.values())} avoided phrases in {len(counts)} of {len(found)} files")
+    return bool(counts)
 
 
 def files() -> list[Path]:
@@ -95,21 +86,15 @@ def score(text: str, avoided: re.Pattern[str]) -> int:
     return points + max(0, len(text.split()) - LONG)
 
 
-def write_limits(limits: dict[str, int]) -> None:
-    """Write the limits, the last table of the settings, and leave the rest of the file as it is."""
-    rest = SETTINGS.read_text(encoding="utf-8").partition("[limits]\n")[0]
-    lines = [f'"{name}" = {limits[name]}\n' for name in sorted(limits)]
-    SETTINGS.write_text(f"{rest}[limits]\n{''.join(lines)}", encoding="utf-8", newline="\n")
-
-
 def _pattern(settings: dict[str, Any], name: str) -> re.Pattern[str]:
     """Return a pattern of the phrases that count in a file: all but those of `only` that are about other files."""
     only = settings["only"]
     return re.compile("|".join(p for p in settings["phrases"] if re.search(only.get(p, ""), name)), re.IGNORECASE)
 
 
-def _listed(count: Counter[str]) -> str:
-    return ", ".join(f"{phrase} {number}" for phrase, number in count.most_common(6))
+def _instead(phrase: str, settings: dict[str, Any]) -> str:
+    """Return what to write in place of a phrase."""
+    return next(words for p, words in settings["phrases"].items() if re.fullmatch(p, phrase, re.IGNORECASE))
 
 
 def _python(text: str) -> Iterator[str]:

@@ -59,7 +59,7 @@ def finding_of(error: BaseException, package: Path) -> Finding:
     if frames:
         return Finding(Kind.RAISED, _raised(error, package), case=case, frames=frames)
     if isinstance(error, TypeError | AttributeError) and "NoneType" in str(error):
-        return Finding(Kind.RAISED, "returned None: is a `return` missing?", case=case)
+        return Finding(Kind.RAISED, "gave None where the check needs a value: is a `return` missing?", case=case)
     if of_the_course(error):
         return course_fault(error, case)
     if isinstance(error, AttributeError) and isinstance(error.obj, ModuleType):
