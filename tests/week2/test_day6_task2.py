@@ -85,5 +85,6 @@ def test_task_2_tiles_on_the_gpu():
     on_the_gpu(quantized.quantized_tiles, 35)
 
 
-def test_task_2_tiles_sweep():
-    many_sizes(quantized.quantized_tiles, N=80)
+@pytest.mark.parametrize("third", range(3))
+def test_task_2_tiles_sweep(third):
+    many_sizes(quantized.quantized_tiles, third, N=80)

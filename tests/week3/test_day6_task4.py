@@ -348,30 +348,32 @@ def test_task_4_loop_seeds():
 
 @pytest.mark.parametrize("settings", [{"temp": 1.0}, {"temp": 1.0, "repetition_penalty": 1.6}], ids=setting_words)
 def test_task_4_loop_distribution(settings):
-    """1,200 outputs of two tokens, each with its own seed: pairs have the same frequencies as without drafts.
+    """1,200 outputs of two tokens, four at a time, each with its own seed: pairs are as frequent as without drafts.
 
     The statistic is the sum of (found - expected)^2 / expected over 16 pairs. By chance it would exceed 55 less than
     once in 100,000 times.
     """
     large, small, texts = random_logits(3, 4, 2, 1.0), random_logits(4, 4, 2, 1.0), 1200
+    likely = probabilities64(small([0]), [], temp=1.0)
     case = f"{texts} outputs of 2 tokens, {setting_words(settings)}, seeds 0 to {texts - 1}, V 4, 2 drafted"
 
     def propose(text, count):
-        rows = [probabilities64(small([0]), [], temp=1.0)] * count
+        rows = [likely] * count
         chances = next(drawn)
         return [pick64(row, chance) for row, chance in zip(rows, chances, strict=True)], rows
 
     found, drawn = Counter(), iter(np.random.default_rng(9).random((2 * texts, 1)).tolist())
     with noted(case):
-        for seed in range(texts):
-            request = Request([1, 2], 2, SamplingParams(**settings, seed=seed))
+        for start in range(0, texts, 4):
+            requests = [Request([1, 2], 2, SamplingParams(**settings, seed=start + row)) for row in range(4)]
             drafter = Scripted(Draft, propose)
             speculation = scheduling.Speculation(drafter, 2)
             loop = Scheduler(Told(large), Notes(case=case), policy=speculation.plan, sampler=speculation.sample)
-            loop.submit(request)
-            while not request.finish_reason:
+            for request in requests:
+                loop.submit(request)
+            while not all(request.finish_reason for request in requests):
                 loop.step()
-            found[tuple(request.output)] += 1
+            found.update(tuple(request.output) for request in requests)
     first = probabilities64(large([1, 2]), [1, 2], **settings)
     expected = {
         (a, b): texts * first[a] * second
