@@ -94,7 +94,7 @@ def _pattern(settings: dict[str, Any], name: str) -> re.Pattern[str]:
 
 def _instead(phrase: str, settings: dict[str, Any]) -> str:
     """Return what to write in place of a phrase."""
-    return next(words for p, words in settings["phrases"].items() if re.fullmatch(p, phrase, re.IGNORECASE))
+    return next(str(words) for p, words in settings["phrases"].items() if re.fullmatch(p, phrase, re.IGNORECASE))
 
 
 def _python(text: str) -> Iterator[str]:

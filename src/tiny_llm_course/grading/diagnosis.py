@@ -5,14 +5,16 @@ program where the learner's fails, in the same way, and nowhere else. The failur
 
 If nothing is left to claim, there may be one mistake beside others. It is claimed for the first failure that exactly
 one known program explains: one that passes all checks that the learner's passes, and fails as the learner's does, by
-the same result or exception, in all its failures of that kind (of one test function in one way), and in at least two of
-the task. With an exception, which is weaker evidence, both must stop in the same cases. Elsewhere the learner's program
-may fail in another way, because of a second mistake. A task that is used is blamed only if all checks pass with the
-solution's.
+the same result or exception, in all its failures of that kind (of one test function in one way). Two cases of the task
+must prove it, in which no other known program fails in that way: where many programs give one output, as on an axis of
+size 1, it proves nothing. With an exception, which is weaker evidence, both must stop in the same cases. Elsewhere the
+learner's program may fail in another way, because of a second mistake. A task that is used is blamed only if all checks
+pass with the solution's.
 """
 
 import dataclasses
 import itertools
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -34,7 +36,8 @@ from ..testkit.rounding import EPSILON, close
 from ..testkit.variants import Variant, load_variants
 
 CASES = 8  # failures that are searched for a mistake beside others
-ENOUGH = 2  # failures that it must explain: one may be luck
+ENOUGH = 2  # failures that must prove it: one may be luck
+DEGENERATE = re.compile(r"\b1 x |x 1\b|\b(?!axis|seed)\w+ 0\b")  # a case with an axis of size 1, or an argument 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,14 +88,14 @@ class Checks:
     run: Callable[[pytest.Item], Failure | None]
     known: dict[tuple[str, str], Failure | None] = dataclasses.field(default_factory=dict)  # by program and check
 
-    def confirm(self, found: Candidates, needs: Sequence[Task]) -> Diagnosis:
-        """Return what may be claimed of some candidates."""
+    def confirm(self, found: Candidates, needs: Sequence[Task], wrong: Sequence[Variant]) -> Diagnosis:
+        """Return what may be claimed of some candidates among all known mistakes."""
         if found.culprits:
             with solved(found.culprits):
                 proven = not any(map(self.run, self.items))
             return Diagnosis(culprits=found.culprits) if proven else Diagnosis()
         shown = [(program, failure) for program in found.programs if (failure := self._shown(program, needs))]
-        if not shown and (one := self._beside_others(found.likely)):
+        if not shown and (one := self._beside_others(found.likely, wrong)):
             failure, program = one
             return Diagnosis((_claim(program, here=True),), finding=failure.finding)
         first = min((failure.finding for _, failure in shown), key=Finding.rank, default=None)
@@ -123,13 +126,14 @@ class Checks:
         shared = [failure for name, failure in self.failures.items() if failure and failure.like(theirs[name])]
         return min(shared, key=lambda failure: failure.finding.rank(), default=None)
 
-    def _beside_others(self, likely: Sequence[Variant]) -> tuple[Failure, Variant] | None:
+    def _beside_others(self, likely: Sequence[Variant], wrong: Sequence[Variant]) -> tuple[Failure, Variant] | None:
         """Return a failure that exactly one of the likely programs explains, and that program; else None."""
         kinds: dict[tuple[str, Kind | None], list[pytest.Item]] = {}
         for item in sorted(filter(self._is_example, self.items), key=self._rank):
             kinds.setdefault(self._kind_of(item), []).append(item)
         examples = [item for kind in kinds.values() for item in kind]
-        if len(examples) < ENOUGH:  # an open task has one check
+        telling = [item for item in examples if not DEGENERATE.search(self._finding(item).case)]
+        if len(telling) < ENOUGH:  # an open task has one check
             return None
 
         @cache
@@ -142,17 +146,21 @@ class Checks:
             failure = self.failures[item.name]
             return failure is not None and failure.equals(self._of(program, item))
 
+        def alone(item: pytest.Item, program: Variant) -> bool:
+            return equal(item, program) and not any(equal(item, v) for v in wrong if v not in program.mistakes)
+
         def explains(item: pytest.Item, program: Variant) -> bool:
             sisters = (each for each in kinds[self._kind_of(item)] if self._of(program, each))
-            if not (equal(item, program) and all(equal(each, program) for each in sisters)) or refuted(program):
+            if not (alone(item, program) and all(equal(each, program) for each in sisters)) or refuted(program):
                 return False
             stops = (_stops(self.failures[each.name]) == _stops(self._of(program, each)) for each in examples)
             if _stops(self.failures[item.name]) and not all(stops):
                 return False
-            alike = (each for each in examples if equal(each, program))
-            return len([*itertools.islice(alike, ENOUGH)]) == ENOUGH
+            proofs = (each for each in telling if alone(each, program))
+            return len([*itertools.islice(proofs, ENOUGH)]) == ENOUGH
 
-        one = explained([kind[0] for kind in kinds.values()][:CASES], likely, explains)
+        first = {self._kind_of(item): item for item in reversed(telling)}  # of each kind
+        one = explained(sorted(first.values(), key=self._rank)[:CASES], likely, explains)
         failure = self.failures[one[0].name] if one else None
         return (failure, one[1]) if one and failure else None
 
@@ -162,8 +170,12 @@ class Checks:
         return failure is not None and not (failure.finding.swept or failure.finding.indirect)
 
     def _rank(self, item: pytest.Item) -> Any:
+        return self._finding(item).rank()
+
+    def _finding(self, item: pytest.Item) -> Finding:
         failure = self.failures[item.name]
-        return failure and failure.finding.rank()
+        assert failure
+        return failure.finding
 
     def _kind_of(self, item: pytest.Item) -> tuple[str, Kind | None]:
         """Return the test function of a check, and in which way it has failed."""
@@ -190,7 +202,8 @@ def diagnose(checks: Checks, package: Path, until: float) -> Diagnosis:
     needs = [course.task(need) for need in course.needs(task.id) if need not in borrowed]
     if package == LEARNER and holds_stub(task, package) and (found := checks.of_stub(needs)).culprits:
         return found
-    return checks.confirm(candidates(load_variants(task), subject, needs, until), needs)
+    known = load_variants(task)
+    return checks.confirm(candidates(known, subject, needs, until), needs, known.wrong_programs)
 
 
 def _claim(program: Variant, here: bool = False) -> Claim:
