@@ -64,7 +64,7 @@ def two_hands(yarn: Any) -> str:
         "unscaled": "21 of 32 pairs leave the angles they have seen.",
         "interpolation": "All angles have been seen, but the steps between neighbors are an eighth of those in "
         "training.",
-        "NTK-aware": "The first pair is kept and the last divided by 8. Those in the middle are slowed too little.",
+        "NTK-aware": "The first pair is kept and the last divided by 8. The pairs in the middle are slowed too little.",
     },
 )
 def nearest_to_pieces(record: Record, column: str) -> str:
