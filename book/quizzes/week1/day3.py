@@ -11,9 +11,9 @@ quiz = Quiz()
 
 @quiz.question(
     "1.3.1",
-    "Two new tokens follow two older ones: `causal_mask(2, 4, mx.float32)`. How many of the four keys does the first "
-    "new token see, and how many the second?",
-    why="The new tokens are the last two of four: the first sees the two older tokens and itself, the second all.",
+    "Two new tokens follow two older tokens: `causal_mask(2, 4, mx.float32)`. How many of the four keys does the first "
+    "new token see, and how many does the second one see?",
+    why="The new tokens are the last two of four. The first sees the two older tokens and itself; the second sees all.",
     mistakes={
         "upper-left": "The last token would not even see itself.",
         "strict-diagonal": "A token attends to itself as well; the very first one has nothing else to attend to.",
@@ -28,9 +28,9 @@ def keys_in_sight(causal_mask: Any) -> str:
 @quiz.question(
     "1.3.2",
     "Qwen3-0.6B has 16 query heads and 8 key-value heads. Which key-value head does query head 5 use?",
-    why="Each group has 16 / 8 = 2 neighboring heads, and 5 // 2 is 2. Query head 4 uses the same.",
+    why="Each group has 16 / 8 = 2 neighboring heads, and 5 // 2 is 2. Query head 4 uses the same key-value head.",
     mistakes={
-        "tile": "5 % 8 is 5, but heads are not dealt out like cards: neighbors share.",
+        "tile": "5 % 8 is 5, but heads are not dealt out like cards: neighbors share a key-value head.",
         "first-kv-head-only": "The other seven heads would be stored and never used.",
     },
 )

@@ -50,7 +50,7 @@ def cache_read(traffic: Any) -> str:
     why="The three tokens see 3, 4 and 5 keys. Each of these 12 pairs takes a multiply-add for the score and "
     "another for the value.",
     mistakes={
-        "nothing-hidden": "The first new token does not see the two after it.",
+        "nothing-hidden": "The first new token does not see the two tokens after it.",
         "not-itself": "A token also sees its own key.",
         "scores-alone": "The weighted sums of values take as many FLOPs as the scores.",
     },
@@ -63,7 +63,7 @@ def attention_flops(flops: Any) -> str:
     "2.2.4",
     "A machine has 2 bytes/s of bandwidth and 8 FLOP/s. A step of n rows moves 19 bytes and does 8 n FLOPs. What is "
     "the smallest n for which the step is compute-bound?",
-    why="Moving takes 9.5 seconds and computing takes n seconds. So computing takes longer from n = 10.",
+    why="Moving the bytes takes 9.5 seconds and computing takes n seconds, so computing takes longer from n = 10 on.",
     mistakes={
         "last-before": "With 9 rows, computing takes 9 seconds and moving takes 9.5.",
         "ridge-for-turn": "The ridge point is 4 FLOPs per byte, but a step of 4 rows has 32 FLOPs for 19 bytes.",

@@ -31,10 +31,10 @@ def one_row(matvec: Any) -> str:
     "2.4.2",
     "In two groups of 64 weights, all q are 1; the scales are 1 and 10, and the biases are 5 and 0. x is 1 at the "
     "first weight of each group and 0 elsewhere. What is y?",
-    why="The scales add 1 · 1 + 10 · 1, and the first group's bias adds 5.",
+    why="With the scales, the two groups add 1 · 1 and 10 · 1. The first group's bias adds 5 · 1.",
     mistakes={
         "no-scales": "This is y with a scale of 1 for both groups.",
-        "no-biases": "The first group's bias times its sum of x adds 5.",
+        "no-biases": "The first group's bias, multiplied by its sum of x, adds 5.",
         "x-of-the-first-digit": "Each of the eight weights of a word has its own element of x; seven of these are 0.",
     },
 )
@@ -47,11 +47,11 @@ def two_groups(matvec: Any) -> str:
 @quiz.measured(
     "In our measurement, which of these took the least time per token?",
     right="matmul, 64 tokens",
-    why="It reads and unpacks each weight once for 64 tokens. The others do so for every token.",
+    why="It reads and unpacks each weight once for 64 tokens. The other kernels do so more often.",
     mistakes={
         "8-bit activations": "It is the fastest for a single token, but it reads all weights for every token.",
         "all cores": "Most of its work is unpacking, which it repeats for each token.",
-        "matmul, 1 token": "It writes a panel and reads it back for a single token.",
+        "matmul, 1 token": "For a single token, it writes a whole panel and reads it back.",
     },
 )
 def least(record: Record, step: str) -> str:

@@ -29,7 +29,7 @@ def moved(add_scaled: Any) -> str:
 
 @quiz.question(
     "2.5.2",
-    "A row of 256 ones has a threadgroup of 64 threads, so two SIMD-groups. The weights are 1, and eps is 0. What is "
+    "A row of 256 ones has a threadgroup of 64 threads, in two SIMD-groups. The weights are 1, and eps is 0. What is "
     "the first number of the output of `rms_norm`?",
     why="The mean square is 1: each thread sums four squares, each SIMD-group sums 128, and these two are added.",
     mistakes={
@@ -65,7 +65,7 @@ def angles(rope: Any) -> str:
     mistakes={
         "add_scaled": "It reads both inputs once, and writes its output once.",
         "rope": "It computes its angles instead of reading a table.",
-        "swiglu": "The result of silu stays in the thread.",
+        "swiglu": "Its intermediate results stay in the thread.",
     },
 )
 def more_than_needed(record: Record, kernel: str) -> str:

@@ -14,7 +14,7 @@ quiz = Quiz()
     "2.6.1",
     "A row has two groups of 32 weights, so eight words. The first word of each group is `0x21`; the others are 0. The "
     "scales are 1 and 10, the biases 5 and 0. In each group, x is 1 and 2, followed by zeros. What is y?",
-    why="In each group, digits times x are 1 + 4. With the scales, that is 5 and 50. The first bias adds 5 · 3 = 15.",
+    why="In each group, the digits times x add up to 5. With the scales, that is 5 and 50. The first bias adds 5 · 3.",
     mistakes={
         "one-group-for-all-lanes": "Lanes 4 to 7 have words of the second group, with its own scale and bias.",
         "bias-once-a-word": "The bias is multiplied by the sum of x: 3 in the first word, 0 in each of the next three.",
@@ -48,7 +48,7 @@ def ones(matrices: Any) -> str:
     why="768 inputs are three blocks. The first part gets two blocks, 512 inputs, and the second gets the last 256.",
     mistakes={
         "parts-rounded-down": "Rounded down, each part has one block, and the third block is lost.",
-        "every-part-does-all": "Then the parts would add up to 1,536.",
+        "every-part-does-all": "If every part summed over all inputs, the parts would add up to 1,536.",
         "every-part-from-the-first": "The second part starts where the first one ends.",
         "every-part-to-the-last": "The first part ends where the second one starts.",
     },
@@ -64,8 +64,8 @@ def two_parts(split: Any) -> str:
     right="matvec, 1 token",
     why="It reads each word once, and x once for eight rows of W.",
     mistakes={
-        "thread per row, 1 token": "Its threads walk along different rows, so a SIMD-group's access touches 32 lines.",
-        "tiles, 1 token": "A tile has 32 rows of x, all filled with the only token.",
+        "thread per row, 1 token": "Its threads walk along different rows, so a SIMD-group's load touches 32 lines.",
+        "tiles, 1 token": "A tile has 32 rows of x, and all of them are filled with the same token.",
         "matrices, 1 token": "It fills tiles as `quantized_tiles` does, so it wastes 31 of 32 rows.",
     },
 )

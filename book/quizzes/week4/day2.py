@@ -11,12 +11,12 @@ quiz = Quiz()
 
 @quiz.question(
     "4.2.1",
-    "Two heads, each with its own key and value, and D = 1. A token's six features are 1, 2, 3, 4, 5 and 6, and the "
-    "layout is interleaved. Which are the two values?",
+    "A layer has two heads with their own keys and values, and D = 1. A token's six features are 1, 2, 3, 4, 5 and 6, "
+    "and the layout is interleaved. Which features are the two values?",
     why="The order is q0 k0 v0 q1 k1 v1: the values are the third and the sixth.",
     mistakes={
         "always-blocks": "In blocks, q0 q1 k0 k1 v0 v1, these would be the values.",
-        "keys-and-values-exchanged": "The second of every three is the key.",
+        "keys-and-values-exchanged": "Of every three features, the second is the key.",
     },
 )
 def two_values(split_qkv: Any) -> str:
@@ -27,10 +27,10 @@ def two_values(split_qkv: Any) -> str:
 @quiz.question(
     "4.2.2",
     "Six rows in blocks are to become interleaved, so that `w[rows]` is the new weight. What is `rows`?",
-    why="Index 1 must be k0, which is row 2 of the blocks; index 2 must be v0, row 4; then q1, row 1.",
+    why="The new order is q0 k0 v0 q1 k1 v1, and in blocks, these are rows 0, 2, 4, 1, 3 and 5.",
     mistakes={
         "the-inverse": "This list converts back: it says where each row of the blocks is in the interleaved weight.",
-        "every-row-in-its-place": "Then k0 would still follow q1.",
+        "every-row-in-its-place": "If no row moved, k0 would still follow q1.",
     },
 )
 def six_rows(qkv_permutation: Any) -> str:
@@ -40,7 +40,7 @@ def six_rows(qkv_permutation: Any) -> str:
 @quiz.question(
     "4.2.3",
     "Every number is 6, and the rate is 0.25. What does a number that is not dropped become?",
-    why="Three of four are kept, so each is divided by 3/4: 6 / 0.75.",
+    why="Three of four numbers are kept, so each is divided by 3/4: 6 / 0.75 is 8.",
     mistakes={
         "not-scaled": "Then the mean would be 4.5 in training, but 6 at inference.",
         "scaled-by-the-rate": "This is 6 / 0.25, and the mean would be 18.",
@@ -58,7 +58,7 @@ def what_stays(dropout: Any) -> str:
     why="True keeps a key: the second key is the only visible one.",
     mistakes={
         "booleans-added": "The scores would be 2 + 0 and 0 + 1, but a boolean is not a number to add.",
-        "booleans-inverted": "In PyTorch's `MultiheadAttention` True would hide the second key. Here it keeps it.",
+        "booleans-inverted": "In PyTorch's `MultiheadAttention`, True would hide the second key. Here, True keeps it.",
         "hidden-is-zero": "A score of 0 hides nothing: exp(0) is 1, as for the second key.",
     },
 )

@@ -15,7 +15,7 @@ quiz = Quiz()
     "4.4.1",
     "The config of DeepSeek-V2-Lite has 16 heads, 16 key-value heads, qk_nope_head_dim 128, qk_rope_head_dim 64, "
     "v_head_dim 128 and kv_lora_rank 512. How many numbers does a layer cache per token?",
-    why="A latent of 512 numbers, from which keys and values are computed, and one rope key of 64 for all heads.",
+    why="A layer caches a latent of 512 numbers, from which keys and values are computed, and a rope key of 64.",
     mistakes={
         "latent-twice": "Keys and values are computed from the same latent: it is cached once.",
         "rope-key-for-each-head": "All heads share the same rope key: 64 numbers, not 16 times as many.",
@@ -34,11 +34,11 @@ def lite(count: Any) -> str:
     "4.4.3",
     "A cache with a capacity of 4 contains 3 tokens, and 9 more are added. Latents have 6 numbers and rope keys 2, "
     "in float32, and N is 1. What is `nbytes` then?",
-    why="Twelve entries of 8 numbers, 4 bytes each. The capacity has doubled twice, to 16, and four slots are empty.",
+    why="There are 12 entries of 8 numbers at 4 bytes each. The capacity has doubled to 16, but 4 slots are empty.",
     mistakes={
-        "bytes-of-the-capacity": "The capacity is now 16 entries. The four empty ones are never read.",
+        "bytes-of-the-capacity": "The capacity is now 16 entries, but the four empty slots are never read.",
         "bytes-of-latents": "An entry is a latent and a rope key: 8 numbers.",
-        "elements-for-bytes": "This counts numbers, but each takes four bytes.",
+        "elements-for-bytes": "This is the number of numbers, each of which takes four bytes.",
         "offset-stays": "All twelve entries count, including the first three.",
     },
 )
@@ -51,9 +51,9 @@ def twelve_entries(cache: Any) -> str:
 
 @quiz.question(
     "4.4.4",
-    "One head, C = 14, D_nope = 2, D_rope = 2, and rope keys of zeros. After a query has absorbed the head's key "
-    "matrix, its product with the latent of the first token is 2 ln 3 = 2.2, and with the latent of the second token, "
-    "which is the query's own, 0. What is the first token's weight?",
+    "A layer has one head, C = 14, D_nope = 2 and D_rope = 2. All rope keys are zero. The second token's query absorbs "
+    "the head's key matrix. Its product with the first token's latent is then 2 ln 3 = 2.2, and its product with the "
+    "second token's latent is 0. What is the first token's attention weight?",
     why="The scale is 1 / sqrt(2 + 2), as in the expanded form: the scores are ln 3 and 0, so the weights are 3 to 1.",
     mistakes={
         "scale-of-an-entry": "C + D_rope is 16, but the scores do not change when the product is reassociated.",
@@ -81,10 +81,10 @@ def weight(layer: Any) -> str:
 
 
 @quiz.measured(
-    "MLA and GQA with two key-value heads cache the same number of bytes. How many million FLOPs does attention take "
-    "in one step of our own run with MLA, absorbed?",
+    "MLA and GQA with two key-value heads cache the same number of bytes. In our own run, how many million FLOPs does "
+    "attention take per step with absorbed MLA?",
     right="MLA, absorbed",
-    why="All 16 heads use entries of 256 numbers, and then latents of 224, while GQA uses keys and values of 64.",
+    why="All 16 heads multiply entries of 256 numbers, then latents of 224. GQA multiplies keys and values of 64.",
     mistakes={
         "GQA": "That is GQA: its heads use keys and values of 64 numbers.",
         "MLA, expanded": "That is the expanded form, which recomputes the keys and values of every token in each step.",

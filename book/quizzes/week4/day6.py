@@ -12,8 +12,8 @@ quiz = Quiz()
 
 @quiz.question(
     "4.6.1",
-    'Nine layers, three sets of weights, in the order "cycle_reversed". Which set does each layer use?',
-    why="Of three rounds, the last runs backwards.",
+    'A model has nine layers and three sets of weights, in the order "cycle_reversed". Which set does each layer use?',
+    why="There are three rounds, and only the last one runs backwards.",
     mistakes={
         "every-second-round-reversed": "Only the last round is reversed.",
         "every-round-but-the-first-reversed": "The second round is not the last.",
@@ -28,9 +28,9 @@ def nine_layers(owner: Any) -> str:
     "4.6.2",
     "A model of twelve layers stores all of them. A second, otherwise identical model stores three. Divide the second "
     "model's MACs and cached numbers by the first model's. What are the ratios?",
-    why="A token passes through twelve layers in both, and each of them caches keys and values.",
+    why="In both models, a token passes through twelve layers, and each layer caches keys and values.",
     mistakes={
-        "macs-of-the-stored": "A matrix that is stored once is multiplied by as often as it is used.",
+        "macs-of-the-stored": "A matrix that is stored once still takes multiplications every time it is used.",
         "cached-of-the-stored": "Layers with the same weights process a different residual stream, so their keys "
         "differ.",
     },
@@ -45,13 +45,13 @@ def three_of_twelve(count: Any) -> str:
 
 @quiz.question(
     "4.6.4",
-    "A table of two tokens and one feature: row 0 is 0, row 1 is 1. The input is token 0, the target token 1. What "
-    "are the gradients of the two rows?",
+    "A table has two tokens and one feature: row 0 is 0, and row 1 is 1. The input is token 0, and the target is token "
+    "1. What are the gradients of the two rows?",
     why="x is 0, so both logits are 0, and p - y is 1/2 and -1/2. The head's part is p - y times x, which is 0. The "
     "embedding's part, for row 0, is 1/2 times 0 minus 1/2 times 1.",
     mistakes={
-        "head-part-only": "x is 0, and so is the head's part. But x itself is a row of the table.",
-        "rows-at-the-targets": "The row that was looked up is row 0.",
+        "head-part-only": "x is 0, so the head's part is 0. But x itself is a row of the table, with its own gradient.",
+        "rows-at-the-targets": "Row 0 is the row that was looked up; row 1 is only the target.",
         "uphill": "A step against the gradient must move row 0 towards row 1.",
     },
 )

@@ -30,11 +30,11 @@ def four_times(paces: Any) -> str:
     "4.7.2",
     "A model trained on 100 tokens uses dynamic NTK-aware scaling with a factor of 4. The sequence has 90 tokens. By "
     "what is the lowest frequency divided?",
-    why="4 * 90 / 100 - 3 is 0.6, but s is at least 1, so a sequence that fits is processed as in training.",
+    why="4 * 90 / 100 - 3 is 0.6, but s is clamped to 1: a sequence that fits is processed as in training.",
     mistakes={
         "less-than-1": "Divided by 0.6, the frequency would be higher than in training, for no reason.",
-        "never-dynamic": "In fixed scaling, s would be 4. In dynamic scaling, the factor says how fast s grows.",
-        "nothing-taken-off": "With 100 tokens, s would then be 4. It must be 1 there, so 3 is subtracted.",
+        "never-dynamic": "With fixed scaling, s would be 4. With dynamic scaling, the factor says how fast s grows.",
+        "nothing-taken-off": "At 100 tokens, s would then be 4, but it must be 1. That is why 3 is subtracted.",
     },
 )
 def ninety_tokens(paces: Any) -> str:
@@ -64,7 +64,7 @@ def two_hands(yarn: Any) -> str:
         "unscaled": "21 of 32 pairs leave the angles they have seen.",
         "interpolation": "All angles have been seen, but the steps between neighbors are an eighth of those in "
         "training.",
-        "NTK-aware": "The first pair is kept and the last divided by 8. Those in the middle are slowed too little.",
+        "NTK-aware": "The first pair is kept and the last divided by 8. The pairs in the middle are slowed too little.",
     },
 )
 def nearest_to_pieces(record: Record, column: str) -> str:
