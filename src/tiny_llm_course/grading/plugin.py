@@ -14,6 +14,7 @@ from _pytest.runner import runtestprotocol
 from ..course.entities import Task
 from ..course.file_paths import day_of, recordings_path
 from ..course.findings import CheckFailed, Finding, Kind
+from ..course.registry import load_course
 from ..course.requirements import in_words, missing
 from ..learner import progress
 from ..paths import LEARNER, SOLUTION, make_importable, put_first
@@ -91,7 +92,8 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
     # Every machine has it, with the same arithmetic. A check may be marked with another device.
     mx.set_default_device(mx.cpu)
     stash = parent.config.stash
-    stash[TRAPS].set(name for task in day.tasks for name in task.forbidden)
+    # Those of all days: a file that is imported now keeps what it binds, and serves other days' tasks, too.
+    stash[TRAPS].set(name for task in load_course().tasks() for name in task.forbidden)
     used = import_oracles(module_path, graded_package(parent.config))
     stash[GUARD].note()
     broken = stash[BROKEN]
