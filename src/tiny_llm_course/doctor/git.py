@@ -49,8 +49,8 @@ def changed(tests: Iterable[Path]) -> list[str]:
     files = [*tests, *steering()]
     folders = [COURSE, *WATCHERS, SOLUTION]
     names = [file.relative_to(ROOT).as_posix() for file in [*files, *folders] if file.is_relative_to(ROOT)]
-    common = ask_git("merge-base", "HEAD", "@{upstream}")
-    commit = "HEAD" if common.returncode else common.stdout.strip()
+    found = (ask_git("merge-base", "HEAD", branch) for branch in ("upstream/main", "@{upstream}"))
+    commit = next((common.stdout.strip() for common in found if not common.returncode), "HEAD")
     options = ("--name-only", "--relative", "-z", "--no-renames")
     different = ask_git("diff", *options, commit, "--", *names, "pyproject.toml")
     unknown = ask_git("ls-files", "--others", "-z", "--", *(name for name in names if (ROOT / name).is_file()))
