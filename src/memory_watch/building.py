@@ -57,7 +57,11 @@ def build(source: Source, command: Sequence[str], kept: Path, checked: bool) -> 
     own = [*flags, *["-DWATCHED"] * checked, "-include", str(head), *(f"-iquote{folder}" for folder in folders)]
     callable_ = "".join(f"WATCH_CALLABLE({name})\n" for name in source.functions)
     text = f'#line 1 "{source.file}"\n{source.text}\n#line 1 "{HEADERS[1]}"\n{callable_}'
-    reads = [*HEADERS, RUNTIME / "exports.map", *(file for folder in folders for file in folder.rglob("*.h") if file.is_file())]
+    reads = [
+        *HEADERS,
+        RUNTIME / "exports.map",
+        *(file for folder in folders for file in folder.rglob("*.h") if file.is_file()),
+    ]
     link = [*COMMON, "-shared", *(MAC_LINK if sys.platform == "darwin" else LINUX_LINK)]
     parts = [_part(file, compiler) for file in (*PARTS, *WATCHING * checked)]
     return compiler.library(text, own, link, parts, reads)

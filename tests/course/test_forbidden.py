@@ -16,7 +16,10 @@ PRODUCTS = ("dequantize", "quantized_matmul", "gather_qmm", "qqmm", "gather_qqmm
 GROUPS = {
     "losses": set(each_of(["mlx.nn.losses.*"])),
     "quantized": {f"mlx.core.{name}" for name in PRODUCTS},
-    "derivatives": {*(f"mlx.core.{name}" for name in ("grad", "value_and_grad", "vjp", "jvp")), "mlx.nn.value_and_grad"},
+    "derivatives": {
+        *(f"mlx.core.{name}" for name in ("grad", "value_and_grad", "vjp", "jvp")),
+        "mlx.nn.value_and_grad",
+    },
 }
 # By task: members of a group that it may call, though others of the group are forbidden.
 GROUP_ALLOWED = {"2.3.7": GROUPS["quantized"] - {"mlx.core.dequantize"}}  # as_linear is a quantized product

@@ -91,7 +91,7 @@ def test_a_commit_of_ones_own_does_not_publish(clone):
     [
         ("json", '"changed": [\n    "tests/week1/test_day1.py"\n   ]'),
         ("junit", '<property name="git:changed" value="tests/week1/test_day1.py" />'),
-        ("gradescope", "\\nThese files differ from the published ones: tests/week1/test_day1.py\""),
+        ("gradescope", '\\nThese files differ from the published ones: tests/week1/test_day1.py"'),
     ],
 )
 def test_an_export_names_what_was_committed(clone, form, told):
