@@ -35,7 +35,7 @@ def exchange(package: str, target: Target, lines: str) -> None:
 
 
 def with_exchanges(package: str, file: str, text: str) -> str:
-    """Return a file's text, the course's if it is given, with the package's exchanged parts; missing parts are skipped."""
+    """Return a file's text, the course's if it is given, with the exchanged parts; missing parts are skipped."""
     if package == LEARNER.name and (published := PUBLISHED.get(str(LEARNER / file))):
         text = published.decode()
     for name, lines in _exchanged.get((package, file), {}).items():
