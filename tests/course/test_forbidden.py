@@ -24,7 +24,7 @@ GROUPS = {
 # By task: members of a group that it may call, though others of the group are forbidden.
 GROUP_ALLOWED = {"2.3.7": GROUPS["quantized"] - {"mlx.core.dequantize"}}  # as_linear is a quantized product
 # By task: functions with the task's result on the inputs tried here that it may call, each for a reason.
-ALLOWED: dict[str, set[str]] = {}
+ALLOWED = {"1.5.1": {"mlx.core.take"}}  # it is an index in square brackets
 MODULES = {"mlx.core": mx, "mlx.core.fast": mx.fast, "mlx.core.linalg": mx.linalg, "mlx.nn": nn}
 NOT_TRIED = re.compile(
     r"_|as_strided|async|checkpoint|clear|compile|custom|default|disable|enable|eval|export|from_dlpack|import|load"
