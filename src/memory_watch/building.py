@@ -39,6 +39,7 @@ class Source:
 
     text: str
     file: Path
+    headers: tuple[Path, ...] = ()  # the folders of its includes, if it is not the file's own
 
     @property
     def functions(self) -> dict[str, tuple[Parameter, ...]]:
@@ -52,10 +53,15 @@ def build(source: Source, command: Sequence[str], kept: Path, checked: bool) -> 
     flags = [*COMMON, "-g1", *_flags(compiler, checked)]
     # Precompiled, because kernels' headers take longer to compile than kernels; unchecked builds differ by kernel.
     head = compiler.header([*flags, "-DWATCHED"], RUNTIME, HEADERS) if checked else HEADERS[1]
-    own = [*flags, *["-DWATCHED"] * checked, "-include", str(head), "-iquote", str(source.file.parent)]
+    folders = source.headers or (source.file.parent,)
+    own = [*flags, *["-DWATCHED"] * checked, "-include", str(head), *(f"-iquote{folder}" for folder in folders)]
     callable_ = "".join(f"WATCH_CALLABLE({name})\n" for name in source.functions)
     text = f'#line 1 "{source.file}"\n{source.text}\n#line 1 "{HEADERS[1]}"\n{callable_}'
-    reads = [*HEADERS, RUNTIME / "exports.map", *filter(Path.is_file, source.file.parent.rglob("*.h"))]
+    reads = [
+        *HEADERS,
+        RUNTIME / "exports.map",
+        *(file for folder in folders for file in folder.rglob("*.h") if file.is_file()),
+    ]
     link = [*COMMON, "-shared", *(MAC_LINK if sys.platform == "darwin" else LINUX_LINK)]
     parts = [_part(file, compiler) for file in (*PARTS, *WATCHING * checked)]
     return compiler.library(text, own, link, parts, reads)

@@ -232,7 +232,7 @@ def test_a_file_is_written_over_only_if_it_is_an_earlier_export(tmp_path):
             must_be_writable(file, "export", formats.is_export)
 
 
-SOURCE = Provenance("2026-01-01T00:00:00+00:00", {}, {}, "", Commit("", ("tests/\x1b",)), {}, "linux")
+SOURCE = Provenance("2026-01-01T00:00:00+00:00", {}, {}, "", Commit("", ("tests/\x1b",)), (), {}, "linux")
 
 
 @given(st.text(), st.sampled_from(["passed", "failed", "not started", "not run", "borrowed"]))

@@ -119,14 +119,14 @@ def test_where_nothing_is_written_the_file_is_told_all_the_same():
     assert re.search(told, done.stdout)
 
 
-@pytest.mark.parametrize("file", ["__init__.py", "config.py"])
+@pytest.mark.parametrize("file", ["__init__.py", "mine.py"])
 @pytest.mark.parametrize("code", ["x = (", "import os; os._exit(0)"], ids=["syntax error", "exit"])
 def test_a_file_without_a_task(file, code):
-    """The package's own file, and one that the tests themselves import."""
-    with fixture("1.1.1", "1.1.2", "1.1.3", "1.2.1", edits=(module_level(code, file),)) as checkout:
+    """The package's own file, and one that a task's file imports."""
+    edits = (module_level(code, file), module_level(f"import tiny_llm.{file[:4]}" * (file == "mine.py"), "windows.py"))
+    with fixture("1.1.1", "1.1.2", "1.1.3", "1.2.1", edits=edits) as checkout:
         screen = run("test 1.2", checkout).stdout
     assert screen.startswith("Week 1, day 2: Scores  (src/tiny_llm)\n\n✗ src/tiny_llm/" + file), screen
-    assert marks(screen) == {"1.2.1": "~", "1.2.2": "○"}
 
 
 def test_watch_shows_the_file_and_what_is_not_started():

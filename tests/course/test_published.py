@@ -86,6 +86,34 @@ def test_a_commit_of_ones_own_does_not_publish(clone):
     assert said(clone) == "tests/week1/test_day1.py"
 
 
+@pytest.mark.parametrize(
+    ("form", "told"),
+    [
+        ("json", '"changed": [\n    "tests/week1/test_day1.py"\n   ]'),
+        ("junit", '<property name="git:changed" value="tests/week1/test_day1.py" />'),
+        ("gradescope", '\\nThese files differ from the published ones: tests/week1/test_day1.py"'),
+    ],
+)
+def test_an_export_names_what_was_committed(clone, form, told):
+    append(clone / "tests/week1/test_day1.py")
+    git(clone, "commit", "-q", "-a", "-m", "easier")
+    out = clone.parent / "verdicts"
+    screen = run(f"export --format {form} --out {out} 1.1.1", clone).stdout
+    assert screen.startswith("These files differ from the published ones: tests/week1/test_day1.py\n")
+    assert told in out.read_text(encoding="utf-8")
+
+
+def test_ones_own_copy_on_the_web_does_not_publish(clone):
+    """The remote "upstream", from which sync pulls, goes before the branch that the clone follows."""
+    git(clone.parent, "clone", "-q", "--bare", "clone", "mine")
+    git(clone, "remote", "rename", "origin", "upstream")
+    git(clone, "remote", "add", "origin", str(clone.parent / "mine"))
+    append(clone / "tests/week1/test_day1.py")
+    git(clone, "commit", "-q", "-a", "-m", "easier")
+    git(clone, "push", "-q", "-u", "origin", "main")
+    assert said(clone) == "tests/week1/test_day1.py"
+
+
 def test_what_the_course_brings_is_published(clone):
     append(clone.parent / "course" / "tests/week1/test_day1.py")
     git(clone.parent / "course", "commit", "-q", "-a", "-m", "better")

@@ -20,7 +20,7 @@ from tests.course.unearned_libraries import write_libraries
 
 from tiny_llm_course.course.file_paths import variants_path
 from tiny_llm_course.course.registry import load_course
-from tiny_llm_course.dev.transcripts import Scenario, checkout_for, environment
+from tiny_llm_course.dev.transcripts import Edit, Scenario, checkout_for, environment
 from tiny_llm_course.grading.own_work import foreign_target
 from tiny_llm_course.grading.traps import Traps, nothing_compiled
 from tiny_llm_course.paths import SOLUTION
@@ -81,6 +81,19 @@ def test_what_was_not_earned_is_named(verdicts, name):
 @pytest.mark.parametrize("name", RIGHT)
 def test_what_is_right_passes(verdicts, name):
     assert verdicts[name] == "passed"
+
+
+def test_what_an_earlier_day_binds_is_forbidden_on_a_later_day():
+    """As an editor runs it: all days in one process, and day 1 imports the file of day 4's task."""
+    bound = "\nfrom mlx.nn import silu as s\ndef silu(x):\n    return s(x)\n"
+    solved = tuple(task.id for task in load_course().tasks())
+    with checkout_for(Scenario("bound", (), solved, (Edit("basics.py", bound),))) as checkout:
+        days = [f"tests/week1/test_day{day}.py" for day in (1, 4)]
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--task=1.4.2", *days]
+        done = subprocess.run(
+            command, cwd=checkout, env=environment(checkout), capture_output=True, encoding="utf-8", check=False
+        )
+    assert "calls mlx.nn.silu, which this task must do without" in done.stdout, done.stdout
 
 
 @pytest.mark.parametrize("compiles", [True, False])

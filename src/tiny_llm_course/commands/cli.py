@@ -46,6 +46,7 @@ SECTIONS = {
         "sync": ".sync:sync",
         "doctor": ".tools:doctor",
         "export": ".export.command:export",
+        "grade-class": ".export.grade_class:grade_class",
     },
     "For maintainers": {"test-all": ".test_all:test_all", "check": ".tools:check", "dev": ".dev:dev"},
 }

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 import click
 
 from ..course.entities import Task
-from ..course.file_paths import day_files, recordings_path, tests_paths
+from ..course.file_paths import day_files, name_of, recordings_path, tests_paths
 from ..course.registry import UsageError, load_course
 from ..course.results import TaskResult
 from ..course.selection import by_day, selected
@@ -21,6 +21,7 @@ from ..grading.report import ScreenBudget, faults, report_heading, report_result
 from ..grading.supervisor import Limits
 from ..learner import attempts, progress
 from ..paths import LEARNER, ROOT, SOLUTION
+from ..programs.given import differing
 from ..source.targets import holds_stub
 from ..terminal.screen import say
 from .options import Finite, names_of_tasks
@@ -60,9 +61,12 @@ def test(
     for text in shadowing_files().values():
         say(f"{text} Rename it, or move it out of src.", colour="yellow", err=True)
     graders = [file for the_day, _ in by_day(tasks) for file in (*day_files(the_day), recordings_path(the_day))]
-    if not solution and (others := changed(file for file in graders if file.is_file())):
-        named = ", ".join(others[:NAMED]) + f" and {len(others) - NAMED} more" * (len(others) > NAMED)
-        say(f"These tests differ from the published ones: {named}", colour="yellow", err=True)
+    others = [] if solution else changed(file for file in graders if file.is_file())
+    copies = [] if solution else [name_of(file) for file in differing()]
+    for words, files in (("tests", others), ("given files are not used, as they", copies)):
+        if files:
+            named = ", ".join(files[:NAMED]) + f" and {len(files) - NAMED} more" * (len(files) > NAMED)
+            say(f"These {words} differ from the published ones: {named}", colour="yellow", err=True)
     if full:
         plugin = ["-p", "tiny_llm_course.grading.failing_case"]
         return run_pytest(tasks, [*plugin, "--oracle", oracle, *(["--solution"] * solution), *pytest_args])

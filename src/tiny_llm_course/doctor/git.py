@@ -4,7 +4,7 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
-from ..paths import COURSE, LEARNER, ROOT, TESTS, shell_path
+from ..paths import COURSE, LEARNER, ROOT, SOLUTION, TESTS, WATCHERS, shell_path
 from .shadowing import BEFORE_PYPROJECT, SOURCES, STARTED_WITH_PYTHON
 
 STEERING = ("conftest.py", "pyproject.toml", "tox.ini", "setup.cfg", *BEFORE_PYPROJECT)
@@ -47,9 +47,10 @@ def steering() -> list[Path]:
 def changed(tests: Iterable[Path]) -> list[str]:
     """Return which tests, harness files and configuration differ from the published ones; [] if git knows no commit."""
     files = [*tests, *steering()]
-    names = [file.relative_to(ROOT).as_posix() for file in [*files, COURSE] if file.is_relative_to(ROOT)]
-    common = ask_git("merge-base", "HEAD", "@{upstream}")
-    commit = "HEAD" if common.returncode else common.stdout.strip()
+    folders = [COURSE, *WATCHERS, SOLUTION]
+    names = [file.relative_to(ROOT).as_posix() for file in [*files, *folders] if file.is_relative_to(ROOT)]
+    found = (ask_git("merge-base", "HEAD", branch) for branch in ("upstream/main", "@{upstream}"))
+    commit = next((common.stdout.strip() for common in found if not common.returncode), "HEAD")
     options = ("--name-only", "--relative", "-z", "--no-renames")
     different = ask_git("diff", *options, commit, "--", *names, "pyproject.toml")
     unknown = ask_git("ls-files", "--others", "-z", "--", *(name for name in names if (ROOT / name).is_file()))

@@ -13,6 +13,7 @@ from ..course.registry import load_course
 from ..course.requirements import missing
 from ..learner import progress
 from ..paths import LEARNER, ROOT
+from ..programs.given import header_folders
 from ..programs.kernels import AT_ONCE, built
 from ..programs.parts import NotBuilt, solved_part, with_part
 
@@ -65,7 +66,7 @@ def without_simulator(tasks: Iterable[Task]) -> dict[str, Finding]:
 def _compiled(job: tuple[Path, Path, bool]) -> Finding | None:
     file, package, checked = job
     try:
-        built(Source(with_borrowed_parts(package, file), file), checked)
+        built(Source(with_borrowed_parts(package, file), file, header_folders(file)), checked)
     except NotBuilt as error:
         return complaint(str(error), package) or last_words(str(error), file.relative_to(ROOT).as_posix(), "")
     return None

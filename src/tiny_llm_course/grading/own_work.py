@@ -18,7 +18,7 @@ from typing import Any
 
 from ..course.entities import Task
 from ..paths import LEARNER, SOLUTION, TESTS
-from ..programs import borrowing
+from ..programs import borrowing, kernels
 from ..source.imports import Imports
 from .traps import Traps, spoken
 
@@ -73,8 +73,8 @@ class AnswerGuard:
                 raise self._traps.caught(f"{line} uses {folder.name}/, where the answers are: write it yourself")
             if folder == TESTS and file == SHOWS:  # a learner prints a stack, or PyTorch is imported
                 return
-            # Borrowed tasks, what the solution itself imports, and our own look-ups are allowed.
-            if file in (borrowing.__file__, __file__) or file.startswith(f"{SOLUTION}{os.sep}"):
+            # Borrowed tasks, published headers, what the solution itself imports, and our own look-ups are allowed.
+            if file in (borrowing.__file__, kernels.__file__, __file__) or file.startswith(f"{SOLUTION}{os.sep}"):
                 return
             frame = frame.f_back
 

@@ -14,10 +14,12 @@ from _pytest.runner import runtestprotocol
 from ..course.entities import Task
 from ..course.file_paths import day_of, recordings_path
 from ..course.findings import CheckFailed, Finding, Kind
+from ..course.registry import load_course
 from ..course.requirements import in_words, missing
 from ..learner import progress
 from ..paths import LEARNER, SOLUTION, make_importable, put_first
 from ..programs import borrowing, kernels
+from ..programs.given import use_published
 from ..programs.packages import NotImportable, import_learner, program, put_broken, put_package
 from ..source.imports import Imports
 from ..testkit.recordings import MODES, Recordings
@@ -61,6 +63,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[BORROWED] = frozenset(task.id for task in borrowed)
     config.stash[TRAPS] = Traps([package])
     if package == LEARNER:
+        use_published()
         config.stash[CLOSED] = AnswerGuard(config.stash[TRAPS], Imports(LEARNER, SOLUTION))
     config.stash[GUARD] = Guard()
     config.stash[RECORDINGS] = {}
@@ -91,7 +94,8 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
     # Every machine has it, with the same arithmetic. A check may be marked with another device.
     mx.set_default_device(mx.cpu)
     stash = parent.config.stash
-    stash[TRAPS].set(name for task in day.tasks for name in task.forbidden)
+    # Those of all days: a file that is imported now keeps what it binds, and serves other days' tasks, too.
+    stash[TRAPS].set(name for task in load_course().tasks() for name in task.forbidden)
     used = import_oracles(module_path, graded_package(parent.config))
     stash[GUARD].note()
     broken = stash[BROKEN]
@@ -220,6 +224,8 @@ def _not_earned(task: Task, config: pytest.Config) -> str:
             return f"{name} is not written here: it is {what}"
         if kind := forbidden_kind(target, traps):
             return f"{name} is a kind of {kind}, which this task must do without"
+    elif getattr(program(task.program), "__globals__", {}).get("__file__") != str(LEARNER / task.program.file):
+        return f"your code replaces {name}, which calls the kernel"
     return "" if traps.hits else config.stash[CLOSED].fault(task)
 
 

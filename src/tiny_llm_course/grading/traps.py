@@ -1,8 +1,9 @@
 """Forbidden calls: a task must not be solved by calling the operator that it is compared with.
 
-Reading a forbidden function from a module yields one of three objects: for the tests the function itself, for MLX one
-that checks its caller, for other files one that reports every call, be it through `mx.compile`, a `partial` or another
-thread. A forbidden class stays a class; its methods check their caller and object. Functions are found by identity.
+Reading a forbidden function from a module yields one of three objects: for the tests the function itself, for its own
+library one that checks its caller, for other files one that reports every call, be it through `mx.compile`, a `partial`
+or another thread. A forbidden class stays a class; its methods check their caller and object. Functions are found by
+identity. A name like `mlx.nn.losses.*` stands for all that the module defines.
 """
 
 import os
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
@@ -40,7 +42,7 @@ class Traps:
 
     def arm(self, task: Task | None) -> None:
         """From now on report what a task forbids, and nothing else."""
-        self.armed = ALWAYS.union(task.forbidden if task else ())
+        self.armed = ALWAYS.union(each_of(task.forbidden) if task else ())
         self.subject = task.program.name if task else ""
         self.hits = self.hits if task is None else []
 
@@ -75,7 +77,7 @@ class Traps:
 
     def set(self, names: Iterable[str]) -> None:
         """Set the traps of names like `mlx.core.softmax`, before the learner's files are imported."""
-        for name in (*names, *ALWAYS):
+        for name in (*each_of(names), *ALWAYS):
             if name not in self._set:
                 self._set.add(name)
                 module, _, attribute = name.rpartition(".")
@@ -91,7 +93,8 @@ class Traps:
     def _everywhere(self, name: str, original: Callable[..., Any]) -> None:
         """Trap a function in every module that has it."""
         counted, looking = self._function(name, original, True), self._function(name, original, False)
-        loaded = [module for key, module in list(sys.modules.items()) if key.partition(".")[0] == "mlx"]
+        tops = ("mlx", name.partition(".")[0])
+        loaded = [module for key, module in list(sys.modules.items()) if key.partition(".")[0] in tops]
         for module in (module for module in loaded if isinstance(module, ModuleType)):
             places = {key: place for key, place in vars(type(module)).items() if isinstance(place, _Place)}
             for key, value in vars(module).items():
@@ -145,7 +148,7 @@ class _Place:
         file = sys._getframe(1).f_code.co_filename
         if _real(file).startswith(OWN) and not self.traps.watches(file):  # the tests and the harness
             return self.original
-        return held if _real(file).startswith(_mlx()) else self.counted
+        return held if _real(file).startswith(_library(self.counted.__module__)) else self.counted
 
     def __set__(self, module: ModuleType, value: Any) -> None:
         vars(module)[self.key] = value
@@ -185,6 +188,15 @@ def _compiles() -> bool:
     return calls == 1
 
 
+def each_of(names: Iterable[str]) -> Iterator[str]:
+    """Yield the names, and for `module.*` those of the public functions and classes that the module defines."""
+    for name in names:
+        module, _, last = name.rpartition(".")
+        found = vars(import_module(module)).items() if last == "*" else ()
+        yield from (f"{module}.{key}" for key, value in found if getattr(value, "__module__", "") == module)
+        yield from () if found else (name,)
+
+
 def spoken(name: str) -> str:
     """Return a name of MLX's as people write it."""
     return name.replace("mlx.core.", "mx.")
@@ -205,7 +217,9 @@ def _real(file: str) -> str:
 
 
 @cache
-def _mlx() -> str:
-    import mlx.core
-
-    return os.path.join(os.path.dirname(os.path.realpath(str(mlx.core.__file__))), "")
+def _library(module: str) -> str:
+    """Return the folder of the library to which a module belongs."""
+    spec = find_spec(module.partition(".")[0])
+    assert spec
+    folder, *_ = spec.submodule_search_locations or [os.path.dirname(spec.origin or "")]
+    return os.path.join(os.path.realpath(folder), "")

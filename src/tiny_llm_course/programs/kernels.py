@@ -26,12 +26,14 @@ from ..course.requirements import compiler
 from ..paths import ROOT, SOLUTION
 from ..source.edits import DoesNotApply, Edit, changed
 from . import parts
+from .given import header_folders
 from .packages import SOLUTION_NAME, install_patches, program
 from .parts import KernelFault, NotBuilt
 
 KIND = "kernels"  # of patches
 AT_ONCE = 2  # compilers
 KEPT = ROOT / ".tiny-llm" / "kernels"  # what is built, by its content
+_header_folders = cache(header_folders)
 _fast = False
 _timed = False
 _last: list[Library] = []  # the one of the last checked call
@@ -75,7 +77,7 @@ def run(package: str, source: Path, function: str, arguments: Sequence[Any]) -> 
     may = _timed or (_fast and not parts.is_exchanged(package, file))
     checked = not may or (text, function) not in _let_through - _caught
     fresh = [Fresh(a.shape, a.dtype) if type(a).__name__ == "Result" else a for a in arguments]
-    called = library(Source(text, source), checked)
+    called = library(Source(text, source, _header_folders(source)), checked)
     made, fault = called.call(function, fresh)
     if checked:
         _last[:] = [called]

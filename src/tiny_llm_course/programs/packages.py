@@ -52,19 +52,6 @@ class BrokenModule(ModuleType):
         raise NotImportable(self.error.module, self.error.cause)
 
 
-class _PatchingLoader(SourceFileLoader):
-    """Runs a module's file, then patches the module."""
-
-    def __init__(self, name: str, path: str, patch: Patch) -> None:
-        super().__init__(name, path)
-        self._patch = patch
-
-    def exec_module(self, module: ModuleType) -> None:
-        """Run the file, then patch."""
-        super().exec_module(module)
-        self._patch(module)
-
-
 class _PatchingFinder(MetaPathFinder):
     """Finds modules to patch, by their full name or by their name below `tiny_llm`, the solution or the stubs."""
 
@@ -74,12 +61,18 @@ class _PatchingFinder(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return Python's own answer, with a loader that patches."""
+        """Return Python's own answer, with a loader that patches the module after its own lines have run."""
         package, _, module = fullname.partition(".")
         patch = self._patches.get(fullname) or (package.startswith("tiny_llm") and self._patches.get(module))
         spec = PathFinder.find_spec(fullname, path, target) if patch else None
-        if patch and spec and isinstance(spec.loader, SourceFileLoader):
-            spec.loader = _PatchingLoader(fullname, spec.loader.path, patch)
+        if patch and spec and isinstance(loader := spec.loader, SourceFileLoader):
+            run = loader.exec_module
+
+            def run_and_patch(module: ModuleType) -> None:
+                run(module)
+                patch(module)
+
+            loader.exec_module = run_and_patch  # type: ignore[method-assign]
         return spec
 
 

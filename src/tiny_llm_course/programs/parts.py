@@ -7,7 +7,7 @@ from pathlib import Path
 from memory_watch.faults import Fault
 
 from ..course.entities import Target
-from ..paths import SOLUTION
+from ..paths import LEARNER, PUBLISHED, SOLUTION
 from ..source.edits import DoesNotApply
 from ..source.languages import language_of_target
 
@@ -35,7 +35,9 @@ def exchange(package: str, target: Target, lines: str) -> None:
 
 
 def with_exchanges(package: str, file: str, text: str) -> str:
-    """Return a file's text with the package's exchanged parts; missing parts are skipped."""
+    """Return a file's text, the course's if it is given, with the exchanged parts; missing parts are skipped."""
+    if package == LEARNER.name and (published := PUBLISHED.get(str(LEARNER / file))):
+        text = published.decode()
     for name, lines in _exchanged.get((package, file), {}).items():
         text = with_part(text, Target(file, name), lines)
     return text

@@ -59,13 +59,16 @@ def export(
     borrowed = progress.borrowed()
     exits = ExitState()
     days = [_graded(the_day, its_tasks, points, borrowed, exits, history) for the_day, its_tasks in by_day(tasks)]
-    text = formats.FORMATS[form](days, provenance.of(begun.isoformat()))
+    source = provenance.of(begun.isoformat())
+    text = formats.FORMATS[form](days, source)
     if out is None:
         click.echo(text, nl=False)
     else:
         out_file.write(out, text)
     verdicts = [verdict for graded in days for verdict in graded.verdicts]
     score, most = sum(v.points for v in verdicts), sum(v.max_points for v in verdicts)
+    for line in provenance.warnings(source):
+        say(line, colour="yellow", err=True)
     written = f"{out}: " if out else ""
     say(f"{written}{formats.counted(verdicts)}, {score} of {most} point{'s' * (most != 1)}", err=True)
     return 0

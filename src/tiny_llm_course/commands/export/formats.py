@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 from ...course.entities import Day
 from ...course.file_paths import day_files, name_of
 from ...learner.attempts import Attempt
-from .provenance import Provenance
+from .provenance import Provenance, warnings
 from .verdicts import GradedDay, Verdict, clean
 
 NAME = "tiny-llm"
@@ -34,9 +34,7 @@ def as_json(days: Sequence[GradedDay], source: Provenance) -> str:
 def as_gradescope(days: Sequence[GradedDay], source: Provenance) -> str:
     """Return results/results.json for Gradescope's autograder (gradescope-autograders.readthedocs.io, specs)."""
     verdicts = [verdict for graded in days for verdict in graded.verdicts]
-    output = [f"{counted(verdicts)}."]
-    if source.git and source.git.changed:
-        output.append(f"The course's own files were changed: {', '.join(source.git.changed)}")
+    output = [f"{counted(verdicts)}.", *warnings(source)]
     tests = [
         {
             "name": verdict.task.label,
@@ -156,6 +154,8 @@ def _suite(graded: GradedDay, source: Provenance) -> ElementTree.Element:
         **{f"sha256:{name}": digest for name, digest in names.items()},
         "sha256:grader": source.grader_hash,
     }
+    if source.not_used:
+        values["given:not-used"] = clean(" ".join(source.not_used))
     if source.git:
         values |= {"git:commit": source.git.commit, "git:changed": clean(" ".join(source.git.changed))}
     suite.append(_properties(values))

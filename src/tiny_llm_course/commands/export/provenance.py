@@ -6,19 +6,18 @@ import platform
 import sys
 from pathlib import Path
 
-from ...doctor.git import ask_git, steering
+from ...course.file_paths import name_of
+from ...doctor.git import ask_git, changed, steering
 from ...doctor.machine import version_of
 from ...paths import COURSE, LEARNER, REGISTRY, ROOT, TESTS, WATCHERS
+from ...programs.given import differing
 
 PACKAGES = ("tiny-llm", "mlx", "numpy", "pytest", "hypothesis")
-# Everything that decides a verdict and is not the learner's; files in the root can configure pytest too.
-STEERING = (f":(glob){folder}*.{kind}" for folder in ("", "src/") for kind in ("toml", "py", "ini", "cfg"))
-GRADER = ("tests", *(f"src/{folder.name}" for folder in (COURSE, *WATCHERS)), "solutions", *STEERING)
 
 
 @dataclasses.dataclass(frozen=True)
 class Commit:
-    """The checked-out commit, and which of the grader's files differ from it."""
+    """The checked-out commit, and which of the grader's files differ from the published ones."""
 
     commit: str
     changed: tuple[str, ...]
@@ -33,6 +32,7 @@ class Provenance:
     grader: dict[str, str]  # tests, variants, registry, and files that configure pytest or Python
     grader_hash: str  # over everything that decides a verdict: the above and the harness's own code
     git: Commit | None
+    not_used: tuple[str, ...]  # the learner's copies of given files that differ from the published ones
     versions: dict[str, str]
     platform: str
 
@@ -43,13 +43,15 @@ def of(time: str) -> Provenance:
     grader = _hashes([*tests, *_files(REGISTRY), *(file for file in steering() if file not in tests)])
     harness = [file for folder in (COURSE, *WATCHERS) for file in _files(folder)]
     every = {**_hashes(harness, COURSE.parents[1]), **grader}
+    head = ask_git("rev-parse", "HEAD")
     together = "\n".join(f"{name} {digest}" for name, digest in sorted(every.items()))
     return Provenance(
         time,
         _hashes(_files(LEARNER)),
         grader,
         hashlib.sha256(together.encode()).hexdigest(),
-        _commit(),
+        None if head.returncode else Commit(head.stdout.strip(), tuple(changed([*tests, TESTS]))),
+        tuple(map(name_of, differing())),
         {"python": platform.python_version(), **{name: version_of(name) or "unknown" for name in PACKAGES}},
         f"{sys.platform} {platform.machine()}",
     )
@@ -64,10 +66,8 @@ def _hashes(files: list[Path], root: Path = ROOT) -> dict[str, str]:
     return {file.relative_to(root).as_posix(): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
 
-def _commit() -> Commit | None:
-    """Return git's view, or None without git or a commit."""
-    head = ask_git("rev-parse", "HEAD")
-    status = ask_git("status", "--porcelain", "-z", "--untracked-files=all", "--no-renames", "--", *GRADER)
-    if head.returncode or status.returncode:
-        return None
-    return Commit(head.stdout.strip(), tuple(sorted(entry[3:] for entry in status.stdout.split("\0") if entry)))
+def warnings(source: Provenance) -> list[str]:
+    """Return what a teacher should know of the graded checkout, a line each."""
+    others = source.git.changed if source.git else ()
+    found = (("files differ", others), ("given files are not used, as they differ", source.not_used))
+    return [f"These {words} from the published ones: {', '.join(files)}" for words, files in found if files]
