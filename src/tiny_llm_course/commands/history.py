@@ -13,7 +13,7 @@ from ..terminal.screen import DIFFERENCE, say
 SCREEN = 16  # lines of a diff, so that an attempt fits on a screen
 
 
-@click.command(short_help="Show the next of a task's three hints.")
+@click.command()
 @click.argument("names", nargs=-1, metavar="1.1.2")
 def hint(names: tuple[str, ...]) -> int:
     """Show the next of a task's three hints."""
@@ -22,7 +22,7 @@ def hint(names: tuple[str, ...]) -> int:
     return 0
 
 
-@click.command(short_help="Show your attempts at a task, and what you changed.")
+@click.command()
 @click.argument("names", nargs=-1, metavar="[1.1.2]")
 @click.option("--full", is_flag=True, help="Show each diff in full.")
 def history(names: tuple[str, ...], full: bool) -> int:

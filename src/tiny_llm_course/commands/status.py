@@ -25,7 +25,7 @@ COUNT, TIME = 11, 10  # columns of "7 of 7 done" and of "1 h 40 min"
 LEAST_TITLE, NBSP = 16, "\u00a0"
 
 
-@click.command(short_help="Show your progress and the next step.")
+@click.command()
 @names_of_tasks
 @click.option("--all", "everything", is_flag=True, help="Show the tasks of all days.")
 def status(names: tuple[str, ...], week: int | None, day: int | None, everything: bool) -> int:

@@ -28,7 +28,7 @@ from .options import Finite, names_of_tasks
 NAMED = 3  # changed files listed
 
 
-@click.command(short_help="Grade everything you have started, or a task, day or week.")
+@click.command()
 @names_of_tasks
 @click.option("--solution", is_flag=True, help="Grade solutions/tiny_llm instead of src/tiny_llm.")
 @click.option("--full", is_flag=True, help="Show pytest's own output, with arrays, without time and memory limits.")

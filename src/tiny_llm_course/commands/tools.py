@@ -13,7 +13,7 @@ from ..programs.packages import LearnerError
 from ..terminal.screen import say
 
 
-@click.command(short_help="Run everything that CI runs.")
+@click.command()
 def check() -> int:
     """Run everything that CI runs, on this machine: tests, linters, types, the book. It takes minutes."""
     script = ROOT / ".ci" / "run"
@@ -27,7 +27,7 @@ def check() -> int:
     return 1 if subprocess.run([bash, str(script)], cwd=ROOT, env=environment).returncode else 0
 
 
-@click.command(short_help="Check this machine and checkout, with a fix for each problem.")
+@click.command()
 def doctor() -> int:
     """Check this machine and this checkout, and print a fix for each problem; exit code 1 if one blocks the course."""
     from ..doctor.doctor import examine
@@ -35,7 +35,7 @@ def doctor() -> int:
     return examine()
 
 
-@click.command(short_help="Open the book in your browser.")
+@click.command()
 @click.option("--build", is_flag=True, help="Only build it, in book/book.")
 def book(build: bool) -> int:
     """Serve the book and open it in a browser; Ctrl-C stops it."""
@@ -45,7 +45,7 @@ def book(build: bool) -> int:
     return 1 if done.returncode else 0
 
 
-@click.command("build-ext", short_help="Build the C++ extension of your package or ours.")
+@click.command("build-ext")
 @click.option("--solution", is_flag=True, help="Build the one in solutions/tiny_llm.")
 def build_ext(solution: bool) -> int:
     """Build the C++ extension of your package, if it has changed. Commands that need it build it themselves."""

@@ -5,6 +5,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -34,10 +35,15 @@ class Verdict:
 def load() -> dict[str, Any]:
     """Return the stored data; {} if the file is missing or damaged."""
     try:
-        data = json.loads(FILE.read_text(encoding="utf-8"))
+        data = _parsed(FILE.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return {}
     return data if isinstance(data, dict) else {}
+
+
+@lru_cache(maxsize=1)  # a board asks for every task's verdict
+def _parsed(text: str) -> Any:
+    return json.loads(text)
 
 
 def save(data: dict[str, Any]) -> bool:
@@ -166,7 +172,7 @@ def remember_borrowed(ids: Iterable[str]) -> bool:
 
 def _tasks(ids: Any) -> tuple[Task, ...]:
     """Return the tasks with these ids, in the order of the course; none if `ids` is no list."""
-    return tuple(task for task in load_course().tasks() if isinstance(ids, list) and task.id in ids)
+    return tuple(task for task in load_course().tasks() if task.id in ids) if ids and isinstance(ids, list) else ()
 
 
 def table(key: str, data: dict[str, Any] | None = None) -> dict[str, Any]:
