@@ -1,5 +1,6 @@
 """The command line; `pdm run NAME` and `tiny-llm NAME` are the same."""
 
+import errno
 import io
 import os
 import signal
@@ -11,7 +12,7 @@ from ..course.findings import LearnerError
 from ..course.registry import UsageError
 from ..doctor.shadowing import shadowing_files
 from ..terminal.help_text import WIDEST, HelpText
-from ..terminal.screen import columns, say
+from ..terminal.screen import columns, nowhere_to_write, say
 from .groups import Commands, explained
 
 # Where each command is defined, and what it does. Only the one that runs is imported: importing all takes a second.
@@ -47,8 +48,13 @@ SECTIONS = {
         "doctor": (".tools:doctor", "Check this machine and checkout, with a fix for each problem."),
         "export": (".export.command:export", "Export verdicts for a class: JUnit, JSON, Gradescope."),
     },
-    "For maintainers": {"test-all": (".test_all:test_all", "Run every test of the course."), "check": (".tools:check", "Run everything that CI runs."), "dev": (".dev:dev", "Generate stubs and listings, record, prove the course.")},
+    "For maintainers": {
+        "test-all": (".test_all:test_all", "Run every test of the course."),
+        "check": (".tools:check", "Run everything that CI runs."),
+        "dev": (".dev:dev", "Generate stubs and listings, record, prove the course."),
+    },
 }
+UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # of an output: it has no file name
 
 
 @click.group(
@@ -106,6 +112,10 @@ def main() -> None:
     except LearnerError as error:
         say(str(error), err=True)
         sys.exit(1)
+    except OSError as error:
+        if error.errno not in UNWRITABLE or error.filename:
+            raise
+        sys.exit(nowhere_to_write(error))
     except (KeyboardInterrupt, click.Abort):
         say("interrupted", err=True)
         sys.exit(130)

@@ -10,13 +10,14 @@ import click
 
 from ..course.registry import UsageError, load_course, resolve, with_commands
 
+Sections = Mapping[str, Mapping[str, tuple[str, str]]]
 ALIKE = 0.6  # difflib ratio from which a name is suggested
 
 
 class Commands(click.Group):
-    """A group that imports its commands on use: `sections` is `{title: {name: (".module:function", "What it does.")}}`."""
+    """A group that imports its commands on use: `{title: {name: (".module:function", "What it does.")}}`."""
 
-    def __init__(self, *args: Any, sections: Mapping[str, Mapping[str, tuple[str, str]]] | None = None, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, sections: Sections | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **{**kwargs, "invoke_without_command": True})
         self.sections = sections or {}
 

@@ -17,7 +17,8 @@ from types import ModuleType
 from typing import Any
 
 from ..course.entities import Target
-from ..course.findings import Finding, LearnerError as LearnerError
+from ..course.findings import Finding
+from ..course.findings import LearnerError as LearnerError
 from ..paths import SOLUTION
 from .parts import exchanged
 
