@@ -4,7 +4,7 @@ import dataclasses
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -92,8 +92,8 @@ def prepare(results: Iterable[TaskResult], whole: bool) -> None:
         result.code = (fingerprint(result.task, LEARNER) or "") if whole else ""
 
 
-def record(results: Iterable[TaskResult]) -> bool:
-    """Store verdicts, each for the graded code; return whether that worked.
+def record(results: Sequence[TaskResult]) -> bool:
+    """Store verdicts, each for the graded code; return whether that worked. Also note a failing task that one uses.
 
     A task that waits for another or was not run because of one loses its verdict; changed or partly run code keeps it.
     """
@@ -110,7 +110,17 @@ def record(results: Iterable[TaskResult]) -> bool:
                 tasks[task.id]["culprits"] = {id: fingerprint(course.task(id), LEARNER) for id in result.culprits}
         elif result.status == "not started" or (result.finding and result.status in ("waiting", "not run")):
             tasks.pop(task.id, None)
-    return tasks == before or save({**data, "tasks": tasks})
+    saved = tasks == before or save({**data, "tasks": tasks})
+    for result in results:
+        if result.status == "failed" and not (result.suffers or result.claims):
+            needs = [need for need in course.needs(result.task.id) if need not in result.on_reference]
+            result.failing_need = next(filter(_fails, needs), "")
+    return saved
+
+
+def _fails(task_id: str) -> bool:
+    known = verdict(task_id)
+    return known is not None and known.status == "failed" and status_of(task_id) == "failed"
 
 
 def verdict(task_id: str) -> Verdict | None:
