@@ -18,7 +18,11 @@ SCREEN = 16  # lines of a diff, so that an attempt fits on a screen
 def hint(names: tuple[str, ...]) -> int:
     """Show the next of a task's three hints."""
     task = one_task(names, "hint", lambda task: not progress.settled(task))
-    hints.show(task, hints.next_rung(task))
+    rung = hints.next_rung(task)
+    if progress.status_of(task.id) == "failed" and (known := attempts.of_task(task)):
+        facts = [mistake.fact for mistake in known[-1].mistakes]
+        say(f"Your last attempt: {'; '.join(filter(None, [known[-1].headline, *facts]))}.")
+    hints.show(task, rung)
     return 0
 
 
