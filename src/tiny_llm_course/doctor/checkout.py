@@ -15,7 +15,7 @@ from .git import ask_git, restoring
 from .lines import Check, Line
 
 BUILT_FROM = "built-from"  # a file in the build folder: `mlx 0.32.4 HASH`, the hash of all inputs
-PROBE = 1 << 16  # bytes written to find out whether that is possible
+PROBE = 1 << 20  # bytes written to find out whether that is possible
 ROOM = 1 << 30  # bytes that a package update may need
 
 
@@ -137,8 +137,8 @@ def writing() -> Iterator[Line]:
         text = f"cannot be written: {', '.join(denied[:3])}{' and others' * (len(denied) > 3)}."
         tops = [name for name in denied if not any(name.startswith(f"{other}/") for other in denied)]
         yield Line("writing", text, fix=f"chmod -R u+w {' '.join(tops)}", stops=any("src" in name for name in denied))
-    elif why := _not_written(memory if memory.is_dir() else LEARNER):
-        yield Line("writing", f"{ROOT} cannot be written: {why}.", fix=f"df -h {shell_path(ROOT)}", stops=True)
+    elif why := not_written(folder := memory if memory.is_dir() else LEARNER):
+        yield Line("writing", f"{folder} cannot be written: {why}.", fix=f"df -h {shell_path(folder)}", stops=True)
     else:
         yield Line("writing", "your files and .tiny-llm can be written")
     free = shutil.disk_usage(ROOT).free
@@ -148,7 +148,7 @@ def writing() -> Iterator[Line]:
         yield Line("disk", f"{free / 1e9:.0f} GB are free")
 
 
-def _not_written(folder: Path) -> str:
+def not_written(folder: Path) -> str:
     """Return why a file in a folder cannot be written, such as a full disk; "" if it can."""
     try:
         with tempfile.TemporaryFile(dir=folder) as file:

@@ -23,7 +23,7 @@ from ..course.entities import Task
 from ..course.findings import Finding, Kind
 from ..course.registry import UsageError, load_course
 from ..course.requirements import compiler, missing
-from ..doctor.checkout import BUILT_FROM
+from ..doctor.checkout import BUILT_FROM, not_written
 from ..learner import progress
 from ..paths import ROOT, SOLUTION
 from ..programs.packages import LearnerError
@@ -52,11 +52,14 @@ def build_for(
     """Build what some tasks need, only compiling kernels that can be called `alone`; return the failures by task id."""
     packages = list(packages)
     kernels = [task for task in tasks if alone and is_called_alone(task)]
+    found: dict[str, Finding] = {}
     try:
-        found = compiled(kernels, packages) | without_simulator(tasks)
+        found |= compiled(kernels, packages) | without_simulator(tasks)
+        why = not_written(progress.FILE.parent) if found else ""  # the compiler cannot say it
     except OSError as error:
-        why = f"{progress.FILE.parent} cannot be written: {error.strerror}. To find out more:"
-        raise UsageError(why, "pdm run doctor") from error
+        why = error.strerror or str(error)
+    if why:
+        raise UsageError(f"{progress.FILE.parent} cannot be written: {why}. To find out more:", "pdm run doctor")
     wanted = {task.id: recipes(task) for task in tasks if task not in kernels}
     for recipe in dict.fromkeys(recipe for names in wanted.values() for recipe in names):
         failures = (build(package, recipe, cancelled=cancelled) for package in packages)
