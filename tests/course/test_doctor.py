@@ -82,7 +82,7 @@ def test_a_checkout_without_anything_wrong_in_it(checkout):
     # The copy has no git, and the course's own checkout stands behind it on the path.
     assert all(line.split()[1] in ("git", "course") for line in problems(done))
     assert all(line.count(" Fix: ") == 1 for line in problems(done))
-    assert done.stdout.splitlines()[-1].endswith("none of which blocks the course. Next: pdm run test --week 1 --day 1")
+    assert done.stdout.splitlines()[-1].endswith("none of which blocks the course. Next: pdm run test 1.1.1")
 
 
 @pytest.mark.parametrize(
