@@ -1,19 +1,24 @@
 """What is typed nearly right, or wrong: one line on what is wrong, then what to type; exit code 2, and no traceback."""
 
+import errno
+import io
 import os
 import re
 import shlex
+import socket
 import subprocess
 import sys
 import tomllib
+from types import SimpleNamespace
 
 import pytest
 from tests.course.checkouts import FIXTURE, fixture
 
-from tiny_llm_course.commands import cli
+from tiny_llm_course.commands import cli, tools
 from tiny_llm_course.course import registry
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.course.selection import selected, spelled
+from tiny_llm_course.dev.book import mdbook
 from tiny_llm_course.dev.transcripts import run
 from tiny_llm_course.learner import progress
 from tiny_llm_course.paths import REGISTRY, ROOT
@@ -198,3 +203,44 @@ def test_a_relative_path_begins_where_the_person_stands(tmp_path):
         done = subprocess.run(started, cwd=ROOT, env=env, capture_output=True, text=True)
         assert done.returncode == 2
         assert done.stderr.startswith(said)
+
+
+def test_help_imports_no_command():
+    listed = "import sys; from tiny_llm_course.commands.cli import cli; cli.main(['help'], 'x', None, False)"
+    told = "; print([name for name in sys.modules if name.startswith('tiny_llm_course.commands.')])"
+    done = subprocess.run([sys.executable, "-c", listed + told], capture_output=True, text=True, check=True)
+    assert "  watch      On every save, grade what has changed.\n" in done.stdout
+    assert {name.rsplit(".", 1)[1] for name in eval(done.stdout.splitlines()[-1])} == {"cli", "groups"}
+
+
+class Full(io.StringIO):
+    """A stream on a full device."""
+
+    def flush(self):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def fileno(self):
+        return os.open(os.devnull, os.O_WRONLY)
+
+
+def test_an_output_that_cannot_be_written_is_one_line(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["pdm run", "hint", "1.1.1"])
+    monkeypatch.setattr(sys, "stdout", Full())
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == "The output cannot be written: No space left on device.\n"
+
+
+def test_the_book_is_served_at_a_port_that_is_free(monkeypatch):
+    called = []
+    monkeypatch.setattr(mdbook, "run_mdbook", lambda *words: called.append(words) or SimpleNamespace(returncode=0))
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        free.listen()
+        port = free.getsockname()[1]
+        with pytest.raises(registry.UsageError, match=f"Port {port} cannot be used: .*Try another --port."):
+            tools.book.main(["--port", str(port)], standalone_mode=False)
+    assert not called
+    assert tools.book.main(["--no-open", "--port", str(port)], standalone_mode=False) == 0
+    assert called[0][:3] == ("serve", "--port", str(port))

@@ -1,7 +1,10 @@
 """How a process ended, in words: from its exit status, and from what faulthandler wrote."""
 
 import signal
+import subprocess
+import sys
 
+import psutil
 import pytest
 
 from tiny_llm_course.course.findings import Kind
@@ -93,3 +96,16 @@ def test_what_was_written_last_is_shown_and_cannot_fill_the_screen():
     assert finding.lines[1].startswith("wrote     what(): no ? kernel!!!")
     assert len(finding.lines[1]) < 200
     assert finding.lines[2:] == ("check     test_x",)
+
+
+def test_a_child_ends_with_its_parent():
+    """Killed by SIGKILL, a parent cannot end its children itself."""
+    asleep = "import subprocess, time; subprocess.Popen(['sleep', '60']); print('ready', flush=True); time.sleep(60)"
+    limited = f"from tiny_llm_course.grading.processes import run_command; import sys; run_command([sys.executable, '-c', {asleep!r}], 60.0, 1 << 40, output=None)"  # noqa: E501
+    with subprocess.Popen([sys.executable, "-c", limited], stdout=subprocess.PIPE) as parent:
+        assert parent.stdout
+        assert parent.stdout.readline() == b"ready\n"
+        started = psutil.Process(parent.pid).children(recursive=True)
+        parent.kill()
+        assert len(started) >= 3  # Python, sleep, and the process that waits for the parent's end
+        assert not psutil.wait_procs(started, timeout=20)[1]

@@ -1,5 +1,6 @@
 """`pdm run doctor` and `pdm run check`: one line for each problem, with its one command, and never a traceback."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -9,8 +10,9 @@ from pathlib import Path
 import pytest
 from tests.course.checkouts import fixture
 
+from tiny_llm_course.course import requirements
 from tiny_llm_course.dev.transcripts import environment
-from tiny_llm_course.doctor import machine
+from tiny_llm_course.doctor import doctor, machine
 from tiny_llm_course.paths import COURSE
 
 
@@ -80,7 +82,7 @@ def test_a_checkout_without_anything_wrong_in_it(checkout):
     # The copy has no git, and the course's own checkout stands behind it on the path.
     assert all(line.split()[1] in ("git", "course") for line in problems(done))
     assert all(line.count(" Fix: ") == 1 for line in problems(done))
-    assert done.stdout.splitlines()[-1].endswith("none of which blocks the course. Next: pdm run test --week 1 --day 1")
+    assert done.stdout.splitlines()[-1].endswith("none of which blocks the course. Next: pdm run test 1.1.1")
 
 
 @pytest.mark.parametrize(
@@ -315,3 +317,32 @@ def test_check_runs_what_ci_runs(checkout, tmp_path):
     done = run(checkout, "check", PATH=str(tmp_path))
     assert (done.returncode, done.stdout.splitlines()[1:]) == (2, ["    pdm run test-all"])
     assert done.stdout.startswith("This needs bash")
+
+
+def test_it_ends_with_the_next_step(monkeypatch, capsys):
+    monkeypatch.setattr(doctor.machine, "CHECKS", ())
+    monkeypatch.setattr(doctor.checkout, "CHECKS", ())
+    monkeypatch.setattr(doctor, "shadowing", lambda: ())
+    doctor.examine(lambda: "pdm run test 2.3.1")
+    assert capsys.readouterr().out.splitlines()[-1] == "No problems found. Next: pdm run test 2.3.1"
+
+
+def test_a_full_disk_is_found_by_writing(monkeypatch, tmp_path):
+    def full(**where):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(doctor.checkout.tempfile, "TemporaryFile", full)
+    found = [line for line in doctor.checkout.writing() if line.name == "writing"]
+    assert found[0].text.endswith(" cannot be written: No space left on device.")
+    assert found[0].stops
+
+
+@pytest.mark.parametrize(("command", "there"), [("false", False), ("", True)])
+def test_a_compiler_without_half_precision_cannot_simulate(monkeypatch, capsys, command, there):
+    requirements.is_here.cache_clear()
+    requirements._simulates.cache_clear()
+    monkeypatch.setenv("CXX", command)
+    names = [line.name for line in doctor.machine.compiler()] if requirements.compiler() else ["C++"]
+    assert names == (["C++"] if there else ["C++", "simulator"])
+    requirements.is_here.cache_clear()
+    requirements._simulates.cache_clear()

@@ -5,8 +5,13 @@ import re
 import pytest
 from tests.course.checkouts import fixture
 
+from tiny_llm_course.commands import test as grade
+from tiny_llm_course.course.findings import Finding, Kind
 from tiny_llm_course.course.registry import load_course
+from tiny_llm_course.course.results import TaskResult
 from tiny_llm_course.dev.transcripts import Edit, Scenario, checkout_for, run
+from tiny_llm_course.grading.report import ScreenBudget, report_task
+from tiny_llm_course.learner import attempts
 
 ROWS = 60
 
@@ -76,7 +81,7 @@ def test_a_forgotten_return_is_asked_for():
 def test_days_with_nothing_to_mend_have_one_line_each(one_day):
     screen = run("test 1.1 1.2", one_day).stdout
     assert "\n✓ 1.1.1 to 1.1.3: passed, 18 checks\n" in screen
-    assert "\n○ 1.2.1 to 1.2.2: not started · read book/src/week1/day2.md\n" in screen
+    assert "\n○ 1.2.1 to 1.2.2: not started · read https://tiny-llm.github.io/tiny-llm/week1/day2.html\n" in screen
     assert screen.endswith("\n3 of 5 tasks passed in all. Next: 1.2.1 Standard scores.\n")
 
 
@@ -105,3 +110,51 @@ def test_our_solution_is_told_in_one_sum_however_much_is_written(one_day):
     done = run("test --solution -- -k formula", one_day)
     assert done.returncode == 0
     assert len(re.findall("tasks? passed", done.stdout)) == 1
+
+
+def result(name, **more):
+    return TaskResult(load_course().task(name), checks=2, **more)
+
+
+@pytest.fixture
+def unsaved(monkeypatch):
+    """Verdicts go nowhere; those stored are listed."""
+    stored = []
+    monkeypatch.setattr(attempts, "record", lambda results: stored.extend(results) or True)
+    return stored
+
+
+def test_a_verdict_is_stored_and_printed_as_soon_as_the_task_has_ended(unsaved, capsys):
+    first, second = load_course().days()[0].tasks[:2]
+    report = grade.Report("src/tiny_llm", ScreenBudget.of([first, second]), False)
+    report.day = load_course().days()[0]
+    report.head()
+    report.ended(passed := result(first.id, passed=2))
+    assert f"✓ {first.label}: passed, 2 checks\n" in capsys.readouterr().out
+    assert unsaved == [passed]
+    report.complete([passed, result(second.id, passed=2)])
+    rest = capsys.readouterr().out
+    assert f"{first.label}: passed" not in rest
+    assert f"✓ {second.label}: passed, 2 checks\n" in rest
+    assert "2 of 2 tasks passed." in rest
+    assert len(unsaved) == 2
+
+
+def test_of_several_days_each_is_printed_once_it_is_complete(unsaved, capsys):
+    days = load_course().days()[:2]
+    report = grade.Report("src/tiny_llm", ScreenBudget.of([*days[0].tasks, *days[1].tasks]), False)
+    report.day = days[0]
+    results = [result(task.id, passed=2) for task in days[0].tasks]
+    report.ended(results[0])
+    assert not capsys.readouterr().out
+    report.complete(results)
+    assert f"✓ {results[0].task.id} to {results[-1].task.id}: passed" in capsys.readouterr().out
+    assert unsaved == results
+
+
+def test_a_task_that_is_used_and_fails_is_told_first(capsys):
+    failed = result("1.1.2", failed=2, finding=Finding(Kind.RAISED, "raised ValueError"), failing_need="1.1.1")
+    report_task(failed, "src/tiny_llm")
+    told = capsys.readouterr().out.splitlines()
+    assert told[1:3] == ["    1.1.1, which this uses, fails: fix it first", "    raised ValueError"]
+    assert failed.first == "1.1.1"

@@ -28,15 +28,15 @@ EDITS = (
     Edit("spread.py", PRINTS, "return mean(centred * centred, axis)"),
     Edit("basics.py", LONG, "y = x * slope"),
 )
-HINT, READ = "pdm run hint 1.1.2", "read book/src/week1/day1.md"
+HINT, READ = "pdm run hint 1.1.2", "https://tiny-llm.github.io/tiny-llm/week1/day1.html"
 
 TYPED: dict[str, tuple[str, ...]] = {
     # Grading.
     "test": (HINT, "pdm run hint 1.1.3", READ, "src/tiny_llm/basics.py:36"),
     "test 1.1.2 1.2.1": (HINT, "pdm run return 1.2.1"),
-    "test --week 1": (HINT, READ, "read book/src/week1/day2.md"),
+    "test --week 1": (HINT, READ, "https://tiny-llm.github.io/tiny-llm/week1/day2.html"),
     "test 1.1 --solution": (),
-    "test 1.2": ("pdm run hint 1.2.2", "read book/src/week1/day2.md"),
+    "test 1.2": ("pdm run hint 1.2.2", "https://tiny-llm.github.io/tiny-llm/week1/day2.html"),
     # Where somebody stands.
     "status": ("pdm run test 1.1.2",),
     "status --all": ("pdm run test 1.1.2",),
@@ -44,7 +44,7 @@ TYPED: dict[str, tuple[str, ...]] = {
     "history": ("pdm run history 1.1.3",),
     "history 1.1.2": (),
     "history 1.2.2": ("pdm run test 1.2.2",),
-    "doctor": ("pdm run test --week 1 --day 1", "pdm run test 1.1 --oracle torch|pdm run pip install torch=="),
+    "doctor": ("pdm run test 1.1", "pdm run test 1.1 --oracle torch|pdm run pip install torch=="),
     "bench": ("pdm run bench 1.1", "pdm run bench 1.1 --solution"),
     "bench 1.1": ("pdm run test 1.1.2",),
     # What changes something.

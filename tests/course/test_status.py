@@ -59,7 +59,7 @@ def test_every_state_has_a_mark_and_words(checkout):
     assert "✓ done  ✗ failing  ○ not started  ⇢ borrowed  ~ to be graded\n" in text
     assert re.search(r"^✗ Day 1  .*  ✓~✗ +1 of 3 done +40 min$", text, re.MULTILINE)
     assert re.search(r"^○ Day 2  .*  ⇢○ +0 of 2 done +15 min$", text, re.MULTILINE)
-    assert "  1 of 5 tasks done, 55 min to go\n" in text
+    assert "  1 of 5 tasks done, 1 borrowed, 55 min to go\n" in text
 
 
 def test_the_day_at_hand_is_unfolded_and_others_on_demand(checkout):

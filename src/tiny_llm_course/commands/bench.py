@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..measuring.benches import Measurement
 
 
-@click.command(short_help="Benchmark a day's code, or a whole engine.")
+@click.command()
 @click.argument("name", required=False, metavar="[1.1|engine|serve]")
 @click.option("--solution", is_flag=True, help="Measure our code instead of yours.")
 @click.option("--quick", is_flag=True, help="Use small sizes, as a smoke test; the numbers mean nothing.")

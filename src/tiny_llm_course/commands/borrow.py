@@ -12,7 +12,7 @@ from ..terminal.screen import say
 from .options import named_tasks, names_of_tasks
 
 
-@click.command(short_help="Use our code for a task or a day, and move on.")
+@click.command()
 @names_of_tasks
 def borrow(names: tuple[str, ...], week: int | None, day: int | None) -> int:
     """Run later days on our code for a day (1.2) or a task (1.1.2). Without a name, list what is borrowed."""
@@ -32,7 +32,7 @@ def borrow(names: tuple[str, ...], week: int | None, day: int | None) -> int:
     return 0
 
 
-@click.command("return", short_help="Stop borrowing: use your own code again.")
+@click.command("return")
 @names_of_tasks
 @click.option("--all", "everything", is_flag=True, help="Return everything that is borrowed.")
 def give_back(names: tuple[str, ...], week: int | None, day: int | None, everything: bool) -> int:

@@ -21,7 +21,7 @@ from ..terminal.screen import say
 INTERRUPTED = 130  # the console's exit code after Ctrl-C
 
 
-@click.command(short_help="Open a task's failing case in Python.")
+@click.command()
 @click.argument("names", nargs=-1, metavar="1.1.2")
 def case(names: tuple[str, ...]) -> int:
     """Open a task's failing case in Python: its inputs, the expected result, and yours.

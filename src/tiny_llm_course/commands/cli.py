@@ -1,5 +1,6 @@
 """The command line; `pdm run NAME` and `tiny-llm NAME` are the same."""
 
+import errno
 import io
 import os
 import signal
@@ -7,49 +8,54 @@ import sys
 
 import click
 
+from ..course.findings import LearnerError
 from ..course.registry import UsageError
 from ..doctor.shadowing import shadowing_files
-from ..programs.packages import LearnerError
 from ..terminal.help_text import WIDEST, HelpText
-from ..terminal.screen import columns, say
+from ..terminal.screen import columns, nowhere_to_write, say
 from .groups import Commands, explained
 
-# Where each command is defined. Only the one that runs is imported: importing all takes longer than most commands run.
+# Where each command is defined, and what it does. Only the one that runs is imported: importing all takes a second.
 SECTIONS = {
     "Every day": {
-        "test": ".test:test",
-        "watch": ".watch.command:watch",
-        "status": ".status:status",
-        "hint": ".history:hint",
-        "case": ".case:case",
-        "history": ".history:history",
-        "quiz": ".quiz:quiz",
+        "test": (".test:test", "Grade everything you have started, or a task, day or week."),
+        "watch": (".watch.command:watch", "On every save, grade what has changed."),
+        "status": (".status:status", "Show your progress and the next step."),
+        "hint": (".history:hint", "Show the next of a task's three hints."),
+        "case": (".case:case", "Open a task's failing case in Python."),
+        "history": (".history:history", "Show your attempts at a task, and what you changed."),
+        "quiz": (".quiz:quiz", "Answer the questions of a day's chapter."),
     },
     "When a task passes, or you are stuck": {
-        "compare": ".compare:compare",
-        "borrow": ".borrow:borrow",
-        "return": ".borrow:give_back",
-        "reset": ".reset:reset",
+        "compare": (".compare:compare", "Compare your code with ours, once it has passed."),
+        "borrow": (".borrow:borrow", "Use our code for a task or a day, and move on."),
+        "return": (".borrow:give_back", "Stop borrowing: use your own code again."),
+        "reset": (".reset:reset", "Restore a task's stub, and keep a backup of your code."),
     },
     "What you have built": {
-        "generate": ".generate:generate",
-        "chat": ".generate:chat",
-        "serve": ".serve:serve",
-        "attention": ".attention.command:attention",
-        "bench": ".bench:bench",
-        "build-ext": ".tools:build_ext",
-        "train": ".train:train",
+        "generate": (".generate:generate", "Generate text with your engine or ours."),
+        "chat": (".generate:chat", "Chat with a model, on your engine or ours."),
+        "serve": (".serve:serve", "Serve a model over the OpenAI API, with your engine or ours."),
+        "attention": (".attention.command:attention", "Show the attention weights of each head."),
+        "bench": (".bench:bench", "Benchmark a day's code, or a whole engine."),
+        "build-ext": (".tools:build_ext", "Build the C++ extension of your package or ours."),
+        "train": (".train:train", "Train a model on a text file."),
     },
     "The course": {
-        "tour": ".tour:tour",
-        "book": ".tools:book",
-        "sync": ".sync:sync",
-        "doctor": ".tools:doctor",
-        "export": ".export.command:export",
-        "grade-class": ".export.grade_class:grade_class",
+        "tour": (".tour:tour", "Take a 20-second tour of the course."),
+        "book": (".tools:book", "Open the book in your browser."),
+        "sync": (".sync:sync", "Update the course; your code is kept."),
+        "doctor": (".tools:doctor", "Check this machine and checkout, with a fix for each problem."),
+        "export": (".export.command:export", "Export verdicts for a class: JUnit, JSON, Gradescope."),
+        "grade-class": (".export.grade_class:grade_class", "Grade a folder of submissions, for teachers."),
     },
-    "For maintainers": {"test-all": ".test_all:test_all", "check": ".tools:check", "dev": ".dev:dev"},
+    "For maintainers": {
+        "test-all": (".test_all:test_all", "Run every test of the course."),
+        "check": (".tools:check", "Run everything that CI runs."),
+        "dev": (".dev:dev", "Generate stubs and listings, record, prove the course."),
+    },
 }
+UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # of an output: it has no file name
 
 
 @click.group(
@@ -107,6 +113,10 @@ def main() -> None:
     except LearnerError as error:
         say(str(error), err=True)
         sys.exit(1)
+    except OSError as error:
+        if error.errno not in UNWRITABLE or error.filename:
+            raise
+        sys.exit(nowhere_to_write(error))
     except (KeyboardInterrupt, click.Abort):
         say("interrupted", err=True)
         sys.exit(130)

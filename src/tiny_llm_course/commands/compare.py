@@ -47,7 +47,7 @@ class Listing:
     missing: str = ""
 
 
-@click.command(short_help="Compare your code with ours, once it has passed.")
+@click.command()
 @click.argument("names", nargs=-1, metavar="1.1.2")
 @click.option("--spoil", is_flag=True, help="Show ours even if the task has not passed.")
 def compare(names: tuple[str, ...], spoil: bool) -> int:

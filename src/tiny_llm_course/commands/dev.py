@@ -14,7 +14,7 @@ from .groups import Commands
 from .test import run_pytest
 
 
-@click.group(cls=Commands, short_help="Generate stubs and listings, record, prove the course.")
+@click.group(cls=Commands)
 @click.pass_context
 def dev(ctx: click.Context) -> int:
     """Maintainers' commands."""

@@ -35,7 +35,7 @@ def engine_options(command: Callable[..., int]) -> Callable[..., int]:
     return command
 
 
-@click.command(short_help="Generate text with your engine or ours.")
+@click.command()
 @click.argument("prompt", required=False)
 @engine_options
 @click.option(
@@ -64,7 +64,7 @@ def generate(prompt: str | None, max_tokens: int | None, mistake: str | None, **
     return talk.generate(engine.load_engine(**which), prompt, max_tokens, settings)
 
 
-@click.command(short_help="Chat with a model, on your engine or ours.")
+@click.command()
 @engine_options
 def chat(max_tokens: int | None, **options: Any) -> int:
     """Chat with a model; /help lists the commands."""

@@ -10,13 +10,14 @@ import click
 
 from ..course.registry import UsageError, load_course, resolve, with_commands
 
+Sections = Mapping[str, Mapping[str, tuple[str, str]]]
 ALIKE = 0.6  # difflib ratio from which a name is suggested
 
 
 class Commands(click.Group):
-    """A group that lists its commands by section and imports them on use: `{title: {name: ".module:function"}}`."""
+    """A group that imports its commands on use: `{title: {name: (".module:function", "What it does.")}}`."""
 
-    def __init__(self, *args: Any, sections: Mapping[str, Mapping[str, str]] | None = None, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, sections: Sections | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **{**kwargs, "invoke_without_command": True})
         self.sections = sections or {}
 
@@ -26,21 +27,22 @@ class Commands(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command by name, importing it on first use."""
-        place = next((places[cmd_name] for places in self.sections.values() if cmd_name in places), None)
-        if place and cmd_name not in self.commands:
-            module, _, function = place.partition(":")
-            self.add_command(getattr(import_module(module, __package__), function), cmd_name)
+        found = next((places[cmd_name] for places in self.sections.values() if cmd_name in places), None)
+        if found and cmd_name not in self.commands:
+            module, _, function = found[0].partition(":")
+            command: click.Command = getattr(import_module(module, __package__), function)
+            command.short_help = found[1]
+            self.add_command(command, cmd_name)
         return super().get_command(ctx, cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands section by section, then those in none."""
-        every = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
-        known = {name: command for name, command in every if command and not command.hidden}
-        rest = known.keys() - {name for names in self.sections.values() for name in names}
-        widest = max(map(len, known))
-        room = formatter.width - widest - 6
-        for title, names in (*self.sections.items(), ("More" if self.sections else "Commands", sorted(rest))):
-            if rows := [(f"{n:<{widest}}", known[n].get_short_help_str(room)) for n in names if n in known]:
+        known = {name: words for names in self.sections.values() for name, (_, words) in names.items()}
+        rest = sorted(name for name, command in self.commands.items() if not command.hidden and name not in known)
+        widest = max(map(len, [*known, *rest]))
+        known |= {name: self.commands[name].get_short_help_str(formatter.width - widest - 6) for name in rest}
+        for title, names in (*self.sections.items(), ("More" if self.sections else "Commands", rest)):
+            if rows := [(f"{name:<{widest}}", known[name]) for name in names]:
                 with formatter.section(title):
                     formatter.write_dl(rows)
 

@@ -13,16 +13,20 @@ from ..terminal.screen import DIFFERENCE, say
 SCREEN = 16  # lines of a diff, so that an attempt fits on a screen
 
 
-@click.command(short_help="Show the next of a task's three hints.")
+@click.command()
 @click.argument("names", nargs=-1, metavar="1.1.2")
 def hint(names: tuple[str, ...]) -> int:
     """Show the next of a task's three hints."""
     task = one_task(names, "hint", lambda task: not progress.settled(task))
-    hints.show(task, hints.next_rung(task))
+    rung = hints.next_rung(task)
+    if progress.status_of(task.id) == "failed" and (known := attempts.of_task(task)):
+        facts = [mistake.fact for mistake in known[-1].mistakes]
+        say(f"Your last attempt: {'; '.join(filter(None, [known[-1].headline, *facts]))}.")
+    hints.show(task, rung)
     return 0
 
 
-@click.command(short_help="Show your attempts at a task, and what you changed.")
+@click.command()
 @click.argument("names", nargs=-1, metavar="[1.1.2]")
 @click.option("--full", is_flag=True, help="Show each diff in full.")
 def history(names: tuple[str, ...], full: bool) -> int:

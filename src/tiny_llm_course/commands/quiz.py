@@ -30,7 +30,7 @@ class Ended(Exception):
     """The user typed q, or the input has ended."""
 
 
-@click.command(short_help="Answer the questions of a day's chapter.")
+@click.command()
 @names_of_tasks
 @click.option("--spoil", is_flag=True, help="Show the programs of wrong answers even if their tasks have not passed.")
 def quiz(names: tuple[str, ...], week: int | None, day: int | None, spoil: bool) -> int:

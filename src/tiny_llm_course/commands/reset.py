@@ -27,7 +27,7 @@ class Change:
     why: list[str]
 
 
-@click.command(short_help="Restore a task's stub, and keep a backup of your code.")
+@click.command()
 @names_of_tasks
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def reset(names: tuple[str, ...], week: int | None, day: int | None, yes: bool) -> int:

@@ -11,7 +11,7 @@ from ..doctor import blas
 from .options import Finite, dtype_option, model_option
 
 
-@click.command(short_help="Serve a model over the OpenAI API, with your engine or ours.")
+@click.command()
 @click.option("--solution", is_flag=True, help="Run our engine instead of yours.")
 @click.option("--stage", help="The serving mode to run (default: the latest that you have built).")
 @model_option

@@ -25,7 +25,7 @@ COUNT, TIME = 11, 10  # columns of "7 of 7 done" and of "1 h 40 min"
 LEAST_TITLE, NBSP = 16, "\u00a0"
 
 
-@click.command(short_help="Show your progress and the next step.")
+@click.command()
 @names_of_tasks
 @click.option("--all", "everything", is_flag=True, help="Show the tasks of all days.")
 def status(names: tuple[str, ...], week: int | None, day: int | None, everything: bool) -> int:
@@ -51,7 +51,9 @@ def _show_week(week: Week, board: Mapping[str, Standing], unfolded: set[tuple[in
     tasks = [task for day in week.days for task in day.tasks]
     say(f"Week {week.number}: {week.title}", bold=True, cut=True)
     plural = "s" * (len(_counted(tasks, board)) != 1)
-    say(f"  {_done(tasks, board)} task{plural} done{_left(tasks, board, ', ', ' to go')}")
+    borrowed = sum(board[task.id].state is State.BORROWED for task in tasks)
+    lent = f", {borrowed} borrowed" * bool(borrowed)
+    say(f"  {_done(tasks, board)} task{plural} done{lent}{_left(tasks, board, ', ', ' to go')}")
     if len(load_course().weeks) > 1 and not any(number == week.number for number, _ in unfolded):
         return
     for day in week.days:

@@ -23,7 +23,7 @@ FOLDER = LEARNER.relative_to(ROOT).as_posix()
 LOCK = "pdm.lock"
 
 
-@click.command(short_help="Update the course; your code is kept.")
+@click.command()
 @click.option("--dry-run", is_flag=True, help="Print what would change, and change nothing.")
 @click.option("--remote", help="The git remote of the course (default: upstream, or else origin).")
 def sync(dry_run: bool, remote: str | None) -> int:

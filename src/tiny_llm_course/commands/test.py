@@ -3,13 +3,13 @@
 import subprocess
 import sys
 from collections.abc import Sequence
-from functools import partial
 from importlib.util import find_spec
 
 import click
 
-from ..course.entities import Task
+from ..course.entities import Day, Task
 from ..course.file_paths import day_files, name_of, recordings_path, tests_paths
+from ..course.findings import Finding
 from ..course.registry import UsageError, load_course
 from ..course.results import TaskResult
 from ..course.selection import by_day, selected
@@ -17,7 +17,15 @@ from ..doctor.git import changed
 from ..doctor.shadowing import shadowing_files
 from ..grading.day import ExitState, NothingSelected, grade_day
 from ..grading.processes import OWN_SETTINGS
-from ..grading.report import ScreenBudget, faults, report_heading, report_results, report_sum
+from ..grading.report import (
+    ScreenBudget,
+    faults,
+    report_fault,
+    report_heading,
+    report_results,
+    report_sum,
+    report_task,
+)
 from ..grading.supervisor import Limits
 from ..learner import attempts, progress
 from ..paths import LEARNER, ROOT, SOLUTION
@@ -29,7 +37,7 @@ from .options import Finite, names_of_tasks
 NAMED = 3  # changed files listed
 
 
-@click.command(short_help="Grade everything you have started, or a task, day or week.")
+@click.command()
 @names_of_tasks
 @click.option("--solution", is_flag=True, help="Grade solutions/tiny_llm instead of src/tiny_llm.")
 @click.option("--full", is_flag=True, help="Show pytest's own output, with arrays, without time and memory limits.")
@@ -73,17 +81,15 @@ def test(
     limits = Limits(time_limit, int(memory_limit * 2**30))
     package = (SOLUTION if solution else LEARNER).relative_to(ROOT).as_posix()
     everything = not names and week is None
-    verdicts: list[TaskResult] = []
     borrowed = progress.borrowed()
     budget = ScreenBudget.of(
         t for t in tasks if solution or not everything or t.id in borrowed or not holds_stub(t, LEARNER)
     )
-    exits, remembered = ExitState(), True
-    reported: set[str] = set()
+    exits, report = ExitState(), Report(package, budget, everything)
     if oracle == "torch" and find_spec("torch") is None:
         raise UsageError("PyTorch is not installed here. Without --oracle torch, its recorded answers are used.")
     for the_day, its_tasks in by_day(tasks):
-        heading = partial(report_heading, the_day, package, gap=bool(verdicts))
+        report.day = the_day
         try:
             results = grade_day(
                 the_day,
@@ -93,32 +99,77 @@ def test(
                 limits=limits,
                 pytest_args=pytest_args,
                 exits=exits,
-                begin=(lambda: None) if everything else heading,
+                begin=(lambda: None) if everything else report.head,
+                finished=report.ended,
             )
+        except KeyboardInterrupt:
+            if budget.several:
+                report.complete(report.known)
+            raise
         except NothingSelected:
             if len(by_day(tasks)) == 1:
                 raise
             continue  # -k may select checks of another day
-        remembered = attempts.record(results) and remembered
-        broken = {place: fault for place, fault in faults(results).items() if place not in reported}
-        reported |= broken.keys()
-        if everything:
-            results = [r for r in results if r.status != "not started" and not (r.stub and r.status == "not run here")]
-            if results or broken:
-                heading()
-        if results or broken:
-            report_results(results, package, broken, budget)
-        verdicts += results
+        report.complete(results)
+    verdicts = report.verdicts
     if budget.several and verdicts:
         report_sum(verdicts, package)
     if not verdicts and pytest_args:
         raise UsageError(f"No check matches {' '.join(pytest_args)}.")
-    if not verdicts and not reported:
+    if not verdicts and not report.faults:
         first = load_course().weeks[0].days[0]
         say(f"No task is started yet. Start here: pdm run test --week {first.week} --day {first.number}")
-    if not remembered:
+    if not report.remembered:
         say(progress.FORGOTTEN)
     return 0 if verdicts and all(r.status in ("passed", "not run here") or r.left_out for r in verdicts) else 1
+
+
+class Report:
+    """The printed verdicts of a run: of one day each as it comes, of several days a day at a time."""
+
+    def __init__(self, package: str, budget: ScreenBudget, started: bool) -> None:
+        self.verdicts: list[TaskResult] = []  # of the days before
+        self.known: list[TaskResult] = []  # of the present day
+        self.faults: set[str] = set()  # places
+        self.remembered = True
+        self.day: Day | None = None  # whose heading is to be printed
+        self._package, self._budget, self._started = package, budget, started  # only tasks that are started
+
+    def head(self) -> None:
+        """Print the heading of the day, once."""
+        if self.day:
+            report_heading(self.day, self._package, gap=bool(self.verdicts))
+        self.day = None
+
+    def ended(self, result: TaskResult) -> None:
+        """Store a result, and print it if that need not wait for the others of its day."""
+        self.remembered = attempts.record([result]) and self.remembered
+        self.known.append(result)
+        if not self._budget.several and self._is_shown(result):
+            self.head()
+            for fault in self._new_faults([result]).values():
+                report_fault(fault)
+            report_task(result, self._package, self._budget)
+
+    def complete(self, results: Sequence[TaskResult]) -> None:
+        """Store and print what is left of a day."""
+        done = {result.task.id for result in self.known}
+        self.remembered = attempts.record([r for r in results if r.task.id not in done]) and self.remembered
+        broken, shown = self._new_faults(results), [*filter(self._is_shown, results)]
+        if shown or broken:
+            self.head()
+            report_results(shown, self._package, broken, self._budget, () if self._budget.several else done)
+        self.verdicts += shown
+        self.known = []
+
+    def _is_shown(self, result: TaskResult) -> bool:
+        absent = result.stub and result.status == "not run here"
+        return not (self._started and (absent or result.status == "not started"))
+
+    def _new_faults(self, results: Sequence[TaskResult]) -> dict[str, Finding]:
+        found = {place: fault for place, fault in faults(results).items() if place not in self.faults}
+        self.faults |= found.keys()
+        return found
 
 
 def run_pytest(tasks: Sequence[Task], options: Sequence[str]) -> int:

@@ -14,9 +14,7 @@ PARTS = {
 }
 
 
-@click.command(
-    "test-all", context_settings={"ignore_unknown_options": True}, short_help="Run every test of the course."
-)
+@click.command("test-all", context_settings={"ignore_unknown_options": True})
 @click.argument("pytest_args", nargs=-1, metavar="[PYTEST'S OPTIONS]...")
 def test_all(pytest_args: tuple[str, ...]) -> int:
     """Grade the solution with all tests of the course, and test the course itself, on all cores."""

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import socket
 import subprocess
 
 import click
@@ -13,7 +14,7 @@ from ..programs.packages import LearnerError
 from ..terminal.screen import say
 
 
-@click.command(short_help="Run everything that CI runs.")
+@click.command()
 def check() -> int:
     """Run everything that CI runs, on this machine: tests, linters, types, the book. It takes minutes."""
     script = ROOT / ".ci" / "run"
@@ -27,25 +28,35 @@ def check() -> int:
     return 1 if subprocess.run([bash, str(script)], cwd=ROOT, env=environment).returncode else 0
 
 
-@click.command(short_help="Check this machine and checkout, with a fix for each problem.")
+@click.command()
 def doctor() -> int:
     """Check this machine and this checkout, and print a fix for each problem; exit code 1 if one blocks the course."""
     from ..doctor.doctor import examine
+    from ..learner.board import next_step, standings
 
-    return examine()
+    return examine(lambda: next_step(standings())[1])
 
 
-@click.command(short_help="Open the book in your browser.")
+@click.command()
 @click.option("--build", is_flag=True, help="Only build it, in book/book.")
-def book(build: bool) -> int:
+@click.option("--port", type=click.IntRange(1, 65535), default=3000, show_default=True, help="Port to serve it at.")
+@click.option("--no-open", is_flag=True, help="Do not open a browser.")
+def book(build: bool, port: int, no_open: bool) -> int:
     """Serve the book and open it in a browser; Ctrl-C stops it."""
     from ..dev.book.mdbook import build_book, run_mdbook
 
-    done = build_book(BOOK / "book") if build else run_mdbook("serve", "--open", str(BOOK))
-    return 1 if done.returncode else 0
+    if build:
+        return 1 if build_book(BOOK / "book").returncode else 0
+    with socket.socket() as free:  # mdBook would build the book first, and then panic
+        free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            free.bind(("localhost", port))
+        except OSError as error:
+            raise UsageError(f"Port {port} cannot be used: {error.strerror}. Try another --port.") from None
+    return 1 if run_mdbook("serve", *["--open"] * (not no_open), "--port", str(port), str(BOOK)).returncode else 0
 
 
-@click.command("build-ext", short_help="Build the C++ extension of your package or ours.")
+@click.command("build-ext")
 @click.option("--solution", is_flag=True, help="Build the one in solutions/tiny_llm.")
 def build_ext(solution: bool) -> int:
     """Build the C++ extension of your package, if it has changed. Commands that need it build it themselves."""

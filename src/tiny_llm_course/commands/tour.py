@@ -27,7 +27,7 @@ STORY = ("generate", "Once upon a time", "--solution", "--seed", "6", "--max-tok
 HERE = {command.name: command for command in (generate, status, test)}
 
 
-@click.command(short_help="Take a 20-second tour of the course.")
+@click.command()
 def tour() -> int:
     """Show the board, a named mistake, the solution passing, and a story, in 20 seconds."""
     day = load_course().weeks[0].days[0]

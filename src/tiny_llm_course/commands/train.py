@@ -14,7 +14,7 @@ RECIPE = "Architecture and training schedule (default: models/tiny-qwen3/recipe.
 NEEDED = {"torch": "PyTorch", "tokenizers": "tokenizers"}  # only for training
 
 
-@click.command(short_help="Train a model on a text file.")
+@click.command()
 @click.argument("text", type=FILE)
 @click.option("--also", multiple=True, type=FILE, help="More training text; none of it is held out.")
 @click.option("--recipe", type=FILE, default=EMBEDDED_MODEL / "recipe.toml", help=RECIPE)

@@ -1,11 +1,12 @@
 """Where the files of a day and of a package's modules are; only this module knows."""
 
 import re
+import tomllib
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-from ..paths import BOOK, REGISTRY, ROOT, TESTS, shell_path
+from ..paths import BOOK, COURSE, REGISTRY, ROOT, TESTS, shell_path
 from .entities import Day, Target, Task
 from .registry import UsageError, load_course
 
@@ -75,8 +76,15 @@ def name_of(file: Path) -> str:
 
 
 def chapter(task: Task) -> str:
-    """Return the task's chapter, as messages name it."""
-    return name_of(chapter_path(load_course().day_of(task)))
+    """Return the address of the task's chapter, as messages name it: the file itself lacks what is inserted into it."""
+    return f"{book_address()}{load_course().day_of(task).chapter.removesuffix('.md')}.html"
+
+
+@cache
+def book_address() -> str:
+    """Return the address at which the book is published, which ends with a slash."""
+    settings = tomllib.loads((COURSE.parents[1] / "book" / "book.toml").read_text(encoding="utf-8"))
+    return str(settings["output"]["html"]["site-url"])
 
 
 @cache

@@ -41,6 +41,13 @@ def compiler() -> tuple[str, ...]:
     return next(((name,) for name in ("c++", "g++", "clang++") if shutil.which(name)), ())
 
 
+@cache
+def _simulates() -> bool:
+    """Return whether the compiler has a half-precision type, as the simulator needs."""
+    tried = [*compiler(), "-x", "c++", "-fsyntax-only", "-"]
+    return bool(compiler()) and not subprocess.run(tried, input=HALF, capture_output=True).returncode
+
+
 def _mlx_has(backend: str, system: str) -> bool:
     if sys.platform != system:
         return False
@@ -64,11 +71,14 @@ def _port() -> bool:
 
 ON_LINUX = "sudo apt install g++" if shutil.which("apt") else ""
 GETTING_A_COMPILER = "xcode-select --install" if sys.platform == "darwin" else ON_LINUX
-METAL_OR_SIMULATOR, EITHER = "Metal, or a C++ compiler to simulate it with", ("metal", "simulator")
+# As in metal_simulator/metal/scalars.h.
+HALF = b"#if !defined(__aarch64__) || defined(__clang__) || __GNUC__ > 12\n_Float16 x;\n#else\n__fp16 x;\n#endif\n"
+RECENT = "a C++ compiler to simulate {} with, GCC 12 or Clang 15, or newer"
+METAL_OR_SIMULATOR, EITHER = f"Metal, or {RECENT.format('it')}", ("metal", "simulator")
 REQUIREMENTS = {
     "compiler": Requirement("a C++ compiler", lambda: bool(compiler()), GETTING_A_COMPILER),
-    "simulator": Requirement("a C++ compiler to simulate Metal with", lambda: bool(compiler()), GETTING_A_COMPILER),
-    "kernels": Requirement(METAL_OR_SIMULATOR, lambda: _metal() or bool(compiler()), GETTING_A_COMPILER, EITHER),
+    "simulator": Requirement(RECENT.format("Metal"), _simulates, GETTING_A_COMPILER),
+    "kernels": Requirement(METAL_OR_SIMULATOR, lambda: _metal() or _simulates(), GETTING_A_COMPILER, EITHER),
     "metal": Requirement("Metal", _metal),
     "cuda": Requirement("CUDA", _cuda),
     "gpu": Requirement("Metal or CUDA", lambda: _metal() or _cuda(), ways=("metal", "cuda")),

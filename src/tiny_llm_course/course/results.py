@@ -25,6 +25,7 @@ class TaskResult:
     finding: Finding | None = None  # the one to report: lowest kind, then smallest case
     claims: tuple[Claim, ...] = ()  # its mistakes, as far as they are known
     culprits: tuple[str, ...] = ()  # tasks it uses, if it passes (or is a stub) with the solution's in their place
+    failing_need: str = ""  # a task that it uses whose own checks fail, if nothing better is known
     prints: tuple[int, tuple[str, ...]] = (0, ())
     breakpoint: str = ""  # the line that calls breakpoint(): `src/tiny_llm/basics.py:12`
     code: str = ""  # the fingerprint of the code, if all of its checks were selected
@@ -86,7 +87,7 @@ class TaskResult:
     def first(self) -> str:
         """The task to fix first: itself, or one that it uses."""
         blocker = self.finding.blocker if self.finding else ""
-        return (*self.culprits, blocker or self.task.id)[0]
+        return (*self.culprits, self.failing_need or blocker or self.task.id)[0]
 
     def is_in(self, file: str) -> bool:
         """Return whether a part of the task is written in a file, `src/tiny_llm/basics.py`."""

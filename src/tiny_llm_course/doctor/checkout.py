@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -14,6 +15,7 @@ from .git import ask_git, restoring
 from .lines import Check, Line
 
 BUILT_FROM = "built-from"  # a file in the build folder: `mlx 0.32.4 HASH`, the hash of all inputs
+PROBE = 1 << 20  # bytes written to find out whether that is possible
 ROOM = 1 << 30  # bytes that a package update may need
 
 
@@ -129,10 +131,14 @@ def writing() -> Iterator[Line]:
             "writing", ".tiny-llm is a file; the course needs a folder of this name.", fix="mv .tiny-llm tiny-llm.old"
         )
         places.remove(memory)
+    if memory.is_dir():
+        places += filter(Path.is_dir, memory.iterdir())
     if denied := [place.relative_to(ROOT).as_posix() for place in places if not os.access(place, os.W_OK)]:
         text = f"cannot be written: {', '.join(denied[:3])}{' and others' * (len(denied) > 3)}."
         tops = [name for name in denied if not any(name.startswith(f"{other}/") for other in denied)]
         yield Line("writing", text, fix=f"chmod -R u+w {' '.join(tops)}", stops=any("src" in name for name in denied))
+    elif why := not_written(folder := memory if memory.is_dir() else LEARNER):
+        yield Line("writing", f"{folder} cannot be written: {why}.", fix=f"df -h {shell_path(folder)}", stops=True)
     else:
         yield Line("writing", "your files and .tiny-llm can be written")
     free = shutil.disk_usage(ROOT).free
@@ -140,6 +146,16 @@ def writing() -> Iterator[Line]:
         yield Line("disk", f"{free / 1e9:.1f} GB are free; an update may need 1 GB.", fix="pdm cache clear")
     else:
         yield Line("disk", f"{free / 1e9:.0f} GB are free")
+
+
+def not_written(folder: Path) -> str:
+    """Return why a file in a folder cannot be written, such as a full disk; "" if it can."""
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(PROBE))
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
 
 
 CHECKS: tuple[Check, ...] = (course, files, kernels, model, git, writing)

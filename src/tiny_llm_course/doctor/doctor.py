@@ -1,5 +1,7 @@
 """`pdm run doctor`: a check of the machine and checkout. Standard library only: packages may be missing or broken."""
 
+from collections.abc import Callable
+
 from ..terminal.screen import say
 from . import checkout, machine
 from .lines import Check, Line
@@ -8,8 +10,8 @@ from .shadowing import shadowing
 WIDTH = 10  # of the names on the left
 
 
-def examine() -> int:
-    """Print every check; return 1 if a problem blocks the course."""
+def examine(next_command: Callable[[], str] = lambda: "pdm run test --week 1 --day 1") -> int:
+    """Print every check, and what to do next; return 1 if a problem blocks the course."""
     problems: list[Line] = []
     for check in (shadowing, *machine.CHECKS, *checkout.CHECKS):
         for line in _lines_of(check):
@@ -24,9 +26,9 @@ def examine() -> int:
     if stopping:
         say(f"{count}, {len(stopping)} of which block{'s' * (len(stopping) == 1)} the course. First: {stopping[0].fix}")
     elif problems:
-        say(f"{count}, none of which blocks the course. Next: pdm run test --week 1 --day 1")
+        say(f"{count}, none of which blocks the course. Next: {next_command()}")
     else:
-        say("No problems found. Next: pdm run test --week 1 --day 1")
+        say(f"No problems found. Next: {next_command()}")
     return 1 if stopping else 0
 
 

@@ -21,6 +21,7 @@ from .shadowing import shadowing_files
 PATIENCE = 30  # seconds for a subprocess
 MACOS, GLIBC = (14,), (2, 35)
 REFERENCE = "the reference BLAS of MLX's package"
+NAMES = {"compiler": "C++", "simulator": "simulator"}
 GAIN = 30  # benches/blas.py
 
 # Run in a child process, because a broken MLX may crash it. The last line printed is the result.
@@ -124,14 +125,16 @@ def mlx() -> Iterator[Line]:
 
 def compiler() -> Iterator[Line]:
     """Check for a C++ compiler."""
-    yield _needed("compiler", requirements.is_here("compiler"))
+    yield _needed("compiler", there := requirements.is_here("compiler"))
+    if there and not requirements.is_here("simulator"):
+        yield _needed("simulator", False)
 
 
 def _needed(word: str, there: bool) -> Line:
     """Return the line for something that tasks or checks may require."""
     needed = requirements.REQUIREMENTS[word]
     text = "available" if there else f"not available: its checks are listed as not run here: needs {needed.text}"
-    return Line("C++" if word == "compiler" else needed.name, text, absent=not there)
+    return Line(NAMES.get(word, needed.name), text, absent=not there)
 
 
 def own_blas() -> str:
@@ -189,6 +192,9 @@ def pdm() -> Iterator[Line]:
     found = shutil.which("pdm")
     if found is None:
         yield Line("pdm", "not on the PATH.", fix=install)
+        return
+    if "PDM_PROJECT_ROOT" in os.environ:
+        yield Line("pdm", f"{found} has started this command")  # asking for its version takes half a second
         return
     try:
         env = {**os.environ, "PDM_CHECK_UPDATE": "0"}

@@ -1,7 +1,6 @@
 """`generate` and `chat`: the engine in the terminal. Only the model's text goes to stdout, all else to stderr."""
 
 import contextlib
-import os
 import re
 import sys
 from collections.abc import Iterable, Iterator
@@ -10,7 +9,7 @@ from ..checkpoints.chat_template import render_chat
 from ..course.registry import UsageError
 from ..course.selection import in_brief
 from ..terminal.beside import Flow
-from ..terminal.screen import columns, say
+from ..terminal.screen import columns, nowhere_to_write, say
 from .engine import Answer, Engine, Sampling
 from .pace import USUAL_TOKENS, slow
 
@@ -18,7 +17,7 @@ Messages = list[dict[str, str]]
 HELP = "/reset forgets, /quit or Ctrl-D leaves, Ctrl-C stops an answer."
 COMMAND = re.compile(r"/\w*")
 COMMANDS = ("/help", "/reset", "/quit")
-INTERRUPTED, NO_READER = 130, 141  # exit codes as shells have them for Ctrl-C, and for a closed pipe
+INTERRUPTED = 130  # the exit code that shells have for Ctrl-C
 # Control characters are shown as symbols: a model may emit any.
 CONTROLS = {code: 0x2400 + code for code in range(32) if code not in b"\n\t"}
 CONTROLS |= dict.fromkeys(range(127, 160), 0xFFFD)
@@ -148,19 +147,6 @@ def note_code(engine: Engine) -> None:
     if engine.unproven:
         names = " ".join(task.id for task in engine.unproven)
         note(f"Not passed: {names}. A wrong kernel may crash, or hang until Ctrl-\\: pdm run test {names}")
-
-
-def nowhere_to_write(error: OSError) -> int:
-    """Redirect both streams to the null device; return the exit code after a closed pipe or a full disk."""
-    for stream in filter(None, (sys.stdout, sys.stderr)):
-        try:
-            stream.flush()
-        except OSError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-    if isinstance(error, BrokenPipeError):
-        return NO_READER
-    note(f"The text cannot be written: {error.strerror}")
-    return 2
 
 
 def on_terminal() -> bool:

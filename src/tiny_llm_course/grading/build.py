@@ -7,6 +7,7 @@ A change of a source, the compiler, Python or MLX triggers a rebuild.
 
 import fcntl
 import hashlib
+import os
 import platform
 import shlex
 import shutil
@@ -20,9 +21,9 @@ from pathlib import Path
 
 from ..course.entities import Task
 from ..course.findings import Finding, Kind
-from ..course.registry import load_course
+from ..course.registry import UsageError, load_course
 from ..course.requirements import compiler, missing
-from ..doctor.checkout import BUILT_FROM
+from ..doctor.checkout import BUILT_FROM, not_written
 from ..learner import progress
 from ..paths import ROOT, SOLUTION
 from ..programs.packages import LearnerError
@@ -40,6 +41,8 @@ from .processes import run_command
 
 SECONDS = 300.0  # time limit of a build
 MEMORY = 8 << 30
+# Not LC_ALL, with which Python could not read the path of a checkout that is not ASCII.
+IN_ENGLISH = {"LC_ALL": "", "LC_MESSAGES": "C", "LC_CTYPE": os.environ.get("LC_ALL") or os.environ.get("LC_CTYPE", "")}
 COPY = "sources"  # folder of the copy with borrowed parts, beside the build's result
 
 
@@ -49,7 +52,14 @@ def build_for(
     """Build what some tasks need, only compiling kernels that can be called `alone`; return the failures by task id."""
     packages = list(packages)
     kernels = [task for task in tasks if alone and is_called_alone(task)]
-    found = compiled(kernels, packages) | without_simulator(tasks)
+    found: dict[str, Finding] = {}
+    try:
+        found |= compiled(kernels, packages) | without_simulator(tasks)
+        why = not_written(progress.FILE.parent) if found else ""  # the compiler cannot say it
+    except OSError as error:
+        why = error.strerror or str(error)
+    if why:
+        raise UsageError(f"{progress.FILE.parent} cannot be written: {why}. To find out more:", "pdm run doctor")
     wanted = {task.id: recipes(task) for task in tasks if task not in kernels}
     for recipe in dict.fromkeys(recipe for names in wanted.values() for recipe in names):
         failures = (build(package, recipe, cancelled=cancelled) for package in packages)
@@ -102,7 +112,7 @@ def build(
                 seconds,
                 MEMORY,
                 folder=folder_to_build,
-                environment={"CXX": shlex.join(compiler()), "LC_ALL": "C"},
+                environment={"CXX": shlex.join(compiler()), **IN_ENGLISH},
                 output=output,
                 cancelled=cancelled,
             )

@@ -55,7 +55,8 @@ def grade_day(
 ) -> list[TaskResult]:
     """Grade the tasks of a day (by default all) and return the results of those with a check selected.
 
-    `begin` is called once there is something to grade, `finished` with each result that another task follows. Raise
+    `begin` is called once there is something to grade, `finished` with each result that another task follows, in the
+    order of the day, and after Ctrl-C with one whose diagnosis was running. Raise
     Cancelled if `cancelled` is set, UsageError if pytest rejects `pytest_args` or tests are missing, NothingSelected if
     they match none.
     """
@@ -64,6 +65,16 @@ def grade_day(
     results = {task.id: TaskResult(task, missing=missing(task.requires)) for task in wanted}
     if not solution:
         progress.prepare(results.values(), whole=not pytest_args)
+    told: set[str] = set()
+
+    def done(result: TaskResult) -> None:
+        for each in results.values():  # those before it were not run
+            if each.task.id not in told and (each.checks or each.absent or each.finding):
+                told.add(each.task.id)
+                finished(each)
+            if each is result:
+                return
+
     exits, cancelled = exits or ExitState(), cancelled or threading.Event()
     packages = [SOLUTION] if solution else [LEARNER, SOLUTION]  # the solution for borrowed tasks and the diagnosis
     for task_id, finding in build_for(wanted, packages, cancelled).items():
@@ -81,7 +92,12 @@ def grade_day(
         }
         run = ChildProcess(worker or Worker(), job, package, limits or Limits(), cancelled)
         worker = None
-        run.watch(results, begin, finished)
+        try:
+            run.watch(results, begin, done)
+        except KeyboardInterrupt:
+            if (last := results.get(run.task)) and last.failed and last.passed + last.failed == last.checks:
+                done(last)
+            raise
         if run.ended:
             for result in results.values() if pytest_args else ():
                 result.stopped = result.stopped or "pytest's -x or --maxfail"
@@ -90,7 +106,8 @@ def grade_day(
             left = [task for task in left if task not in run.begun]
             result, trace = results[run.task], run.trace()
             if result.failed and result.passed + result.failed == result.checks:
-                continue  # it ended during the diagnosis: its failures are known
+                done(result)  # it ended during the diagnosis: its failures are known
+                continue
             result.stopped = run.cause
             if not result.failed or trace.frames:
                 at_own = any(is_within(frame.partition("  ")[0], result.task, package) for frame in trace.frames)
@@ -100,6 +117,7 @@ def grade_day(
                 else:
                     result.add(death(run.why, trace, run.check, run.wrote()))
             exits.tasks[run.task] = run.did
+            done(result)
             left = [task for task in left if not _goes_without(results[task], exits)]
         elif run.module and run.module not in exits.files:
             at_fault, finding = death_of_import(run.why, run.trace(), run.module, package)

@@ -7,8 +7,10 @@ inputs before it (`values`) and the results (`actual`, `expected`). A check of t
 import contextlib
 import dataclasses
 import inspect
+import re
 import traceback
 from collections.abc import Callable, Generator, Mapping
+from itertools import takewhile
 from pathlib import Path
 from types import FrameType, FunctionType, ModuleType
 from typing import Any
@@ -31,6 +33,7 @@ SOURCE = 12  # lines of a test that are shown
 NOT_LISTED = ModuleType | FunctionType | type
 ROWS = 12  # of an array
 COLUMNS = 100
+VERDICT = re.compile(r"\bfail(_\w+)?\(")  # in a helper of the tests: of no interest beside the call before it
 EDGE = 3  # numbers at both ends of an axis, where an array is too large
 
 
@@ -122,7 +125,11 @@ def _source(frame: FrameType) -> tuple[str, ...]:
     lines, first = inspect.getsourcelines(frame.f_code)
     place = f"{name_of(Path(frame.f_code.co_filename))}:{first}"
     text = [line.rstrip() for line in lines if line.strip()]
-    return (place, *text[:SOURCE], *["    ..."] * (len(text) > SOURCE))
+    shown = [*takewhile(lambda line: not VERDICT.search(line), text)] if text[0].startswith("def ") else text
+    while len(shown) > 1 and shown[-1].endswith(":"):  # the condition of a verdict
+        shown.pop()
+    shown = (shown if len(shown) > 1 else text)[:SOURCE]
+    return (place, *shown, *["    ..."] * (len(text) > len(shown)))
 
 
 def words_of(value: Any) -> str:

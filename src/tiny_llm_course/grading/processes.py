@@ -58,6 +58,13 @@ class Tree:
         self._members: list[psutil.Process] = []
         with contextlib.suppress(psutil.Error):  # it has ended already
             self._members.append(psutil.Process(pid))
+        self._guard: subprocess.Popen[bytes] | None = None
+        with contextlib.suppress(OSError):
+            # It ends the group when this process has ended, even by SIGKILL, as that closes the pipe.
+            command, quiet = ["/bin/sh", "-c", "read line; kill -9 0"], subprocess.DEVNULL
+            self._guard = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, process_group=pid
+            )
 
     def resident(self) -> int:
         """Return the resident memory of them all, in bytes; shared memory counts more than once."""
@@ -74,6 +81,9 @@ class Tree:
         for process in self._members:
             with contextlib.suppress(psutil.Error):  # psutil checks that the pid was not reused
                 process.kill()
+        if self._guard:
+            self._guard.kill()
+            self._guard.communicate()
 
     def _look(self) -> None:
         """Find new processes and drop those that have ended; one whose parent has ended stays known."""

@@ -1,6 +1,6 @@
 """Print the result of grading for the learner: one screen, what to fix first comes first."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -78,9 +78,13 @@ class ScreenBudget:
 
 
 def report_results(
-    results: Sequence[TaskResult], package: str, broken: Mapping[str, Finding], budget: ScreenBudget
+    results: Sequence[TaskResult],
+    package: str,
+    broken: Mapping[str, Finding],
+    budget: ScreenBudget,
+    printed: Collection[str] = (),
 ) -> None:
-    """Print the verdicts of a day, after the `faults` that have not been reported yet."""
+    """Print the verdicts of a day except those `printed`, after the `faults` that have not been reported yet."""
     for fault in broken.values():
         report_fault(fault)
     statuses = {result.status for result in results}
@@ -93,7 +97,8 @@ def report_results(
         _report_alike(results)
         budget.rows += len(results) - 1
         return
-    for _, group in groupby(results, lambda r: _in_one_line(r) if budget.several else r.task.id):
+    left = [result for result in results if result.task.id not in printed]
+    for _, group in groupby(left, lambda r: _in_one_line(r) if budget.several else r.task.id):
         members = list(group)
         if len(members) > 1:
             mark, colour = MARKS[members[0].status]
@@ -207,7 +212,9 @@ def _details(result: TaskResult, package: str) -> list[Line]:
     if result.status not in ("failed", "not started") or (result.suffers and not result.culprits):
         return lines
     if finding and result.status == "failed":
+        need = f"    {result.failing_need}, which this uses, fails: fix it first"
         lines = [partial(say, f"    {finding.headline}"), *facts(finding), *lines]
+        lines[:0] = [partial(say, need, bold=True)] * bool(result.failing_need)
         if finding.kind != Kind.FORBIDDEN:
             for claim in result.claims:
                 lines.append(partial(say, f"    {claim.said(finding.kind)}", bold=True))

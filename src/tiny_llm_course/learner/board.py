@@ -10,7 +10,7 @@ from ..course.registry import load_course
 from ..course.requirements import in_words, missing
 from ..doctor.git import restoring
 from ..paths import LEARNER, ROOT
-from ..source.code import fingerprint
+from ..source.code import Code
 from ..source.targets import holds_stub, where
 from . import progress
 
@@ -40,15 +40,15 @@ class Standing:
 
 def standings() -> dict[str, Standing]:
     """Return every task's standing by its id, in the order of the course."""
-    borrowed = progress.borrowed()
-    return {task.id: _standing(task, borrowed) for task in load_course().tasks()}
+    borrowed, code = progress.borrowed(), Code(LEARNER)
+    return {task.id: _standing(task, borrowed, code) for task in load_course().tasks()}
 
 
-def _standing(task: Task, borrowed: frozenset[str]) -> Standing:
+def _standing(task: Task, borrowed: frozenset[str], written: Code) -> Standing:
     if task.id in borrowed:
         return Standing(State.BORROWED, "borrowed")
     known = progress.verdict(task.id)
-    code = fingerprint(task, LEARNER)
+    code = written.fingerprint(task) if known else None
     same = known is not None and known.code == code
     if known and same and known.status == "passed":
         if later := progress.blamed_by(task.id, code):
@@ -72,7 +72,7 @@ def _standing(task: Task, borrowed: frozenset[str]) -> Standing:
         return Standing(State.FAILING, "failing")
     names = " and ".join(known.culprits)
     course = load_course()
-    if all(fingerprint(course.task(culprit), LEARNER) == code for culprit, code in known.culprits.items()):
+    if all(written.fingerprint(course.task(culprit)) == code for culprit, code in known.culprits.items()):
         return Standing(State.FAILING, f"fails because of {names}")
     return Standing(State.TO_GRADE, f"failed because of {names}, changed since")
 

@@ -22,4 +22,4 @@ def show(task: Task, rung: int, another: str = "") -> None:
     elif rung < len(task.hints):
         say(f"Next hint: {another or f'pdm run hint {task.id}'}")
     else:
-        say(f"That was the last hint. The chapter: {chapter(task)}")
+        say(f"That was the last hint. The chapter: {chapter(task)} (offline: pdm run book)")

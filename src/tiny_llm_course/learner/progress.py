@@ -4,7 +4,8 @@ import dataclasses
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -34,10 +35,15 @@ class Verdict:
 def load() -> dict[str, Any]:
     """Return the stored data; {} if the file is missing or damaged."""
     try:
-        data = json.loads(FILE.read_text(encoding="utf-8"))
+        data = _parsed(FILE.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return {}
     return data if isinstance(data, dict) else {}
+
+
+@lru_cache(maxsize=1)  # a board asks for every task's verdict
+def _parsed(text: str) -> Any:
+    return json.loads(text)
 
 
 def save(data: dict[str, Any]) -> bool:
@@ -86,8 +92,8 @@ def prepare(results: Iterable[TaskResult], whole: bool) -> None:
         result.code = (fingerprint(result.task, LEARNER) or "") if whole else ""
 
 
-def record(results: Iterable[TaskResult]) -> bool:
-    """Store verdicts, each for the graded code; return whether that worked.
+def record(results: Sequence[TaskResult]) -> bool:
+    """Store verdicts, each for the graded code; return whether that worked. Also note a failing task that one uses.
 
     A task that waits for another or was not run because of one loses its verdict; changed or partly run code keeps it.
     """
@@ -104,7 +110,17 @@ def record(results: Iterable[TaskResult]) -> bool:
                 tasks[task.id]["culprits"] = {id: fingerprint(course.task(id), LEARNER) for id in result.culprits}
         elif result.status == "not started" or (result.finding and result.status in ("waiting", "not run")):
             tasks.pop(task.id, None)
-    return tasks == before or save({**data, "tasks": tasks})
+    saved = tasks == before or save({**data, "tasks": tasks})
+    for result in results:
+        if result.status == "failed" and not (result.suffers or result.claims):
+            needs = [need for need in course.needs(result.task.id) if need not in result.on_reference]
+            result.failing_need = next(filter(_fails, needs), "")
+    return saved
+
+
+def _fails(task_id: str) -> bool:
+    known = verdict(task_id)
+    return known is not None and known.status == "failed" and status_of(task_id) == "failed"
 
 
 def verdict(task_id: str) -> Verdict | None:
@@ -166,7 +182,7 @@ def remember_borrowed(ids: Iterable[str]) -> bool:
 
 def _tasks(ids: Any) -> tuple[Task, ...]:
     """Return the tasks with these ids, in the order of the course; none if `ids` is no list."""
-    return tuple(task for task in load_course().tasks() if isinstance(ids, list) and task.id in ids)
+    return tuple(task for task in load_course().tasks() if task.id in ids) if ids and isinstance(ids, list) else ()
 
 
 def table(key: str, data: dict[str, Any] | None = None) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from typing import Any
 
 from ..course.entities import Target
 from ..course.findings import Finding
+from ..course.findings import LearnerError as LearnerError
 from ..paths import SOLUTION
 from .parts import exchanged
 
@@ -32,10 +33,6 @@ class NotImportable(Exception):
         super().__init__(f"{Target(module, '').file} cannot be imported: {cause}")
         self.module = module
         self.cause = cause
-
-
-class LearnerError(Exception):
-    """The learner's engine is not finished or failed; the message is what to print."""
 
 
 class BrokenModule(ModuleType):

@@ -80,8 +80,9 @@ def serve(
     clients' API key; `tell` gets the address once it answers. Raise LearnerError or UsageError if the engine cannot be
     loaded.
     """
-    with ThreadPoolExecutor(1, "engine") as worker:
-        engine = worker.submit(load).result()
+    worker = ThreadPoolExecutor(1, "engine")
+    engine = worker.submit(load).result()  # Ctrl-C does not wait for the end of a build
+    with worker:
         service = Service(engine, worker, engine.checkpoint.folder.resolve().name, waiting)
         config = uvicorn.Config(
             make_app(service, key, local),

@@ -1,10 +1,9 @@
 """The code that a task in Python runs beyond its target: helpers, constants, the learner's own files."""
 
 import ast
-import copy
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .language import Reach
 from .parsing import parse_or_none
@@ -196,18 +195,23 @@ def _files(statement: ast.stmt, file: str, targets: Targets) -> list[str]:
 @lru_cache(maxsize=8192)
 def _bare(piece: _Piece) -> ast.stmt:
     """Return the statement without docstrings and without what in it does not count."""
+    scope = "".join(piece.name.rpartition(".")[:2])
+    dropped = [part for name, part in definitions([piece.node], scope) if name in piece.without]
     try:
-        bare = copy.deepcopy(piece.node)
+        return _without(piece.node, dropped)
     except RecursionError:  # Python has read it, and its tools go deeper
         return piece.node
-    scope = "".join(piece.name.rpartition(".")[:2])
-    dropped = [part for name, part in definitions([bare], scope) if name in piece.without]
-    for part in ast.walk(bare):
-        if isinstance(part, Definition) and docstring(part):
-            del part.body[0]
-        if isinstance(part, ast.ClassDef):
-            part.body = [member for member in part.body if member not in dropped]
-    return bare
+
+
+def _without(node: Any, dropped: Sequence[ast.stmt]) -> Any:
+    """Return a statement without docstrings and some members of its classes; what does not change is not copied."""
+    changed = {}
+    for field, value in ast.iter_fields(node):
+        if isinstance(value, list) and value and isinstance(value[0], ast.stmt | ast.excepthandler | ast.match_case):
+            kept = value[1:] if field == "body" and isinstance(node, Definition) and docstring(node) else value
+            kept = [part for part in kept if not (isinstance(node, ast.ClassDef) and part in dropped)]
+            changed[field] = [_without(part, dropped) for part in kept]
+    return type(node)(**{**vars(node), **changed}) if changed else node
 
 
 @lru_cache(maxsize=8192)

@@ -6,6 +6,7 @@ from typing import TextIO
 
 from .wrapping import excerpt, wrapped
 
+NO_READER = 141  # 128 + SIGPIPE, the exit code that shells have for a closed pipe
 USUAL = 80  # columns of a terminal of unknown width
 STYLES = {"red": 31, "green": 32, "yellow": 33, "cyan": 36}
 BOLD, DIM = 1, 2
@@ -42,6 +43,19 @@ def say(
         else:
             lines = [f"{begin}{line}{end}" if line else line for line in lines]
     print("\n".join(lines), file=stream, flush=True)
+
+
+def nowhere_to_write(error: OSError) -> int:
+    """Redirect both streams to the null device; return the exit code after a closed pipe or a full disk."""
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    if isinstance(error, BrokenPipeError):
+        return NO_READER
+    say(f"The output cannot be written: {error.strerror}.", err=True)
+    return 2
 
 
 def columns(stream: TextIO) -> int | None:

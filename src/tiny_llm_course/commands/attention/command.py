@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ...engine.attention_maps import AttentionMaps
 
 
-@click.command(short_help="Show the attention weights of each head.")
+@click.command()
 @click.argument("text")
 @click.option("--solution", is_flag=True, help="Run our engine instead of yours.")
 @model_option

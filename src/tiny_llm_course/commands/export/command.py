@@ -22,7 +22,7 @@ FORMS = ("junit", "json", "gradescope")
 POINTS = ("difficulty", "minutes")
 
 
-@click.command(short_help="Export verdicts for a class: JUnit, JSON, Gradescope.")
+@click.command()
 @names_of_tasks
 @click.option("--format", "form", type=click.Choice(FORMS), help="The output format.")
 @click.option("--out", type=OUT_FILE, help="The output file (default: stdout).")

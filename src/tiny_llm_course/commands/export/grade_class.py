@@ -19,7 +19,7 @@ PLACES = ("src/tiny_llm", "tiny_llm", ".")  # of the package in a submission
 PROGRESS = ".tiny-llm/progress.json"  # it has the borrowed tasks, which later tasks need
 
 
-@click.command(short_help="Grade a folder of submissions, for teachers.")
+@click.command()
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @names_of_tasks
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Default: FOLDER/results.")

@@ -8,7 +8,7 @@ from ...terminal.screen import say
 from ..options import Finite, named_tasks, names_of_tasks
 
 
-@click.command(short_help="On every save, grade what has changed.")
+@click.command()
 @names_of_tasks
 @click.option("--poll", is_flag=True, help="Poll file times instead of using system events.")
 @click.option("--time-limit", type=Finite(min=0.1), help="Seconds per task (default: mostly 20).")

@@ -21,14 +21,13 @@ from ...learner import attempts, hints, progress
 from ...paths import LEARNER
 from ...source.code import Code
 from ...terminal.keys import Keys
-from ...terminal.screen import say
+from ...terminal.screen import NO_READER, say
 from . import page as watch_page
 from .saves import saves, signature
 from .work import Work
 
 LOOK = 0.5  # seconds between polls of the files, for systems without save events
 LINGER = 1.0  # seconds for which a passed task stays on screen
-NO_READER = 141  # 128 + SIGPIPE
 
 
 class Session:
