@@ -82,6 +82,12 @@ def test_task_4_weights_float32_mask(dtype):
 
 
 @by_dtype
+def test_task_4_weights_rows_far_below_zero(dtype):
+    """A bias near -100,000 for every key hides none, even in float16, which cannot represent it."""
+    weighs(*heads_of(19, dtype), mask=normals(190)(4, 7) - 1e5, seed=19)
+
+
+@by_dtype
 def test_task_4_weights_fully_masked_row(dtype):
     """Query 1 sees no key, first by booleans, then by infinities."""
     sees = mx.arange(4)[:, None] != 1

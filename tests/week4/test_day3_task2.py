@@ -93,6 +93,8 @@ def test_task_2_layers_few_keys():
     windows_agree({"num_hidden_layers": 4, "sliding_window": 5, "sliding_window_pattern": 2}, [5, None, 5, None])
     windows_agree({"num_hidden_layers": 2, "layer_types": ["full_attention"] * 2}, [None, None])
     windows_agree({**QWEN, "use_sliding_window": False, "layer_types": ["full_attention"] * 6}, [None] * 6)
+    for kind in ("qwen2", "qwen3", "qwen3_moe"):  # off, because nothing says that it is on
+        windows_agree({**QWEN, "model_type": kind, "use_sliding_window": ..., "max_window_layers": 0}, [None] * 6)
 
 
 @pytest.mark.parametrize("name", CONFIGS)

@@ -101,6 +101,18 @@ known.change(
     question="Three sequences, three heads, a mask of 3 x L x S: what is its first axis?",
 )
 known.change(
+    "three-axes-by-head-if-as-many",
+    ("wide = mask[:, None]  # B x 1 x L x S", "wide = mask[None] if len(mask) == H else mask[:, None]"),
+    fact="a mask of three axes is read as H x L x S if its first axis is H",
+    question="Three sequences, three heads, a mask of 3 x L x S: what in your code decides what its first axis is?",
+)
+known.change(
+    "three-axes-by-head-unless-as-many-rows",
+    ("wide = mask[:, None]  # B x 1 x L x S", "wide = mask[:, None] if len(mask) == B else mask[None]"),
+    fact="a mask of three axes is read as H x L x S if its first axis is not B",
+    question="One sequence, three heads, a mask of 3 x L x S: does the docstring allow it?",
+)
+known.change(
     "two-axes-by-head",
     ("wide = mask[None, None]  # 1 x 1 x L x S", "wide = mask[None, :, None]"),
     fact="a mask of two axes gets its new axis in the middle, so row i applies to head i",

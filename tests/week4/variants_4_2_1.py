@@ -66,6 +66,17 @@ known.change(
     question="With four query heads and two KV heads, what fraction of the features is queries?",
 )
 known.change(
+    "thirds-of-the-features",
+    ("mx.unflatten(fused, -1, (count, -1))", "mx.split(fused, 3, axis=-1)"),
+    (
+        "mx.split(vectors, [num_heads, num_heads + num_kv_heads], axis=-2)",
+        "(mx.unflatten(x, -1, (n, fused.shape[-1] // count))"
+        " for x, n in zip(vectors, (num_heads, num_kv_heads, num_kv_heads)))",
+    ),
+    fact="in blocks, the features are cut into three equal parts before they are split into heads",
+    question="With six query heads and three KV heads, what fraction of the features is queries?",
+)
+known.change(
     "sizes-for-places",
     ("[num_heads, num_heads + num_kv_heads]", "[num_heads, num_kv_heads]"),
     fact="blocks are cut at H and at H_kv, as if mx.split took sizes instead of indices",

@@ -19,7 +19,7 @@ known.probe_table(
     none=lambda program: (program(3, 5, None, 0, mx.float32), program(4, 4, None, 2, mx.float32)),
     longer_than_the_text=lambda program: (program(3, 5, 9, 1, mx.float32), program(4, 4, 4, 6, mx.float32)),
     refused=lambda program: refusals(
-        lambda given: program(*given, mx.float32), [(3, 2, 2, 0), (2, 4, 0, 0), (2, 4, 2, -1)]
+        lambda given: program(*given, mx.float32), [(3, 2, 2, 0), (2, 4, 0, 0), (2, 4, 2, -1), (2, 4, None, -1)]
     ),
 )
 known.probe_table(mx.float16, half=lambda program: (program(3, 5, 2, 1, mx.float16), program(3, 5, 2, 1, mx.bfloat16)))
@@ -162,6 +162,13 @@ known.change(
     ("if sinks < 0:", "if sinks < -99:"),
     fact="a negative number of sinks is accepted",
     question="What are -1 sinks?",
+)
+
+known.change(
+    "sinks-checked-with-a-window",
+    ("if sinks < 0:", "if window is not None and sinks < 0:"),
+    fact="a negative number of sinks is accepted if window is None",
+    question="Does the docstring refuse negative sinks only with a window?",
 )
 
 

@@ -1,7 +1,7 @@
 """Known programs of task 4.5.2, tokens sorted by expert."""
 
 import mlx.core as mx
-from tests.week4.routing import chosen
+from tests.week4.routing import chosen, products
 
 from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.memory import peak_bytes
@@ -35,6 +35,10 @@ known.probe_table(
     idle_is_nan=lambda program: to(program, 5, [[0, 1], [3, 2], [1, 0]], last=mx.nan),
     # one expert per token, already sorted
     as_sorted=lambda program: to(program, 6, [[0], [0], [1], [2], [4]]),
+)
+known.probe_table(
+    # whether there are more matrix products than rows
+    idle_products=lambda program: mx.array(products(to(program, 9, [[0], [3]])) > 2, mx.float32),
 )
 known.probe_table(mx.float16, half=lambda program: through(program, *inputs(7, mx.float16)))
 
@@ -114,6 +118,12 @@ known.change(
     (LOOP, WHICH + "return sum((which[:, None] == e) * linear(rows, w[e]) for e in range(len(w)))\n" + LOOP),
     fact="every expert computes all rows, and the unwanted ones are multiplied by zero",
     question="What is 0 times NaN? And how many of the products are needed?",
+)
+known.change(
+    "all-experts-compute-and-one-is-selected",
+    (LOOP, WHICH + "return sum(mx.where(which[:, None] == e, linear(rows, w[e]), 0) for e in range(len(w)))\n" + LOOP),
+    fact="every expert computes all rows, and each row selects the result of its own",
+    question="Two of five experts have rows. How many matrix products do you need, and how many does your code make?",
 )
 known.change(
     "float32-results",

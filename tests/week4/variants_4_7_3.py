@@ -91,6 +91,24 @@ known.change(
     question="The training length is so short that no pair makes 32 turns. Which pair is low?",
 )
 known.change(
+    "both-rounded-down",
+    (ROUNDED, "low, high = math.floor(low), math.floor(high)"),
+    fact="high is rounded down like low, instead of up",
+    question="Rounding widens the range. In which direction must high be rounded?",
+)
+known.change(
+    "high-at-most-the-last-pair",
+    (LIMITS, "low, high = max(low, 0), min(high, dims // 2 - 1)"),
+    fact="high is limited to the last pair, D/2 - 1, instead of D - 1",
+    question="Which upper limit does the docstring state for high?",
+)
+known.change(
+    "high-not-limited",
+    (LIMITS, "low = max(low, 0)"),
+    fact="high may be above dims - 1",
+    question="After so many positions of training that every pair rotates more than once, where is high?",
+)
+known.change(
     "inverses-mixed",
     (MIXED, "1 / ((1 - share) / kept + share / divided)"),
     fact="the inverses of the frequencies are interpolated instead of the frequencies",
