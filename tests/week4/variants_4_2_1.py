@@ -17,6 +17,7 @@ known.probe_table(
     interleaved=lambda program: program(fused_features(22, 4, 2), 4, 2, "interleaved"),
     blocks_without_groups=lambda program: program(fused_features(23, 3, 3), 3, 3, "blocks"),
     interleaved_without_groups=lambda program: program(fused_features(24, 3, 3), 3, 3, "interleaved"),
+    blocks_of_thirds=lambda program: program(fused_features(29, 6, 3), 6, 3, "blocks"),
     one_head_for_all=lambda program: program(fused_features(25, 4, 1), 4, 1, "interleaved"),
     one_head=lambda program: program(fused_features(26, 1, 1), 1, 1, "blocks"),
     default=lambda program: program(fused_features(27, 4, 2), 4, 2),

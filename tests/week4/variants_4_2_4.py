@@ -205,7 +205,7 @@ known.change(
 known.change(
     "mask-in-query's-dtype",
     (MASK, "mx.where(mask, scores, -mx.inf) if mask.dtype == mx.bool_ else scores + mask.astype(scores.dtype)"),
-    fact="a float mask is converted to the query's dtype first",
+    fact="the sum of scores and float mask is in the query's dtype, even if the mask's is wider",
     question="What is -100,000 in float16?",
 )
 
