@@ -7,7 +7,6 @@ from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("4.3.1")
 
-
 known.probe_table(
     square=lambda program: (program(7, 7, 3, 0, mx.float32), program(6, 6, 1, 0, mx.float32)),
     sinks=lambda program: (program(9, 9, 3, 2, mx.float32), program(8, 8, 2, 1, mx.float32)),

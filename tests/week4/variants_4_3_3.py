@@ -83,12 +83,6 @@ known.change(
     question="With a window of 1, how many keys does a query see?",
 )
 known.change(
-    "one-sink-too-many",
-    ("before = keys - length", "before, sinks = keys - length, sinks + 1"),
-    fact="one key too many is a sink",
-    question="What are the positions of two sinks?",
-)
-known.change(
     "from-the-last-query-s-window",
     (BEGIN, "max(0, before + last - window)"),
     (MASK, WIDE),

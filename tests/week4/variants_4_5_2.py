@@ -33,12 +33,10 @@ known.probe_table(
     # no token goes to experts 0 and 3
     idle=lambda program: to(program, 4, [[1, 2], [4, 1], [2, 1], [1, 4]]),
     idle_is_nan=lambda program: to(program, 5, [[0, 1], [3, 2], [1, 0]], last=mx.nan),
+    # more matrix products than rows?
+    idle_products=lambda program: mx.array(products(to(program, 9, [[0], [3]])) > 2, mx.float32),
     # one expert per token, already sorted
     as_sorted=lambda program: to(program, 6, [[0], [0], [1], [2], [4]]),
-)
-known.probe_table(
-    # whether there are more matrix products than rows
-    idle_products=lambda program: mx.array(products(to(program, 9, [[0], [3]])) > 2, mx.float32),
 )
 known.probe_table(mx.float16, half=lambda program: through(program, *inputs(7, mx.float16)))
 

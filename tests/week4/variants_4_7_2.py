@@ -7,7 +7,6 @@ from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("4.7.2")
 
-
 known.probe_table(
     fixed=lambda program: program(8, 300, 4),
     fixed_one_more=lambda program: program(6, 50, 2.75),
@@ -20,7 +19,6 @@ known.probe_table(
         lambda given: program(*given), [(7, 300, 2), (2, 300, 2), (8, 300, 0.5), (8, 300, 2, 100)]
     ),
 )
-
 
 known.not_timed("D/2 numbers, computed once")
 

@@ -26,7 +26,6 @@ known.probe_table(
     factor_1=lambda program: both(program(64, 10000, 1, 3000)),
 )
 
-
 known.not_timed("D/2 numbers, computed once")
 
 MIXED = "kept * (1 - share) + divided * share"
@@ -101,12 +100,6 @@ known.change(
     (LIMITS, "low, high = max(low, 0), min(high, dims // 2 - 1)"),
     fact="high is limited to the last pair, D/2 - 1, instead of D - 1",
     question="Which upper limit does the docstring state for high?",
-)
-known.change(
-    "high-not-limited",
-    (LIMITS, "low = max(low, 0)"),
-    fact="high may be above dims - 1",
-    question="After so many positions of training that every pair rotates more than once, where is high?",
 )
 known.change(
     "inverses-mixed",
