@@ -163,13 +163,6 @@ known.change(
     question="What are -1 sinks?",
 )
 
-known.change(
-    "sinks-checked-with-a-window",
-    ("if sinks < 0:", "if window is not None and sinks < 0:"),
-    fact="a negative number of sinks is accepted if window is None",
-    question="Does the docstring refuse negative sinks only with a window?",
-)
-
 
 @known.accepted("rows in NumPy, two triangles")
 def triangles(L, S, window, sinks=0, dtype=mx.float32):

@@ -109,12 +109,6 @@ known.change(
     question="Which entry is the width of a value?",
 )
 known.change(
-    "kv-heads-when-expanded",
-    ("elements = heads * (key", "elements = kv_heads * (key"),
-    fact="expanded keys and values are counted per key-value head",
-    question="A config with a latent has one key-value head and H query heads. How many heads compute their own key?",
-)
-known.change(
     "rope-key-shared-when-expanded",
     (KEY, 'present["qk_nope_head_dim"]'),
     ('(key + present["v_head_dim"])', '(key + present["v_head_dim"]) + present["qk_rope_head_dim"]'),
