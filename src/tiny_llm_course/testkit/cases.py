@@ -33,7 +33,7 @@ def describe(arguments: dict[str, Any], seed: int, dtype: mx.Dtype) -> tuple[str
     for name, v in arguments.items():
         if isinstance(v, mx.array):
             other = mx.issubdtype(v.dtype, mx.floating) and v.dtype != dtype
-            words.append(f"{name} {shape_words(v.shape)}{f' of {dtype_word(v.dtype)}' if other else ''}")
+            words.append(f"{name} {shape_words(v.shape)}{f' in {dtype_word(v.dtype)}' if other else ''}")
         else:
             text = f"{v:.4g}" if isinstance(v, float) else str(v)
             if isinstance(v, list | tuple) and len(text) > 60:
