@@ -43,13 +43,6 @@ known.change(
     question="w[rows] puts row rows[1] of w at index 1. Which layout has w, then, and which the result?",
 )
 known.change(
-    "one-way-for-both",
-    ("num_kv_heads, source)", 'num_kv_heads, source if source == target else "interleaved")'),
-    ('if target == "blocks"', 'if target == "blocks" or source != target'),
-    fact="the rows from interleaved to blocks are returned for both directions",
-    question="Which rows undo a permutation: the same once more, or its inverse?",
-)
-known.change(
     "every-row-in-its-place",
     ("query, key, value = split_qkv", "return rows\nquery, key, value = split_qkv"),
     fact="the identity permutation is returned",

@@ -121,12 +121,6 @@ known.change(
 )
 known.change(
     "key-unused",
-    ("random_key=random_key", "random_key=mx.random.key(0)"),
-    fact="the same weights are dropped whatever random_key is",
-    question="Where does __call__ use `random_key`?",
-)
-known.change(
-    "key-not-passed-on",
     ("random_key=random_key", "random_key=None"),
     fact="random_key is ignored and MLX's global random state is used",
     question="Where does __call__ use `random_key`?",

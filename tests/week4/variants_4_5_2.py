@@ -72,6 +72,12 @@ known.change(
     question="If all rows are sorted by expert, which token is the first row?",
 )
 known.change(
+    "gathered-by-the-inverse",
+    ("self.order // self.shape[-1]", "self.places // self.shape[-1]"),
+    fact="the rows are gathered with the inverse of the sorting permutation",
+    question="The first sorted row is pair 4. Which of order and places has 4 as its first element?",
+)
+known.change(
     "choices-before-tokens",
     ("self.order // self.shape[-1]", "self.order % len(tokens)"),
     fact="row p is read as token p % T, as if all first choices preceded all second ones",
