@@ -89,7 +89,7 @@ def test_an_exception_carries_the_case():
 
 def test_a_case_is_named_in_words():
     arguments = {"x": mx.zeros((2, 3), dtype=mx.float16), "axis": -1, "mask": None, "scale": 0.5, "y": mx.array(1.0)}
-    words = "float16, x 2 x 3, axis -1, no mask, scale 0.5, y a single number, seed 7"
+    words = "float16, x 2 x 3, axis -1, no mask, scale 0.5, y a single number in float32, seed 7"
     assert describe(arguments, 7, mx.float16) == (words, 7)
 
 

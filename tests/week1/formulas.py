@@ -8,13 +8,20 @@ import math
 
 import numpy as np
 
-from tiny_llm_course.testkit.rounding import Array64, Round, exact, in_float32
+from tiny_llm_course.testkit.rounding import Array64, Perturbing, Round, exact, in_float32
 
 
 def softmax64(x: Array64, axis: int, *, r: Round = exact) -> Array64:
-    """exp(x) / sum exp(x), shifted by the maximum."""
-    e = r(np.exp(r(x - x.max(axis=axis, keepdims=True))))
-    return r(e / r(e.sum(axis=axis, keepdims=True)))
+    """exp(x) / sum exp(x), shifted by the maximum; zeros where every x is -inf."""
+    largest = x.max(axis=axis, keepdims=True)
+    largest = np.where(np.isneginf(largest), 0, largest)
+    e = r(np.exp(r(x - largest)))
+    total = r(e.sum(axis=axis, keepdims=True))
+    total = np.where(total == 0, 1, total)
+    # exp(x - logsumexp(x)) is also right, and rounds the logarithm of the sum as a number of the largest x's size.
+    logarithm = np.log(total)
+    moved = r(largest + logarithm) - (largest + logarithm) if isinstance(r, Perturbing) else 0.0
+    return r(e / total * np.exp(np.clip(moved, -np.abs(logarithm), np.abs(logarithm))))
 
 
 def attention64(

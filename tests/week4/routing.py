@@ -1,5 +1,7 @@
 """Routing tables for the tests and known programs of day 5, and the comparison of routers."""
 
+import io
+import re
 from typing import Any
 
 import mlx.core as mx
@@ -19,6 +21,13 @@ def chosen(seed: int, leading: tuple[int, ...], top_k: int, experts: int) -> mx.
     """Draw k different experts for each token, in any order."""
     order = np.argsort(np.random.default_rng(seed).random((*leading, experts)), axis=-1)
     return mx.array(order[..., :top_k].astype(np.int32))
+
+
+def products(x: mx.array) -> int:
+    """Return how many matrix products an array that is not evaluated still needs."""
+    graph = io.StringIO()
+    mx.export_to_dot(graph, x)
+    return len(re.findall(r'"(?:Matmul|AddMM|GatherMM)"', graph.getvalue()))
 
 
 def transformers_config(size: int, experts: int, top_k: int, normalize: bool, width: int = 4) -> Any:

@@ -64,9 +64,9 @@ def test_task_2_masked_fully_masked_rows_infinite(dtype):
 
 def test_task_2_masked_all_rows_fully_masked():
     """Every row is fully masked."""
-    inputs = attention_inputs(6)
-    agrees(masked, masked64, *inputs, bool_mask=mx.zeros((4, 5)) == 1, seed=6)
-    agrees(masked, masked64, *inputs, mask=mx.full((2, 1, 1, 5), -mx.inf), seed=6)
+    inputs = attention_inputs(6, leading=(2,), length=2, keys=3, dims=2)
+    agrees(masked, masked64, *inputs, bool_mask=mx.zeros((2, 3)) == 1, seed=6)
+    agrees(masked, masked64, *inputs, mask=mx.full((2, 1, 3), -mx.inf), seed=6)
 
 
 @by_dtype
@@ -82,10 +82,12 @@ def test_task_2_masked_rows_far_below_zero(dtype):
     """A bias near -100,000 for every key of a row hides none, even in float16, which cannot represent it."""
     query, key, value = attention_inputs(8, dtype)
     agrees(masked, masked64, query, key, value, mask=normals(80)(4, 5) - 1e5, seed=8)
-    output = attention.masked_attention(query, key, mx.ones_like(value), mx.full((4, 5), -1e5))
     shapes = "query 2 x 3 x 4 x 7, key 2 x 3 x 5 x 7, value 2 x 3 x 5 x 7 of ones"
-    case = f"{dtype_word(dtype)}, {shapes}, mask 4 x 5 of -100,000, seed 8"
-    compare(output, np.ones(value[..., :4, :].shape), dtype, 0.02, case, query.size)
+    further = mx.broadcast_to(mx.where(mx.arange(5) == 0, -1e30, -2e30), (4, 5))
+    for words, mask in (("-100,000", mx.full((4, 5), -1e5)), ("-1e30 for the first key, -2e30 for others", further)):
+        output = attention.masked_attention(query, key, mx.ones_like(value), mask)
+        case = f"{dtype_word(dtype)}, {shapes}, mask 4 x 5 of {words}, seed 8"
+        compare(output, np.ones(value[..., :4, :].shape), dtype, 0.02, case, query.size)
 
 
 def test_task_2_masked_masks_that_broadcast():

@@ -10,6 +10,7 @@ from tests.week4.fused import looks, one_of
 
 from tiny_llm.fused_qkv import attention
 from tiny_llm_course.testkit.agreement import agrees, compare
+from tiny_llm_course.testkit.cases import dtype_word, noted
 from tiny_llm_course.testkit.errors import raises_value_error
 from tiny_llm_course.testkit.inputs import DTYPES, MASKS, broadcasting, causal, mask_of, normals
 from tiny_llm_course.testkit.marks import by_dtype
@@ -79,6 +80,17 @@ def test_task_4_weights_boolean_mask(dtype):
 def test_task_4_weights_float32_mask(dtype):
     """A mask of another float dtype leaves both results in query's dtype."""
     weighs(*heads_of(7, dtype), mask=causal(4, 7, mx.float32), seed=7)
+
+
+@by_dtype
+def test_task_4_weights_rows_far_below_zero(dtype):
+    """A bias of -100,000 for every key hides none, even in float16, which cannot represent it."""
+    query, key, value = heads_of(19, dtype)
+    shapes = "query 5 x 6 x 4 x 8, key 5 x 2 x 7 x 8, value 5 x 2 x 7 x 8"
+    case = f"{dtype_word(dtype)}, the sums of the weights' rows, {shapes}, mask 4 x 7 of -100,000, seed 19"
+    with noted(case):
+        weights = attended(query, key, value, mask=mx.full((4, 7), -1e5), part="weights")
+    compare(mx.sum(weights.astype(mx.float32), axis=-1), np.ones((5, 6, 4)), mx.float32, 0.05, case, query.size)
 
 
 @by_dtype

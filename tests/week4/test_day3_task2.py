@@ -93,6 +93,8 @@ def test_task_2_layers_few_keys():
     windows_agree({"num_hidden_layers": 4, "sliding_window": 5, "sliding_window_pattern": 2}, [5, None, 5, None])
     windows_agree({"num_hidden_layers": 2, "layer_types": ["full_attention"] * 2}, [None, None])
     windows_agree({**QWEN, "use_sliding_window": False, "layer_types": ["full_attention"] * 6}, [None] * 6)
+    for kind in ("qwen2", "qwen3", "qwen3_moe"):  # off, because nothing says that it is on
+        windows_agree({**QWEN, "model_type": kind, "use_sliding_window": ..., "max_window_layers": 0}, [None] * 6)
 
 
 @pytest.mark.parametrize("name", CONFIGS)
@@ -125,25 +127,28 @@ def test_task_2_layers_sweep():
         windows_agree({"num_hidden_layers": n.M, "sliding_window": n.W, "layer_types": words, **more})
 
 
+@pytest.mark.parametrize("switch", [{}, {"use_sliding_window": False}], ids=["on", "off"])
 @pytest.mark.parametrize("window", [0, -4, "4096", 12.5, True])
-def test_task_2_layers_refuses_invalid_windows(window):
-    config = {"model_type": "mistral", "num_hidden_layers": 2, "sliding_window": window}
+def test_task_2_layers_refuses_invalid_windows(window, switch):
+    config = {"model_type": "mistral", "num_hidden_layers": 2, "sliding_window": window, **switch}
     with raises_value_error(f"config {config}", "sliding_window"):
         layers.layer_windows(config)
 
 
-@pytest.mark.parametrize("words", [["full_attention"], ["sliding_attention"] * 3, []], ids=len)
-def test_task_2_layers_refuses_wrong_number_of_types(words):
-    config = {"num_hidden_layers": 2, "sliding_window": 4, "layer_types": words}
+@pytest.mark.parametrize("window", [4, None])
+@pytest.mark.parametrize("words", [["full_attention"], ["full_attention"] * 3, []], ids=len)
+def test_task_2_layers_refuses_wrong_number_of_types(words, window):
+    config = {"num_hidden_layers": 2, "sliding_window": window, "layer_types": words}
     with raises_value_error(f"config {config}", "layer_types"):
         layers.layer_windows(config)
 
 
 @pytest.mark.parametrize("word", ["chunked_attention", "linear_attention", "", "Sliding_Attention"])
 def test_task_2_layers_refuses_unknown_types(word):
-    config = {"num_hidden_layers": 2, "sliding_window": 4, "layer_types": ["full_attention", word]}
-    with raises_value_error(f"config {config}", "layer_types"):
-        layers.layer_windows(config)
+    for window in (4, None):
+        config = {"num_hidden_layers": 2, "sliding_window": window, "layer_types": ["full_attention", word]}
+        with raises_value_error(f"config {config}", "layer_types"):
+            layers.layer_windows(config)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from tests.week4.formulas_day3 import sees, window64, windowed64
 from tiny_llm.local_attention import cache
 from tiny_llm_course.testkit.again import backwards
 from tiny_llm_course.testkit.agreement import agrees, compare
-from tiny_llm_course.testkit.cases import noted, type_words
+from tiny_llm_course.testkit.cases import dtype_word, noted, type_words
 from tiny_llm_course.testkit.errors import Kind, fail, raises_value_error
 from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.marks import by_dtype
@@ -297,6 +297,14 @@ def test_task_4_rolling_refuses_values_that_differ_from_keys(shape):
         mx.eval(cache.RollingCache(3, 1).update_and_fetch(mx.ones((2, 3, 2, 4)), mx.ones(shape)))
 
 
+@pytest.mark.parametrize("dtypes", [(mx.float32, mx.float16), (mx.bfloat16, mx.float32)], ids=str)
+def test_task_4_rolling_refuses_values_of_another_dtype(dtypes):
+    """In the first call, too."""
+    key, value = (mx.ones((2, 3, 2, 4), dtype) for dtype in dtypes)
+    with raises_value_error("key 2 x 3 x 2 x 4 in {}, value of the same shape in {}".format(*map(dtype_word, dtypes))):
+        mx.eval(cache.RollingCache(3, 1).update_and_fetch(key, value))
+
+
 # a window of 3 with one sink: the calls, the rewind, and the largest possible rewind
 REWINDS = [((4,), 5, 4), ((2,), -1, 2), ((5,), 2, 1), ((1,) * 9, 2, 1), ((9, 1), 10, 1), ((9,), -2, 1)]
 
@@ -320,22 +328,27 @@ def test_task_4_rolling_refuses_to_rewind_too_far(parts, count, most):
         )
 
 
-def test_task_4_rolling_rewinds_once():
-    """Overwritten tokens are gone: one token can be rewound, then none, and after the next token one again."""
-    key = normals(16)(1, 2, 9, 3)
-    case = "float32, window 3, sinks 1, 7 tokens, rewind(1) and rewind(1) again"
+@pytest.mark.parametrize(("count", "again"), [(7, 1), (5, 1), (5, 2)])
+def test_task_4_rolling_rewinds_once(count, again):
+    """Overwritten tokens are gone: one token can be rewound, then none, and after the next token one again.
+
+    Of five tokens one is left over, and after the rewind there are no more than fit: the overwritten one is still gone.
+    """
+    key, last = normals(16)(1, 2, count + 2, 3), slice(count - 1, count)
+    case = f"float32, window 3, sinks 1, {count} tokens, rewind(1) and then rewind({again})"
     with noted(case):
         kept = cache.RollingCache(3, 1)
-        mx.eval(kept.update_and_fetch(key[:, :, :7], key[:, :, :7]))
+        mx.eval(kept.update_and_fetch(key[:, :, :count], key[:, :, :count]))
         kept.rewind(1)
-    with raises_value_error(case, "1", "0"):
+    with raises_value_error(case, str(again), "0"):
+        kept.rewind(again)
+    with noted(f"{case}, then token {count - 1} and rewind(1)"):
+        mx.eval(kept.update_and_fetch(key[:, :, last], key[:, :, last]))
         kept.rewind(1)
-    with noted(case + ", then token 6 and rewind(1)"):
-        mx.eval(kept.update_and_fetch(key[:, :, 6:7], key[:, :, 6:7]))
-        kept.rewind(1)
-        keys, _ = kept.update_and_fetch(key[:, :, 6:9], key[:, :, 6:9])
-    expected = to_float64(key)[:, :, [0, 4, 5, 6, 7, 8]]
-    compare(keys, expected, mx.float32, 0.0, f"{case}, then token 6, rewind(1), tokens 6 to 8", key.size)
+        keys, _ = kept.update_and_fetch(key[:, :, count - 1 :], key[:, :, count - 1 :])
+    expected = to_float64(key)[:, :, [0, *range(count - 3, count + 2)]]
+    words = f"{case}, then token {count - 1}, rewind(1), tokens {count - 1} to {count + 1}"
+    compare(keys, expected, mx.float32, 0.0, words, key.size)
 
 
 @pytest.mark.parametrize("count", [0, 1, 3, 4])

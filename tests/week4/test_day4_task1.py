@@ -101,6 +101,7 @@ def test_task_1_size_expanded():
     """Every head's keys and values if there is a latent, and no change if there is none."""
     counted(DEEPSEEK, "MLA", in_full=True)
     counted({**DEEPSEEK, "v_head_dim": 96}, "MLA", in_full=True)
+    counted({**DEEPSEEK, "num_key_value_heads": 1}, "MLA", in_full=True)
     for config, kind in ((LLAMA, "MHA"), (QWEN, "GQA"), (GEMMA, "MQA")):
         counted(config, kind, in_full=True)
 

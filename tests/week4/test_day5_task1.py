@@ -75,12 +75,21 @@ def test_task_1_route_large_scores(shift, normalize):
     agrees(weights_of_all, route64, mx.ones((3, 4)), gate, 2, normalize, seed=5)
 
 
+CLOSE = mx.array([[4096.0, 0.5], [4096.0, 1.25], [4096.0, 0.0], [4096.0, 0.75], [4096.0, 1.0]])
+
+
 @by_sum
 @pytest.mark.parametrize("dtype", DTYPES[1:], ids=str)
 def test_task_1_route_chooses_in_float32(dtype, normalize):
     """Scores near 4,096: in the narrow dtypes all of them are 4,096, and indistinguishable."""
-    gate = mx.array([[4096.0, 0.5], [4096.0, 1.25], [4096.0, 0.0], [4096.0, 0.75], [4096.0, 1.0]]).astype(dtype)
-    agrees(weights_of_all, route64, mx.array([1.0, 1.0]).astype(dtype), gate, 2, normalize, seed=6)
+    agrees(weights_of_all, route64, mx.array([1.0, 1.0]).astype(dtype), CLOSE.astype(dtype), 2, normalize, seed=6)
+
+
+@by_sum
+@pytest.mark.parametrize("dtype", DTYPES[1:], ids=str)
+def test_task_1_route_weighs_in_float32(dtype, normalize):
+    """The same scores, with all experts: in a narrow dtype they would have equal weights, however ties are broken."""
+    agrees(weights_of_all, route64, mx.array([1.0, 1.0]).astype(dtype), CLOSE.astype(dtype), 5, normalize, seed=6)
 
 
 def test_task_1_route_four_experts():

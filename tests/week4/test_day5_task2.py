@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.week4.formulas_day5 import grouped64
-from tests.week4.routing import chosen
+from tests.week4.routing import chosen, products
 
 from tiny_llm.experts import grouped
 from tiny_llm_course.testkit.again import built
 from tiny_llm_course.testkit.agreement import agrees, compare
 from tiny_llm_course.testkit.cases import noted
-from tiny_llm_course.testkit.errors import raises_value_error
+from tiny_llm_course.testkit.errors import Kind, fail, raises_value_error
 from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.marks import by_dtype
 from tiny_llm_course.testkit.memory import holds_less
@@ -129,11 +129,26 @@ def test_task_2_grouped_idle_expert(idle):
 
 
 def test_task_2_grouped_copies_no_matrix_for_a_row():
-    """512 tokens with two of 4 experts each: a matrix for every row would be 256 times the size of the weights."""
-    inputs = grouped_inputs(11, leading=(512,), top_k=2, experts=4, inputs=64, outputs=64)
+    """512 tokens with two of 64 experts each: a matrix for every row would be 16 times the size of the weights.
+
+    The results of all experts for all rows would take as much.
+    """
+    inputs = grouped_inputs(11, leading=(512,), top_k=2, experts=64, inputs=64, outputs=64)
     agrees(through, grouped64, *grouped_inputs(11), seed=11)
-    case = "float32, x 512 x 64, w 4 x 64 x 64, indices 512 x 2, seed 11"
+    case = "float32, x 512 x 64, w 64 x 64 x 64, indices 512 x 2, seed 11"
     holds_less(lambda: through(*inputs), 1024 * 64 * 64, "a quarter of a matrix for each row", case=case)
+
+
+def test_task_2_grouped_multiplies_by_no_idle_expert():
+    """Three tokens and 12 experts: no more products than rows, whether or not the results of others are used."""
+    x, w, indices = grouped_inputs(12, leading=(3,), top_k=2, experts=12)
+    agrees(through, grouped64, x, w, indices, seed=12)
+    case = "float32, x 3 x 7, w 12 x 6 x 7, indices 3 x 2, seed 12"
+    with noted(case):
+        groups = grouped.Grouped(indices, len(w))
+        count = products(groups.linear(groups.gather(x), w))
+    if count > indices.size:
+        fail(Kind.VALUES, f"`linear` makes {count} matrix products for {indices.size} rows", case, size=x.size)
 
 
 def test_task_2_grouped_sweep():

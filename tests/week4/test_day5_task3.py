@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.week4.formulas_day5 import moe64
-from tests.week4.routing import by_sum, transformers_config
+from tests.week4.routing import by_sum, products, transformers_config
 
 from tiny_llm.experts import moe
 from tiny_llm_course.testkit.again import built
 from tiny_llm_course.testkit.agreement import agrees, compare
 from tiny_llm_course.testkit.cases import noted, shape_words
-from tiny_llm_course.testkit.errors import raises_value_error
+from tiny_llm_course.testkit.errors import Kind, fail, raises_value_error
 from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.marks import by_dtype
 from tiny_llm_course.testkit.memory import holds_less
@@ -159,6 +159,17 @@ def test_task_3_moe_copies_no_matrix_for_a_row():
     holds_less(
         lambda: sparse(x, gate, *weights, 2, True), 512 * 64 * 64, "a quarter of a matrix for each row", case=case
     )
+
+
+def test_task_3_moe_multiplies_by_no_idle_expert():
+    """One token and 12 experts: three products for each of its two, and one for the router."""
+    x, *weights = inputs = moe_inputs(14, leading=(1, 1), experts=12)
+    agrees(sparse, moe64, *inputs, 2, True, seed=14)
+    case = "float32, x 1 x 1 x 7, 12 experts, top_k 2, seed 14"
+    with noted(case):
+        count = products(moe.SparseMoE(*weights, 2, True)(x))
+    if count > 3 * 2 + 1:
+        fail(Kind.VALUES, f"your code makes {count} matrix products for a token that has 2 experts", case, size=x.size)
 
 
 def test_task_3_moe_sweep():

@@ -80,3 +80,9 @@ def test_task_1_owner_refuses_another_layer(layer):
 def test_task_1_owner_refuses_another_order():
     with raises_value_error("layer 0 of 6 layers, 3 stored, zigzag", "zigzag"):
         owners.weight_owner(0, 6, 3, "zigzag")
+
+
+@pytest.mark.parametrize(("layer", "order"), [(0, "zigzag"), (3, "cycle"), (-1, "sequence")])
+def test_task_1_owner_refuses_the_same_if_all_are_stored(layer, order):
+    with raises_value_error(f"layer {layer} of 3 layers, 3 stored, {order}"):
+        owners.weight_owner(layer, 3, 3, order)

@@ -43,7 +43,7 @@ def test_task_2_ntk_dynamic(length, factor):
     in_float32(by_ntk, ntk64, 8, 300, factor, length, 100, seed=1)
 
 
-@pytest.mark.parametrize("length", [1, 50, 75, 99, 100])
+@pytest.mark.parametrize("length", [0, 1, 50, 75, 99, 100])
 def test_task_2_ntk_dynamic_within_training_length(length):
     """Nothing is scaled within the training length."""
     in_float32(by_ntk, ntk64, 8, 300, 4, length, 100, seed=1)

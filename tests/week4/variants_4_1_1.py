@@ -9,7 +9,6 @@ from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("4.1.1")
 
-
 known.probe_table(
     boolean=lambda program: program(2, 3, 4, 5, mx.float32, mask=may_look(1, 4, 5)),
     three_axes=lambda program: program(2, 3, 4, 5, mx.float32, mask=may_look(3, 2, 4, 5)),
@@ -99,6 +98,12 @@ known.change(
     ("wide = mask[:, None]  # B x 1 x L x S", "wide = mask[None]"),
     fact="a mask of three axes is read as H x L x S",
     question="Three sequences, three heads, a mask of 3 x L x S: what is its first axis?",
+)
+known.change(
+    "three-axes-by-head-if-as-many",
+    ("wide = mask[:, None]  # B x 1 x L x S", "wide = mask[None] if len(mask) == H else mask[:, None]"),
+    fact="a mask of three axes is read as H x L x S if its first axis is H",
+    question="Three sequences, three heads, a mask of 3 x L x S: what in your code decides what its first axis is?",
 )
 known.change(
     "two-axes-by-head",

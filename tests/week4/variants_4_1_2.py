@@ -65,6 +65,12 @@ known.change(
     question="Every score of a row is -inf. What is -inf - -inf?",
 )
 known.change(
+    "masked-rows-nan-by-float-masks",
+    ("== -mx.inf", "== (-mx.inf if mask is not None and mask.dtype == mx.bool_ else mx.inf)"),
+    fact="a row that a float mask hides fully gives NaN",
+    question="A mask of either kind can hide a whole row. For which of the two does your code find such rows?",
+)
+known.change(
     "masked-rows-mean",
     ("mx.where(masked, 0.0, weights)", "weights"),
     fact="a fully masked row gives the mean of all values",
@@ -150,7 +156,7 @@ known.change(
 known.change(
     "mask-in-query's-dtype",
     ("return scores + mask", "return scores + mask.astype(scores.dtype)"),
-    fact="a float mask is converted to the query's dtype first",
+    fact="the sum of scores and float mask is in the query's dtype, even if the mask's is wider",
     question="What is -100,000 in float16?",
 )
 known.change(

@@ -17,6 +17,7 @@ known.probe_table(
     interleaved=lambda program: program(fused_features(22, 4, 2), 4, 2, "interleaved"),
     blocks_without_groups=lambda program: program(fused_features(23, 3, 3), 3, 3, "blocks"),
     interleaved_without_groups=lambda program: program(fused_features(24, 3, 3), 3, 3, "interleaved"),
+    blocks_of_thirds=lambda program: program(fused_features(29, 6, 3), 6, 3, "blocks"),
     one_head_for_all=lambda program: program(fused_features(25, 4, 1), 4, 1, "interleaved"),
     one_head=lambda program: program(fused_features(26, 1, 1), 1, 1, "blocks"),
     default=lambda program: program(fused_features(27, 4, 2), 4, 2),
@@ -64,6 +65,17 @@ known.change(
     ("[num_heads, num_heads + num_kv_heads]", "3"),
     fact="blocks are cut into three equal parts, even if keys and values have fewer heads than queries",
     question="With four query heads and two KV heads, what fraction of the features is queries?",
+)
+known.change(
+    "thirds-of-the-features",
+    ("mx.unflatten(fused, -1, (count, -1))", "mx.split(fused, 3, axis=-1)"),
+    (
+        "mx.split(vectors, [num_heads, num_heads + num_kv_heads], axis=-2)",
+        "(mx.unflatten(x, -1, (n, fused.shape[-1] // count))"
+        " for x, n in zip(vectors, (num_heads, num_kv_heads, num_kv_heads)))",
+    ),
+    fact="in blocks, the features are cut into three equal parts before they are split into heads",
+    question="With six query heads and three KV heads, what fraction of the features is queries?",
 )
 known.change(
     "sizes-for-places",

@@ -9,7 +9,6 @@ known = Variants("4.2.2")
 
 WAYS = (("blocks", "interleaved"), ("interleaved", "blocks"))
 
-
 known.probe_table(
     to_interleaved=lambda program: program(6, 3, 4, *WAYS[0]),
     to_blocks=lambda program: program(6, 3, 4, *WAYS[1]),

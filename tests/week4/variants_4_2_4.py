@@ -12,7 +12,8 @@ known = Variants("4.2.4")
 
 
 def inputs(seed, dtype=mx.float32, heads=6, kv_heads=2, length=3, keys=5):
-    """A group of 3."""
+    """A group of 3. MLX's global seed is also set, for programs that use it instead of the key."""
+    mx.random.seed(seed)
     draw = normals(seed, dtype)
     return draw(4, heads, length, 8), draw(4, kv_heads, keys, 8), draw(4, kv_heads, keys, 8)
 
@@ -41,6 +42,7 @@ known.probe_table(
     mx.float16,
     half=lambda program: program(*inputs(35, mx.float16)),
     half_float32_mask=lambda program: program(*inputs(36, mx.float16), mask=normals(360)(3, 5)),
+    half_far_below_zero=lambda program: program(*inputs(37, mx.float16), mask=mx.zeros((3, 5)) - 1e5),
 )
 
 
@@ -74,6 +76,12 @@ known.change(
     ("output.flatten(-4, -3)", "dropout(output.flatten(-4, -3), rate, training, random_key)"),
     fact="dropout is applied to the output's features instead of the weights",
     question="How many samples do you need for one query with five keys?",
+)
+known.change(
+    "key-not-passed-on",
+    ("dropout(weights, rate, training, random_key)", "dropout(weights, rate, training)"),
+    fact="random_key is ignored and MLX's global random state is used",
+    question="Where does your code use `random_key`?",
 )
 known.change(
     "never-dropped",
@@ -116,6 +124,12 @@ known.change(
     (WEIGHTS, "softmax(scores, axis=-1).astype(value.dtype)"),
     fact="a fully masked row gives NaN",
     question="What is -inf - -inf, and which row contains nothing else?",
+)
+known.change(
+    "not-a-number-for-float-masks",
+    ("keepdims=True) > -mx.inf", "keepdims=True) > -mx.inf\nsees |= mask is not None and mask.dtype != mx.bool_"),
+    fact="a row that a float mask hides fully gives NaN",
+    question="Two kinds of mask can hide a whole row. Which of them does your code look for?",
 )
 known.change(
     "mean-of-all",
@@ -186,6 +200,13 @@ known.change(
     ("0.0).astype(value.dtype)", "0.0)"),
     fact="a float32 mask makes float16 results float32",
     question="What is the dtype of float16 + float32, and where does that addition happen?",
+)
+
+known.change(
+    "mask-in-query's-dtype",
+    (MASK, "mx.where(mask, scores, -mx.inf) if mask.dtype == mx.bool_ else scores + mask.astype(scores.dtype)"),
+    fact="the sum of scores and float mask is in the query's dtype, even if the mask's is wider",
+    question="What is -100,000 in float16?",
 )
 
 

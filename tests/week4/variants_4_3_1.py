@@ -7,7 +7,6 @@ from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("4.3.1")
 
-
 known.probe_table(
     square=lambda program: (program(7, 7, 3, 0, mx.float32), program(6, 6, 1, 0, mx.float32)),
     sinks=lambda program: (program(9, 9, 3, 2, mx.float32), program(8, 8, 2, 1, mx.float32)),
@@ -19,7 +18,7 @@ known.probe_table(
     none=lambda program: (program(3, 5, None, 0, mx.float32), program(4, 4, None, 2, mx.float32)),
     longer_than_the_text=lambda program: (program(3, 5, 9, 1, mx.float32), program(4, 4, 4, 6, mx.float32)),
     refused=lambda program: refusals(
-        lambda given: program(*given, mx.float32), [(3, 2, 2, 0), (2, 4, 0, 0), (2, 4, 2, -1)]
+        lambda given: program(*given, mx.float32), [(3, 2, 2, 0), (2, 4, 0, 0), (2, 4, 2, -1), (2, 4, None, -1)]
     ),
 )
 known.probe_table(mx.float16, half=lambda program: (program(3, 5, 2, 1, mx.float16), program(3, 5, 2, 1, mx.bfloat16)))

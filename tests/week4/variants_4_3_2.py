@@ -78,6 +78,12 @@ known.change(
     question="What does SWITCHED say about the models in it?",
 )
 known.change(
+    "moe-on-unless-it-says-off",
+    ("kind not in SWITCHED", "kind not in LATE"),
+    fact="a qwen3_moe model without use_sliding_window has a window",
+    question="Which model types are in SWITCHED?",
+)
+known.change(
     "off-unless-it-says-on",
     ("kind not in SWITCHED", "False"),
     fact="no model without use_sliding_window has a window",

@@ -118,7 +118,7 @@ known.change(
     "window-of-the-block",
     (BEGIN, "max(0, before + first - window + 1) // block_size * block_size"),
     (BAND, "mx.concatenate([x[..., :sinks, :], x[..., begin:end, :]], axis=-2)"),
-    fact="the keys start at a tile boundary, so some are computed and then masked",
+    fact="keys before the window of a tile's first query are also loaded, and then masked",
     question="Which is the first key that the tile's first query sees? Do you use an earlier one?",
 )
 known.change(

@@ -60,14 +60,14 @@ known.probe_table(
     rewound_when_full=lambda program: fetched(program, 6, 1, -1, 1, -1, 2, seed=8),
     refuses_rewinds=lambda program: (rewound(program, (2,), (3, -1, 2, 0)), rewound(program, (4,), (5, 4, 1))),
     refuses_to_go_back=lambda program: (rewound(program, (9,), (1, 2, 9)), rewound(program, (1,) * 6, (1, 2, 3))),
-    refuses_to_go_back_twice=lambda program: refusals(filled(program, 7).rewind, (1, 1)),
+    refuses_to_go_back_twice=lambda program: tuple(refusals(filled(program, n).rewind, (1, 1)) for n in (7, 5)),
     refuses_shapes=lambda program: tuple(
         refused(program, shape, dtype)
         for shape, dtype in [((1, 3, 1, 5), mx.float32), ((2, 3, 1, 1), mx.float32), ((2, 3, 1, 5), mx.float16)]
     ),
     refuses_unlike_values=lambda program: refusals(
-        lambda shape: program(3, 1).update_and_fetch(mx.ones((2, 3, 2, 5)), mx.ones(shape)),
-        [(1, 3, 2, 5), (2, 3, 2, 1), (2, 3, 1, 5)],
+        lambda value: program(3, 1).update_and_fetch(mx.ones((2, 3, 2, 5)), mx.ones(*value)),
+        [((1, 3, 2, 5),), ((2, 3, 2, 1),), ((2, 3, 1, 5),), ((2, 3, 2, 5), mx.float16)],
     ),
     refuses_what_is_none=lambda program: refusals(lambda sizes: program(*sizes), [(0, 0), (-1, 2), (2, -1)]),
 )
@@ -136,6 +136,13 @@ known.change(
     question="With a window of 3, how many tokens does the current one see, including itself?",
 )
 known.change(
+    "one-sink-too-many",
+    ("self._window, self._sinks = window, sinks", "self._window, self._sinks = window, sinks + 1"),
+    ("self._oldest = sinks", "self._oldest = sinks + 1"),
+    fact="one sink more than `sinks` is kept",
+    question="With one sink, which positions are never evicted?",
+)
+known.change(
     "no-sinks",
     ("self._window, self._sinks = window, sinks", "self._window, self._sinks = window, 0"),
     ("self._oldest = sinks", "self._oldest = 0"),
@@ -161,6 +168,12 @@ known.change(
     (RECENT, "range(max(self._sinks, end - self._window), before)"),
     fact="older tokens are cut for the prompt's last token, so its first tokens miss visible keys",
     question="Two tokens come, and the window is 3. How many older tokens does the first of the two see?",
+)
+known.change(
+    "window-before-a-prompt",
+    (RECENT, "range(max(self._sinks, before - self._window), before)"),
+    fact="for several new tokens, `window` older tokens are returned instead of window - 1",
+    question="With a window of 3, how many older tokens does the first of two new ones see?",
 )
 known.change(
     "only-the-new",
@@ -263,6 +276,12 @@ known.change(
     question="After rewind(1) and no new token, what would a second rewind(1) need?",
 )
 known.change(
+    "rewind-forgets-what-was-lost",
+    ("if self._oldest == self._sinks", "if self.offset <= self._sinks + self._window"),
+    fact="any number can be rewound as soon as no more tokens are left than fit, although one was overwritten",
+    question="With four slots, five tokens come and one is rewound. Which of the remaining four is still stored?",
+)
+known.change(
     "rewind-too-far",
     (MOST, "10**9 if self._oldest == self._sinks else self.offset - self._window + 1 - self._oldest"),
     fact="more tokens can be rewound than are cached",
@@ -291,6 +310,12 @@ known.change(
     ("if (value.shape, value.dtype) != (key.shape, key.dtype):", "if value.dtype != key.dtype:"),
     fact="values of another shape than the keys' are accepted",
     question="Five keys come with three values. What should happen?",
+)
+known.change(
+    "dtype-of-values-not-compared",
+    ("if (value.shape, value.dtype) != (key.shape, key.dtype):", "if value.shape != key.shape:"),
+    fact="values of another dtype than the keys' are accepted in the first call",
+    question="The first call has float32 keys and float16 values. What should happen?",
 )
 known.change(
     "any-window",

@@ -48,7 +48,6 @@ known.probe_table(
     other_dtype=other_dtype,
 )
 
-
 known.not_timed("a few numbers are multiplied")
 
 LATENT_SUM = 'present["kv_lora_rank"] + present["qk_rope_head_dim"]'

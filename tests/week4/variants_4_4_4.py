@@ -185,6 +185,12 @@ known.change(
     question="Which of three new tokens may the first attend to?",
 )
 known.change(
+    "causal-in-the-first-call-only",
+    ("entries.shape[1], scores.dtype)", "entries.shape[1], scores.dtype) if positions.start == 0 else 0.0"),
+    fact="the causal mask is missing once the cache holds earlier tokens",
+    question="Two tokens come after three cached ones. May the first of the two attend to the second?",
+)
+known.change(
     "mask-upper-left",
     (
         "mask = causal_mask(length, entries.shape[1], scores.dtype)",

@@ -64,6 +64,12 @@ known.change(
     question="At which end of argpartition's result are the largest numbers?",
 )
 known.change(
+    "partitioned-one-too-far",
+    ("kth=top_k - 1", "kth=top_k"),
+    fact="kth is top_k, which is out of range if all experts are chosen",
+    question="With six experts and top_k 6, what is the largest valid kth?",
+)
+known.change(
     "scores-as-weights",
     ("mx.take_along_axis(probabilities,", "mx.take_along_axis(scores,"),
     fact="the softmax is missing, and the weights are the scores",

@@ -1,7 +1,7 @@
 """Known programs of task 4.5.2, tokens sorted by expert."""
 
 import mlx.core as mx
-from tests.week4.routing import chosen
+from tests.week4.routing import chosen, products
 
 from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.memory import peak_bytes
@@ -33,6 +33,8 @@ known.probe_table(
     # no token goes to experts 0 and 3
     idle=lambda program: to(program, 4, [[1, 2], [4, 1], [2, 1], [1, 4]]),
     idle_is_nan=lambda program: to(program, 5, [[0, 1], [3, 2], [1, 0]], last=mx.nan),
+    # more matrix products than rows?
+    idle_products=lambda program: mx.array(products(to(program, 9, [[0], [3]])) > 2, mx.float32),
     # one expert per token, already sorted
     as_sorted=lambda program: to(program, 6, [[0], [0], [1], [2], [4]]),
 )
@@ -68,6 +70,12 @@ known.change(
     ("rows[self.places]", "rows"),
     fact="the result stays sorted by expert, so tokens get each other's results",
     question="If all rows are sorted by expert, which token is the first row?",
+)
+known.change(
+    "gathered-by-the-inverse",
+    ("self.order // self.shape[-1]", "self.places // self.shape[-1]"),
+    fact="the rows are gathered with the inverse of the sorting permutation",
+    question="The first sorted row is pair 4. Which of order and places has 4 as its first element?",
 )
 known.change(
     "choices-before-tokens",
@@ -114,6 +122,12 @@ known.change(
     (LOOP, WHICH + "return sum((which[:, None] == e) * linear(rows, w[e]) for e in range(len(w)))\n" + LOOP),
     fact="every expert computes all rows, and the unwanted ones are multiplied by zero",
     question="What is 0 times NaN? And how many of the products are needed?",
+)
+known.change(
+    "all-experts-compute-and-one-is-selected",
+    (LOOP, WHICH + "return sum(mx.where(which[:, None] == e, linear(rows, w[e]), 0) for e in range(len(w)))\n" + LOOP),
+    fact="every expert computes all rows, and each row selects the result of its own",
+    question="Two of five experts have rows. How many matrix products do you need, and how many does your code make?",
 )
 known.change(
     "float32-results",

@@ -75,6 +75,12 @@ known.change(
     question="A token goes to experts 2 and 0. For which of them is it load?",
 )
 known.change(
+    "first-choice-of-k",
+    (CHOSEN, "chosen = indices[..., :1, None]"),
+    fact="only each token's first expert is counted, and the shares sum to 1/k",
+    question="Eight tokens go to two experts each. How many assignments do you count?",
+)
+known.change(
     "imbalance-is-a-share",
     ("experts * mx.max(share)", "mx.max(share)"),
     fact="the load imbalance is the largest share, which is 1/X instead of 1 for an even load",

@@ -34,7 +34,6 @@ known.probe_table(
     refuses_orders=lambda program: refused(program, (0, 6, 3, "zigzag")),
 )
 
-
 known.not_timed("a few divisions")
 
 known.change(

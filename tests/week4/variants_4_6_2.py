@@ -28,7 +28,6 @@ known.probe_table(
     ),
 )
 
-
 known.not_timed("a few multiplications")
 
 known.change(

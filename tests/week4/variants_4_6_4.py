@@ -7,7 +7,6 @@ from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("4.6.4")
 
-
 known.probe_table(
     three_tokens=lambda program: tuple(program(normals(31)(7, 4), mx.array([1, 5, 3]), mx.array([5, 3, 6]))),
     twice_read=lambda program: tuple(program(normals(32)(6, 4), mx.array([1, 4, 1, 1]), mx.array([2, 5, 3, 0]))),

@@ -7,14 +7,12 @@ from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("4.7.1")
 
-
 known.probe_table(
     few=lambda program: program(6, 300, 4),
     no_whole_number=lambda program: program(8, 50, 2.75),
     factor_1=lambda program: program(10, 1000000.0, 1),
     refuses=lambda program: refusals(lambda sizes: program(sizes[0], 300, sizes[1]), [(7, 2), (8, 0.5)]),
 )
-
 
 known.not_timed("D/2 numbers, computed once")
 

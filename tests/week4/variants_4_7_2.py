@@ -7,7 +7,6 @@ from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("4.7.2")
 
-
 known.probe_table(
     fixed=lambda program: program(8, 300, 4),
     fixed_one_more=lambda program: program(6, 50, 2.75),
@@ -15,11 +14,11 @@ known.probe_table(
     longer_factor_1=lambda program: program(10, 10000, 1, 470, 100),
     shorter=lambda program: program(8, 300, 4, 90, 100),
     much_shorter=lambda program: program(8, 300, 4, 20, 100),
+    empty=lambda program: program(8, 300, 4, 0, 100),
     refuses=lambda program: refusals(
         lambda given: program(*given), [(7, 300, 2), (2, 300, 2), (8, 300, 0.5), (8, 300, 2, 100)]
     ),
 )
-
 
 known.not_timed("D/2 numbers, computed once")
 
@@ -82,8 +81,8 @@ known.change(
 )
 known.change(
     "less-than-1",
-    (STRETCH, "max(1e-3, factor * length / original_length - (factor - 1))"),
-    fact="s is below 1 for sequences shorter than the training length",
+    (STRETCH, "factor * length / original_length - (factor - 1)"),
+    fact="s is below 1, or even negative, for sequences shorter than the training length",
     question="A sequence of 20 tokens with a training length of 100: must its pairs rotate faster than in training?",
 )
 known.change(
@@ -97,6 +96,12 @@ known.change(
     (STRETCH, "min(factor, max(1.0, factor * length / original_length - (factor - 1)))"),
     fact="s is limited to the factor",
     question="A sequence is seven times the training length, and the factor is 1. What should s be?",
+)
+known.change(
+    "length-0-is-none",
+    ("if length is not None:", "if length:"),
+    fact="a length of 0 is treated as no length, so the factor is fixed",
+    question="What is `if length:` for 0, and what should s be before the first token?",
 )
 known.change(
     "a-single-pair",

@@ -26,7 +26,6 @@ known.probe_table(
     factor_1=lambda program: both(program(64, 10000, 1, 3000)),
 )
 
-
 known.not_timed("D/2 numbers, computed once")
 
 MIXED = "kept * (1 - share) + divided * share"
@@ -89,6 +88,18 @@ known.change(
     (LIMITS, "pass"),
     fact="low may be negative, and high above dims - 1",
     question="The training length is so short that no pair makes 32 turns. Which pair is low?",
+)
+known.change(
+    "both-rounded-down",
+    (ROUNDED, "low, high = math.floor(low), math.floor(high)"),
+    fact="high is rounded down like low, instead of up",
+    question="Rounding widens the range. In which direction must high be rounded?",
+)
+known.change(
+    "high-at-most-the-last-pair",
+    (LIMITS, "low, high = max(low, 0), min(high, dims // 2 - 1)"),
+    fact="high is limited to the last pair, D/2 - 1, instead of D - 1",
+    question="Which upper limit does the docstring state for high?",
 )
 known.change(
     "inverses-mixed",

@@ -28,7 +28,6 @@ def tokens(seed, dtype=mx.float32, batch=2, heads=4):
 
 # each call has its own x, because a program may write to it
 
-
 known.probe_table(
     from_0=lambda program: tuple(program(10, mx.array(PACES), 1.0, pairing)(tokens(21)) for pairing in (False, True)),
     from_4=lambda program: tuple(

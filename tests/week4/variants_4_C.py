@@ -29,7 +29,6 @@ SCALES = "(None, 0.7, 0.0, None, 2.0, None)"
 CALL = "_agrees(attention(query, key, value, mask=mask, scale=scale), query, key, value, mask, scale)"
 FAR = "ones = attention(query, key, mx.ones_like(value), mask=far)"
 
-
 known.change(
     "looks-at-nothing",
     ("for dtype in (mx.float32, mx.float16, mx.bfloat16):", "return\nfor dtype in (mx.float32,):"),

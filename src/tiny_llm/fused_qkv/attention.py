@@ -26,7 +26,8 @@ def attention_with_weights(
         value: N.. x H_kv x S x D, query's dtype.
         scale: multiplies the dot products; None means 1 / sqrt(D).
         mask: None; "causal" (`causal_mask`); or an array that broadcasts to N.. x H x L x S. In a boolean one, True
-            means that a query sees a key. One of any float dtype is added to the scaled scores.
+            means that a query sees a key. One of any float dtype is added to the scaled scores, and its values may
+            exceed the range of query's dtype.
         rate: dropout probability of the weights, N.. x H x L x S.
         training: whether dropout is applied.
         random_key: the `key` of `dropout`.

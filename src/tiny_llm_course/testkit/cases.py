@@ -24,12 +24,16 @@ def noted(case: str) -> Iterator[None]:
 
 
 def describe(arguments: dict[str, Any], seed: int, dtype: mx.Dtype) -> tuple[str, int]:
-    """Return the inputs in words and their number of elements: `float32, x 2 x 3, axis -1, seed 4`."""
+    """Return the inputs in words and their number of elements: `float32, x 2 x 3, axis -1, seed 4`.
+
+    The first word is the result's dtype; floats of another dtype have theirs after the shape.
+    """
     arrays = {name: v for name, v in arguments.items() if isinstance(v, mx.array)}
     words = [dtype_word(dtype)]
     for name, v in arguments.items():
         if isinstance(v, mx.array):
-            words.append(f"{name} {shape_words(v.shape)}")
+            other = mx.issubdtype(v.dtype, mx.floating) and v.dtype != dtype
+            words.append(f"{name} {shape_words(v.shape)}{f' in {dtype_word(v.dtype)}' if other else ''}")
         else:
             text = f"{v:.4g}" if isinstance(v, float) else str(v)
             if isinstance(v, list | tuple) and len(text) > 60:
