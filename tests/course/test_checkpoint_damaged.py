@@ -144,10 +144,9 @@ LAYER = QUERY.removesuffix(".weight")
     [
         (None, f"{QUERY} is quantized, but config.json has no group_size and bits for it"),
         ({"group_size": 32}, f"{QUERY} is quantized, but config.json has no group_size and bits for it"),
-        ("4 bits", f"{QUERY} is quantized, but config.json has no group_size and bits for it"),
         ({"group_size": 32, "bits": 4, LAYER: False, "mode": "mxfp4"}, f"{QUERY} is quantized in mode 'mxfp4'"),
-        ({"group_size": 32, "bits": 8}, f"{QUERY} cannot be dequantized: [dequantize]"),
-        ({"group_size": 32, "bits": 5}, f"{QUERY} cannot be dequantized: [dequantize]"),
+        ({"group_size": 32, "bits": 8}, f"{QUERY} cannot be dequantized with group_size = 32 and bits = 8: [deq"),
+        ({"group_size": 32, "bits": 5}, f"{QUERY} cannot be dequantized with group_size = 32 and bits = 5: [deq"),
     ],
     ids=str,
 )

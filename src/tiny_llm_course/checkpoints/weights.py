@@ -4,14 +4,16 @@ import json
 import re
 import struct
 from collections.abc import Iterable, Mapping
-from pathlib import Path
+from functools import partial
+from pathlib import Path, PureWindowsPath
 from typing import Any, NamedTuple
 
 import mlx.core as mx
 
+from ..course.findings import shortened
 from ..course.registry import UsageError
 from .dimensions import Axes
-from .files import must_be_file, read_json
+from .files import must_be_file, read_json, unique
 
 DTYPES = (mx.float32, mx.float16, mx.bfloat16)
 EXPERT = re.compile(r"(.*\.mlp\.)experts\.(\d+)(\..*)")
@@ -27,7 +29,23 @@ class Stored(NamedTuple):
 
 def open_weights(folder: Path) -> dict[str, Stored]:
     """Return everything in the folder's *.safetensors files, by name, not loaded; UsageError for a damaged file."""
-    return {name: Stored(file, array) for file in _files(folder) for name, array in _load(file).items()}
+    index, found = folder / "model.safetensors.index.json", dict[str, Stored]()
+    places = _places(index) if index.exists() else {}
+    named = {folder / name for name in places.values()}
+    files = sorted(named if index.exists() else folder.glob("[!.]*.safetensors"))
+    if not files:
+        raise UsageError(f"{folder} has no *.safetensors file")
+    for file in files:
+        if file in named and not file.is_file():
+            raise UsageError(f"{file} is missing, but {index.name} names it")
+        for name, array in _load(file).items():
+            if name in found:
+                raise UsageError(f"{file} has the weight {name}, but {found[name].file.name} has it, too; expected one")
+            found[name] = Stored(file, array)
+    for name, place in places.items():
+        if name not in found or found[name].file.name != place:
+            raise UsageError(f"{index} says that {place} has the weight {shortened(name)}, but it has not")
+    return found
 
 
 def read_weights(
@@ -45,6 +63,7 @@ def read_weights(
     a missing, damaged or misshapen weight, or if packed weights are quantized in different ways.
     """
     weights = {}
+    _check_claims(folder / "config.json", stored, quantization)
     packed = packed and _all_alike(folder, stored, quantization)
     for name, axes in wanted:
         shape = tuple(axis.size for axis in axes)
@@ -80,6 +99,17 @@ def with_stacked(weights: dict[str, mx.array], name: str) -> dict[str, mx.array]
     return kept | {key: mx.stack([each[number] for number in sorted(each)]) for key, each in apart.items()}
 
 
+def _check_claims(file: Path, stored: Mapping[str, Stored], quantization: Any) -> None:
+    """Raise UsageError if config.json calls weights quantized that are not."""
+    table = quantization or {}
+    if not isinstance(table, dict):
+        raise UsageError(f"{file} has quantization = {shortened(repr(table))}, expected an object")
+    if table and not any(name.endswith(".scales") for name in stored):
+        raise UsageError(f"{file} has quantization, but no weight is quantized; expected weights with scales")
+    for layer in (layer for layer, own in table.items() if isinstance(own, dict) and f"{layer}.scales" not in stored):
+        raise UsageError(f"{file} has quantization of {shortened(layer)}, but the files have no {layer}.scales")
+
+
 def _all_alike(folder: Path, stored: Mapping[str, Stored], quantization: Any) -> bool:
     """Return whether there are packed weights; raise UsageError unless all are packed in one supported way."""
     if not any(name.endswith(".scales") for name in stored):
@@ -94,22 +124,17 @@ def _all_alike(folder: Path, stored: Mapping[str, Stored], quantization: Any) ->
     return True
 
 
-def _files(folder: Path) -> list[Path]:
-    index = folder / "model.safetensors.index.json"
-    if index.exists():
-        try:
-            names = sorted(set(read_json(index)["weight_map"].values()))
-            files = [folder / name for name in names]
-        except (AttributeError, KeyError, TypeError) as error:
-            raise UsageError(f"{index} is damaged, expected a weight_map from weights to files") from error
-        for file in files:
-            if not file.is_file():
-                raise UsageError(f"{file} is missing, but {index.name} names it")
-    else:
-        files = sorted(folder.glob("[!.]*.safetensors"))
-    if not files:
-        raise UsageError(f"{folder} has no *.safetensors file")
-    return files
+def _places(index: Path) -> dict[str, str]:
+    """Return the file of each weight by an index; raise UsageError for a damaged index, or a file elsewhere."""
+    try:
+        places: dict[str, str] = {**read_json(index)["weight_map"]}
+        names = {PureWindowsPath(file).name for file in places.values()}  # of all systems, the strictest
+    except (AttributeError, KeyError, TypeError) as error:
+        raise UsageError(f"{index} is damaged, expected a weight_map from weights to files") from error
+    for file in places.values():
+        if file not in names or not file.endswith(".safetensors") or not file.isprintable():
+            raise UsageError(f"{index} names {shortened(repr(file))}, expected *.safetensors files in its own folder")
+    return places
 
 
 def _load(file: Path) -> dict[str, mx.array]:
@@ -137,9 +162,15 @@ def _check_length(file: Path) -> None:
         if length > min(size - 8, LONGEST_HEADER):
             raise UsageError(f"{file} is damaged or truncated: its header is longer than its {size} bytes")
         try:
-            header = json.loads(stream.read(length))
-            end = max((entry["data_offsets"][1] for name, entry in header.items() if name != "__metadata__"), default=0)
-            expected = 8 + length + int(end)
+            header = json.loads(stream.read(length), object_pairs_hook=partial(unique, file))
+            end = 0
+            for first, last in sorted(each["data_offsets"] for name, each in header.items() if name != "__metadata__"):
+                if type(first) is not int or type(last) is not int:
+                    raise TypeError
+                if first != end:
+                    raise UsageError(f"{file} is damaged: its weights overlap or leave gaps, expected neither")
+                end = last
+            expected = 8 + length + end
         except (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError) as error:
             raise UsageError(f"{file} is damaged, expected a safetensors file: its header is not readable") from error
     if expected != size:
@@ -156,18 +187,24 @@ def _dequantized(name: str, stored: Mapping[str, Stored], quantization: Any) -> 
         raise UsageError(f"{file}: {name} is quantized, but config.json has no group_size and bits for it")
     if settings.get("mode", "affine") != "affine":
         raise UsageError(f"{file}: {name} is quantized in mode {settings['mode']!r}, expected 'affine'")
+    given = f"group_size = {group_size} and bits = {bits}"
+    if group_size not in (16, 32, 64, 128) or bits not in (2, 3, 4, 5, 6, 8):
+        expected = "expected groups of 16, 32, 64 or 128, and 2, 3, 4, 5, 6 or 8 bits"
+        raise UsageError(f"{file.parent / 'config.json'} has {given}, {expected}")
     parts = (f"{layer}.scales", f"{layer}.biases")
     for part in parts:
         if part not in stored:
             raise UsageError(f"{file} has a quantized {name}, but no {part}")
         if (dtype := stored[part].array.dtype) not in DTYPES:
             raise UsageError(f"{file}: {part} is {dtype}, expected float32, float16 or bfloat16")
+    if (seen := stored[parts[1]].array.shape) != (expected := stored[parts[0]].array.shape):
+        raise UsageError(f"{file}: {parts[1]} has shape {seen}, expected that of the scales, {expected}")
     # In float32: MLX's CPU arithmetic in the half dtypes is slow and coarse.
     scales, biases = (stored[part].array.astype(mx.float32) for part in parts)
     try:
         return mx.dequantize(packed, scales, biases, group_size=group_size, bits=bits)
     except Exception as error:
-        raise UsageError(f"{file}: {name} cannot be dequantized: {_first_line(error)}") from error
+        raise UsageError(f"{file}: {name} cannot be dequantized with {given}: {_first_line(error)}") from error
 
 
 def _first_line(error: Exception) -> str:
