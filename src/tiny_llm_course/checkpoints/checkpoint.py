@@ -11,7 +11,7 @@ from ..course.registry import UsageError
 from .dimensions import STACKED, axes_of_weights, check_config, check_layers
 from .files import LARGEST_NUMBER, TINY, check_number, read_json, read_text
 from .tokenizer_file import read_tokens
-from .weights import open_weights, read_weights, with_stacked
+from .weights import check_claims, open_weights, read_weights, storage_of, with_stacked
 
 # By their names in a generation_config.json: the argument of `make_sampler`, its least and its largest value.
 SAMPLING = {
@@ -36,6 +36,8 @@ class Checkpoint:
     special_tokens: dict[str, str]  # by their names in chat templates: eos_token, ...
     eos_ids: tuple[int, ...]
     sampling: dict[str, float]  # generation_config.json's settings, as arguments of `make_sampler`
+    stored_as: str  # the weights, in words: "bfloat16", "4-bit"
+    bits: int | None = None  # to quantize them to
 
 
 def read_config(folder: Path) -> dict[str, Any]:
@@ -59,24 +61,21 @@ def load_checkpoint(folder: Path, dtype: mx.Dtype | None = None, packed: bool = 
     config, tokenizer = read_config(folder), folder / "tokenizer.json"
     stored = open_weights(folder)
     check_layers(folder / "config.json", config, stored)
+    check_claims(folder / "config.json", stored, config.get("quantization"))
     wanted = axes_of_weights(config, stored)
+    words, alike = storage_of(stored, config.get("quantization"))
+    if packed and "-bit" in words and not alike:
+        supported = "this stage supports 4 or 8 bits and one group size for all; --stage kv-cache supports all"
+        raise UsageError(f"{folder} has {words} weights, but {supported}")
     weights = read_weights(folder, stored, wanted, config.get("quantization"), dtype, packed)
     ids, hidden = read_tokens(tokenizer, config["vocab_size"])  # the embedding's rows
     settings = read_json(folder / "tokenizer_config.json", required=False)
-    special_tokens = _special_tokens(settings)
+    template, special = _chat_template(folder, settings), _special_tokens(settings)
     generation_file = folder / "generation_config.json"
     generation = read_json(generation_file, required=False)
-    return Checkpoint(
-        folder,
-        config,
-        with_stacked(weights, STACKED),
-        tokenizer,
-        hidden,
-        _chat_template(folder, settings),
-        special_tokens,
-        _eos_ids(folder, config, generation) or tuple(ids[t] for t in [special_tokens.get("eos_token")] if t in ids),
-        _sampling(generation_file, generation),
-    )
+    eos = _eos_ids(folder, config, generation) or tuple(ids[t] for t in [special.get("eos_token")] if t in ids)
+    sampling, weights = _sampling(generation_file, generation), with_stacked(weights, STACKED)
+    return Checkpoint(folder, config, weights, tokenizer, hidden, template, special, eos, sampling, words)
 
 
 def _chat_template(folder: Path, settings: dict[str, Any]) -> str | None:
