@@ -105,10 +105,10 @@ def put_json(file: Path, contents: Any) -> None:
     file.write_text(json.dumps(contents, ensure_ascii=False), encoding="utf-8")
 
 
-def refusal(folder: Path) -> str:
+def refusal(folder: Path, packed: bool = False) -> str:
     """The one line with which a folder is refused."""
     with pytest.raises(UsageError) as caught:
-        load_checkpoint(folder)
+        load_checkpoint(folder, packed=packed)
     line = str(caught.value)
     assert "\n" not in line
     assert str(folder) in line, "it names the file"

@@ -31,6 +31,7 @@ def test_every_stage_is_held_to_the_same_work(stage):
     if found["storage"] == "weights in float32":
         # All weights once, tied to the head; the row of one token; and its keys and values, read and written.
         assert found["rows"][0]["bytes"] == 19021824 + 1024 + 2 * 6144
+    assert ("4 bits" in found["storage"]) == (stage not in ("week1", "kv-cache"))
     assert found["left out"] == []
 
 

@@ -81,7 +81,7 @@ def test_a_conversation_on_a_terminal(babbler):
         assert terminal.wait_for("\n") == f"babbler. {talk.HELP}\n"
         terminal.wait_for("> ")
         terminal.type("Hello\n")
-        terminal.wait_for("stopped: length limit (4 tokens)\n")
+        terminal.wait_for("length limit (4 tokens)\n")
         terminal.wait_for("> ")
         terminal.type(f"{UP}\n")  # the same line again
         assert terminal.wait_for("stopped: length limit").startswith("Hello\n")

@@ -187,14 +187,15 @@ def test_weights_that_are_not_quantized_stay_as_they_are(checkpoint):
 @pytest.mark.parametrize(
     ("bits", "own", "seen"),
     [
-        (3, {}, "3 bits in groups of 32"),
-        (4, {"embed_tokens": {"group_size": 64, "bits": 8}}, "4 bits in groups of 32 and 8 bits in groups of 64"),
+        (3, {}, "3-bit"),
+        (4, {"embed_tokens": {"group_size": 64, "bits": 8}}, "4-bit and 8-bit"),
+        (4, {"embed_tokens": {"group_size": 64, "bits": 4}}, "4-bit"),
     ],
 )
 def test_weights_that_the_layers_cannot_take_are_refused_with_a_stage_that_can(checkpoint, bits, own, seen):
     folder = checkpoint(quantized(small(), 32, bits, **own))
     load_checkpoint(folder)
-    wanted = "this stage supports 4 or 8 bits, the same everywhere; --stage kv-cache supports all"
+    wanted = "this stage supports 4 or 8 bits and one group size for all; --stage kv-cache supports all"
     with pytest.raises(UsageError) as refused:
         load_checkpoint(folder, packed=True)
-    assert str(refused.value) == f"{folder} has weights of {seen}, but {wanted}"
+    assert str(refused.value) == f"{folder} has {seen} weights, but {wanted}"

@@ -144,10 +144,8 @@ LAYER = QUERY.removesuffix(".weight")
     [
         (None, f"{QUERY} is quantized, but config.json has no group_size and bits for it"),
         ({"group_size": 32}, f"{QUERY} is quantized, but config.json has no group_size and bits for it"),
-        ("4 bits", f"{QUERY} is quantized, but config.json has no group_size and bits for it"),
-        ({"group_size": 32, "bits": 4, LAYER: False, "mode": "mxfp4"}, f"{QUERY} is quantized in mode 'mxfp4'"),
-        ({"group_size": 32, "bits": 8}, f"{QUERY} cannot be dequantized: [dequantize]"),
-        ({"group_size": 32, "bits": 5}, f"{QUERY} cannot be dequantized: [dequantize]"),
+        ({"group_size": 32, "bits": 8}, f"{QUERY} cannot be dequantized with group_size = 32 and bits = 8: [deq"),
+        ({"group_size": 32, "bits": 5}, f"{QUERY} cannot be dequantized with group_size = 32 and bits = 5: [deq"),
     ],
     ids=str,
 )
@@ -157,6 +155,32 @@ def test_a_quantization_that_does_not_suit(checkpoint, table, line):
     packed = mx.quantize(model.weights[QUERY], group_size=32, bits=4)
     model = model.with_weights(**{QUERY: packed[0], f"{LAYER}.scales": packed[1], f"{LAYER}.biases": packed[2]})
     assert refusal(checkpoint(model, config={"quantization": table})).startswith(f"model.safetensors: {line}")
+
+
+@pytest.mark.parametrize(
+    ("table", "line"),
+    [
+        ({"mode": "mxfp4"}, "mode = 'mxfp4' in quantization, expected one of affine"),
+        ({"group_size": 0}, "group_size = 0 in quantization, expected one of 16, 32, 64, 128"),
+        ({"bits": 16}, "bits = 16 in quantization, expected one of 2, 3, 4, 5, 6, 8"),
+        ({LAYER: {"bits": True}}, "bits = True in quantization, expected one of 2, 3, 4, 5, 6, 8"),
+        ({"lm_hat": {"bits": 4}}, "quantization of lm_hat, but the files have no lm_hat.scales"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("packed", [False, True], ids=["dequantized", "packed"])
+def test_a_quantization_that_does_not_exist(checkpoint, table, line, packed):
+    model = quantized(small(), 32, 4)
+    folder = checkpoint(model, config={"quantization": {**model.config["quantization"], **table}})
+    assert refusal(folder, packed) == f"config.json has {line}"
+
+
+def test_biases_of_another_shape_than_the_scales(checkpoint):
+    model = quantized(small(), 32, 4)
+    folder = checkpoint(model.with_weights(**{f"{LAYER}.biases": model.weights[f"{LAYER}.biases"][:, :1]}))
+    assert refusal(folder) == (
+        f"model.safetensors: {LAYER}.biases has shape (96, 1), expected that of the scales, (96, 2)"
+    )
 
 
 def test_quantized_weights_without_their_biases(checkpoint):

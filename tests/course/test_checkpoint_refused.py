@@ -112,7 +112,10 @@ HUGE = 10**9
         ({"num_key_value_heads": 2}, "num_key_value_heads * head_dim is 32"),
         ({"head_dim": HUGE}, f"implies ({6 * HUGE}, 64): num_attention_heads * head_dim is {6 * HUGE}"),
         ({"head_dim": None}, "config.json has hidden_size = 64, expected a multiple of its 6 heads"),
-        ({"max_position_embeddings": HUGE}, f"config.json has max_position_embeddings = {HUGE}, expected at most"),
+        (
+            {"max_position_embeddings": HUGE},
+            f"config.json has max_position_embeddings = {HUGE}, expected a whole number",
+        ),
         ({"vocab_size": 10**30}, "expected a whole number above 0 and below 2**62"),
         ({"rope_theta": float("inf")}, "config.json has rope_theta = inf, expected a number above 0 and below 2**62"),
     ],
@@ -148,6 +151,10 @@ def test_a_config_that_contradicts_the_weights_is_refused_before_anything_is_bui
         ({"rms_norm_eps": True}, "has rms_norm_eps = True, expected a number above 0"),
         ({"rope_theta": float("nan")}, "has rope_theta = nan, expected a number above 0"),
         ({"hidden_act": "gelu"}, "has hidden_act 'gelu', but this engine supports 'silu' only"),
+        ({"tie_word_embeddings": "false"}, "has tie_word_embeddings = 'false', expected true or false"),
+        ({"layer_types": "full_attention"}, "has layer_types = 'full_attention', expected a list"),
+        ({"quantization": "4 bits"}, "has quantization = '4 bits', expected an object"),
+        ({"quantization": {"bits": 4}}, "has quantization, but no weight is quantized; expected weights with scales"),
         ({"attention_bias": True}, "has attention_bias true, but this engine's Qwen3 has no biases"),
         (
             {"quantization_config": {"quant_method": "gptq", "bits": 4}},
@@ -181,10 +188,23 @@ def test_a_config_that_suits_in_other_words(checkpoint, entries):
 
 
 def test_a_generation_config_that_does_not_suit(checkpoint):
-    folder = checkpoint(small(), generation={"temperature": "hot"})
-    assert refusal(folder) == "generation_config.json has temperature = 'hot', expected a number"
-    put_json(folder / "generation_config.json", {"top_k": float("nan")})
-    assert refusal(folder) == "generation_config.json has top_k = nan, expected a number"
+    folder = checkpoint(small())
+    for name, value, expected in [
+        ("temperature", "hot", "a number of at least 0 and below 2**62"),
+        ("temperature", -1, "a number of at least 0 and below 2**62"),
+        ("top_k", float("nan"), "a whole number of at least 0 and below 2**62"),
+        ("top_k", 1.5, "a whole number of at least 0 and below 2**62"),
+        ("top_p", 2, "a number of at least 0 and at most 1"),
+        ("repetition_penalty", 0, "a number above 0 and below 2**62"),
+        ("do_sample", "no", "true or false"),
+    ]:
+        put_json(folder / "generation_config.json", {name: value})
+        assert refusal(folder) == f"generation_config.json has {name} = {value!r}, expected {expected}"
+    for ids in (ROWS, -1, [1, ROWS]):
+        put_json(folder / "generation_config.json", {"eos_token_id": ids})
+        seen = ids if isinstance(ids, list) else [ids]
+        expected = f"expected a token id, or a list of them, below {ROWS}"
+        assert refusal(folder) == f"generation_config.json has eos_token_id = {seen}, {expected}"
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from tests.course.checkpoint_folders import chatting, small
 from tiny_llm_course.dev.transcripts import Edit, Scenario, checkout_for, environment
 from tiny_llm_course.paths import ROOT
 
-SUMMARY = r"{} tokens in \d+\.\d s, \d+\.\d tokens/s; stopped: {}\n"
+SUMMARY = r"{} tokens in \d+\.\d s, \d+\.\d tokens/s \(kv-cache, float32 weights as stored\); stopped: {}\n"
 
 
 def command(*args) -> list[str]:

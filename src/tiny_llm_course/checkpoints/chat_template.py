@@ -3,6 +3,7 @@
 import datetime
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from ..course.registry import UsageError
@@ -28,6 +29,17 @@ def render_chat(
         line = f", line {error.lineno}" if hasattr(error, "lineno") else ""
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise UsageError(f"The model's chat template{line}: {reason}") from error
+
+
+def check_template(folder: Path, template: str | None) -> None:
+    """Raise UsageError if the chat template of a checkpoint folder cannot be parsed."""
+    try:
+        _environment().from_string(template or "")
+    except Exception as error:
+        file = next((own for own in [folder / "chat_template.jinja"] if own.exists()), folder / "tokenizer_config.json")
+        raise UsageError(
+            f"{file} has a chat template that is not valid Jinja: {str(error).partition('.')[0]}"
+        ) from error
 
 
 def _environment() -> Any:

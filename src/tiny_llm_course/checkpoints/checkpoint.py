@@ -6,19 +6,20 @@ from typing import Any
 
 import mlx.core as mx
 
+from ..course.findings import shortened
 from ..course.registry import UsageError
-from .dimensions import LARGEST_NUMBER, STACKED, axes_of_weights, check_config, check_layers
-from .files import read_json, read_text
-from .weights import open_weights, read_weights, with_stacked
+from .dimensions import STACKED, axes_of_weights, check_config, check_layers
+from .files import LARGEST_NUMBER, TINY, check_number, read_json, read_text
+from .tokenizer_file import read_tokens
+from .weights import check_claims, open_weights, read_weights, storage_of, with_stacked
 
-NORMAL_FORMS = ("NFC", "NFD", "NFKC", "NFKD")
-# The arguments of `make_sampler`, by their names in a generation_config.json.
+# By their names in a generation_config.json: the argument of `make_sampler`, its least and its largest value.
 SAMPLING = {
-    "temperature": "temp",
-    "top_k": "top_k",
-    "top_p": "top_p",
-    "min_p": "min_p",
-    "repetition_penalty": "repetition_penalty",
+    "temperature": ("temp", 0.0, LARGEST_NUMBER),
+    "top_k": ("top_k", 0, LARGEST_NUMBER),
+    "top_p": ("top_p", 0.0, 1),
+    "min_p": ("min_p", 0.0, 1),
+    "repetition_penalty": ("repetition_penalty", TINY, LARGEST_NUMBER),
 }
 
 
@@ -35,6 +36,8 @@ class Checkpoint:
     special_tokens: dict[str, str]  # by their names in chat templates: eos_token, ...
     eos_ids: tuple[int, ...]
     sampling: dict[str, float]  # generation_config.json's settings, as arguments of `make_sampler`
+    stored_as: str  # the weights, in words: "bfloat16", "4-bit"
+    bits: int | None = None  # to quantize them to
 
 
 def read_config(folder: Path) -> dict[str, Any]:
@@ -58,54 +61,21 @@ def load_checkpoint(folder: Path, dtype: mx.Dtype | None = None, packed: bool = 
     config, tokenizer = read_config(folder), folder / "tokenizer.json"
     stored = open_weights(folder)
     check_layers(folder / "config.json", config, stored)
+    check_claims(folder / "config.json", stored, config.get("quantization"))
     wanted = axes_of_weights(config, stored)
+    words, alike = storage_of(stored, config.get("quantization"))
+    if packed and "-bit" in words and not alike:
+        supported = "this stage supports 4 or 8 bits and one group size for all; --stage kv-cache supports all"
+        raise UsageError(f"{folder} has {words} weights, but {supported}")
     weights = read_weights(folder, stored, wanted, config.get("quantization"), dtype, packed)
-    ids, hidden = _tokens(tokenizer, config["vocab_size"])  # the embedding's rows
+    ids, hidden = read_tokens(tokenizer, config["vocab_size"])  # the embedding's rows
     settings = read_json(folder / "tokenizer_config.json", required=False)
-    special_tokens = _special_tokens(settings)
+    template, special = _chat_template(folder, settings), _special_tokens(settings)
     generation_file = folder / "generation_config.json"
     generation = read_json(generation_file, required=False)
-    return Checkpoint(
-        folder,
-        config,
-        with_stacked(weights, STACKED),
-        tokenizer,
-        hidden,
-        _chat_template(folder, settings),
-        special_tokens,
-        _eos_ids(folder, config, generation) or tuple(ids[t] for t in [special_tokens.get("eos_token")] if t in ids),
-        _sampling(generation_file, generation),
-    )
-
-
-def _tokens(file: Path, vocab_size: int) -> tuple[dict[str | None, int], frozenset[int]]:
-    """Return a byte-level BPE tokenizer's ids by token, and the ids below vocab_size that print nothing."""
-    data = read_json(file)
-    try:
-        added = data.get("added_tokens", [])
-        ids = {**data["model"]["vocab"], **{token["content"]: token["id"] for token in added}}
-        smallest, largest = min(ids.values()), max(ids.values())
-        shown = set(ids.values()) - {token["id"] for token in added if token.get("special")}
-        hidden = frozenset(range(vocab_size)) - shown
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise UsageError(f"{file} has no vocabulary, expected model.vocab with an id for each token") from error
-    if smallest < 0 or largest >= vocab_size:
-        odd = smallest if smallest < 0 else largest
-        raise UsageError(f"{file} has token {odd}, but the model's vocab_size is {vocab_size}")
-    try:
-        steps = data["pre_tokenizer"].get("pretokenizers", [data["pre_tokenizer"]])
-        bytelevel = any(step["type"] == "ByteLevel" for step in steps) and not data["model"].get("byte_fallback")
-        merges = data["model"]["merges"]
-        pairs = isinstance(merges, list) and all(isinstance(pair, str | list) for pair in merges)
-        right = bytelevel and data["model"]["type"] == "BPE" and pairs
-        form = (data.get("normalizer") or {"type": NORMAL_FORMS[0]})["type"]
-    except (AttributeError, KeyError, TypeError):
-        right = False
-    if not right:
-        raise UsageError(f"{file} describes another kind of tokenizer, expected byte-level BPE")
-    if form not in NORMAL_FORMS:
-        raise UsageError(f"{file} has normalizer {form!r}, expected {', '.join(NORMAL_FORMS)} or nothing")
-    return ids, hidden
+    eos = _eos_ids(folder, config, generation) or tuple(ids[t] for t in [special.get("eos_token")] if t in ids)
+    sampling, weights = _sampling(generation_file, generation), with_stacked(weights, STACKED)
+    return Checkpoint(folder, config, weights, tokenizer, hidden, template, special, eos, sampling, words)
 
 
 def _chat_template(folder: Path, settings: dict[str, Any]) -> str | None:
@@ -117,7 +87,10 @@ def _chat_template(folder: Path, settings: dict[str, Any]) -> str | None:
     if isinstance(template, list):
         named = {entry.get("name"): entry.get("template") for entry in template if isinstance(entry, dict)}
         template = named.get("default")
-    return template if isinstance(template, str) else None
+    if not isinstance(template, str | None):
+        file, seen = folder / "tokenizer_config.json", shortened(repr(template))
+        raise UsageError(f"{file} has chat_template = {seen}, expected a text, or a list with one named default")
+    return template
 
 
 def _special_tokens(settings: dict[str, Any]) -> dict[str, str]:
@@ -132,17 +105,19 @@ def _eos_ids(folder: Path, config: dict[str, Any], generation: dict[str, Any]) -
     for name, table in (("generation_config.json", generation), ("config.json", config)):
         if (ids := table.get("eos_token_id")) is not None:
             ids = ids if isinstance(ids, list) else [ids]
-            if not all(type(number) is int for number in ids):
-                raise UsageError(f"{folder / name} has eos_token_id = {ids!r}, expected a token id, or a list of them")
+            if not all(type(number) is int and 0 <= number < config["vocab_size"] for number in ids):
+                expected = f"expected a token id, or a list of them, below {config['vocab_size']}"
+                raise UsageError(f"{folder / name} has eos_token_id = {shortened(repr(ids))}, {expected}")
             return tuple(ids)
     return ()
 
 
 def _sampling(file: Path, generation: dict[str, Any]) -> dict[str, float]:
-    for name in SAMPLING:
-        value = generation.get(name)
-        if value is not None and not (type(value) in (int, float) and abs(value) < LARGEST_NUMBER):
-            raise UsageError(f"{file} has {name} = {value!r}, expected a number")
-    if generation.get("do_sample") is False:
+    for name, (_, least, most) in SAMPLING.items():
+        if generation.get(name) is not None:
+            check_number(file, name, generation[name], least, most)
+    if not isinstance(sampled := generation.get("do_sample"), bool | None):
+        raise UsageError(f"{file} has do_sample = {shortened(repr(sampled))}, expected true or false")
+    if sampled is False:
         return {"temp": 0.0}
-    return {ours: generation[name] for name, ours in SAMPLING.items() if generation.get(name) is not None}
+    return {ours: generation[name] for name, (ours, *_) in SAMPLING.items() if generation.get(name) is not None}

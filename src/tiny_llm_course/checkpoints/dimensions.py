@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from ..course.findings import shortened
 from ..course.registry import UsageError
 from .features import check_features, is_sparse
+from .files import LARGEST_NUMBER, TINY, check_number
 
 # By model_type. The learner's package supports the same.
 ARCHITECTURES = {"qwen3": "Qwen3", "qwen2": "Qwen2 and Qwen2.5", "qwen3_moe": "Qwen3-MoE", "mistral": "Mistral"}
@@ -16,8 +17,8 @@ NORMS = ("qwen3", "qwen3_moe")  # of each head's queries and keys
 WHOLE: tuple[str, ...] = ("hidden_size", "num_hidden_layers", "intermediate_size", "num_attention_heads", "vocab_size")
 WHOLE += ("max_position_embeddings",)
 FRACTIONS = ("rms_norm_eps", "rope_theta")
+SWITCHES = ("tie_word_embeddings", "use_sliding_window", "attention_bias")
 OPTIONAL = ("num_key_value_heads", "head_dim")
-LARGEST_NUMBER = 1 << 62  # MLX takes no larger ones
 LONGEST = 1 << 21  # context, which RoPE's tables grow with, and which no weight confirms; Qwen's longest is 2**20
 STACKED = "switch_mlp"  # mlx-lm's name of a layer's stacked experts
 
@@ -40,10 +41,8 @@ def check_config(file: Path, config: dict[str, Any]) -> None:
     if missing := [name for name in (*WHOLE, *FRACTIONS) if known.get(name) is None]:
         raise UsageError(f"{file} lacks {', '.join(missing)}")
     for name in (*WHOLE, *FRACTIONS, *(name for name in OPTIONAL if config.get(name) is not None)):
-        value, whole = known[name], name not in FRACTIONS
-        if type(value) not in ((int,) if whole else (int, float)) or not 0 < value < LARGEST_NUMBER:
-            kind = "whole number" if whole else "number"
-            raise UsageError(f"{file} has {name} = {shortened(repr(value))}, expected a {kind} above 0 and below 2**62")
+        most = LONGEST if name == "max_position_embeddings" else LARGEST_NUMBER
+        check_number(file, name, known[name], TINY if name in FRACTIONS else 1, most)
     heads, kv_heads, dims = _heads(config)
     if heads % kv_heads:
         raise UsageError(f"{file} has {heads} heads and {kv_heads} key-value heads, expected a divisor of {heads}")
@@ -51,8 +50,6 @@ def check_config(file: Path, config: dict[str, Any]) -> None:
         raise UsageError(f"{file} has hidden_size = {config['hidden_size']}, expected a multiple of its {heads} heads")
     if dims % 2 or not dims:
         raise UsageError(f"{file} has head_dim = {dims}, expected an even number: RoPE rotates pairs")
-    if (longest := config["max_position_embeddings"]) > LONGEST:
-        raise UsageError(f"{file} has max_position_embeddings = {longest}, expected at most {LONGEST}")
     check_features(file, config)
 
 
@@ -127,6 +124,9 @@ def _check_supported(file: Path, config: dict[str, Any]) -> None:
     if not isinstance(kind, str) or kind not in ARCHITECTURES:
         known = ", ".join(f"{name!r} ({what})" for name, what in ARCHITECTURES.items())
         raise UsageError(f"{file} has model_type {kind!r}, expected {known}")
+    for name in SWITCHES:
+        if type(value := config.get(name, False)) is not bool:
+            raise UsageError(f"{file} has {name} = {shortened(repr(value))}, expected true or false")
     if (activation := config.get("hidden_act") or "silu") != "silu":
         raise UsageError(f"{file} has hidden_act {activation!r}, but this engine supports 'silu' only")
     if kind not in BIASES and config.get("attention_bias"):

@@ -5,6 +5,7 @@ from typing import Any
 
 from ..course.findings import shortened
 from ..course.registry import UsageError
+from .files import check_number
 
 Config = dict[str, Any]
 
@@ -95,9 +96,7 @@ def _check_rope(file: Path, config: Config) -> None:
         value: Any = table.get(key)
         if value is None and key != "factor":
             continue
-        if type(value) not in (int, float) or not (1 if key == "factor" else 0) <= value < LARGEST_ENTRY:
-            least = "of at least 1" if key == "factor" else "that is not negative"
-            raise UsageError(f"{file} has {name} of type {kind!r} with {key} = {value!r}, expected a number {least}")
+        check_number(file, f"{name} of type {kind!r} with {key}", value, float(key == "factor"), LARGEST_ENTRY)
     if (part := table.get("partial_rotary_factor", config.get("partial_rotary_factor"))) not in (None, 1):
         raise UsageError(
             f"{file} has partial_rotary_factor = {part!r}, but this engine's RoPE rotates whole heads only"
@@ -109,8 +108,9 @@ def _check_rope(file: Path, config: Config) -> None:
 def _check_windows(file: Path, config: Config) -> None:
     kinds, layers = config.get("layer_types"), config["num_hidden_layers"]
     first = config.get("max_window_layers", FIRST_WINDOWED)
-    if type(first) is not int:
-        raise UsageError(f"{file} has max_window_layers = {shortened(repr(first))}, expected a whole number")
+    if not isinstance(kinds, list | None):
+        raise UsageError(f"{file} has layer_types = {shortened(repr(kinds))}, expected a list")
+    check_number(file, "max_window_layers", first, 0)
     if isinstance(kinds, list):
         if odd := next((kind for kind in kinds if kind not in LAYERS), None):
             raise UsageError(f"{file} has a layer of type {odd!r}, expected {', '.join(map(repr, LAYERS))}")
@@ -118,22 +118,16 @@ def _check_windows(file: Path, config: Config) -> None:
             raise UsageError(f"{file} has {len(kinds)} layer_types, expected one for each of {layers} layers")
         if is_windowed(config) and not config.get("use_sliding_window", config["model_type"] not in SWITCHED):
             raise UsageError(f"{file} has layers of type 'sliding_attention', but use_sliding_window is not true")
-    if type(sinks := config.get("attention_sinks", 0)) is not int or sinks < 0:
-        raise UsageError(
-            f"{file} has attention_sinks = {shortened(repr(sinks))}, expected a whole number of at least 0"
-        )
+    check_number(file, "attention_sinks", config.get("attention_sinks", 0), 0)
     if is_windowed(config):
-        window = config.get("sliding_window")
-        if type(window) is not int or window < 1:
-            raise UsageError(f"{file} has sliding_window = {window!r}, expected a whole number above 0")
+        check_number(file, "sliding_window", config.get("sliding_window"))
 
 
 def _check_experts(file: Path, config: Config) -> None:
     if missing := [name for name in EXPERTS if config.get(name) is None]:
         raise UsageError(f"{file} lacks {', '.join(missing)}")
     for name in (*EXPERTS, *(name for name in ("decoder_sparse_step",) if config.get(name) is not None)):
-        if type(config[name]) is not int or not 0 < config[name] < 1 << 62:
-            raise UsageError(f"{file} has {name} = {shortened(repr(config[name]))}, expected a whole number above 0")
+        check_number(file, name, config[name])
     if config["num_experts_per_tok"] > config["num_experts"]:
         chosen, there = config["num_experts_per_tok"], config["num_experts"]
         raise UsageError(f"{file} has num_experts_per_tok = {chosen}, expected at most its {there} experts")

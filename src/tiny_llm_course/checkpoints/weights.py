@@ -4,14 +4,16 @@ import json
 import re
 import struct
 from collections.abc import Iterable, Mapping
-from pathlib import Path
+from functools import partial
+from pathlib import Path, PureWindowsPath
 from typing import Any, NamedTuple
 
 import mlx.core as mx
 
+from ..course.findings import shortened
 from ..course.registry import UsageError
 from .dimensions import Axes
-from .files import must_be_file, read_json
+from .files import must_be_file, read_json, unique
 
 DTYPES = (mx.float32, mx.float16, mx.bfloat16)
 EXPERT = re.compile(r"(.*\.mlp\.)experts\.(\d+)(\..*)")
@@ -27,7 +29,20 @@ class Stored(NamedTuple):
 
 def open_weights(folder: Path) -> dict[str, Stored]:
     """Return everything in the folder's *.safetensors files, by name, not loaded; UsageError for a damaged file."""
-    return {name: Stored(file, array) for file in _files(folder) for name, array in _load(file).items()}
+    index, found = folder / "model.safetensors.index.json", dict[str, Stored]()
+    places = _places(index) if index.exists() else {}
+    files = {folder / name for name in places.values()} if index.exists() else folder.glob("[!.]*.safetensors")
+    for file in sorted(files):
+        for name, array in _load(file).items():
+            if name in found:
+                raise UsageError(f"{file} has the weight {name}, but {found[name].file.name} has it, too; expected one")
+            found[name] = Stored(file, array)
+    if not found:
+        raise UsageError(f"{folder} has no *.safetensors file")
+    for name, place in places.items():
+        if name not in found or found[name].file.name != place:
+            raise UsageError(f"{index} says that {place} has the weight {shortened(name)}, but it has not")
+    return found
 
 
 def read_weights(
@@ -42,10 +57,9 @@ def read_weights(
 
     `quantization` is config.json's. Without `dtype` a plain weight stays as stored, and a quantized one gets its
     scales' dtype. If `packed`, quantized weights stay packed, with scales and biases beside them. Raise UsageError for
-    a missing, damaged or misshapen weight, or if packed weights are quantized in different ways.
+    a missing, damaged or misshapen weight, or one that is not quantized as config.json says.
     """
     weights = {}
-    packed = packed and _all_alike(folder, stored, quantization)
     for name, axes in wanted:
         shape = tuple(axis.size for axis in axes)
         if name not in stored:
@@ -80,36 +94,49 @@ def with_stacked(weights: dict[str, mx.array], name: str) -> dict[str, mx.array]
     return kept | {key: mx.stack([each[number] for number in sorted(each)]) for key, each in apart.items()}
 
 
-def _all_alike(folder: Path, stored: Mapping[str, Stored], quantization: Any) -> bool:
-    """Return whether there are packed weights; raise UsageError unless all are packed in one supported way."""
-    if not any(name.endswith(".scales") for name in stored):
-        return False
+def check_claims(file: Path, stored: Mapping[str, Stored], quantization: Any) -> None:
+    """Raise UsageError if config.json calls weights quantized that are not."""
+    table = quantization or {}
+    if not isinstance(table, dict):
+        raise UsageError(f"{file} has quantization = {shortened(repr(table))}, expected an object")
+    if table and not any(name.endswith(".scales") for name in stored):
+        raise UsageError(f"{file} has quantization, but no weight is quantized; expected weights with scales")
+    for layer, own in {"": table, **{layer: own for layer, own in table.items() if isinstance(own, dict)}}.items():
+        if layer and f"{layer}.scales" not in stored:
+            raise UsageError(f"{file} has quantization of {shortened(layer)}, but the files have no {layer}.scales")
+        for what, right in {"group_size": (16, 32, 64, 128), "bits": (2, 3, 4, 5, 6, 8), "mode": ("affine",)}.items():
+            if what in own and own[what] not in right:
+                seen, known = shortened(repr(own[what])), ", ".join(map(str, right))
+                raise UsageError(f"{file} has {what} = {seen} in quantization, expected one of {known}")
+
+
+def storage_of(stored: Mapping[str, Stored], quantization: Any) -> tuple[str, bool]:
+    """Return how the matrices are stored, in words, and whether the stages that pack compute with them as they are."""
     table = quantization if isinstance(quantization, dict) else {}
-    all_of_them = [table, *(own for own in table.values() if isinstance(own, dict))]
-    kinds = {(own.get("bits"), own.get("group_size")) for own in all_of_them}
-    if len(kinds) > 1 or table.get("bits") not in (4, 8):
-        seen = " and ".join(sorted({f"{bits} bits in groups of {size}" for bits, size in kinds}))
-        wanted = "this stage supports 4 or 8 bits, the same everywhere; --stage kv-cache supports all"
-        raise UsageError(f"{folder} has weights of {seen}, but {wanted}")
-    return True
+    size, kinds = table.get("group_size"), set[tuple[str, str]]()
+    for layer, (_, array) in ((name.removesuffix(".weight"), weight) for name, weight in stored.items()):
+        own = table[layer] if isinstance(table.get(layer), dict) else table
+        if f"{layer}.scales" in stored:
+            kinds.add((f"{own.get('bits')}-bit", f"{own.get('group_size')}"))
+        elif f"{layer}.weight" in stored and array.ndim > 1 and not (type(size) is int and array.shape[-1] % size):
+            kinds.add((str(array.dtype).removeprefix("mlx.core."), ""))
+    words = " and ".join(sorted({kind for kind, _ in kinds}))
+    return words, len(kinds) == 1 and words in ("4-bit", "8-bit")
 
 
-def _files(folder: Path) -> list[Path]:
-    index = folder / "model.safetensors.index.json"
-    if index.exists():
-        try:
-            names = sorted(set(read_json(index)["weight_map"].values()))
-            files = [folder / name for name in names]
-        except (AttributeError, KeyError, TypeError) as error:
-            raise UsageError(f"{index} is damaged, expected a weight_map from weights to files") from error
-        for file in files:
-            if not file.is_file():
-                raise UsageError(f"{file} is missing, but {index.name} names it")
-    else:
-        files = sorted(folder.glob("[!.]*.safetensors"))
-    if not files:
-        raise UsageError(f"{folder} has no *.safetensors file")
-    return files
+def _places(index: Path) -> dict[str, str]:
+    """Return the file of each weight by an index; raise UsageError for a damaged index, or a file elsewhere."""
+    try:
+        places: dict[str, str] = {**read_json(index)["weight_map"]}
+        names = {PureWindowsPath(file).name for file in places.values()}  # of all systems, the strictest
+    except (AttributeError, KeyError, TypeError) as error:
+        raise UsageError(f"{index} is damaged, expected a weight_map from weights to files") from error
+    for file in places.values():
+        if file not in names or not file.endswith(".safetensors") or not file.isprintable():
+            raise UsageError(f"{index} names {shortened(repr(file))}, expected *.safetensors files in its own folder")
+        if not (index.parent / file).is_file():
+            raise UsageError(f"{index.parent / file} is missing, but {index.name} names it")
+    return places
 
 
 def _load(file: Path) -> dict[str, mx.array]:
@@ -118,10 +145,9 @@ def _load(file: Path) -> dict[str, mx.array]:
         tensors = mx.load(str(file))
     except UsageError:
         raise
-    except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}") from error
     except Exception as error:  # MLX raises RuntimeError, and others for some contents
-        raise UsageError(f"{file} cannot be read: {_first_line(error)}") from error
+        reason = error.strerror if isinstance(error, OSError) else _first_line(error)
+        raise UsageError(f"{file} cannot be read: {reason}") from error
     assert isinstance(tensors, dict)
     return tensors
 
@@ -137,9 +163,15 @@ def _check_length(file: Path) -> None:
         if length > min(size - 8, LONGEST_HEADER):
             raise UsageError(f"{file} is damaged or truncated: its header is longer than its {size} bytes")
         try:
-            header = json.loads(stream.read(length))
-            end = max((entry["data_offsets"][1] for name, entry in header.items() if name != "__metadata__"), default=0)
-            expected = 8 + length + int(end)
+            header = json.loads(stream.read(length), object_pairs_hook=partial(unique, file))
+            end = 0
+            for first, last in sorted(each["data_offsets"] for name, each in header.items() if name != "__metadata__"):
+                if type(first) is not int or type(last) is not int:
+                    raise TypeError
+                if first != end:
+                    raise UsageError(f"{file} is damaged: its weights overlap or leave gaps, expected neither")
+                end = last
+            expected = 8 + length + end
         except (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError) as error:
             raise UsageError(f"{file} is damaged, expected a safetensors file: its header is not readable") from error
     if expected != size:
@@ -154,20 +186,21 @@ def _dequantized(name: str, stored: Mapping[str, Stored], quantization: Any) -> 
     group_size, bits = settings.get("group_size"), settings.get("bits")
     if type(group_size) is not int or type(bits) is not int:
         raise UsageError(f"{file}: {name} is quantized, but config.json has no group_size and bits for it")
-    if settings.get("mode", "affine") != "affine":
-        raise UsageError(f"{file}: {name} is quantized in mode {settings['mode']!r}, expected 'affine'")
     parts = (f"{layer}.scales", f"{layer}.biases")
     for part in parts:
         if part not in stored:
             raise UsageError(f"{file} has a quantized {name}, but no {part}")
         if (dtype := stored[part].array.dtype) not in DTYPES:
             raise UsageError(f"{file}: {part} is {dtype}, expected float32, float16 or bfloat16")
+        if (seen := stored[part].array.shape) != (expected := stored[parts[0]].array.shape):
+            raise UsageError(f"{file}: {part} has shape {seen}, expected that of the scales, {expected}")
     # In float32: MLX's CPU arithmetic in the half dtypes is slow and coarse.
     scales, biases = (stored[part].array.astype(mx.float32) for part in parts)
     try:
         return mx.dequantize(packed, scales, biases, group_size=group_size, bits=bits)
     except Exception as error:
-        raise UsageError(f"{file}: {name} cannot be dequantized: {_first_line(error)}") from error
+        given = f"group_size = {group_size} and bits = {bits}"
+        raise UsageError(f"{file}: {name} cannot be dequantized with {given}: {_first_line(error)}") from error
 
 
 def _first_line(error: Exception) -> str:

@@ -17,7 +17,7 @@ from ..learner import progress
 from ..paths import LEARNER, SOLUTION
 from ..programs.packages import LearnerError
 from ..terminal.screen import USUAL, columns, say
-from .options import OUT_FILE, Finite, dtype_option
+from .options import OUT_FILE, Finite, bits_option, dtype_option
 from .out_file import must_take_measurement, waiting, write
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 @click.option("--model", help="Whole engines: a checkpoint's folder or Hub id (default: models/tiny-qwen3).")
 @click.option("--stage", help="engine: the stage to run (default: the latest that you have built).")
 @partial(dtype_option, text="Whole engines: dtype of the weights.")
+@bits_option
 @click.option("--svg", type=OUT_FILE, metavar="FILE", help="Whole engines: draw the results to FILE.")
 @click.option("--draft", help="serve: a draft model; a checkpoint's folder or Hub id.")
 @click.option("--requests", type=click.IntRange(1, 10_000), help="serve: number of requests (default: 32).")
@@ -40,46 +41,35 @@ if TYPE_CHECKING:
 @click.option("--seed", type=click.IntRange(min=0), help="serve: seed of the requests.")
 @click.option("--url", help="serve: send the requests to this OpenAI-compatible server.")
 @click.option("--replay", is_flag=True, help="serve: show the scheduler's decisions, step by step.")
-def bench(
-    name: str | None,
-    solution: bool,
-    quick: bool,
-    file: Path | None,
-    progression: bool,
-    model: str | None,
-    stage: str | None,
-    dtype: str | None,
-    svg: Path | None,
-    draft: str | None,
-    **load: Any,
-) -> int:
+def bench(name: str | None, solution: bool, quick: bool, file: Path | None, progression: bool, **options: Any) -> int:
     """Benchmark the code of a day: time, memory or error. Without a day: list the benchmarks.
 
     `engine` compares one engine with this machine's memory bandwidth and peak FLOP/s; `--progression` compares all
     stages on the same text; `serve` runs one load of requests on all serving modes.
     """
     blas.load()
+    stage, svg, draft = (options.pop(option) for option in ("stage", "svg", "draft"))
+    whole = {option: options.pop(option) for option in ("model", "dtype", "bits")}
     if name == "serve" and not progression:
         from .bench_engines import bench_serve
 
-        which = {"model": model, "solution": solution, "dtype": dtype, "draft": draft}
-        return bench_serve(which, stage, load, quick, file, svg)
-    if given := [option for option, value in {"draft": draft, **load}.items() if value]:
+        return bench_serve({**whole, "solution": solution, "draft": draft}, stage, options, quick, file, svg)
+    if given := [option for option, value in {"draft": draft, **options}.items() if value]:
         raise UsageError(f"--{given[0]} applies to a load of requests: pdm run bench serve")
     if progression:
-        if name or stage:
-            other = name or f"--stage {stage}"
+        if name or stage or whole.pop("bits"):
+            other = name or (f"--stage {stage}" if stage else "--bits")
             raise UsageError(
                 f"--progression covers all stages and cannot be combined with {other}: pdm run bench --progression"
             )
         from .bench_engines import bench_progression
 
-        return bench_progression({"model": model, "solution": solution, "dtype": dtype}, quick, file, svg)
+        return bench_progression({**whole, "solution": solution}, quick, file, svg)
     if name == "engine":
         from .bench_engines import bench_engine
 
-        return bench_engine({"model": model, "solution": solution, "dtype": dtype, "stage": stage}, quick, file, svg)
-    for option, value in {"model": model, "stage": stage, "dtype": dtype, "svg": svg}.items():
+        return bench_engine({**whole, "solution": solution, "stage": stage}, quick, file, svg)
+    for option, value in {**whole, "stage": stage, "svg": svg}.items():
         if value is not None:
             raise UsageError(f"--{option} applies to a whole engine: pdm run bench engine --{option} {value}")
     from ..measuring import benches

@@ -30,6 +30,7 @@ def bench_engine(which: dict[str, Any], quick: bool, file: Path | None, svg: Pat
     with waiting("measuring, up to 20 seconds"):
         found = measure(engine, quick)
     _show(f"{found['title']}, {found['storage']}", found, lines_of)
+    say(f"This was {engine.runs}.")
     return _write(found, file, svg, ROOFLINE.in_a_file)
 
 
@@ -71,6 +72,7 @@ def bench_serve(
     with waiting("measuring, a minute or two"):
         found = measure(engine, load, quick, note=lambda _: None)
     _show(found["title"], found, lines_of, small="the load is")
+    say(f"All ran with {found['runs'].partition(', ')[2]}.")
     return _write(found, file, svg, SERVING.in_a_file)
 
 

@@ -6,10 +6,10 @@ from typing import Any
 import click
 
 from ..doctor import blas
-from .options import Finite, dtype_option, model_option
+from .options import Finite, bits_option, dtype_option, model_option
 
 PROMPT = "Once upon a time"  # default for --mistake
-ENGINE = ("model", "solution", "dtype", "stage", "window", "sinks")  # the options that select the engine
+ENGINE = ("model", "solution", "dtype", "stage", "window", "sinks", "bits")  # the options that select the engine
 
 
 def engine_options(command: Callable[..., int]) -> Callable[..., int]:
@@ -22,6 +22,7 @@ def engine_options(command: Callable[..., int]) -> Callable[..., int]:
         click.option("--window", type=click.IntRange(min=1), help="Sliding window, in tokens (week 4, day 3)."),
         click.option("--sinks", type=click.IntRange(min=0), help="Attention sinks: first tokens kept as well."),
         dtype_option,
+        bits_option,
         click.option("--max-tokens", type=click.IntRange(min=1), help="Default: 256, or as many as a minute allows."),
         click.option("--temp", type=Finite(min=0), help=f"Temperature, 0 for greedy decoding ({own}, or 0.7)."),
         click.option("--top-k", type=click.IntRange(min=0), help=f"0 is off ({own})."),

@@ -38,6 +38,12 @@ def dtype_option(command: Callable[..., int], text: str = "Dtype of the weights.
     return click.option("--dtype", type=click.Choice(["float32", "float16", "bfloat16"]), help=text)(command)
 
 
+def bits_option(command: Callable[..., int]) -> Callable[..., int]:
+    """Add --bits."""
+    text = "Quantize the weights of a full-precision model (default: use its weights as they are)."
+    return click.option("--bits", type=click.Choice([4, 8]), help=text)(command)
+
+
 def named_tasks(names: Sequence[str], week: int | None, day: int | None, command: str) -> list[Task]:
     """Return the tasks that the arguments of `names_of_tasks` select, or none if nothing is named."""
     return list(selected(names, week, day, command)) if names or week is not None or day is not None else []

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from ..doctor import blas
-from .options import Finite, dtype_option, model_option
+from .options import Finite, bits_option, dtype_option, model_option
 
 
 @click.command()
@@ -16,6 +16,7 @@ from .options import Finite, dtype_option, model_option
 @click.option("--stage", help="The serving mode to run (default: the latest that you have built).")
 @model_option
 @dtype_option
+@bits_option
 @click.option(
     "--host", default="127.0.0.1", show_default=True, help="Address to listen on; 0.0.0.0 accepts other machines."
 )
@@ -53,7 +54,7 @@ def serve(host: str, port: int, api_key: str | None, waiting: int, grace: float,
 
     def tell(where: str, engine: ServingEngine) -> None:
         name = engine.checkpoint.folder.resolve().name
-        say(f"Serving {name} at {where}/v1 (stage {engine.mode.name}), chat page at {where}. Ctrl-C stops.", err=True)
+        say(f"Serving {name} at {where}/v1 ({engine.runs}), chat page at {where}. Ctrl-C stops.", err=True)
 
     load = partial(load_scheduler, mode=options.pop("stage"), limits=limits, **options)
     status = 0

@@ -12,6 +12,7 @@ import mlx.core as mx
 
 from ..checkpoints.checkpoint import Checkpoint, load_checkpoint, read_config
 from ..checkpoints.features import unsupported_features, with_window
+from ..checkpoints.weights import open_weights, storage_of
 from ..course.registry import UsageError, with_commands
 from ..paths import EMBEDDED_MODEL, ROOT, SOLUTION
 from ..programs.packages import LearnerError
@@ -42,6 +43,7 @@ class Answer:
     pieces: Iterator[str]
     pace: Pace
     most: int  # tokens
+    runs: str  # the stage and its weights, in words
     tokens: int = 0
     seconds: float = 0.0
     stopped: str = "interrupted"
@@ -49,8 +51,8 @@ class Answer:
     def summary(self) -> str:
         """Return one line of figures. The time includes prefill."""
         pace = self.tokens / self.seconds if self.seconds else 0.0
-        plural = "s" * (self.tokens != 1)
-        return f"{self.tokens} token{plural} in {self.seconds:.1f} s, {pace:.1f} tokens/s; stopped: {self.stopped}"
+        took = f"{self.tokens} token{'s' * (self.tokens != 1)} in {self.seconds:.1f} s, {pace:.1f} tokens/s"
+        return f"{took} ({self.runs}); stopped: {self.stopped}"
 
 
 class Engine(Package):
@@ -66,9 +68,11 @@ class Engine(Package):
         self.checkpoint = checkpoint
         super().__init__(solution, self.stage.needs)
         with self.learners_code():
+            weights = self.quantized(checkpoint)
+            self.runs = runs(self.stage.name, checkpoint, weights, self.stage.packed)
             config = self.target(self.stage.config).from_dict(checkpoint.config)
             self.context_length: int = config.max_position_embeddings
-            self.model = self.target(self.stage.model)(config, checkpoint.weights)
+            self.model = self.target(self.stage.model)(config, weights)
             self.tokenizer = self.part("tokenizer", "ByteLevelBPE").from_file(checkpoint.tokenizer)
 
     def encode(self, text: str) -> list[int]:
@@ -116,7 +120,7 @@ class Engine(Package):
             what = f"The prompt has {len(prompt)} tokens"
             raise UsageError(f"{what}, but the model takes fewer than {self.context_length}.")
         most = min(max_tokens or USUAL_TOKENS, self.context_length - len(prompt))
-        answer = Answer(iter(()), Pace(len(prompt), self.stage.rereads), most)
+        answer = Answer(iter(()), Pace(len(prompt), self.stage.rereads), most, self.runs)
         answer.pieces = self._pieces(answer, prompt, max_tokens, sampler)
         return answer
 
@@ -188,15 +192,41 @@ def load_engine(
     stage: str | None = None,
     window: int | None = None,
     sinks: int | None = None,
+    bits: int | None = None,
 ) -> Engine:
     """Return the engine for a folder, a Hub id, or the embedded model (None); raise UsageError if there is none.
 
-    `dtype` is by default what suits the device; `window` and `sinks` override the checkpoint's.
+    `dtype` is by default what suits the device; `window` and `sinks` override the checkpoint's; `bits` quantizes its
+    weights, which the default stage otherwise uses as they are.
     """
     folder, config = configured(model, window, sinks)
-    chosen = stages.choose(stage, solution, unsupported_features(config))
-    checkpoint = dataclasses.replace(read_model(folder, dtype, chosen.packed), config=config)
-    return Engine(checkpoint, solution, stage)
+    chosen = stages.choose(stage, solution, unsupported_features(config), may_pack(folder, config, bits))
+    if bits and not chosen.packed:
+        raise UsageError(f"--bits needs a stage that quantizes, as day 3 of week 2 builds one; {chosen.name} does not.")
+    checkpoint = dataclasses.replace(read_model(folder, dtype, chosen.packed), config=config, bits=bits)
+    return Engine(checkpoint, solution, chosen.name)
+
+
+def may_pack(folder: Path, config: dict[str, Any], bits: int | None) -> bool:
+    """Return whether a stage that packs may be the default: with `bits`, without loss, or for the course's two models.
+
+    Raise UsageError if the weights are quantized already, and `bits` given.
+    """
+    words, alike = storage_of(open_weights(folder), config.get("quantization"))
+    if bits and "-bit" in words:
+        raise UsageError(f"{folder} has {words} weights; --bits quantizes weights of full precision only.")
+    ours = folder.resolve() in (EMBEDDED_MODEL, EMBEDDED_MODEL.with_name("tiny-qwen3-draft"))
+    return alike or bits is not None or ours
+
+
+def runs(name: str, checkpoint: Checkpoint, weights: dict[str, mx.array], packs: bool) -> str:
+    """Return what runs in a line, such as "fused, 4-bit weights made from bfloat16"."""
+    hidden, table = checkpoint.config["hidden_size"], weights["model.embed_tokens.weight"]
+    kept = f"{32 * table.shape[-1] // hidden}-bit" if table.dtype == mx.uint32 else "4-bit"
+    if table.dtype != mx.uint32 and (not packs or hidden % 64):
+        kept = str(table.dtype).removeprefix("mlx.core.")
+    made = "as stored" if kept == checkpoint.stored_as else f"made from {checkpoint.stored_as}"
+    return f"{name}, {kept} weights {made}"
 
 
 def configured(model: str | None, window: int | None = None, sinks: int | None = None) -> tuple[Path, dict[str, Any]]:

@@ -5,8 +5,11 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
+import mlx.core as mx
+
+from ..checkpoints.checkpoint import Checkpoint
 from ..course.entities import Target
-from ..course.registry import load_course
+from ..course.registry import UsageError, load_course
 from ..grading.build import must_be_built
 from ..grading.exceptions import learners_code, must_be_started
 from ..learner import progress
@@ -31,6 +34,18 @@ class Package:
         else:
             put_first(LEARNER)
             borrowing.install(self.borrowed)
+
+    def quantized(self, checkpoint: Checkpoint) -> dict[str, mx.array]:
+        """Return a checkpoint's weights, quantized to its `bits`, if any, by the package's own code."""
+        if checkpoint.bits is None:
+            return checkpoint.weights
+        if (width := checkpoint.config["hidden_size"]) % 64:
+            raise UsageError(f"{checkpoint.folder} has hidden_size = {width}, but --bits needs a multiple of 64.")
+        own, weights = self.part("quantized.parts", "Quantized")(bits=checkpoint.bits), dict(checkpoint.weights)
+        for layer in [name.removesuffix(".weight") for name, weight in weights.items() if weight.ndim == 2]:
+            if packed := own.packed(checkpoint.weights, layer):
+                weights |= zip((f"{layer}.{part}" for part in ("weight", "scales", "biases")), packed, strict=True)
+        return weights
 
     def target(self, target: Target) -> Any:
         """Return a class or function by its name in the registry."""

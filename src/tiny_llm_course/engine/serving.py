@@ -3,13 +3,14 @@
 import dataclasses
 from typing import Any
 
+from ..checkpoints.chat_template import check_template
 from ..checkpoints.checkpoint import Checkpoint
 from ..checkpoints.features import unsupported_features
 from ..course.entities import Mode
 from ..course.registry import UsageError, load_course
 from ..course.requirements import in_words, missing
 from ..learner import progress
-from .engine import configured, read_model
+from .engine import configured, may_pack, read_model, runs
 from .package import Package
 from .stages import lacking
 
@@ -43,17 +44,20 @@ class ServingEngine(Package):
     ) -> None:
         self.mode, self.checkpoint = mode, checkpoint
         self.fused = kernels and has_kernels(mode, solution)  # whether the fused model may be used
+        self.lacks_kernels = kernels and not self.fused
         super().__init__(solution, (*mode.needs, *(mode.kernels if self.fused else ())))
         given = {name: value for name, value in dataclasses.asdict(limits).items() if value is not None}
         with self.learners_code():
+            weights = self.quantized(checkpoint)
+            self.runs = runs(mode.name, checkpoint, weights, self.fused)
             config = self._config(checkpoint)
             self.context_length: int = config.max_position_embeddings
             if draft:
-                given["draft_model"] = self._config(draft), draft.weights
+                given["draft_model"] = self._config(draft), self.quantized(draft)
             self.limits = self.part("engines.modes", "Limits")(fused=self.fused, **given)
             make = self.target(mode.make)
             try:
-                self.scheduler: Any = make(config, checkpoint.weights, self.limits)
+                self.scheduler: Any = make(config, weights, self.limits)
             except ValueError as error:
                 raise UsageError(f"{checkpoint.folder} cannot be served: {error}") from error
             self.tokenizer: Any = self.part("tokenizer", "ByteLevelBPE").from_file(checkpoint.tokenizer)
@@ -70,21 +74,22 @@ def load_scheduler(
     dtype: str | None = None,
     draft: str | None = None,
     kernels: bool = True,
+    bits: int | None = None,
 ) -> ServingEngine:
     """Return the scheduler for a folder, a Hub id, or the embedded model (None), in a mode or the latest available.
 
-    `dtype` is by default what suits the device; `draft` names a small model with the same tokens. Raise LearnerError if
-    the learner's code is not finished, or fails, UsageError if a model or mode is unknown or unusable.
+    `dtype` is by default what suits the device; `draft` names a small model with the same tokens; `bits` quantizes
+    weights, which are otherwise used as they are. Raise LearnerError if the learner's code is not finished, or fails,
+    UsageError if a model or mode is unknown or unusable.
     """
     chosen = choose(mode, solution)
-    found, drafting = (_read(name, dtype) if name or i == 0 else None for i, name in enumerate((model, draft)))
-    assert found
+    (found, packs), (drafting, fits) = _read(model, dtype, bits), _read(draft, dtype, bits) if draft else (None, True)
     if drafting and drafting.config["vocab_size"] != found.config["vocab_size"]:
         sizes = drafting.config["vocab_size"], found.config["vocab_size"]
         raise UsageError(
             f"{drafting.folder} has {sizes[0]} tokens, but {found.folder} has {sizes[1]}: it cannot draft."
         )
-    return ServingEngine(found, solution, chosen, limits or Limits(), drafting, kernels)
+    return ServingEngine(found, solution, chosen, limits or Limits(), drafting, kernels and packs and fits)
 
 
 def choose(name: str | None, solution: bool) -> Mode:
@@ -113,8 +118,12 @@ def has_kernels(mode: Mode, solution: bool) -> bool:
     return solution or all(progress.done(load_course().task(task)) for task in mode.kernels)
 
 
-def _read(model: str | None, dtype: str | None) -> Checkpoint:
+def _read(model: str | None, dtype: str | None, bits: int | None) -> tuple[Checkpoint, bool]:
+    """Return a model, and whether the fused model may be used: it quantizes weights that are not."""
     folder, config = configured(model)
     if more := unsupported_features(config):
         raise UsageError(f"The checkpoint needs {more}, which no stage of serving supports.")
-    return dataclasses.replace(read_model(folder, dtype, packed=True), config=config)
+    packs = may_pack(folder, config, bits)
+    checkpoint = dataclasses.replace(read_model(folder, dtype, packs), config=config, bits=bits)
+    check_template(folder, checkpoint.chat_template)
+    return checkpoint, packs

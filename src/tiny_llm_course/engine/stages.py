@@ -8,12 +8,12 @@ from ..course.requirements import in_words, missing
 from ..learner import progress
 
 
-def choose(name: str | None, solution: bool, unsupported: str = "") -> Stage:
+def choose(name: str | None, solution: bool, unsupported: str = "", packs: bool = True) -> Stage:
     """Return the stage of a name, or the latest that this machine runs and, for the learner, whose tasks have passed.
 
     If none is available, it is the first: running it says what is missing. A checkpoint with `unsupported` features, in
-    words, needs an engine beyond the stages. Raise UsageError if it is unknown, cannot run, or does not support the
-    checkpoint.
+    words, needs an engine beyond the stages. Without `packs`, the latest is one that quantizes nothing. Raise
+    UsageError if it is unknown, cannot run, or does not support the checkpoint.
     """
     stages, engines = load_course().stages(), load_course().engines()
     known = {stage.name: stage for stage in (*stages, *engines)}
@@ -25,7 +25,7 @@ def choose(name: str | None, solution: bool, unsupported: str = "") -> Stage:
     if unsupported and name in {stage.name for stage in stages}:
         raise UsageError(f"The checkpoint needs {unsupported}, which the stage {name} does not support. Omit --stage.")
     if name is None and not unsupported:
-        return runnable(solution)[-1]
+        return [stage for stage in runnable(solution) if packs or not stage.packed][-1]
     chosen = known[name] if name is not None else engines[0]
     if absent := missing(chosen.requires):
         raise UsageError(f"The stage {chosen.name} cannot run here: it needs {in_words(absent)}.")

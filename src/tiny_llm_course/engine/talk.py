@@ -5,7 +5,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 
-from ..checkpoints.chat_template import render_chat
+from ..checkpoints.chat_template import check_template, render_chat
 from ..course.registry import UsageError
 from ..course.selection import in_brief
 from ..terminal.beside import Flow
@@ -39,6 +39,7 @@ def chat(engine: Engine, max_tokens: int | None, sampling: Sampling) -> int:
     """Talk until the input ends; return 0, 130 after Ctrl-C on piped questions, or 141 if the reader has ended."""
     if engine.checkpoint.chat_template is None:
         raise UsageError(f"{engine.checkpoint.folder} has no chat template; it continues text: pdm run generate")
+    check_template(engine.checkpoint.folder, engine.checkpoint.chat_template)
     sampler = engine.sampler(sampling)
     messages: Messages = []
     try:

@@ -112,7 +112,11 @@ def counts(engine: Engine) -> tuple[Count, Any]:
     from tiny_llm_solution.measure.step import Step, Storage
 
     entries, stage = engine.checkpoint.config, engine.stage
-    storage = Storage(*kept(engine.model, entries["hidden_size"], entries["vocab_size"]))
+    found = kept(engine.model, entries["hidden_size"], entries["vocab_size"])
+    if found.bits is None and "4-bit" in engine.runs.partition(" made ")[0]:  # the fused model keeps them in C++
+        scales = engine.checkpoint.weights.get("model.embed_tokens.scales")
+        found = Kept(4, 4, 64 if scales is None else entries["hidden_size"] // scales.shape[1], 4)
+    storage = Storage(*found)
     config = program(stage.config, SOLUTION_NAME).from_dict(entries)
     if stage.counts:
         counted = program(stage.counts, SOLUTION_NAME)

@@ -32,10 +32,11 @@ class EngineChoice:
     solution: bool
     dtype: str | None
     draft: str | None = None
+    bits: int | None = None
 
     def loaded(self, mode: str | None) -> ServingEngine:
         """Load the engine with an empty scheduler and empty caches."""
-        return load_scheduler(self.model, self.solution, mode, dtype=self.dtype, draft=self.draft)
+        return load_scheduler(self.model, self.solution, mode, dtype=self.dtype, draft=self.draft, bits=self.bits)
 
 
 def measure(
@@ -67,7 +68,8 @@ def measure(
         **circumstances(engine.package, quick),
         "load": dataclasses.asdict(load) | {"rate": rate, "read": read, "written": written},
         "turns": len(turns),
-        "fused": engine.fused,
+        "fused": not engine.lacks_kernels,
+        "runs": engine.runs,
         "rows": rows,
     }
 

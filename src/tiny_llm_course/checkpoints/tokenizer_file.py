@@ -1,0 +1,80 @@
+"""Check a tokenizer.json before the learner's tokenizer reads it, which is not to blame for the file."""
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import regex
+
+from ..course.findings import shortened
+from ..course.registry import UsageError
+from .files import read_json
+
+NORMAL_FORMS = ("NFC", "NFD", "NFKC", "NFKD")
+ALPHABET = frozenset(map(chr, [*range(33, 127), *range(161, 173), *range(174, 324)]))  # GPT-2's, for the 256 bytes
+SAMPLE = "".join(map(chr, range(128))) + "é日🙂\u2003"  # characters that a pattern must not skip
+CONDITIONS = ("lstrip", "rstrip", "single_word", "normalized")
+
+
+def read_tokens(file: Path, vocab_size: int) -> tuple[dict[str, int], frozenset[int]]:
+    """Return a byte-level BPE tokenizer's ids by token, and the ids below vocab_size that print nothing."""
+    data = read_json(file)
+    try:
+        added = data.get("added_tokens", [])
+        pairs = [*dict(data["model"]["vocab"]).items(), *((token["content"], token["id"]) for token in added)]
+        ids, tokens = dict(pairs), {number: token for token, number in pairs}
+        if not data["model"]["vocab"] or {(type(token), type(n)) for token, n in pairs} != {(str, int)} or "" in ids:
+            raise ValueError
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise UsageError(f"{file} has no vocabulary, expected model.vocab with an id for each token") from error
+    if odd := {min(tokens), max(tokens)} - set(range(vocab_size)):
+        raise UsageError(f"{file} has token {min(odd)}, but the model's vocab_size is {vocab_size}")
+    for token, number in pairs:
+        if ids[token] != number or tokens[number] != token:
+            what = f"the token {shortened(repr(token))} or its id {number} twice"
+            raise UsageError(f"{file} has {what}, expected one id for each token, and one token for each id")
+    try:
+        what = next(_faults(data), "")
+    except (AttributeError, KeyError, TypeError, ValueError):
+        what = "describes another kind of tokenizer, expected byte-level BPE"
+    if what:
+        raise UsageError(f"{file} {what}")
+    shown = set(tokens) - {token["id"] for token in added if token.get("special")}
+    return ids, frozenset(range(vocab_size)) - shown
+
+
+def _faults(data: dict[str, Any]) -> Iterator[str]:
+    """Yield what is wrong with a tokenizer.json; raise a built-in error if it has another form."""
+    model, added = data["model"], data.get("added_tokens", [])
+    "".join(token["content"] for token in added).encode()
+    steps = data["pre_tokenizer"].get("pretokenizers", [data["pre_tokenizer"]])
+    splits, last = [step for step in steps if step["type"] == "Split"], steps[-1]
+    if model["type"] != "BPE" or model.get("byte_fallback") or last["type"] != "ByteLevel":
+        raise ValueError
+    if (form := (data.get("normalizer") or {"type": NORMAL_FORMS[0]})["type"]) not in NORMAL_FORMS:
+        yield f"has normalizer {form!r}, expected {', '.join(NORMAL_FORMS)} or nothing"
+    for token in sorted(ALPHABET - model["vocab"].keys()):
+        yield f"has no token {token!r}, expected one for each of the 256 bytes"
+    for token in (token for token in model["vocab"] if not ALPHABET.issuperset(token)):
+        yield f"has the token {shortened(repr(token))}, expected GPT-2's characters for bytes"
+    for merge in model["merges"]:
+        pair = merge.split(" ") if isinstance(merge, str) else list(merge)
+        if len(pair) != 2 or not model["vocab"].keys() >= {*pair, "".join(pair)}:
+            yield f"has the merge {shortened(repr(merge))}, expected two tokens that spell a third one"
+    isolates = all(step.get("behavior") == "Isolated" and not step.get("invert") for step in splits)
+    is_alone = steps == [*splits[:1], last] and last.get("use_regex", True) != bool(splits)
+    for what, is_there in {
+        "a pre_tokenizer other than ByteLevel, or one isolating Split before it": not (isolates and is_alone),
+        "add_prefix_space": last.get("add_prefix_space"),
+        "ignore_merges": model.get("ignore_merges"),
+        f"added tokens with {', '.join(CONDITIONS)}": any(each.get(name) for each in added for name in CONDITIONS),
+    }.items():
+        if is_there:
+            yield f"has {what}, which this engine does not support"
+    for pattern in (step["pattern"]["Regex"] for step in splits):
+        with contextlib.suppress(regex.error):
+            if not (words := regex.compile(pattern)).groups and all(map(words.fullmatch, SAMPLE)):
+                continue
+        what = f"has the regular expression {shortened(repr(pattern))}"
+        yield f"{what}, expected a valid one without groups that skips no character"
