@@ -129,6 +129,13 @@ known.change(
     question="How many elements does an L x S mask have, and how many an N x H x L x S one?",
 )
 known.change(
+    "keys-as-long-as-queries",
+    ("linear(key, self.wk)", "linear(key, self.wk).reshape(*query.shape[:2], len(self.wk))"),
+    ("linear(value, self.wv)", "linear(value, self.wv).reshape(*query.shape[:2], len(self.wv))"),
+    fact="keys and values are reshaped with the query's length L instead of their own length S",
+    question="The query has four tokens, the key has five. Which length does your reshape use for the key?",
+)
+known.change(
     "mask-only-alone",
     ("mask=mask", "mask=mask if len(query) == 1 else None"),
     fact="the mask is used only when N = 1",

@@ -135,6 +135,25 @@ known.change(
     fact="k is not limited to V",
     question="What is the index of the 50th largest of 40 numbers?",
 )
+known.change(
+    "k-above-V-refused",
+    ("if k >= logits.shape[-1]:", "if k == logits.shape[-1]:"),
+    ("mx.sort(logits", "mx.partition(logits, -k"),
+    fact="k is passed to MLX without being limited to V, and a k above V raises",
+    question="How many logits are left to drop when k is 50 and V is 40?",
+)
+known.change(
+    "dropped-in-every-row",
+    ("logits >= threshold", "mx.all(logits >= threshold, axis=0, keepdims=True)"),
+    fact="each row loses the tokens that any row drops, as with `logits[:, dropped] = -inf`",
+    question="What does `logits[:, dropped]` select when `dropped` has one row of token ids per row of logits?",
+)
+known.change(
+    "kept-in-every-row",
+    ("logits >= threshold", "mx.any(logits >= threshold, axis=0, keepdims=True)"),
+    fact="each row keeps the tokens that any row keeps, as with `result[:, kept] = logits[:, kept]`",
+    question="What does `logits[:, kept]` select when `kept` has one row of token ids per row of logits?",
+)
 
 
 @known.accepted("partition")

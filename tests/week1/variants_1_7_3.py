@@ -176,6 +176,12 @@ known.change(
     question="Along which axis does the sum run from the most likely token to the least likely?",
 )
 known.change(
+    "order-of-the-last-row",
+    ("mx.argsort(-logits, axis=-1)", "mx.broadcast_to(mx.argsort(-logits, axis=-1)[-1:], logits.shape)"),
+    fact="every row is sorted in the order of the last row, as with `result[:, order] = ...`",
+    question="What does `logits[:, order]` select when `order` has one row of token ids per row of logits?",
+)
+known.change(
     "zero-leaves-nothing",
     ("(before < p) | (mx.arange(logits.shape[-1]) == 0)", "before < p"),
     fact="p = 0 keeps no token at all",
