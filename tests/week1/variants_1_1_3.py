@@ -83,6 +83,12 @@ known.change(
 )
 
 known.change(
+    "zeros-for-no-bias",
+    ("y if bias is None else y + bias", "y + (mx.zeros(w.shape[0]) if bias is None else bias)"),
+    fact="float32 zeros are added where there is no bias, and they promote a float16 result",
+    question="What is the dtype of mx.zeros(5)?",
+)
+known.change(
     "truth-of-the-bias",
     ("y if bias is None else y + bias", "y + bias if bias else y"),
     fact="`if bias` takes the truth value of an array with more than one element",

@@ -143,6 +143,20 @@ known.change(
     question="How many logits are left to drop when k is 50 and V is 40?",
 )
 known.change(
+    "k-above-V-sliced",
+    ("if k >= logits.shape[-1]:", "if k == logits.shape[-1]:"),
+    ("mx.sort(logits, axis=-1)[:, -k, None]", "-mx.sort(-logits, axis=-1)[:, k - 1 : k]"),
+    fact="k is not limited to V, and a slice that begins after the last column is empty",
+    question="What is the shape of x[:, 49:50] for an x with 40 columns?",
+)
+known.change(
+    "in-place",
+    ("return mx.where(", "logits[:] = mx.where("),
+    ("-mx.inf)", "-mx.inf)\nreturn logits"),
+    fact="the caller's logits are overwritten",
+    question="What does `logits[...] = -mx.inf` do to the array that the caller passed?",
+)
+known.change(
     "dropped-in-every-row",
     ("logits >= threshold", "mx.all(logits >= threshold, axis=0, keepdims=True)"),
     fact="each row loses the tokens that any row drops, as with `logits[:, dropped] = -inf`",

@@ -164,6 +164,25 @@ known.change(
     question="What does the next filter take as its input?",
 )
 known.change(
+    "log-probabilities",
+    ("if p >= 1", "logits = logits - mx.logsumexp(logits, axis=-1, keepdims=True)\nif p >= 1"),
+    fact="log-probabilities are returned instead of logits",
+    question="What should the value of a logit that is kept be?",
+)
+known.change(
+    "in-place",
+    ("return mx.where(", "logits[:] = mx.where("),
+    ("logits, -mx.inf)", "logits, -mx.inf)\nreturn logits"),
+    fact="the caller's logits are overwritten",
+    question="What does `logits[...] = -mx.inf` do to the array that the caller passed?",
+)
+known.change(
+    "sum-must-exceed-p",
+    ("before < p", "before <= p"),
+    fact="tokens are kept until their sum exceeds p, and not only until it reaches p",
+    question="Four tokens have 0.25 each. How many of them sum to 0.5 or more?",
+)
+known.change(
     "float32-result",
     ("if p >= 1", "logits = logits.astype(mx.float32)\nif p >= 1"),
     fact="the result is float32 although the logits are not",

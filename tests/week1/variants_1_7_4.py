@@ -109,6 +109,19 @@ known.change(
     question="What does the next step take as its input?",
 )
 known.change(
+    "log-probabilities",
+    ("probabilities = ", "logits = logits - mx.logsumexp(logits, axis=-1, keepdims=True)\nprobabilities = "),
+    fact="log-probabilities are returned instead of logits",
+    question="What should the value of a logit that is kept be?",
+)
+known.change(
+    "in-place",
+    ("return mx.where(", "logits[:] = mx.where("),
+    ("-mx.inf)", "-mx.inf)\nreturn logits"),
+    fact="the caller's logits are overwritten",
+    question="What does `logits[...] = -mx.inf` do to the array that the caller passed?",
+)
+known.change(
     "float32-result",
     ("probabilities = ", "logits = logits.astype(mx.float32)\nprobabilities = "),
     fact="the result is float32 although the logits are not",
