@@ -158,12 +158,6 @@ known.change(
     question="What is float16 + float32, and when did that addition happen?",
 )
 known.change(
-    "mask-reshaped",
-    ("mx.broadcast_to(mask, (*query.shape[:-2], length, keys))", "mask.reshape(*query.shape[:-2], length, keys)"),
-    fact="the mask is reshaped to the scores' shape instead of being broadcast",
-    question="How many elements does an L x S mask have, and how many an N x H x L x S one?",
-)
-known.change(
     "scale-dtype",
     (
         "attended.flatten(",
@@ -175,7 +169,7 @@ known.change(
 )
 RESHAPED = "if isinstance(mask, mx.array):\n    mask = mask.reshape({})\nif isinstance(mask, str):"
 known.change(
-    "array-mask-reshaped",
+    "mask-reshaped",
     ("if isinstance(mask, str):", RESHAPED.format("*query.shape[:-2], length, keys")),
     fact="a mask array is reshaped to the scores' shape instead of being broadcast",
     question="How many elements does an L x S mask have, and how many an N x H x L x S one?",

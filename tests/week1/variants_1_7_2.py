@@ -3,6 +3,7 @@
 import math
 
 import mlx.core as mx
+from tests.week1.filters import add_mistakes
 
 from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.variants import Variants
@@ -96,18 +97,7 @@ known.change(
     fact="exactly k tokens are kept, and others equal to the k-th are dropped",
     question="Two logits equal the k-th largest. Which of them does the docstring let you drop?",
 )
-known.change(
-    "zeros",
-    ("-mx.inf", "0"),
-    fact="the dropped logits become 0 instead of -inf",
-    question="What is the probability of a logit of 0 beside one of -2?",
-)
-known.change(
-    "large-negative",
-    ("-mx.inf", "-10000"),
-    fact="the dropped logits become -10000 instead of -inf",
-    question="Which float gives probability 0, whatever the other logits are?",
-)
+add_mistakes(known, "if k >=")
 known.change(
     "probabilities",
     ("return logits", "return softmax(logits, axis=-1)"),
@@ -148,13 +138,6 @@ known.change(
     ("mx.sort(logits, axis=-1)[:, -k, None]", "-mx.sort(-logits, axis=-1)[:, k - 1 : k]"),
     fact="k is not limited to V, and a slice that begins after the last column is empty",
     question="What is the shape of x[:, 49:50] for an x with 40 columns?",
-)
-known.change(
-    "in-place",
-    ("return mx.where(", "logits[:] = mx.where("),
-    ("-mx.inf)", "-mx.inf)\nreturn logits"),
-    fact="the caller's logits are overwritten",
-    question="What does `logits[...] = -mx.inf` do to the array that the caller passed?",
 )
 known.change(
     "dropped-in-every-row",

@@ -4,7 +4,7 @@ import math
 
 import mlx.core as mx
 import numpy as np
-from tests.week1.filters import log_rows
+from tests.week1.filters import add_mistakes, log_rows
 from tiny_llm_solution.basics import softmax
 from tiny_llm_solution.sampler import keep_top_p
 
@@ -149,12 +149,7 @@ known.change(
     fact="float16 probabilities are summed in float16",
     question="What is 0.5 + 0.0002 in float16?",
 )
-known.change(
-    "zeros",
-    ("-mx.inf", "0"),
-    fact="the dropped logits become 0 instead of -inf",
-    question="What is the probability of a logit of 0 beside one of -2?",
-)
+add_mistakes(known, "if p >= 1")
 known.change(
     "probabilities",
     ("return logits", "return softmax(logits, axis=-1)"),
@@ -162,19 +157,6 @@ known.change(
     ("-mx.inf)", "-mx.inf), axis=-1)"),
     fact="probabilities are returned instead of logits",
     question="What does the next filter take as its input?",
-)
-known.change(
-    "log-probabilities",
-    ("if p >= 1", "logits = logits - mx.logsumexp(logits, axis=-1, keepdims=True)\nif p >= 1"),
-    fact="log-probabilities are returned instead of logits",
-    question="What should the value of a logit that is kept be?",
-)
-known.change(
-    "in-place",
-    ("return mx.where(", "logits[:] = mx.where("),
-    ("logits, -mx.inf)", "logits, -mx.inf)\nreturn logits"),
-    fact="the caller's logits are overwritten",
-    question="What does `logits[...] = -mx.inf` do to the array that the caller passed?",
 )
 known.change(
     "sum-must-exceed-p",

@@ -2,43 +2,35 @@
 
 import dis
 import inspect
-import itertools
 import re
 import traceback
 from pathlib import Path
 from types import FunctionType
 
 QUESTION = ": is a `return` missing?"
-NO_VALUE = re.compile(r"\b(?:gave|got|returned|is|are) None(?:Type)?, expected|, got None$")
-GENERATORS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+SAID = re.compile(r"\b(?:gave|got|returned|is|are) None(?:Type)?, expected|, got None$")
+NONE = re.compile("LOAD_CONST None RETURN_VALUE|RETURN_CONST None")
 
 
 def asked(headline: str) -> str:
     """Return a headline, with the question if it says that a result is None."""
-    return f"{headline}{QUESTION}" if NO_VALUE.search(headline) else headline
+    return f"{headline}{QUESTION}" if SAID.search(headline) else headline
 
 
 def missing(error: BaseException, package: Path) -> tuple[str, ...]:
-    """Return a line on the package's functions that an error about a None may come from, as far as it is certain.
-
-    They are in the files of the traceback, and can return None although they are annotated with another result.
-    """
+    """Return a line on the package's functions, known in the traceback, that can return None but say otherwise."""
     if not isinstance(error, TypeError | AttributeError) or "NoneType" not in str(error):
         return ()
-    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-    held = [each for f in frames for each in f.f_globals.values() if Path(f.f_code.co_filename).is_relative_to(package)]
+    held = [each for frame, _ in traceback.walk_tb(error.__traceback__) for each in frame.f_globals.values()]
     held += [part for each in held if isinstance(each, type) for part in vars(each).values()]
-    functions = dict.fromkeys(inspect.unwrap(each) for each in held if callable(each))
-    names = [f"`{f.__qualname__}`" for f in functions if isinstance(f, FunctionType) and _can_return_none(f, package)]
-    return (f"{' and '.join(names[:2])} can return None{QUESTION}",) if names else ()
+    functions = filter(lambda each: _lacks_return(each, package), map(inspect.unwrap, filter(callable, held)))
+    names = " and ".join(dict.fromkeys(f"`{each.__qualname__}`" for each in functions))
+    return (f"{names} can return None{QUESTION}",) if names else ()
 
 
-def _can_return_none(function: FunctionType, package: Path) -> bool:
-    code, result = function.__code__, function.__annotations__.get("return")
-    if "None" in str(result) or code.co_flags & GENERATORS or not Path(code.co_filename).is_relative_to(package):
+def _lacks_return(function: object, package: Path) -> bool:
+    if not isinstance(function, FunctionType) or "None" in str(function.__annotations__.get("return")):
         return False
-    steps = [(each.opname, each.argval) for each in dis.get_instructions(code)]
-    if len(steps) <= 4:  # a protocol's method, without a body
-        return False
-    ends = (step for before, step in itertools.pairwise(steps) if before == ("LOAD_CONST", None))
-    return ("RETURN_CONST", None) in steps or any(name == "RETURN_VALUE" for name, _ in ends)
+    steps = [f"{step.opname} {step.argrepr}".strip() for step in dis.get_instructions(function)]
+    mine = Path(function.__code__.co_filename).is_relative_to(package) and not inspect.isgeneratorfunction(function)
+    return mine and len(steps) > 4 and bool(NONE.search(" ".join(steps)))  # a protocol's method has no steps
