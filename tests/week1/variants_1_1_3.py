@@ -12,7 +12,11 @@ known.probe_table(
     with_bias=lambda program: program(*drawn(31, (2, 3, 4), (5, 4), (5,))),
     square=lambda program: program(*drawn(32, (2, 4), (4, 4))),
 )
-known.probe_table(mx.float16, half=lambda program: program(*drawn(33, (3, 4), (5, 4), (5,), dtype=mx.float16)))
+known.probe_table(
+    mx.float16,
+    half=lambda program: program(*drawn(33, (3, 4), (5, 4), (5,), dtype=mx.float16)),
+    half_without_bias=lambda program: program(*drawn(34, (3, 4), (5, 4), dtype=mx.float16)),
+)
 
 
 @known.sized("x 128 x 256, w 576 x 256, float32")

@@ -68,7 +68,8 @@ known.change(
 )
 known.change(
     "first-row-for-all",
-    ("rows = offset if", "rows = offset[:1] * batch if"),
+    ("[self.cos[row] for row in rows]", "[self.cos[row] for row in rows[:1]]"),
+    ("[self.sin[row] for row in rows]", "[self.sin[row] for row in rows[:1]]"),
     fact="all rows are rotated by the first row's slice",
     question="Two requests share a batch, one at position 5 and one at position 2. By which position is row 1 rotated?",
 )
@@ -156,13 +157,6 @@ known.change(
     ("rotated =", "cos, sin = cos.astype(x.dtype), sin.astype(x.dtype)\nrotated ="),
     fact="x is rotated in its own dtype, with sines and cosines of that dtype, and not in float32",
     question="Which dtype do your products x * cos have for a float16 x?",
-)
-known.change(
-    "first-slice-alone",
-    ("[self.cos[row] for row in rows]", "[self.cos[row] for row in rows[:1]]"),
-    ("[self.sin[row] for row in rows]", "[self.sin[row] for row in rows[:1]]"),
-    fact="every slice of a list is checked, but the first one rotates all rows",
-    question="Two requests share a batch, one at position 5 and one at position 2. By which position is row 1 rotated?",
 )
 known.change(
     "float16-tables",
