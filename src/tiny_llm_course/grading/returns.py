@@ -22,8 +22,11 @@ def missing(error: BaseException, package: Path) -> tuple[str, ...]:
     if not isinstance(error, TypeError | AttributeError) or "NoneType" not in str(error):
         return ()
     held = [each for frame, _ in traceback.walk_tb(error.__traceback__) for each in frame.f_globals.values()]
-    held += [part for each in held if isinstance(each, type) for part in vars(each).values()]
-    functions = filter(lambda each: _lacks_return(each, package), map(inspect.unwrap, filter(callable, held)))
+    parts = [part for each in held if isinstance(each, type) for part in vars(each).values()]
+    functions = filter(
+        lambda each: _lacks_return(each, package),
+        map(inspect.unwrap, [*held, *(getattr(part, "fget", part) for part in parts)]),
+    )
     names = " and ".join(dict.fromkeys(f"`{each.__qualname__}`" for each in functions))
     return (f"{names} can return None{QUESTION}",) if names else ()
 
