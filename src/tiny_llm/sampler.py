@@ -44,8 +44,7 @@ def keep_top_p(logits: mx.array, p: float) -> mx.array:
     The token that crosses p is kept, so at least one token is.
 
     Args:
-        logits: N x V, which is not changed; -inf has probability 0. Probabilities are computed and summed in float32 for
-            all dtypes.
+        logits: N x V, not changed; -inf has probability 0. Probabilities and their sums are float32 for all dtypes.
         p: from 0 to 1; 1 keeps all.
 
     Returns:
