@@ -31,7 +31,7 @@ def keep_top_k(logits: mx.array, k: int) -> mx.array:
     """Keep the k largest logits of each row, and those equal to the k-th; the others become -inf.
 
     Args:
-        logits: N x V.
+        logits: N x V. It is not changed.
         k: at least 1; V or more keeps all.
 
     Returns:
@@ -51,7 +51,7 @@ def keep_top_p(logits: mx.array, p: float) -> mx.array:
     The token that crosses p is kept, so at least one token is.
 
     Args:
-        logits: N x V; -inf has probability 0. Probabilities are computed and summed in float32 for all dtypes.
+        logits: N x V, not changed; -inf has probability 0. Probabilities and their sums are float32 for all dtypes.
         p: from 0 to 1; 1 keeps all.
 
     Returns:
@@ -73,7 +73,7 @@ def keep_min_p(logits: mx.array, min_p: float) -> mx.array:
     """Keep the tokens at least min_p times as likely as the most likely one; the others become -inf.
 
     Args:
-        logits: N x V. Probabilities are computed in float32 for all dtypes.
+        logits: N x V. It is not changed. Probabilities are computed in float32 for all dtypes.
         min_p: from 0, which keeps all, to 1.
 
     Returns:

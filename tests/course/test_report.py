@@ -63,6 +63,7 @@ FORGOTTEN = (
     ("positional_encoding.py", "return mx.arange(seq_len", "got = mx.arange(seq_len"),  # MLX refuses the None
     ("tokenizer.py", "return {byte: chr(byte)", "got = {byte: chr(byte)"),  # the check asks for the type
     ("serving/kv_cache.py", "return mx.concatenate(attended)", "got = mx.concatenate(attended)"),  # the check uses it
+    ("paged/pool.py", "return len(self._free)", "got = len(self._free)"),  # the learner's code uses it
 )
 
 
@@ -71,9 +72,10 @@ def test_a_forgotten_return_is_asked_for():
     solved = tuple(task.id for task in load_course().tasks())
     edits = tuple(Edit(file, put, find) for file, find, put in FORGOTTEN)
     with checkout_for(Scenario("no-return", (), solved, edits)) as checkout:
-        screen = run("test 1.2.1 1.6.1 3.1.1", checkout).stdout
+        screen = run("test 1.2.1 1.6.1 3.1.1 3.3.1", checkout).stdout
     assert screen.count("gave None where the check needs a value: is a `return` missing?\n") == 2
     assert screen.count("got None, expected a dict: is a `return` missing?\n") == 1
+    assert screen.count("`PagePool.num_free` can return None: is a `return` missing?\n") == 1
     assert "broken" not in screen
     assert "signature" not in screen
 

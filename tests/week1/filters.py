@@ -85,3 +85,26 @@ def off(borders, wanted, dtype):
     distance = np.abs(near[:, None] - np.asarray(borders).reshape(-1)).min(axis=1)
     least = distance.max() if dtype == mx.float32 else min(distance.max(), 0.0005 * wanted)
     return float(near[np.where(distance >= least, distance, np.inf).argmin()])
+
+
+def add_mistakes(known, begins):
+    """Add the mistakes that any filter may have; the filter's code begins with these words."""
+    for name, number, question in (
+        ("zeros", 0, "What is the probability of a logit of 0 beside one of -2?"),
+        ("large-negative", -10000, "Which float gives probability 0, whatever the other logits are?"),
+    ):
+        fact = f"the dropped logits become {number} instead of -inf"
+        known.change(name, ("-mx.inf", str(number)), fact=fact, question=question)
+    known.change(
+        "log-probabilities",
+        (begins, f"logits = logits - mx.logsumexp(logits, axis=-1, keepdims=True)\n{begins}"),
+        fact="log-probabilities are returned instead of logits",
+        question="What should the value of a logit that is kept be?",
+    )
+    known.change(
+        "in-place",
+        ("return mx.where(", "logits[:] = mx.where("),
+        ("logits, -mx.inf)", "logits, -mx.inf)\nreturn logits"),
+        fact="the caller's logits are overwritten",
+        question="What does `logits[...] = -mx.inf` do to the array that the caller passed?",
+    )

@@ -29,6 +29,7 @@ known.probe_table(
     half=lambda program: (
         program(*attention_inputs(25, mx.float16)),
         program(*attention_inputs(25, mx.float16), mask=mx.zeros((3, 5))),
+        program(*attention_inputs(25, mx.float16), scale=0.7),
     ),
 )
 
@@ -112,6 +113,13 @@ known.change(
     ("softmax(scores, axis=-1).astype(value.dtype)", "softmax(scores, axis=-1)"),
     fact="a float32 mask promotes a float16 result to float32",
     question="What is float16 + float32, and when did that addition happen?",
+)
+known.change(
+    "scale-dtype",
+    ("query.shape[-1] ** -0.5", "mx.rsqrt(query.shape[-1])"),
+    ("softmax(scores, axis=-1).astype(value.dtype)", "softmax(scores, axis=-1)"),
+    fact="the default scale is a float32 array, which promotes a float16 result to float32",
+    question="What does mx.sqrt return: a Python float or an array, and of which dtype?",
 )
 known.change(
     "key-not-transposed",

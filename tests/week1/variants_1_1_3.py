@@ -12,7 +12,11 @@ known.probe_table(
     with_bias=lambda program: program(*drawn(31, (2, 3, 4), (5, 4), (5,))),
     square=lambda program: program(*drawn(32, (2, 4), (4, 4))),
 )
-known.probe_table(mx.float16, half=lambda program: program(*drawn(33, (3, 4), (5, 4), (5,), dtype=mx.float16)))
+known.probe_table(
+    mx.float16,
+    half=lambda program: program(*drawn(33, (3, 4), (5, 4), (5,), dtype=mx.float16)),
+    half_without_bias=lambda program: program(*drawn(34, (3, 4), (5, 4), dtype=mx.float16)),
+)
 
 
 @known.sized("x 128 x 256, w 576 x 256, float32")
@@ -82,6 +86,12 @@ known.change(
     question="What is `bias` when the caller does not pass one?",
 )
 
+known.change(
+    "zeros-for-no-bias",
+    ("y if bias is None else y + bias", "y + (mx.zeros(w.shape[0]) if bias is None else bias)"),
+    fact="float32 zeros are added where there is no bias, and they promote a float16 result",
+    question="What is the dtype of mx.zeros(5)?",
+)
 known.change(
     "truth-of-the-bias",
     ("y if bias is None else y + bias", "y + bias if bias else y"),

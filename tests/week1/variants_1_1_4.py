@@ -23,6 +23,7 @@ known.probe_table(
     equal_lengths=lambda program: run_layer(program, 45, keys=4),
     full_mask=lambda program: run_layer(program, 48, normals(480)(2, 3, 4, 5)),
     one_row=lambda program: run_layer(program, 46, normals(460)(4, 5), rows=1),
+    nothing_to_mistake=lambda program: run_layer(program, 49, keys=4, hidden=6),
     as_wide_as_its_heads=lambda program: run_layer(program, 47, hidden=6),
 )
 known.probe_table(mx.float16, half=lambda program: run_layer(program, 44, dtype=mx.float16))
@@ -127,6 +128,19 @@ known.change(
     ("mask=mask", "mask=None if mask is None else mask.reshape(len(query), -1, query.shape[1], key.shape[1])"),
     fact="the mask is reshaped to N x H x L x S instead of being broadcast",
     question="How many elements does an L x S mask have, and how many an N x H x L x S one?",
+)
+known.change(
+    "keys-as-long-as-queries",
+    ("linear(key, self.wk)", "linear(key, self.wk).reshape(*query.shape[:2], len(self.wk))"),
+    ("linear(value, self.wv)", "linear(value, self.wv).reshape(*query.shape[:2], len(self.wv))"),
+    fact="keys and values are reshaped with the query's length L instead of their own length S",
+    question="The query has four tokens, the key has five. Which length does your reshape use for the key?",
+)
+known.change(
+    "mask-indexed",
+    ("mask=mask", "mask=None if mask is None else mask[:, None]"),
+    fact="the mask gets an axis for the heads in second place, whatever its number of dimensions",
+    question="What is the shape of `mask[:, None]` for a mask of L x S?",
 )
 known.change(
     "mask-only-alone",

@@ -28,6 +28,16 @@ known.probe_table(
     as_many_heads_as_tokens=lambda program: program(10, 9, 300)(tokens(27, heads=3)),
     rows_alike=lambda program: program(10, 9, 300)(tokens(28), [slice(2, 5), slice(2, 5)]),
 )
+
+
+@known.probe()
+def rope_rounded_once(program):
+    """Return whether many float16 results differ from the float32 ones after rounding."""
+    x = tokens(29, mx.float16)
+    wide, half = program(10, 9, 300)(x.astype(mx.float32)), program(10, 9, 300)(x)
+    return mx.array(mx.mean(half != wide.astype(mx.float16)).item() > 0.1)
+
+
 known.probe_table(mx.float16, half=lambda program: program(10, 9, 300)(tokens(25, mx.float16), slice(1, 4)))
 known.probe_table(mx.bfloat16, far=lambda program: program(10, 900, 300)(tokens(26, mx.bfloat16), slice(700, 703)))
 
@@ -58,7 +68,8 @@ known.change(
 )
 known.change(
     "first-row-for-all",
-    ("rows = offset if", "rows = offset[:1] * batch if"),
+    ("[self.cos[row] for row in rows]", "[self.cos[row] for row in rows[:1]]"),
+    ("[self.sin[row] for row in rows]", "[self.sin[row] for row in rows[:1]]"),
     fact="all rows are rotated by the first row's slice",
     question="Two requests share a batch, one at position 5 and one at position 2. By which position is row 1 rotated?",
 )
@@ -140,6 +151,12 @@ known.change(
     ("rotation_angles(dims, seq_len, base)", "rotation_angles(dims, seq_len + 1, base)[1:]"),
     fact="positions are counted from 1",
     question="What should the result be for a token at position 0?",
+)
+known.change(
+    "rotated-in-the-input's-dtype",
+    ("rotated =", "cos, sin = cos.astype(x.dtype), sin.astype(x.dtype)\nrotated ="),
+    fact="x is rotated in its own dtype, with sines and cosines of that dtype, and not in float32",
+    question="Which dtype do your products x * cos have for a float16 x?",
 )
 known.change(
     "float16-tables",

@@ -24,6 +24,7 @@ known.probe_table(
     mask=lambda program: tuple(
         program(*inputs(25), mask=2 * mask) for mask in drawn(250, (3, 5), (6, 3, 5), (4, 6, 3, 5))
     ),
+    mask_of_each_head=lambda program: program(*inputs(25), mask=normals(251)(6, 3, 5)),
     no_group=lambda program: tuple(
         program(*inputs(28, kv_heads=6), mask=mask) for mask in (None, normals(280)(4, 6, 3, 5))
     ),
@@ -32,7 +33,8 @@ known.probe_table(
 known.probe_table(
     mx.float16,
     half=lambda program: tuple(
-        program(*inputs(26, mx.float16), mask=mask) for mask in (None, causal(3, 5, mx.float32))
+        program(*inputs(26, mx.float16), scale, mask)
+        for scale, mask in ((None, None), (None, causal(3, 5, mx.float32)), (0.7, None))
     ),
 )
 
@@ -156,10 +158,48 @@ known.change(
     question="What is float16 + float32, and when did that addition happen?",
 )
 known.change(
+    "scale-dtype",
+    (
+        "attended.flatten(",
+        "attended.astype(mx.result_type(query, mx.array(0.5) if scale is None else query if mask is None else mask))"
+        ".flatten(",
+    ),
+    fact="the default scale is a float32 array, which promotes a float16 result to float32",
+    question="What does mx.sqrt return: a Python float or an array, and of which dtype?",
+)
+RESHAPED = "if isinstance(mask, mx.array):\n    mask = mask.reshape({})\nif isinstance(mask, str):"
+known.change(
     "mask-reshaped",
-    ("mx.broadcast_to(mask, (*query.shape[:-2], length, keys))", "mask.reshape(*query.shape[:-2], length, keys)"),
-    fact="the mask is reshaped to the scores' shape instead of being broadcast",
+    ("if isinstance(mask, str):", RESHAPED.format("*query.shape[:-2], length, keys")),
+    fact="a mask array is reshaped to the scores' shape instead of being broadcast",
     question="How many elements does an L x S mask have, and how many an N x H x L x S one?",
+)
+known.change(
+    "heads-of-the-mask-reshaped",
+    ("if isinstance(mask, str):", RESHAPED.format("*mask.shape[:-3], heads, *mask.shape[-2:]")),
+    fact="the head axis of a mask array is split without broadcasting the mask to H heads first",
+    question="How many heads does an L x S mask have before you split them?",
+)
+known.change(
+    "mask-not-split",
+    ("mask = mx.broadcast_to(mask, (*query.shape[:-2], length, keys))", "pass"),
+    ("mask = mx.unflatten(mask, -3, (kv_heads, -1))", "pass"),
+    fact="the mask is added to scores of N x H_kv x H/H_kv x L x S without splitting its head axis",
+    question="Align the shapes of your scores and of an N x H x L x S mask from the right. Which axes meet?",
+)
+known.change(
+    "mask-expanded",
+    ("mask = mx.broadcast_to(mask, (*query.shape[:-2], length, keys))", "pass"),
+    ("mx.unflatten(mask, -3, (kv_heads, -1))", "mx.expand_dims(mask, -3)"),
+    fact="the mask gets an axis of size 1 for the group, and its head axis is not split",
+    question="Which shape do your scores have, and which of their axes belong to the H heads of a mask?",
+)
+known.change(
+    "mask-indexed",
+    ("if isinstance(mask, str):", "given = isinstance(mask, mx.array)\nif isinstance(mask, str):"),
+    ("if mask is not None:", "if given:\n    mask = mask[:, :, None]\nelif mask is not None:"),
+    fact="the mask gets an axis for the group in third place, whatever its number of dimensions",
+    question="Which axes does `mask[:, :, None]` insert between for a mask of L x S, and for one of N x H x L x S?",
 )
 known.change(
     "head-by-head",

@@ -3,6 +3,7 @@
 import math
 
 import mlx.core as mx
+from tests.week1.filters import add_mistakes
 
 from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.variants import Variants
@@ -96,18 +97,7 @@ known.change(
     fact="exactly k tokens are kept, and others equal to the k-th are dropped",
     question="Two logits equal the k-th largest. Which of them does the docstring let you drop?",
 )
-known.change(
-    "zeros",
-    ("-mx.inf", "0"),
-    fact="the dropped logits become 0 instead of -inf",
-    question="What is the probability of a logit of 0 beside one of -2?",
-)
-known.change(
-    "large-negative",
-    ("-mx.inf", "-10000"),
-    fact="the dropped logits become -10000 instead of -inf",
-    question="Which float gives probability 0, whatever the other logits are?",
-)
+add_mistakes(known, "if k >=")
 known.change(
     "probabilities",
     ("return logits", "return softmax(logits, axis=-1)"),
@@ -134,6 +124,32 @@ known.change(
     ("if k >= logits.shape[-1]:", "if k == logits.shape[-1]:"),
     fact="k is not limited to V",
     question="What is the index of the 50th largest of 40 numbers?",
+)
+known.change(
+    "k-above-V-refused",
+    ("if k >= logits.shape[-1]:", "if k == logits.shape[-1]:"),
+    ("mx.sort(logits", "mx.partition(logits, -k"),
+    fact="k is passed to MLX without being limited to V, and a k above V raises",
+    question="How many logits are left to drop when k is 50 and V is 40?",
+)
+known.change(
+    "k-above-V-sliced",
+    ("if k >= logits.shape[-1]:", "if k == logits.shape[-1]:"),
+    ("mx.sort(logits, axis=-1)[:, -k, None]", "-mx.sort(-logits, axis=-1)[:, k - 1 : k]"),
+    fact="k is not limited to V, and a slice that begins after the last column is empty",
+    question="What is the shape of x[:, 49:50] for an x with 40 columns?",
+)
+known.change(
+    "dropped-in-every-row",
+    ("logits >= threshold", "mx.all(logits >= threshold, axis=0, keepdims=True)"),
+    fact="each row loses the tokens that any row drops, as with `logits[:, dropped] = -inf`",
+    question="What does `logits[:, dropped]` select when `dropped` has one row of token ids per row of logits?",
+)
+known.change(
+    "kept-in-every-row",
+    ("logits >= threshold", "mx.any(logits >= threshold, axis=0, keepdims=True)"),
+    fact="each row keeps the tokens that any row keeps, as with `result[:, kept] = logits[:, kept]`",
+    question="What does `logits[:, kept]` select when `kept` has one row of token ids per row of logits?",
 )
 
 

@@ -4,7 +4,7 @@ import math
 
 import mlx.core as mx
 import numpy as np
-from tests.week1.filters import log_rows
+from tests.week1.filters import add_mistakes, log_rows
 from tiny_llm_solution.basics import softmax
 from tiny_llm_solution.sampler import keep_top_p
 
@@ -149,12 +149,7 @@ known.change(
     fact="float16 probabilities are summed in float16",
     question="What is 0.5 + 0.0002 in float16?",
 )
-known.change(
-    "zeros",
-    ("-mx.inf", "0"),
-    fact="the dropped logits become 0 instead of -inf",
-    question="What is the probability of a logit of 0 beside one of -2?",
-)
+add_mistakes(known, "if p >= 1")
 known.change(
     "probabilities",
     ("return logits", "return softmax(logits, axis=-1)"),
@@ -162,6 +157,12 @@ known.change(
     ("-mx.inf)", "-mx.inf), axis=-1)"),
     fact="probabilities are returned instead of logits",
     question="What does the next filter take as its input?",
+)
+known.change(
+    "sum-must-exceed-p",
+    ("before < p", "before <= p"),
+    fact="tokens are kept until their sum exceeds p, and not only until it reaches p",
+    question="Four tokens have 0.25 each. How many of them sum to 0.5 or more?",
 )
 known.change(
     "float32-result",
@@ -174,6 +175,12 @@ known.change(
     ("mx.cumsum(probabilities, axis=-1, inclusive=False)", "mx.cumsum(probabilities, axis=0, inclusive=False)"),
     fact="the cumulative sum runs along the batch instead of the vocabulary",
     question="Along which axis does the sum run from the most likely token to the least likely?",
+)
+known.change(
+    "order-of-the-last-row",
+    ("mx.argsort(-logits, axis=-1)", "mx.broadcast_to(mx.argsort(-logits, axis=-1)[-1:], logits.shape)"),
+    fact="every row is sorted in the order of the last row, as with `result[:, order] = ...`",
+    question="What does `logits[:, order]` select when `order` has one row of token ids per row of logits?",
 )
 known.change(
     "zero-leaves-nothing",

@@ -3,7 +3,7 @@
 import math
 
 import mlx.core as mx
-from tests.week1.filters import log_rows
+from tests.week1.filters import add_mistakes, log_rows
 
 from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.variants import Variants
@@ -89,18 +89,7 @@ known.change(
     fact="the likely tokens are dropped and the unlikely ones kept",
     question="mx.where returns its second argument where the condition is true. Which one is that here?",
 )
-known.change(
-    "zeros",
-    ("-mx.inf", "0"),
-    fact="the dropped logits become 0 instead of -inf",
-    question="What is the probability of a logit of 0 beside one of -2?",
-)
-known.change(
-    "large-negative",
-    ("-mx.inf", "-10000"),
-    fact="the dropped logits become -10000 instead of -inf",
-    question="Which float gives probability 0, whatever the other logits are?",
-)
+add_mistakes(known, "probabilities = softmax")
 known.change(
     "probabilities",
     ("return mx.where(", "return softmax(mx.where("),

@@ -176,6 +176,20 @@ known.change(
     question="After a rewind you write into an array. Which caller may still hold that array?",
 )
 known.change(
+    "never-truncated",
+    (
+        "keys[:, :, self.offset : end] = key",
+        "keys = key if self._keys is None else mx.concatenate([self._keys, key], 2)",
+    ),
+    (
+        "values[:, :, self.offset : end] = value",
+        "values = value if self._values is None else mx.concatenate([self._values, value], 2)",
+    ),
+    ("return keys[:, :, :end], values[:, :, :end]", "return keys, values"),
+    fact="every call concatenates to all earlier keys and values, including those that rewind has dropped",
+    question="After rewind(2), which tokens do your arrays still hold?",
+)
+known.change(
     "rewind-forgets-nothing",
     ("self.offset -= count", "pass"),
     fact="rewind does not change offset",

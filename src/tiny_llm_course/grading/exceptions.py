@@ -26,9 +26,9 @@ from ..programs.parts import KernelFault
 from ..source.targets import holds_stub, where
 from ..testkit.cases import CASE_NOTE, shape_words
 from ..testkit.errors import course_fault, of_the_course
+from . import returns
 
 SUGGESTION = re.compile(r"\. Did you [^\x1b\n]*")
-NO_VALUE = re.compile(r"\b(?:gave|got|returned|is|are) None(?:Type)?, expected|, got None$")
 MISSING = re.compile(r"cannot import name '(\w+)' from 'tiny_llm\.([\w.]+)'")
 
 
@@ -37,8 +37,7 @@ def finding_of(error: BaseException, package: Path) -> Finding:
     if isinstance(error, CheckFailed):
         cause = error.__cause__ if error.finding.kind == Kind.MISJUDGED else None
         if not cause:
-            missing = ": is a `return` missing?" if NO_VALUE.search(error.finding.headline) else ""
-            return dataclasses.replace(error.finding, headline=error.finding.headline + missing)
+            return dataclasses.replace(error.finding, headline=returns.asked(error.finding.headline))
         # A check of the learner's stops a right program: add what it raises.
         lines = (*error.finding.lines, _raised(cause, package))
         return dataclasses.replace(error.finding, lines=lines, frames=learner_frames(cause, package))
@@ -57,9 +56,10 @@ def finding_of(error: BaseException, package: Path) -> Finding:
     if isinstance(error, SystemExit):
         return Finding(Kind.STOPPED, f"your code left the program with sys.exit({error.code!r})", frames=frames)
     if frames:
-        return Finding(Kind.RAISED, _raised(error, package), case=case, frames=frames)
+        lines = returns.missing(error, package)
+        return Finding(Kind.RAISED, _raised(error, package), lines, case=case, frames=frames)
     if isinstance(error, TypeError | AttributeError) and "NoneType" in str(error):
-        return Finding(Kind.RAISED, "gave None where the check needs a value: is a `return` missing?", case=case)
+        return Finding(Kind.RAISED, f"gave None where the check needs a value{returns.QUESTION}", case=case)
     if of_the_course(error):
         return course_fault(error, case)
     if isinstance(error, AttributeError) and isinstance(error.obj, ModuleType):

@@ -15,8 +15,8 @@ from .rounding import close
 
 Program = Callable[..., Any]
 
-# Two names of one operation: a bad shape is refused alike by both.
-SAME_OPERATOR = {"unflatten": "reshape"}
+# Two names of one operation: a bad shape, or a bad rank, is refused alike by both.
+SAME_OPERATOR = {"unflatten": "reshape", "argpartition": "partition", "topk": "partition"}
 
 
 @dataclasses.dataclass(frozen=True)
