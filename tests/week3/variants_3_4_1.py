@@ -4,7 +4,7 @@ from functools import partial
 
 import mlx.core as mx
 import numpy as np
-from tests.week3.formulas_day4 import of_others, paged64, pooled
+from tests.week3.formulas_day4 import of_others, paged64, pending_operations, pooled
 
 from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.memory import peak_bytes
@@ -66,11 +66,25 @@ known.probe_table(
 
 @known.probe()
 def pages_held(program):
-    """Return whether it allocates less than half of the request's keys."""
+    """Return whether it allocates less than half of the request's keys, and leaves few operations to be computed."""
     given = inputs(13, 1, 4096, 32, 2, 1, 128)
     mx.eval(given[:3])
     taken = peak_bytes(partial(program, *given))
-    return mx.array(taken < given[1].nbytes // 2)
+    return mx.array([taken < given[1].nbytes // 2, pending_operations(program(*given)) < 100])
+
+
+@known.probe()
+def pages_refused(program):
+    """Return which block tables raise a ValueError that names the page."""
+    query, keys, values, _, tokens = inputs(16)
+    found = []
+    for table, page in (([2, 0, 2], "2"), ([2, -1, 0], "-1"), ([2, 7, 0], "7"), ([2, 1, 0, -1, -1], "-1")):
+        try:
+            mx.eval(program(query, keys, values, table, tokens))
+            found.append(False)
+        except ValueError as error:
+            found.append(page in str(error))
+    return mx.array(found)
 
 
 PAGE = "number, count = block_table[first // page], min(page, tokens - first)"
@@ -183,6 +197,37 @@ known.change(
     question="What must be carried over from one page to the next?",
 )
 known.change(
+    "nothing-evaluated",
+    ("mx.eval(running.result())", "running.result()"),
+    fact="no page is evaluated before the next one, so MLX's graph grows with the number of pages",
+    question="MLX is lazy. When your loop has ended, which of its operations have been computed?",
+)
+UNKNOWN = "if unknown := [number for number in own if not 0 <= number < pages]:"
+known.change(
+    "unknown-pages",
+    (UNKNOWN, "if unknown := []:"),
+    fact="a page that the pool does not have is not rejected with its number",
+    question="Which pages of a pool does page -1 of a block table, or a page after the last, name?",
+)
+known.change(
+    "negative-pages",
+    (UNKNOWN, "if unknown := [number for number in own if number >= pages]:"),
+    fact="a negative page is not rejected: MLX counts it from the end of the pool",
+    question="In a pool of seven pages, which one does keys[-1] return?",
+)
+known.change(
+    "whole-table-checked",
+    ("block_table[: -(-tokens // page)]", "block_table"),
+    fact="entries of the block table after the last token's page are validated, too",
+    question="What do you know about the entries of a block table that no token needs yet?",
+)
+known.change(
+    "page-twice",
+    ("if len(set(own)) < len(own):", "if False:"),
+    fact="a block table with the same page twice is not rejected",
+    question="Can a page of four slots hold a request's tokens 0 to 3 and 8 to 11?",
+)
+known.change(
     "side-by-side",
     (
         "running = OnlineSoftmax(*queries.shape)",
@@ -196,12 +241,18 @@ known.change(
 )
 
 
+def check_table(own, pages):
+    if len(set(own) & set(range(pages))) < len(own):
+        raise ValueError(f"block table {own}")
+
+
 @known.accepted("all scores first, then the values")
 def scores_first(query, keys, values, block_table, tokens, scale=None):
     length, heads, dims = query.shape
     _, kv_heads, page, _ = keys.shape
     if heads % kv_heads or not length <= tokens <= len(block_table) * page:
         raise ValueError("sizes")
+    check_table(block_table[: -(-tokens // page)], len(keys))
     scale = dims**-0.5 if scale is None else scale
     queries = mx.unflatten(query.swapaxes(0, 1), 0, (kv_heads, -1)).astype(mx.float32) * scale
     pages = [(block_table[first // page], slice(0, min(page, tokens - first))) for first in range(0, tokens, page)]
@@ -230,6 +281,7 @@ def by_token(query, keys, values, block_table, tokens, scale=None):
     _, kv_heads, page, _ = keys.shape
     if heads % kv_heads or not length <= tokens <= len(block_table) * page:
         raise ValueError("sizes")
+    check_table(block_table[: -(-tokens // page)], len(keys))
     if tokens > 64:  # too slow, and NumPy needs no MLX memory for what follows
         return scores_first(query, keys, values, block_table, tokens, scale)
     arrays = (np.array(x.astype(mx.float32), np.float64) for x in (query, keys, values))
