@@ -73,6 +73,15 @@ def draft_of_what_is_found(program):
     return table(found, 5), table(writers.model.calls, 2), mx.array(writers.kv_cache.lengths)
 
 
+@known.probe()
+def draft_that_ends(program):
+    """Token 7 ends an output."""
+    own = [[1, 2, 3], [4, 5]], [{}, {}], random_logits(7, VOCAB)
+    writers = Writers(program, Request, SamplingParams, *own, lenient=True, eos_ids=[7])
+    found = [each.tokens for _ in range(2) for each in writers.draft([5, 4])]
+    return table(found, 5), table(writers.model.calls, 2)
+
+
 known.probe_table(
     greedy=lambda program: drafted(
         program, [[1, 2, 3]], [{}], [([4], 0), ([0], 0), ([0], 0), ([3], 1), ([2], 2), ([1], 1)]
@@ -194,6 +203,27 @@ known.change(
     question="One request wants two tokens, the other four. How many calls does the other one need?",
 )
 known.change(
+    "past-the-end",
+    ("ended[i] = drawn[i][-1] in requests[i].eos_ids", "pass"),
+    fact="drafts go on after an end token",
+    question="The draft model proposes a token of `eos_ids`. Which tokens after it can be used?",
+)
+known.change(
+    "before-the-end",
+    (
+        "drawn[i].append(sample_from(row, draw))",
+        """
+        ended[i] = sample_from(row, draw) in requests[i].eos_ids
+        if ended[i]:
+            continue
+        drawn[i].append(sample_from(row, draw))
+        """,
+    ),
+    ("ended[i] = drawn[i][-1] in requests[i].eos_ids", "pass"),
+    fact="a draft ends before the end token instead of with it",
+    question="If the draft ends with an end token that the target accepts, how many steps does that save?",
+)
+known.change(
     "no-drafts-unless-all-fit",
     (
         "drawn: list[list[int]] = [[] for _ in requests]",
@@ -208,7 +238,7 @@ known.change(
 )
 known.change(
     "largest-count-for-all",
-    ("if own and number < counts[i]]", "if own]"),
+    ("if number < count and not ended[i]]", "if not ended[i]]"),
     fact="every request gets as many draft tokens as the largest count",
     question="One request wants two tokens, the other four. Which requests are in the third call?",
 )
@@ -316,7 +346,7 @@ class CountsBeside:
                 drafts[i][0].append(token)
                 drafts[i][1].append(found[row])
                 texts[i].append(token)
-                wanted[i] -= 1
+                wanted[i] = 0 if token in requests[i].eos_ids else wanted[i] - 1
         return [Draft(tokens, mx.stack(rows)) if tokens else Draft() for tokens, rows in drafts]
 
     def retain(self, running):
