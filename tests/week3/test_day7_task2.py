@@ -59,6 +59,13 @@ def test_task_2_gate_promises():
     same_ids(found[4:], [-4, -8, -16, -26], f"the last four of: {case}", "answers")
 
 
+def test_task_2_gate_promise_ends_on_time():
+    """A second after the first one was rejected, for a second, another one arrives."""
+    ops = [(0.0, "enter", 1), (0.0, "enter", 1), (1.0, "enter", 1)]
+    case = "max_inside 1; one is inside, the next is rejected for 1 s at 0 s, and another one arrives at 1 s"
+    same_ids(again(lambda: passes(backpressure.Gate, 1, ops), case), [1, -1, -1], case, "answers")
+
+
 def test_task_2_gate_groups():
     """All of a group or none; a group above max_inside is rejected for good."""
     ops = [

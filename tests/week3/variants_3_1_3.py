@@ -101,6 +101,19 @@ def rows_half(program):
     return run(program, 15, *[(each, 3, 2, True) for each in params], dtype=mx.float16, size=3000, shift=30.0)
 
 
+@known.probe(mx.float16)
+def rows_penalized_half(program):
+    """A penalized logit, rounded to float16, equals the other one, which is before it or after it."""
+    found = []
+    for number in range(12):
+        used = mx.array([10 + number], mx.float16)
+        other = (used.astype(mx.float32) / 1.1).astype(mx.float16)
+        for token, row in ((0, [used, other]), (1, [other, used])):
+            one = Request([token], 9, SamplingParams(repetition_penalty=1.1))
+            found += program(mx.concatenate(row)[None], [Chunk(one, 0, [token], 1)])
+    return mx.array(found)
+
+
 @known.sized("8 greedy rows of 151,936 logits")
 def sized(program):
     logits = normals(1)(8, 151936)
@@ -217,6 +230,12 @@ known.change(
     ("apply_repetition_penalty(logits.astype(mx.float32), rows)", "logits.astype(mx.float32)"),
     fact="the repetition penalty is missing",
     question="Which of the given functions do you not use?",
+)
+known.change(
+    "penalty-in-half",
+    (PENALIZED, f"half = logits.dtype\n{PENALIZED}.astype(half).astype(mx.float32)"),
+    fact="the repetition penalty is computed in the logits' dtype, and only the result is converted to float32",
+    question="What is 10 / 1.1 in float16, and is a logit of 9.09375 larger?",
 )
 known.change(
     "penalty-not-for-the-likeliest",
