@@ -109,6 +109,10 @@ def test_task_1_pool_error_messages():
         one.release([0, 4])
     with raises_value_error("5 pages, take(3), hold([0, 4])", "4"):
         one.retain([0, 4])
+    with raises_value_error("5 pages, take(3), drop([3, 2])", "3"):
+        one.release([3, 2])
+    with raises_value_error("5 pages, take(3), hold([3, 2])", "3"):
+        one.retain([3, 2])
     same_number(one.pages, 5, "pages", "5 pages, take(3)")
 
 

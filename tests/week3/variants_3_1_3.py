@@ -103,15 +103,8 @@ def rows_half(program):
 
 @known.probe(mx.float16)
 def rows_penalized_half(program):
-    """A penalized logit, rounded to float16, equals the other one, which is before it or after it."""
-    found = []
-    for number in range(12):
-        used = mx.array([10 + number], mx.float16)
-        other = (used.astype(mx.float32) / 1.1).astype(mx.float16)
-        for token, row in ((0, [used, other]), (1, [other, used])):
-            one = Request([token], 9, SamplingParams(repetition_penalty=1.1))
-            found += program(mx.concatenate(row)[None], [Chunk(one, 0, [token], 1)])
-    return mx.array(found)
+    """All tokens are penalized, after which float16 cannot distinguish some of the largest."""
+    return run(program, 16, *[({"repetition_penalty": 1.1}, 999, 0, True)] * 60, dtype=mx.float16, size=999, shift=30.0)
 
 
 @known.sized("8 greedy rows of 151,936 logits")

@@ -119,6 +119,12 @@ known.change(
     question="A request that needs all pages comes alone. When is it admitted?",
 )
 known.change(
+    "slot-of-the-next-token",
+    ("needed = self.pages_for(request.num_tokens)", "needed = self.pages_for(request.num_tokens + 1)"),
+    fact="admit also allocates a slot for the next token, which fills a page of its own after a full one",
+    question="A request has four tokens, and a page four slots. How many pages do its present tokens need?",
+)
+known.change(
     "counted-and-not-taken",
     ("self.block_tables[request] = self.pool.allocate(needed)", "self.block_tables[request] = []"),
     fact="admit checks that pages are free without allocating them, so the next request counts them again",
@@ -159,6 +165,12 @@ known.change(
     ("self.pages_for(request.num_computed_tokens + count)", "self.pages_for(count)"),
     fact="reserve counts only the new tokens, as if none were cached",
     question="Four tokens fill a page, and one more comes. What is its position?",
+)
+known.change(
+    "present-tokens-reserved",
+    ("request.num_computed_tokens + count)", "max(request.num_tokens, request.num_computed_tokens + count))"),
+    fact="reserve allocates the pages of all present tokens, however few are asked for",
+    question="A request of 40 tokens was truncated to none, and a chunk of 8 is next. How many slots does it need?",
 )
 known.change(
     "what-there-is",

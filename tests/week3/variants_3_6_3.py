@@ -15,10 +15,10 @@ VOCAB = 9
 WARM = {"temp": 1.0, "seed": 5}
 
 
-def drafted(program, prompts, settings, script, *, seed=1, room=None, keep=None):
+def drafted(program, prompts, settings, script, *, seed=1, room=None, keep=None, eos=()):
     """Return all draft tokens, their probabilities, the token counts of each model call, and the cached lengths."""
     writers = Writers(
-        program, Request, SamplingParams, prompts, settings, random_logits(seed, VOCAB), room=room, lenient=True
+        program, Request, SamplingParams, prompts, settings, random_logits(seed, VOCAB), room, lenient=True, eos_ids=eos
     )
     tokens, rows, counted = [], [mx.zeros((0, VOCAB))], []
     for number, (counts, stands) in enumerate(script):
@@ -73,15 +73,6 @@ def draft_of_what_is_found(program):
     return table(found, 5), table(writers.model.calls, 2), mx.array(writers.kv_cache.lengths)
 
 
-@known.probe()
-def draft_that_ends(program):
-    """Token 7 ends an output."""
-    own = [[1, 2, 3], [4, 5]], [{}, {}], random_logits(7, VOCAB)
-    writers = Writers(program, Request, SamplingParams, *own, lenient=True, eos_ids=[7])
-    found = [each.tokens for _ in range(2) for each in writers.draft([5, 4])]
-    return table(found, 5), table(writers.model.calls, 2)
-
-
 known.probe_table(
     greedy=lambda program: drafted(
         program, [[1, 2, 3]], [{}], [([4], 0), ([0], 0), ([0], 0), ([3], 1), ([2], 2), ([1], 1)]
@@ -89,6 +80,8 @@ known.probe_table(
     let_go=lambda program: drafted(
         program, [[1, 2], [3, 4]], [{}, WARM], [([2, 2], 1), ([2, 2], 2), ([1, 2], 0)], seed=6, keep=1
     ),
+    # Token 7 ends an output.
+    ends=lambda program: drafted(program, [[1, 2, 3], [4, 5]], [{}, {}], [([5, 4], 0), ([4, 4], 1)], seed=7, eos=[7]),
     # There is capacity for the first request, but not for a long draft of the second, or for a third.
     little_room=lambda program: drafted(
         program, [[1, 2, 3], [4, 5], [6]], [{}, {}, {}], [([2, 9, 2], 1), ([2, 2, 1], 1)], seed=7, room=9
@@ -207,21 +200,6 @@ known.change(
     ("ended[i] = drawn[i][-1] in requests[i].eos_ids", "pass"),
     fact="drafts go on after an end token",
     question="The draft model proposes a token of `eos_ids`. Which tokens after it can be used?",
-)
-known.change(
-    "before-the-end",
-    (
-        "drawn[i].append(sample_from(row, draw))",
-        """
-        ended[i] = sample_from(row, draw) in requests[i].eos_ids
-        if ended[i]:
-            continue
-        drawn[i].append(sample_from(row, draw))
-        """,
-    ),
-    ("ended[i] = drawn[i][-1] in requests[i].eos_ids", "pass"),
-    fact="a draft ends before the end token instead of with it",
-    question="If the draft ends with an end token that the target accepts, how many steps does that save?",
 )
 known.change(
     "no-drafts-unless-all-fit",

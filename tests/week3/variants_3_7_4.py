@@ -193,12 +193,6 @@ known.change(
     fact="the times of first tokens are kept after their requests have left",
     question="After a request has left, which of your tables still contain it?",
 )
-known.change(
-    "arrivals-kept",
-    ("self._arrivals.pop(request, None)\n", ""),
-    fact="arrivals are kept after their requests have left",
-    question="After a request has left, which of your tables still contain it?",
-)
 PREEMPTED = 'self._counts["preemptions"] += len(step.preempted)'
 known.change(
     "preempted-tokens-taken-back",
