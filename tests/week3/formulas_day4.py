@@ -91,8 +91,7 @@ def with_held(inputs, held):
 
 def pending_operations(result):
     """Return how many operations an array's graph still has to compute, names of arrays included."""
-    graph = io.StringIO()
-    mx.export_to_dot(graph, result)
+    mx.export_to_dot(graph := io.StringIO(), result)
     return graph.getvalue().count("label")
 
 

@@ -53,8 +53,7 @@ def ragged_with_a_head_left_over(program):
 
 
 known.probe_table(
-    mx.float16,
-    half=lambda program: run(program, QWEN3, 11, ((0, 2), (1, 3)), ((1, 1), (0, 1)), dtype=mx.float16),
+    mx.float16, half=lambda program: run(program, QWEN3, 11, ((0, 2), (1, 3)), ((1, 1), (0, 1)), dtype=mx.float16)
 )
 
 

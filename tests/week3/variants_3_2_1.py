@@ -231,12 +231,6 @@ known.change(
     question="Two requests have three output tokens each, and one token is left. Which one gets it?",
 )
 known.change(
-    "output-not-recomputed",
-    ("request.num_uncomputed_tokens, left", "max(0, len(request.prompt) - request.num_computed_tokens), left"),
-    fact="a chunk of a preempted request ends with its prompt, so its output is never recomputed",
-    question="A preempted request has six prompt tokens and five of output. How many of them are uncomputed?",
-)
-known.change(
     "most-output-first",
     (TURNS, "sorted(decoding, key=lambda request: -len(request.output))[:token_budget]"),
     fact="those with the most output are chosen when more requests decode than the budget allows",

@@ -31,13 +31,9 @@ def memory_reserves_all_or_nothing(program):
     return played(program, 2, 5, *script, ("reserve", "a", 4), ("reserve", "b", 1), ("reserve", "b", 2))
 
 
-@known.probe()
-def memory_checks(program):
-    checks = [("validate", prompt, new) for prompt, new in ((5, 7), (5, 8), (5, 9), (12, 1), (1, 12), (13, 2))]
-    return played(program, 4, 3, *checks)
-
-
+CHECKED = (5, 7), (5, 8), (5, 9), (12, 1), (1, 12), (13, 2)
 known.probe_table(
+    checks=lambda program: played(program, 4, 3, *[("validate", prompt, new) for prompt, new in CHECKED]),
     full_page=lambda program: played(
         program, 4, 3, *begun("a", 4), ("reserve", "a", 4), ("read", "a", 4), ("reserve", "a", 1)
     ),

@@ -19,19 +19,9 @@ def inputs(seed, length=3, tokens=10, page=4, heads=6, kv_heads=2, dims=8, dtype
     return normals(seed + 2, dtype)(length, heads, dims), keys, values, block_table, tokens
 
 
-@known.probe()
-def pages_a_single_one(program):
-    query, keys, values, _, tokens = inputs(5, 3, 3)
-    return program(query, keys, values, [0], tokens)
-
-
-@known.probe()
-def pages_in_order(program):
-    query, keys, values, _, tokens = inputs(7, 5, 11)
-    return program(query, keys, values, [0, 1, 2], tokens)
-
-
 known.probe_table(
+    a_single_page=lambda program: program(*inputs(5, 3, 3)[:3], [0], 3),
+    in_order=lambda program: program(*inputs(7, 5, 11)[:3], [0, 1, 2], 11),
     one_query=lambda program: program(*inputs(1, 1)),
     whole_ones=lambda program: program(*inputs(2, 1, 12)),
     prompt=lambda program: program(*inputs(3, 9, 9)),
@@ -61,10 +51,7 @@ def pages_nan_behind(program):
     return program(query, mx.where(free, mx.nan, keys), mx.where(free, mx.nan, values), block_table, tokens)
 
 
-known.probe_table(
-    mx.float16,
-    half=lambda program: program(*inputs(12, dtype=mx.float16)),
-)
+known.probe_table(mx.float16, half=lambda program: program(*inputs(12, dtype=mx.float16)))
 
 
 @known.probe()
@@ -236,7 +223,7 @@ def check(query, keys, block_table, tokens):
 
 @known.accepted("all scores first, then the values")
 def scores_first(query, keys, values, block_table, tokens, scale=None):
-    length, heads, dims = query.shape
+    length, _, dims = query.shape
     _, kv_heads, page, _ = keys.shape
     check(query, keys, block_table, tokens)
     scale = dims**-0.5 if scale is None else scale
@@ -255,10 +242,7 @@ def scores_first(query, keys, values, block_table, tokens, scale=None):
     return attended.flatten(0, 1).swapaxes(0, 1).astype(query.dtype)
 
 
-known.accepted_change(
-    "the last page first",
-    ("range(0, tokens, page)", "reversed(range(0, tokens, page))"),
-)
+known.accepted_change("the last page first", ("range(0, tokens, page)", "reversed(range(0, tokens, page))"))
 
 
 @known.accepted("token by token, in NumPy")

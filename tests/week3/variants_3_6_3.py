@@ -13,6 +13,8 @@ known = Variants("3.6.3")
 
 VOCAB = 9
 WARM = {"temp": 1.0, "seed": 5}
+FILTERED = {"temp": 0.7, "top_k": 5, "top_p": 0.9, "seed": 8}
+PENALIZED = {"temp": 1.2, "repetition_penalty": 3.0, "min_p": 0.05, "seed": 3}
 
 
 def drafted(program, prompts, settings, script, *, seed=1, room=None, keep=None, eos=()):
@@ -34,18 +36,6 @@ def drafted(program, prompts, settings, script, *, seed=1, room=None, keep=None,
     counted.append([request.num_computed_tokens for request in writers.requests])
     counted.append([len(request.prompt) for request in writers.requests])
     return table(tokens, 5), mx.concatenate(rows), table(writers.model.calls, 4), table(counted, 4)
-
-
-@known.probe()
-def draft_sampled(program):
-    settings = {"temp": 0.7, "top_k": 5, "top_p": 0.9, "seed": 8}
-    return drafted(program, [[4, 2]], [settings], [([4], 2), ([4], 4), ([3], 0)], seed=2)
-
-
-@known.probe()
-def draft_penalised(program):
-    settings = {"temp": 1.2, "repetition_penalty": 3.0, "min_p": 0.05, "seed": 3}
-    return drafted(program, [[4, 2, 4]], [settings], [([5], 3), ([4], 4)], seed=3)
 
 
 @known.probe()
@@ -74,6 +64,8 @@ def draft_of_what_is_found(program):
 
 
 known.probe_table(
+    sampled=lambda program: drafted(program, [[4, 2]], [FILTERED], [([4], 2), ([4], 4), ([3], 0)], seed=2),
+    penalized=lambda program: drafted(program, [[4, 2, 4]], [PENALIZED], [([5], 3), ([4], 4)], seed=3),
     greedy=lambda program: drafted(
         program, [[1, 2, 3]], [{}], [([4], 0), ([0], 0), ([0], 0), ([3], 1), ([2], 2), ([1], 1)]
     ),

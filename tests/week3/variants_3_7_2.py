@@ -157,6 +157,12 @@ known.change(
     question="One request left a millisecond ago. How long until the next one does?",
 )
 known.change(
+    "intervals-between",
+    (PACE, "(now - self._left[0]) / max(1, len(self._left) - 1) if self._left else FIRST_GUESS"),
+    fact="the time is divided by one less than the number of departures",
+    question="The time counts from the oldest departure until now. Four have left: how many intervals is that?",
+)
+known.change(
     "divided-by-sixteen",
     (PACE, "(now - self._left[0]) / REMEMBERED if self._left else FIRST_GUESS"),
     fact="the time is divided by REMEMBERED even if fewer requests have left",

@@ -60,8 +60,7 @@ def kept(program, late):
 
 
 known.probe_table(
-    entries=lambda program: kept(program, False),
-    entries_after_a_late_step=lambda program: kept(program, True),
+    entries=lambda program: kept(program, False), entries_after_a_late_step=lambda program: kept(program, True)
 )
 
 
