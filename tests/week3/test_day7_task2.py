@@ -67,7 +67,7 @@ def test_task_2_gate_promise_ends_on_time():
 
 
 def test_task_2_gate_promise_beyond_a_minute():
-    """The one rejected at 100 s has 100 s, though it is told 60. At 170 s its place is still promised."""
+    """The one rejected at 100 s has 100 s, though its Retry-After is 60. At 170 s its place is still promised."""
     ops = [(0.0, "enter", 16), (0.0, "leave", 1), (0.0, "enter", 1), (100.0, "enter", 1), (150.0, "leave", 16)]
     ops += [(150.0, "enter", 16), (170.0, "enter", 1)]
     case = (

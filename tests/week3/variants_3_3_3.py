@@ -165,7 +165,7 @@ known.change(
 known.change(
     "present-tokens-reserved",
     ("request.num_computed_tokens + count)", "max(request.num_tokens, request.num_computed_tokens + count))"),
-    fact="reserve allocates the pages of all present tokens, however few are asked for",
+    fact="reserve allocates the pages of all present tokens, however few are requested",
     question="A request of 40 tokens was truncated to none, and a chunk of 8 is next. How many slots does it need?",
 )
 known.change(

@@ -118,7 +118,7 @@ known.change(
     "promises-a-moment-longer",
     ("if until > now]", "if until >= now]"),
     fact="a promise still counts at the very moment when its seconds are over",
-    question="A client was told at 0 s to return in one second. At 1 s, is its capacity still promised?",
+    question="A client was rejected for one second at 0 s. At 1 s, is its capacity still promised?",
 )
 known.change(
     "promises-whole-seconds",
