@@ -75,6 +75,12 @@ def test_task_1_pages_scaled_in_float32():
     agrees(paged, paged64, 64 * queries, keys * 2**-13, *rest, 1024.0, seed=6)
 
 
+def test_task_1_pages_scores_in_float32():
+    """float16 cannot hold a product of query and key before it is scaled, but float32 can."""
+    queries, keys, *rest = paged_inputs(6, dtype=mx.float16)
+    agrees(paged, paged64, 256 * queries, 256 * keys, *rest, 2.0**-17, seed=6)
+
+
 def test_task_1_pages_spare_pages():
     """The block table has two entries more than the tokens fill: other pages, or none yet."""
     query, keys, values, table, tokens = paged_inputs(7, spare=2)

@@ -16,6 +16,7 @@ from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("3.1.2")
 
+HEAD = {"lm_head.weight": normals(100)(29, 12)}
 LATE = ((1, 3),), ((1, 1), (0, 4)), ((0, 1), (2, 2), (1, 1))
 
 
@@ -43,13 +44,8 @@ known.probe_table(
     one_layer=lambda program: run(program, QWEN3, 7, *LATE, num_hidden_layers=1),
     three_layers=lambda program: run(program, QWEN25, 8, ((0, 2), (1, 1)), ((0, 1), (1, 1)), num_hidden_layers=3),
     tied=lambda program: run(program, QWEN25, 9, *LATE, tie_word_embeddings=True),
+    unused_head=lambda program: run(program, QWEN3, 10, ((0, 2),), tie_word_embeddings=True, extra=HEAD),
 )
-
-
-@known.probe()
-def ragged_with_a_head_left_over(program):
-    extra = {"lm_head.weight": normals(100)(29, 12)}
-    return run(program, QWEN3, 10, ((0, 2),), tie_word_embeddings=True, extra=extra)
 
 
 known.probe_table(

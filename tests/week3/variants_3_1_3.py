@@ -50,12 +50,6 @@ def rows_penalized_and_drawn(program):
 
 
 @known.probe()
-def rows_drawn(program):
-    rows = [({"temp": 1.0, "seed": number}, 2, 3 + number, True) for number in range(6)]
-    return run(program, 8, *rows)
-
-
-@known.probe()
 def rows_mixed(program):
     """Some rows sample, some do not, each with its own settings."""
     params = [
@@ -76,6 +70,7 @@ known.probe_table(
         program, 3, ({}, 2, 0, True), ({}, 5, 0, False), ({}, 3, 4, True), ({}, 4, 0, False), ({}, 1, 1, True)
     ),
     none_scored=lambda program: run(program, 4, ({}, 2, 0, False), ({"temp": 1.0, "seed": 3}, 5, 0, False)),
+    drawn=lambda program: run(program, 8, *[({"temp": 1.0, "seed": n}, 2, 3 + n, True) for n in range(6)]),
     # The same seed and the same index: the same noise.
     alike=lambda program: run(program, 9, *[({"temp": 9.0, "seed": 5}, 2, 3, True)] * 6),
     # MLX's global state is used.

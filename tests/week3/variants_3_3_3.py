@@ -25,15 +25,13 @@ def memory_one_request(program):
     return played(program, 4, 6, *begun("a", 5), ("reserve", "a", 5), ("read", "a", 5), *grown, ("release", "a"))
 
 
-@known.probe()
-def memory_reserves_all_or_nothing(program):
-    script = (*begun("a", 3), ("read", "a", 3), *begun("b", 3), ("read", "b", 3))
-    return played(program, 2, 5, *script, ("reserve", "a", 4), ("reserve", "b", 1), ("reserve", "b", 2))
-
-
+READ = (*begun("a", 3), ("read", "a", 3), *begun("b", 3), ("read", "b", 3))
 CHECKED = (5, 7), (5, 8), (5, 9), (12, 1), (1, 12), (13, 2)
 known.probe_table(
     checks=lambda program: played(program, 4, 3, *[("validate", prompt, new) for prompt, new in CHECKED]),
+    all_or_nothing=lambda program: played(
+        program, 2, 5, *READ, *(("reserve", *each) for each in (("a", 4), ("b", 1), ("b", 2)))
+    ),
     full_page=lambda program: played(
         program, 4, 3, *begun("a", 4), ("reserve", "a", 4), ("read", "a", 4), ("reserve", "a", 1)
     ),

@@ -37,11 +37,9 @@ known.probe_table(
 )
 
 
-@known.probe(mx.float16)
-def pages_scaled_out_of_half(program):
-    """A query times scale exceeds float16; its scores do not."""
+def scaled(times, more):
     query, keys, *rest = inputs(15, dtype=mx.float16)
-    return program(64 * query, keys * 2**-13, *rest, 1024.0)
+    return times * query, more * keys, *rest
 
 
 @known.probe()
@@ -51,7 +49,13 @@ def pages_nan_behind(program):
     return program(query, mx.where(free, mx.nan, keys), mx.where(free, mx.nan, values), block_table, tokens)
 
 
-known.probe_table(mx.float16, half=lambda program: program(*inputs(12, dtype=mx.float16)))
+known.probe_table(
+    mx.float16,
+    half=lambda program: program(*inputs(12, dtype=mx.float16)),
+    # A query times scale exceeds float16, and its scores do not; or the other way round.
+    query_beyond_half=lambda program: program(*scaled(64, 2**-13), 1024.0),
+    scores_beyond_half=lambda program: program(*scaled(256, 256), 2.0**-17),
+)
 
 
 @known.probe()
@@ -159,6 +163,13 @@ known.change(
     ("scores = queries @", "scores = queries.astype(mx.float32) @"),
     fact="queries are scaled in their own dtype and converted to float32 afterwards",
     question="In float16, what is 300 * 300?",
+)
+known.change(
+    "scores-in-half",
+    (".astype(mx.float32) * scale", ""),
+    ("queries @ some_keys.astype(mx.float32).swapaxes(-1, -2)", "scale * (queries @ some_keys.swapaxes(-1, -2))"),
+    fact="queries and keys are multiplied in their own dtype, and only the scores are converted to float32",
+    question="In float16, what is 256 * 256, and what is left of it when it is scaled afterwards?",
 )
 known.change(
     "scale-twice",
