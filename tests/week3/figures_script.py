@@ -168,6 +168,9 @@ def random_calls(seed: int, requests: int, steps: int) -> tuple[list[Call], list
         for who in running:
             ends = draw.random() < 0.2
             over += [who] * ends
+            if not ends and draw.random() < 0.1:
+                calls.append((at, "preempted", who, 0))
+                continue
             calls.append((at, "ends" if ends else "new", who, draw.choice((0, 1, 1, 1, 3))))
         at += 0.25
         calls += [(at, "left", who, draw.randrange(2)) for who in over]

@@ -3,6 +3,7 @@
 The placement of the pages must make no difference. All other slots of the pool hold other requests' numbers, or NaN.
 """
 
+import io
 import math
 
 import mlx.core as mx
@@ -86,6 +87,12 @@ def with_held(inputs, held):
     queries, keys, values, table, tokens = inputs
     free = of_others(keys, table, tokens)
     return queries, mx.where(free, held, keys), mx.where(free, held, values), table, tokens
+
+
+def pending_operations(result):
+    """Return how many operations an array's graph still has to compute, names of arrays included."""
+    mx.export_to_dot(graph := io.StringIO(), result)
+    return graph.getvalue().count("label")
 
 
 def by_mlx(queries, keys, values, table, tokens, scale):

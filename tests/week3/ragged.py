@@ -57,7 +57,8 @@ def played(
 ) -> Iterator[tuple[list[Any], list[Span]]]:
     """Yield the chunks of each call, and update the KV cache when the next is requested; `given` is `serving.request`.
 
-    `scored` says which tokens of a chunk get logits: "last", "all", or "end" for only the last token of a request.
+    `scored` says which tokens of a chunk get logits: "last", "all", "some" for about half of them, the last ones, or
+    "end" for only the last token of a request.
     """
     requests: dict[int, Any] = {}
     for call in calls:
@@ -75,7 +76,7 @@ def played(
                 if count > 0
                 else list(range(last, last + count, -1))
             )
-            asked = {"last": 1, "all": abs(count), "end": int(one.num_computed_tokens + count == last + 1)}[scored]
+            asked = wanted(scored, abs(count), one.num_computed_tokens + count == last + 1)
             chunks.append(given.Chunk(one, one.num_computed_tokens, [tokens[who][i] for i in which], asked))
             spans.append((who, which, count > 0))
         yield chunks, spans
@@ -84,6 +85,11 @@ def played(
                 chunk.request.num_computed_tokens = chunk.end
             else:
                 kv_cache.truncate(chunk.request, chunk.start)
+
+
+def wanted(scored: str, count: int, ends: bool) -> int:
+    """Return for how many of a chunk's `count` tokens there are logits."""
+    return {"last": 1, "all": count, "some": (count + 1) // 2, "end": int(ends)}[scored]
 
 
 def attention_of(given: Any, memory_of: Callable[[int], Any], attend: Callable[..., mx.array]) -> Callable[..., Any]:
@@ -127,9 +133,9 @@ def rows_of(calls: Calls, requests: int, length: int, scored: str) -> list[tuple
     for call in calls:
         for who, count in call:
             if count < 0:
-                rows += [(who, -1)] * {"last": 1, "all": -count, "end": int(at[who] + count == length)}[scored]
+                rows += [(who, -1)] * wanted(scored, -count, at[who] + count == length)
                 continue
-            asked = {"last": 1, "all": count, "end": int(at[who] + count == length)}[scored]
+            asked = wanted(scored, count, at[who] + count == length)
             at[who] += count
             rows += [(who, i) for i in range(at[who] - asked, at[who])]
     return rows

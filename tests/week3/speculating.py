@@ -196,9 +196,10 @@ class Writers:
         case: str = "",
         lenient: bool = False,
         found: int = 0,
+        eos_ids: Sequence[int] = (),
     ) -> None:
         self.kv_cache, self.model = Notes(room, case, lenient, found), Told(logits)
-        self.requests = [request(list(p), 90, params(**s)) for p, s in zip(prompts, settings, strict=True)]
+        self.requests = [request(list(p), 90, params(**s), eos_ids) for p, s in zip(prompts, settings, strict=True)]
         for each in self.requests:
             each.num_computed_tokens = 77  # the target model's own
         self.drafter = program(self.model, self.kv_cache)

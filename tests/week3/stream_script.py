@@ -166,10 +166,7 @@ STREAMS: dict[str, tuple[Script, list[str]]] = {
         Script([(0, [5], "a blue ", ""), (0, [6], "a blue ", "length")], held=("x", ""), late=(True, False)),
         ["0 'a blue ' [5] ''", "0 'x' [6] 'stop'"],
     ),
-    "EOS": (
-        Script([(0, [5], "dog", ""), (0, [], "dog", "stop")]),
-        ["0 'dog' [5] ''", "0 '' [] 'stop'"],
-    ),
+    "EOS": (Script([(0, [5], "dog", ""), (0, [], "dog", "stop")]), ["0 'dog' [5] ''", "0 '' [] 'stop'"]),
     "tokens that show nothing": (
         Script([(0, [5], "", ""), (0, [6], "", ""), (0, [7], "\u72d7", ""), (0, [8], "\u72d7", "length")]),
         ["0 '\u72d7' [5, 6, 7] ''", "0 '' [8] 'length'"],

@@ -76,10 +76,10 @@ def test_task_2_ragged_formula(base, tied, dtype):
         agrees(logits, logits64, tokens, model, calls, "last", seed=1, dtype=dtype)
 
 
-@pytest.mark.parametrize("scored", ["last", "all", "end"])
+@pytest.mark.parametrize("scored", ["last", "all", "some", "end"])
 @by_architecture
 def test_task_2_ragged_requested_logits(base, scored):
-    """Logits after each chunk's last token, after all of its tokens, or only at the end of a request."""
+    """Logits after each chunk's last token, all or some of its tokens, or only at the end of a request."""
     model, tokens = random_model(base, 2), random_tokens(2, 3, 5)
     for calls in CALLS:
         if any(at >= 0 for _, at in rows_of(calls, 3, 5, scored)):
@@ -144,7 +144,7 @@ def test_task_2_ragged_sweep():
         model = random_model(n.turn(QWEN3, QWEN25, QWEN3), n.seed, **measures)
         tokens = mx.array(token_ids(n.seed, n.V, n.B * n.L)).reshape(n.B, n.L)
         calls = calls_of(n.seed, n.B, n.L)
-        agrees(logits, logits64, tokens, model, calls, n.turn("all", "last", "end"), seed=n, dtype=mx.float32)
+        agrees(logits, logits64, tokens, model, calls, n.turn("all", "last", "some"), seed=n, dtype=mx.float32)
 
 
 @property_test
@@ -152,7 +152,7 @@ def test_task_2_ragged_sweep():
     requests=st.integers(1, 4),
     length=st.integers(1, 6),
     base=st.sampled_from([QWEN3, QWEN25]),
-    scored=st.sampled_from(["last", "all", "end"]),
+    scored=st.sampled_from(["last", "all", "some", "end"]),
     number=st.integers(0, 999),
 )
 def test_task_2_ragged_any_calls(requests, length, base, scored, number):
@@ -178,9 +178,9 @@ def test_task_2_ragged_trained():
     compare(actual, np.stack(expected), mx.float32, 2e-3, case, tokens.size)
 
 
-@pytest.mark.parametrize("start", [0, 3])
-def test_task_2_ragged_refuses_too_many_tokens(start):
-    """One of two requests exceeds max_position_embeddings. The message has both numbers; the KV cache is unchanged."""
+@pytest.mark.parametrize(("start", "first"), [(0, False), (3, False), (0, True)])
+def test_task_2_ragged_refuses_too_many_tokens(start, first):
+    """One of two requests exceeds max_position_embeddings: the message has both numbers, the KV cache is unchanged."""
     model = random_model(QWEN3, 8, max_position_embeddings=6)
     case = f"float32, max_position_embeddings 6, a chunk of 2 tokens, and one from {start} to 7, seed 8"
     with noted(case):
@@ -191,8 +191,9 @@ def test_task_2_ragged_refuses_too_many_tokens(start):
         if start:
             mx.eval(program([request.Chunk(other, 0, [4, 5, 6], 1)], kept))
             other.num_computed_tokens = 3
-    with raises_value_error(case, "7", "6"):
-        mx.eval(program([request.Chunk(one, 0, [1, 2], 1), request.next_chunk(other, 7 - start)], kept))
+    chunks = [request.Chunk(one, 0, [1, 2], 1), request.next_chunk(other, 7 - start)]
+    with raises_value_error(f"{case}{', which comes first' * first}", "7", "6"):
+        mx.eval(program(chunks[::-1] if first else chunks, kept))
     with noted(case):
         actual = program([request.Chunk(one, 0, [1, 2], 1)], kept)
     expected = to_float64(logits(mx.array([[1, 2]]), model, Calls([((0, 2),)]), "last"))

@@ -123,6 +123,20 @@ def test_task_3_rows_sweep():
         chooses(params, n.seed, n.V, written=n.seed % 4)
 
 
+@pytest.mark.parametrize("dtype", [mx.float16, mx.bfloat16], ids=["float16", "bfloat16"])
+def test_task_3_rows_penalty_in_float32(dtype):
+    """A penalized logit, rounded to the dtype, equals the other one, which is before it or after it."""
+    for number in range(12):
+        used = mx.array([10 + number], dtype)
+        other = (used.astype(mx.float32) / 1.1).astype(dtype)
+        for token, row in ((0, [used, other]), (1, [other, used])):
+            logits = mx.concatenate(row)[None]
+            one = request.Request([token], 9, request.SamplingParams(repetition_penalty=1.1))
+            chunks = [request.Chunk(one, 0, [token], 1)]
+            case = f"{str(dtype).rpartition('.')[2]}, logits {logits.tolist()}, token {token} used, penalty 1.1"
+            same_ids(chosen(logits, chunks, case), by_row(logits, chunks), case)
+
+
 def test_task_3_rows_are_independent():
     """A request gets the same token alone and with others, in any row."""
     case = "a request with temp 2 and a seed, alone and as the third of five rows"

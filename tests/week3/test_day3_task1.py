@@ -109,6 +109,13 @@ def test_task_1_pool_error_messages():
         one.release([0, 4])
     with raises_value_error("5 pages, take(3), hold([0, 4])", "4"):
         one.retain([0, 4])
+    with noted("9 pages, take(9), drop([7])"):
+        other = pool.PagePool(9)
+        other.allocate(9)
+        other.release([7])
+    for name, call in (("drop", other.release), ("hold", other.retain)):
+        with raises_value_error(f"9 pages, take(9), drop([7]), {name}([6, 7, 8])", "7"):
+            call([6, 7, 8])
     same_number(one.pages, 5, "pages", "5 pages, take(3)")
 
 

@@ -95,7 +95,7 @@ def test_task_3_paged_reserves_twice():
 def test_task_3_paged_truncates(length):
     """To the middle of a page and to its end; afterwards it can grow again."""
     script = (*begun("a", 9), *begun("b", 2), ("reserve", "a", 9), ("truncate", "a", length))
-    memory_plays(4, 6, *script, *begun("c", 3), ("reserve", "a", 9))
+    memory_plays(4, 6, *script, ("reserve", "a", 1), *begun("c", 3), ("reserve", "a", 9))
 
 
 def test_task_3_paged_rolls_back():

@@ -14,13 +14,15 @@ from tests.week3.formulas_day4 import (
     by_torch,
     paged64,
     paged_inputs,
+    pending_operations,
     pooled,
     with_held,
 )
 
 from tiny_llm.paged import attention
 from tiny_llm_course.testkit.agreement import agrees
-from tiny_llm_course.testkit.errors import raises_value_error
+from tiny_llm_course.testkit.cases import noted
+from tiny_llm_course.testkit.errors import Kind, fail, raises_value_error
 from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.marks import by_dtype
 from tiny_llm_course.testkit.memory import holds_less
@@ -73,9 +75,17 @@ def test_task_1_pages_scaled_in_float32():
     agrees(paged, paged64, 64 * queries, keys * 2**-13, *rest, 1024.0, seed=6)
 
 
+def test_task_1_pages_scores_in_float32():
+    """float16 cannot hold a product of query and key before it is scaled, but float32 can."""
+    queries, keys, *rest = paged_inputs(6, dtype=mx.float16)
+    agrees(paged, paged64, 256 * queries, 256 * keys, *rest, 2.0**-17, seed=6)
+
+
 def test_task_1_pages_spare_pages():
-    """The block table has two pages more than the tokens fill."""
-    agrees(paged, paged64, *paged_inputs(7, spare=2), seed=7)
+    """The block table has two entries more than the tokens fill: other pages, or none yet."""
+    query, keys, values, table, tokens = paged_inputs(7, spare=2)
+    agrees(paged, paged64, query, keys, values, table, tokens, seed=7)
+    agrees(paged, paged64, query, keys, values, [*table[:3], -1, -1], tokens, seed=7)
 
 
 @pytest.mark.parametrize("tokens", [10, 12])
@@ -132,6 +142,16 @@ def test_task_1_pages_holds_no_copy():
     holds_less(run, keys.nbytes // 2, "half of the request's keys", case=case)
 
 
+def test_task_1_pages_evaluated():
+    """A hundred pages: what is still to be computed when the call returns does not grow with their number."""
+    inputs, case = paged_inputs(19, 1, 400), "float32, query 1 x 6 x 8, 400 tokens in pages of 4, seed 19"
+    agrees(paged, paged64, *inputs, seed=19)
+    with noted(case):
+        left = pending_operations(paged(*inputs))
+    if left > 100:
+        fail(Kind.VALUES, "the pages are not evaluated one by one", case, f"got       {left} pending operations")
+
+
 def test_task_1_pages_sweep():
     for n in sweep(K=9, G=5, L=40, X=300, D=131, P=66):
         tokens = n.L + n.X - 1
@@ -170,3 +190,15 @@ def test_task_1_pages_refuses_more_tokens_than_slots():
         f"float32, query 4 x 6 x 8, keys 6 x 2 x 4 x 8, values 6 x 2 x 4 x 8, block table {table}, tokens 13"
     ):
         mx.eval(paged(query, keys, values, table, 13))
+
+
+@pytest.mark.parametrize(
+    ("table", "page"), [([2, 6, 1], 6), ([2, -1, 0], -1), ([9, 0, 2], 9), ([2, 0, 2], 2), ([1, 4, 4], 4)]
+)
+def test_task_1_pages_refuses_block_tables(table, page):
+    """A page that the pool does not have, or the same page twice. The message names it."""
+    query, keys, values, _, tokens = paged_inputs(20)
+    with raises_value_error(
+        f"float32, query 4 x 6 x 8, keys 6 x 2 x 4 x 8, values 6 x 2 x 4 x 8, block table {table}, tokens 11", str(page)
+    ):
+        mx.eval(paged(query, keys, values, table, tokens))

@@ -243,6 +243,23 @@ def test_task_3_draft_prefix_cache():
     fail_if_different("the tokens of each call of the model are wrong", [[2, 1], [1, 1]], writers.model.calls, case)
 
 
+def test_task_3_draft_ends():
+    """A draft ends with an end token; the other request's goes on."""
+    case, logits = (
+        "prompts of 3 and 2, greedy; drafts of 4, and the second token is in eos_ids",
+        random_logits(7, VOCAB),
+    )
+    prompts = [[1, 2, 3], [4, 5]]
+    texts = [greedy_text(logits, prompt, 4) for prompt in prompts]
+    ends = texts[0][1]
+    expected = [text[: text.index(ends) + 1] if ends in text else text for text in texts]
+    with noted(case):
+        own = prompts, [{}, {}], logits
+        writers = Writers(draft_model.DraftModel, Request, SamplingParams, *own, case=case, eos_ids=[ends])
+        drafts = writers.draft([4, 4])
+    fail_if_different("wrong tokens", expected, [each.tokens for each in drafts], case)
+
+
 def test_task_3_draft_sweep():
     for n in sizes(N=8, L=140, K=9, V=70):
         generator = np.random.default_rng(n.seed)

@@ -59,6 +59,24 @@ def test_task_2_gate_promises():
     same_ids(found[4:], [-4, -8, -16, -26], f"the last four of: {case}", "answers")
 
 
+def test_task_2_gate_promise_ends_on_time():
+    """A second after the first one was rejected, for a second, another one arrives."""
+    ops = [(0.0, "enter", 1), (0.0, "enter", 1), (1.0, "enter", 1)]
+    case = "max_inside 1; one is inside, the next is rejected for 1 s at 0 s, and another one arrives at 1 s"
+    same_ids(again(lambda: passes(backpressure.Gate, 1, ops), case), [1, -1, -1], case, "answers")
+
+
+def test_task_2_gate_promise_beyond_a_minute():
+    """The one rejected at 100 s has 100 s, though its Retry-After is 60. At 170 s its place is still promised."""
+    ops = [(0.0, "enter", 16), (0.0, "leave", 1), (0.0, "enter", 1), (100.0, "enter", 1), (150.0, "leave", 16)]
+    ops += [(150.0, "enter", 16), (170.0, "enter", 1)]
+    case = (
+        "max_inside 16; one leaves at 0 s, one is rejected at 100 s, 16 leave at 150 s and enter, one arrives at 170 s"
+    )
+    found = again(lambda: passes(backpressure.Gate, 16, ops), case)
+    same_ids(found[-1:], [-3], f"the last of: {case}", "answers")
+
+
 def test_task_2_gate_groups():
     """All of a group or none; a group above max_inside is rejected for good."""
     ops = [

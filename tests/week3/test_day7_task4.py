@@ -98,6 +98,13 @@ def test_task_4_metrics_step_reported_late():
     check_figures(calls, [4, 5], "two requests at 0 s leave at 1.5 s, and a step with both is reported at 2 s")
 
 
+def test_task_4_metrics_preempted_between_tokens():
+    """A preempted request keeps its output and its first token: it only recomputes them."""
+    calls = [(0.0, "arrived", 0, 0), (1.0, "new", 0, 1), (2.0, "new", 0, 2), (3.0, "preempted", 0, 0)]
+    calls += [(4.0, "new", 0, 0), (5.0, "new", 0, 1), (9.0, "ends", 0, 1)]
+    check_figures(calls, [4], "a request at 0 s: tokens at 1, 2 and 2 s, preempted at 3 s, tokens at 5 and 9 s")
+
+
 def test_task_4_metrics_two_preempted():
     """One step preempts two requests, and a later one preempts one of them again."""
     calls = [(0.0, "arrived", 0, 0), (0.0, "arrived", 1, 0), (0.0, "arrived", 2, 0)]

@@ -34,8 +34,7 @@ known.probe_table(
 
 
 known.probe_table(
-    mx.float16,
-    half=lambda program: run(program, 9, ((0, 3), (1, 2)), ((0, 1), (1, 1)), dtype=mx.float16),
+    mx.float16, half=lambda program: run(program, 9, ((0, 3), (1, 2)), ((0, 1), (1, 1)), dtype=mx.float16)
 )
 
 

@@ -16,6 +16,7 @@ from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("3.1.2")
 
+HEAD = {"lm_head.weight": normals(100)(29, 12)}
 LATE = ((1, 3),), ((1, 1), (0, 4)), ((0, 1), (2, 2), (1, 1))
 
 
@@ -37,23 +38,18 @@ known.probe_table(
     two_prompts=lambda program: run(program, QWEN3, 3, ((0, 3), (1, 2))),
     late=lambda program: run(program, QWEN3, 4, *LATE),
     all_scored=lambda program: run(program, QWEN25, 5, *LATE, scored="all"),
+    some_scored=lambda program: run(program, QWEN25, 5, *LATE, scored="some"),
     # Some chunks have no logits; the last call's chunks all have one row, or none.
     end_scored=lambda program: run(program, QWEN3, 6, *LATE, scored="end"),
     one_layer=lambda program: run(program, QWEN3, 7, *LATE, num_hidden_layers=1),
     three_layers=lambda program: run(program, QWEN25, 8, ((0, 2), (1, 1)), ((0, 1), (1, 1)), num_hidden_layers=3),
     tied=lambda program: run(program, QWEN25, 9, *LATE, tie_word_embeddings=True),
+    unused_head=lambda program: run(program, QWEN3, 10, ((0, 2),), tie_word_embeddings=True, extra=HEAD),
 )
 
 
-@known.probe()
-def ragged_with_a_head_left_over(program):
-    extra = {"lm_head.weight": normals(100)(29, 12)}
-    return run(program, QWEN3, 10, ((0, 2),), tie_word_embeddings=True, extra=extra)
-
-
 known.probe_table(
-    mx.float16,
-    half=lambda program: run(program, QWEN3, 11, ((0, 2), (1, 3)), ((1, 1), (0, 1)), dtype=mx.float16),
+    mx.float16, half=lambda program: run(program, QWEN3, 11, ((0, 2), (1, 3)), ((1, 1), (0, 1)), dtype=mx.float16)
 )
 
 
@@ -211,6 +207,18 @@ known.change(
     question="How many rows should there be for a prompt of 100 tokens and three decoding requests?",
 )
 known.change(
+    "one-row-or-all",
+    (
+        "rows = logit_rows(chunks)",
+        """
+        counts = [len(each.tokens) if each.num_logits > 1 else each.num_logits for each in chunks]
+        rows = logit_rows([Chunk(each.request, each.start, each.tokens, n) for each, n in zip(chunks, counts)])
+        """,
+    ),
+    fact="a chunk for which several logits are wanted gets those of all its tokens",
+    question="A prompt's last chunk has five tokens and two draft tokens. After which of the seven are logits wanted?",
+)
+known.change(
     "one-row-a-chunk",
     (
         "rows = logit_rows(chunks)",
@@ -328,6 +336,12 @@ known.change(
     ("max(chunk.end for chunk in chunks)", "sum(chunk.end for chunk in chunks)"),
     fact="the total over all requests is compared with max_position_embeddings",
     question="Eight requests of 600 tokens, and a model with a limit of 4,096. Is one of them too long?",
+)
+known.change(
+    "refused-by-the-last",
+    ("max(chunk.end for chunk in chunks)", "chunks[-1].end"),
+    fact="only the last chunk is checked for too many tokens",
+    question="The first of two requests exceeds max_position_embeddings. Should the call raise?",
 )
 known.change(
     "refused-by-the-first",

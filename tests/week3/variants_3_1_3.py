@@ -50,12 +50,6 @@ def rows_penalized_and_drawn(program):
 
 
 @known.probe()
-def rows_drawn(program):
-    rows = [({"temp": 1.0, "seed": number}, 2, 3 + number, True) for number in range(6)]
-    return run(program, 8, *rows)
-
-
-@known.probe()
 def rows_mixed(program):
     """Some rows sample, some do not, each with its own settings."""
     params = [
@@ -76,6 +70,7 @@ known.probe_table(
         program, 3, ({}, 2, 0, True), ({}, 5, 0, False), ({}, 3, 4, True), ({}, 4, 0, False), ({}, 1, 1, True)
     ),
     none_scored=lambda program: run(program, 4, ({}, 2, 0, False), ({"temp": 1.0, "seed": 3}, 5, 0, False)),
+    drawn=lambda program: run(program, 8, *[({"temp": 1.0, "seed": n}, 2, 3 + n, True) for n in range(6)]),
     # The same seed and the same index: the same noise.
     alike=lambda program: run(program, 9, *[({"temp": 9.0, "seed": 5}, 2, 3, True)] * 6),
     # MLX's global state is used.
@@ -99,6 +94,12 @@ def rows_half(program):
     """Numbers that float16 cannot distinguish once they are divided."""
     params = [{"temp": 0.9, "seed": seed} for seed in range(12)]
     return run(program, 15, *[(each, 3, 2, True) for each in params], dtype=mx.float16, size=3000, shift=30.0)
+
+
+@known.probe(mx.float16)
+def rows_penalized_half(program):
+    """All tokens are penalized, after which float16 cannot distinguish some of the largest."""
+    return run(program, 16, *[({"repetition_penalty": 1.1}, 999, 0, True)] * 60, dtype=mx.float16, size=999, shift=30.0)
 
 
 @known.sized("8 greedy rows of 151,936 logits")
@@ -217,6 +218,12 @@ known.change(
     ("apply_repetition_penalty(logits.astype(mx.float32), rows)", "logits.astype(mx.float32)"),
     fact="the repetition penalty is missing",
     question="Which of the given functions do you not use?",
+)
+known.change(
+    "penalty-in-half",
+    (PENALIZED, f"half = logits.dtype\n{PENALIZED}.astype(half).astype(mx.float32)"),
+    fact="the repetition penalty is computed in the logits' dtype, and only the result is converted to float32",
+    question="What is 10 / 1.1 in float16, and is a logit of 9.09375 larger?",
 )
 known.change(
     "penalty-not-for-the-likeliest",

@@ -491,10 +491,7 @@ known.change(
 )
 known.change(
     "read-stays",
-    (
-        "request.num_computed_tokens = min(kept, request.num_tokens)",
-        "pass",
-    ),
+    ("request.num_computed_tokens = min(kept, request.num_tokens)", "pass"),
     fact="num_computed_tokens is never advanced",
     question="How does the next step know which tokens are computed?",
 )

@@ -225,6 +225,12 @@ known.change(
     question="The budget is 2, and four requests decode. When does the fourth get its next token?",
 )
 known.change(
+    "youngest-of-equals",
+    ("sorted(decoding,", "sorted(reversed(decoding),"),
+    fact="of decoding requests with equal output, the youngest goes first",
+    question="Two requests have three output tokens each, and one token is left. Which one gets it?",
+)
+known.change(
     "most-output-first",
     (TURNS, "sorted(decoding, key=lambda request: -len(request.output))[:token_budget]"),
     fact="those with the most output are chosen when more requests decode than the budget allows",

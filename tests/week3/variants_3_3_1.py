@@ -128,6 +128,14 @@ known.change(
     question="Page 3 is freed, and then page 0. Which is the lowest free page?",
 )
 known.change(
+    "last-freed-first",
+    ("list(range(pages))  #", "list(range(pages))[::-1]  #"),
+    ("heapq.heappop(self._free)", "self._free.pop()"),
+    ("heapq.heappush(self._free, page)", "self._free.append(page)"),
+    fact="the page that was freed last is allocated first",
+    question="Page 0 is freed, and then page 3. Which is the lowest free page?",
+)
+known.change(
     "taken-and-not-held",
     ("self._ref_counts[page] = 1", "self._ref_counts[page] = 0"),
     fact="an allocated page has reference count 0",

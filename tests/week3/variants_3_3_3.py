@@ -25,19 +25,13 @@ def memory_one_request(program):
     return played(program, 4, 6, *begun("a", 5), ("reserve", "a", 5), ("read", "a", 5), *grown, ("release", "a"))
 
 
-@known.probe()
-def memory_reserves_all_or_nothing(program):
-    script = (*begun("a", 3), ("read", "a", 3), *begun("b", 3), ("read", "b", 3))
-    return played(program, 2, 5, *script, ("reserve", "a", 4), ("reserve", "b", 1), ("reserve", "b", 2))
-
-
-@known.probe()
-def memory_checks(program):
-    checks = [("validate", prompt, new) for prompt, new in ((5, 7), (5, 8), (5, 9), (12, 1), (1, 12), (13, 2))]
-    return played(program, 4, 3, *checks)
-
-
+READ = (*begun("a", 3), ("read", "a", 3), *begun("b", 3), ("read", "b", 3))
+CHECKED = (5, 7), (5, 8), (5, 9), (12, 1), (1, 12), (13, 2)
 known.probe_table(
+    checks=lambda program: played(program, 4, 3, *[("validate", prompt, new) for prompt, new in CHECKED]),
+    all_or_nothing=lambda program: played(
+        program, 2, 5, *READ, *(("reserve", *each) for each in (("a", 4), ("b", 1), ("b", 2)))
+    ),
     full_page=lambda program: played(
         program, 4, 3, *begun("a", 4), ("reserve", "a", 4), ("read", "a", 4), ("reserve", "a", 1)
     ),
@@ -119,6 +113,12 @@ known.change(
     question="A request that needs all pages comes alone. When is it admitted?",
 )
 known.change(
+    "slot-of-the-next-token",
+    ("needed = self.pages_for(request.num_tokens)", "needed = self.pages_for(request.num_tokens + 1)"),
+    fact="admit also allocates a slot for the next token, which fills a page of its own after a full one",
+    question="A request has four tokens, and a page four slots. How many pages do its present tokens need?",
+)
+known.change(
     "counted-and-not-taken",
     ("self.block_tables[request] = self.pool.allocate(needed)", "self.block_tables[request] = []"),
     fact="admit checks that pages are free without allocating them, so the next request counts them again",
@@ -159,6 +159,12 @@ known.change(
     ("self.pages_for(request.num_computed_tokens + count)", "self.pages_for(count)"),
     fact="reserve counts only the new tokens, as if none were cached",
     question="Four tokens fill a page, and one more comes. What is its position?",
+)
+known.change(
+    "present-tokens-reserved",
+    ("request.num_computed_tokens + count)", "max(request.num_tokens, request.num_computed_tokens + count))"),
+    fact="reserve allocates the pages of all present tokens, however few are requested",
+    question="A request of 40 tokens was truncated to none, and a chunk of 8 is next. How many slots does it need?",
 )
 known.change(
     "what-there-is",

@@ -38,6 +38,12 @@ known.change(
     question="Which request has the most to recompute?",
 )
 known.change(
+    "the-shortest-goes",
+    ("self.running.pop()", "min(self.running, key=lambda one: one.num_computed_tokens)\nself.running.remove(youngest)"),
+    fact="the request with the fewest computed tokens is preempted, not the youngest",
+    question="The oldest request has just been admitted again. Which request is sure to finish?",
+)
+known.change(
     "requester-preempted",
     ("self.running.pop()", "chunk.request\nself.running.remove(youngest)"),
     fact="the request that needs pages is always the one preempted",

@@ -4,7 +4,7 @@ from functools import partial
 
 import mlx.core as mx
 import numpy as np
-from tests.week3.formulas_day4 import of_others, paged64, pooled
+from tests.week3.formulas_day4 import of_others, paged64, pending_operations, pooled
 
 from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.memory import peak_bytes
@@ -19,19 +19,9 @@ def inputs(seed, length=3, tokens=10, page=4, heads=6, kv_heads=2, dims=8, dtype
     return normals(seed + 2, dtype)(length, heads, dims), keys, values, block_table, tokens
 
 
-@known.probe()
-def pages_a_single_one(program):
-    query, keys, values, _, tokens = inputs(5, 3, 3)
-    return program(query, keys, values, [0], tokens)
-
-
-@known.probe()
-def pages_in_order(program):
-    query, keys, values, _, tokens = inputs(7, 5, 11)
-    return program(query, keys, values, [0, 1, 2], tokens)
-
-
 known.probe_table(
+    a_single_page=lambda program: program(*inputs(5, 3, 3)[:3], [0], 3),
+    in_order=lambda program: program(*inputs(7, 5, 11)[:3], [0, 1, 2], 11),
     one_query=lambda program: program(*inputs(1, 1)),
     whole_ones=lambda program: program(*inputs(2, 1, 12)),
     prompt=lambda program: program(*inputs(3, 9, 9)),
@@ -41,14 +31,15 @@ known.probe_table(
     given_scale=lambda program: program(*inputs(9), 0.7),
     scale_of_one=lambda program: program(*inputs(10), 1.0),
     scale_of_nothing=lambda program: program(*inputs(14), 0.0),
+    page_twice=lambda program: program(*inputs(16)[:3], [2, 0, 2], 10),
+    negative_page=lambda program: program(*inputs(16)[:3], [2, -1, 0], 10),
+    negative_page_behind=lambda program: program(*inputs(16)[:3], [2, 1, 0, -1], 10),
 )
 
 
-@known.probe(mx.float16)
-def pages_scaled_out_of_half(program):
-    """A query times scale exceeds float16; its scores do not."""
+def scaled(times, more):
     query, keys, *rest = inputs(15, dtype=mx.float16)
-    return program(64 * query, keys * 2**-13, *rest, 1024.0)
+    return times * query, more * keys, *rest
 
 
 @known.probe()
@@ -61,16 +52,19 @@ def pages_nan_behind(program):
 known.probe_table(
     mx.float16,
     half=lambda program: program(*inputs(12, dtype=mx.float16)),
+    # A query times scale exceeds float16, and its scores do not; or the other way round.
+    query_beyond_half=lambda program: program(*scaled(64, 2**-13), 1024.0),
+    scores_beyond_half=lambda program: program(*scaled(256, 256), 2.0**-17),
 )
 
 
 @known.probe()
 def pages_held(program):
-    """Return whether it allocates less than half of the request's keys."""
+    """Return whether it allocates less than half of the request's keys, and leaves few operations to be computed."""
     given = inputs(13, 1, 4096, 32, 2, 1, 128)
     mx.eval(given[:3])
     taken = peak_bytes(partial(program, *given))
-    return mx.array(taken < given[1].nbytes // 2)
+    return mx.array([taken < given[1].nbytes // 2, pending_operations(program(*given)) < 100])
 
 
 PAGE = "number, count = block_table[first // page], min(page, tokens - first)"
@@ -171,6 +165,13 @@ known.change(
     question="In float16, what is 300 * 300?",
 )
 known.change(
+    "scores-in-half",
+    (".astype(mx.float32) * scale", ""),
+    ("queries @ some_keys.astype(mx.float32).swapaxes(-1, -2)", "scale * (queries @ some_keys.swapaxes(-1, -2))"),
+    fact="queries and keys are multiplied in their own dtype, and only the scores are converted to float32",
+    question="In float16, what is 256 * 256, and what is left of it when it is scaled afterwards?",
+)
+known.change(
     "scale-twice",
     ("scores = queries @", "scores = scale * queries @"),
     fact="the scale is applied twice",
@@ -181,6 +182,30 @@ known.change(
     ("scores = queries @", "running = OnlineSoftmax(*queries.shape)\nscores = queries @"),
     fact="the running softmax restarts at every page, so only the last page counts",
     question="What must be carried over from one page to the next?",
+)
+known.change(
+    "nothing-evaluated",
+    ("mx.eval(running.result())", "running.result()"),
+    fact="no page is evaluated before the next one, so MLX's graph grows with the number of pages",
+    question="MLX is lazy. When your loop has ended, which of its operations have been computed?",
+)
+known.change(
+    "unknown-pages",
+    ("[number for number in own if not 0 <= number < pages]", "[]"),
+    fact="a page that the pool does not have is not rejected with its number",
+    question="Which pages of a pool does page -1 of a block table, or a page after the last, name?",
+)
+known.change(
+    "whole-table-checked",
+    ("block_table[: -(-tokens // page)]", "block_table"),
+    fact="entries of the block table after the last token's page are validated, too",
+    question="What do you know about the entries of a block table that no token needs yet?",
+)
+known.change(
+    "page-twice",
+    ("if len(set(own)) < len(own):", "if False:"),
+    fact="a block table with the same page twice is not rejected",
+    question="Can a page of four slots hold a request's tokens 0 to 3 and 8 to 11?",
 )
 known.change(
     "side-by-side",
@@ -196,12 +221,22 @@ known.change(
 )
 
 
+def check(query, keys, block_table, tokens):
+    (length, heads, _), (pages, kv_heads, page, _) = query.shape, keys.shape
+    own = block_table[: -(-tokens // page)]
+    if (
+        heads % kv_heads
+        or not length <= tokens <= len(block_table) * page
+        or len(set(own) & {*range(pages)}) < len(own)
+    ):
+        raise ValueError(f"heads, tokens or block table {block_table}")
+
+
 @known.accepted("all scores first, then the values")
 def scores_first(query, keys, values, block_table, tokens, scale=None):
-    length, heads, dims = query.shape
+    length, _, dims = query.shape
     _, kv_heads, page, _ = keys.shape
-    if heads % kv_heads or not length <= tokens <= len(block_table) * page:
-        raise ValueError("sizes")
+    check(query, keys, block_table, tokens)
     scale = dims**-0.5 if scale is None else scale
     queries = mx.unflatten(query.swapaxes(0, 1), 0, (kv_heads, -1)).astype(mx.float32) * scale
     pages = [(block_table[first // page], slice(0, min(page, tokens - first))) for first in range(0, tokens, page)]
@@ -218,18 +253,12 @@ def scores_first(query, keys, values, block_table, tokens, scale=None):
     return attended.flatten(0, 1).swapaxes(0, 1).astype(query.dtype)
 
 
-known.accepted_change(
-    "the last page first",
-    ("range(0, tokens, page)", "reversed(range(0, tokens, page))"),
-)
+known.accepted_change("the last page first", ("range(0, tokens, page)", "reversed(range(0, tokens, page))"))
 
 
 @known.accepted("token by token, in NumPy")
 def by_token(query, keys, values, block_table, tokens, scale=None):
-    length, heads, _ = query.shape
-    _, kv_heads, page, _ = keys.shape
-    if heads % kv_heads or not length <= tokens <= len(block_table) * page:
-        raise ValueError("sizes")
+    check(query, keys, block_table, tokens)
     if tokens > 64:  # too slow, and NumPy needs no MLX memory for what follows
         return scores_first(query, keys, values, block_table, tokens, scale)
     arrays = (np.array(x.astype(mx.float32), np.float64) for x in (query, keys, values))

@@ -146,10 +146,7 @@ known.change(
     question="What is the sum of one head's weights over all pages?",
 )
 known.change(
-    "no-softmax",
-    (SOFTMAX, ""),
-    fact="the softmax is missing",
-    question="What is the sum of one head's weights?",
+    "no-softmax", (SOFTMAX, ""), fact="the softmax is missing", question="What is the sum of one head's weights?"
 )
 known.change(
     "no-scale",
@@ -157,10 +154,7 @@ known.change(
     fact="the scale is missing",
     question="By what is a score multiplied before the softmax?",
 )
-known.accepted_change(
-    "nothing is prefetched",
-    *both("place(std::min(i + 1, pages - 1))", "own"),
-)
+known.accepted_change("nothing is prefetched", *both("place(std::min(i + 1, pages - 1))", "own"))
 known.accepted_change(
     "values from the last page to the first",
     (VALUES, VALUES.replace("i * page,", "(pages - 1 - i) * page,").replace("place(i)", "place(pages - 1 - i)")),

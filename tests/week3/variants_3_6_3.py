@@ -13,12 +13,14 @@ known = Variants("3.6.3")
 
 VOCAB = 9
 WARM = {"temp": 1.0, "seed": 5}
+FILTERED = {"temp": 0.7, "top_k": 5, "top_p": 0.9, "seed": 8}
+PENALIZED = {"temp": 1.2, "repetition_penalty": 3.0, "min_p": 0.05, "seed": 3}
 
 
-def drafted(program, prompts, settings, script, *, seed=1, room=None, keep=None):
+def drafted(program, prompts, settings, script, *, seed=1, room=None, keep=None, eos=()):
     """Return all draft tokens, their probabilities, the token counts of each model call, and the cached lengths."""
     writers = Writers(
-        program, Request, SamplingParams, prompts, settings, random_logits(seed, VOCAB), room=room, lenient=True
+        program, Request, SamplingParams, prompts, settings, random_logits(seed, VOCAB), room, lenient=True, eos_ids=eos
     )
     tokens, rows, counted = [], [mx.zeros((0, VOCAB))], []
     for number, (counts, stands) in enumerate(script):
@@ -34,18 +36,6 @@ def drafted(program, prompts, settings, script, *, seed=1, room=None, keep=None)
     counted.append([request.num_computed_tokens for request in writers.requests])
     counted.append([len(request.prompt) for request in writers.requests])
     return table(tokens, 5), mx.concatenate(rows), table(writers.model.calls, 4), table(counted, 4)
-
-
-@known.probe()
-def draft_sampled(program):
-    settings = {"temp": 0.7, "top_k": 5, "top_p": 0.9, "seed": 8}
-    return drafted(program, [[4, 2]], [settings], [([4], 2), ([4], 4), ([3], 0)], seed=2)
-
-
-@known.probe()
-def draft_penalised(program):
-    settings = {"temp": 1.2, "repetition_penalty": 3.0, "min_p": 0.05, "seed": 3}
-    return drafted(program, [[4, 2, 4]], [settings], [([5], 3), ([4], 4)], seed=3)
 
 
 @known.probe()
@@ -74,12 +64,16 @@ def draft_of_what_is_found(program):
 
 
 known.probe_table(
+    sampled=lambda program: drafted(program, [[4, 2]], [FILTERED], [([4], 2), ([4], 4), ([3], 0)], seed=2),
+    penalized=lambda program: drafted(program, [[4, 2, 4]], [PENALIZED], [([5], 3), ([4], 4)], seed=3),
     greedy=lambda program: drafted(
         program, [[1, 2, 3]], [{}], [([4], 0), ([0], 0), ([0], 0), ([3], 1), ([2], 2), ([1], 1)]
     ),
     let_go=lambda program: drafted(
         program, [[1, 2], [3, 4]], [{}, WARM], [([2, 2], 1), ([2, 2], 2), ([1, 2], 0)], seed=6, keep=1
     ),
+    # Token 7 ends an output.
+    ends=lambda program: drafted(program, [[1, 2, 3], [4, 5]], [{}, {}], [([5, 4], 0), ([4, 4], 1)], seed=7, eos=[7]),
     # There is capacity for the first request, but not for a long draft of the second, or for a third.
     little_room=lambda program: drafted(
         program, [[1, 2, 3], [4, 5], [6]], [{}, {}, {}], [([2, 9, 2], 1), ([2, 2, 1], 1)], seed=7, room=9
@@ -194,6 +188,12 @@ known.change(
     question="One request wants two tokens, the other four. How many calls does the other one need?",
 )
 known.change(
+    "past-the-end",
+    ("ended[i] = drawn[i][-1] in requests[i].eos_ids", "pass"),
+    fact="drafts go on after an end token",
+    question="The draft model proposes a token of `eos_ids`. Which tokens after it can be used?",
+)
+known.change(
     "no-drafts-unless-all-fit",
     (
         "drawn: list[list[int]] = [[] for _ in requests]",
@@ -208,7 +208,7 @@ known.change(
 )
 known.change(
     "largest-count-for-all",
-    ("if own and number < counts[i]]", "if own]"),
+    ("if number < count and not ended[i]]", "if not ended[i]]"),
     fact="every request gets as many draft tokens as the largest count",
     question="One request wants two tokens, the other four. Which requests are in the third call?",
 )
@@ -316,7 +316,7 @@ class CountsBeside:
                 drafts[i][0].append(token)
                 drafts[i][1].append(found[row])
                 texts[i].append(token)
-                wanted[i] -= 1
+                wanted[i] = 0 if token in requests[i].eos_ids else wanted[i] - 1
         return [Draft(tokens, mx.stack(rows)) if tokens else Draft() for tokens, rows in drafts]
 
     def retain(self, running):

@@ -33,6 +33,7 @@ for max_inside, ops in (
     (5, [*HOURS, (20, "enter", 4), (900, "enter", 1)]),
     (2, PROMISES),
     (4, GROUPS),
+    (1, [(0, "enter", 1), (0, "enter", 1), (1, "enter", 1)]),
     (2, [(0, "enter", 2), (0, "enter", 5), (0, "enter", 1)]),
     (3, [(0, "enter", 3), *MANY]),
     (3, [(0, "enter", 3), (0.01, "leave", 3), (0.02, "enter", 3), (0.03, "enter", 1)]),
@@ -114,6 +115,12 @@ known.change(
     question="A client was to return at 20 s, and it is 21 s. Is its capacity still promised?",
 )
 known.change(
+    "promises-a-moment-longer",
+    ("if until > now]", "if until >= now]"),
+    fact="a promise still counts at the very moment when its seconds are over",
+    question="A client was rejected for one second at 0 s. At 1 s, is its capacity still promised?",
+)
+known.change(
     "promises-whole-seconds",
     ("(now + seconds, count)", "(now + max(1, math.ceil(seconds)), count)"),
     fact="a promise lasts until its rounded-up time instead of its exact one",
@@ -150,6 +157,12 @@ known.change(
     question="One request left a millisecond ago. How long until the next one does?",
 )
 known.change(
+    "intervals-between",
+    (PACE, "(now - self._left[0]) / max(1, len(self._left) - 1) if self._left else FIRST_GUESS"),
+    fact="the time is divided by one less than the number of departures",
+    question="The time counts from the oldest departure until now. Four have left: how many intervals is that?",
+)
+known.change(
     "divided-by-sixteen",
     (PACE, "(now - self._left[0]) / REMEMBERED if self._left else FIRST_GUESS"),
     fact="the time is divided by REMEMBERED even if fewer requests have left",
@@ -184,6 +197,12 @@ known.change(
     ("min(LONGEST, max(1, math.ceil(seconds)))", "min(LONGEST, max(1, math.floor(seconds)))"),
     fact="Retry-After is rounded down, so clients return too early",
     question="There is capacity in 3.5 s. What Retry-After do you send?",
+)
+known.change(
+    "rounded-to-the-nearest",
+    ("math.ceil(seconds)", "round(seconds)"),
+    fact="Retry-After is rounded to the nearest second, so some clients return too early",
+    question="There is capacity in 3.4 s. What Retry-After do you send?",
 )
 known.change(
     "at-once",

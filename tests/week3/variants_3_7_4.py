@@ -37,6 +37,11 @@ for calls, prompts in (
     ([(0.0, "arrived", 0, 0), (0.0, "refused", 0, 0), (1.0, "preempted", 0, 0), (1.5, "left", 0, 2)], [4]),
     ([(0.0, "arrived", 0, 0), (1.0, "new", 0, 1), (1.5, "left", 0, 2), (2.0, "new", 0, 1)], [4]),
     ([(0.0, "arrived", 0, 0)], [1000005]),
+    ([(0.0, "arrived", 0, 0), (1.5, "left", 0, 2), (2.0, "new", 0, 1)], [4]),
+    (
+        [(0.0, "arrived", 0, 0), (1.0, "new", 0, 1), (2.0, "new", 0, 2), (3.0, "preempted", 0, 0), (9.0, "ends", 0, 1)],
+        [4],
+    ),
     ([(0.0, "arrived", 0, 0), (0.0, "arrived", 1, 0), (1.0, "preempted", 0, 0), (1.0, "preempted", 1, 0)], [4, 5]),
     random_calls(1, 9, 40),
     random_calls(2, 9, 40),
@@ -55,8 +60,7 @@ def kept(program, late):
 
 
 known.probe_table(
-    entries=lambda program: kept(program, False),
-    entries_after_a_late_step=lambda program: kept(program, True),
+    entries=lambda program: kept(program, False), entries_after_a_late_step=lambda program: kept(program, True)
 )
 
 
@@ -181,6 +185,25 @@ known.change(
     ("self._first.pop(request, None)\n", ""),
     fact="requests are kept after they have left",
     question="How many requests does your object know after a million have come and gone?",
+)
+known.change(
+    "first-tokens-kept",
+    ("self._first.pop(request, None)\n", ""),
+    fact="the times of first tokens are kept after their requests have left",
+    question="After a request has left, which of your tables still contain it?",
+)
+PREEMPTED = 'self._counts["preemptions"] += len(step.preempted)'
+known.change(
+    "preempted-tokens-taken-back",
+    (PREEMPTED, f'{PREEMPTED}\nself._counts["output_tokens"] -= sum(len(one.output) for one in step.preempted)\n'),
+    fact="output_tokens falls when a request is preempted",
+    question="A preempted request loses its KV cache. Does it lose its output, which its caller has already read?",
+)
+known.change(
+    "preempted-starts-again",
+    (PREEMPTED, f"{PREEMPTED}\nfor request in step.preempted:\n    self._first.pop(request, None)\n"),
+    fact="a preempted request has a second TTFT, and its TPOT starts there",
+    question="When does the user of a preempted request see its first token?",
 )
 known.change(
     "refused-are-requests",

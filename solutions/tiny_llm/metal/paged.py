@@ -41,8 +41,9 @@ def paged_attention(
         raise ValueError(f"D = {dims}, but {MOST} at most is needed")
     if not length <= tokens <= len(block_table) * page:
         raise ValueError(f"{tokens} tokens, but {length} at least and {len(block_table) * page} at most are needed")
-    if any(not 0 <= number < pages for number in block_table):
-        raise ValueError(f"block_table is {block_table}, but numbers from 0 to {pages - 1} are needed")
+    own = block_table[: -(-tokens // page)]
+    if any(not 0 <= number < pages for number in own) or len(set(own)) < len(own):
+        raise ValueError(f"block_table is {block_table}, but different numbers from 0 to {pages - 1} are needed")
     inputs = {
         "query": query,
         "keys": keys,

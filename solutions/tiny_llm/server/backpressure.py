@@ -42,9 +42,9 @@ class Gate:
             ValueError: count exceeds max_inside; the message gives max_inside.
             TooBusy: there is no capacity for all of them. The estimate is `places * pace` seconds, rounded up, at least
                 1 and at most LONGEST. `places` is how many must leave first: the number in excess, plus the `count` of
-                every earlier call that was rejected and whose seconds (before rounding) are not over, since those
-                requests will come back. `pace` is the time per departure: the time since the oldest of the last
-                REMEMBERED departures, divided by how many these are; FIRST_GUESS before the first departure.
+                every call that was rejected less than its `places * pace` seconds ago, since those requests will come
+                back. `pace` is the time per departure: the time since the oldest of the last REMEMBERED departures,
+                divided by how many these are; FIRST_GUESS before the first departure.
         """
         if count > self.max_inside:
             raise ValueError(f"{count} requests at once, but there is room for {self.max_inside}")

@@ -65,7 +65,7 @@ class Latency:
             percent: 1 to 100.
 
         Raises:
-            ValueError: there are no numbers, or percent is out of range.
+            ValueError: there are no numbers, or percent is out of range; the message gives percent.
         """
         if not numbers or not 1 <= percent <= 100:
             raise ValueError(

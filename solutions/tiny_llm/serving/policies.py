@@ -40,7 +40,7 @@ def chunked_prefill(running: Sequence[Request], token_budget: int) -> list[Chunk
         At most one chunk for each request, in any order.
 
     Raises:
-        ValueError: token_budget is less than 1, so that no request would ever be served.
+        ValueError: token_budget is less than 1, so that no request would ever be served; the message gives it.
     """
     if token_budget < 1:
         raise ValueError(f"a budget of {token_budget} tokens, but a step must compute at least one")

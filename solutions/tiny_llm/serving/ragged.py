@@ -69,7 +69,8 @@ class RaggedModel(Decoder):
             batch, up to rounding.
 
         Raises:
-            ValueError: a chunk ends beyond the config's max_position_embeddings. The cache has not changed.
+            ValueError: a chunk ends beyond the config's max_position_embeddings; the message gives both numbers. The
+                cache has not changed.
         """
         if (end := max(chunk.end for chunk in chunks)) > self.longest:
             raise ValueError(f"a request has {end} tokens, but the model takes at most {self.longest}")

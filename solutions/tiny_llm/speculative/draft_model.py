@@ -32,7 +32,8 @@ class DraftModel:
         part of an earlier draft that the request has taken stays cached, and the rest is truncated; at least the
         request's last token is computed. Token number i of a draft is sampled, by `sample_from`, from the
         `probabilities` for the request's params, with one of the `uniforms` of its seed, for DRAFT, at position
-        len(request.output) + i. The penalty also sees the draft tokens before it.
+        len(request.output) + i. The penalty also sees the draft tokens before it. A token of the request's `eos_ids` is
+        the last of its draft, since the output would end with it.
 
         Args:
             requests: with at least one token each, all different. They are not modified.
@@ -45,8 +46,9 @@ class DraftModel:
         ours = [self._caught_up(request, count) for request, count in zip(requests, counts, strict=True)]
         drawn: list[list[int]] = [[] for _ in requests]
         rows: list[list[mx.array]] = [[] for _ in requests]
+        ended = [own is None for own in ours]
         for number in range(max(counts, default=0)):
-            writing = [i for i, own in enumerate(ours) if own and number < counts[i]]
+            writing = [i for i, count in enumerate(counts) if number < count and not ended[i]]
             if not writing:
                 break
             chunks = [next_chunk(own, own.num_uncomputed_tokens) for i in writing if (own := ours[i])]
@@ -57,6 +59,7 @@ class DraftModel:
                 (draw,) = uniforms(requests[i].params.seed, len(requests[i].output) + number, 1, DRAFT)
                 drawn[i].append(sample_from(row, draw))
                 rows[i].append(row)
+                ended[i] = drawn[i][-1] in requests[i].eos_ids
                 chunk.request.num_computed_tokens = chunk.end
                 chunk.request.prompt.append(drawn[i][-1])
         return [Draft(tokens, mx.stack(own)) if tokens else Draft() for tokens, own in zip(drawn, rows, strict=True)]

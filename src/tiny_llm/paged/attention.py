@@ -11,7 +11,8 @@ def paged_attention(
     """Compute causal attention of a request's last L tokens over its pages in a shared pool.
 
     Only the request's own tokens are read: a NaN in the rest of its last page, or in a page that is not its own,
-    changes nothing. No array holds the keys, or values, of all its pages.
+    changes nothing. No array holds the keys, or values, of all its pages, and the pages are evaluated one by one: MLX's
+    graph of pending operations does not grow with their number.
 
     Args:
         query: L x H x D, in a float dtype; L is at least 1. Query i is that of token tokens - L + i, and attends to the
@@ -27,7 +28,8 @@ def paged_attention(
         L x H x D, in query's dtype; computed in float32. The arguments are not modified.
 
     Raises:
-        ValueError: H is not a multiple of H_kv, L is more than tokens, or the pages of block_table hold fewer tokens.
+        ValueError: H is not a multiple of H_kv, L is more than tokens, the pages of block_table hold fewer tokens, or a
+            page of the tokens is not from 0 to pages - 1 or occurs twice, and then the message names it.
 
     Source: Kwon et al. 2023, section 4.1.
     """

@@ -57,6 +57,6 @@ class Latency:
             percent: 1 to 100.
 
         Raises:
-            ValueError: there are no numbers, or percent is out of range.
+            ValueError: there are no numbers, or percent is out of range; the message gives percent.
         """
         raise NotImplementedError("3.2.3 TTFT, TPOT and percentiles")

@@ -40,6 +40,6 @@ def chunked_prefill(running: Sequence[Request], token_budget: int) -> list[Chunk
         At most one chunk for each request, in any order.
 
     Raises:
-        ValueError: token_budget is less than 1, so that no request would ever be served.
+        ValueError: token_budget is less than 1, so that no request would ever be served; the message gives it.
     """
     raise NotImplementedError("3.2.1 Chunked prefill")

@@ -44,7 +44,8 @@ class RaggedModel(Decoder):
             batch, up to rounding.
 
         Raises:
-            ValueError: a chunk ends beyond the config's max_position_embeddings. The cache has not changed.
+            ValueError: a chunk ends beyond the config's max_position_embeddings; the message gives both numbers. The
+                cache has not changed.
         """
         raise NotImplementedError("3.1.2 The model over a ragged batch")
 

@@ -28,7 +28,8 @@ class DraftModel:
         part of an earlier draft that the request has taken stays cached, and the rest is truncated; at least the
         request's last token is computed. Token number i of a draft is sampled, by `sample_from`, from the
         `probabilities` for the request's params, with one of the `uniforms` of its seed, for DRAFT, at position
-        len(request.output) + i. The penalty also sees the draft tokens before it.
+        len(request.output) + i. The penalty also sees the draft tokens before it. A token of the request's `eos_ids` is
+        the last of its draft, since the output would end with it.
 
         Args:
             requests: with at least one token each, all different. They are not modified.
