@@ -12,13 +12,13 @@ import mlx.core as mx
 
 from ..checkpoints.checkpoint import Checkpoint, load_checkpoint, read_config
 from ..checkpoints.features import unsupported_features, with_window
-from ..checkpoints.weights import open_weights, storage_of
 from ..course.registry import UsageError, with_commands
 from ..paths import EMBEDDED_MODEL, ROOT, SOLUTION
 from ..programs.packages import LearnerError
 from . import stages
 from .pace import MINUTE, USUAL_TOKENS, Pace
 from .package import Package
+from .precision import may_pack, runs
 
 DTYPES = {"float32": mx.float32, "float16": mx.float16, "bfloat16": mx.bfloat16}
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
@@ -205,28 +205,6 @@ def load_engine(
         raise UsageError(f"--bits needs a stage that quantizes, as day 3 of week 2 builds one; {chosen.name} does not.")
     checkpoint = dataclasses.replace(read_model(folder, dtype, chosen.packed), config=config, bits=bits)
     return Engine(checkpoint, solution, chosen.name)
-
-
-def may_pack(folder: Path, config: dict[str, Any], bits: int | None) -> bool:
-    """Return whether a stage that packs may be the default: with `bits`, without loss, or for the course's two models.
-
-    Raise UsageError if the weights are quantized already, and `bits` given.
-    """
-    words, alike = storage_of(open_weights(folder), config.get("quantization"))
-    if bits and "-bit" in words:
-        raise UsageError(f"{folder} has {words} weights; --bits quantizes weights of full precision only.")
-    ours = folder.resolve() in (EMBEDDED_MODEL, EMBEDDED_MODEL.with_name("tiny-qwen3-draft"))
-    return alike or bits is not None or ours
-
-
-def runs(name: str, checkpoint: Checkpoint, weights: dict[str, mx.array], packs: bool) -> str:
-    """Return what runs in a line, such as "fused, 4-bit weights made from bfloat16"."""
-    hidden, table = checkpoint.config["hidden_size"], weights["model.embed_tokens.weight"]
-    kept = f"{32 * table.shape[-1] // hidden}-bit" if table.dtype == mx.uint32 else "4-bit"
-    if table.dtype != mx.uint32 and (not packs or hidden % 64):
-        kept = str(table.dtype).removeprefix("mlx.core.")
-    made = "as stored" if kept == checkpoint.stored_as else f"made from {checkpoint.stored_as}"
-    return f"{name}, {kept} weights {made}"
 
 
 def configured(model: str | None, window: int | None = None, sinks: int | None = None) -> tuple[Path, dict[str, Any]]:

@@ -10,8 +10,9 @@ from ..course.entities import Mode
 from ..course.registry import UsageError, load_course
 from ..course.requirements import in_words, missing
 from ..learner import progress
-from .engine import configured, may_pack, read_model, runs
+from .engine import configured, read_model
 from .package import Package
+from .precision import may_pack, runs
 from .stages import lacking
 
 
