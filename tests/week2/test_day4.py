@@ -15,11 +15,13 @@ from tests.week2.matrices import (
     biases_alone,
     by,
     divides,
+    loads_registers,
     matrix,
     one_weight,
     product64,
     scales_alone,
     unpacked,
+    unpacks_once,
 )
 
 from tiny_llm.kernels import native
@@ -123,6 +125,10 @@ def test_task_2_simd_last_block(inputs):
     right(native.matvec_simd, 3, 3, inputs, 32)
 
 
+def test_task_2_simd_loads_registers():
+    loads_registers(native.matvec_simd)
+
+
 def test_task_2_simd_one_weight():
     one_weight(native.matvec_simd)
 
@@ -214,6 +220,10 @@ def test_task_4_matmul_formula(group_size, scales):
 
 def test_task_4_matmul_several_chunks():
     divides(native.matmul, 2)
+
+
+def test_task_4_matmul_unpacks_once():
+    unpacks_once(native.matmul)
 
 
 def test_task_4_matmul_one_weight():

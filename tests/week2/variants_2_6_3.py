@@ -24,16 +24,23 @@ known.probe_table(mx.float16, narrow=lambda program: beyond_float16(program, 1))
 
 @known.probe()
 def matrices_cost(program):
-    """Return whether traffic is above the limit, and whether there are bank conflicts."""
+    """Return whether traffic is above the limit, whether there are bank conflicts, and too few products of matrices."""
     found = costs(by(program), normals(6)(32, 64), *matrix(6, 32, 64, 64), 64)
     enough = 2 * 32 * 5 * LINE + 32 * 32 * 4
-    return mx.array([found["moved"] > enough, found["bank_conflicts"] > 2 * 4 * 64])
+    return mx.array([found["moved"] > enough, found["bank_conflicts"] > 2 * 4 * 64, found["matrix_products"] < 4 * 4 * 8])
 
 
 LOADED = "simdgroup_load(of_weights[h], &weights[left + 8 * h][i], ACROSS, ulong2(0), true);"
 ACCUMULATED = "simdgroup_multiply_accumulate(sums[down][right], of_x[down], of_weights[right], sums[down][right]);"
 STORED = "simdgroup_store(sums[down][right], &rows[top + 8 * down][left + 8 * right], ACROSS);"
 BARRIER = "threadgroup_barrier(mem_flags::mem_threadgroup);"
+PRODUCT = """
+const uint r = top + 8 * down + (lane / 4 & 4) + lane / 2 % 4, c = left + 8 * right + (lane / 4 & 2) * 2 + lane % 2 * 2;
+for (uint k = i; k < i + 8; ++k) {
+  sums[down][right].thread_elements().x += rows[r][k] * weights[c][k];
+  sums[down][right].thread_elements().y += rows[r][k] * weights[c + 1][k];
+}
+"""
 LAST = "for (uint r = simdgroup; r < 32; r += 4) {"
 PLACE = "  const uint row = first_row + r, output = first_output + lane;"
 
@@ -104,6 +111,12 @@ known.change(
     ),
     fact="the barrier before the tiles are used covers only one SIMD-group",
     question="Which SIMD-group has unpacked row 31 of the tile of W, and which ones use it?",
+)
+known.change(
+    "no-matrix-products",
+    (ACCUMULATED, PRODUCT),
+    fact="the products are computed without multiplying SIMD-group matrices",
+    question="Which operation multiplies two 8 x 8 matrices, and how often does your kernel execute it?",
 )
 known.accepted_change(
     "matrix origins instead of pointers",
