@@ -39,8 +39,8 @@ class Library:
     def __init__(self, path: Path, source: Source) -> None:
         self._path, self._source = path, source
         self._functions = source.functions
-        # Of the last call, 0 in a fast build: the chunks of its largest loop that read an input and write an output, and
-        # for each argument the number of loads from it and their bytes.
+        # Of the last call, 0 in a fast build: the chunks of a loop that read an input and write an output, and for each
+        # argument the number of loads from it and their bytes.
         self.chunks, self.loads = 0, [(0, 0)] * BUFFERS
         self._library = ctypes.CDLL(str(path), ctypes.RTLD_LOCAL)
         self._library.watch_add.restype = ctypes.c_void_p

@@ -188,6 +188,29 @@ known.change(
     question="Four runs take 0.25 s each. Have they reached least_seconds = 1?",
 )
 known.change(
+    "one-clock-for-all",
+    ("taken: list[float] = []", "taken: list[float] = []\nbegun = clock()"),
+    ("or sum(taken) < least_seconds", "or clock() - begun < least_seconds"),
+    fact="the clock is also read between the runs, to decide whether to continue",
+    question="What do the seconds that you compare with least_seconds include besides the runs?",
+)
+known.change(
+    "warm-up-clocked",
+    ("mx.eval(program())\ntaken:", "mx.synchronize()\n    clock()\n    mx.eval(program())\n    clock()\ntaken:"),
+    fact="the clock is also read before and after each warm-up run",
+    question="Which runs does the docstring say are timed?",
+)
+known.change(
+    "end-for-the-next-start",
+    ("taken: list[float] = []", "taken: list[float] = []\nmx.synchronize()\nstarted = clock()"),
+    (
+        "mx.synchronize()\nstarted = clock()\nmx.eval(program())\ntaken.append(clock() - started)",
+        "mx.eval(program())\nmx.synchronize()\nended = clock()\ntaken.append(ended - started)\nstarted = ended",
+    ),
+    fact="the end of one run is taken as the start of the next, with one reading of the clock",
+    question="How many readings of the clock does one timed run take?",
+)
+known.change(
     "sums-up",
     ("taken.append(clock() - started)", "taken.append(clock() - started + sum(taken))"),
     fact="each run's time includes the times of all earlier runs",

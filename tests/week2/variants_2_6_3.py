@@ -27,7 +27,9 @@ def matrices_cost(program):
     """Return whether traffic is above the limit, whether there are bank conflicts, and too few products of matrices."""
     found = costs(by(program), normals(6)(32, 64), *matrix(6, 32, 64, 64), 64)
     enough = 2 * 32 * 5 * LINE + 32 * 32 * 4
-    return mx.array([found["moved"] > enough, found["bank_conflicts"] > 2 * 4 * 64, found["matrix_products"] < 4 * 4 * 8])
+    return mx.array(
+        [found["moved"] > enough, found["bank_conflicts"] > 2 * 4 * 64, found["matrix_products"] < 4 * 4 * 8]
+    )
 
 
 LOADED = "simdgroup_load(of_weights[h], &weights[left + 8 * h][i], ACROSS, ulong2(0), true);"

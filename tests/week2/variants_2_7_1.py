@@ -3,6 +3,7 @@
 import itertools
 
 import mlx.core as mx
+from tests.week2.formulas_day7 import bytes_held
 
 from tiny_llm_course.testkit.inputs import drawn
 from tiny_llm_course.testkit.variants import Variants
@@ -54,6 +55,13 @@ def online_results_on_the_way(program):
         running.add(scores[:, last - 3 : last], values[last - 3 : last])
         found.append(running.result())
     return tuple(found)
+
+
+@known.probe()
+def online_state_grows(program):
+    scores, values = drawn(12, (4, 1024), (1024, 16))
+    held = bytes_held(program(4, 16), scores, values)
+    return mx.array(held[19] - held[3] > values.nbytes)
 
 
 @known.sized("scores 256 x 8,192 in blocks of 256")
@@ -158,7 +166,11 @@ known.accepted_change(
 )
 
 
-@known.accepted("a list of blocks, and the softmax at the end")
+@known.wrong(
+    "all-blocks-kept",
+    fact="all scores and values are kept until the result, so the state grows with the number of keys",
+    question="After 100 blocks of keys, how many scores does your object still hold?",
+)
 class Collected:
     def __init__(self, *shape):
         self.shape, self.scores, self.values = shape, [], []
