@@ -120,23 +120,6 @@ def packed_loads(kernel, *tokens):
     return watched(by(kernel), normals(7)(*tokens, 512), *matrix(7, 16, 512, 64), 64).loads[1]
 
 
-def loads_registers(kernel):
-    """Check that a load reads several words: a register of 16 bytes or more, on any machine."""
-    count, size = packed_loads(kernel)
-    if size < 8 * count:
-        headline = f"the packed weights are read {size / max(count, 1):.0f} bytes at a time, one word after another"
-        lines = ("expected  a register of words at a time", f"got       {count} loads of {size:,} bytes in all")
-        raise CheckFailed(Finding(Kind.COSTS, headline, lines, "float32, x 512, q 16 x 512, group_size 64, seed 7"))
-
-
 def rows_read(kernel, tokens):
     """Return how many times as many bytes of the packed words several tokens read as one does."""
     return packed_loads(kernel, tokens)[1] / packed_loads(kernel, 1)[1]
-
-
-def unpacks_once(kernel, tokens=26):
-    """Check that a matrix is read once, however many tokens there are."""
-    if (times := rows_read(kernel, tokens)) > 1.5:
-        headline = f"{tokens} tokens read the packed weights {times:.1f} times as often as one token does"
-        case = f"float32, x {tokens} x 512, q 16 x 512, group_size 64, seed 7"
-        raise CheckFailed(Finding(Kind.COSTS, headline, ("expected  a row is unpacked once for all tokens",), case))

@@ -15,17 +15,18 @@ from tests.week2.matrices import (
     biases_alone,
     by,
     divides,
-    loads_registers,
     matrix,
     one_weight,
+    packed_loads,
     product64,
+    rows_read,
     scales_alone,
     unpacked,
-    unpacks_once,
 )
 
 from tiny_llm.kernels import native
 from tiny_llm_course.testkit.agreement import agrees, compare
+from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind
 from tiny_llm_course.testkit.inputs import DTYPES, normals
 from tiny_llm_course.testkit.kernels import fast
 from tiny_llm_course.testkit.rounding import exact, to_float64
@@ -126,7 +127,12 @@ def test_task_2_simd_last_block(inputs):
 
 
 def test_task_2_simd_loads_registers():
-    loads_registers(native.matvec_simd)
+    """A load reads several words: a register of 16 bytes or more, on any machine."""
+    count, size = packed_loads(native.matvec_simd)
+    if size < 8 * count:
+        headline = f"the packed weights are read {size / max(count, 1):.0f} bytes at a time, one word after another"
+        lines = ("expected  a register of words at a time", f"got       {count} loads of {size:,} bytes in all")
+        raise CheckFailed(Finding(Kind.COSTS, headline, lines, "float32, x 512, q 16 x 512, group_size 64, seed 7"))
 
 
 def test_task_2_simd_one_weight():
@@ -223,7 +229,11 @@ def test_task_4_matmul_several_chunks():
 
 
 def test_task_4_matmul_unpacks_once():
-    unpacks_once(native.matmul)
+    """A matrix is read once, however many tokens there are."""
+    if (times := rows_read(native.matmul, 26)) > 1.5:
+        headline = f"26 tokens read the packed weights {times:.1f} times as often as one token does"
+        case = "float32, x 26 x 512, q 16 x 512, group_size 64, seed 7"
+        raise CheckFailed(Finding(Kind.COSTS, headline, ("expected  a row is unpacked once for all tokens",), case))
 
 
 def test_task_4_matmul_one_weight():

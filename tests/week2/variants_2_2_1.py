@@ -202,16 +202,6 @@ known.change(
     question="Which runs does the docstring say are timed?",
 )
 known.change(
-    "end-for-the-next-start",
-    ("taken: list[float] = []", "taken: list[float] = []\nmx.synchronize()\nstarted = clock()"),
-    (
-        "mx.synchronize()\nstarted = clock()\nmx.eval(program())\ntaken.append(clock() - started)",
-        "mx.eval(program())\nmx.synchronize()\nended = clock()\ntaken.append(ended - started)\nstarted = ended",
-    ),
-    fact="the end of one run is taken as the start of the next, with one reading of the clock",
-    question="How many readings of the clock does one timed run take?",
-)
-known.change(
     "sums-up",
     ("taken.append(clock() - started)", "taken.append(clock() - started + sum(taken))"),
     fact="each run's time includes the times of all earlier runs",

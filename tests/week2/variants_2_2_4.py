@@ -185,12 +185,6 @@ known.change(
     question="What does your condition give for a bandwidth of 0 and a peak of 1 FLOP/s?",
 )
 known.change(
-    "product-refused",
-    ("if not (bandwidth > 0 and peak_flops > 0):", "if not bandwidth * peak_flops > 0:"),
-    fact="two negative arguments are accepted",
-    question="What is the sign of the product of two negative numbers?",
-)
-known.change(
     "zero-accepted",
     ("if not (bandwidth > 0 and peak_flops > 0):", "if not (bandwidth >= 0 and peak_flops >= 0):"),
     fact="a bandwidth or peak FLOP/s of 0 is accepted",

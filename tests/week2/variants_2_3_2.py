@@ -76,15 +76,6 @@ known.change(
     question="What is the shape of the result for words of shape 2 x 3 x 1?",
 )
 known.change(
-    "two-axes-only",
-    (
-        "return mx.flatten(apart & (2**bits - 1), -2)",
-        "rows, _ = packed.shape\nreturn mx.flatten(apart & (2**bits - 1), -2)",
-    ),
-    fact="only words with two axes are accepted",
-    question="How many axes may packed have, according to the docstring?",
-)
-known.change(
     "in-bytes",
     ("mx.flatten(apart & (2**bits - 1), -2)", "mx.flatten(apart & (2**bits - 1), -2).astype(mx.uint8)"),
     fact="the result is uint8",

@@ -36,13 +36,6 @@ LOADED = "simdgroup_load(of_weights[h], &weights[left + 8 * h][i], ACROSS, ulong
 ACCUMULATED = "simdgroup_multiply_accumulate(sums[down][right], of_x[down], of_weights[right], sums[down][right]);"
 STORED = "simdgroup_store(sums[down][right], &rows[top + 8 * down][left + 8 * right], ACROSS);"
 BARRIER = "threadgroup_barrier(mem_flags::mem_threadgroup);"
-PRODUCT = """
-const uint r = top + 8 * down + (lane / 4 & 4) + lane / 2 % 4, c = left + 8 * right + (lane / 4 & 2) * 2 + lane % 2 * 2;
-for (uint k = i; k < i + 8; ++k) {
-  sums[down][right].thread_elements().x += rows[r][k] * weights[c][k];
-  sums[down][right].thread_elements().y += rows[r][k] * weights[c + 1][k];
-}
-"""
 LAST = "for (uint r = simdgroup; r < 32; r += 4) {"
 PLACE = "  const uint row = first_row + r, output = first_output + lane;"
 
@@ -113,12 +106,6 @@ known.change(
     ),
     fact="the barrier before the tiles are used covers only one SIMD-group",
     question="Which SIMD-group has unpacked row 31 of the tile of W, and which ones use it?",
-)
-known.change(
-    "no-matrix-products",
-    (ACCUMULATED, PRODUCT),
-    fact="the products are computed without multiplying SIMD-group matrices",
-    question="Which operation multiplies two 8 x 8 matrices, and how often does your kernel execute it?",
 )
 known.accepted_change(
     "matrix origins instead of pointers",

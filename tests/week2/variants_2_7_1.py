@@ -155,6 +155,12 @@ known.change(
     fact="a fully masked row gets the mean of all values",
     question="What is each weight of a row whose scores are all -1e30?",
 )
+known.change(
+    "all-blocks-kept",
+    ("self.largest = largest", "self.largest = largest\nself.blocks = [*vars(self).get('blocks', ()), scores, values]"),
+    fact="all scores and values are kept, so the state grows with the number of keys",
+    question="After 100 blocks of keys, how many scores does your object still hold?",
+)
 known.together("total-not-rescaled", "values-not-rescaled", makes="never-rescaled")
 known.together("largest-of-the-block", "never-rescaled", makes="own-maximum-of-each-block")
 known.together("last-block-only", "never-rescaled", makes="own-maximum-of-each-block")
@@ -164,26 +170,3 @@ known.accepted_change(
     ("mx.full((*rows, 1), -mx.inf)", "mx.full((*rows, 1), -1e30)"),
     (BASE, "largest"),
 )
-
-
-@known.wrong(
-    "all-blocks-kept",
-    fact="all scores and values are kept until the result, so the state grows with the number of keys",
-    question="After 100 blocks of keys, how many scores does your object still hold?",
-)
-class Collected:
-    def __init__(self, *shape):
-        self.shape, self.scores, self.values = shape, [], []
-
-    def add(self, scores, values):
-        self.scores.append(scores.astype(mx.float32))
-        self.values.append(values.astype(mx.float32))
-
-    def result(self):
-        if not self.scores:
-            return mx.zeros(self.shape)
-        scores = mx.concatenate(self.scores, axis=-1)
-        largest = mx.max(scores, axis=-1, keepdims=True)
-        hidden = largest == -mx.inf
-        weights = mx.softmax(mx.where(hidden, 0.0, scores), axis=-1)
-        return mx.where(hidden, 0.0, weights) @ mx.concatenate(self.values, axis=-2)
