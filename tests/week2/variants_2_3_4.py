@@ -95,7 +95,7 @@ known.change(
 known.change(
     "in-half",
     ("(x.astype(mx.float32)[..., None] for x in", "(x[..., None] for x in"),
-    fact="scale * q + bias is computed in the dtype of scales",
+    fact="scale * q is rounded to the dtype of scales before the bias is added",
     question="The scales are float16. In which dtype is your product scale * q, and how is it rounded?",
 )
 known.change(

@@ -82,7 +82,7 @@ known.change(
 known.change(
     "one-word-at-a-time",
     (
-        "Words word = words_of_block(row + block * LANES, words - block * LANES);",
+        "const Words word = words_of_block(row + block * LANES, words - block * LANES);",
         "Words word{};\nfor (int w = 0; w < LANES && block * LANES + w < words; ++w) word[w] = row[block * LANES + w];",
     ),
     fact="the packed words of a row are read one at a time instead of a register at a time",
