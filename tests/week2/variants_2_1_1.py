@@ -50,8 +50,8 @@ known.probe_table(
     ),
     refuses_dtypes=lambda program: refused(program, (2, 3, 1, 5), mx.float16),
     refuses_unlike_values=lambda program: refusals(
-        lambda shape: program(4).update_and_fetch(mx.ones((2, 3, 2, 5)), mx.ones(shape)),
-        [(1, 3, 2, 5), (2, 3, 2, 1), (2, 3, 1, 5)],
+        lambda value: program(4).update_and_fetch(mx.ones((2, 3, 2, 5)), value),
+        [*map(mx.ones, [(1, 3, 2, 5), (2, 3, 2, 1), (2, 3, 1, 5)]), mx.ones((2, 3, 2, 5), mx.float16)],
     ),
     refuses_rewinds=lambda program: tuple(rewound(program, count) for count in (6, -1, 5, 0)),
 )
@@ -256,6 +256,18 @@ known.change(
     ("if (value.shape, value.dtype) != (key.shape, key.dtype):", "if value.dtype != key.dtype:"),
     fact="values whose shape differs from the keys' are accepted",
     question="Five keys arrive with three values. What should happen?",
+)
+known.change(
+    "value-dtype-not-compared",
+    ("(value.shape, value.dtype) != (key.shape, key.dtype)", "value.shape != key.shape"),
+    fact="values whose dtype differs from the keys' are accepted",
+    question="Keys arrive in float32, and values in float16. What should happen?",
+)
+known.change(
+    "joined-along-heads",
+    ("mx.concatenate([kept, more], axis=2)", "mx.concatenate([kept, more], axis=1)"),
+    fact="new blocks are joined to the old ones along the heads instead of along the tokens",
+    question="Which axis of N x H_kv x S x D gets longer when a token arrives?",
 )
 known.change(
     "float32-kept",
