@@ -128,6 +128,12 @@ known.change(
     question="A run may start work that is not part of its result. When does that work end?",
 )
 known.change(
+    "clock-before-the-wait",
+    ("mx.synchronize()\nstarted = clock()", "started = clock()\nmx.synchronize()"),
+    fact="the clock is read before earlier work has been waited for, so its time is included",
+    question="What does mx.synchronize() wait for, and does your clock run meanwhile?",
+)
+known.change(
     "mean",
     ("statistics.median(taken)", "statistics.mean(taken)"),
     fact="the mean is returned as the median",
@@ -137,6 +143,12 @@ known.change(
     "upper-of-two",
     ("statistics.median(taken)", "sorted(taken)[len(taken) // 2]"),
     fact="the median of an even number of runs is the upper of the two middle values",
+    question="What is the median of 1, 2, 3 and 4?",
+)
+known.change(
+    "lower-of-two",
+    ("statistics.median(taken)", "sorted(taken)[(len(taken) - 1) // 2]"),
+    fact="the median of an even number of runs is the lower of the two middle values",
     question="What is the median of 1, 2, 3 and 4?",
 )
 known.change(

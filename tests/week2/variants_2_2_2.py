@@ -135,12 +135,6 @@ known.change(
     question="Which projections of a Qwen2.5 layer have biases, and how long is each?",
 )
 known.change(
-    "no-query-bias",
-    ("else queries + 2 * keys)", "else 2 * keys)"),
-    fact="the bias of the query projection (Qwen2.5) is not counted",
-    question="Which projections of a Qwen2.5 layer have biases, and how long is each?",
-)
-known.change(
     "output-bias",
     ("else queries + 2 * keys)", "else queries + 2 * keys + c.hidden_size)"),
     fact="the output projection (Qwen2.5) also has a bias",
