@@ -90,7 +90,10 @@ known.change(
 known.change(
     "query-after-the-update",
     ("query, key = self.rope(query, positions), self.rope(key, positions)", "key = self.rope(key, positions)"),
-    ("attended = scaled", "query = self.rope(query, slice(cache.offset, cache.offset + x.shape[1]))\nattended = scaled"),
+    (
+        "attended = scaled",
+        "query = self.rope(query, slice(cache.offset, cache.offset + x.shape[1]))\nattended = scaled",
+    ),
     fact="queries are rotated by the offset that the update has already advanced",
     question="After update_and_fetch, which position does cache.offset stand for?",
 )
