@@ -9,7 +9,7 @@ from .building import RUNTIME, Source
 from .compiling import CALLS, UNIT
 from .lines import lines_at
 
-DEPTH = 12  # runtime/run.cpp
+DEPTH, BUFFERS = 12, 16  # runtime/run.cpp
 OUTSIDE, INTO_INPUT, UNWRITTEN_READ, RACE, SIGNAL, THROWN, UNWRITTEN, ENDLESS = range(1, 9)
 DOES = {0: "reads", 1: "writes", 2: "changes", -1: "touches"}
 OWN = [file.name for folder in (RUNTIME, CALLS) for file in folder.iterdir()]  # lines of the runtime are skipped
@@ -41,6 +41,8 @@ class Report(ctypes.Structure):
         ("other_at", ctypes.c_void_p),
         ("callers", ctypes.c_void_p * DEPTH),
         ("words", ctypes.c_char * 512),
+        ("loads", ctypes.c_int64 * BUFFERS),
+        ("loaded", ctypes.c_int64 * BUFFERS),
     )
 
 

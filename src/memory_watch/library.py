@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .building import Parameter, Source
-from .faults import Fault, Report, fault_of
+from .faults import BUFFERS, Fault, Report, fault_of
 
 INPUT, OUTPUT, CHANGED = range(3)  # runtime/memory.h
 TYPES: dict[str, Any] = {
@@ -39,7 +39,9 @@ class Library:
     def __init__(self, path: Path, source: Source) -> None:
         self._path, self._source = path, source
         self._functions = source.functions
-        self.chunks = 0  # of the last call's largest loop; 0 in a fast build
+        # Of the last call, 0 in a fast build: the chunks of a loop that read an input and write an output, and for each
+        # argument the number of loads from it and their bytes.
+        self.chunks, self.loads = 0, [(0, 0)] * BUFFERS
         self._library = ctypes.CDLL(str(path), ctypes.RTLD_LOCAL)
         self._library.watch_add.restype = ctypes.c_void_p
         self._library.watch_add.argtypes = [ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int32, ctypes.c_int32]
@@ -61,7 +63,7 @@ class Library:
             passed = [self._pass(i, *pair, buffers) for i, pair in enumerate(zip(parameters, arguments, strict=True))]
             pointers = (ctypes.c_void_p * len(passed))(*map(ctypes.addressof, passed))
             report = self._library.watch_run(self._library[f"watched_{name}"], pointers).contents
-            self.chunks = report.chunks
+            self.chunks, self.loads = report.chunks, list(zip(report.loads, report.loaded, strict=True))
             for address, array in buffers:
                 ctypes.memmove(array.ctypes.data, address, array.nbytes)
         finally:

@@ -24,6 +24,7 @@ class Counters:
     bank_conflicts: int  # turns that accesses took beyond those that 32 banks of 4 bytes need
     barriers: int  # passed by threadgroups
     simd_operations: int  # by SIMD-groups
+    matrix_products: int  # of 8 x 8 matrices, by SIMD-groups
     atomics: int  # by threads
     threadgroup_memory: int  # bytes of a threadgroup
 

@@ -117,12 +117,20 @@ def test_what_a_thread_of_the_pool_throws_is_thrown_by_run():
         assert outcome(f"pool(3);\n{thrown}" if not checked else thrown, checked)[1] == "throws from a thread"
 
 
-def test_it_is_known_into_how_many_chunks_a_loop_is_divided():
-    for code, chunks in ((COPY, 0), (LOOP.replace("BODY", "y[i] = x[i];"), 3)):
+def test_chunks_that_do_work_and_loads_are_counted():
+    """An empty loop beside the work, or one that only copies what was computed before, has no chunk that counts."""
+    own = "std::vector<float> a(x, x + n);\n"
+    for code, chunks, loads in (
+        (COPY, 0, (6, 24)),
+        (LOOP.replace("BODY", "y[i] = x[i];"), 3, (6, 24)),
+        (COPY + LOOP.replace("BODY", ";"), 0, (6, 24)),
+        (own + LOOP.replace("BODY", "y[i] = a[i];"), 0, (1, 24)),
+        ("std::memcpy(y, x, 12);\nstd::memcpy(y + 3, x + 3, 12);", 0, (2, 24)),
+    ):
         source = Source(TEXT.replace("CODE", code), FILE)
         library = Library(build(source, compiler(), KEPT, True), source)
         library.call("trial", [np.arange(6, dtype=np.float32), Fresh((6,)), 6])
-        assert library.chunks == chunks
+        assert (library.chunks, library.loads[0]) == (chunks, loads)
 
 
 def test_what_does_not_compile_is_told_in_the_file_s_lines():

@@ -26,6 +26,17 @@ def test_counters():
     assert wide.device_transactions <= 10
 
 
+def test_matrix_products():
+    """Products of matrices count, other operations of a SIMD-group do not."""
+    found = counters("""
+        simdgroup_float8x8 a, sum = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+        simdgroup_load(a, x);
+        for (int i = 0; i < 3; ++i) simdgroup_multiply_accumulate(sum, a, a, sum);
+        out[thread_position_in_grid.x] = simd_sum(1.0f);
+    """)
+    assert (found.matrix_products, found.simd_operations) == (3, 5)
+
+
 @pytest.mark.parametrize(("stride", "conflicts"), [(1, 0), (2, 1), (32, 31), (33, 0)])
 def test_bank_conflicts(stride: int, conflicts: int):
     source = f"""

@@ -48,3 +48,13 @@ def flash_inputs(seed, dtype=mx.float32, leading=(5,), heads=6, kv_heads=2, leng
     draw = normals(seed, dtype)
     kv = (*leading, kv_heads, keys, dims)
     return draw(*leading, heads, length, dims), draw(*kv), draw(*kv)
+
+
+def bytes_held(running, scores, values, blocks=20):
+    """Return MLX's memory after each of some equal blocks; evaluating the result evaluates the state, too."""
+    held = []
+    for _ in range(blocks):
+        running.add(scores * 1, values * 1)
+        mx.eval(running.result())
+        held.append(mx.get_active_memory())
+    return held

@@ -83,6 +83,7 @@ class Reader:
     ) -> None:
         self.follow, self.case, self.vocab, self.dtype, self.longest = follow, case, vocab, dtype, longest
         self.seen: list[list[int]] = []
+        self.unneeded = 0  # logits of positions before the last
 
     def new_caches(self) -> list[Notes]:
         """One for each layer."""
@@ -107,6 +108,7 @@ class Reader:
             self._refuse(Kind.TYPE, "the model was given caches that its new_caches() did not create")
         new: list[int] = tokens[0].tolist()  # type: ignore[assignment]
         self.seen.append(new)
+        self.unneeded += (len(new) - 1) * all_positions
         before = list(caches[0].tokens)
         for cache in caches:
             cache.tokens += new

@@ -8,7 +8,7 @@ import numpy as np
 from tiny_llm_course.testkit.agreement import agrees
 from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind
 from tiny_llm_course.testkit.inputs import normals
-from tiny_llm_course.testkit.kernels import chunks_of
+from tiny_llm_course.testkit.kernels import watched
 from tiny_llm_course.testkit.rounding import exact, in_float32
 
 BITS, PER_WORD = 4, 8
@@ -99,12 +99,27 @@ def biases_alone(kernel, *tokens):
 
 
 def is_divided(kernel, *tokens):
-    """Return whether a product with 1,030 rows is split into chunks, so that several cores can compute it."""
-    return chunks_of(by(kernel), normals(6)(*tokens, 32), *matrix(6, 1030, 32, 32), 32) > 1
+    """Return whether chunks that run on several cores compute a product with 1,030 rows."""
+    return _chunks(kernel, *tokens) > 1
 
 
 def divides(kernel, *tokens):
-    """Check that it is."""
-    if not is_divided(kernel, *tokens):
-        lines = ("expected  pool().run with two chunks or more", "got       one chunk, or no pool().run at all")
+    """Check that they do."""
+    if (chunks := _chunks(kernel, *tokens)) < 2:
+        lines = ("expected  pool().run with two chunks or more that read W and write y", f"got       {chunks}")
         raise CheckFailed(Finding(Kind.VALUES, "one core computes all rows", lines, "float32, 1030 rows of 32", 1030))
+
+
+def _chunks(kernel, *tokens):
+    """Return how many chunks of a loop read inputs and write y."""
+    return watched(by(kernel), normals(6)(*tokens, 32), *matrix(6, 1030, 32, 32), 32).chunks
+
+
+def packed_loads(kernel, *tokens):
+    """Return how many loads read the packed words of a matrix of 16 x 512 weights, and their bytes."""
+    return watched(by(kernel), normals(7)(*tokens, 512), *matrix(7, 16, 512, 64), 64).loads[1]
+
+
+def rows_read(kernel, tokens):
+    """Return how many times as many bytes of the packed words several tokens read as one does."""
+    return packed_loads(kernel, tokens)[1] / packed_loads(kernel, 1)[1]

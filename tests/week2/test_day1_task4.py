@@ -55,6 +55,9 @@ def check_tokens(follow, prompt, max_tokens, expected, dtype=mx.float32, vocab=1
     same_ids(tokens, expected, case)
     if given != prompt:
         fail(Kind.INPUT_CHANGED, "the caller's `prompt` was changed", case, "append to a copy")
+    if reader.unneeded:
+        lines = ("expected  0", f"got       {reader.unneeded // 2}")
+        fail(Kind.VALUES, "logits of positions before the last were requested", case, *lines)
     half = len(reader.seen) // 2  # both times
     room = min(max_tokens, options.get("context_length", len(prompt) + max_tokens) - len(prompt))
     if half > (needed := len(tokens) + (len(tokens) < room)):  # one more call finds the end

@@ -92,7 +92,9 @@ def test_task_4_roofline_crossover_of_a_model(limits):
     crosses(limits[0], limits[1], table.__getitem__, 12, "FLOPs and bytes of n rows of a small Qwen3")
 
 
-@pytest.mark.parametrize("limits", [(0.0, 1.0), (1.0, 0.0), (-1.0, 1.0), (1.0, -2.0)], ids=str)
+@pytest.mark.parametrize(
+    "limits", [(0.0, 1.0), (1.0, 0.0), (-1.0, 1.0), (1.0, -2.0), (0.0, 0.0), (-1.0, -2.0)], ids=str
+)
 def test_task_4_roofline_refuses_no_machine(limits):
     with raises_value_error(f"bandwidth {limits[0]:g}, peak_flops {limits[1]:g}"):
         roofline.Roofline(*limits)

@@ -8,11 +8,11 @@ from tests.week2.packed import any_words, by_bits, by_group, weights64
 from tiny_llm.quantized import affine
 from tiny_llm_course.testkit.again import built
 from tiny_llm_course.testkit.agreement import agrees, compare
-from tiny_llm_course.testkit.cases import noted
+from tiny_llm_course.testkit.cases import dtype_word, noted
 from tiny_llm_course.testkit.errors import raises_value_error
 from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.marks import by_dtype
-from tiny_llm_course.testkit.rounding import exact, to_float64
+from tiny_llm_course.testkit.rounding import EPSILON, exact, to_float64
 from tiny_llm_course.testkit.sizes import sweep
 
 
@@ -61,6 +61,20 @@ def test_task_4_dequantize_mlx(bits):
     packed, scales, biases = a_triple(3, mx.float32, (3, 2), 64, bits)
     expected = to_float64(mx.dequantize(packed, scales, biases, group_size=64, bits=bits))
     dequantizes(packed, scales, biases, 64, bits, 3, expected)
+
+
+@by_dtype
+@by_bits
+def test_task_4_dequantize_computes_in_float32(bits, dtype):
+    """scale * q and the bias nearly cancel: what remains is the error of a narrow product."""
+    scales = normals(5, dtype)(3, 2)
+    packed, biases = mx.full((3, 2 * 64 * bits // 32), 0xFFFFFFFF, mx.uint32), -(scales * (2**bits - 1))
+    case = f"{dtype_word(dtype)}, every q 2**bits - 1, biases -scales * (2**bits - 1), bits {bits}, seed 5"
+    with noted(case):
+        found = affine.dequantize(packed, scales, biases, 64, bits)
+    expected = weights64(packed, scales, biases, 64, bits)
+    allowed = EPSILON[dtype] * np.abs(expected) + EPSILON[mx.float32] * np.abs(to_float64(biases)).max()
+    compare(found, expected, dtype, allowed, case, expected.size)
 
 
 def test_task_4_dequantize_defaults():

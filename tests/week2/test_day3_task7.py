@@ -9,13 +9,13 @@ from tests.week2.packed import Words, by_bits, by_group, linear64, quantized, we
 
 from tiny_llm.quantized import layers
 from tiny_llm_course.testkit.again import built
-from tiny_llm_course.testkit.agreement import agrees
-from tiny_llm_course.testkit.cases import noted
+from tiny_llm_course.testkit.agreement import agrees, compare
+from tiny_llm_course.testkit.cases import dtype_word, noted
 from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind
 from tiny_llm_course.testkit.inputs import DTYPES, normals
 from tiny_llm_course.testkit.marks import by_dtype
 from tiny_llm_course.testkit.memory import peak_bytes
-from tiny_llm_course.testkit.rounding import exact, to_float64
+from tiny_llm_course.testkit.rounding import EPSILON, exact, to_float64
 from tiny_llm_course.testkit.sizes import sweep
 
 
@@ -53,6 +53,18 @@ def test_task_7_embedding_any_tokens(shape):
 @pytest.mark.parametrize("wanted", DTYPES, ids=str)
 def test_task_7_embedding_requested_dtype(wanted, dtype):
     looks_up(3, dtype, (2, 3), 64, 4, wanted=wanted)
+
+
+@pytest.mark.parametrize("wanted", DTYPES[1:], ids=str)
+def test_task_7_embedding_computes_in_float32(wanted):
+    """scale * q and the bias nearly cancel: what remains is the error of a scale that was rounded first."""
+    scales = normals(9)(11, 2)
+    packed, biases = mx.full((11, 16), 0xFFFFFFFF, mx.uint32), -(scales * 15)
+    case = f"{dtype_word(wanted)} from float32, every q 15, biases -scales * 15, tokens 3, seed 9"
+    with noted(case):
+        found = layers.QuantizedEmbedding(packed, scales, biases, 64, 4, wanted)(mx.array([3, 10, 0]))
+    expected = weights64(packed, scales, biases, 64, 4)[[3, 10, 0]]
+    compare(found, expected, wanted, EPSILON[mx.float32] * np.abs(to_float64(biases)).max(), case, expected.size)
 
 
 def test_task_7_embedding_mlx():

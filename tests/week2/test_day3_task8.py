@@ -49,6 +49,11 @@ def test_task_8_perplexity_large_logits(shift):
     judges(table(3, spread=20.0) + shift, [[1, 2, 3, 4, 5, 6, 0]], 3)
 
 
+def test_task_8_perplexity_unlikely():
+    """One token has a loss of 120: its probability is not zero, but float32 cannot represent it."""
+    judges(mx.array([[120.0, 0.0], [0.0, 0.0]]), [[0, 1, 1, 1]], 0)
+
+
 def test_task_8_perplexity_equal_logits():
     judges(mx.zeros((7, 7)), [[1, 2, 3], [4, 4]], 0)
 

@@ -17,13 +17,16 @@ from tests.week2.matrices import (
     divides,
     matrix,
     one_weight,
+    packed_loads,
     product64,
+    rows_read,
     scales_alone,
     unpacked,
 )
 
 from tiny_llm.kernels import native
 from tiny_llm_course.testkit.agreement import agrees, compare
+from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind
 from tiny_llm_course.testkit.inputs import DTYPES, normals
 from tiny_llm_course.testkit.kernels import fast
 from tiny_llm_course.testkit.rounding import exact, to_float64
@@ -123,6 +126,15 @@ def test_task_2_simd_last_block(inputs):
     right(native.matvec_simd, 3, 3, inputs, 32)
 
 
+def test_task_2_simd_loads_registers():
+    """A load reads several words: a register of 16 bytes or more, on any machine."""
+    count, size = packed_loads(native.matvec_simd)
+    if size < 8 * count:
+        headline = f"the packed weights are read {size / max(count, 1):.0f} bytes at a time, one word after another"
+        lines = ("expected  a register of words at a time", f"got       {count} loads of {size:,} bytes in all")
+        raise CheckFailed(Finding(Kind.COSTS, headline, lines, "float32, x 512, q 16 x 512, group_size 64, seed 7"))
+
+
 def test_task_2_simd_one_weight():
     one_weight(native.matvec_simd)
 
@@ -214,6 +226,14 @@ def test_task_4_matmul_formula(group_size, scales):
 
 def test_task_4_matmul_several_chunks():
     divides(native.matmul, 2)
+
+
+def test_task_4_matmul_unpacks_once():
+    """A matrix is read once, however many tokens there are."""
+    if (times := rows_read(native.matmul, 26)) > 1.5:
+        headline = f"26 tokens read the packed weights {times:.1f} times as often as one token does"
+        case = "float32, x 26 x 512, q 16 x 512, group_size 64, seed 7"
+        raise CheckFailed(Finding(Kind.COSTS, headline, ("expected  a row is unpacked once for all tokens",), case))
 
 
 def test_task_4_matmul_one_weight():

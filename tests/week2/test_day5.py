@@ -12,10 +12,12 @@ from tests.week1.formulas import rms_norm64, rope64
 
 from tiny_llm.metal import ops
 from tiny_llm_course.testkit.agreement import agrees
+from tiny_llm_course.testkit.cases import dtype_word, noted
+from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind
 from tiny_llm_course.testkit.inputs import DTYPES, normals
 from tiny_llm_course.testkit.kernels import costs_at_most
 from tiny_llm_course.testkit.marks import on
-from tiny_llm_course.testkit.rounding import exact, in_float32, to_float64
+from tiny_llm_course.testkit.rounding import exact, in_float32, rounding, to_float64
 from tiny_llm_course.testkit.sizes import sweep
 
 
@@ -244,6 +246,18 @@ def test_task_4_swiglu_sizes(size):
 def test_task_4_swiglu_large_gates(gate):
     """exp(100) overflows float32."""
     agrees(ops.swiglu, swiglu64, mx.array([[gate, gate, 0.5, -2.0]]), seed=3)
+
+
+@pytest.mark.parametrize("dtype", DTYPES[1:], ids=str)
+def test_task_4_swiglu_rounds_once(dtype):
+    """Float32 steps, then one rounding: an element rounded twice is often not the closest one."""
+    x, case = normals(8, dtype)(2, 2048), f"{dtype_word(dtype)}, x 2 x 2048, seed 8"
+    with noted(case):
+        found = to_float64(ops.swiglu(x))
+    share = np.mean(found != rounding(dtype)(swiglu64(to_float64(x))))
+    if share > 0.02:
+        headline = f"{share:.0%} of the elements are not the closest {dtype_word(dtype)} to the result: rounded twice"
+        raise CheckFailed(Finding(Kind.VALUES, headline, ("at most   2%",), case))
 
 
 def test_task_4_swiglu_as_mlx():

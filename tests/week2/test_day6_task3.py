@@ -1,7 +1,7 @@
 """Week 2, day 6, task 3: SIMD-group matrices."""
 
 import pytest
-from tests.week2.matrices import biases_alone, one_weight, scales_alone
+from tests.week2.matrices import biases_alone, by, matrix, one_weight, scales_alone
 from tests.week2.products import (
     as_mlx,
     as_pytorch,
@@ -15,6 +15,9 @@ from tests.week2.products import (
 )
 
 from tiny_llm.metal import quantized
+from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind
+from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.kernels import costs
 from tiny_llm_course.testkit.marks import by_dtype, needs, on
 
 
@@ -77,6 +80,15 @@ def test_task_3_matrices_moves():
 def test_task_3_matrices_banks():
     """Some bank conflicts are unavoidable: 4 tiles, 8 steps each and 4 SIMD-groups, at most 64 in a step."""
     tiles_cost_at_most(quantized.quantized_matrices, 10, bank_conflicts=4 * 8 * 4 * 64)
+
+
+def test_task_3_matrices_multiplies_matrices():
+    """8 x 8 matrices of y, each the sum of 32 products of matrices."""
+    case = "float32, x 64 x 256, q 64 x 256, group_size 32, seed 11"
+    found = costs(by(quantized.quantized_matrices), normals(11)(64, 256), *matrix(11, 64, 256, 32), 32, case=case)
+    if (products := found["matrix_products"]) < 8 * 8 * 32:
+        headline = f"your kernel computes {products:,} products of SIMD-group matrices, where y takes 2,048"
+        raise CheckFailed(Finding(Kind.COSTS, headline, ("counted by the simulator",), case))
 
 
 @needs("metal")

@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.week2.formulas_day7 import average64
+from tests.week2.formulas_day7 import average64, bytes_held
 
 from tiny_llm.flash_attention import online_softmax
 from tiny_llm_course.testkit.agreement import agrees, compare
+from tiny_llm_course.testkit.cases import noted
+from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind
 from tiny_llm_course.testkit.inputs import forbidding, normals
 from tiny_llm_course.testkit.marks import by_dtype
 from tiny_llm_course.testkit.properties import property_test
@@ -123,6 +125,16 @@ def test_task_1_online_continues_after_a_result():
         expected = average64(to_float64(scores[:, :last]), to_float64(values[:last]))
         case = f"float32, scores 3 x {last}, values {last} x 5, key by key, result after each, seed 13"
         compare(running.result(), expected, mx.float32, 1e-5, case, 15)
+
+
+def test_task_1_online_state_does_not_grow():
+    """After each of 20 blocks of 1,024 keys the result is evaluated, and with it the state."""
+    scores, values = scores_and_values(18, length=4, keys=1024, dims=16)
+    with noted(case := "float32, 20 times scores 4 x 1024, values 1024 x 16, a result after each, seed 18"):
+        held = bytes_held(online_softmax.OnlineSoftmax(4, 16), scores, values)
+    if (more := held[19] - held[3]) > values.nbytes:
+        headline = f"the state grows by {more // 16:,} bytes a block: scores or values are kept"
+        raise CheckFailed(Finding(Kind.VALUES, headline, ("expected  0", "counted in MLX's memory"), case))
 
 
 def test_task_1_online_two_at_a_time():

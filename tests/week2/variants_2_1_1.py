@@ -50,8 +50,8 @@ known.probe_table(
     ),
     refuses_dtypes=lambda program: refused(program, (2, 3, 1, 5), mx.float16),
     refuses_unlike_values=lambda program: refusals(
-        lambda shape: program(4).update_and_fetch(mx.ones((2, 3, 2, 5)), mx.ones(shape)),
-        [(1, 3, 2, 5), (2, 3, 2, 1), (2, 3, 1, 5)],
+        lambda value: program(4).update_and_fetch(mx.ones((2, 3, 2, 5)), value),
+        [*map(mx.ones, [(1, 3, 2, 5), (2, 3, 2, 1), (2, 3, 1, 5)]), mx.ones((2, 3, 2, 5), mx.float16)],
     ),
     refuses_rewinds=lambda program: tuple(rewound(program, count) for count in (6, -1, 5, 0)),
 )
@@ -71,12 +71,12 @@ def cache_caller(program):
 
 @known.probe()
 def cache_memory(program):
-    """Return whether most calls allocate as much memory as all keys."""
+    """Return whether only new blocks copy the cache (0), some other calls do (1), or most of them (2)."""
     token, kept, copied = normals(9)(1, 4, 1, 64), program(16), 0
     for number in range(48):
         taken = peak_bytes(lambda: kept.update_and_fetch(token, token))
         copied += number >= 16 and taken > number * token.nbytes
-    return mx.array(copied > 16)
+    return mx.array((copied > 2) + (copied > 16))
 
 
 @known.sized("256 tokens, one at a time, key and value 1 x 8 x 1 x 128")
@@ -134,6 +134,18 @@ known.change(
     ("-(-end // self._block) * self._block - capacity", "end - capacity"),
     fact="the arrays grow by exactly the new tokens, so the whole cache is copied for every token",
     question="How many numbers does your cache copy when token 1,000 arrives?",
+)
+known.change(
+    "one-block-only",
+    ("-(-end // self._block) * self._block - capacity", "self._block"),
+    fact="the arrays grow by a single block, even when the new tokens need more",
+    question="Ten tokens arrive, and block is 4. How many blocks do they need?",
+)
+known.change(
+    "copied-when-exactly-full",
+    ("end <= capacity", "end < capacity"),
+    fact="the cache is copied when the new tokens fill its arrays exactly",
+    question="The arrays have 16 slots, and token 16 arrives. Is there a slot for it?",
 )
 known.change(
     "keys-for-values",
@@ -239,6 +251,12 @@ known.change(
     question="What does an assignment do with a batch of 1 into an array for a batch of 2?",
 )
 known.change(
+    "offset-moved-too-soon",
+    ("wanted = f", "self.offset = end\nwanted = f"),
+    fact="a rejected call advances offset",
+    question="A call raises an error. At which position do you write the next key?",
+)
+known.change(
     "dtype-not-compared",
     (
         "(kept.shape, kept.dtype) != ((batch, heads, capacity, dims), new.dtype)",
@@ -252,6 +270,18 @@ known.change(
     ("if (value.shape, value.dtype) != (key.shape, key.dtype):", "if value.dtype != key.dtype:"),
     fact="values whose shape differs from the keys' are accepted",
     question="Five keys arrive with three values. What should happen?",
+)
+known.change(
+    "value-dtype-not-compared",
+    ("(value.shape, value.dtype) != (key.shape, key.dtype)", "value.shape != key.shape"),
+    fact="values whose dtype differs from the keys' are accepted",
+    question="Keys arrive in float32, and values in float16. What should happen?",
+)
+known.change(
+    "joined-along-heads",
+    ("mx.concatenate([kept, more], axis=2)", "mx.concatenate([kept, more], axis=1)"),
+    fact="new blocks are joined to the old ones along the heads instead of along the tokens",
+    question="Which axis of N x H_kv x S x D gets longer when a token arrives?",
 )
 known.change(
     "float32-kept",

@@ -16,9 +16,9 @@ def told(program, reader, prompt, max_tokens, **options):
 
 
 def calls(program, follow, *texts):
-    """Return the tokens generated for prompts, and the model's inputs of each call."""
+    """Return the tokens generated for prompts, the model's inputs of each call, and the count of unneeded logits."""
     reader = Reader(follow)
-    return *(told(program, reader, *text) for text in texts), *map(numbers, reader.seen)
+    return *(told(program, reader, *text) for text in texts), *map(numbers, reader.seen), numbers([reader.unneeded])
 
 
 known.probe_table(
@@ -99,6 +99,12 @@ known.change(
     ("model.new_caches()", "model.new_caches()\nif len(prompt) > 1:\n    model(mx.array([prompt[:-1]]), caches)"),
     fact="the prompt is split into two calls, with its last token alone in the second",
     question="What does the first call of the model receive, according to the docstring?",
+)
+known.change(
+    "logits-of-all-positions",
+    ("offset :], caches)", "offset :], caches, all_positions=True)"),
+    fact="the model computes logits for every position of the prompt",
+    question="Which of the prompt's logits choose the next token, and how many does your call request?",
 )
 known.change(
     "prompt-one-by-one",

@@ -128,6 +128,12 @@ known.change(
     question="A run may start work that is not part of its result. When does that work end?",
 )
 known.change(
+    "clock-before-the-wait",
+    ("mx.synchronize()\nstarted = clock()", "started = clock()\nmx.synchronize()"),
+    fact="the clock is read before earlier work has been waited for, so its time is included",
+    question="What does mx.synchronize() wait for, and does your clock run meanwhile?",
+)
+known.change(
     "mean",
     ("statistics.median(taken)", "statistics.mean(taken)"),
     fact="the mean is returned as the median",
@@ -137,6 +143,12 @@ known.change(
     "upper-of-two",
     ("statistics.median(taken)", "sorted(taken)[len(taken) // 2]"),
     fact="the median of an even number of runs is the upper of the two middle values",
+    question="What is the median of 1, 2, 3 and 4?",
+)
+known.change(
+    "lower-of-two",
+    ("statistics.median(taken)", "sorted(taken)[(len(taken) - 1) // 2]"),
+    fact="the median of an even number of runs is the lower of the two middle values",
     question="What is the median of 1, 2, 3 and 4?",
 )
 known.change(
@@ -186,6 +198,20 @@ known.change(
     ("sum(taken) < least_seconds", "sum(taken) <= least_seconds"),
     fact="there is one run too many when the seconds are reached exactly",
     question="Four runs take 0.25 s each. Have they reached least_seconds = 1?",
+)
+known.change(
+    "one-clock-for-all",
+    ("taken: list[float] = []", "taken: list[float] = []\nbegun = clock()"),
+    ("or sum(taken) < least_seconds", "or clock() - begun < least_seconds"),
+    fact="the clock is also read between the runs, to decide whether to continue",
+    question="What do the seconds that you compare with least_seconds include besides the runs?",
+)
+known.change(
+    "warm-up-clocked",
+    ("for _ in range(warm_up):\n", "for _ in range(warm_up):\n    mx.synchronize()\n    clock()\n"),
+    ("taken: list[float] = []", "    clock()\ntaken: list[float] = []"),
+    fact="the clock is also read before and after each warm-up run",
+    question="Which runs does the docstring say are timed?",
 )
 known.change(
     "sums-up",

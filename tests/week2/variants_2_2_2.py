@@ -129,6 +129,12 @@ known.change(
     question="Which weights does a Qwen2.5 layer have that a Qwen3 layer does not?",
 )
 known.change(
+    "a-bias-missing",
+    ("else queries + 2 * keys)", "else queries + keys)"),
+    fact="the bias of the key or of the value projection (Qwen2.5) is not counted",
+    question="Which projections of a Qwen2.5 layer have biases, and how long is each?",
+)
+known.change(
     "output-bias",
     ("else queries + 2 * keys)", "else queries + 2 * keys + c.hidden_size)"),
     fact="the output projection (Qwen2.5) also has a bias",

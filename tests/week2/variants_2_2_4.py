@@ -41,7 +41,7 @@ known.probe_table(
         program, lambda roof, flops, size: attrgetter("bandwidth", "compute")(roof.utilization(flops, size, 160.0))
     ),
     refuses=lambda program: refusals(
-        lambda limits: program(*limits), [(0.0, 1.0), (1.0, 0.0), (-1.0, 1.0), (1.0, -1.0), (1.0, 1.0)]
+        lambda limits: program(*limits), [(0.0, 1.0), (1.0, 0.0), (-1.0, 1.0), (1.0, -1.0), (1.0, 1.0), (-1.0, -1.0)]
     ),
 )
 
@@ -177,6 +177,12 @@ known.change(
     ("if not (bandwidth > 0 and peak_flops > 0):", "if not bandwidth > 0:"),
     fact="a peak FLOP/s that is not above 0 is accepted",
     question="With a peak of 0 FLOP/s, how long does a multiplication take?",
+)
+known.change(
+    "both-or-none-refused",
+    ("if not (bandwidth > 0 and peak_flops > 0):", "if not (bandwidth > 0 or peak_flops > 0):"),
+    fact="the arguments are rejected only if neither of them is above 0",
+    question="What does your condition give for a bandwidth of 0 and a peak of 1 FLOP/s?",
 )
 known.change(
     "zero-accepted",

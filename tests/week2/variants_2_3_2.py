@@ -70,6 +70,12 @@ known.change(
     question="What is the shape of a row of two words after unpacking?",
 )
 known.change(
+    "always-a-matrix",
+    ("mx.flatten(apart & (2**bits - 1), -2)", "(apart & (2**bits - 1)).reshape(packed.shape[0], -1)"),
+    fact="the result is a matrix with packed.shape[0] rows, however many axes packed has",
+    question="What is the shape of the result for words of shape 2 x 3 x 1?",
+)
+known.change(
     "in-bytes",
     ("mx.flatten(apart & (2**bits - 1), -2)", "mx.flatten(apart & (2**bits - 1), -2).astype(mx.uint8)"),
     fact="the result is uint8",

@@ -10,6 +10,8 @@ from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("2.3.4")
 
+SCALE = mx.array([[0.1]], mx.float16)  # 15 times that is not a float16
+
 
 def run(program, seed, group_size, bits, *shape, dtype=mx.float32):
     draw = normals(seed, dtype)
@@ -26,6 +28,10 @@ known.probe_table(
     refuses=lambda program: refusals(
         lambda bits: program(mx.zeros((2, 8), mx.uint32), mx.ones((2, 1)), mx.ones((2, 1)), 64, bits), (2, 3, 16)
     ),
+)
+# scale * q and the bias nearly cancel.
+known.probe_table(
+    cancelled=lambda program: mx.any(program(mx.full((1, 8), 0xFFFFFFFF, mx.uint32), SCALE, -15 * SCALE, 64, 4) != 0),
 )
 known.probe_table(mx.float16, half=lambda program: run(program, 4, 64, 8, 4, 2, dtype=mx.float16))
 
@@ -85,6 +91,12 @@ known.change(
     ("unpack(packed, bits)", "unpack(packed, bits) & 15"),
     fact="only the lower four bits of 8-bit numbers are used",
     question="What is the largest q that you unpack when bits is 8?",
+)
+known.change(
+    "in-half",
+    ("(x.astype(mx.float32)[..., None] for x in", "(x[..., None] for x in"),
+    fact="scale * q is rounded to the dtype of scales before the bias is added",
+    question="The scales are float16. In which dtype is your product scale * q, and how is it rounded?",
 )
 known.change(
     "in-float32",

@@ -26,6 +26,8 @@ known.probe_table(
     short_ones=lambda program: judged(program, [[4], [1, 2, 3], []], seed=2),
     large=lambda program: judged(program, TEXTS, 20.0, 3, shift=500.0),
     impossible=lambda program: mx.array(program(TableModel(mx.array([[5000.0, 0.0], [5000.0, 0.0]])), [[0, 1, 1]])),
+    # One loss of 120, and two of log 2.
+    unlikely=lambda program: mx.array(program(TableModel(mx.array([[120.0, 0.0], [0.0, 0.0]])), [[0, 1, 1, 1]])),
     is_a_float=lambda program: mx.array(isinstance(program(TableModel(normals(6)(7, 7)), TEXTS), float)),
     refuses=lambda program: refusals(
         lambda texts: program(TableModel(mx.zeros((7, 7))), texts), ([], [[3]], [[], [1]])
@@ -92,6 +94,12 @@ known.change(
     question="What is exp(500) in float32?",
 )
 known.change(
+    "log-of-stable-softmax",
+    ("mx.logsumexp(logits, axis=-1) - right", "-mx.log(mx.exp(right - mx.logsumexp(logits, axis=-1)))"),
+    fact="the logarithm is taken of a probability that has underflowed to 0",
+    question="What is exp(-120) in float32, and what is its logarithm?",
+)
+known.change(
     "probabilities-averaged",
     (".append(mx.logsumexp(logits, axis=-1) - right)", ".append(mx.exp(right - mx.logsumexp(logits, axis=-1)))"),
     ("return math.exp(mean) if mean < 700 else math.inf", "return 1 / mean if mean else math.inf"),
@@ -124,7 +132,7 @@ known.change(
 known.change(
     "overflow",
     ("math.exp(mean) if mean < 700 else math.inf", "math.exp(mean)"),
-    fact="a token of probability 0 raises OverflowError",
+    fact="a finite mean loss above 709 raises OverflowError",
     question="What does math.exp(1000) do?",
 )
 known.change(

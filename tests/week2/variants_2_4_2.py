@@ -1,7 +1,7 @@
 """Reference variants of task 2.4.2, SIMD matvec."""
 
 import mlx.core as mx
-from tests.week2.matrices import product, timed
+from tests.week2.matrices import packed_loads, product, timed
 
 from tiny_llm_course.testkit.variants import Variants
 
@@ -14,6 +14,7 @@ known.probe_table(
     one_group=lambda program: product(program, 3, 4, 128, 128),
     narrow_scales=lambda program: product(program, 4, 3, 384, 64, dtype=mx.bfloat16),
     one_number=lambda program: product(program, 5, 1, 32, 32),
+    words_at_a_time=lambda program: mx.array(packed_loads(program)[1] < 8 * packed_loads(program)[0]),
 )
 
 
@@ -77,6 +78,15 @@ known.change(
     ("Floats dot{};", ""),
     fact="a block's dot starts with those of the blocks before it",
     question="When the second block is done, which scales is the first block's dot multiplied by?",
+)
+known.change(
+    "one-word-at-a-time",
+    (
+        "const Words word = words_of_block(row + block * LANES, words - block * LANES);",
+        "Words word{};\nfor (int w = 0; w < LANES && block * LANES + w < words; ++w) word[w] = row[block * LANES + w];",
+    ),
+    fact="the packed words of a row are read one at a time instead of a register at a time",
+    question="How many words does one register hold, and how many does one load of yours read?",
 )
 known.accepted_change(
     "scaled one at a time",

@@ -1,7 +1,7 @@
 """Reference variants of task 2.4.4, quantized matmul."""
 
 import mlx.core as mx
-from tests.week2.matrices import is_divided, product, timed
+from tests.week2.matrices import is_divided, product, rows_read, timed
 
 from tiny_llm_course.testkit.variants import Variants
 
@@ -16,6 +16,7 @@ known.probe_table(
     few_tokens=lambda program: product(program, 5, 3, 32, 128, 64, dtype=mx.bfloat16),
     one_token=lambda program: product(program, 6, 1, 8, 64, 64),
     many_rows=lambda program: mx.array([is_divided(program, 2)]),
+    many_tokens=lambda program: mx.array(rows_read(program, 26) > 1.5),
 )
 
 
@@ -83,6 +84,16 @@ known.change(
     ("unpack(packed, scales, biases, first, outputs,", "unpack(packed, scales, biases, 0, outputs,"),
     fact="every panel holds the first rows of W",
     question="Which rows should the second panel hold?",
+)
+known.change(
+    "unpacked-for-each-token",
+    (
+        "unpack(packed, scales, biases, first, outputs, inputs, group_size, scale_type, panel.data());",
+        "for (int again = 0; again < tokens; ++again)\n"
+        "  unpack(packed, scales, biases, first, outputs, inputs, group_size, scale_type, panel.data());",
+    ),
+    fact="the rows of W are unpacked again for several tokens or tiles",
+    question="How often does your kernel unpack row 0 of W for 26 tokens?",
 )
 known.accepted_change("remaining tokens one at a time", (REST, ONE_BY_ONE))
 known.accepted_change("one token at a time", ("int t = 0;", "int t = 0;\nif (tokens < 0)"), (REST, ONE_BY_ONE))

@@ -8,10 +8,18 @@ from tiny_llm_course.testkit.variants import Variants
 known = Variants("2.5.4")
 
 
+def rounded_twice(program):
+    """Return whether many float16 outputs are not the closest to the result in float32."""
+    x = normals(5, mx.float16)(2, 1024)
+    gate, up = mx.split(x.astype(mx.float32), 2, axis=-1)
+    return mx.mean(program(x) != (gate * mx.sigmoid(gate) * up).astype(mx.float16)) > 0.02
+
+
 known.probe_table(
     rows=lambda program: program(normals(1)(3, 10)),
     one_row=lambda program: program(normals(2)(1, 12)),
     full_threadgroups=lambda program: program(normals(3)(2, 512)),
+    rounded_twice=rounded_twice,
     large_gates=lambda program: program(mx.array([[-100.0, 100.0, 3.0, -2.0]] * 2)),
 )
 known.probe_table(mx.float16, narrow=lambda program: program(normals(4, mx.float16)(2, 512)))
@@ -66,6 +74,12 @@ known.change(
     ("gate / (1 + metal::exp(-gate))", "metal::max(gate, 0.0f)"),
     fact="the gate is clipped at zero",
     question="What is silu(-1)?",
+)
+known.change(
+    "rounded-twice",
+    ("T(gate / (1 + metal::exp(-gate)) * up)", "T(float(T(gate / (1 + metal::exp(-gate)))) * up)"),
+    fact="silu(gate) is rounded to x's dtype before it is multiplied by up",
+    question="How often is a value rounded to float16 between the gate and the output?",
 )
 known.change(
     "no-up",

@@ -24,10 +24,12 @@ known.probe_table(mx.float16, narrow=lambda program: beyond_float16(program, 1))
 
 @known.probe()
 def matrices_cost(program):
-    """Return whether traffic is above the limit, and whether there are bank conflicts."""
+    """Return whether traffic is above the limit, whether there are bank conflicts, and too few products of matrices."""
     found = costs(by(program), normals(6)(32, 64), *matrix(6, 32, 64, 64), 64)
     enough = 2 * 32 * 5 * LINE + 32 * 32 * 4
-    return mx.array([found["moved"] > enough, found["bank_conflicts"] > 2 * 4 * 64])
+    return mx.array(
+        [found["moved"] > enough, found["bank_conflicts"] > 2 * 4 * 64, found["matrix_products"] < 4 * 4 * 8]
+    )
 
 
 LOADED = "simdgroup_load(of_weights[h], &weights[left + 8 * h][i], ACROSS, ulong2(0), true);"

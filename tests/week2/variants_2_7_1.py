@@ -3,6 +3,7 @@
 import itertools
 
 import mlx.core as mx
+from tests.week2.formulas_day7 import bytes_held
 
 from tiny_llm_course.testkit.inputs import drawn
 from tiny_llm_course.testkit.variants import Variants
@@ -54,6 +55,13 @@ def online_results_on_the_way(program):
         running.add(scores[:, last - 3 : last], values[last - 3 : last])
         found.append(running.result())
     return tuple(found)
+
+
+@known.probe()
+def online_state_grows(program):
+    scores, values = drawn(12, (4, 1024), (1024, 16))
+    held = bytes_held(program(4, 16), scores, values)
+    return mx.array(held[19] - held[3] > values.nbytes)
 
 
 @known.sized("scores 256 x 8,192 in blocks of 256")
@@ -147,6 +155,12 @@ known.change(
     fact="a fully masked row gets the mean of all values",
     question="What is each weight of a row whose scores are all -1e30?",
 )
+known.change(
+    "all-blocks-kept",
+    ("self.largest = largest", "self.largest = largest\nself.blocks = [*vars(self).get('blocks', ()), scores, values]"),
+    fact="all scores and values are kept, so the state grows with the number of keys",
+    question="After 100 blocks of keys, how many scores does your object still hold?",
+)
 known.together("total-not-rescaled", "values-not-rescaled", makes="never-rescaled")
 known.together("largest-of-the-block", "never-rescaled", makes="own-maximum-of-each-block")
 known.together("last-block-only", "never-rescaled", makes="own-maximum-of-each-block")
@@ -156,22 +170,3 @@ known.accepted_change(
     ("mx.full((*rows, 1), -mx.inf)", "mx.full((*rows, 1), -1e30)"),
     (BASE, "largest"),
 )
-
-
-@known.accepted("a list of blocks, and the softmax at the end")
-class Collected:
-    def __init__(self, *shape):
-        self.shape, self.scores, self.values = shape, [], []
-
-    def add(self, scores, values):
-        self.scores.append(scores.astype(mx.float32))
-        self.values.append(values.astype(mx.float32))
-
-    def result(self):
-        if not self.scores:
-            return mx.zeros(self.shape)
-        scores = mx.concatenate(self.scores, axis=-1)
-        largest = mx.max(scores, axis=-1, keepdims=True)
-        hidden = largest == -mx.inf
-        weights = mx.softmax(mx.where(hidden, 0.0, scores), axis=-1)
-        return mx.where(hidden, 0.0, weights) @ mx.concatenate(self.values, axis=-2)

@@ -7,7 +7,7 @@ class OnlineSoftmax:
     """softmax(scores) @ values, for scores and values that arrive in blocks of keys.
 
     The state is three arrays: each row's running maximum and, relative to it, the sum of the weights and the sum of the
-    weighted values.
+    weighted values. It does not grow with the number of keys.
     """
 
     def __init__(self, *shape: int) -> None:

@@ -90,7 +90,7 @@ def swiglu(x: mx.array) -> mx.array:
         x: N.. x 2I, in a float dtype: the first I of each vector are the gate, the others are up.
 
     Returns:
-        N.. x I, in x's dtype, computed in float32.
+        N.. x I, in x's dtype, computed in float32 and rounded once.
 
     Raises:
         ValueError: the last axis of x is odd.

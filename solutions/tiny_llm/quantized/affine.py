@@ -66,7 +66,7 @@ def dequantize(packed: mx.array, scales: mx.array, biases: mx.array, group_size:
     Raises:
         ValueError: bits is neither 4 nor 8.
 
-    Source: `mx.dequantize`.
+    Source: `mx.dequantize`, which computes in the dtype of scales.
     """
     q = mx.unflatten(unpack(packed, bits), -1, (-1, group_size))  # N.. x groups x group_size
     scale, bias = (x.astype(mx.float32)[..., None] for x in (scales, biases))

@@ -26,6 +26,7 @@
 namespace {
 enum Fault : int32_t { NONE, OUTSIDE, INTO_INPUT, UNWRITTEN_READ, RACE, SIGNAL, THROWN, UNWRITTEN, ENDLESS };
 constexpr int DEPTH = 12;  // calls that are remembered
+constexpr int BUFFERS = 16;  // whose loads are counted
 constexpr int64_t ENOUGH = 20'000'000;  // touches after which a run will not end: seconds of it
 
 struct Report {
@@ -36,13 +37,14 @@ struct Report {
     int64_t index;  // of the element; of an own block, of the byte
     int64_t count;  // elements that are not written
     int64_t chunk, other_chunk;
-    int64_t chunks;  // of the loop that has most of them
+    int64_t chunks;  // that read an input and write an output, of the loop that has most of them
     int32_t other_touched;
     int32_t depth;
     const void* at;
     const void* other_at;
     const void* callers[DEPTH];
     char words[512];
+    int64_t loads[BUFFERS], loaded[BUFFERS];  // reads of each buffer, and their bytes
 };
 
 Report report;
@@ -51,6 +53,7 @@ bool watched = false;        // the compiler has made calls: this is no fast bui
 int64_t loops = 0;           // that have begun
 int64_t touches = 0;         // in this run
 int64_t chunk_now = -1;      // the chunk that runs
+bool has_read = false, has_written = false;  // it: an input, an output
 const char* loop_frame = nullptr;  // the stack of the thread that started the loop, from here
 const char* loop_stack = nullptr;  // to here
 std::unordered_map<uintptr_t, Mark>* elsewhere;  // the marks of memory that is in no block, such as a variable
@@ -158,6 +161,12 @@ bool is_wrong(const char* first, size_t bytes, Touch how, const void* at) {
             note(INTO_INPUT, block, first, how, at);
             return true;
         }
+        if (how == READ && block->number >= 0 && block->number < BUFFERS) {
+            ++report.loads[block->number];
+            report.loaded[block->number] += int64_t(bytes);
+        }
+        has_read = has_read || block->use == INPUT;
+        has_written = has_written || (how == WRITE && block->use != OWN);
         if (block->written) {
             uint8_t* written = block->written + (first - block->start);
             if (how == WRITE) {
@@ -302,7 +311,6 @@ void leave() {
 
 // A loop whose chunks may run at the same time. Each has a thread, so that what is thread_local is its own.
 extern "C" void watch_chunks(int64_t chunks, void (*body)(void*, int64_t), void* context) {
-    report.chunks = std::max(report.chunks, chunks);
     if (chunk_now >= 0 || !lane) {  // a loop within a chunk, or in a thread of the kernel's own
         for (int64_t i = 0; i < chunks; ++i) body(context, i);
         return;
@@ -315,8 +323,10 @@ extern "C" void watch_chunks(int64_t chunks, void (*body)(void*, int64_t), void*
     elsewhere = &marks;
     bool ended = false;
     std::exception_ptr thrown;
+    int64_t busy = 0;
     for (int64_t i = 0; i < chunks && !ended && !thrown; ++i) {
         chunk_now = i;
+        has_read = has_written = false;
         std::thread([&] {
             Lane mine;
             std::memcpy(mine.callers, caller->callers, sizeof mine.callers);
@@ -329,8 +339,10 @@ extern "C" void watch_chunks(int64_t chunks, void (*body)(void*, int64_t), void*
                 }
             });
         }).join();
+        busy += has_read && has_written;
     }
     chunk_now = -1;
+    report.chunks = std::max(report.chunks, busy);
     elsewhere = nullptr;
     if (ended) siglongjmp(caller->back, 1);
     if (thrown) std::rethrow_exception(thrown);

@@ -52,6 +52,7 @@ bool meet(int first, int end) {
     }
     ++epochs.simdgroup[simd_of(first)];
     ++counters.simd_operations;
+    counters.matrix_products += !std::strncmp(one.operation, "simdgroup_multiply", 18);
     return true;
 }
 

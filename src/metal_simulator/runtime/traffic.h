@@ -13,7 +13,7 @@ struct Counters {
     uint64_t device_accesses, device_transactions;
     uint64_t threadgroup_bytes_read, threadgroup_bytes_written;
     uint64_t threadgroup_accesses, bank_conflicts;
-    uint64_t barriers, simd_operations, atomics;
+    uint64_t barriers, simd_operations, matrix_products, atomics;
     uint64_t threadgroup_memory;
 };
 extern Counters counters;

@@ -52,6 +52,6 @@ def dequantize(packed: mx.array, scales: mx.array, biases: mx.array, group_size:
     Raises:
         ValueError: bits is neither 4 nor 8.
 
-    Source: `mx.dequantize`.
+    Source: `mx.dequantize`, which computes in the dtype of scales.
     """
     raise NotImplementedError("2.3.4 Dequantize")

@@ -90,9 +90,9 @@ def run(package: str, source: Path, function: str, arguments: Sequence[Any]) -> 
     return made
 
 
-def chunks() -> int:
-    """Return how many chunks the last checked call split its largest loop into; 0 for none."""
-    return _last[0].chunks if _last else 0
+def last_called() -> Library:
+    """Return the library of the last checked call, which has counted its chunks and loads."""
+    return _last[0]
 
 
 @cache

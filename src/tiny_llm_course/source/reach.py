@@ -198,7 +198,8 @@ def _bare(piece: _Piece) -> ast.stmt:
     scope = "".join(piece.name.rpartition(".")[:2])
     dropped = [part for name, part in definitions([piece.node], scope) if name in piece.without]
     try:
-        return _without(piece.node, dropped)
+        bare: ast.stmt = _without(piece.node, dropped)
+        return bare
     except RecursionError:  # Python has read it, and its tools go deeper
         return piece.node
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import mlx.core as mx
 
+from memory_watch.library import Library
 from metal_simulator import Counters
 
 from ..course.findings import CheckFailed, Finding, Kind
@@ -43,10 +44,10 @@ def fast(kernel: Callable[..., Any]) -> Callable[..., Any]:
     return faster
 
 
-def chunks_of(kernel: Callable[..., Any], *args: Any) -> int:
-    """Call a kernel and return the number of chunks of its largest loop; below 2, one core does all of it."""
+def watched(kernel: Callable[..., Any], *args: Any) -> Library:
+    """Call a C++ kernel and return its library, which has counted the call's chunks and loads."""
     kernel(*args)
-    return kernels.chunks()
+    return kernels.last_called()
 
 
 def costs_at_most(program: Callable[..., mx.array], *args: Any, seed: int, **enough: int) -> None:
@@ -60,10 +61,10 @@ def costs_at_most(program: Callable[..., mx.array], *args: Any, seed: int, **eno
 
 
 def costs(program: Callable[..., mx.array], *args: Any, case: str = "") -> dict[str, int]:
-    """Return what a program's kernels do on some inputs, under the names of `costs_at_most`."""
+    """Return what a program's kernels do on some inputs, under the names of `costs_at_most`, and "matrix_products"."""
     with counted() as launches:
         computed(program, case, *args)
-    return _sums(launches)
+    return _sums(launches) | {"matrix_products": sum(each.matrix_products for each in launches)}
 
 
 def _sums(launches: Sequence[Counters]) -> dict[str, int]:
