@@ -30,7 +30,13 @@ NOT_TRIED = re.compile(
     r"_|as_strided|async|checkpoint|clear|compile|custom|default|disable|enable|eval|export|from_dlpack|import|load"
     r"|.*kernel|new_|print|reset|save|set_|stream|synchronize|average_gradients|fully_shard|quantize$"
 )
-OPTIONS: tuple[dict[str, object], ...] = ({}, {"axis": -1}, {"axis": 0}, {"precise": True, "axis": -1}, {"mask": "causal"})
+OPTIONS: tuple[dict[str, object], ...] = (
+    {},
+    {"axis": -1},
+    {"axis": 0},
+    {"precise": True, "axis": -1},
+    {"mask": "causal"},
+)
 CALLS = 3
 
 
