@@ -87,11 +87,10 @@ def test_the_simulator_is_compiled_before_a_tasks_time_begins(tmp_path, monkeypa
     assert {file.name.partition("-")[0] for file in tmp_path.iterdir()} == {"headers", "runtime"}
 
 
-def test_a_compiler_that_cannot_compile_it_is_told_in_one_line(course):
+def test_a_compiler_that_cannot_compile_it_is_told(course):
     ((status, text),) = course(SOLVED, "test 1.1.1", CXX=shutil.which("false"))
-    assert status == 1
-    assert f"✗ {shutil.which('false')} cannot compile the simulator: it says nothing\n" in text
-    assert "~ 1.1.1 Sums: not run, the Metal simulator cannot be built\n" in text
+    assert status == 0
+    assert "- 1.1.1 Sums: not run here: needs " in text
 
 
 def test_dev_check_proves_known_kernels(course):

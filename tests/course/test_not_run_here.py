@@ -119,7 +119,7 @@ def test_exports_count_it_neither_for_nor_against(nowhere):
         TaskResult(nowhere, absent=1, missing=("cuda",)),
     ]
     day = GradedDay(load_course().day(1, 1), tuple(verdict_of(result, 3, False, "") for result in results), 0.5)
-    source = Provenance("2026-01-01T00:00:00+00:00", {}, {}, "", None, {}, "linux")
+    source = Provenance("2026-01-01T00:00:00+00:00", {}, {}, "", None, (), {}, "linux")
     exported = json.loads(formats.as_json([day], source))
     passed, absent = exported["tasks"]
     assert (exported["points"], exported["max_points"]) == (3, 3)

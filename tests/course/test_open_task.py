@@ -114,7 +114,7 @@ def test_a_check_is_told_the_first_that_it_gets_wrong():
     with pytest.raises(CheckFailed, match="a right program: our solution") as caught:
         rejects_wrong_programs(nothing_wide, of="1.1.2")
     assert isinstance(caught.value.__cause__, AssertionError)
-    assert check_verdicts(nothing_wide, of="1.1.2").tolist() == [0] * 23
+    assert not check_verdicts(nothing_wide, of="1.1.2").any()
 
 
 # Kernels

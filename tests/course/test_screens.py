@@ -34,7 +34,7 @@ TYPED: dict[str, tuple[str, ...]] = {
     # Grading.
     "test": (HINT, "pdm run hint 1.1.3", READ, "src/tiny_llm/basics.py:36"),
     "test 1.1.2 1.2.1": (HINT, "pdm run return 1.2.1"),
-    "test --week 1": (HINT, READ, "https://tiny-llm.github.io/tiny-llm/week1/day2.html"),
+    "test --week 1": (HINT, READ),
     "test 1.1 --solution": (),
     "test 1.2": ("pdm run hint 1.2.2", "https://tiny-llm.github.io/tiny-llm/week1/day2.html"),
     # Where somebody stands.

@@ -169,9 +169,14 @@ def test_both_are_graded_named_and_borrowed(root):
         ("double.py", "import os; os._exit(3)", "exit code 3", "✗", "~"),
         ("double.py", "return x\n\n\n1 / 0", "kernels/double.py:11  1 / 0", "✗", "~"),
         ("double.py", "return x\n\n\ndel double", f"{FILE}/double.py defines no double", "✗", "~"),
-        ("scale.py", "1 / 0", f"{FILE}/scale.py cannot be imported: ZeroDivisionError", "○", "~"),
-        ("__init__.py", "x = (", f"{FILE}/__init__.py:1 is not Python", "○", "~"),
-        ("__init__.py", "import os; os._exit(3)", f"{FILE}/__init__.py cannot be imported: your code ended", "○", "~"),
+        (
+            "scale.py",
+            "1 / 0",
+            f"These given files are not used, as they differ from the published ones: {FILE}/scale.py\n",
+            "○",
+            "~",
+        ),
+        ("__init__.py", "x = (", f"published ones: {FILE}/__init__.py\n", "○", "~"),
     ],
 )
 def test_a_fault_is_told_where_it_is(root, file, put, told, double, scale):

@@ -134,7 +134,7 @@ def test_a_full_disk_is_one_line(model):
     with Path("/dev/full").open("wb") as full:
         args = ["generate", "Once", "--model", model, "--solution"]
         done = subprocess.run(command(*args), cwd=ROOT, stdout=full, stderr=subprocess.PIPE)
-    assert (done.returncode, done.stderr) == (2, b"The text cannot be written: No space left on device\n")
+    assert (done.returncode, done.stderr) == (2, b"The output cannot be written: No space left on device.\n")
 
 
 def test_ctrl_c_ends_the_text(model):

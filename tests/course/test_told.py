@@ -104,7 +104,7 @@ def test_a_green_task_that_a_later_one_blames_is_green_no_more():
         screen = run("test 1.2.1", checkout).stdout
         assert "this task is right, 1.1.2 which it uses is not" in screen
         assert "      case      float32, x 1 x 5" in screen
-        assert "code src/tiny_llm/spread.py:9 " in screen
+        assert "code src/tiny_llm/spread.py:9\n" in screen
         board = run("status --week 1", checkout).stdout
         assert "✗ 1.1.2 Variance: passes its own checks, but 1.2.1 shows that it is wrong" in board
         assert board.endswith("Next: fix 1.1.2 Variance, src/tiny_llm/spread.py:9\n      pdm run test 1.2.1\n")

@@ -5,11 +5,11 @@ program where the learner's fails, in the same way, and nowhere else. The failur
 
 If nothing is left to claim, there may be one mistake beside others. It is claimed for the first failure that exactly
 one known program explains: one that passes all checks that the learner's passes, and fails as the learner's does, by
-the same result or exception, in all its failures of that kind (of one test function in one way). Two cases of the task
-must prove it, in which no other known program fails in that way: where many programs give one output, as on an axis of
-size 1, it proves nothing. With an exception, which is weaker evidence, both must stop in the same cases. Elsewhere the
-learner's program may fail in another way, because of a second mistake. A task that is used is blamed only if all checks
-pass with the solution's.
+the same result or exception, in all its failures of that kind (of one test function in one way). In the case shown no
+other known program fails in that way, and a second case agrees. A degenerate case, such as an axis of size 1, in which
+many programs have one output, proves nothing. With an exception, which is weaker evidence, both must stop in the same
+cases. Elsewhere the learner's program may fail in another way, because of a second mistake. A task that is used is
+blamed only if all checks pass with the solution's.
 """
 
 import dataclasses
@@ -36,7 +36,7 @@ from ..testkit.rounding import EPSILON, close
 from ..testkit.variants import Variant, load_variants
 
 CASES = 8  # failures that are searched for a mistake beside others
-ENOUGH = 2  # failures that must prove it: one may be luck
+ENOUGH = 2  # failures that it must explain: one may be luck
 DEGENERATE = re.compile(r"\b1 x |x 1\b|\b(?!axis|seed)\w+ 0\b")  # a case with an axis of size 1, or an argument 0
 
 
@@ -156,8 +156,8 @@ class Checks:
             stops = (_stops(self.failures[each.name]) == _stops(self._of(program, each)) for each in examples)
             if _stops(self.failures[item.name]) and not all(stops):
                 return False
-            proofs = (each for each in telling if alone(each, program))
-            return len([*itertools.islice(proofs, ENOUGH)]) == ENOUGH
+            alike = (each for each in telling if equal(each, program))
+            return len([*itertools.islice(alike, ENOUGH)]) == ENOUGH
 
         first = {self._kind_of(item): item for item in reversed(telling)}  # of each kind
         one = explained(sorted(first.values(), key=self._rank)[:CASES], likely, explains)

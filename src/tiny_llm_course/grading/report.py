@@ -33,10 +33,12 @@ HEADING, SUM = 2, 3  # rows, including an empty one
 
 
 def report_heading(day: Day, package: str, gap: bool = False) -> None:
-    """Print which day is graded, before grading, which can take a while; `gap` separates it from the day before."""
-    if gap:
+    """Print the day and the address of its chapter, before grading; `gap` separates it from the day before."""
+    if gap:  # one address is enough for a screen
         say()
     say(f"Week {day.week}, {day.called}: {day.title}  ({package})", bold=True)
+    if not gap:
+        say(chapter(day.tasks[0]))
     say()
 
 
@@ -185,7 +187,7 @@ def _report_alike(results: Sequence[TaskResult]) -> None:
         named = day.name if whole else " ".join(result.task.id for result in results)
         say(f"{mark} {which}: borrowed (pdm run return {named} to write them yourself)", colour=colour)
     else:
-        say(f"{mark} {which}: {verdict(first)} · read {chapter(first.task)}", colour=colour)
+        say(f"{mark} {which}: {verdict(first)}", colour=colour)
 
 
 def report_task(result: TaskResult, package: str, budget: ScreenBudget | None = None) -> None:
@@ -221,7 +223,7 @@ def _details(result: TaskResult, package: str) -> list[Line]:
                 lines += [partial(say, f"    {question}") for question in claim.questions]
         lines += _prints(*result.prints, result.passed + result.failed)
     task = load_course().task(result.first) if result.culprits and lines else task  # where the mistake is
-    place, hint = f"code {where(task.target, package)} · read {chapter(task)}", f"hint: pdm run hint {task.id}"
+    place, hint = f"code {where(task.target, package)}", f"hint: pdm run hint {task.id}"
     if package == LEARNERS and result.status == "failed" and finding and finding.check:
         return [*lines, partial(say, f"    {place}"), partial(say, f"    look: pdm run case {result.task.id} · {hint}")]
     return [*lines, partial(say, f"    {place} · {hint}")]
