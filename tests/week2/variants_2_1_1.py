@@ -278,12 +278,6 @@ known.change(
     question="Keys arrive in float32, and values in float16. What should happen?",
 )
 known.change(
-    "joined-along-heads",
-    ("mx.concatenate([kept, more], axis=2)", "mx.concatenate([kept, more], axis=1)"),
-    fact="new blocks are joined to the old ones along the heads instead of along the tokens",
-    question="Which axis of N x H_kv x S x D gets longer when a token arrives?",
-)
-known.change(
     "float32-kept",
     ("- capacity, dims), new.dtype)", "- capacity, dims))"),
     (

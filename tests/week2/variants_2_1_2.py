@@ -88,16 +88,6 @@ known.change(
     question="What is offset before update_and_fetch, and what is it afterwards?",
 )
 known.change(
-    "query-after-the-update",
-    ("query, key = self.rope(query, positions), self.rope(key, positions)", "key = self.rope(key, positions)"),
-    (
-        "attended = scaled",
-        "query = self.rope(query, slice(cache.offset, cache.offset + x.shape[1]))\nattended = scaled",
-    ),
-    fact="queries are rotated by the offset that the update has already advanced",
-    question="After update_and_fetch, which position does cache.offset stand for?",
-)
-known.change(
     "query-not-moved",
     ("self.rope(query, positions)", "self.rope(query)"),
     fact="queries are rotated from position 0 in every call, while keys get their own positions",

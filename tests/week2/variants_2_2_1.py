@@ -146,12 +146,6 @@ known.change(
     question="What is the median of 1, 2, 3 and 4?",
 )
 known.change(
-    "lower-of-two",
-    ("statistics.median(taken)", "sorted(taken)[(len(taken) - 1) // 2]"),
-    fact="the median of an even number of runs is the lower of the two middle values",
-    question="What is the median of 1, 2, 3 and 4?",
-)
-known.change(
     "fastest-for-median",
     ("Timing(statistics.median(taken)", "Timing(min(taken)"),
     fact="the fastest run is returned as the median",

@@ -120,15 +120,6 @@ known.change(
     question="What does the docstring say about numbers that do not fill whole words?",
 )
 known.change(
-    "always-a-matrix",
-    (
-        "mx.unflatten(values.astype(mx.uint32), -1, (-1, len(shifts)))",
-        "values.astype(mx.uint32).reshape(values.shape[0], -1, len(shifts))",
-    ),
-    fact="the words form a matrix with values.shape[0] rows, however many axes the values have",
-    question="What is the shape of the words for values of shape 2 x 3 x 8?",
-)
-known.change(
     "any-bits",
     ("_shifts(bits)", "mx.arange(0, 32, bits, dtype=mx.uint32)"),
     fact="bits other than 4 and 8 are accepted",

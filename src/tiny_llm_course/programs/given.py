@@ -19,10 +19,9 @@ def differing() -> list[Path]:
 
 
 def header_folders(file: Path) -> tuple[Path, ...]:
-    """Return where a kernel's includes are: first the course's folder, if a copy beside the file differs."""
-    if not any(copy.suffix == ".h" and copy.parent == file.parent for copy in differing()):
-        return (file.parent,)
-    return SOLUTION / file.parent.relative_to(LEARNER), file.parent  # no task writes a header
+    """Return where a kernel's includes are: for a learner's, first the course's folder: no task writes a header."""
+    beside = file.parent
+    return (SOLUTION / beside.relative_to(LEARNER), beside) if beside.is_relative_to(LEARNER) else (beside,)
 
 
 def _given() -> dict[str, bytes]:
