@@ -37,14 +37,14 @@ def test_an_index_that_names_another_file_for_a_weight(checkpoint):
     folder = checkpoint(small(), shards=2)
     other = SECOND if places(folder)[QUERY] == FIRST else FIRST
     put_json(folder / INDEX, {"weight_map": {**places(folder), QUERY: other}})
-    assert refusal(folder) == f"{INDEX} says that {other} has the weight {QUERY}, but it has not"
+    assert refusal(folder) == f"{INDEX} says that {other} has the weight {QUERY}, but it does not"
 
 
 def test_a_weight_in_two_files(checkpoint):
     folder = checkpoint(small())
     mx.save_safetensors(str(folder / "other.safetensors"), {QUERY: mx.zeros((96, 64))})
     assert (
-        refusal(folder) == f"other.safetensors has the weight {QUERY}, but model.safetensors has it, too; expected one"
+        refusal(folder) == f"other.safetensors and model.safetensors both have the weight {QUERY}, expected one of them"
     )
 
 

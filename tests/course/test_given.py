@@ -1,4 +1,4 @@
-"""What is given and is no task is graded as it was published, and the learner is told that their copy was not used."""
+"""Given files are graded as published, and a message names the learner's copies that were not used."""
 
 import shutil
 

@@ -36,10 +36,9 @@ def check_template(folder: Path, template: str | None) -> None:
     try:
         _environment().from_string(template or "")
     except Exception as error:
-        file = next((own for own in [folder / "chat_template.jinja"] if own.exists()), folder / "tokenizer_config.json")
-        raise UsageError(
-            f"{file} has a chat template that is not valid Jinja: {str(error).partition('.')[0]}"
-        ) from error
+        own = folder / "chat_template.jinja"
+        file, reason = own if own.exists() else folder / "tokenizer_config.json", str(error).partition(".")[0]
+        raise UsageError(f"{file} has a chat template that is not valid Jinja: {reason}") from error
 
 
 def _environment() -> Any:

@@ -35,13 +35,15 @@ def open_weights(folder: Path) -> dict[str, Stored]:
     for file in sorted(files):
         for name, array in _load(file).items():
             if name in found:
-                raise UsageError(f"{file} has the weight {name}, but {found[name].file.name} has it, too; expected one")
+                raise UsageError(
+                    f"{file} and {found[name].file.name} both have the weight {name}, expected one of them"
+                )
             found[name] = Stored(file, array)
     if not found:
         raise UsageError(f"{folder} has no *.safetensors file")
     for name, place in places.items():
         if name not in found or found[name].file.name != place:
-            raise UsageError(f"{index} says that {place} has the weight {shortened(name)}, but it has not")
+            raise UsageError(f"{index} says that {place} has the weight {shortened(name)}, but it does not")
     return found
 
 

@@ -30,7 +30,7 @@ def bench_engine(which: dict[str, Any], quick: bool, file: Path | None, svg: Pat
     with waiting("measuring, up to 20 seconds"):
         found = measure(engine, quick)
     _show(f"{found['title']}, {found['storage']}", found, lines_of)
-    say(f"This was {engine.runs}.")
+    say(f"Measured: {engine.runs}.")
     return _write(found, file, svg, ROOFLINE.in_a_file)
 
 

@@ -20,8 +20,8 @@ def hint(names: tuple[str, ...]) -> int:
     task = one_task(names, "hint", lambda task: not progress.settled(task))
     rung = hints.next_rung(task)
     if progress.status_of(task.id) == "failed" and (known := attempts.of_task(task)):
-        facts = [mistake.fact for mistake in known[-1].mistakes]
-        say(f"Your last attempt: {'; '.join(filter(None, [known[-1].headline, *facts]))}.")
+        said = "; ".join(filter(None, [known[-1].headline, *(mistake.fact for mistake in known[-1].mistakes)]))
+        say(f"Your last attempt: {said.removesuffix('?')}{'?' if said.endswith('?') else '.'}")
     hints.show(task, rung)
     return 0
 

@@ -40,7 +40,7 @@ def dtype_option(command: Callable[..., int], text: str = "Dtype of the weights.
 
 def bits_option(command: Callable[..., int]) -> Callable[..., int]:
     """Add --bits."""
-    text = "Quantize the weights of a full-precision model (default: use its weights as they are)."
+    text = "Quantize a full-precision model (default: only the included models, to 4 bits)."
     return click.option("--bits", type=click.Choice([4, 8]), help=text)(command)
 
 

@@ -197,7 +197,7 @@ def load_engine(
     """Return the engine for a folder, a Hub id, or the embedded model (None); raise UsageError if there is none.
 
     `dtype` is by default what suits the device; `window` and `sinks` override the checkpoint's; `bits` quantizes its
-    weights, which the default stage otherwise uses as they are.
+    weights, which the default stage otherwise uses as they are, except those of the embedded model.
     """
     folder, config = configured(model, window, sinks)
     chosen = stages.choose(stage, solution, unsupported_features(config), may_pack(folder, config, bits))
