@@ -69,6 +69,7 @@ def _reached_from(file: Path) -> frozenset[Path]:
     if not file.is_file():
         return frozenset()
     found = set(_imported(file)) if file.suffix == ".py" else set()
+    found |= {each / "__init__.py" for each in file.parents if (each / "__init__.py").is_file()}  # its packages
     return frozenset(found | set(_data_beside(file)))
 
 
