@@ -6,30 +6,32 @@ console, a file that is missing, a request that would leave this machine (which 
 the same content is skipped: `tested.py` says how that is known.
 """
 
-import datetime
 import functools
 import http.server
 import subprocess
 import tempfile
 import threading
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from tests.book import tested
+from tests import tested
 from tests.book.browser import launch
 
 from tiny_llm_course.dev.book.mdbook import build_book
+from tiny_llm_course.paths import ROOT
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, Request
 
 HERE = Path(__file__).parent
 BUILT = pytest.StashKey[tempfile.TemporaryDirectory[str]]()
-CONTENT = pytest.StashKey[tested.Content]()
-PROPERTY = "tested"  # of a test that has run: its group, and what it loaded
+CODE = ("benches", "book", "models", "solutions", "src")
+GUARDS = 2  # pages that are tested although nothing has changed
+RECORDER = pytest.StashKey[tested.Recorder]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -39,7 +41,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "of_the_course: compares with what the course's code computes")
-    config.pluginmanager.register(Recorder(config))
+    config.stash[RECORDER] = recorder = tested.Recorder(config, HERE)
+    config.pluginmanager.register(recorder)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -50,15 +53,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.stash[BUILT] = folder = tempfile.TemporaryDirectory(prefix="tiny-llm-book-")
     done = build_book(Path(folder.name), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     assert done.returncode == 0, done.stdout
-    config.stash[CONTENT] = content = tested.Content.of(Path(folder.name))
-    if config.option.fresh_pages:
-        return
-    record = tested.Record()
-    valid, guards = record.valid(content), record.guards()
-    for item in own:
-        if item.nodeid in valid and item.nodeid not in guards:
-            day = datetime.date.fromisoformat(valid[item.nodeid])
-            item.add_marker(pytest.mark.skip(f"as tested on {day.day} {day:%B %Y} (--fresh-pages tests it again)"))
+    recorder = config.stash[RECORDER]
+    recorder.content = content_of(Path(folder.name))
+    if not config.option.fresh_pages:
+        units = {item.nodeid: [item] for item in own}
+        recorder.skip(units, recorder.content, GUARDS, "--fresh-pages tests it again")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if folder := config.stash.get(BUILT, None):
+        folder.cleanup()
+
+
+def content_of(book: Path) -> tested.Content:
+    """What these tests depend on: the files of the built book; their own files; and some on the whole course."""
+    own = tested.hashes(HERE)
+    code = [tested.hashes(folder) for folder in (*(ROOT / name for name in CODE), *(ROOT / "tests").glob("week*"))]
+    versions = {name: version(name) for name in ("mlx", "numpy")}
+    parts = tested.hashes(book, book) | {tested.COURSE: tested.hash_of([versions, code])}
+    return tested.Content(parts, tested.hash_of([version("playwright"), own]))
 
 
 def opens_the_book(item: pytest.Item) -> bool:
@@ -67,39 +80,6 @@ def opens_the_book(item: pytest.Item) -> bool:
 
 def of_the_course(item: pytest.Item) -> bool:
     return item.get_closest_marker("of_the_course") is not None
-
-
-class Recorder:
-    """Collects which tests have passed, in whatever process, and keeps it at the end."""
-
-    def __init__(self, config: pytest.Config) -> None:
-        self.config = config
-        self.sent: tested.Content | None = None  # by pytest-xdist's processes, each of which builds the book
-        self.ran: dict[str, tested.Run] = {}
-        self.failed: set[str] = set()
-        self.skipped: set[str] = set()  # where there is no browser
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if not report.passed:
-            (self.failed if report.failed else self.skipped).add(report.nodeid)
-        properties: dict[str, Any] = dict(report.user_properties)
-        if report.when == "teardown" and PROPERTY in properties and report.nodeid not in self.skipped:
-            group, loads = properties[PROPERTY]
-            self.ran[report.nodeid] = tested.Run(group, loads, report.nodeid not in self.failed)
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_testnodedown(self, node: Any) -> None:
-        if "book" in node.workeroutput:
-            self.sent = tested.Content(*node.workeroutput["book"])
-
-    def pytest_sessionfinish(self) -> None:
-        content = self.config.stash.get(CONTENT, self.sent)
-        if folder := self.config.stash.get(BUILT, None):
-            folder.cleanup()
-        if content and hasattr(self.config, "workeroutput"):
-            self.config.workeroutput["book"] = tuple(content)
-        elif content and self.ran:
-            tested.keep(self.ran, content)
 
 
 @pytest.fixture(scope="session")
@@ -124,13 +104,18 @@ class Server(http.server.SimpleHTTPRequestHandler):
 
 @pytest.fixture(autouse=True)
 def loads(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Notes what a test loads of the book, and to which group it belongs: the page that it asks for first."""
+    """Notes what a test loads of the book, and to which group it belongs: the page that it asks for first.
+
+    Tests marked `of_the_course` compare a page with what the course's code computes, or open no page of the book.
+    """
     Server.asked = {}
     yield
     pages = [path for path in Server.asked if path.endswith(".html")]
-    if of_the_course(request.node) or pages:
-        group = tested.COURSE if of_the_course(request.node) else pages[0]
-        request.node.user_properties.append((PROPERTY, (group, sorted(Server.asked))))
+    note = functools.partial(request.config.stash[RECORDER].note, request.node, unit=request.node.nodeid, size=1)
+    if of_the_course(request.node):
+        note(tested.COURSE, [tested.COURSE])
+    elif pages:
+        note(pages[0], Server.asked)
 
 
 @pytest.fixture(scope="session")

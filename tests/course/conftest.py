@@ -10,13 +10,16 @@ from pathlib import Path
 import mlx.core as mx
 import pytest
 from hypothesis import settings
+from tests import tested
 from tests.course.checkpoint_folders import write_checkpoint
 from tests.course.fork_server import fork_from_now_on
 
 from tiny_llm_course.commands import cli
+from tiny_llm_course.dev import machine
 from tiny_llm_course.learner import progress
 from tiny_llm_course.paths import ROOT
 
+OF_THE_HARNESS = re.compile(r"src/(?!tiny_llm/|tiny_llm_course/course/tasks/)|tests/(?!week|book/)")
 # A course of its own, which is graded in copies.
 collect_ignore = ["fixture"]
 fork_from_now_on()
@@ -33,11 +36,55 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of a copy of the course with a new week, leave out what a test says of each day, task and page of other weeks."""
+HERE = Path(__file__).parent
+HARNESS = "the harness"  # a part: it, its tests, and the small course of `fixture`
+GUARDS = 4  # files that are tested although nothing has changed
+RECORDER = pytest.StashKey[tested.Recorder]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--as-tested", action="store_true", help="Skip files of tests/course that passed for this content.")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "of_the_harness: depends on the harness and its small course, not on the course")
+    config.stash[RECORDER] = recorder = tested.Recorder(config, HERE)
+    config.pluginmanager.register(recorder)
+
+
+@pytest.hookimpl(trylast=True)  # when tests that are not asked for have been left out
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skip what has passed for the same content; of a copy of the course with a new week, leave out the other weeks'."""
     if new := os.environ.get("TINY_LLM_NEW_WEEK"):
         others = re.compile(rf"(?:week)?(?!{new}\b)[1-9][./]")
         items[:] = [item for item in items if not (hasattr(item, "callspec") and others.match(item.callspec.id))]
+    if not config.option.as_tested or config.option.collectonly:
+        return
+    files: dict[Path, list[pytest.Item]] = {}
+    for item in items:
+        files.setdefault(item.path, []).append(item)
+    recorder, units = config.stash[RECORDER], {}
+    recorder.content = content_of_the_course()
+    for file, tests in files.items():
+        # A file's tests of one run: those for maintainers run apart from the others.
+        unit = f"{len(tests)} tests, {tested.hash_of(sorted(item.nodeid for item in tests))}"
+        units[unit] = tests
+        for item in tests:
+            parts = [HARNESS] if item.get_closest_marker("of_the_harness") else [HARNESS, tested.COURSE]
+            recorder.note(item, file.name, parts, unit, len(tests))
+    recorder.skip(units, recorder.content, GUARDS, "without --as-tested it runs")
+
+
+def content_of_the_course() -> tested.Content:
+    """Hash the harness with its tests, and the course; on another kind of machine, neither is what has been tested."""
+    files = {}
+    for name in ("src", "tests", "solutions", "book", "benches", "models"):
+        files |= tested.hashes(ROOT / name)
+    for file in sorted(file for file in ROOT.iterdir() if file.suffix in (".md", ".toml", ".lock")):
+        files[file.name] = tested.hash_of(file.read_text(encoding="utf-8"))
+    harness = {name: digest for name, digest in files.items() if OF_THE_HARNESS.match(name)}
+    course = {name: digest for name, digest in files.items() if name not in harness}
+    return tested.Content({HARNESS: tested.hash_of(harness), tested.COURSE: tested.hash_of(course)}, machine.in_words())
 
 
 @pytest.fixture
