@@ -107,7 +107,9 @@ class Record:
         self.groups = {name: group for name, group in self.groups.items() if group["passed"]}
 
     def __str__(self) -> str:
-        shared = set.intersection(*(set(group["parts"]) for _, group in self._apart())) if dict(self._apart()) else set()
+        shared = (
+            set.intersection(*(set(group["parts"]) for _, group in self._apart())) if dict(self._apart()) else set()
+        )
         lines = [f'"{SHARED}": {json.dumps(sorted(shared))}']
         for name, group in sorted(self.groups.items()):
             own = group["parts"] if name == COURSE else [part for part in group["parts"] if part not in shared]

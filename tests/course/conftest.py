@@ -43,7 +43,9 @@ RECORDER = pytest.StashKey[tested.Recorder]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--as-tested", action="store_true", help="Skip files of tests/course that passed for this content.")
+    parser.addoption(
+        "--as-tested", action="store_true", help="Skip files of tests/course that passed for this content."
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -54,7 +56,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)  # when tests that are not asked for have been left out
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip what has passed for the same content; of a copy of the course with a new week, leave out the other weeks'."""
+    """Skip what has passed for the same content; of a copy with a new week, leave out the other weeks'."""
     if new := os.environ.get("TINY_LLM_NEW_WEEK"):
         others = re.compile(rf"(?:week)?(?!{new}\b)[1-9][./]")
         items[:] = [item for item in items if not (hasattr(item, "callspec") and others.match(item.callspec.id))]

@@ -16,6 +16,7 @@ from tiny_llm_course.dev.transcripts import Edit, Scenario, checkout_for, run
 from tiny_llm_course.measuring.benches import find, measurements
 from tiny_llm_course.paths import EMBEDDED_MODEL, ROOT
 
+pytestmark = pytest.mark.maintainers
 NAMES = [day.name for day in load_course().days() if not day.is_open]
 KNOWN = {measurement.name: measurement for measurement in measurements(load_course())}
 

@@ -19,6 +19,7 @@ from tiny_llm_course.dev.book import current, page_metadata, parts
 from tiny_llm_course.dev.book.mdbook import build_book
 from tiny_llm_course.paths import BOOK, ROOT
 
+pytestmark = pytest.mark.maintainers
 SOURCE = BOOK / "src"
 PAGES = sorted(path for path in SOURCE.rglob("*.md") if path.name != "SUMMARY.md" and path.parent != parts.FOLDER)
 DAYS = load_course().days()

@@ -10,6 +10,7 @@ import pytest
 from tiny_llm_course.dev.book import page_metadata
 from tiny_llm_course.paths import BOOK, ROOT
 
+pytestmark = pytest.mark.maintainers
 SITE, REPOSITORY = page_metadata.address(), page_metadata.repository()
 SAYING = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(BOOK / "src").rglob("*.md")]
 PAGE = """<!DOCTYPE html><html><head><title>Day 1: Vectors &amp; co - tiny-llm</title>

@@ -5,6 +5,8 @@ import pytest
 from tiny_llm_course.dev.book.includes import faults
 from tiny_llm_course.paths import BOOK
 
+pytestmark = pytest.mark.maintainers
+
 
 @pytest.fixture
 def page(tmp_path):

@@ -14,6 +14,7 @@ from tiny_llm_course.dev.book.mdbook import run_mdbook
 from tiny_llm_course.dev.book.tex import BadFormula, Formula, formulas
 from tiny_llm_course.paths import BOOK, ROOT
 
+pytestmark = pytest.mark.maintainers
 KATEX = (BOOK / "katex" / "katex.min.js").read_text(encoding="utf-8")
 
 

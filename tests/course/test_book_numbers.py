@@ -25,6 +25,7 @@ from tiny_llm_course.testkit.variants import load_variants
 load_solution()
 from tiny_llm_solution.tokenizer import ByteLevelBPE, byte_alphabet  # noqa: E402
 
+pytestmark = pytest.mark.maintainers
 DAYS = [day for day in load_course().week(1).days if not day.is_open]
 MINUTES = [sum(task.minutes for task in day.tasks) for day in DAYS]
 V = 151936  # Qwen3's vocabulary

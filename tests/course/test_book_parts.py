@@ -9,6 +9,7 @@ from tiny_llm_course.dev.book import current, parts
 from tiny_llm_course.dev.book.listings import names_of_files
 from tiny_llm_course.paths import ROOT
 
+pytestmark = pytest.mark.maintainers
 WANTED = {"1.1": {"tasks": "one\n", "hints-1": "two\n\nlines\n"}, "1": {"map": "a map\n"}, "course": {}}
 INPUTS = ["day.py", "missing.py", "records"]
 

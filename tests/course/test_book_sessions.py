@@ -25,6 +25,7 @@ from tiny_llm_course.dev.book import parts
 from tiny_llm_course.dev.transcripts import Scenario, scenarios
 from tiny_llm_course.paths import BOOK, COURSE, SOLUTION
 
+pytestmark = pytest.mark.maintainers
 COURSE_TASKS = load_course().tasks()
 DAYS = load_course().days()
 SOURCE = BOOK / "src"

@@ -13,6 +13,7 @@ from tiny_llm_course.dev.book.parts import FOLDER
 from tiny_llm_course.dev.book.tex import formulas
 from tiny_llm_course.paths import BOOK, COURSE, ROOT
 
+pytestmark = pytest.mark.maintainers
 SOURCES = sorted((BOOK / "src").rglob("*.md"))
 # Words that may follow themselves.
 TWICE = {"had", "that"}

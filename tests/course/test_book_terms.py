@@ -6,6 +6,7 @@ import pytest
 
 from tiny_llm_course.dev.book.terms import Terms
 
+pytestmark = pytest.mark.maintainers
 GLOSSARY = """# Glossary
 
 BPE

@@ -22,6 +22,7 @@ from tiny_llm_course.engine.engine import Sampling, load_engine
 from tiny_llm_course.engine.judging import as_rows, mark_of, nats_per_token
 from tiny_llm_course.paths import EMBEDDED_MODEL, MODELS
 
+pytestmark = pytest.mark.maintainers
 DRAFT = MODELS / "tiny-qwen3-draft"
 both = pytest.mark.parametrize("folder", [EMBEDDED_MODEL, DRAFT], ids=lambda folder: folder.name)
 
@@ -78,7 +79,6 @@ def test_both_have_one_tokenizer():
 
 
 @both
-@pytest.mark.maintainers
 def test_the_logits_are_those_of_mlx_lm(folder, story):
     utils = pytest.importorskip("mlx_lm.utils", reason="not run here: mlx-lm is not installed")
     theirs = utils.load_model(folder)[0]
@@ -89,7 +89,6 @@ def test_the_logits_are_those_of_mlx_lm(folder, story):
 
 
 @both
-@pytest.mark.maintainers
 def test_the_logits_are_those_of_transformers(folder, story):
     torch = pytest.importorskip("torch", reason="not run here: PyTorch is not installed")
     transformers = pytest.importorskip("transformers", reason="not run here: transformers is not installed")
@@ -100,7 +99,6 @@ def test_the_logits_are_those_of_transformers(folder, story):
     assert np.abs(np.array(mine) - expected).max() < 1e-3
 
 
-@pytest.mark.maintainers
 def test_transformers_renders_the_chat_as_the_course_does(engine):
     transformers = pytest.importorskip("transformers", reason="not run here: transformers is not installed")
     talk = [
@@ -138,7 +136,6 @@ def of_mlx_lm():
     return model
 
 
-@pytest.mark.maintainers
 @settings(max_examples=8, derandomize=True, deadline=None)
 @given(pieces=st.lists(st.integers(1, 12), min_size=1, max_size=6))
 @example(pieces=[1] * 24)

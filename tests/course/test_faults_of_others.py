@@ -14,6 +14,7 @@ from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.dev.transcripts import Edit, run
 from tiny_llm_course.source import targets
 
+pytestmark = pytest.mark.maintainers
 WRITTEN = ("1.1.1", "1.1.2", "1.2.1")
 MEAN, VARIANCE, LINE, SCORES = "1.1.1 Mean", "1.1.2 Variance", "1.1.3 Line", "1.2.1 Standard scores"
 IN_MEAN = "    total ="

@@ -9,6 +9,7 @@ from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.dev.transcripts import Edit, Scenario, checkout_for, run
 from tiny_llm_course.testkit.variants import load_variants
 
+pytestmark = pytest.mark.maintainers
 COURSE = load_course()
 TABLE = tomllib.loads(Path(__file__).with_name("first_drafts.toml").read_text(encoding="utf-8"))
 DRAFTS = {draft["task"]: draft for draft in TABLE["drafts"]}

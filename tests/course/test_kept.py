@@ -15,6 +15,7 @@ from tiny_llm_course.dev.fault_injection import DiagnosisScore
 from tiny_llm_course.dev.proof import Proof, Proven, prove
 from tiny_llm_course.paths import LEARNER, REGISTRY, ROOT, SOLUTION
 
+pytestmark = pytest.mark.maintainers
 TODAY = "2026-12-02"
 
 

@@ -13,6 +13,8 @@ from tiny_llm_course.measuring.load.outcome import Answer, Outcome
 from tiny_llm_course.measuring.load.sending import UNNAMED, model_at, play, replay, send
 from tiny_llm_course.measuring.load.workload import SHARED, Arrival, Load, arrivals
 
+pytestmark = pytest.mark.maintainers
+
 
 @pytest.fixture(scope="module")
 def engine():

@@ -10,6 +10,7 @@ from tests.course.random_edits import Play, kept, text
 from tiny_llm_course.paths import LEARNER, SOLUTION
 from tiny_llm_course.source.merge.functions import Merged, merge
 
+pytestmark = pytest.mark.maintainers
 STUB = 'raise NotImplementedError("1.1.1 Norm")'
 CALL = '"""Apply."""\n        raise NotImplementedError("1.1.2 Layer")'
 BODY = "y = x - x.mean()  # centred\n\n    return y / mx.sqrt((y * y).mean() + eps)"

@@ -13,6 +13,7 @@ from tiny_llm_course.dev.transcripts import Edit, Scenario, checkout_for, run
 from tiny_llm_course.grading.report import ScreenBudget, report_task
 from tiny_llm_course.learner import attempts
 
+pytestmark = pytest.mark.maintainers
 ROWS = 60
 
 

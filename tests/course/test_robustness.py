@@ -37,6 +37,7 @@ from tests.course.circumstances import (
 from tiny_llm_course.dev.transcripts import Edit, environment
 from tiny_llm_course.paths import COURSE
 
+pytestmark = pytest.mark.maintainers
 MEAN, LINE = "1.1.1 Mean", "1.1.3 Line"
 BOTH_PASS = (f"✓ {MEAN}: passed, 5 checks", f"✓ {LINE}: passed, 8 checks", "2 of 2 tasks passed.")
 MEAN_FAILS = (f"✗ {MEAN}: ", f"✓ {LINE}: passed")

@@ -9,6 +9,7 @@ from tiny_llm_solution.prefix.kv_cache import PrefixKVCache
 from tiny_llm_solution.serving.queue import FairQueue
 from tiny_llm_solution.serving.scheduler import Scheduler
 
+pytestmark = pytest.mark.maintainers
 PLAYED = settings(
     max_examples=110,
     stateful_step_count=30,

@@ -10,6 +10,7 @@ from tests.course.random_files import Checkouts, Writer
 from tiny_llm_course.commands.sync import bring_in
 from tiny_llm_course.course.registry import UsageError
 
+pytestmark = pytest.mark.maintainers
 SEEDS = st.integers(0, 2**32)
 
 

@@ -18,10 +18,12 @@ def test_it_grades_the_solution_and_then_tests_the_course(monkeypatch: pytest.Mo
         return subprocess.CompletedProcess(command, 0)
 
     monkeypatch.setattr(subprocess, "run", run)
-    CliRunner().invoke(test_all, ["--durations", "5"], standalone_mode=False, catch_exceptions=False)
+    CliRunner().invoke(test_all, ["--as-tested", "--durations", "5"], standalone_mode=False, catch_exceptions=False)
     graded, own = commands
     assert "--solution" in graded
     assert "--solution" not in own
     assert set(map(str, ROOT.glob("tests/week*"))) <= set(graded)
     assert {str(ROOT / "tests/course"), str(ROOT / "tests/metal_simulator")} <= set(own)
+    assert "--as-tested" in own
+    assert "--as-tested" not in graded
     assert graded[-2:] == own[-2:] == ["--durations", "5"]

@@ -6,6 +6,7 @@ from tests.course.checkouts import fixture
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.dev.transcripts import Edit, Scenario, checkout_for, run
 
+pytestmark = pytest.mark.maintainers
 NAMED = "equals what you get when"
 
 

@@ -35,6 +35,7 @@ from tiny_llm_course.training.preparing import training_stories  # noqa: E402
 from tiny_llm_course.training.recipe import read_recipe  # noqa: E402
 from tiny_llm_course.training.stories import read_stories, split, unseen  # noqa: E402
 
+pytestmark = pytest.mark.maintainers
 RECIPE = """
 name = "tiny"
 [model]

@@ -13,6 +13,7 @@ from tiny_llm_course.dev.book.quizzes import load_quiz
 from tiny_llm_course.dev.transcripts import Scenario, differences, scenarios
 from tiny_llm_course.paths import BOOK
 
+pytestmark = pytest.mark.maintainers
 PLAYED = scenarios(FIXTURE)
 ALL = [*PLAYED, *scenarios()]
 

@@ -26,6 +26,7 @@ from tiny_llm_course.grading.traps import Traps, nothing_compiled
 from tiny_llm_course.paths import SOLUTION
 from tiny_llm_course.testkit.variants import load_variants
 
+pytestmark = pytest.mark.maintainers
 # Grouped attention on keys and values that are spread out before.
 SPREAD = """
 def scaled_dot_product_attention_grouped(query, key, value, scale=None, mask=None):

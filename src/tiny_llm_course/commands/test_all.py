@@ -1,4 +1,4 @@
-"""`pdm run test-all`: grade the solution and test the course itself, on all cores, with an estimate of the time."""
+"""`pdm run test-all`: grade the solution and test the program, on all cores, with an estimate of the time."""
 
 import subprocess
 import sys
@@ -9,15 +9,16 @@ from ..paths import ROOT
 
 # What runs, and its seconds on two cores, from which the time of later parts on this machine is estimated.
 PARTS = {
-    "The solution, graded by all tests of the course": (["--solution", "tests/week*"], 200),
-    "The course itself: its commands, its diagnosis, its simulator": (["tests/course", "tests/metal_simulator"], 250),
+    "The solution, graded by all tests of the course": (["--solution", "tests/week*"], 180),
+    "The program: its commands, its diagnosis, its simulator": (["tests/course", "tests/metal_simulator"], 250),
 }
 
 
 @click.command("test-all", context_settings={"ignore_unknown_options": True})
+@click.option("--as-tested", is_flag=True, help="Skip what is recorded as passed for the same content.")
 @click.argument("pytest_args", nargs=-1, metavar="[PYTEST'S OPTIONS]...")
-def test_all(pytest_args: tuple[str, ...]) -> int:
-    """Grade the solution with all tests of the course, and test the course itself, on all cores."""
+def test_all(as_tested: bool, pytest_args: tuple[str, ...]) -> int:
+    """Grade the solution with all tests of the course, and test the program, on all cores."""
     failed = 0
     left = sum(seconds for _, seconds in PARTS.values())
     for title, (arguments, seconds) in PARTS.items():
@@ -28,5 +29,7 @@ def test_all(pytest_args: tuple[str, ...]) -> int:
         workers = ["-n", "auto", "--dist", "loadfile"]
         command = [sys.executable, "-P", "-m", "pytest", *files, *workers, "-q", "-m", "not maintainers"]
         countdown = ["-p", "tiny_llm_course.grading.countdown", f"--takes={seconds}", f"--then={left}"]
+        if as_tested and "tests/course" in arguments:
+            command.append("--as-tested")
         failed |= subprocess.run([*command, *countdown, *pytest_args], cwd=ROOT).returncode
     return 1 if failed else 0
