@@ -79,7 +79,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def content_of_the_course() -> tested.Content:
     """Hash the harness with its tests, and the course; on another kind of machine, neither is what has been tested."""
-    files = {}
+    files: dict[str, str] = {}
     for name in ("src", "tests", "solutions", "book", "benches", "models"):
         files |= tested.hashes(ROOT / name)
     for file in sorted(file for file in ROOT.iterdir() if file.suffix in (".md", ".toml", ".lock")):
