@@ -21,6 +21,7 @@ from tiny_llm_course.paths import ROOT
 from tiny_llm_course.programs.packages import LearnerError, installed, program
 from tiny_llm_course.terminal import tables as heat
 
+pytestmark = pytest.mark.maintainers
 TEXT = "That is a blue dog"
 ENGINE_OF_WEEK_1 = load_course().stages()[0].name
 DONE = ("1.1.1", "1.1.2", "1.1.3", "1.2.1", "1.2.2", "1.3.1", "1.3.2", "1.3.3", "1.4.1", "1.4.2", "1.4.3", "1.5.1",

@@ -17,6 +17,7 @@ from tiny_llm_course.measuring.machine import limits
 from tiny_llm_course.measuring.roofline_text import drawn, lines_of
 from tiny_llm_course.paths import ROOT
 
+pytestmark = pytest.mark.maintainers
 HERE = [stage.name for stage in load_course().stages() if not missing(stage.requires)]
 
 

@@ -7,6 +7,7 @@ from tests.course.checkouts import fixture, replace
 
 from tiny_llm_course.dev.transcripts import run
 
+pytestmark = pytest.mark.maintainers
 FAULTY_TESTS = """
 
 def test_task_2_line_always_passes():

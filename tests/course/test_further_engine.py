@@ -16,6 +16,7 @@ from tiny_llm_course.measuring import progression
 from tiny_llm_course.measuring.engine_speed import counts, measure
 from tiny_llm_course.paths import ROOT
 
+pytestmark = pytest.mark.maintainers
 COURSE = load_course()
 ENGINE = COURSE.engines()[0]
 ALL = [task.id for task in COURSE.tasks() if "." in task.id]

@@ -9,6 +9,7 @@ from tests.course.kernel_course import SOLVED, write_course
 from tiny_llm_course.dev.transcripts import Edit, run
 from tiny_llm_course.testkit.marks import needs
 
+pytestmark = pytest.mark.maintainers
 SAID = "These given files are not used, as they differ from the published ones: src/tiny_llm/"
 MLX = "\n\nimport mlx.core as mx\n\n\ndef mean(x):\n    return mx.mean(x, keepdims=True)\n"
 PATCH = f"{MLX}\n\nfrom . import ours\n\nours.mean = mean\n"

@@ -9,6 +9,8 @@ from tests.course.checkouts import fixture
 
 from tiny_llm_course.dev.transcripts import run
 
+pytestmark = pytest.mark.maintainers
+
 
 @pytest.fixture(scope="module")
 def checkout():

@@ -21,6 +21,7 @@ from tiny_llm_course.measuring.progression_text import about, extent, lines_of, 
 from tiny_llm_course.paths import ROOT
 from tiny_llm_course.programs.packages import LearnerError
 
+pytestmark = pytest.mark.maintainers
 STAGES = load_course().stages()
 HERE = [stage.name for stage in STAGES if not missing(stage.requires)]
 RECORD = json.loads(progression.RECORD.read_text(encoding="utf-8"))

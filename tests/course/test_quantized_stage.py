@@ -14,6 +14,7 @@ from tiny_llm_course.engine import mistakes
 from tiny_llm_course.engine.engine import Engine, load_engine
 from tiny_llm_course.engine.judging import as_rows, mark_of, nats_per_token
 
+pytestmark = pytest.mark.maintainers
 # Widths that are multiples of 64.
 WIDE = {
     "hidden_size": 128,

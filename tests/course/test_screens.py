@@ -19,6 +19,7 @@ from tiny_llm_course.dev.transcripts import Edit, environment
 from tiny_llm_course.paths import ROOT
 from tiny_llm_course.terminal.wrapping import cells
 
+pytestmark = pytest.mark.maintainers
 WIDTHS = (40, 80)
 LONG = (
     "y = x * slope[0, 0]  # a comment that goes on and on, as comments do when somebody explains himself, to the margin"

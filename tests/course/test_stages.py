@@ -16,6 +16,7 @@ from tiny_llm_course.engine.engine import Sampling, load_engine
 from tiny_llm_course.learner import progress
 from tiny_llm_course.programs.packages import SOLUTION_NAME, LearnerError, program
 
+pytestmark = pytest.mark.maintainers
 FIRST = load_course().stages()[0]
 QUICK = Stage(
     "quick", "keeps what it has read", Target("twice", "Model"), Target("twice", "tokens"), ("1.5.3", "1.7.1")
