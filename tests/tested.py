@@ -1,10 +1,9 @@
 """For which content tests have passed: a `tested.json` beside them, so that only what a change concerns runs again.
 
 Tests belong to groups. A group depends on parts: in `tests/book` a page's tests on the files of the built book that the
-browser asks for, in `tests/course` a file's tests on the harness, and mostly on the course, too. A group is kept with a
-key: a hash of its parts and of what all of them depend on. As long as the key is the same, tests that have passed are
-skipped, which says so. Some groups run in any case, which the commit draws, in case that a key is wrong; the nightly
-workflow runs all.
+browser asks for, in `tests/course` a file's tests on all that the project holds. A group is kept with a key: a hash of
+its parts and of what all groups depend on. As long as the key is the same, tests that have passed are skipped, which says
+so. Some groups run in any case, which the commit draws, in case that a key is wrong; the nightly workflow runs all.
 """
 
 import contextlib

@@ -19,7 +19,6 @@ from tiny_llm_course.dev import machine
 from tiny_llm_course.learner import progress
 from tiny_llm_course.paths import ROOT
 
-OF_THE_HARNESS = re.compile(r"src/(?!tiny_llm/|tiny_llm_course/course/tasks/)|tests/(?!week|book/)")
 # A course of its own, which is graded in copies.
 collect_ignore = ["fixture"]
 fork_from_now_on()
@@ -37,7 +36,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 HERE = Path(__file__).parent
-HARNESS = "the harness"  # a part: it, its tests, and the small course of `fixture`
+EVERYTHING = "everything"  # the part that each file depends on: it starts programs, which may read anything
 GUARDS = 4  # files that are tested although nothing has changed
 RECORDER = pytest.StashKey[tested.Recorder]()
 
@@ -49,7 +48,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "of_the_harness: depends on the harness and its small course, not on the course")
     config.stash[RECORDER] = recorder = tested.Recorder(config, HERE)
     config.pluginmanager.register(recorder)
 
@@ -72,21 +70,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         unit = f"{len(tests)} tests, {tested.hash_of(sorted(item.nodeid for item in tests))}"
         units[unit] = tests
         for item in tests:
-            parts = [HARNESS] if item.get_closest_marker("of_the_harness") else [HARNESS, tested.COURSE]
-            recorder.note(item, file.name, parts, unit, len(tests))
+            recorder.note(item, file.name, [EVERYTHING], unit, len(tests))
     recorder.skip(units, recorder.content, GUARDS, "without --as-tested it runs")
 
 
 def content_of_the_course() -> tested.Content:
-    """Hash the harness with its tests, and the course; on another kind of machine, neither is what has been tested."""
+    """Hash the harness with its tests, and the course; on another kind of machine, nothing counts as tested."""
     files: dict[str, str] = {}
     for name in ("src", "tests", "solutions", "book", "benches", "models"):
         files |= tested.hashes(ROOT / name)
     for file in sorted(file for file in ROOT.iterdir() if file.suffix in (".md", ".toml", ".lock")):
         files[file.name] = tested.hash_of(file.read_text(encoding="utf-8"))
-    harness = {name: digest for name, digest in files.items() if OF_THE_HARNESS.match(name)}
-    course = {name: digest for name, digest in files.items() if name not in harness}
-    return tested.Content({HARNESS: tested.hash_of(harness), tested.COURSE: tested.hash_of(course)}, machine.in_words())
+    return tested.Content({EVERYTHING: tested.hash_of(files)}, machine.in_words())
 
 
 @pytest.fixture
