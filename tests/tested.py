@@ -2,8 +2,8 @@
 
 Tests belong to groups. A group depends on parts: in `tests/book` a page's tests on the files of the built book that the
 browser asks for, in `tests/course` a file's tests on all that the project holds. A group is kept with a key: a hash of
-its parts and of what all groups depend on. As long as the key is the same, tests that have passed are skipped, which says
-so. Some groups run in any case, which the commit draws, in case that a key is wrong; the nightly workflow runs all.
+its parts and of what all groups depend on. While the key is the same, tests that have passed are skipped, and say so.
+Some groups, drawn by the commit, run in any case: a key may be wrong. The nightly workflow runs all.
 """
 
 import contextlib
