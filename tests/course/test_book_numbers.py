@@ -135,7 +135,7 @@ SENTENCES: list[tuple[str, str, Callable[[], bool]]] = [
     (
         "week1/day1.md",
         "half of the state is `dog` and a quarter is `blue`; a token 19 steps back has a millionth",
-        lambda: day1.recurrent_shares()[3:].tolist() == [1 / 4, 1 / 2] and round(2**-20, 6) == 1e-6,
+        lambda: day1.recurrent_shares()[3:].tolist() == [1 / 4, 1 / 2] and abs(2.0**-20 - 1e-6) < 1e-7,
     ),
     (
         "model.md",

@@ -139,7 +139,7 @@ def recurrence() -> str:
 
     level = panel(0, "Recurrent network: one step per token", recurrent, None)
     for j, center in enumerate(centers):
-        canvas.rect(center - 29, level, 58, 26, "frame role-stream", 5)
+        canvas.rect(center - 29, level, 58, 26, "frame", 5)
         canvas.text(center, level + 18, f"state {j + 1}", "", "middle")
         if j:
             canvas.path([(centers[j - 1] + 29, level + 13), (center - 29, level + 13)], "line", arrow=True)
