@@ -13,7 +13,7 @@ from itertools import pairwise
 import mlx.core as mx
 import numpy as np
 import pytest
-from book.generate.week1 import day6, dayC, engine, heads
+from book.generate.week1 import day1, day6, dayC, engine, heads
 
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.dev.book.open_task_steps import Count, count_programs
@@ -132,6 +132,11 @@ SENTENCES: list[tuple[str, str, Callable[[], bool]]] = [
         lambda: round(heads.example().scores[0, 0], 2) == 3.83,
     ),
     ("week1/day1.md", "score with `blue` is -2.13", lambda: heads.example().products[2, 3] == -2.13),
+    (
+        "week1/day1.md",
+        "half of the state is `dog` and a quarter is `blue`; a token 19 steps back has a millionth",
+        lambda: day1.recurrent_shares()[3:].tolist() == [1 / 4, 1 / 2] and abs(2.0**-20 - 1e-6) < 1e-7,
+    ),
     (
         "model.md",
         "the largest magnitude grows from 0.97 to 3.03",

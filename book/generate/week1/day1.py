@@ -1,4 +1,4 @@
-"""Day 1's figures: one head of the embedded model, step by step; all heads; multi-head attention."""
+"""Day 1's figures: one head of the embedded model, step by step; all heads; recurrence; multi-head attention."""
 
 import numpy as np
 from book.generate.week1.heads import PLACES, SENTENCE, SHOWN, example, habits, heads_of
@@ -22,6 +22,7 @@ def generated_parts() -> Parts:
         "head-atlas": atlas(),
         "habit-before": habit(1),
         "habit-two": habit(2),
+        "recurrence": recurrence(),
         "heads": heads(),
         "attention-stepper": attention_stepper(),
     }
@@ -110,6 +111,48 @@ def atlas() -> str:
         ],
     }
     return element("head-atlas", data, still.rstrip("\n"))
+
+
+def recurrent_shares() -> np.ndarray:
+    """Return each token's share of the last hidden state, if an update takes the mean of the state and the token."""
+    state = np.zeros(len(TOKENS))
+    for token in np.eye(len(TOKENS)):
+        state = (state + token) / 2
+    return state
+
+
+def recurrence() -> str:
+    """Draw what `dog` receives from each token, and in how many steps: from a recurrent network, from attention."""
+    canvas, cell, step = Canvas(), 40.0, 73.0
+    centers = [33 + step * j for j in range(len(TOKENS))]
+    recurrent, attention = recurrent_shares(), example().weights[DOG]
+    largest = max(recurrent.max(), attention.max())
+
+    def panel(top: float, heading: str, shares: np.ndarray, role: str | None) -> float:
+        canvas.text(0, top + 14, heading, "strong")
+        for center, token, share in zip(centers, TOKENS, shares, strict=True):
+            canvas.text(center, top + 40, token, "", "middle")
+            squares(canvas, center - cell / 2, top + 46, np.array([[share]]), cell, role, largest)
+            canvas.text(center, top + 102, number(share, 4), "small mono", "middle")
+            canvas.path([(center, top + 108), (center, top + 130)], "line", arrow=True)
+        return top + 130
+
+    level = panel(0, "Recurrent network: one step per token", recurrent, None)
+    for j, center in enumerate(centers):
+        canvas.rect(center - 29, level, 58, 26, "frame", 5)
+        canvas.text(center, level + 18, f"state {j + 1}", "", "middle")
+        if j:
+            canvas.path([(centers[j - 1] + 29, level + 13), (center - 29, level + 13)], "line", arrow=True)
+    level = panel(level + 48, "Attention: one step for all tokens", attention, "weights")
+    canvas.rect(centers[0] - 29, level, centers[-1] - centers[0] + 58, 26, "frame role-value", 5)
+    canvas.text((centers[0] + centers[-1]) / 2, level + 18, "output for dog", "", "middle")
+    named = [", ".join(f"{t} {number(x, 4)}" for t, x in zip(TOKENS, s, strict=True)) for s in (recurrent, attention)]
+    about = f"Shares in the recurrent network's last state: {named[0]}. Attention weights of dog: {named[1]}."
+    caption = (
+        "Each square is a token's share of the result. This recurrent network halves the share with each step back; in "
+        "attention, the query of <b>dog</b> sets it."
+    )
+    return canvas.figure("recurrence-1-1", "What dog receives from each token, in two architectures", about, caption)
 
 
 def heads() -> str:
