@@ -3,11 +3,11 @@
 // The threads of a SIMD-group run in the order of their lanes. Those that wait for an operation of the SIMD-group go on
 // together when all of its lanes wait or have ended; if they wait at several places, those at the foremost in the code
 // go first, so that lanes which took different branches meet again after them, as they do on a GPU.
-#include <algorithm>
 #include <cstring>
 
 #include "groups.h"
 #include "memory.h"
+#include "numbers.h"
 #include "races.h"
 #include "threads.h"
 #include "traffic.h"
@@ -115,7 +115,7 @@ void run_group(Three group, const Three& grid, const Three& largest, const Three
     for (uint32_t& epoch : epochs.simdgroup) epoch = 1;
     do {
         for (int first = 0; first < threads && !stopped; first += LANES)
-            run_simdgroup(first, std::min<int>(threads, first + LANES));
+            run_simdgroup(first, least(threads, first + int(LANES)));
     } while (!stopped && pass_barrier(threads));
     find_cause();
     counters.threads += threads;

@@ -3,11 +3,11 @@
 
 #include <sys/mman.h>
 
-#include <algorithm>
 #include <cstring>
 
 #include "groups.h"
 #include "memory.h"
+#include "numbers.h"
 #include "races.h"
 #include "steps.h"
 #include "traffic.h"
@@ -70,8 +70,8 @@ void call(Entry kernel, void** arguments) {
 
 void place(int index, Three group, const Three& grid, const Three& largest, const Three& groups) {
     const Three origin{group.x * largest.x, group.y * largest.y, group.z * largest.z};
-    const Three size{std::min(largest.x, grid.x - origin.x), std::min(largest.y, grid.y - origin.y),
-                     std::min(largest.z, grid.z - origin.z)};
+    const Three size{least(largest.x, grid.x - origin.x), least(largest.y, grid.y - origin.y),
+                     least(largest.z, grid.z - origin.z)};
     const uint32_t i = index;
     const Three inside{i % size.x, i / size.x % size.y, i / (size.x * size.y)};
     Lane& lane = lanes[index];
@@ -85,7 +85,7 @@ void place(int index, Three group, const Three& grid, const Three& largest, cons
 
 void run_thread(int thread) {
     Lane& lane = lanes[thread];
-    const int64_t before = std::min(steps_each - lane.steps, total_steps);
+    const int64_t before = least(steps_each - lane.steps, total_steps);
     steps_left = before;
     now = thread;
     scheduler.switch_to(lane.fiber);
