@@ -100,8 +100,9 @@ class Function:
         launch = Launch(self.name, path, texts, grid, size, goes_on=on_fault != "raise")
         filled, self.counters, faults = run(launch, [buffer for buffer, _, _ in memory])
         self.faults = handle(faults, on_fault)
-        written = [(buffer.name, *rest) for buffer, *rest in memory if buffer.use in (OUTPUT, FILLED)]
-        return {name: array_of(data, *rest) for data, (name, *rest) in zip(filled, written, strict=True)}
+        written = [each for each in memory if each[0].use in (OUTPUT, FILLED)]
+        pairs = zip(filled, written, strict=True)
+        return {buffer.name: array_of(data, shape, dtype) for data, (buffer, shape, dtype) in pairs}
 
     def _of(self, about: str) -> list[Declared]:
         return sorted((each for each in self.parameters if each.about == about), key=lambda each: each.number)

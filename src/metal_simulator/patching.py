@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import mlx.core as mx
 
@@ -18,14 +19,15 @@ def patched(on_fault: OnFault = "raise") -> Iterator[None]:
     simulator needs the values of a kernel's inputs. Kernels that were made before are not changed. `on_fault` is the
     default of all kernels of the simulator that run within the block.
     """
-    before = mx.fast.metal_kernel, mx.metal.is_available
+    fast: Any = mx.fast
+    before = fast.metal_kernel, mx.metal.is_available
     nested = before[0] is metal_kernel
     with default_on_fault(on_fault):
-        mx.fast.metal_kernel, mx.metal.is_available = metal_kernel, lambda: True
+        fast.metal_kernel, mx.metal.is_available = metal_kernel, lambda: True
         mx.disable_compile()
         try:
             yield
         finally:
             if not nested and not os.environ.get("MLX_DISABLE_COMPILE"):
                 mx.enable_compile()
-            mx.fast.metal_kernel, mx.metal.is_available = before
+            fast.metal_kernel, mx.metal.is_available = before

@@ -1,6 +1,7 @@
 """Each kernel of the README's gallery has the fault that is shown below it, and is right once it is mended."""
 
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +23,11 @@ def test_all_are_shown():
 @pytest.mark.parametrize(("source", "name", "fault"), GALLERY, ids=lambda text: text if text in SHOWN else "")
 def test_the_fault_is_found_and_mended(source: str, name: str, fault: str):
     shown = SHOWN[name]
-    launch = {"buffers": shown.buffers, "grid": (shown.threads, 1, 1), "threadgroup": (shown.threadgroup, 1, 1)}
+    launch: dict[str, Any] = {
+        "buffers": shown.buffers,
+        "grid": (shown.threads, 1, 1),
+        "threadgroup": (shown.threadgroup, 1, 1),
+    }
     with pytest.raises(KernelFault) as found:
         metal_library(source)[name](**launch)
     assert f"{found.value}\n" == fault

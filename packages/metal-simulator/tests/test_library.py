@@ -2,6 +2,7 @@
 
 import struct
 from pathlib import Path
+from typing import Any
 
 import mlx.core as mx
 import pytest
@@ -54,8 +55,9 @@ def test_structs_and_buffers_that_change():
 def test_templates_and_threadgroup_memory(name: str, dtype: mx.Dtype, factor: int):
     kernel = LIBRARY[name]
     buffers = {"x": mx.ones((64,), dtype), 4: ((2,), dtype)}
-    launch = {"buffers": buffers, "grid": (64, 1, 1), "threadgroup": (32, 1, 1)}
+    launch: dict[str, Any] = {"buffers": buffers, "grid": (64, 1, 1), "threadgroup": (32, 1, 1)}
     assert kernel(**launch, threadgroup_memory=[32 * dtype.size])["out"].tolist() == [32 * factor] * 2
+    assert kernel.counters
     assert kernel.counters.threadgroup_memory == 32 * dtype.size
     with pytest.raises(KernelFault) as fault:
         kernel(**launch, threadgroup_memory={"partial": 16 * dtype.size})

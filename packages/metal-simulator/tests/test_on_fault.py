@@ -1,6 +1,7 @@
 """A fault is raised, reported or ignored; after a reported one the run continues where it can."""
 
 import warnings
+from typing import Any
 
 import mlx.core as mx
 import pytest
@@ -83,9 +84,10 @@ def test_patched_mlx_runs_on_the_simulator():
 
     @mx.compile
     def twice(x: mx.array) -> mx.array:
-        made = mx.fast.metal_kernel("twice", ["x"], ["out"], double)
+        made: Any = mx.fast.metal_kernel("twice", ["x"], ["out"], double)
         launch = {"grid": (x.size, 1, 1), "threadgroup": (32, 1, 1)}
-        return made(inputs=[x], output_shapes=[x.shape], output_dtypes=[x.dtype], **launch)[0]
+        outputs: list[mx.array] = made(inputs=[x], output_shapes=[x.shape], output_dtypes=[x.dtype], **launch)
+        return outputs[0]
 
     with patched():
         assert mx.metal.is_available()
