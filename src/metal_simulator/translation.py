@@ -16,6 +16,8 @@ _TYPE = r"(?:const\s+)?(?:metal::)?[A-Za-z_]\w*(?:\s*<[^;{}()]*?>)?"
 _ONE = r"[A-Za-z_]\w*(?:\s*\[[^;{}\]]*\])*"
 _SHARED = re.compile(rf"\bthreadgroup\s+(?P<type>{_TYPE})\s+(?P<all>{_ONE}(?:\s*,\s*{_ONE})*)\s*;")
 _COMMENT = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)  # or a string, which stays
+# Before a specialization of an operator within its class, which GCC rejects: without it, an overload that is preferred.
+_WITHIN = re.compile(r"\btemplate\s*<\s*>(?=\s+[\w\s]+\boperator\s*\(\s*\))")
 _ATTRIBUTE = re.compile(r"\[\[[^\[\]]*\]\]")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 # A number with a point or an exponent is a float in Metal, which has no double.
@@ -45,7 +47,7 @@ def translated(made: Signature, source: str, header: str, mode: str = "safe") ->
     ]
     values += [ATTRIBUTES[name][1] for name in made.attributes]
     body = f"{made.template_head}static void simulated({', '.join(heads)}) {{\n"
-    body += f'#line 1 "{SOURCE}"\n{in_cpp(source)}\n#line 1 "after the kernel"\n}}\n'
+    body += f'#line 1 "{SOURCE}"\n{in_cpp(expanded(source, SOURCE))}\n#line 1 "after the kernel"\n}}\n'
     return f'{preamble(header, HEADER, mode)}\n#line 1 "before the kernel"\n{body}' + entry(
         f"simulated{made.template_values}({', '.join(values)})"
     )
@@ -65,7 +67,7 @@ def preamble(text: str, name: str, mode: str, folder: Path | None = None) -> str
 
 def in_cpp(text: str) -> str:
     """Return a piece of Metal as C++: float literals, and variables in threadgroup memory."""
-    plain = _ATTRIBUTE.sub("", without_comments(text))
+    plain = _WITHIN.sub("", _ATTRIBUTE.sub("", without_comments(text)))
     return _SHARED.sub(_declared, _REAL.sub(lambda found: found[0] + "f", plain))
 
 

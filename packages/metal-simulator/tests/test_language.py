@@ -64,7 +64,17 @@ def test_fast_math_is_told_to_the_kernel(options, fast: int):
 
 
 def test_headers_of_mlx():
-    names = ["utils.h", "atomic.h", "steel/gemm/gemm.h", "quantized.h", "sdpa_vector.h", "softmax.h"]
+    names = [
+        "utils.h",
+        "atomic.h",
+        "binary_ops.h",
+        "unary_ops.h",
+        "reduce_utils.h",
+        "steel/gemm/gemm.h",
+        "quantized.h",
+        "sdpa_vector.h",
+        "softmax.h",
+    ]
     files = [f"mlx/backend/metal/kernels/{name}" for name in names]
     if not any(all((folder / file).is_file() for file in files) for folder in SHIPPED):
         pytest.skip("this version of MLX ships other headers")
@@ -72,6 +82,18 @@ def test_headers_of_mlx():
     source = "out[0] = ceildiv(7, 2) + Limits<int>::max % 2 + elem_to_loc(5, x_shape, x_strides, x_ndim);"
     (out,) = run(source, [((1,), mx.int32)], {"x": mx.ones((3, 4))}, (1, 1, 1), header=header)
     assert out.tolist() == [10]
+
+
+def test_complex_numbers():
+    source = """
+        threadgroup complex64_t shared[32];
+        uint i = thread_position_in_grid.x;
+        shared[i] = x[i];
+        threadgroup_barrier(mem_flags::mem_threadgroup);
+        out[i] = 1.0f + shared[31 - i] * complex64_t(0, 1);
+    """
+    (out,) = run(source, [((32,), mx.complex64)], {"x": mx.arange(32).astype(mx.complex64)})
+    assert out.tolist() == [1 + 1j * (31 - i) for i in range(32)]
 
 
 def test_a_comment_declares_nothing():

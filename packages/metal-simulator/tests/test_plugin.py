@@ -33,7 +33,16 @@ def test_copy(shift):
 )
 def test_options(tmp_path: Path, options: list[str], summary: str):
     (tmp_path / "test_project.py").write_text(PROJECT, encoding="utf-8")
-    command: list[str | Path] = [sys.executable, "-m", "pytest", "-p", "metal_simulator.pytest_plugin", "-q", "--rootdir", tmp_path]
+    command: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "metal_simulator.pytest_plugin",
+        "-q",
+        "--rootdir",
+        tmp_path,
+    ]
     done = subprocess.run([*command, *options], cwd=tmp_path, capture_output=True, text=True)
     assert f"\n{summary} in " in done.stdout
     assert ("reads x[4], but x has 4 elements" in done.stdout) == (bool(options) and "ignore" not in options)

@@ -8,13 +8,9 @@ template <class T, int C, int R> struct matrix {
 
     matrix() = default;
     METAL_FUNC explicit matrix(T diagonal) {
-        for (int c = 0; c < C; ++c) {
-            columns[c] = vec<T, R>(T(0));
-            if (c < R) columns[c][c] = diagonal;
-        }
+        for (int c = 0; c < C; ++c) for (int r = 0; r < R; ++r) columns[c][r] = c == r ? diagonal : T(0);
     }
-    template <class... V> requires(sizeof...(V) == C && C > 1 && (std::is_convertible_v<V, vec<T, R>> && ...) &&
-                                   !(Scalar<V> && ...))
+    template <class... V> requires(sizeof...(V) == C && !(Scalar<V> && ...))
     METAL_FUNC matrix(V... all) : columns{vec<T, R>(all)...} {}
     template <Scalar... S> requires(sizeof...(S) == C * R)
     METAL_FUNC matrix(S... all) {
@@ -25,67 +21,59 @@ template <class T, int C, int R> struct matrix {
     METAL_FUNC const vec<T, R>& operator[](int c) const { return columns[c]; }
 };
 
-// The matrix whose column number c is `f` of it.
-template <class T, int C, int R, class F> METAL_FUNC matrix<T, C, R> by_column(F f) {
-    matrix<T, C, R> made;
-    for (int c = 0; c < C; ++c) made.columns[c] = f(c);
-    return made;
-}
-#define METAL_MATRIX_SUM(op)                                                                            \
-    template <class T, int C, int R> METAL_FUNC matrix<T, C, R> operator op(matrix<T, C, R> a, matrix<T, C, R> b) { \
-        return by_column<T, C, R>([&](int c) { return a.columns[c] op b.columns[c]; });                 \
-    }                                                                                                   \
-    template <class T, int C, int R>                                                                    \
-    METAL_FUNC matrix<T, C, R>& operator op##=(matrix<T, C, R>& a, matrix<T, C, R> b) { return a = a op b; }
-METAL_MATRIX_SUM(+)
-METAL_MATRIX_SUM(-)
-template <class T, int C, int R> METAL_FUNC matrix<T, C, R> operator-(matrix<T, C, R> m) {
-    return by_column<T, C, R>([&](int c) { return -m.columns[c]; });
-}
+#define METAL_OF_MATRIX template <class T, int C, int R> METAL_FUNC
+#define METAL_MATRIX_OPERATOR(op)                                                                       \
+    METAL_OF_MATRIX matrix<T, C, R> operator op(matrix<T, C, R> a, matrix<T, C, R> b) {                 \
+        for (int c = 0; c < C; ++c) a[c] = a[c] op b[c];                                                \
+        return a;                                                                                       \
+    }
+METAL_MATRIX_OPERATOR(+)
+METAL_MATRIX_OPERATOR(-)
+METAL_OF_MATRIX matrix<T, C, R> operator-(matrix<T, C, R> m) { return matrix<T, C, R>(T(0)) - m; }
 template <class T, int C, int R, Scalar S> METAL_FUNC matrix<T, C, R> operator*(matrix<T, C, R> m, S s) {
-    return by_column<T, C, R>([&](int c) { return m.columns[c] * T(s); });
+    for (int c = 0; c < C; ++c) m[c] = m[c] * T(s);
+    return m;
 }
 template <class T, int C, int R, Scalar S> METAL_FUNC matrix<T, C, R> operator*(S s, matrix<T, C, R> m) { return m * s; }
-template <class T, int C, int R> METAL_FUNC vec<T, R> operator*(matrix<T, C, R> m, vec<T, C> v) {
-    vec<T, R> sum = m.columns[0] * v.at[0];
-    for (int c = 1; c < C; ++c) sum += m.columns[c] * v.at[c];
+METAL_OF_MATRIX vec<T, R> operator*(matrix<T, C, R> m, vec<T, C> v) {
+    vec<T, R> sum = m[0] * v.at[0];
+    for (int c = 1; c < C; ++c) sum += m[c] * v.at[c];
     return sum;
 }
-template <class T, int C, int R> METAL_FUNC vec<T, C> operator*(vec<T, R> v, matrix<T, C, R> m) {
-    vec<T, C> made(T(0));
-    for (int c = 0; c < C; ++c) made.at[c] = dot(v, m.columns[c]);
-    return made;
-}
+METAL_OF_MATRIX vec<T, C> operator*(vec<T, R> v, matrix<T, C, R> m) { return transpose(m) * v; }
 template <class T, int C, int R, int N> METAL_FUNC matrix<T, N, R> operator*(matrix<T, C, R> a, matrix<T, N, C> b) {
-    return by_column<T, N, R>([&](int c) { return a * b.columns[c]; });
+    matrix<T, N, R> product;
+    for (int c = 0; c < N; ++c) product[c] = a * b[c];
+    return product;
 }
+template <class T, int C, int R, class B> METAL_FUNC matrix<T, C, R>& operator+=(matrix<T, C, R>& a, B b) { return a = a + b; }
+template <class T, int C, int R, class B> METAL_FUNC matrix<T, C, R>& operator-=(matrix<T, C, R>& a, B b) { return a = a - b; }
 template <class T, int C, int R, class B> METAL_FUNC matrix<T, C, R>& operator*=(matrix<T, C, R>& a, B b) { return a = a * b; }
-template <class T, int C, int R> METAL_FUNC bool operator==(matrix<T, C, R> a, matrix<T, C, R> b) {
-    for (int c = 0; c < C; ++c) if (!all(a.columns[c] == b.columns[c])) return false;
+METAL_OF_MATRIX bool operator==(matrix<T, C, R> a, matrix<T, C, R> b) {
+    for (int c = 0; c < C; ++c) if (!all(a[c] == b[c])) return false;
     return true;
 }
-template <class T, int C, int R> METAL_FUNC matrix<T, R, C> transpose(matrix<T, C, R> m) {
+METAL_OF_MATRIX matrix<T, R, C> transpose(matrix<T, C, R> m) {
     matrix<T, R, C> made;
-    for (int c = 0; c < C; ++c) for (int r = 0; r < R; ++r) made.columns[r].at[c] = m.columns[c].at[r];
+    for (int c = 0; c < C; ++c) for (int r = 0; r < R; ++r) made[r][c] = m[c][r];
     return made;
 }
-template <class T> METAL_FUNC T determinant(matrix<T, 2, 2> m) { return m[0].x * m[1].y - m[0].y * m[1].x; }
-template <class T> METAL_FUNC T determinant(matrix<T, 3, 3> m) { return dot(m[0], cross(m[1], m[2])); }
-template <class T> METAL_FUNC T determinant(matrix<T, 4, 4> m) {
-    T sum = T(0);
-    for (int c = 0; c < 4; ++c) {
-        matrix<T, 3, 3> rest;
-        for (int i = 0; i < 3; ++i) rest[i] = vec<T, 3>(m[i + (i >= c)].y, m[i + (i >= c)].z, m[i + (i >= c)].w);
-        sum += (c % 2 ? -m[c].x : m[c].x) * determinant(rest);
+// By the first row; of a 4 x 4 matrix the remaining parts are 3 x 3, and so on.
+template <class T, int N> METAL_FUNC T determinant(matrix<T, N, N> m) {
+    if constexpr (N == 2) return m[0].x * m[1].y - m[0].y * m[1].x;
+    else {
+        T sum = T(0);
+        for (int c = 0; c < N; ++c) {
+            matrix<T, N - 1, N - 1> rest;
+            for (int i = 0; i < N - 1; ++i) for (int r = 1; r < N; ++r) rest[i][r - 1] = m[i + (i >= c)][r];
+            sum += (c % 2 ? -m[c].x : m[c].x) * determinant(rest);
+        }
+        return sum;
     }
-    return sum;
 }
 }  // namespace metal
 
-#define METAL_MATRICES_OF(T, R)             \
-    using T##2x##R = metal::matrix<T, 2, R>; \
-    using T##3x##R = metal::matrix<T, 3, R>; \
-    using T##4x##R = metal::matrix<T, 4, R>;
-#define METAL_MATRICES(T) METAL_MATRICES_OF(T, 2) METAL_MATRICES_OF(T, 3) METAL_MATRICES_OF(T, 4)
-METAL_MATRICES(float)
-METAL_MATRICES(half)
+#define METAL_MATRICES(T, R) using T##2x##R = metal::matrix<T, 2, R>; \
+    using T##3x##R = metal::matrix<T, 3, R>; using T##4x##R = metal::matrix<T, 4, R>;
+METAL_MATRICES(float, 2) METAL_MATRICES(float, 3) METAL_MATRICES(float, 4)
+METAL_MATRICES(half, 2) METAL_MATRICES(half, 3) METAL_MATRICES(half, 4)

@@ -11,7 +11,7 @@ template <class T> struct complex_t {
     using value_type = T;
     T real, imag;
 
-    METAL_FUNC constexpr complex_t() : real(0), imag(0) {}
+    complex_t() = default;  // trivial, as threadgroup memory needs
     METAL_FUNC constexpr complex_t(T r, T i) : real(r), imag(i) {}
     template <metal::Scalar U> METAL_FUNC constexpr complex_t(U r) : real(T(r)), imag(0) {}
     template <class U> METAL_FUNC constexpr complex_t(complex_t<U> z) : real(T(z.real)), imag(T(z.imag)) {}
@@ -22,9 +22,21 @@ template <class T> struct complex_t {
 using complex32_t = complex_t<half>;
 using complex64_t = complex_t<float>;
 
+// The rest of a division, with the sign of the divisor.
+template <class T> METAL_FUNC T floor_rest(T a, T b) {
+    const T rest = T(::fmodf(a, b));
+    return rest != T(0) && (rest < T(0)) != (b < T(0)) ? T(rest + b) : rest;
+}
+
 #define METAL_COMPLEX_OPERATOR(op, REAL, IMAGINARY)                                                          \
     template <class T> METAL_FUNC constexpr complex_t<T> operator op(complex_t<T> a, complex_t<T> b) {       \
         return {T(REAL), T(IMAGINARY)};                                                                      \
+    }                                                                                                        \
+    template <class T, metal::Scalar U> METAL_FUNC constexpr complex_t<T> operator op(complex_t<T> a, U b) {  \
+        return a op complex_t<T>(b);                                                                         \
+    }                                                                                                        \
+    template <class T, metal::Scalar U> METAL_FUNC constexpr complex_t<T> operator op(U a, complex_t<T> b) {  \
+        return complex_t<T>(a) op b;                                                                         \
     }                                                                                                        \
     template <class T> METAL_FUNC constexpr complex_t<T>& operator op##=(complex_t<T>& a, complex_t<T> b) { return a = a op b; }
 #define METAL_NORM (b.real * b.real + b.imag * b.imag)
@@ -32,6 +44,7 @@ METAL_COMPLEX_OPERATOR(+, a.real + b.real, a.imag + b.imag)
 METAL_COMPLEX_OPERATOR(-, a.real - b.real, a.imag - b.imag)
 METAL_COMPLEX_OPERATOR(*, a.real * b.real - a.imag * b.imag, a.real * b.imag + a.imag * b.real)
 METAL_COMPLEX_OPERATOR(/, (a.real * b.real + a.imag * b.imag) / METAL_NORM, (a.imag * b.real - a.real * b.imag) / METAL_NORM)
+METAL_COMPLEX_OPERATOR(%, floor_rest(a.real, b.real), floor_rest(a.imag, b.imag))
 template <class T> METAL_FUNC constexpr complex_t<T> operator-(complex_t<T> z) { return {T(-z.real), T(-z.imag)}; }
 
 // In order of the real part, then of the imaginary one.
