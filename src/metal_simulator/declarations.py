@@ -50,7 +50,7 @@ class Declared:
 def kernels(text: str) -> tuple[dict[str, tuple[Declared, ...]], dict[str, str]]:
     """Return the kernels with their parameters, and by each `host_name` the instance of a template that has it.
 
-    Raises ValueError for what the simulator does not have: textures, function constants.
+    Raises ValueError for textures and function constants, which the simulator does not support.
     """
     plain = without_comments(text)
     if "function_constant" in plain:

@@ -1,4 +1,4 @@
-"""Puts the files that a Metal text includes in its place: they need the same translation as the text itself."""
+"""Replaces each #include by the text of the file, which needs the same translation as the including text."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -8,24 +8,24 @@ import mlx
 
 SHIPPED = [Path(folder) / "include" for folder in mlx.__path__]  # the headers that MLX's wheel contains
 _KERNELS = "mlx/backend/metal/kernels/"
-UTILS = f'#line 1 "{_KERNELS}utils.h"'  # stands in a text that includes this file
-# What metal/ defines already.
+UTILS = f'#line 1 "{_KERNELS}utils.h"'  # in an expanded text that includes this file
+# Files whose content metal/ defines.
 _THERE = re.compile(rf"metal_\w+|simd/\w+\.h|{_KERNELS}(?:bf16_math|complex|logging|steel/utils/type_traits)\.h")
 _BEGIN = re.compile(r'^#line 1 "(.+)"$', re.MULTILINE)
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"(?P<quoted>[^"\n]+)"|<(?P<angled>[^>\n]+)>)', re.MULTILINE)
 
 
 def expanded(text: str, name: str, folder: Path | None = None) -> str:
-    """Return a text with the files that it includes; lines are still known by the file that they stand in.
+    """Return a text with the files that it includes, each once; #line directives keep the lines' own files.
 
-    A file is looked for in `folder`, the including file's own, and among the headers that MLX's wheel contains. It is
-    included once. The compiler reports a file that is not found.
+    A quoted file is searched in the including file's folder, `folder` for the text itself; every file among the headers
+    of MLX's wheel. The compiler reports a file that is not found.
     """
     return "".join(_expanded(text, name, folder, set()))
 
 
 def included(text: str) -> dict[str, str]:
-    """Return the files that have been put into a text, by the names that their lines have for a compiler."""
+    """Return the texts of the files that an expanded text includes, by their names in its #line directives."""
     files = {
         name: next((folder / name for folder in SHIPPED if (folder / name).is_file()), Path(name))
         for name in _BEGIN.findall(text)
@@ -51,7 +51,7 @@ def _expanded(text: str, name: str, folder: Path | None, seen: set[Path]) -> Ite
 
 
 def _file(wanted: str, own: Sequence[Path]) -> Path | None:
-    """Return the file that is included, if there is one that metal/ does not replace."""
+    """Return the included file; None if it is not found, or if metal/ replaces it."""
     if _THERE.fullmatch(wanted):
         return None
     return next((file.resolve() for folder in [*own, *SHIPPED] if (file := folder / wanted).is_file()), None)

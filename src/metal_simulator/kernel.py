@@ -127,7 +127,7 @@ class Kernel:
         for name, data, dtype in zip(self.output_names, outputs, output_dtypes, strict=True):
             buffers.append(Buffer(name, OUTPUT if init_value is None else FILLED, data, dtype.size))
         on_fault = on_fault_or_default(self.on_fault)
-        launch = Launch(self.name, path, texts, grid, size, goes_on=on_fault != "raise")
+        launch = Launch(self.name, path, texts, grid, size, continues=on_fault != "raise")
         filled, self.counters, faults = run(launch, buffers)
         self.faults = handle(faults, on_fault)
         return [array_of(*each) for each in zip(filled, output_shapes, output_dtypes, strict=True)]

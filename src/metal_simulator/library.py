@@ -29,7 +29,7 @@ def metal_library(
 ) -> "Library":
     """Return the kernels of a Metal file, given its path or its text; options are as in `metal_kernel`.
 
-    Raises ValueError for what the simulator does not support: textures, function constants.
+    Raises ValueError for textures and function constants, which the simulator does not support.
     """
     text = source.read_text(encoding="utf-8") if isinstance(source, Path) else source
     on_fault_or_default(on_fault)
@@ -97,7 +97,7 @@ class Function:
         except DoesNotCompile as error:
             raise refusal_of(str(error), self.name, texts) from None
         on_fault = on_fault_or_default(self._file.on_fault)
-        launch = Launch(self.name, path, texts, grid, size, goes_on=on_fault != "raise")
+        launch = Launch(self.name, path, texts, grid, size, continues=on_fault != "raise")
         filled, self.counters, faults = run(launch, [buffer for buffer, _, _ in memory])
         self.faults = handle(faults, on_fault)
         written = [each for each in memory if each[0].use in (OUTPUT, FILLED)]

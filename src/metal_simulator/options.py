@@ -1,4 +1,4 @@
-"""What a kernel is made with beside its source: the math mode, and what a fault leads to."""
+"""Options of a kernel: its math mode, and what happens at a fault."""
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ _defaults: list[OnFault] = ["raise"]  # of kernels that name none, the innermost
 
 
 def on_fault_or_default(given: OnFault | None) -> OnFault:
-    """Return what is given, or the default of the enclosing block; raise ValueError for another word."""
+    """Return the given option, or the enclosing block's default; raise ValueError if it is unknown."""
     if given is not None and given not in get_args(OnFault):
         raise ValueError(f"on_fault is one of {', '.join(map(repr, get_args(OnFault)))}, not {given!r}.")
     return given or _defaults[-1]

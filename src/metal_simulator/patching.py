@@ -1,4 +1,4 @@
-"""Lets code that uses `mx.fast.metal_kernel` run on the simulator."""
+"""Runs code that uses `mx.fast.metal_kernel` on the simulator."""
 
 import os
 from collections.abc import Iterator

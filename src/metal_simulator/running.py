@@ -48,7 +48,7 @@ class Launch:
     texts: dict[str, str]  # source and header, by their names for the compiler
     grid: Sequence[int]
     threadgroup: Sequence[int]
-    goes_on: bool = False  # after a fault, where the simulator can
+    continues: bool = False  # after a fault that leaves the process intact
 
 
 def run(launch: Launch, buffers: Sequence[Buffer]) -> tuple[list[bytes], Counters, list[KernelFault]]:
@@ -75,7 +75,7 @@ def run(launch: Launch, buffers: Sequence[Buffer]) -> tuple[list[bytes], Counter
                 (ctypes.c_uint32 * 3)(*launch.grid),
                 (ctypes.c_uint32 * 3)(*launch.threadgroup),
                 ctypes.c_int64(STEPS),
-                ctypes.c_bool(launch.goes_on),
+                ctypes.c_bool(launch.continues),
                 ctypes.byref(fault),
                 ctypes.byref(counters),
             )

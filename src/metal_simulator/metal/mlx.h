@@ -1,4 +1,4 @@
-// What MLX puts before every kernel, beside Metal itself: its utils.h. A kernel that includes utils.h has that instead.
+// Stands for utils.h, which MLX puts before every kernel, unless a kernel includes that file itself.
 template <class T> struct Limits {
     using Own = metal::numeric_limits<T>;
     static METAL_FUNC constexpr T largest() {

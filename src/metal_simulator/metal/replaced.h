@@ -1,4 +1,4 @@
-// In the place of MLX's headers that overload by address space: complex.h, logging.h, steel/utils/type_traits.h.
+// Replaces MLX's headers that overload by address space: complex.h, logging.h, steel/utils/type_traits.h.
 #pragma once
 #include "functions.h"
 

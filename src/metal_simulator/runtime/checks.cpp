@@ -39,7 +39,7 @@ void outside(const char* address, size_t bytes, Touch how, const void* at) {
     int64_t index = 0;
     const Region* region = is_stack(address) ? nullptr : nearest_region(address, index);
     describe(OUT_OF_BOUNDS, region, index, how, at);
-    if (!is_in_gap(address, bytes) || !may_go_on()) stop();
+    if (!is_in_gap(address, bytes) || !reported()) stop();
 }
 }  // namespace
 
@@ -56,13 +56,13 @@ void touch(const void* pointer, size_t bytes, Touch how, const void* at) {
     const size_t offset = address - region->start;
     if (offset + bytes > region->bytes) {
         describe(OUT_OF_BOUNDS, region, region->bytes / region->element, how, at);
-        if (!is_in_gap(address, bytes) || !may_go_on()) stop();
+        if (!is_in_gap(address, bytes) || !reported()) stop();
         return;
     }
     const int64_t index = offset / region->element;
     if (how != READ && (region->use == INPUT || region->use == CONSTANT)) {
         describe(INPUT_WRITTEN, region, index, how, at);
-        if (!may_go_on()) stop();
+        if (!reported()) stop();
     }
     const uint32_t thread = running_thread();
     check_races(*region, offset, bytes, how, thread, at);
@@ -129,6 +129,6 @@ void find_unwritten() {
         if (!missing) continue;
         describe(OUTPUT_UNWRITTEN, region, first, WRITE, region->writes_at);
         fault.other_count = missing;
-        if (!may_go_on()) return;
+        if (!reported()) return;
     }
 }

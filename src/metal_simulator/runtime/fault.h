@@ -46,13 +46,13 @@ extern Fault fault;
 Party running(Touch how, const void* at);  // the thread that runs
 [[noreturn]] void stop();                  // the run, after `fault` has been filled
 
-// The faults of a run that are reported, each place in the code once.
+// The reported faults of a run, one for each place in the code.
 constexpr int MOST_FAULTS = 64;
 extern Fault faults[MOST_FAULTS];
 extern int fault_count;
-extern bool goes_on;        // after a fault that leaves the process intact
-void keep(const Fault&);
-bool may_go_on();           // keeps `fault`, and clears it, if the run goes on
+extern bool continues;  // the run, after a fault that leaves the process intact
+void add_fault(const Fault&);
+bool reported();        // returns whether the run continues; then `fault` is added and cleared
 
 // A read of uninitialised memory. Threads run one after another, so that it may be a race that the reader has
 // won: if the writer comes before the next barrier, that is what is reported. Otherwise this is, and before anything that

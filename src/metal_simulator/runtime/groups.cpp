@@ -42,7 +42,7 @@ bool meet(int first, int end) {
     }
     if (one.whole && active != ~0u) {
         stop_at(DIVERGENT_SIMD, one, __builtin_popcount(active), end - first);
-        if (!may_go_on()) return true;
+        if (!reported()) return true;
     }
     bring(&lanes[first], active);
     for (int i = first; i < end; ++i) {
@@ -64,11 +64,11 @@ void run_simdgroup(int first, int end) {
     } while (!stopped && meet(first, end));
 }
 
-// Whether the run goes on after what has been noted since the last barrier; races are kept already.
-bool settle() {
+// Returns whether the run continues after what was noted since the last barrier. Races have been added already.
+bool settled() {
     if (!unwritten_read.kind && !first_race.fault.kind) return true;
-    if (!goes_on) return false;
-    if (!first_race.fault.kind) keep(unwritten_read);
+    if (!continues) return false;
+    if (!first_race.fault.kind) add_fault(unwritten_read);
     unwritten_read = {};
     first_race = {};
     return true;
@@ -91,9 +91,9 @@ bool pass_barrier(int threads) {
     if (elsewhere || waits < threads) {
         stop_at(DIVERGENT_BARRIER, *first, waits, threads - waits);
         if (elsewhere) fault.there = waiting(*elsewhere);
-        if (!may_go_on()) return false;
+        if (!reported()) return false;
     }
-    if (!settle()) return false;
+    if (!settled()) return false;
     ++counters.barriers;
     if (memory & THREADGROUP_MEMORY) ++epochs.shared;
     if (memory & DEVICE_MEMORY) ++epochs.device;
@@ -108,7 +108,7 @@ int32_t barrier_of(int thread) { return lanes[thread].state == AT_BARRIER ? lane
 
 // Puts in the place of the fault what it came of, if that has been noted since the last barrier.
 void find_cause() {
-    if (settle()) return;
+    if (settled()) return;
     const auto& [race, one, other] = first_race;
     if (race.kind) {
         if (fault.kind != DIVERGENT_BARRIER || other < 0 || barrier_of(one) == barrier_of(other)) fault = race;
@@ -145,13 +145,13 @@ SHOWN void simulator_end() {
     reset_traffic();
 }
 
-// Runs a kernel on what has been added. Returns the number of its faults, and fills in where they and the counters are.
+// Runs a kernel on the added buffers. Returns the number of its faults, and sets pointers to them and to the counters.
 SHOWN int simulator_run(Entry kernel, void** values, const char* kernels_code,
                          const uint32_t* grid_size, const uint32_t* group_size, int64_t steps, bool after_faults,
                          const Fault** found, const Counters** counted) {
     *found = faults;
     fault_count = 0;
-    goes_on = after_faults;
+    continues = after_faults;
     *counted = &counters;
     call(kernel, values);
     allow(steps);
@@ -169,6 +169,6 @@ SHOWN int simulator_run(Entry kernel, void** values, const char* kernels_code,
         for (uint32_t y = 0; y < groups.y; ++y)
             for (uint32_t x = 0; x < groups.x && !stopped; ++x) run_group({x, y, z}, grid, largest, groups);
     if (!stopped) find_unwritten();
-    if (fault.kind) keep(fault);
+    if (fault.kind) add_fault(fault);
     return fault_count;
 }

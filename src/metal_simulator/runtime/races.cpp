@@ -60,7 +60,7 @@ struct Access {
 };
 
 void note(const Race& race) {
-    if (goes_on) keep(race.fault);
+    if (continues) add_fault(race.fault);
     if (!first_race.fault.kind) first_race = race;
 }
 

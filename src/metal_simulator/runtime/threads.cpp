@@ -20,7 +20,7 @@ Fault fault, unwritten_read;
 Race first_race;
 Fault faults[MOST_FAULTS];
 int fault_count = 0;
-bool goes_on = false;
+bool continues = false;
 Lane lanes[THREADS];
 bool stopped = false;
 int64_t steps_left = 0;
@@ -148,7 +148,7 @@ void stop() {
     __builtin_trap();
 }
 
-void keep(const Fault& new_one) {
+void add_fault(const Fault& new_one) {
     const auto is_same = [](const Party& a, const Party& b) { return a.at == b.at && a.place.line == b.place.line; };
     for (int i = 0; i < fault_count; ++i) {
         const Fault& old = faults[i];
@@ -159,9 +159,9 @@ void keep(const Fault& new_one) {
     if (fault_count < MOST_FAULTS) faults[fault_count++] = new_one;
 }
 
-bool may_go_on() {
-    if (!goes_on) return false;
-    keep(fault);
+bool reported() {
+    if (!continues) return false;
+    add_fault(fault);
     fault = {};
     stopped = false;
     return true;
@@ -208,5 +208,5 @@ SHOWN void simulator_shared(void* variable, size_t bytes, size_t element, const 
     lanes[now].place = place;
     stop_at(TOO_MUCH_MEMORY, lanes[now], counters.threadgroup_memory, SHARED_BYTES);
     std::strncpy(fault.name, name, sizeof fault.name - 1);
-    if (!room || !may_go_on()) stop();
+    if (!room || !reported()) stop();
 }
