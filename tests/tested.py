@@ -19,8 +19,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tiny_llm_course.paths import ROOT
-
+ROOT = Path(__file__).parents[1]
 COURSE = "the course"  # a part: all of it, without the harness
 BUILT = re.compile(r"(^|/)(\.|__pycache__/)|^book/book/|(^|/)tested\.json$|^tests/proofs/")
 SHARED = "every group"  # parts of all groups are listed once

@@ -6,7 +6,7 @@ import shutil
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from memory_watch.compiling import CALLS, Compiler, DoesNotCompile
@@ -74,16 +74,18 @@ def prepare() -> tuple[Path, Path]:
 
 @cache  # checking the cache takes longer than most kernels
 def _prepared(compiler: Compiler) -> tuple[Path, Path]:
-    with ThreadPoolExecutor() as both:
-        parts = both.submit(_must, compiler, _runtime), both.submit(_must, compiler, _header)
-        own, header = (part.result() for part in parts)
-    return own, header
-
-
-def _runtime(compiler: Compiler) -> Path:
     files = [*sorted((HERE / "runtime").iterdir()), *sorted(CALLS.iterdir())]
     sources = [file for file in files if file.suffix == ".cpp"]
-    return compiler.made("runtime.so", (*_RUNTIME, *_LINK), sources, files)
+
+    def part(source: Path, compiler: Compiler) -> Path:
+        return compiler.made(f"{source.stem}.o", (*_RUNTIME, "-c"), [source], files)
+
+    with ThreadPoolExecutor() as pool:
+        header = pool.submit(_must, compiler, _header)
+        made = [pool.submit(_must, compiler, partial(part, source)) for source in sources]
+        parts = [each.result() for each in made]
+        own = _must(compiler, lambda compiler: compiler.made("runtime.so", (*_RUNTIME, *_LINK), parts, files))
+        return own, header.result()
 
 
 def _header(compiler: Compiler) -> Path:

@@ -25,22 +25,28 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Where:
-    """A line of a kernel's source or header."""
+    """A line of a kernel's source, of its header, or of a file that one of them includes."""
 
     line: int
     in_header: bool = False
+    file: str = ""  # that is included
 
     def __str__(self) -> str:
-        return f"line {self.line}{' of the header' * self.in_header}"
+        return f"line {self.line}{' of the header' * self.in_header}{f' of {self.file}' * bool(self.file)}"
+
+
+class FaultWarning(UserWarning):
+    """A fault that was reported instead of raised."""
 
 
 class KernelFault(Exception):
-    """A fault of a kernel. The run ended there; later faults are unknown.
+    """A fault of a kernel. Raised, it ended the run there; later faults are unknown.
 
     Attributes:
         kind: the kind of fault.
         line: of the source as given, from 1; None if unknown.
         in_header: whether it is a line of the header.
+        file: the included file that has the line, else "".
         message: one sentence, which completes "line 3 ...".
         kernel: its name.
         code: the text of that line.
@@ -65,7 +71,7 @@ class KernelFault(Exception):
     ) -> None:
         self.kind, self.kernel, self.message, self.code = kind, kernel, message, code
         self.line = where.line if where else None
-        self.in_header = bool(where and where.in_header)
+        self.in_header, self.file = bool(where and where.in_header), where.file if where else ""
         self.buffer, self.index, self.thread, self.threadgroup, self.other = buffer, index, thread, threadgroup, other
         text = f"{kernel}, {where} {message}" if where else f"{kernel} {message}"
         if code:

@@ -10,6 +10,9 @@ from memory_watch.compiling import DoesNotCompile
 
 from .compiling import library
 from .counters import Counters
+from .faults import KernelFault
+from .includes import included
+from .options import OnFault, handle, math_mode, on_fault_or_default
 from .running import CONSTANT, FILLED, INPUT, OUTPUT, Buffer, Launch, array_of, raw, run
 from .signature import Argument, Parameter, signature
 from .translation import HEADER, SOURCE, translated
@@ -27,21 +30,32 @@ def metal_kernel(
     ensure_row_contiguous: bool = True,
     atomic_outputs: bool = False,
     compile_options: Mapping[str, str] | None = None,
+    *,
+    on_fault: OnFault | None = None,
 ) -> "Kernel":
     """Return a kernel from the body of a Metal function, like `mlx.core.fast.metal_kernel`; it runs on the CPU.
 
-    `compile_options` sets a GPU's math mode, and has no effect here. Raises ValueError without an output.
+    Args:
+        compile_options: `math_mode` "fast" defines `__FAST_MATH__`, and computes as "safe" does.
+        on_fault: "raise" a `KernelFault` at the first fault; "report" warns of each, collects them in the kernel's
+            `faults` and continues; "ignore" continues. The default is that of the enclosing `patched`, else "raise".
+
+    Raises:
+        ValueError: there is no output, or an option is unknown.
     """
     if not output_names:
         raise ValueError("[metal_kernel] Must specify at least one output.")
-    modes = ("safe", "relaxed", "fast")
-    if (compile_options or {}).get("math_mode", "safe") not in modes:
-        raise ValueError("[metal_kernel] Expected math_mode to be 'safe', 'relaxed', or 'fast'.")
-    return Kernel(name, input_names, output_names, source, header, ensure_row_contiguous, atomic_outputs)
+    mode = math_mode(compile_options or {})
+    names = list(input_names), list(output_names)
+    on_fault_or_default(on_fault)
+    return Kernel(name, *names, source, header, ensure_row_contiguous, atomic_outputs, mode, on_fault)
 
 
 class Kernel:
-    """A callable kernel, made by `metal_kernel`. `counters` has its last run's traffic, None before the first."""
+    """A callable kernel, made by `metal_kernel`.
+
+    `counters` has its last run's traffic, None before the first; `faults` the faults that the last run reported.
+    """
 
     def __init__(
         self,
@@ -52,11 +66,15 @@ class Kernel:
         header: str,
         ensure_row_contiguous: bool,
         atomic_outputs: bool,
+        mode: str,
+        on_fault: OnFault | None,
     ) -> None:
         self.name, self.source, self.header = name, source, header
         self.input_names, self.output_names = list(input_names), list(output_names)
         self.ensure_row_contiguous, self.atomic_outputs = ensure_row_contiguous, atomic_outputs
+        self.mode, self.on_fault = mode, on_fault
         self.counters: Counters | None = None
+        self.faults: list[KernelFault] = []
 
     def __call__(
         self,
@@ -86,7 +104,7 @@ class Kernel:
                 raise ValueError(f"[metal_kernel] Expected `{what}` to have size {n} but got size {len(given)}.")
         if stream is not None and getattr(stream, "device", stream) in (mx.cpu, mx.Device(mx.cpu)):
             raise ValueError("[metal_kernel] Only supports the GPU.")
-        size = _fitted(grid, threadgroup)
+        size = fitted(grid, threadgroup)
         arrays = [each if isinstance(each, mx.array) else mx.array(each) for each in inputs]
         made = signature(
             self.name,
@@ -98,18 +116,20 @@ class Kernel:
         )
         if verbose:
             print(f"Generated source code for `{self.name}`:\n```\n{made.metal(self.source, self.header)}\n```")
-        texts = {SOURCE: self.source, HEADER: self.header}
+        text = translated(made, self.source, self.header, self.mode)
+        texts = {SOURCE: self.source, HEADER: self.header, **included(text)}
         try:
-            path = library(translated(made, self.source, self.header))
+            path = library(text)
         except DoesNotCompile as error:
             raise refusal_of(str(error), self.name, texts) from None
         outputs = [_empty(shape, dtype, init_value) for shape, dtype in zip(output_shapes, output_dtypes, strict=True)]
         buffers = self._inputs(made.parameters, arrays)
         for name, data, dtype in zip(self.output_names, outputs, output_dtypes, strict=True):
             buffers.append(Buffer(name, OUTPUT if init_value is None else FILLED, data, dtype.size))
-        filled, self.counters, fault = run(Launch(self.name, path, texts, grid, size), buffers)
-        if fault:
-            raise fault
+        on_fault = on_fault_or_default(self.on_fault)
+        launch = Launch(self.name, path, texts, grid, size, continues=on_fault != "raise")
+        filled, self.counters, faults = run(launch, buffers)
+        self.faults = handle(faults, on_fault)
         return [array_of(*each) for each in zip(filled, output_shapes, output_dtypes, strict=True)]
 
     def _inputs(self, parameters: Sequence[Parameter], arrays: Sequence[mx.array]) -> list[Buffer]:
@@ -133,7 +153,7 @@ class Kernel:
         return buffers
 
 
-def _fitted(grid: Sequence[int], threadgroup: Sequence[int]) -> tuple[int, ...]:
+def fitted(grid: Sequence[int], threadgroup: Sequence[int]) -> tuple[int, ...]:
     """Return the threadgroup's size, limited to the grid."""
     for what, numbers in (("grid", grid), ("threadgroup", threadgroup)):
         if len(numbers) != 3 or min(numbers) < 1:

@@ -48,10 +48,11 @@ class Launch:
     texts: dict[str, str]  # source and header, by their names for the compiler
     grid: Sequence[int]
     threadgroup: Sequence[int]
+    continues: bool = False  # after a fault that leaves the process intact
 
 
-def run(launch: Launch, buffers: Sequence[Buffer]) -> tuple[list[bytes], Counters, KernelFault | None]:
-    """Run a kernel; return its outputs, its counters and its fault.
+def run(launch: Launch, buffers: Sequence[Buffer]) -> tuple[list[bytes], Counters, list[KernelFault]]:
+    """Run a kernel; return its outputs, its counters and its faults, of which there is one unless the launch goes on.
 
     Raises ValueError for more threadgroups than can be tracked, MemoryError if the buffers do not fit.
     """
@@ -67,27 +68,29 @@ def run(launch: Launch, buffers: Sequence[Buffer]) -> tuple[list[bytes], Counter
             fault, counters = ctypes.POINTER(FaultInC)(), ctypes.POINTER(CountersInC)()
             entry = ctypes.cast(kernel.simulator_entry, ctypes.c_void_p)
             code = base_of(entry.value or 0)
-            simulator.simulator_run(
+            count = simulator.simulator_run(
                 entry,
                 (ctypes.c_void_p * len(pointers))(*(p + b.first for p, b in zip(pointers, buffers, strict=True))),
                 ctypes.c_void_p(code),
                 (ctypes.c_uint32 * 3)(*launch.grid),
                 (ctypes.c_uint32 * 3)(*launch.threadgroup),
                 ctypes.c_int64(STEPS),
+                ctypes.c_bool(launch.continues),
                 ctypes.byref(fault),
                 ctypes.byref(counters),
             )
-            if fault.contents.kind == NO_ROOM:
+            if any(fault[i].kind == NO_ROOM for i in range(count)):
                 raise MemoryError("no room for the stacks of 1,024 threads")
             filled = [
                 ctypes.string_at(pointer, buffer.data.nbytes)
                 for pointer, buffer in zip(pointers, buffers, strict=True)
                 if buffer.use in (OUTPUT, FILLED)
             ]
-            found = None
-            if fault.contents.kind:
-                found = fault_of(fault.contents, launch.kernel, launch.texts, launch.library)
-            return filled, counters.contents.value(), found
+            found = [fault_of(fault[i], launch.kernel, launch.texts, launch.library) for i in range(count)]
+            apart: dict[Any, KernelFault] = {}
+            for each in found:
+                apart.setdefault((each.kind, each.line, each.in_header, each.buffer, each.other), each)
+            return filled, counters.contents.value(), list(apart.values())
         finally:
             simulator.simulator_end()
 
@@ -133,7 +136,6 @@ def _handed(simulator: ctypes.CDLL, buffer: Buffer) -> int:
 def _runtime(path: Path) -> ctypes.CDLL:
     library = ctypes.CDLL(str(path))
     library.simulator_add.restype = ctypes.c_void_p
-    library.simulator_run.restype = None
     return library
 
 

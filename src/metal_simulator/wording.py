@@ -10,7 +10,7 @@ from memory_watch.lines import lines_at
 from .faults import KernelFault, Kind, Where
 from .translation import HEADER, SOURCE
 
-Line = tuple[str, int]  # the text, SOURCE or HEADER, and the number
+Line = tuple[str, int]  # the name of the text, SOURCE, HEADER or that of an included file, and the number
 
 # In the order of runtime/fault.h, from 1.
 KINDS = (
@@ -67,9 +67,9 @@ class FaultInC(ctypes.Structure):
 
 
 def fault_of(found: FaultInC, kernel: str, texts: dict[str, str], library: Path) -> KernelFault:
-    """Return the fault that the runtime reports; `texts` are the kernel's source and header."""
+    """Return the fault that the runtime reports; `texts` are source, header and included files, by name."""
     kind, name = KINDS[found.kind - 1], found.name.decode(errors="replace")
-    here, there = _line(found.here, library), _line(found.there, library)
+    here, there = _line(found.here, library, texts), _line(found.there, library, texts)
     about_element = kind in (
         Kind.OUT_OF_BOUNDS,
         Kind.INPUT_WRITTEN,
@@ -100,14 +100,14 @@ def refusal_of(said: str, kernel: str, texts: dict[str, str]) -> KernelFault:
     """Return the compiler's first error as a fault, at the kernel's own line."""
     error = re.search(r"^(.*?):(\d+):(?:\d+:)? (?:fatal )?error: (.*)$", said, re.MULTILINE)
     at = None
-    if error and error[1].endswith((SOURCE, HEADER)):
-        at = (error[1].rpartition("/")[2], int(error[2]))
+    if error and (name := _name(error[1], texts)):
+        at = (name, int(error[2]))
     elif own := re.search(rf"({SOURCE}|{HEADER}):(\d+)", said):  # where the rejected type was requested
         at = (own[1], int(own[2]))
     words = error[3] if error else (said.strip().splitlines() or ["the compiler says nothing"])[-1]
     words = re.sub(r" \[-W[^\]]*\]$", "", words)
-    kind, message, name = _refusal(words)
-    return KernelFault(kind, kernel, message, _where(at), _code(at, texts), buffer=name)
+    kind, message, buffer = _refusal(words)
+    return KernelFault(kind, kernel, message, _where(at), _code(at, texts), buffer=buffer)
 
 
 def _refusal(words: str) -> tuple[Kind, str, str | None]:
@@ -126,16 +126,21 @@ def _refusal(words: str) -> tuple[Kind, str, str | None]:
     return Kind.DOES_NOT_COMPILE, f"does not compile: {words}", None
 
 
-def _line(party: Party, library: Path) -> Line | None:
+def _name(file: str, texts: dict[str, str]) -> str | None:
+    """Return the name of the text that a compiler knows as this file."""
+    return next((name for name in texts if file == name or file.endswith(f"/{name}")), None)
+
+
+def _line(party: Party, library: Path, texts: dict[str, str]) -> Line | None:
     if party.line:
-        return party.file.decode().rpartition("/")[2], int(party.line)
+        file = party.file.decode()
+        return _name(file, texts) or file, int(party.line)
     found = lines_at(library, party.at) if party.at else ()
-    own = [(Path(file).name, number) for file, number in found]
-    return next((line for line in own if line[0] in (SOURCE, HEADER)), None)
+    return next(((name, number) for file, number in found if (name := _name(file, texts))), None)
 
 
 def _where(line: Line | None) -> Where | None:
-    return Where(line[1], line[0] == HEADER) if line else None
+    return Where(line[1], line[0] == HEADER, line[0] if line[0] not in (SOURCE, HEADER) else "") if line else None
 
 
 def _code(line: Line | None, texts: dict[str, str]) -> str:

@@ -70,14 +70,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         unit = f"{len(tests)} tests, {tested.hash_of(sorted(item.nodeid for item in tests))}"
         units[unit] = tests
         for item in tests:
-            recorder.note(item, file.name, [EVERYTHING], unit, len(tests))
+            recorder.note(item, file.relative_to(config.rootpath).as_posix(), [EVERYTHING], unit, len(tests))
     recorder.skip(units, recorder.content, GUARDS, "without --as-tested it runs")
 
 
 def content_of_the_course() -> tested.Content:
     """Hash the harness with its tests, and the course; on another kind of machine, nothing counts as tested."""
     files: dict[str, str] = {}
-    for name in ("src", "tests", "solutions", "book", "benches", "models"):
+    for name in ("src", "tests", "packages", "solutions", "book", "benches", "models"):
         files |= tested.hashes(ROOT / name)
     for file in sorted(file for file in ROOT.iterdir() if file.suffix in (".md", ".toml", ".lock")):
         files[file.name] = tested.hash_of(file.read_text(encoding="utf-8"))

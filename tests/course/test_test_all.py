@@ -23,7 +23,7 @@ def test_it_grades_the_solution_and_then_tests_the_course(monkeypatch: pytest.Mo
     assert "--solution" in graded
     assert "--solution" not in own
     assert set(map(str, ROOT.glob("tests/week*"))) <= set(graded)
-    assert {str(ROOT / "tests/course"), str(ROOT / "tests/metal_simulator")} <= set(own)
+    assert {str(ROOT / "tests/course"), str(ROOT / "packages/metal-simulator/tests")} <= set(own)
     assert "--as-tested" in own
     assert "--as-tested" not in graded
     assert graded[-2:] == own[-2:] == ["--durations", "5"]

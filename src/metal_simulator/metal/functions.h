@@ -103,6 +103,7 @@ template <class T, int N> METAL_FUNC vec<T, N> select(vec<T, N> a, vec<T, N> b, 
 }
 template <Real T> METAL_FUNC bool isnan(T x) { return __builtin_isnan(float(x)); }
 template <Real T> METAL_FUNC bool isinf(T x) { return __builtin_isinf(float(x)); }
+template <Real T> METAL_FUNC bool signbit(T x) { return __builtin_signbit(float(x)); }
 template <Real T> METAL_FUNC bool isfinite(T x) { return __builtin_isfinite(float(x)); }
 
 template <class T, int N> METAL_FUNC T dot(vec<T, N> a, vec<T, N> b) {

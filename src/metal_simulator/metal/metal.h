@@ -3,8 +3,11 @@
 // Address spaces are words without a meaning on a CPU; variables in threadgroup memory are found by translation.py.
 #pragma once
 #include "atomics.h"
+#include "replaced.h"
+#include "constants.h"
+#include "entry.h"
+#include "matrices.h"
 #include "matrix.h"
-#include "mlx.h"
 
 namespace metal {
 // A variable in threadgroup memory: one for all threads, with room on both sides where a wrong index can be seen.

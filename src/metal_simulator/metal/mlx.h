@@ -1,18 +1,4 @@
-// What MLX puts before every kernel, beside Metal itself.
-#pragma once
-#include "functions.h"
-
-struct complex64_t {
-    float real, imag;
-    complex64_t() = default;
-    METAL_FUNC constexpr complex64_t(float r, float i = 0.0f) : real(r), imag(i) {}
-};
-METAL_FUNC complex64_t operator+(complex64_t a, complex64_t b) { return {a.real + b.real, a.imag + b.imag}; }
-METAL_FUNC complex64_t operator-(complex64_t a, complex64_t b) { return {a.real - b.real, a.imag - b.imag}; }
-METAL_FUNC complex64_t operator*(complex64_t a, complex64_t b) {
-    return {a.real * b.real - a.imag * b.imag, a.real * b.imag + a.imag * b.real};
-}
-
+// Stands for utils.h, which MLX puts before every kernel, unless a kernel includes that file itself.
 template <class T> struct Limits {
     using Own = metal::numeric_limits<T>;
     static METAL_FUNC constexpr T largest() {

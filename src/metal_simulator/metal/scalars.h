@@ -81,12 +81,27 @@ template <> struct numeric_limits<bfloat> {
     static METAL_FUNC constexpr bfloat epsilon() { return bfloat(0.0078125f); }
 };
 
+template <class T> using remove_addrspace_t = T;
+template <class... T> using _disjunction = std::disjunction<T...>;
+template <class T> using uniform = T;  // the same for all threads of a SIMD-group
+template <class T> METAL_FUNC constexpr T make_uniform(T value) { return value; }
+template <class T, size_t N> struct array {
+    T elements[N];
+    METAL_FUNC constexpr T& operator[](size_t i) { return elements[i]; }
+    METAL_FUNC constexpr const T& operator[](size_t i) const { return elements[i]; }
+    static METAL_FUNC constexpr size_t size() { return N; }
+};
+
+using std::bool_constant;
 using std::conditional_t;
 using std::enable_if;
 using std::enable_if_t;
 using std::false_type;
 using std::integral_constant;
 using std::is_convertible_v;
+using std::is_empty;
+using std::is_integral;
+using std::is_unsigned;
 using std::is_same;
 using std::is_same_v;
 using std::is_signed_v;
@@ -95,6 +110,7 @@ using std::make_unsigned_t;
 using std::remove_cv_t;
 using std::remove_reference_t;
 using std::true_type;
+using std::void_t;
 
 template <class To, class From> METAL_FUNC To as_type(From value) {
     static_assert(sizeof(To) == sizeof(From), "as_type needs two types of the same size");

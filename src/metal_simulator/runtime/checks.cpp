@@ -35,11 +35,11 @@ bool is_kernels_own(const void* address) {
     return true;
 }
 
-[[noreturn]] void outside(const char* address, Touch how, const void* at) {
+void outside(const char* address, size_t bytes, Touch how, const void* at) {
     int64_t index = 0;
     const Region* region = is_stack(address) ? nullptr : nearest_region(address, index);
     describe(OUT_OF_BOUNDS, region, index, how, at);
-    stop();
+    if (!is_in_gap(address, bytes) || !reported()) stop();
 }
 }  // namespace
 
@@ -51,17 +51,18 @@ void touch(const void* pointer, size_t bytes, Touch how, const void* at) {
     Region* region = region_at(address);
     if (!region) {
         if (how == READ && is_kernels_own(address)) return;
-        outside(address, how, at);
+        return outside(address, bytes, how, at);
     }
     const size_t offset = address - region->start;
     if (offset + bytes > region->bytes) {
         describe(OUT_OF_BOUNDS, region, region->bytes / region->element, how, at);
-        stop();
+        if (!is_in_gap(address, bytes) || !reported()) stop();
+        return;
     }
     const int64_t index = offset / region->element;
     if (how != READ && (region->use == INPUT || region->use == CONSTANT)) {
         describe(INPUT_WRITTEN, region, index, how, at);
-        stop();
+        if (!reported()) stop();
     }
     const uint32_t thread = running_thread();
     check_races(*region, offset, bytes, how, thread, at);
@@ -84,7 +85,7 @@ void touch_aligned(const void* pointer, size_t bytes, Touch how, const void* at)
     if (uintptr_t(address) % bytes == 0) return touch(pointer, bytes, how, at);
     if (is_own_stack(address)) return;
     const Region* region = region_at(address);
-    if (!region) outside(address, how, at);
+    if (!region) return outside(address, bytes, how, at);
     describe(MISALIGNED, region, (address - region->start) / int64_t(region->element), how, at);
     fault.other_count = bytes;
     stop();
@@ -115,7 +116,7 @@ void outside_array(const char* type, int64_t index, simulator::Place place) {
     stop();
 }
 
-bool find_unwritten() {
+void find_unwritten() {
     for (Region* region = next_region(nullptr); region; region = next_region(region)) {
         if (region->use != OUTPUT) continue;
         int64_t missing = 0, first = -1;
@@ -128,7 +129,6 @@ bool find_unwritten() {
         if (!missing) continue;
         describe(OUTPUT_UNWRITTEN, region, first, WRITE, region->writes_at);
         fault.other_count = missing;
-        return true;
+        if (!reported()) return;
     }
-    return false;
 }

@@ -1,4 +1,4 @@
-// The first thing that a kernel did wrong, which is also the last that it did.
+// What a kernel did wrong. The run ends there, unless it goes on after faults.
 #pragma once
 #include <cstdint>
 
@@ -45,6 +45,14 @@ extern Fault fault;
 
 Party running(Touch how, const void* at);  // the thread that runs
 [[noreturn]] void stop();                  // the run, after `fault` has been filled
+
+// The reported faults of a run, one for each place in the code.
+constexpr int MOST_FAULTS = 64;
+extern Fault faults[MOST_FAULTS];
+extern int fault_count;
+extern bool continues;  // the run, after a fault that leaves the process intact
+void add_fault(const Fault&);
+bool reported();        // returns whether the run continues; then `fault` is added and cleared
 
 // A read of uninitialised memory. Threads run one after another, so that it may be a race that the reader has
 // won: if the writer comes before the next barrier, that is what is reported. Otherwise this is, and before anything that

@@ -3,11 +3,11 @@
 // The threads of a SIMD-group run in the order of their lanes. Those that wait for an operation of the SIMD-group go on
 // together when all of its lanes wait or have ended; if they wait at several places, those at the foremost in the code
 // go first, so that lanes which took different branches meet again after them, as they do on a GPU.
-#include <algorithm>
 #include <cstring>
 
 #include "groups.h"
 #include "memory.h"
+#include "numbers.h"
 #include "races.h"
 #include "threads.h"
 #include "traffic.h"
@@ -42,7 +42,7 @@ bool meet(int first, int end) {
     }
     if (one.whole && active != ~0u) {
         stop_at(DIVERGENT_SIMD, one, __builtin_popcount(active), end - first);
-        return true;
+        if (!reported()) return true;
     }
     bring(&lanes[first], active);
     for (int i = first; i < end; ++i) {
@@ -64,6 +64,16 @@ void run_simdgroup(int first, int end) {
     } while (!stopped && meet(first, end));
 }
 
+// Returns whether the run continues after what was noted since the last barrier. Races have been added already.
+bool settled() {
+    if (!unwritten_read.kind && !first_race.fault.kind) return true;
+    if (!continues) return false;
+    if (!first_race.fault.kind) add_fault(unwritten_read);
+    unwritten_read = {};
+    first_race = {};
+    return true;
+}
+
 // Lets all threads pass the barrier at which they wait; whether there is one.
 bool pass_barrier(int threads) {
     int waits = 0;
@@ -81,14 +91,15 @@ bool pass_barrier(int threads) {
     if (elsewhere || waits < threads) {
         stop_at(DIVERGENT_BARRIER, *first, waits, threads - waits);
         if (elsewhere) fault.there = waiting(*elsewhere);
-        return false;
+        if (!reported()) return false;
     }
-    if (unwritten_read.kind || first_race.fault.kind) return false;
+    if (!settled()) return false;
     ++counters.barriers;
     if (memory & THREADGROUP_MEMORY) ++epochs.shared;
     if (memory & DEVICE_MEMORY) ++epochs.device;
     for (uint32_t i = 0; i <= simd_of(threads - 1); ++i) ++epochs.simdgroup[i];
-    for (int i = 0; i < threads; ++i) lanes[i].state = READY;
+    for (int i = 0; i < threads; ++i)
+        if (lanes[i].state == AT_BARRIER) lanes[i].state = READY;
     return true;
 }
 
@@ -97,6 +108,7 @@ int32_t barrier_of(int thread) { return lanes[thread].state == AT_BARRIER ? lane
 
 // Puts in the place of the fault what it came of, if that has been noted since the last barrier.
 void find_cause() {
+    if (settled()) return;
     const auto& [race, one, other] = first_race;
     if (race.kind) {
         if (fault.kind != DIVERGENT_BARRIER || other < 0 || barrier_of(one) == barrier_of(other)) fault = race;
@@ -115,7 +127,7 @@ void run_group(Three group, const Three& grid, const Three& largest, const Three
     for (uint32_t& epoch : epochs.simdgroup) epoch = 1;
     do {
         for (int first = 0; first < threads && !stopped; first += LANES)
-            run_simdgroup(first, std::min<int>(threads, first + LANES));
+            run_simdgroup(first, least(threads, first + int(LANES)));
     } while (!stopped && pass_barrier(threads));
     find_cause();
     counters.threads += threads;
@@ -133,11 +145,13 @@ SHOWN void simulator_end() {
     reset_traffic();
 }
 
-// Runs a kernel on what has been added. What it did wrong is then in the fault, what it did at all in the counters.
-SHOWN void simulator_run(Entry kernel, void** values, const char* kernels_code,
-                         const uint32_t* grid_size, const uint32_t* group_size, int64_t steps, const Fault** found,
-                         const Counters** counted) {
-    *found = &fault;
+// Runs a kernel on the added buffers. Returns the number of its faults, and sets pointers to them and to the counters.
+SHOWN int simulator_run(Entry kernel, void** values, const char* kernels_code,
+                         const uint32_t* grid_size, const uint32_t* group_size, int64_t steps, bool after_faults,
+                         const Fault** found, const Counters** counted) {
+    *found = faults;
+    fault_count = 0;
+    continues = after_faults;
     *counted = &counters;
     call(kernel, values);
     allow(steps);
@@ -155,4 +169,6 @@ SHOWN void simulator_run(Entry kernel, void** values, const char* kernels_code,
         for (uint32_t y = 0; y < groups.y; ++y)
             for (uint32_t x = 0; x < groups.x && !stopped; ++x) run_group({x, y, z}, grid, largest, groups);
     if (!stopped) find_unwritten();
+    if (fault.kind) add_fault(fault);
+    return fault_count;
 }

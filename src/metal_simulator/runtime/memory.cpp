@@ -10,6 +10,7 @@
 namespace {
 constexpr int MOST = 256;
 constexpr size_t GAP = size_t(1) << 20;  // between buffers, so that an index a little wrong hits none
+constexpr size_t SHARED_GAP = 4096;       // of Shared in metal/metal.h
 constexpr int GARBAGE = 0xff;            // what nothing has been written to: of floats it makes NaNs
 
 Region regions[MOST];
@@ -77,6 +78,18 @@ Region* region_at(const char* address) {
         return &regions[i];
     }
     return nullptr;
+}
+
+bool is_in_gap(const char* address, size_t bytes) {
+    for (int i = 0; i < zone_count; ++i) {
+        const size_t offset = address - static_cast<char*>(zones[i].start);
+        if (offset < zones[i].bytes && bytes <= zones[i].bytes - offset) return true;
+    }
+    for (int i = 0; i < count; ++i) {
+        const size_t offset = address - (regions[i].start - SHARED_GAP), whole = regions[i].bytes + 2 * SHARED_GAP;
+        if (regions[i].use == SHARED && offset < whole && bytes <= whole - offset) return true;
+    }
+    return false;
 }
 
 Region* nearest_region(const char* address, int64_t& index) {

@@ -37,6 +37,7 @@ char* add_region(void* start, size_t bytes, size_t element, Use use, const char*
 void drop_regions();
 void forget_shared();                        // threadgroup memory holds nothing when a threadgroup begins
 Region* region_at(const char* address);      // null if it is none of them
+bool is_in_gap(const char* address, size_t bytes);  // around a buffer: memory that may be touched
 Region* nearest_region(const char* address, int64_t& index);
 Region* next_region(Region* before);         // all in turn, from null to null
 void fit_grain(Region&, size_t offset, size_t bytes);  // cells small enough for this access

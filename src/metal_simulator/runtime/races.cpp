@@ -1,12 +1,13 @@
 // Races: a write, and another access of another thread to the same element, that no barrier orders.
 #include "races.h"
 
-#include <algorithm>
 #include <cstring>
+#include <initializer_list>
 
 #include "fault.h"
 #include "groups.h"
 #include "interface.h"
+#include "numbers.h"
 
 Epochs epochs;
 const char* code = nullptr;
@@ -59,6 +60,7 @@ struct Access {
 };
 
 void note(const Race& race) {
+    if (continues) add_fault(race.fault);
     if (!first_race.fault.kind) first_race = race;
 }
 
@@ -67,7 +69,7 @@ void find_race(const Access& access, size_t where, const Mark& mark, Touch their
     Fault found{};
     found.kind = RACE;
     found.shared = region.use == SHARED;
-    found.index = std::max(where, offset) / region.element;
+    found.index = most(where, offset) / region.element;
     found.count = region.bytes / region.element;
     found.here = running(how, at);
     found.there = other(mark, me, theirs);

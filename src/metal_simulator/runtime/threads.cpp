@@ -3,11 +3,11 @@
 
 #include <sys/mman.h>
 
-#include <algorithm>
 #include <cstring>
 
 #include "groups.h"
 #include "memory.h"
+#include "numbers.h"
 #include "races.h"
 #include "steps.h"
 #include "traffic.h"
@@ -18,6 +18,9 @@ using namespace simulator;
 
 Fault fault, unwritten_read;
 Race first_race;
+Fault faults[MOST_FAULTS];
+int fault_count = 0;
+bool continues = false;
 Lane lanes[THREADS];
 bool stopped = false;
 int64_t steps_left = 0;
@@ -70,8 +73,8 @@ void call(Entry kernel, void** arguments) {
 
 void place(int index, Three group, const Three& grid, const Three& largest, const Three& groups) {
     const Three origin{group.x * largest.x, group.y * largest.y, group.z * largest.z};
-    const Three size{std::min(largest.x, grid.x - origin.x), std::min(largest.y, grid.y - origin.y),
-                     std::min(largest.z, grid.z - origin.z)};
+    const Three size{least(largest.x, grid.x - origin.x), least(largest.y, grid.y - origin.y),
+                     least(largest.z, grid.z - origin.z)};
     const uint32_t i = index;
     const Three inside{i % size.x, i / size.x % size.y, i / (size.x * size.y)};
     Lane& lane = lanes[index];
@@ -85,7 +88,7 @@ void place(int index, Three group, const Three& grid, const Three& largest, cons
 
 void run_thread(int thread) {
     Lane& lane = lanes[thread];
-    const int64_t before = std::min(steps_each - lane.steps, total_steps);
+    const int64_t before = least(steps_each - lane.steps, total_steps);
     steps_left = before;
     now = thread;
     scheduler.switch_to(lane.fiber);
@@ -145,6 +148,25 @@ void stop() {
     __builtin_trap();
 }
 
+void add_fault(const Fault& new_one) {
+    const auto is_same = [](const Party& a, const Party& b) { return a.at == b.at && a.place.line == b.place.line; };
+    for (int i = 0; i < fault_count; ++i) {
+        const Fault& old = faults[i];
+        if (old.kind == new_one.kind && !std::strcmp(old.name, new_one.name) && is_same(old.here, new_one.here) &&
+            is_same(old.there, new_one.there))
+            return;
+    }
+    if (fault_count < MOST_FAULTS) faults[fault_count++] = new_one;
+}
+
+bool reported() {
+    if (!continues) return false;
+    add_fault(fault);
+    fault = {};
+    stopped = false;
+    return true;
+}
+
 void out_of_steps(const void* at) {
     fault = {};
     fault.kind = ENDLESS_LOOP;
@@ -186,5 +208,5 @@ SHOWN void simulator_shared(void* variable, size_t bytes, size_t element, const 
     lanes[now].place = place;
     stop_at(TOO_MUCH_MEMORY, lanes[now], counters.threadgroup_memory, SHARED_BYTES);
     std::strncpy(fault.name, name, sizeof fault.name - 1);
-    stop();
+    if (!room || !reported()) stop();
 }

@@ -2,11 +2,12 @@
 // are kept until all lanes have come to where they meet, and then those that belong together are looked at together.
 #include "traffic.h"
 
-#include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <vector>
 
 #include "interface.h"
+#include "numbers.h"
 
 Counters counters;
 
@@ -48,13 +49,19 @@ size_t units(const uint64_t* addresses, uint64_t bytes, uint64_t unit, uint64_t*
         }
     }
     if (sorted) return n;
-    std::sort(out, out + n);
-    return std::unique(out, out + n) - out;
+    std::qsort(out, n, sizeof *out, [](const void* a, const void* b) {
+        const uint64_t one = *static_cast<const uint64_t*>(a), other = *static_cast<const uint64_t*>(b);
+        return (one > other) - (one < other);
+    });
+    size_t kept = 1;
+    for (size_t i = 1; i < n; ++i)
+        if (out[i] != out[kept - 1]) out[kept++] = out[i];
+    return kept;
 }
 
 void add_up(const Site& site, const uint64_t* addresses) {
     uint64_t unit[LANES * 9];  // an access is 16 bytes at most, or else a range: then the first 32 bytes count
-    const uint64_t bytes = std::min<uint64_t>(site.bytes, 8 * WORD);
+    const uint64_t bytes = least(site.bytes, 8 * WORD);
     if (!site.shared) {
         ++counters.device_accesses;
         counters.device_transactions += units(addresses, bytes, LINE, unit);
@@ -62,9 +69,9 @@ void add_up(const Site& site, const uint64_t* addresses) {
     }
     ++counters.threadgroup_accesses;
     const size_t words = units(addresses, bytes, WORD, unit);
-    uint64_t in_bank[BANKS] = {}, most = 0;
-    for (size_t i = 0; i < words; ++i) most = std::max(most, ++in_bank[unit[i] % BANKS]);
-    counters.bank_conflicts += most - (words + BANKS - 1) / BANKS;  // what even banks would take is no conflict
+    uint64_t in_bank[BANKS] = {}, worst = 0;
+    for (size_t i = 0; i < words; ++i) worst = most(worst, ++in_bank[unit[i] % BANKS]);
+    counters.bank_conflicts += worst - (words + BANKS - 1) / BANKS;  // what even banks would take is no conflict
 }
 }  // namespace
 

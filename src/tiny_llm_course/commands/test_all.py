@@ -10,7 +10,7 @@ from ..paths import ROOT
 # What runs, and its seconds on two cores, from which the time of later parts on this machine is estimated.
 PARTS = {
     "The solution, graded by all tests of the course": (["--solution", "tests/week*"], 180),
-    "The program: its commands, its diagnosis, its simulator": (["tests/course", "tests/metal_simulator"], 250),
+    "The program: its commands, its diagnosis, its simulator": (["tests/course", "packages/*/tests"], 250),
 }
 
 

@@ -18,7 +18,7 @@ from ..source.text import Text
 from ..terminal.screen import say
 
 SETTINGS = COURSE / "dev" / "english.toml"
-PAGES = ("*.md", "book/src/**/*.md", "models/*/*.md", "src/*/README.md", "solutions/**/*.md")
+PAGES = ("*.md", "book/src/**/*.md", "models/*/*.md", "packages/*/*.md", "solutions/**/*.md")
 MODULES = ("src/**/*", "solutions/**/*", "tests/week*/*.py", "book/generate/**/*.py", "book/quizzes/**/*.py")
 IN_C = (".cpp", ".h", ".metal")
 LEFT_OUT = ("book/src/generated/", "src/tiny_llm/", "src/tiny_llm_course/dev/english.toml")
