@@ -21,8 +21,8 @@ known.probe_table(
         ("allocate", 3),
         ("release", [3]),
         ("release", [0, 2]),
-        ("allocate", 2),
-        ("allocate", 2),
+        ("allocate", 1),
+        ("allocate", 3),
     ),
     refuses_too_many=lambda program: played(
         program, 4, ("allocate", 5), ("allocate", 3), ("allocate", 2), ("allocate", 1), ("allocate", 1)
