@@ -6,11 +6,13 @@ import pytest
 from tests.course.checkouts import fixture
 
 from tiny_llm_course.commands import test as grade
+from tiny_llm_course.course.entities import Target
 from tiny_llm_course.course.findings import Finding, Kind
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.course.results import TaskResult
 from tiny_llm_course.dev.transcripts import Edit, Scenario, checkout_for, run
 from tiny_llm_course.grading.report import ScreenBudget, report_task
+from tiny_llm_course.grading.returns import idle
 from tiny_llm_course.learner import attempts
 
 ROWS = 60
@@ -64,6 +66,7 @@ FORGOTTEN = (
     ("tokenizer.py", "return {byte: chr(byte)", "got = {byte: chr(byte)"),  # the check asks for the type
     ("serving/kv_cache.py", "return mx.concatenate(attended)", "got = mx.concatenate(attended)"),  # the check uses it
     ("paged/pool.py", "return len(self._free)", "got = len(self._free)"),  # the learner's code uses it
+    ("qwen3_cached/attention.py", "return self.output(attended", "self.output(attended"),  # what tests share joins it
 )
 
 
@@ -72,12 +75,23 @@ def test_a_forgotten_return_is_asked_for():
     solved = tuple(task.id for task in load_course().tasks())
     edits = tuple(Edit(file, put, find) for file, find, put in FORGOTTEN)
     with checkout_for(Scenario("no-return", (), solved, edits)) as checkout:
-        screen = run("test 1.2.1 1.6.1 3.1.1 3.3.1", checkout).stdout
+        screen = run("test 1.2.1 1.6.1 2.1.2 3.1.1 3.3.1", checkout).stdout
     assert screen.count("gave None where the check needs a value: is a `return` missing?\n") == 2
     assert screen.count("got None, expected a dict: is a `return` missing?\n") == 1
     assert screen.count("`PagePool.num_free` can return None: is a `return` missing?\n") == 1
+    assert screen.count("gave no array where the check joins arrays: is a `return` missing?\n") == 1
     assert "broken" not in screen
     assert "signature" not in screen
+
+
+@pytest.mark.parametrize(
+    ("line", "asked"), [("x + 1", True), ("mx.sum(x)", True), ("mx.eval(x)", False), ("'Words.'", False)]
+)
+def test_a_line_without_effect_is_asked_about(line, asked, tmp_path):
+    """Where no None is noticed: the function goes on after the line."""
+    (tmp_path / "made.py").write_text(f"def made(x):\n    while x:\n        {line}\n    return x\n", encoding="utf-8")
+    lines = idle(Finding(Kind.VALUES, "values differ"), Target("made", "made"), tmp_path).lines
+    assert lines == (f"line 3, `{line}`, has no effect: is a `return` missing?",) * asked
 
 
 def test_days_with_nothing_to_mend_have_one_line_each(one_day):

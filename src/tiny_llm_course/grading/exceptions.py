@@ -37,7 +37,7 @@ def finding_of(error: BaseException, package: Path) -> Finding:
     if isinstance(error, CheckFailed):
         cause = error.__cause__ if error.finding.kind == Kind.MISJUDGED else None
         if not cause:
-            return dataclasses.replace(error.finding, headline=returns.asked(error.finding.headline))
+            return returns.asked(error.finding)
         # A check of the learner's stops a right program: add what it raises.
         lines = (*error.finding.lines, _raised(cause, package))
         return dataclasses.replace(error.finding, lines=lines, frames=learner_frames(cause, package))

@@ -14,17 +14,24 @@ from ..course.findings import Finding, shortened
 from ..source.parsing import parse_or_none
 
 QUESTION = ": is a `return` missing?"
-SAID = re.compile(r"\b(?:gave|got|returned|is|are) None(?:Type)?, expected|, got None$")
+SAID = re.compile(r"\b(?:gave|got|returned|returns|is|are) None(?:Type)?, expected|, got None$")
 NONE = re.compile("LOAD_CONST None RETURN_VALUE|RETURN_CONST None")
 
-EFFECTS = ast.Constant | ast.Call | ast.Await | ast.Yield | ast.YieldFrom
+EFFECTS = ast.Call | ast.Await | ast.Yield | ast.YieldFrom
+GOT = re.compile("got +None")
 JOINS = re.compile(r"(concatenate|stack)\(\): .*Invoked with types: (list|tuple)", re.DOTALL)
-MLX = re.compile(r"mx\.(?!(random\.seed|(async_)?eval|synchronize|set_\w+|clear_\w+|save\w*|(dis|en)able\w+)\()")
+PURE = re.compile(  # a call whose result is all it gives
+    r"mx\.(?!(random\.seed|(async_)?eval|synchronize|set_\w+|clear_\w+|save\w*|(dis|en)able\w+)\()"
+    r"|(dict|list|tuple|sorted|len|sum|min|max|int|float|str|bool)\("
+)
 
 
-def asked(headline: str) -> str:
-    """Return a headline, with the question if it says that a result is None."""
-    return f"{headline}{QUESTION}" if SAID.search(headline) else headline
+def asked(finding: Finding) -> Finding:
+    """Return a finding, with the question if it says that a result is None."""
+    if SAID.search(finding.headline):
+        return dataclasses.replace(finding, headline=f"{finding.headline}{QUESTION}")
+    lines = [f"{line}{QUESTION}" if GOT.fullmatch(line) else line for line in finding.lines]
+    return dataclasses.replace(finding, lines=tuple(lines))
 
 
 def nothing(error: BaseException) -> str:
@@ -67,7 +74,7 @@ def idle(finding: Finding, target: Target, package: Path) -> Finding:
     mine = [node for name, node in names if name == target.name.partition(".")[0] or name.startswith("_")]
     for node in (node for part in mine for node in ast.walk(part) if isinstance(node, ast.Expr)):
         words = ast.unparse(node.value)
-        if not isinstance(node.value, EFFECTS) or MLX.match(words):
+        if words[0] not in "'\"." and (not isinstance(node.value, EFFECTS) or PURE.match(words)):
             line = f"line {node.lineno}, `{shortened(words)}`, has no effect{QUESTION}"
             return dataclasses.replace(finding, lines=(*finding.lines, line))
     return finding
