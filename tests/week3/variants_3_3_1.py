@@ -97,12 +97,6 @@ known.change(
     question="After allocate has raised OutOfPages, what should num_free be?",
 )
 known.change(
-    "last-page-never-given",
-    ("if count > self.num_free:", "if count and count >= self.num_free:"),
-    fact="the last free page is never allocated",
-    question="One page is free, and one is requested. Is that too many?",
-)
-known.change(
     "none-is-all",
     (
         "taken = [heapq.heappop(self._free) for _ in range(count)]",
