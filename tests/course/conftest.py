@@ -43,7 +43,9 @@ RECORDER = pytest.StashKey[tested.Recorder]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--as-tested", action="store_true", help="Skip files of tests/course that passed for this content.")
+    parser.addoption(
+        "--as-tested", action="store_true", help="Skip files of tests/course that passed for this content."
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
