@@ -81,12 +81,6 @@ known.change(
     question="The head comes last. Where do the vectors at the start of the step come from?",
 )
 known.change(
-    "rows-as-floats",
-    ("matrix(step.batch * step.length, c.hidden_size)", "step.batch * step.length * c.hidden_size * storage.size"),
-    fact="the embedding rows are counted as floats even when the table is packed",
-    question="What does memory hold for one row of a packed table?",
-)
-known.change(
     "tied-head-unread",
     (" matrix(c.vocab_size, c.hidden_size)", " (0 if c.tie_word_embeddings else matrix(c.vocab_size, c.hidden_size))"),
     fact="a tied head is counted as free",
