@@ -48,6 +48,15 @@ def test_a_weight_in_two_files(checkpoint):
     )
 
 
+@pytest.mark.parametrize(
+    ("part", "lacks"), [("other.scales", "other.weight"), (f"{QUERY[:-7]}.biases", f"{QUERY[:-7]}.scales")]
+)
+def test_scales_of_no_weight(checkpoint, part, lacks):
+    folder = checkpoint(small())
+    mx.save_safetensors(str(folder / "other.safetensors"), {part: mx.zeros((96, 2))})
+    assert refusal(folder) == f"other.safetensors has {part}, but no {lacks}"
+
+
 def changed_header(file, change):
     contents = file.read_bytes()
     length = struct.unpack("<Q", contents[:8])[0]
@@ -118,6 +127,11 @@ def split(pattern, **more):
         (
             {"model": {**MODEL, "merges": ["t h e"]}},
             "has the merge 't h e', expected two tokens that spell a third one",
+        ),
+        ({"model": {**MODEL, "merges": ["t h", ["t", "h"]]}}, "has the merge ['t', 'h'] twice, expected each once"),
+        (
+            {"added_tokens": [{**ADDED[0], "special": "no"}]},
+            f"has special = 'no' for the token {ADDED[0]['content']!r}, expected true or false",
         ),
         ({"model": {**MODEL, "ignore_merges": True}}, "has ignore_merges, which this engine does not support"),
         ({"added_tokens": [{**ADDED[0], "lstrip": True}]}, "has added tokens with lstrip, "),

@@ -14,7 +14,7 @@ from tiny_llm_course.engine import serving, stages
 from tiny_llm_course.engine.serving import Limits, load_scheduler
 from tiny_llm_course.learner import progress
 from tiny_llm_course.paths import ROOT
-from tiny_llm_course.programs.packages import SOLUTION_NAME, LearnerError
+from tiny_llm_course.programs.packages import SOLUTION_NAME, LearnerError, load_solution
 
 pytestmark = pytest.mark.maintainers
 MODES = load_course().modes()
@@ -179,3 +179,15 @@ def test_every_mode_stands_on_the_days_before_it() -> None:
     for before, mode in itertools.pairwise(MODES):
         assert {*before.needs} - {"3.1.1"} <= {*mode.needs}, mode.name
     assert len(MODES) == 6
+
+
+def test_a_draft_ends_with_an_end_token():
+    """As a chat template's end token, which the prompt holds after each turn."""
+    load_solution()
+    request, drafter = (
+        importlib.import_module(f"{SOLUTION_NAME}.{module}") for module in ("serving.request", "speculative.ngram")
+    )
+    text = [7, 8, 9, 5, 6, 7, 8]
+    for eos_ids, tokens in (((9,), [9]), ((5, 7), [9, 5]), ((), [9, 5, 6])):
+        asked = request.Request(text, 9, eos_ids=eos_ids)
+        assert [draft.tokens for draft in drafter.NgramDrafter().propose([asked], [3])] == [tokens]

@@ -9,6 +9,7 @@ from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.memory import peak_bytes
 
 load_solution()
+from tiny_llm_solution.paged.kernels import paged_attend, paged_flash  # noqa: E402
 from tiny_llm_solution.paged.storage import PagedArrays  # noqa: E402
 from tiny_llm_solution.serving.request import Chunk, Request  # noqa: E402
 
@@ -45,3 +46,11 @@ def test_no_token_copies_the_pages():
 
     mx.eval(step())
     assert peak_bytes(step) < storage.keys[0].nbytes // 8
+
+
+@pytest.mark.parametrize(("table", "what"), [([0, -1], "0 to 2"), ([3, 0], "0 to 2"), ([1], "1 pages of 4")])
+def test_kernels_refuse_bad_block_tables(table, what):
+    keys = mx.zeros((3, 2, 4, 8))
+    for kernel, queries, kv_head in ((paged_attend, mx.ones((3, 8)), (0,)), (paged_flash, mx.ones((1, 6, 8)), ())):
+        with pytest.raises(ValueError, match=what):
+            kernel(queries, keys, keys, table, 5, *kv_head, 1.0)

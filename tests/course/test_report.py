@@ -2,15 +2,18 @@
 
 import re
 
+import mlx.core as mx
 import pytest
 from tests.course.checkouts import fixture
 
 from tiny_llm_course.commands import test as grade
+from tiny_llm_course.course.entities import Target
 from tiny_llm_course.course.findings import Finding, Kind
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.course.results import TaskResult
 from tiny_llm_course.dev.transcripts import Edit, Scenario, checkout_for, run
 from tiny_llm_course.grading.report import ScreenBudget, report_task
+from tiny_llm_course.grading.returns import idle, nothing
 from tiny_llm_course.learner import attempts
 
 pytestmark = pytest.mark.maintainers
@@ -79,6 +82,16 @@ def test_a_forgotten_return_is_asked_for():
     assert screen.count("`PagePool.num_free` can return None: is a `return` missing?\n") == 1
     assert "broken" not in screen
     assert "signature" not in screen
+
+
+@pytest.mark.parametrize(
+    ("line", "asked"), [("x + 1", True), ("mx.sum(x)", True), ("mx.eval(x)", False), ("'Words.'", False)]
+)
+def test_a_line_without_effect_is_asked_about(line, asked, tmp_path):
+    """Where no None is noticed: the function goes on after the line."""
+    (tmp_path / "made.py").write_text(f"def made(x):\n    while x:\n        {line}\n    return x\n", encoding="utf-8")
+    lines = idle(Finding(Kind.VALUES, "values differ"), Target("made", "made"), tmp_path).lines
+    assert lines == (f"line 3, `{line}`, has no effect: is a `return` missing?",) * asked
 
 
 def test_days_with_nothing_to_mend_have_one_line_each(one_day):
@@ -161,3 +174,9 @@ def test_a_task_that_is_used_and_fails_is_told_first(capsys):
     told = capsys.readouterr().out.splitlines()
     assert told[1:3] == ["    1.1.1, which this uses, fails: fix it first", "    raised ValueError"]
     assert failed.first == "1.1.1"
+
+
+def test_a_none_among_arrays_is_no_fault_of_the_course():
+    with pytest.raises(TypeError) as caught:
+        mx.concatenate([mx.ones(2), None], axis=0)
+    assert nothing(caught.value) == "gave no array where the check joins arrays: is a `return` missing?"

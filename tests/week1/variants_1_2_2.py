@@ -74,12 +74,6 @@ known.change(
     question="Two requests share a batch, one at position 5 and one at position 2. By which position is row 1 rotated?",
 )
 known.change(
-    "rows-reversed",
-    ("rows = offset if", "rows = offset[::-1] if"),
-    fact="the slices of a list are applied to the rows in reverse order",
-    question="Which row does the first slice of the list belong to?",
-)
-known.change(
     "pairings-exchanged",
     ("= dims, seq_len, traditional", "= dims, seq_len, not traditional"),
     fact="`traditional` is inverted: True pairs the halves, False the adjacent features",

@@ -217,13 +217,6 @@ known.change(
     fact="a mask is used only when the batch has a single row",
     question="Where does your code check the leading dimensions before it uses the mask?",
 )
-known.change(
-    "kv-heads-averaged",
-    ("key[..., None, :, :]", "mx.mean(key, axis=-3, keepdims=True)[..., None, :, :]"),
-    ("value[..., None, :, :]", "mx.mean(value, axis=-3, keepdims=True)[..., None, :, :]"),
-    fact="every query head reads the mean of all key-value heads",
-    question="Change the last key-value head. Which outputs should change?",
-)
 known.together("group-before-kv-head", "joined-in-another-order", makes="tile")
 
 

@@ -273,13 +273,6 @@ known.change(
     fact="the mask is passed to the attention only when N = 1",
     question="Where does your code check N before it passes the mask on?",
 )
-known.change(
-    "mlp-first",
-    ("h = x + self.attention(self.input_norm(x), mask)", "h = x + self.mlp(self.mlp_norm(x))"),
-    ("return h + self.mlp(self.mlp_norm(h))", "return h + self.attention(self.input_norm(h), mask)"),
-    fact="the MLP runs before the attention",
-    question="One of the two norms is called post_attention. What comes after it?",
-)
 known.together("no-residual-at-attention", "no-residual-at-mlp", makes="no-residuals")
 known.together("eps-default-in-two-norms", "eps-default-in-attention", makes="eps-default")
 known.together("no-input-norm", "no-mlp-norm", makes="no-norms")

@@ -92,12 +92,6 @@ known.change(
     question="If a file has lost its last layer, how would you notice?",
 )
 known.change(
-    "layers-in-reverse",
-    ("for layer in self.layers:", "for layer in reversed(self.layers):"),
-    fact="the layers run from the last to the first",
-    question="Which layer reads the embeddings?",
-)
-known.change(
     "last-weights-for-all",
     ('f"model.layers.{number}."', 'f"model.layers.{config.num_hidden_layers - 1}."'),
     fact="every layer has the weights of the last one",
@@ -240,7 +234,6 @@ known.change(
     question="Does the number in `model.layers.1.` change while your layers are built?",
 )
 known.together("last-weights-for-all", "one-layer-only", makes="layers-all-read-embeddings")
-known.together("layers-all-read-embeddings", "layers-in-reverse", makes="one-layer-only")
 known.together("layers-all-read-embeddings", "first-weights-for-all", makes="one-layer-only")
 
 

@@ -179,8 +179,27 @@ known.change(
 known.change(
     "order-of-the-last-row",
     ("mx.argsort(-logits, axis=-1)", "mx.broadcast_to(mx.argsort(-logits, axis=-1)[-1:], logits.shape)"),
-    fact="every row is sorted in the order of the last row, as with `result[:, order] = ...`",
+    fact="every row is sorted in the order of the last row",
     question="What does `logits[:, order]` select when `order` has one row of token ids per row of logits?",
+)
+known.change(
+    "mask-of-the-last-row",
+    ("mx.argsort(order, axis=-1), axis=-1)", "mx.argsort(order, axis=-1), axis=-1)[-1:]"),
+    fact="every row gets the last row's mask, as with `mask[:, order] = ...`",
+    question="`mask[:, order] = kept` writes row 0 of mask once for each row of order. What remains in it?",
+)
+known.change(
+    "result-of-the-last-row",
+    ("return mx.where(", "return mx.broadcast_to(mx.where("),
+    ("logits, -mx.inf)", "logits, -mx.inf)[-1:], logits.shape)"),
+    fact="every row is the last row's result, as with `result[:, order] = ...`",
+    question="`result[:, order] = x` writes row 0 of result once for each row of order. What remains in it?",
+)
+known.change(
+    "orders-of-all-rows",
+    ("mx.take_along_axis(kept, mx.argsort(order, axis=-1), axis=-1)", "kept[:, mx.argsort(order, axis=-1)]"),
+    fact="the mask is indexed by `[:, order]`, so it has every row in the order of every row, N x N x V",
+    question="What is the shape of `mask[:, order]` if mask and order both have three rows?",
 )
 known.change(
     "zero-leaves-nothing",

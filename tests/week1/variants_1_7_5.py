@@ -296,12 +296,6 @@ known.change(
     question="At temp = 0, which logits should argmax see?",
 )
 known.change(
-    "filters-of-the-first-row",
-    ("if temp == 0", "logits = mx.broadcast_to(logits[:1], logits.shape)\nif temp == 0"),
-    fact="every row is sampled from the first row's logits",
-    question="Each row has its own tokens and logits. Which of them does your sampling read?",
-)
-known.change(
     "kept-half-drawn",
     (NEW_KEY, "key, _ = mx.random.split(key)"),
     ("key=now", "key=key"),

@@ -93,6 +93,9 @@ def sized(program):
     return run
 
 
+GROWTH = "-(-end // self._block) * self._block - capacity"
+COMPARED = "(kept.shape, kept.dtype) != ((batch, heads, capacity, dims), new.dtype)"
+RETURNED = "return keys[:, :, :end], values[:, :, :end]"
 known.change(
     "offset-stays",
     ("self._keys, self._values, self.offset = keys, values, end", "self._keys, self._values = keys, values"),
@@ -107,13 +110,13 @@ known.change(
 )
 known.change(
     "only-the-new",
-    ("return keys[:, :, :end], values[:, :, :end]", "return key, value"),
+    (RETURNED, "return key, value"),
     fact="only the new keys and values are returned",
     question="Which keys do the new queries attend to?",
 )
 known.change(
     "whole-capacity-returned",
-    ("return keys[:, :, :end], values[:, :, :end]", "return keys, values"),
+    (RETURNED, "return keys, values"),
     fact="the whole arrays are returned, including the slots that have not been written yet",
     question="How many tokens does your cache hold, and how many slots does the returned array have?",
 )
@@ -131,16 +134,23 @@ known.change(
 )
 known.change(
     "growth-by-the-token",
-    ("-(-end // self._block) * self._block - capacity", "end - capacity"),
+    (GROWTH, "end - capacity"),
     fact="the arrays grow by exactly the new tokens, so the whole cache is copied for every token",
     question="How many numbers does your cache copy when token 1,000 arrives?",
 )
 known.change(
     "one-block-only",
-    ("-(-end // self._block) * self._block - capacity", "self._block"),
+    (GROWTH, "self._block"),
     fact="the arrays grow by a single block, even when the new tokens need more",
     question="Ten tokens arrive, and block is 4. How many blocks do they need?",
 )
+for name, case, when in (("first-block-only", "kept is None", "first"), ("next-block-only", "capacity", "last")):
+    known.change(
+        name,
+        (GROWTH, f"(self._block if {case} else {GROWTH})"),
+        fact=f"the {when} growth is a single block, even when the new tokens need more",
+        question="Ten tokens arrive, and block is 4. How many blocks do they need?",
+    )
 known.change(
     "copied-when-exactly-full",
     ("end <= capacity", "end < capacity"),
@@ -149,7 +159,7 @@ known.change(
 )
 known.change(
     "keys-for-values",
-    ("return keys[:, :, :end], values[:, :, :end]", "return values[:, :, :end], keys[:, :, :end]"),
+    (RETURNED, "return values[:, :, :end], keys[:, :, :end]"),
     fact="keys and values are returned in swapped order",
     question="Which of the two does the caller expect first?",
 )
@@ -181,26 +191,40 @@ known.change(
 known.change(
     "fetched-when-full",
     (
-        "return keys[:, :, :end], values[:, :, :end]",
+        RETURNED,
         "return tuple(x if end == x.shape[2] else x[:, :, :end] for x in (keys, values))",
     ),
     fact="the cache returns its own arrays when they are full, and later modifies them in place",
     question="After a rewind you write into an array. Which caller may still hold that array?",
 )
-known.change(
-    "never-truncated",
+for name, axis, end, fact, question in (
     (
-        "keys[:, :, self.offset : end] = key",
-        "keys = key if self._keys is None else mx.concatenate([self._keys, key], 2)",
+        "never-truncated",
+        *(2, ""),
+        "every call concatenates to all earlier keys and values, including those that rewind has dropped",
+        "After rewind(2), which tokens do your arrays still hold?",
     ),
     (
-        "values[:, :, self.offset : end] = value",
-        "values = value if self._values is None else mx.concatenate([self._values, value], 2)",
+        "joined-as-heads",
+        *(1, "self.offset"),
+        "new keys and values are concatenated along the heads instead of the tokens",
+        "A cache of 2 x 3 x 4 x 5 gets one more token. What is its shape afterwards?",
     ),
-    ("return keys[:, :, :end], values[:, :, :end]", "return keys, values"),
-    fact="every call concatenates to all earlier keys and values, including those that rewind has dropped",
-    question="After rewind(2), which tokens do your arrays still hold?",
-)
+    (
+        "joined-as-features",
+        *(3, "self.offset"),
+        "new keys and values are concatenated along the features instead of the tokens",
+        "A cache of 2 x 3 x 4 x 5 gets one more token. What is its shape afterwards?",
+    ),
+):
+    edits = [
+        (
+            f"{x}s[:, :, self.offset : end] = {x}",
+            f"{x}s = {x} if self._{x}s is None else mx.concatenate([self._{x}s[:, :, :{end}], {x}], {axis})",
+        )
+        for x in ("key", "value")
+    ]
+    known.change(name, *edits, (RETURNED, "return keys, values"), fact=fact, question=question)
 known.change(
     "rewind-forgets-nothing",
     ("self.offset -= count", "pass"),
@@ -211,12 +235,6 @@ known.change(
     "rewind-to",
     ("self.offset -= count", "self.offset = count"),
     fact="rewind(count) keeps count tokens instead of dropping them",
-    question="The cache holds six tokens. How many remain after rewind(2)?",
-)
-known.change(
-    "rewind-forgets-all",
-    ("self.offset -= count", "self.offset = 0"),
-    fact="rewind drops every token",
     question="The cache holds six tokens. How many remain after rewind(2)?",
 )
 known.change(
@@ -246,7 +264,7 @@ known.change(
 )
 known.change(
     "shapes-not-compared",
-    ("(kept.shape, kept.dtype) != ((batch, heads, capacity, dims), new.dtype)", "kept.dtype != new.dtype"),
+    (COMPARED, "kept.dtype != new.dtype"),
     fact="keys of a different shape are accepted wherever they broadcast",
     question="What does an assignment do with a batch of 1 into an array for a batch of 2?",
 )
@@ -259,7 +277,7 @@ known.change(
 known.change(
     "dtype-not-compared",
     (
-        "(kept.shape, kept.dtype) != ((batch, heads, capacity, dims), new.dtype)",
+        COMPARED,
         "kept.shape != (batch, heads, capacity, dims)",
     ),
     fact="keys of a different dtype are silently converted",
@@ -281,7 +299,7 @@ known.change(
     "float32-kept",
     ("- capacity, dims), new.dtype)", "- capacity, dims))"),
     (
-        "(kept.shape, kept.dtype) != ((batch, heads, capacity, dims), new.dtype)",
+        COMPARED,
         "kept.shape != (batch, heads, capacity, dims)",
     ),
     fact="keys and values are stored in float32, whatever their dtype",

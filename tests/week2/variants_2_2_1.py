@@ -201,6 +201,20 @@ known.change(
     question="What do the seconds that you compare with least_seconds include besides the runs?",
 )
 known.change(
+    "clock-once-more",
+    ("taken.append(clock() - started)", "taken.append(clock() - started)\nclock()"),
+    fact="the clock is read a third time in each run",
+    question="How often does the docstring say that the clock is read in a run, and when?",
+)
+known.change(
+    "ends-are-starts",
+    ("taken: list[float] = []", "taken: list[float] = []\nmx.synchronize()\nended = clock()"),
+    ("mx.synchronize()\nstarted = clock()", "started = ended"),
+    ("taken.append(clock() - started)", "ended = clock()\ntaken.append(ended - started)"),
+    fact="the clock is read once per run: the end of a run is the start of the next one",
+    question="What happens between two runs, and in which of your times is it?",
+)
+known.change(
     "warm-up-clocked",
     ("for _ in range(warm_up):\n", "for _ in range(warm_up):\n    mx.synchronize()\n    clock()\n"),
     ("taken: list[float] = []", "    clock()\ntaken: list[float] = []"),

@@ -58,6 +58,12 @@ known.change(
     question="Which numbers of the row belong in the first word?",
 )  # fmt: skip
 known.change(
+    "always-a-matrix",
+    ("mx.unflatten(values.astype(mx.uint32), -1, (-1, ", "values.astype(mx.uint32).reshape((values.shape[0], -1, "),
+    fact="values is handled as a matrix with values.shape[0] rows, however many axes it has",
+    question="What is the shape of the words for values of shape 2 x 3 x 8?",
+)
+known.change(
     "shifted-in-their-own-dtype",
     ("values.astype(mx.uint32)", "values"),
     ("mx.sum(apart << shifts, axis=-1)", "mx.sum(apart << shifts.astype(apart.dtype), axis=-1).astype(mx.uint32)"),

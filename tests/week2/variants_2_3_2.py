@@ -76,6 +76,12 @@ known.change(
     question="What is the shape of the result for words of shape 2 x 3 x 1?",
 )
 known.change(
+    "matrices-only",
+    ("apart: ", "_, _ = packed.shape\napart: "),
+    fact="anything but a matrix raises, although packed may have any number of axes",
+    question="What does N.. mean in the docstring's shapes?",
+)
+known.change(
     "in-bytes",
     ("mx.flatten(apart & (2**bits - 1), -2)", "mx.flatten(apart & (2**bits - 1), -2).astype(mx.uint8)"),
     fact="the result is uint8",

@@ -11,7 +11,7 @@ import numpy as np
 from tests.week2.formulas_day7 import kernel64
 
 from tiny_llm_course.testkit.inputs import normals
-from tiny_llm_course.testkit.rounding import Array64, Round, exact, to_float64
+from tiny_llm_course.testkit.rounding import Array64, Round, exact, in_float32, to_float64
 
 HEADS = [(1, 1), (2, 1), (5, 5), (6, 2), (8, 2), (12, 4)]
 HELD = [math.nan, math.inf, 3e38]
@@ -27,10 +27,10 @@ def paged64(
     *,
     r: Round = exact,
 ) -> Array64:
-    """Causal attention of the last L tokens, L x H x D, over the request's gathered pages."""
+    """Causal attention of the last L tokens, L x H x D, over the request's gathered pages; float32 in every dtype."""
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     own_keys, own_values = (side_by_side(pool, table, tokens) for pool in (keys, values))
-    return kernel64(query, own_keys, own_values, scale, r=r)
+    return r(kernel64(query, own_keys, own_values, scale, r=in_float32(r)))
 
 
 def group64(

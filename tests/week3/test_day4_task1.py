@@ -81,6 +81,12 @@ def test_task_1_pages_scores_in_float32():
     agrees(paged, paged64, 256 * queries, 256 * keys, *rest, 2.0**-17, seed=6)
 
 
+def test_task_1_pages_large_scores_in_float32():
+    """float16 cannot tell scores of about 2,000 apart that differ by less than 1, but float32 can."""
+    queries, keys, *rest = paged_inputs(6, dtype=mx.float16)
+    agrees(paged, paged64, queries + 32, keys / 16 + 32, *rest, 0.25, seed=6)
+
+
 def test_task_1_pages_spare_pages():
     """The block table has two entries more than the tokens fill: other pages, or none yet."""
     query, keys, values, table, tokens = paged_inputs(7, spare=2)

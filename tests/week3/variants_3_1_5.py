@@ -454,12 +454,6 @@ known.change(
     question="How many tokens does max_tokens=1 allow?",
 )
 known.change(
-    "one-token-too-few",
-    ("len(request.output) >= request.max_tokens", "len(request.output) >= max(1, request.max_tokens - 1)"),
-    fact="the output has one token less than max_tokens if that is more than one",
-    question="How many tokens does max_tokens=2 allow?",
-)
-known.change(
     "prompt-counted",
     ("len(request.output) >= request.max_tokens", "request.num_tokens >= request.max_tokens"),
     fact="the prompt's tokens count towards max_tokens",

@@ -196,12 +196,6 @@ known.change(
     question="One user had three tokens last week, and the queue is empty. Where does a new user start?",
 )
 known.change(
-    "lifted-to-the-highest-if-empty",
-    (LEAST, "min((self.counters[one] for one in self._waiting), default=max(self.counters.values(), default=0))"),
-    fact="an empty queue lifts a returning user to the highest counter of all",
-    question="Which user left the queue last, and what is that user's counter?",
-)
-known.change(
     "claims-of-claims",
     (LEAST, "min((self._claim(one) for one in self._waiting), default=self.counters.get(self._last, 0))"),
     fact="a returning user is lifted to the lowest claim instead of the lowest counter",

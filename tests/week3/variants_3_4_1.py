@@ -37,9 +37,9 @@ known.probe_table(
 )
 
 
-def scaled(times, more):
+def scaled(times, more, added=0):
     query, keys, *rest = inputs(15, dtype=mx.float16)
-    return times * query, more * keys, *rest
+    return times * query + added, more * keys + added, *rest
 
 
 @known.probe()
@@ -55,6 +55,7 @@ known.probe_table(
     # A query times scale exceeds float16, and its scores do not; or the other way round.
     query_beyond_half=lambda program: program(*scaled(64, 2**-13), 1024.0),
     scores_beyond_half=lambda program: program(*scaled(256, 256), 2.0**-17),
+    large_scores=lambda program: program(*scaled(1, 2**-4, 32), 0.25),
 )
 
 
@@ -170,6 +171,12 @@ known.change(
     ("queries @ some_keys.astype(mx.float32).swapaxes(-1, -2)", "scale * (queries @ some_keys.swapaxes(-1, -2))"),
     fact="queries and keys are multiplied in their own dtype, and only the scores are converted to float32",
     question="In float16, what is 256 * 256, and what is left of it when it is scaled afterwards?",
+)
+known.change(
+    "masked-scores-in-half",
+    ("mx.where(visible, scores, -mx.inf)", "mx.where(visible, scores, -mx.inf).astype(query.dtype)"),
+    fact="the masked scores are rounded to the query's dtype before the softmax",
+    question="What is 1,000.2 in float16, and what does that do to a weight?",
 )
 known.change(
     "scale-twice",

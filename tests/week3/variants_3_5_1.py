@@ -190,12 +190,6 @@ known.change(
     question="A match ends in the middle of a node. Which of its pages were accessed?",
 )
 known.change(
-    "cut-off-as-never-used",
-    ("node.last_access, node.children)", "0, node.children)"),
-    fact="the second half of a split node gets last_access 0",
-    question="A node was accessed in call 1 and is split in call 5. What is the last access of its second half?",
-)
-known.change(
     "match-does-not-use",
     ("return self._walk(tokens)[1]", "return self._walk(tokens, False)[1]"),
     ("def _walk(self, tokens: Sequence[int])", "def _walk(self, tokens, use=True)"),

@@ -212,19 +212,6 @@ known.change(
     question="A request decodes one token, and its last page is half empty. How many pages must be evicted?",
 )
 known.change(
-    "own-slots-forgotten-if-refused",
-    (
-        "self._free(self.pages_for(request.num_computed_tokens + count) - len(self.block_tables[request]))",
-        """
-        if super().reserve(request, count):
-            return True
-        self._free(self.pages_for(count))
-        """,
-    ),
-    fact="once a page is missing, reserve evicts for all new tokens, ignoring the last page's free slots",
-    question="Three tokens are to come, and there is a slot for the first of them. How many pages do they need?",
-)
-known.change(
     "no-eviction-for-who-writes",
     ("self._free(self.pages_for(request.num_computed_tokens + count) - len(self.block_tables[request]))", "pass"),
     fact="reserve never evicts, so it fails while the tree holds all pages",

@@ -162,21 +162,6 @@ known.change(
     question="A match may overlap the end. How long can an n-gram be in a sequence of three tokens?",
 )
 known.change(
-    "looked-for-in-digits",
-    (
-        LOOP,
-        """
-        digits = " ".join(map(str, tokens[:-1]))
-        place = digits.rfind(" ".join(map(str, end)))
-        if place >= 0:
-            first = digits[:place].count(" ")
-            return tokens[first + size : first + size + count]
-        """,
-    ),
-    fact="tokens are compared as digit strings, so 2 matches inside 23",
-    question="The digits `1 2` occur in `1 23`. Which tokens are there?",
-)
-known.change(
     "full-or-not-at-all",
     (
         "if tokens[first] == end[0] and tokens[first : first + size] == end:  # most positions fail at once",

@@ -192,6 +192,12 @@ known.change(
     fact="the times of first tokens are kept after their requests have left",
     question="After a request has left, which of your tables still contain it?",
 )
+known.change(
+    "arrivals-kept",
+    ("self._arrivals.pop(request, None)\n", ""),
+    fact="the arrival times are kept after their requests have left",
+    question="After a request has left, which of your tables still contain it?",
+)
 PREEMPTED = 'self._counts["preemptions"] += len(step.preempted)'
 known.change(
     "preempted-tokens-taken-back",

@@ -106,6 +106,12 @@ known.change(
     question="Three sequences, three heads, a mask of 3 x L x S: what in your code decides what its first axis is?",
 )
 known.change(
+    "three-axes-by-head-if-not-b",
+    ("wide = mask[:, None]  # B x 1 x L x S", "wide = mask[:, None] if len(mask) in (1, B) else mask[None]"),
+    fact="a mask of three axes is read as H x L x S if its first axis is not B",
+    question="One sequence, three heads, a mask of 3 x L x S: which of the docstring's shapes is that?",
+)
+known.change(
     "two-axes-by-head",
     ("wide = mask[None, None]  # 1 x 1 x L x S", "wide = mask[None, :, None]"),
     fact="a mask of two axes gets its new axis in the middle, so row i applies to head i",
@@ -116,6 +122,12 @@ known.change(
     ("wide = mask[None, None]", "wide = mask[:, None, None] if mask.shape[0] == B != 1 else mask[None, None]"),
     fact="a mask of two axes with B rows is treated as padding",
     question="Four sequences of four tokens, a mask of 4 x 4. What in your code decides what it means?",
+)
+known.change(
+    "two-axes-taken-for-padding-if-not-l",
+    ("wide = mask[None, None]", "wide = mask[None, None] if len(mask) in (1, L) else mask[:, None, None]"),
+    fact="a mask of two axes that is not L x S is treated as padding, B x S",
+    question="Which argument is for padding, and what does the docstring say of a mask of B x S?",
 )
 known.change(
     "padding-by-query",

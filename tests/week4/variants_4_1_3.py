@@ -167,6 +167,12 @@ known.change(
     question="Both masks are given. Which one applies to your scores?",
 )
 known.change(
+    "mask-only-alone",
+    ("mx.float32, mask, key_mask)", "mx.float32, mask if key_mask is None else None, key_mask)"),
+    fact="mask has an effect only without key_mask",
+    question="One argument hides key 1, the other key 3. Which are hidden?",
+)
+known.change(
     "causal",
     (HIDDEN, f"{HIDDEN} + mx.where(mx.tri(length, key.shape[-2]) == 1, 0.0, -mx.inf)"),
     fact="a causal mask is always applied, so token i sees only the memory's tokens 0 to i",

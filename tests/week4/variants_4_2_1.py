@@ -78,6 +78,21 @@ known.change(
     question="With six query heads and three KV heads, what fraction of the features is queries?",
 )
 known.change(
+    "three-times-the-heads",
+    ("mx.unflatten(fused, -1, (count, -1))", "mx.unflatten(fused, -1, (3, num_heads, fused.shape[-1] // count))"),
+    ("mx.split(vectors, [num_heads, num_heads + num_kv_heads], axis=-2)", "(vectors[..., i, :, :] for i in range(3))"),
+    fact="in blocks, the features are reshaped to 3 x H x D, which fails if H_kv is less than H",
+    question="With four query heads and two KV heads, how many vectors of D features has a token?",
+)
+known.change(
+    "three-vectors-a-head",
+    ("(num_kv_heads, group + 2, -1)", "(num_heads, 3, fused.shape[-1] // count)"),
+    ("vectors[..., :group, :].flatten(-3, -2)", "vectors[..., 0, :]"),
+    ("vectors[..., group, :], vectors[..., group + 1, :]", "vectors[..., 1, :], vectors[..., 2, :]"),
+    fact="interleaved, the features are reshaped to H x 3 x D, which fails if H_kv is less than H",
+    question="With four query heads and two KV heads, how many vectors does a group have?",
+)
+known.change(
     "sizes-for-places",
     ("[num_heads, num_heads + num_kv_heads]", "[num_heads, num_kv_heads]"),
     fact="blocks are cut at H and at H_kv, as if mx.split took sizes instead of indices",

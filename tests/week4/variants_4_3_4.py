@@ -164,6 +164,24 @@ known.change(
     question="What does the first query of a long prompt attend to?",
 )
 known.change(
+    "cut-before-it-is-returned",
+    (
+        "return fetched[0], fetched[1]",
+        "many = fetched[0].shape[2]\n"
+        "left = mx.array([i for i in range(many) if i < self._sinks or i >= many - self._window])\n"
+        "return fetched[0][:, :, left], fetched[1][:, :, left]",
+    ),
+    fact="old and new tokens are cut to the capacity before they are returned",
+    question="Two tokens come when the cache is full. Which old tokens does the first of the two see?",
+)
+known.change(
+    "cut-after-it-is-returned",
+    ("alone = key.shape[2] == 1", "alone = False"),
+    (RECENT, "range(max(self._oldest, before - self._window), before)"),
+    fact="all kept tokens are returned with the new ones, one more than the first new one sees",
+    question="With a window of 3, how many older tokens does a new one see?",
+)
+known.change(
     "prompt-before-the-window",
     (RECENT, "range(max(self._sinks, end - self._window), before)"),
     fact="older tokens are cut for the prompt's last token, so its first tokens miss visible keys",
@@ -256,12 +274,6 @@ known.change(
     (MOST, "self.offset"),
     fact="tokens can be rewound although the window before them was overwritten",
     question="Nine tokens came, three and a sink are kept. Which does the next token see after rewind(2)?",
-)
-known.change(
-    "rewind-up-to-a-window",
-    (MOST, "min(self.offset, self._window)"),
-    fact="at most `window` tokens can be rewound, even if nothing is lost",
-    question="After rewind(2), the next token's window starts two tokens earlier. Are these still cached?",
 )
 known.change(
     "rewind-never-when-full",

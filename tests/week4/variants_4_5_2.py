@@ -102,16 +102,6 @@ known.change(
     question="A token goes to experts 2 and 0. How many rows does each get from it?",
 )
 known.change(
-    "last-row-of-each-lost",
-    ("rows[first : first + count]", "rows[first : first + max(1, count - 1)]"),
-    (
-        "results.append(",
-        "results += [rows[:1] @ w[expert].T * 0] * (count > 1)\nresults.insert(len(results) - (count > 1), ",
-    ),
-    fact="the last row of each group is missing and stays zero",
-    question="A group starts at 4 and has 3 rows. Which rows are they?",
-)
-known.change(
     "matrix-for-each-row",
     (LOOP, WHICH + "return (w[which] @ rows[..., None]).squeeze(-1)\n" + LOOP),
     fact="each row gets its own copy of its expert's matrix",

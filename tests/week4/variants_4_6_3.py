@@ -144,12 +144,6 @@ known.change(
     question="How many sets of weights are in the file, and how many does your model use?",
 )
 known.change(
-    "owners-in-reverse",
-    ("for owner in owners]", "for owner in reversed(owners)]"),
-    fact="the layers run from last to first",
-    question="Which layer's input is the embeddings?",
-)
-known.change(
     "made-for-each-layer",
     (
         "self.layers = [stored.layers[owner] for owner in owners]",

@@ -89,6 +89,18 @@ known.change(
     fact="low may be negative, and high above dims - 1",
     question="The training length is so short that no pair makes 32 turns. Which pair is low?",
 )
+for name, limits, fact, end in (
+    ("low-not-limited", "high = min(high, dims - 1)", "low may be negative: only high is limited", "low"),
+    ("high-not-limited", "low = max(low, 0)", "high may be above dims - 1: only low is limited", "high"),
+):
+    known.change(name, (LIMITS, limits), fact=fact, question=f"Which limit does the docstring state for {end}?")
+for name, rounded, fact in (
+    ("rounded-to-the-nearest", "round(low), round(high)", "low and high are rounded to the nearest pair"),
+    ("low-alone-rounded", "math.floor(low), high", "low is rounded to a whole pair, but high is not"),
+    ("high-alone-rounded", "low, math.ceil(high)", "high is rounded to a whole pair, but low is not"),
+):
+    question = "In which direction must low be rounded, and in which high?"
+    known.change(name, (ROUNDED, f"low, high = {rounded}"), fact=fact, question=question)
 known.change(
     "both-rounded-down",
     (ROUNDED, "low, high = math.floor(low), math.floor(high)"),
@@ -100,12 +112,6 @@ known.change(
     (LIMITS, "low, high = max(low, 0), min(high, dims // 2 - 1)"),
     fact="high is limited to the last pair, D/2 - 1, instead of D - 1",
     question="Which upper limit does the docstring state for high?",
-)
-known.change(
-    "inverses-mixed",
-    (MIXED, "1 / ((1 - share) / kept + share / divided)"),
-    fact="the inverses of the frequencies are interpolated instead of the frequencies",
-    question="What is half of 1 plus half of 1/8, and what is half of 1 plus half of 8?",
 )
 known.change(
     "by-turns-themselves",
@@ -142,12 +148,6 @@ known.change(
     (FACTOR, "0.1 * math.log10(factor) + 1"),
     fact="the attention factor uses a base-10 logarithm",
     question="With a factor of e, which is 2.718, what should the attention factor be?",
-)
-known.change(
-    "attention-factor-inverted",
-    (FACTOR, "1 / (0.1 * math.log(factor) + 1)"),
-    fact="the attention factor is inverted, so it is less than 1",
-    question="More keys share one softmax. Should scores be larger or smaller, to keep it as sharp?",
 )
 
 

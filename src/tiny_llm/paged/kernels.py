@@ -28,9 +28,12 @@ def paged_attend(
 
     Returns:
         G x D, float32.
+
+    Raises:
+        ValueError: block_table has too few pages for the tokens, or a page that the pool lacks.
     """
     (group, dims), (_, kv_heads, page, _) = queries.shape, keys.shape
-    pages, sizes = mx.array(block_table, mx.int32), (group, kv_heads, kv_head, dims, page, tokens)
+    pages, sizes = _table(block_table, tokens, keys), (group, kv_heads, kv_head, dims, page, tokens)
     return call("paged_attend.cpp", "paged_attend", queries, keys, values, pages, Result(queries.shape), *sizes, scale)
 
 
@@ -52,7 +55,20 @@ def paged_flash(
 
     Returns:
         L x H x D, float32.
+
+    Raises:
+        ValueError: as `paged_attend`.
     """
     (length, heads, dims), (_, kv_heads, page, _) = queries.shape, keys.shape
-    pages, sizes = mx.array(block_table, mx.int32), (heads, kv_heads, dims, page, length, tokens)
+    pages, sizes = _table(block_table, tokens, keys), (heads, kv_heads, dims, page, length, tokens)
     return call("paged_flash.cpp", "paged_flash", queries, keys, values, pages, Result(queries.shape), *sizes, scale)
+
+
+def _table(block_table: list[int], tokens: int, keys: mx.array) -> mx.array:
+    """Return a block table as an array: the kernels themselves check nothing."""
+    pages, _, page, _ = keys.shape
+    if tokens > len(block_table) * page:
+        raise ValueError(f"{tokens} tokens need more than the table's {len(block_table)} pages of {page}")
+    if any(not 0 <= number < pages for number in block_table[: -(-tokens // page)]):
+        raise ValueError(f"block_table is {block_table}, but numbers from 0 to {pages - 1} are needed")
+    return mx.array(block_table, mx.int32)

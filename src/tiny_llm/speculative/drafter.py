@@ -28,7 +28,10 @@ class Drafter(Protocol):
     """Proposes draft tokens."""
 
     def propose(self, requests: list[Request], counts: list[int]) -> list[Draft]:
-        """Return a draft for each request, of at most that many tokens, to follow all its present tokens."""
+        """Return a draft for each request, of at most that many tokens, to follow all its present tokens.
+
+        A token of the request's `eos_ids` is the last of its draft, since the output would end with it.
+        """
 
     def retain(self, running: Sequence[Request]) -> None:
         """Drop the state of all requests but these."""

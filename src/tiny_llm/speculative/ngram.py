@@ -39,9 +39,12 @@ class NgramDrafter:
 
     def propose(self, requests: list[Request], counts: list[int]) -> list[Draft]:
         """As `Drafter`; nothing is sampled."""
-        texts = [request.tokens(0, request.num_tokens) for request in requests]
-        pairs = zip(texts, counts, strict=True)
-        return [Draft(prompt_lookup(text, count, self.max_ngram, self.min_ngram)) for text, count in pairs]
+        drafts = []
+        for request, count in zip(requests, counts, strict=True):
+            found = prompt_lookup(request.tokens(0, request.num_tokens), count, self.max_ngram, self.min_ngram)
+            ends = [after for after, token in enumerate(found, 1) if token in request.eos_ids]
+            drafts.append(Draft(found[: ends[0]] if ends else found))
+        return drafts
 
     def retain(self, running: Sequence[Request]) -> None:
         """Do nothing: there is no state."""

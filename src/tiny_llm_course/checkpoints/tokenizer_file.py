@@ -58,10 +58,18 @@ def _faults(data: dict[str, Any]) -> Iterator[str]:
         yield f"has no token {token!r}, expected one for each of the 256 bytes"
     for token in (token for token in model["vocab"] if not ALPHABET.issuperset(token)):
         yield f"has the token {shortened(repr(token))}, expected GPT-2's characters for bytes"
+    merges = set[tuple[str, ...]]()
     for merge in model["merges"]:
-        pair = merge.split(" ") if isinstance(merge, str) else list(merge)
+        pair = tuple(merge.split(" ") if isinstance(merge, str) else merge)
         if len(pair) != 2 or not model["vocab"].keys() >= {*pair, "".join(pair)}:
             yield f"has the merge {shortened(repr(merge))}, expected two tokens that spell a third one"
+        if pair in merges:
+            yield f"has the merge {shortened(repr(merge))} twice, expected each once"
+        merges.add(pair)
+    for token, name in ((token, name) for token in added for name in ("special", *CONDITIONS)):
+        if type(value := token.get(name, False)) is not bool:
+            seen = f"{name} = {shortened(repr(value))} for the token {shortened(repr(token['content']))}"
+            yield f"has {seen}, expected true or false"
     isolates = all(step.get("behavior") == "Isolated" and not step.get("invert") for step in splits)
     is_alone = steps == [*splits[:1], last] and last.get("use_regex", True) != bool(splits)
     for what, is_there in {

@@ -97,10 +97,14 @@ def with_stacked(weights: dict[str, mx.array], name: str) -> dict[str, mx.array]
 
 
 def check_claims(file: Path, stored: Mapping[str, Stored], quantization: Any) -> None:
-    """Raise UsageError if config.json calls weights quantized that are not."""
+    """Raise UsageError if config.json calls weights quantized that are not, or scales belong to no weight."""
     table = quantization or {}
     if not isinstance(table, dict):
         raise UsageError(f"{file} has quantization = {shortened(repr(table))}, expected an object")
+    for layer, _, part in (name.rpartition(".") for name in stored):
+        if part in ("scales", "biases") and (alone := {f"{layer}.weight", f"{layer}.scales"} - stored.keys()):
+            name = shortened(f"{layer}.{part}")
+            raise UsageError(f"{stored[f'{layer}.{part}'].file} has {name}, but no {shortened(max(alone))}")
     if table and not any(name.endswith(".scales") for name in stored):
         raise UsageError(f"{file} has quantization, but no weight is quantized; expected weights with scales")
     for layer, own in {"": table, **{layer: own for layer, own in table.items() if isinstance(own, dict)}}.items():

@@ -27,6 +27,7 @@ from ..paths import LEARNER, ROOT, SOLUTION
 from ..programs.packages import LearnerError
 from ..source.targets import where
 from ..terminal.screen import columns, in_colour, say
+from .out_file import waiting
 
 if TYPE_CHECKING:
     from ..measuring.speed import Timing
@@ -70,15 +71,18 @@ def compare(names: tuple[str, ...], spoil: bool) -> int:
 
 def _must_pass(task: Task) -> None:
     """Raise LearnerError, with the next command, unless the task passes."""
-    results = grade_day(load_course().day_of(task), tasks=[task])
-    statuses, spoil = {result.status for result in results}, f"pdm run compare {task.id} --spoil"
+    spoil, borrowed = f"pdm run compare {task.id} --spoil", task.id in progress.borrowed()
+    if sys.stderr.isatty() and not borrowed:
+        say(f"Grading {task.id} ...", dim=True, err=True)
+    results = [] if borrowed else grade_day(load_course().day_of(task), tasks=[task])
+    statuses = {result.status for result in results}
     if statuses == {"not run here"}:
         what = f"{task.label}: {results[0].not_here}; compare shows ours once yours has passed. To see it now:"
         raise LearnerError(with_commands(what, spoil))
     if statuses == {"passed"}:
         return
     what, first = "has not passed yet", "test"
-    if statuses == {"borrowed"}:
+    if borrowed:
         what, first = "is borrowed, so your code is not graded", "return"
     what = f"{task.label} {what}; compare shows ours once yours has passed. First:"
     raise LearnerError(with_commands(what, f"pdm run {first} {task.id}", "To see ours anyway:", spoil))
@@ -126,7 +130,8 @@ def _figures(variants: "Variants", shown: Collection[str]) -> list[str]:
     with tempfile.TemporaryDirectory(prefix="tiny-llm-") as folder:
         file = Path(folder, "timings")
         file.touch()
-        why = run_limited("measuring.speed", [task.id, str(file)], task.seconds, Limits.memory)
+        with waiting("timing the programs"):
+            why = run_limited("measuring.speed", [task.id, str(file)], task.seconds, Limits.memory)
         timings = [Timing(**json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines()]
     if not timings:
         return [f"Speed: not measured, {why or 'nothing was timed'}."]

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from importlib.util import find_spec
 
 import click
@@ -11,7 +12,7 @@ from ..course.entities import Day, Task
 from ..course.file_paths import day_files, name_of, recordings_path, tests_paths
 from ..course.findings import Finding
 from ..course.registry import UsageError, load_course
-from ..course.results import TaskResult
+from ..course.results import TaskResult, verdict
 from ..course.selection import by_day, selected
 from ..doctor.git import changed
 from ..doctor.shadowing import shadowing_files
@@ -33,6 +34,7 @@ from ..programs.given import differing
 from ..source.targets import holds_stub
 from ..terminal.screen import say
 from .options import Finite, names_of_tasks
+from .out_file import waiting
 
 NAMED = 3  # changed files listed
 
@@ -100,6 +102,7 @@ def test(
                 pytest_args=pytest_args,
                 exits=exits,
                 begin=(lambda: None) if everything else report.head,
+                diagnosing=report.diagnosing,
                 finished=report.ended,
             )
         except KeyboardInterrupt:
@@ -133,6 +136,7 @@ class Report:
         self.faults: set[str] = set()  # places
         self.remembered = True
         self.day: Day | None = None  # whose heading is to be printed
+        self._line = ExitStack()  # shown while the diagnosis runs
         self._package, self._budget, self._started = package, budget, started  # only tasks that are started
 
     def head(self) -> None:
@@ -141,8 +145,14 @@ class Report:
             report_heading(self.day, self._package, gap=bool(self.verdicts))
         self.day = None
 
+    def diagnosing(self, result: TaskResult) -> None:
+        """On a terminal, show a failed task's verdict until its mistake is named."""
+        self._line.close()
+        self._line.enter_context(waiting(f"✗ {result.task.id}: {verdict(result)}; looking for the mistake"))
+
     def ended(self, result: TaskResult) -> None:
         """Store a result, and print it if that need not wait for the others of its day."""
+        self._line.close()
         self.remembered = attempts.record([result]) and self.remembered
         self.known.append(result)
         if not self._budget.several and self._is_shown(result):
@@ -153,6 +163,7 @@ class Report:
 
     def complete(self, results: Sequence[TaskResult]) -> None:
         """Store and print what is left of a day."""
+        self._line.close()
         done = {result.task.id for result in self.known}
         self.remembered = attempts.record([r for r in results if r.task.id not in done]) and self.remembered
         broken, shown = self._new_faults(results), [*filter(self._is_shown, results)]

@@ -49,16 +49,17 @@ def grade_day(
     pytest_args: tuple[str, ...] = (),
     exits: ExitState | None = None,
     begin: Callable[[], None] = lambda: None,
+    diagnosing: Callable[[TaskResult], None] = lambda result: None,
     finished: Callable[[TaskResult], None] = lambda result: None,
     worker: Worker | None = None,
     cancelled: threading.Event | None = None,
 ) -> list[TaskResult]:
     """Grade the tasks of a day (by default all) and return the results of those with a check selected.
 
-    `begin` is called once there is something to grade, `finished` with each result that another task follows, in the
-    order of the day, and after Ctrl-C with one whose diagnosis was running. Raise
-    Cancelled if `cancelled` is set, UsageError if pytest rejects `pytest_args` or tests are missing, NothingSelected if
-    they match none.
+    `begin` is called once there is something to grade, `diagnosing` with a failed task's result before its mistake is
+    named, `finished` with each result that another task follows, in the order of the day, and after Ctrl-C with one
+    whose diagnosis was running. Raise Cancelled if `cancelled` is set, UsageError if pytest rejects `pytest_args` or
+    tests are missing, NothingSelected if they match none.
     """
     must_be_there(day)
     wanted = list(day.tasks if tasks is None else tasks)
@@ -93,7 +94,7 @@ def grade_day(
         run = ChildProcess(worker or Worker(), job, package, limits or Limits(), cancelled)
         worker = None
         try:
-            run.watch(results, begin, done)
+            run.watch(results, begin, diagnosing, done)
         except KeyboardInterrupt:
             if (last := results.get(run.task)) and last.failed and last.passed + last.failed == last.checks:
                 done(last)

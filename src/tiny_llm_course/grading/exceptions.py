@@ -37,7 +37,7 @@ def finding_of(error: BaseException, package: Path) -> Finding:
     if isinstance(error, CheckFailed):
         cause = error.__cause__ if error.finding.kind == Kind.MISJUDGED else None
         if not cause:
-            return dataclasses.replace(error.finding, headline=returns.asked(error.finding.headline))
+            return returns.asked(error.finding)
         # A check of the learner's stops a right program: add what it raises.
         lines = (*error.finding.lines, _raised(cause, package))
         return dataclasses.replace(error.finding, lines=lines, frames=learner_frames(cause, package))
@@ -58,8 +58,8 @@ def finding_of(error: BaseException, package: Path) -> Finding:
     if frames:
         lines = returns.missing(error, package)
         return Finding(Kind.RAISED, _raised(error, package), lines, case=case, frames=frames)
-    if isinstance(error, TypeError | AttributeError) and "NoneType" in str(error):
-        return Finding(Kind.RAISED, f"gave None where the check needs a value{returns.QUESTION}", case=case)
+    if what := returns.nothing(error):
+        return Finding(Kind.RAISED, what, case=case)
     if of_the_course(error):
         return course_fault(error, case)
     if isinstance(error, AttributeError) and isinstance(error.obj, ModuleType):

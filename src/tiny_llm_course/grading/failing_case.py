@@ -4,10 +4,12 @@ The test kit's frames hold the call (`function`, `formula`, `args`, `kwargs`), a
 inputs before it (`values`) and the results (`actual`, `expected`). A check of the learner's is called on `misjudged`.
 """
 
+import ast
 import contextlib
 import dataclasses
 import inspect
 import re
+import textwrap
 import traceback
 from collections.abc import Callable, Generator, Mapping
 from itertools import takewhile
@@ -24,6 +26,7 @@ from ..course.file_paths import name_of
 from ..course.findings import shortened
 from ..paths import COURSE, LEARNER, TESTS
 from ..programs import packages
+from ..source.parsing import parse_or_none
 from ..testkit.cases import dtype_word, shape_words, type_words
 from ..testkit.rounding import exact, to_float64
 from .plugin import TASK
@@ -39,7 +42,7 @@ EDGE = 3  # numbers at both ends of an axis, where an array is too large
 
 @dataclasses.dataclass(frozen=True)
 class KeptCase:
-    """A failing case: `names`, of which `listed` are shown; `call` repeats it, else `source` is the test's code."""
+    """A failing case: `names`, of which `listed` are shown; `call` repeats it; `source` is a test's own code."""
 
     names: dict[str, Any]
     listed: tuple[str, ...]
@@ -82,7 +85,9 @@ def kept_case(error: BaseException, program: Callable[..., Any]) -> KeptCase:
             if "actual" in variables:
                 names["yours"] = variables["actual"]
     listed |= dict.fromkeys(name for name in ("expected", "yours") if name in names)
-    source = () if call or test is None else _source(test)
+    source: tuple[str, ...] = ()
+    if test is not None and not call:
+        source, call = _source(test), _typed(test, getattr(program, "__name__", ""), names)
     order = sorted(listed, key=lambda name: name in ("expected", "yours"))
     return KeptCase(names, tuple(order[-NAMES:]), call, source)
 
@@ -115,6 +120,19 @@ def _call(variables: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
             expected = formula(*a, **k, r=exact)
     words = [f"{name}={name}" if name in kwargs else name for name in bound.arguments]
     return {**bound.arguments, "program": variables["function"], "expected": expected}, f"program({', '.join(words)})"
+
+
+def _typed(frame: FrameType, name: str, names: Mapping[str, Any]) -> str:
+    """Return a test's own call of the program, `module.name(...)`, if all of its arguments are among the names."""
+    tree = parse_or_none(textwrap.dedent(inspect.getsource(frame.f_code)))
+    for node in ast.walk(tree) if tree else ():
+        match node:
+            case ast.Call(ast.Attribute(ast.Name(module), called)) if called == name:
+                given = [*node.args, *(each.value for each in node.keywords)]
+                known = all(isinstance(each, ast.Constant) or getattr(each, "id", "") in names for each in given)
+                if known and isinstance(names.get(module), ModuleType):
+                    return ast.unparse(node).replace(f"{module}.{name}", "program", 1)
+    return ""
 
 
 def _as_float64(value: Any) -> Any:

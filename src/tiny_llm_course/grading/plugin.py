@@ -26,6 +26,7 @@ from ..testkit.recordings import MODES, Recordings
 from .exceptions import finding_of
 from .guard import Guard, import_oracles
 from .own_work import AnswerGuard, forbidden_kind, foreign_target
+from .returns import idle
 from .traps import Traps, nothing_compiled
 
 TASK = pytest.StashKey[Task]()
@@ -211,8 +212,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
     finally:
         traps.arm(None)
         if task and (replaced := guard.restore()):
-            headline = f"your code replaces {replaced}, which the tests rely on"
-            raise CheckFailed(Finding(Kind.FORBIDDEN, headline))
+            raise CheckFailed(Finding(Kind.FORBIDDEN, f"your code replaces {replaced}, which the tests rely on"))
 
 
 def _not_earned(task: Task, config: pytest.Config) -> str:
@@ -236,7 +236,8 @@ def pytest_runtest_makereport(
     """Report a graded test's failure in one line."""
     report = yield
     if call.excinfo and not report.skipped and TASK in item.stash:
-        finding = finding_of(call.excinfo.value, graded_package(item.config))
+        package = graded_package(item.config)
+        finding = idle(finding_of(call.excinfo.value, package), item.stash[TASK].target, package)
         item.stash[FINDING] = finding
         if not finding.unexpected:  # editors then show the verdict, not the harness's lines
             report.longrepr = finding.text()

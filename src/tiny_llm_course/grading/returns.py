@@ -1,5 +1,7 @@
-"""Ask for a forgotten `return` where an error is about a None."""
+"""Ask for a forgotten `return` where an error is about a None, or a line of a failing program has no effect."""
 
+import ast
+import dataclasses
 import dis
 import inspect
 import re
@@ -7,14 +9,37 @@ import traceback
 from pathlib import Path
 from types import FunctionType
 
+from ..course.entities import Target
+from ..course.findings import Finding, shortened
+from ..source.parsing import parse_or_none
+
 QUESTION = ": is a `return` missing?"
-SAID = re.compile(r"\b(?:gave|got|returned|is|are) None(?:Type)?, expected|, got None$")
+SAID = re.compile(r"\b(?:gave|got|returned|returns|is|are) None(?:Type)?, expected|, got None$")
 NONE = re.compile("LOAD_CONST None RETURN_VALUE|RETURN_CONST None")
 
+EFFECTS = ast.Call | ast.Await | ast.Yield | ast.YieldFrom
+GOT = re.compile("got +None")
+JOINS = re.compile(r"(concatenate|stack)\(\): .*Invoked with types: (list|tuple)", re.DOTALL)
+PURE = re.compile(  # a call whose result is all it gives
+    r"mx\.(?!(random\.seed|(async_)?eval|synchronize|set_\w+|clear_\w+|save\w*|(dis|en)able\w+)\()"
+    r"|(dict|list|tuple|sorted|len|sum|min|max|int|float|str|bool)\("
+)
 
-def asked(headline: str) -> str:
-    """Return a headline, with the question if it says that a result is None."""
-    return f"{headline}{QUESTION}" if SAID.search(headline) else headline
+
+def asked(finding: Finding) -> Finding:
+    """Return a finding, with the question if it says that a result is None."""
+    if SAID.search(finding.headline):
+        return dataclasses.replace(finding, headline=f"{finding.headline}{QUESTION}")
+    lines = [f"{line}{QUESTION}" if GOT.fullmatch(line) else line for line in finding.lines]
+    return dataclasses.replace(finding, lines=tuple(lines))
+
+
+def nothing(error: BaseException) -> str:
+    """Return the headline for an error of a check that was given None, or a list with something that is no array."""
+    if isinstance(error, TypeError | AttributeError) and "NoneType" in str(error):
+        return f"gave None where the check needs a value{QUESTION}"
+    joins = isinstance(error, TypeError) and JOINS.match(str(error))
+    return f"gave no array where the check joins arrays{QUESTION}" if joins else ""
 
 
 def missing(error: BaseException, package: Path) -> tuple[str, ...]:
@@ -37,3 +62,19 @@ def _lacks_return(function: object, package: Path) -> bool:
     steps = [f"{step.opname} {step.argrepr}".strip() for step in dis.get_instructions(function)]
     mine = Path(function.__code__.co_filename).is_relative_to(package) and not inspect.isgeneratorfunction(function)
     return mine and len(steps) > 4 and bool(NONE.search(" ".join(steps)))  # a protocol's method has no steps
+
+
+def idle(finding: Finding, target: Target, package: Path) -> Finding:
+    """Return a finding, with the question for a line of the target that computes something and does not use it."""
+    text = (package / target.file).read_text(encoding="utf-8") if target.is_python else ""
+    if not text or QUESTION in finding.text():
+        return finding
+    body = tree.body if (tree := parse_or_none(text)) else []
+    names = [(getattr(node, "name", ""), node) for node in body]
+    mine = [node for name, node in names if name == target.name.partition(".")[0] or name.startswith("_")]
+    for node in (node for part in mine for node in ast.walk(part) if isinstance(node, ast.Expr)):
+        words = ast.unparse(node.value)
+        if words[0] not in "'\"." and (not isinstance(node.value, EFFECTS) or PURE.match(words)):
+            line = f"line {node.lineno}, `{shortened(words)}`, has no effect{QUESTION}"
+            return dataclasses.replace(finding, lines=(*finding.lines, line))
+    return finding

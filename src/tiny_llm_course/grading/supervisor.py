@@ -82,10 +82,14 @@ class ChildProcess:
         return (errors or lines or ["it wrote nothing"])[-1]
 
     def watch(
-        self, results: dict[str, TaskResult], begin: Callable[[], None], finished: Callable[[TaskResult], None]
+        self,
+        results: dict[str, TaskResult],
+        begin: Callable[[], None],
+        diagnosing: Callable[[TaskResult], None],
+        finished: Callable[[TaskResult], None],
     ) -> None:
         """Take the events until the child has ended or has been ended; call `finished` with each complete result."""
-        self._begin, self._finished = begin, finished
+        self._begin, self._diagnosing, self._finished = begin, diagnosing, finished
         stopwatch = Stopwatch()
         try:
             # Not by its pipes: processes that it started may hold them open, and it may close them itself.
@@ -136,6 +140,8 @@ class ChildProcess:
                     self._finished(done)
                 self.task = event["task"]
                 self.begun.append(self.task)
+            case "diagnosis":
+                self._diagnosing(results[self.task])
             case "begins":
                 self.check = event["check"]
             case "check":
