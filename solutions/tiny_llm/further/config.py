@@ -6,7 +6,7 @@ from typing import Any
 from ..config import ModelConfig
 from ..local_attention.layers import layer_windows
 
-ARCHITECTURES = ("qwen3", "qwen2", "qwen3_moe", "mistral")
+ARCHITECTURES = ("qwen3", "qwen2", "qwen3_moe", "llama", "mistral")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +48,7 @@ class FurtherConfig:
         kind = config.get("model_type")
         if kind not in ARCHITECTURES:
             raise ValueError(f"model_type is {kind!r}, known are {', '.join(ARCHITECTURES)}")
-        base = ModelConfig.from_dict({**config, "model_type": "qwen2" if kind == "qwen2" else "qwen3"})
+        base = ModelConfig.from_dict({**config, "model_type": "qwen3" if kind == "qwen3_moe" else kind})
         layers = base.num_hidden_layers
         windows = tuple(layer_windows(config)) if _asks_for_windows(config) else (None,) * layers
         rope = {**(config.get("rope_parameters") or {}), **(config.get("rope_scaling") or {})}
@@ -65,7 +65,9 @@ class FurtherConfig:
             scaled=scaling != "default",
             rope_after_cache=scaling == "dynamic",
             entries=config,
-            max_position_embeddings=_longest(base.max_position_embeddings, rope if scaling != "default" else {}),
+            max_position_embeddings=_longest(
+                base.max_position_embeddings, rope if scaling not in ("default", "llama3") else {}
+            ),
         )
 
 
@@ -88,6 +90,9 @@ def _experts(config: dict[str, Any], layers: int) -> Experts:
 
 
 def _longest(stated: int, rope: dict[str, Any]) -> int:
-    """Return the longest supported length: older files state the trained length, newer ones often the scaled one."""
+    """Return the longest supported length: older files state the trained length, newer ones often the scaled one.
+
+    Files with a scaling of type llama3 always state the scaled one, and get no `rope`.
+    """
     original = rope.get("original_max_position_embeddings") or stated
     return max(stated, int(original * rope.get("factor", 1)))

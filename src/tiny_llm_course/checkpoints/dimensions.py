@@ -5,19 +5,22 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import mlx.core as mx
+
 from ..course.findings import shortened
 from ..course.registry import UsageError
 from .features import check_features, is_sparse
 from .files import LARGEST_NUMBER, TINY, check_number
 
 # By model_type. The learner's package supports the same.
-ARCHITECTURES = {"qwen3": "Qwen3", "qwen2": "Qwen2 and Qwen2.5", "qwen3_moe": "Qwen3-MoE", "mistral": "Mistral"}
+ARCHITECTURES = {"qwen3": "Qwen3", "qwen2": "Qwen2 and Qwen2.5", "qwen3_moe": "Qwen3-MoE"}
+ARCHITECTURES |= {"llama": "Llama 3", "mistral": "Mistral"}
 BIASES = ("qwen2",)  # of queries, keys and values
 NORMS = ("qwen3", "qwen3_moe")  # of each head's queries and keys
 WHOLE: tuple[str, ...] = ("hidden_size", "num_hidden_layers", "intermediate_size", "num_attention_heads", "vocab_size")
 WHOLE += ("max_position_embeddings",)
 FRACTIONS = ("rms_norm_eps", "rope_theta")
-SWITCHES = ("tie_word_embeddings", "use_sliding_window", "attention_bias")
+SWITCHES = ("tie_word_embeddings", "use_sliding_window", "attention_bias", "mlp_bias")
 OPTIONAL = ("num_key_value_heads", "head_dim")
 LONGEST = 1 << 21  # context, which RoPE's tables grow with, and which no weight confirms; Qwen's longest is 2**20
 STACKED = "switch_mlp"  # mlx-lm's name of a layer's stacked experts
@@ -99,6 +102,15 @@ def axes_of_weights(config: dict[str, Any], stored: Collection[str]) -> Iterator
             yield f"{prefix}{name}", axes
 
 
+def zero_biases(config: dict[str, Any], dtype: mx.Dtype) -> dict[str, mx.array]:
+    """Return biases of zero for a model without biases and q/k norms, which the stages compute as a Qwen2.5."""
+    if config["model_type"] in BIASES + NORMS:
+        return {}
+    (heads, kv_heads, dims), layers = _heads(config), range(config["num_hidden_layers"])
+    rows = {"q": heads * dims, "k": kv_heads * dims, "v": kv_heads * dims}
+    return {f"model.layers.{i}.self_attn.{x}_proj.bias": mx.zeros(rows[x], dtype) for i in layers for x in rows}
+
+
 def _mlp(width: Dimension, hidden: Dimension, name: str = "mlp") -> dict[str, Axes]:
     shapes = {"gate": (width, hidden), "up": (width, hidden), "down": (hidden, width)}
     return {f"{name}.{part}_proj.weight": axes for part, axes in shapes.items()}
@@ -129,8 +141,9 @@ def _check_supported(file: Path, config: dict[str, Any]) -> None:
             raise UsageError(f"{file} has {name} = {shortened(repr(value))}, expected true or false")
     if (activation := config.get("hidden_act") or "silu") != "silu":
         raise UsageError(f"{file} has hidden_act {activation!r}, but this engine supports 'silu' only")
-    if kind not in BIASES and config.get("attention_bias"):
-        raise UsageError(f"{file} has attention_bias true, but this engine's {ARCHITECTURES[kind]} has no biases")
+    for name in SWITCHES[2:] if kind not in BIASES else ():
+        if config.get(name):
+            raise UsageError(f"{file} has {name} true, but this engine's {ARCHITECTURES[kind]} has no biases")
     quantization = config.get("quantization_config")
     if not config.get("quantization") and quantization:
         method = quantization.get("quant_method") if isinstance(quantization, dict) else quantization

@@ -1,13 +1,14 @@
 """One of the two packages, ready to run outside its tests: started, built, imported, with the borrowed tasks."""
 
 import importlib
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import mlx.core as mx
 
 from ..checkpoints.checkpoint import Checkpoint
+from ..checkpoints.features import LLAMA3, rope_table, rope_type
 from ..course.entities import Target
 from ..course.registry import UsageError, load_course
 from ..grading.build import must_be_built
@@ -15,7 +16,7 @@ from ..grading.exceptions import learners_code, must_be_started
 from ..learner import progress
 from ..paths import LEARNER, SOLUTION, put_first
 from ..programs import borrowing
-from ..programs.packages import SOLUTION_NAME, load_solution
+from ..programs.packages import SOLUTION_NAME, LearnerError, installed, load_solution
 from . import stages
 
 
@@ -46,6 +47,43 @@ class Package:
             if packed := own.packed(checkpoint.weights, layer):
                 weights |= zip((f"{layer}.{part}" for part in ("weight", "scales", "biases")), packed, strict=True)
         return weights
+
+    @contextmanager
+    def scaled_rope(self, *built: tuple[Any, dict[str, Any]]) -> Iterator[None]:
+        """Let `rotation_angles` return scaled angles while models are built, each of a config and its config.json.
+
+        The classes of weeks 1 to 3 know a base only, so Llama 3's frequencies come in by their function of angles.
+        """
+        tables: dict[tuple[int, int, float], tuple[float, ...]] = {}
+        for config, entries in built:
+            names = ("factor", *LLAMA3) if rope_type(entries) == "llama3" else ()
+            scaling = tuple(rope_table(entries)[name] for name in names)
+            if (
+                tables.setdefault((config.head_dim, config.max_position_embeddings, config.rope_theta), scaling)
+                != scaling
+            ):
+                raise UsageError("The two models scale the same RoPE differently: the one cannot draft for the other.")
+        if not any(tables.values()):
+            yield
+            return
+        plain, scaled = (
+            self.part(*where)
+            for where in (("positional_encoding", "rotation_angles"), ("long_context.llama3", "llama3_frequencies"))
+        )
+        used = set[tuple[int, int, float]]()
+
+        def angles(dims: int, seq_len: int, base: float) -> Any:
+            used.add(key := (dims, seq_len, base))
+            if not (scaling := tables.get(key)):
+                return plain(dims, seq_len, base)
+            return mx.arange(seq_len, dtype=mx.float32)[:, None] * scaled(dims, base, *scaling)
+
+        with installed(Target("positional_encoding", "rotation_angles"), angles, self.package_name):
+            yield
+        if any(scaling and key not in used for key, scaling in tables.items()):
+            raise LearnerError(
+                "RoPE does not call rotation_angles when it is built, so Llama 3's scaling cannot reach it."
+            )
 
     def target(self, target: Target) -> Any:
         """Return a class or function by its name in the registry."""

@@ -51,14 +51,15 @@ class ServingEngine(Package):
         with self.learners_code():
             weights = self.quantized(checkpoint)
             self.runs = runs(mode.name, checkpoint, weights, self.fused)
-            config = self._config(checkpoint)
+            config, models = self._config(checkpoint), [checkpoint, *([draft] if draft else [])]
             self.context_length: int = config.max_position_embeddings
             if draft:
                 given["draft_model"] = self._config(draft), self.quantized(draft)
             self.limits = self.part("engines.modes", "Limits")(fused=self.fused, **given)
             make = self.target(mode.make)
             try:
-                self.scheduler: Any = make(config, weights, self.limits)
+                with self.scaled_rope(*((self._config(each), each.config) for each in models)):
+                    self.scheduler: Any = make(config, weights, self.limits)
             except ValueError as error:
                 raise UsageError(f"{checkpoint.folder} cannot be served: {error}") from error
             self.tokenizer: Any = self.part("tokenizer", "ByteLevelBPE").from_file(checkpoint.tokenizer)
