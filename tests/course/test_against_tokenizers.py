@@ -166,7 +166,6 @@ def test_merging_a_pair_everywhere_is_merging_one_place_at_a_time(pair):
     [
         ({"model": {"type": "Unigram"}}, "is of type Unigram"),
         ({"model": {"type": "BPE", "byte_fallback": True}}, "is of type BPE"),
-        ({"model": {"type": "BPE", "ignore_merges": True}}, "finds whole words before it merges"),
         ({"pre_tokenizer": None}, "has no byte-level step"),
         ({"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": True}}, "adds a space before the text"),
         ({"normalizer": {"type": "Sequence", "normalizers": []}}, "normalises by Sequence"),

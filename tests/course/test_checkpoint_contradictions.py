@@ -119,7 +119,6 @@ def split(pattern, **more):
             {"model": {**MODEL, "merges": ["t h e"]}},
             "has the merge 't h e', expected two tokens that spell a third one",
         ),
-        ({"model": {**MODEL, "ignore_merges": True}}, "has ignore_merges, which this engine does not support"),
         ({"added_tokens": [{**ADDED[0], "lstrip": True}]}, "has added tokens with lstrip, "),
         (split("(?<"), "has the regular expression '(?<', expected a valid one without groups that skips no character"),
         (split(r"(\w)|\W"), r"has the regular expression '(\\w)|\\W', expected a valid one without groups"),
