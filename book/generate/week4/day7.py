@@ -36,8 +36,8 @@ def llama3() -> str:
     lines(canvas, shown, {n: [s[pair] for pair in shown] for n, s in series.items()}, axes, str, logarithmic=False)
     about = "; ".join(f"{name} first lowers pair {pair}" for name, pair in changed.items())
     caption = (
-        f"The frequencies of pairs {shown[0]} to {shown[-1]} of Llama 3.1's {dims // 2}, for {factor:g} times {length:,} "
-        f"tokens. YaRN would lower those from pair {changed['YaRN']} on; Llama 3.1 lowers those from pair "
+        f"The frequencies of pairs {shown[0]} to {shown[-1]} of Llama 3.1's {dims // 2}, for {factor:g} times "
+        f"{length:,} tokens. YaRN would lower those from pair {changed['YaRN']} on; Llama 3.1 lowers those from pair "
         f"{changed['llama3']} on."
     )
     return canvas.figure("llama3-4-7", "Llama 3's scaling beside YaRN", about, caption)
