@@ -3,6 +3,8 @@
 import dataclasses
 from typing import Any
 
+import mlx.core as mx
+
 # Each model_type, by the one of two architectures that computes it.
 ARCHITECTURES = {"qwen3": "qwen3", "qwen2": "qwen2", "llama": "qwen2", "mistral": "qwen2"}
 
@@ -12,7 +14,7 @@ class ModelConfig:
     """The configuration of a model, under the names of config.json.
 
     Qwen3 has q/k norms, Qwen2.5 has q, k, v biases. Llama 3 and Mistral have neither: their model_type here is "qwen2",
-    and the loader adds biases of zero to their weights.
+    and their weights need `zero_biases`.
     """
 
     model_type: str  # "qwen3", or "qwen2" for Qwen2.5
@@ -52,3 +54,25 @@ class ModelConfig:
         if missing:
             raise ValueError(f"config.json lacks {', '.join(missing)}")
         return ModelConfig(**{name: known[name] for name in names})
+
+
+def zero_biases(config: dict[str, Any], dtype: mx.Dtype) -> dict[str, mx.array]:
+    """Return the weights that a model without q/k norms and biases lacks as a Qwen2.5, by their names in a checkpoint.
+
+    Args:
+        config: the contents of a config.json.
+        dtype: of the other weights.
+    """
+    kind = config["model_type"]
+    if ARCHITECTURES.get(kind, kind) == kind:
+        return {}
+    c = ModelConfig.from_dict(config)
+    heads = {"q": c.num_attention_heads, "k": c.num_key_value_heads, "v": c.num_key_value_heads}
+    names = [(f"model.layers.{i}.self_attn.{x}_proj.bias", x) for i in range(c.num_hidden_layers) for x in heads]
+    return {name: mx.zeros(heads[x] * c.head_dim, dtype) for name, x in names}
+
+
+def rope_entries(config: dict[str, Any]) -> dict[str, Any]:
+    """Return the rope_parameters, or in older files rope_scaling, with a rope_type; "default" means no scaling."""
+    table = {**(config.get("rope_parameters") or {}), **(config.get("rope_scaling") or {})}
+    return {**table, "rope_type": table.get("rope_type") or table.get("type") or "default"}

@@ -132,7 +132,7 @@ def test_served_texts_are_those_of_the_stages(folders, family):
 
 def test_a_draft_model_whose_rope_is_scaled_otherwise_is_refused(folders):
     models = [str(folders / name) for name in ("llama-3.1", "llama-3.2")]
-    with pytest.raises(UsageError, match="scale the same RoPE differently"):
+    with pytest.raises(UsageError, match="cannot be served: the draft model has the same RoPE"):
         load_scheduler(models[0], True, "speculative", dtype="float32", draft=models[1])
 
 

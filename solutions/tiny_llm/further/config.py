@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Any
 
-from ..config import ModelConfig
+from ..config import ModelConfig, rope_entries
 from ..local_attention.layers import layer_windows
 
 ARCHITECTURES = ("qwen3", "qwen2", "qwen3_moe", "llama", "mistral")
@@ -51,8 +51,7 @@ class FurtherConfig:
         base = ModelConfig.from_dict({**config, "model_type": "qwen3" if kind == "qwen3_moe" else kind})
         layers = base.num_hidden_layers
         windows = tuple(layer_windows(config)) if _asks_for_windows(config) else (None,) * layers
-        rope = {**(config.get("rope_parameters") or {}), **(config.get("rope_scaling") or {})}
-        scaling = rope.get("rope_type") or rope.get("type") or "default"
+        scaling = (rope := rope_entries(config))["rope_type"]
         if scaling == "dynamic" and any(windows):
             raise ValueError("RoPE scaling of type 'dynamic' and sliding windows do not go together here")
         return FurtherConfig(

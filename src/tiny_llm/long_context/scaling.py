@@ -6,14 +6,14 @@ from typing import Any
 
 import mlx.core as mx
 
+from ..config import rope_entries
 from .interpolation import linear_frequencies
-from .llama3 import llama3_frequencies
+from .llama3 import LIMITS, llama3_frequencies
 from .ntk import ntk_frequencies
 from .rope import ScaledRoPE
 from .yarn import yarn_frequencies
 
 TYPES = ("default", "linear", "dynamic", "yarn", "llama3")
-LIMITS = ("original_max_position_embeddings", "low_freq_factor", "high_freq_factor")  # of type llama3
 
 
 def rope_of(config: dict[str, Any]) -> ScaledRoPE:
@@ -28,8 +28,7 @@ def rope_of(config: dict[str, Any]) -> ScaledRoPE:
 
     Source: `modeling_rope_utils` of transformers.
     """
-    scaling = {**(config.get("rope_parameters") or {}), **(config.get("rope_scaling") or {})}
-    kind = scaling.get("rope_type") or scaling.get("type") or "default"
+    kind = (scaling := rope_entries(config))["rope_type"]
     if kind not in TYPES:
         raise ValueError(f"rope_type is {kind!r}, known are {', '.join(TYPES)}")
     if any(isinstance(value, dict) for value in scaling.values()):

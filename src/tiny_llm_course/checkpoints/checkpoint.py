@@ -8,7 +8,7 @@ import mlx.core as mx
 
 from ..course.findings import shortened
 from ..course.registry import UsageError
-from .dimensions import STACKED, axes_of_weights, check_config, check_layers, zero_biases
+from .dimensions import STACKED, axes_of_weights, check_config, check_layers
 from .files import LARGEST_NUMBER, TINY, check_number, read_json, read_text
 from .tokenizer_file import read_tokens
 from .weights import check_claims, open_weights, read_weights, storage_of, with_stacked
@@ -74,7 +74,6 @@ def load_checkpoint(folder: Path, dtype: mx.Dtype | None = None, packed: bool = 
         supported = "this stage supports 4 or 8 bits and one group size for all; --stage kv-cache supports all"
         raise UsageError(f"{folder} has {words} weights, but {supported}")
     weights = read_weights(folder, stored, wanted, config.get("quantization"), dtype, packed)
-    weights |= zero_biases(config, weights["model.norm.weight"].dtype)
     ids, hidden, first = read_tokens(tokenizer, config["vocab_size"])  # the embedding's rows
     settings = read_json(folder / "tokenizer_config.json", required=False)
     template, special = _chat_template(folder, settings), _special_tokens(settings)

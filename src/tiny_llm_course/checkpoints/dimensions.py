@@ -5,8 +5,6 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import mlx.core as mx
-
 from ..course.findings import shortened
 from ..course.registry import UsageError
 from .features import check_features, is_sparse
@@ -100,15 +98,6 @@ def axes_of_weights(config: dict[str, Any], stored: Collection[str]) -> Iterator
         mlp = _experts(config, f"{prefix}mlp.", stored) if is_sparse(config, number) else _mlp(width, hidden)
         for name, axes in (layer | mlp).items():
             yield f"{prefix}{name}", axes
-
-
-def zero_biases(config: dict[str, Any], dtype: mx.Dtype) -> dict[str, mx.array]:
-    """Return biases of zero for a model without biases and q/k norms, which the stages compute as a Qwen2.5."""
-    if config["model_type"] in BIASES + NORMS:
-        return {}
-    (heads, kv_heads, dims), layers = _heads(config), range(config["num_hidden_layers"])
-    rows = {"q": heads * dims, "k": kv_heads * dims, "v": kv_heads * dims}
-    return {f"model.layers.{i}.self_attn.{x}_proj.bias": mx.zeros(rows[x], dtype) for i in layers for x in rows}
 
 
 def _mlp(width: Dimension, hidden: Dimension, name: str = "mlp") -> dict[str, Axes]:

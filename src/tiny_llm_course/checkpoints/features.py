@@ -99,9 +99,8 @@ def _check_rope(file: Path, config: Config) -> None:
             continue
         check_number(file, f"{name} of type {kind!r} with {key}", value, float(key == "factor"), LARGEST_ENTRY)
     if kind == "llama3" and table["low_freq_factor"] >= table["high_freq_factor"]:
-        raise UsageError(
-            f"{file} has low_freq_factor = {table['low_freq_factor']}, expected less than high_freq_factor"
-        )
+        low = table["low_freq_factor"]
+        raise UsageError(f"{file} has low_freq_factor = {low}, expected less than high_freq_factor")
     if (part := table.get("partial_rotary_factor", config.get("partial_rotary_factor"))) not in (None, 1):
         raise UsageError(
             f"{file} has partial_rotary_factor = {part!r}, but this engine's RoPE rotates whole heads only"

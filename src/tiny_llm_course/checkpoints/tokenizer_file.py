@@ -19,9 +19,7 @@ CONDITIONS = ("lstrip", "rstrip", "single_word", "normalized")
 
 
 def read_tokens(file: Path, vocab_size: int) -> tuple[dict[str, int], frozenset[int], tuple[int, ...]]:
-    """Return a byte-level BPE tokenizer's ids by token, the ids below vocab_size that print nothing, and those with
-    which every text begins.
-    """
+    """Return a byte-level BPE tokenizer's ids by token, the ids that print nothing, and those that begin every text."""
     data = read_json(file)
     try:
         added = data.get("added_tokens", [])

@@ -4,7 +4,7 @@ import dataclasses
 import re
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -72,9 +72,8 @@ class Engine(Package):
             self.runs = runs(self.stage.name, checkpoint, weights, self.stage.packed)
             config = self.target(self.stage.config).from_dict(checkpoint.config)
             self.context_length: int = config.max_position_embeddings
-            model = self.target(self.stage.model)
-            stages_own = isinstance(config, self.part("config", "ModelConfig"))  # others scale RoPE themselves
-            with self.scaled_rope(*[(config, checkpoint.config)] * stages_own):
+            model, further = self.target(self.stage.model), self.stage.config.name != "ModelConfig"
+            with nullcontext() if further else self.scaled_rope(checkpoint.config):
                 self.model = model(config, weights)
             self.tokenizer = self.part("tokenizer", "ByteLevelBPE").from_file(checkpoint.tokenizer)
 

@@ -2,13 +2,12 @@
 
 import importlib
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import mlx.core as mx
 
 from ..checkpoints.checkpoint import Checkpoint
-from ..checkpoints.features import LLAMA3, rope_table, rope_type
 from ..course.entities import Target
 from ..course.registry import UsageError, load_course
 from ..grading.build import must_be_built
@@ -38,52 +37,27 @@ class Package:
 
     def quantized(self, checkpoint: Checkpoint) -> dict[str, mx.array]:
         """Return a checkpoint's weights, quantized to its `bits`, if any, by the package's own code."""
+        weights = dict(checkpoint.weights)
+        weights |= self.part("config", "zero_biases")(checkpoint.config, weights["model.norm.weight"].dtype)
         if checkpoint.bits is None:
-            return checkpoint.weights
+            return weights
         if (width := checkpoint.config["hidden_size"]) % 64:
             raise UsageError(f"{checkpoint.folder} has hidden_size = {width}, but --bits needs a multiple of 64.")
-        own, weights = self.part("quantized.parts", "Quantized")(bits=checkpoint.bits), dict(checkpoint.weights)
+        own = self.part("quantized.parts", "Quantized")(bits=checkpoint.bits)
         for layer in [name.removesuffix(".weight") for name, weight in weights.items() if weight.ndim == 2]:
             if packed := own.packed(checkpoint.weights, layer):
                 weights |= zip((f"{layer}.{part}" for part in ("weight", "scales", "biases")), packed, strict=True)
         return weights
 
     @contextmanager
-    def scaled_rope(self, *built: tuple[Any, dict[str, Any]]) -> Iterator[None]:
-        """Let `rotation_angles` return scaled angles while models are built, each of a config and its config.json.
-
-        The classes of weeks 1 to 3 know a base only, so Llama 3's frequencies come in by their function of angles.
-        """
-        tables: dict[tuple[int, int, float], tuple[float, ...]] = {}
-        for config, entries in built:
-            names = ("factor", *LLAMA3) if rope_type(entries) == "llama3" else ()
-            scaling = tuple(rope_table(entries)[name] for name in names)
-            if (
-                tables.setdefault((config.head_dim, config.max_position_embeddings, config.rope_theta), scaling)
-                != scaling
-            ):
-                raise UsageError("The two models scale the same RoPE differently: the one cannot draft for the other.")
-        if not any(tables.values()):
+    def scaled_rope(self, *configs: dict[str, Any]) -> Iterator[None]:
+        """Let `rotation_angles` scale the angles of Llama 3 while models are built, each of a config.json."""
+        target = Target("positional_encoding", "rotation_angles")
+        angles = self.part("long_context.llama3", "ScaledAngles")(self.target(target), configs)
+        with installed(target, angles, self.package_name) if angles.missed else nullcontext():
             yield
-            return
-        plain, scaled = (
-            self.part(*where)
-            for where in (("positional_encoding", "rotation_angles"), ("long_context.llama3", "llama3_frequencies"))
-        )
-        used = set[tuple[int, int, float]]()
-
-        def angles(dims: int, seq_len: int, base: float) -> Any:
-            used.add(key := (dims, seq_len, base))
-            if not (scaling := tables.get(key)):
-                return plain(dims, seq_len, base)
-            return mx.arange(seq_len, dtype=mx.float32)[:, None] * scaled(dims, base, *scaling)
-
-        with installed(Target("positional_encoding", "rotation_angles"), angles, self.package_name):
-            yield
-        if any(scaling and key not in used for key, scaling in tables.items()):
-            raise LearnerError(
-                "RoPE does not call rotation_angles when it is built, so Llama 3's scaling cannot reach it."
-            )
+        if angles.missed:
+            raise LearnerError("RoPE does not call rotation_angles when it is built, so Llama 3's scaling is lost.")
 
     def target(self, target: Target) -> Any:
         """Return a class or function by its name in the registry."""

@@ -51,14 +51,14 @@ class ServingEngine(Package):
         with self.learners_code():
             weights = self.quantized(checkpoint)
             self.runs = runs(mode.name, checkpoint, weights, self.fused)
-            config, models = self._config(checkpoint), [checkpoint, *([draft] if draft else [])]
+            config = self._config(checkpoint)
             self.context_length: int = config.max_position_embeddings
             if draft:
                 given["draft_model"] = self._config(draft), self.quantized(draft)
             self.limits = self.part("engines.modes", "Limits")(fused=self.fused, **given)
             make = self.target(mode.make)
             try:
-                with self.scaled_rope(*((self._config(each), each.config) for each in models)):
+                with self.scaled_rope(*(each.config for each in (checkpoint, draft) if each)):
                     self.scheduler: Any = make(config, weights, self.limits)
             except ValueError as error:
                 raise UsageError(f"{checkpoint.folder} cannot be served: {error}") from error
