@@ -14,7 +14,7 @@ from tiny_llm_course.programs.packages import load_solution
 load_solution()
 from tiny_llm_solution.further.config import FurtherConfig  # noqa: E402
 
-NAMES = ("model_type", "hidden_size", "num_hidden_layers", "intermediate_size", "num_attention_heads")
+NAMES: tuple[str, ...] = ("model_type", "hidden_size", "num_hidden_layers", "intermediate_size", "num_attention_heads")
 NAMES += ("num_key_value_heads", "head_dim", "vocab_size", "max_position_embeddings", "rope_theta", "rms_norm_eps")
 MODELS = {  # as published
     "Qwen3-0.6B": ("qwen3", 1024, 28, 3072, 16, 8, 128, 151936, 40960, 1e6, 1e-6),

@@ -48,7 +48,7 @@ def read_tokens(file: Path, vocab_size: int) -> tuple[dict[str, int], frozenset[
 def _first(step: dict[str, Any] | None, ids: dict[str, int]) -> tuple[int, ...]:
     """Return the tokens that a post_processor puts before a text, such as Llama 3's <|begin_of_text|>."""
     steps = [step, *step.get("processors", [])] if step else []
-    template = next((each["single"] for each in steps if each["type"] == "TemplateProcessing"), [])
+    template: list[Any] = next((each["single"] for each in steps if each["type"] == "TemplateProcessing"), [])
     before = itertools.takewhile(lambda piece: "SpecialToken" in piece, template)
     return tuple(ids[piece["SpecialToken"]["id"]] for piece in before)
 
