@@ -63,7 +63,7 @@ def merge_pairs(symbols: list[str], ranks: dict[tuple[str, str], int]) -> list[s
 
 
 class ByteLevelBPE:
-    """The tokenizer of GPT-2 and Qwen. No character is unknown, as every byte is a token."""
+    """The tokenizer of GPT-2, Qwen and Llama 3. No character is unknown, as every byte is a token."""
 
     def __init__(
         self,
@@ -72,6 +72,7 @@ class ByteLevelBPE:
         special_tokens: dict[str, int] | None = None,
         pattern: str = GPT2_PATTERN,
         normalization: str | None = None,
+        ignore_merges: bool = False,
     ) -> None:
         """Store the tables.
 
@@ -81,8 +82,10 @@ class ByteLevelBPE:
             special_tokens: the ids of tokens that are matched literally in the text and never split; any ids.
             pattern: a regular expression without groups whose matches are the words; no token spans two words.
             normalization: a Unicode form such as "NFC" that is applied to the text first, or None.
+            ignore_merges: a word that is a token as a whole is not merged from its bytes (Llama 3).
         """
         self.vocab, self.special_tokens, self.normalization = vocab, special_tokens or {}, normalization
+        self.ignore_merges = ignore_merges
         self.ranks = {pair: rank for rank, pair in enumerate(merges)}
         self.alphabet = byte_alphabet()
         byte_of = {character: byte for byte, character in self.alphabet.items()}
@@ -118,7 +121,6 @@ class ByteLevelBPE:
             "does more than split": any(step.get("behavior") != "Isolated" or step.get("invert") for step in splits),
             "splits twice, or not at all": any(s.get("use_regex", True) == bool(patterns) for s in byte_level),
             "finds special tokens only under conditions": any(t.get(c) for t in added for c in conditions),
-            "finds whole words before it merges": model.get("ignore_merges"),
             f"normalises by {normalization}": normalization not in (None, "NFC", "NFD", "NFKC", "NFKD"),
         }.items():
             if refused:
@@ -129,6 +131,7 @@ class ByteLevelBPE:
             special_tokens={token["content"]: token["id"] for token in added},
             pattern=patterns[0] if patterns else GPT2_PATTERN,
             normalization=normalization,
+            ignore_merges=bool(model.get("ignore_merges")),
         )
 
     def encode(self, text: str) -> list[int]:
@@ -158,6 +161,8 @@ class ByteLevelBPE:
 
     def _encode_word(self, word: str) -> tuple[int, ...]:
         letters = [self.alphabet[byte] for byte in word.encode()]
+        if self.ignore_merges and (token := "".join(letters)) in self.vocab:
+            return (self.vocab[token],)
         return tuple(self.vocab[token] for token in merge_pairs(letters, self.ranks))
 
     def decode(self, ids: Iterable[int], skip_special_tokens: bool = False) -> str:

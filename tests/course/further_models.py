@@ -25,6 +25,13 @@ def scaled(**table: Any) -> dict[str, Any]:
     return {"rope_scaling": {"factor": 4.0, **table}, "max_position_embeddings": ORIGINAL}
 
 
+LLAMA3 = {
+    "rope_type": "llama3",
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": ORIGINAL,
+}
 YARN = scaled(rope_type="yarn", original_max_position_embeddings=ORIGINAL, beta_fast=8, beta_slow=0.5)
 CHANGES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "qwen3, windows from layer 1 on": (QWEN3, WINDOW),
@@ -71,13 +78,18 @@ CHANGES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 
 def further(name: str, seed: int = 1, dtype: mx.Dtype = mx.float32, **changes: Any) -> ReferenceModel:
-    """One of CHANGES, with seeded weights; those of experts stand one by one, as on the Hub."""
+    """One of CHANGES, with seeded weights."""
     base, more = CHANGES[name]
-    model = small(base, seed, dtype, **{**more, **changes})
+    return of_config(base, seed, dtype, **{**more, **changes})
+
+
+def of_config(base: dict[str, Any], seed: int, dtype: mx.Dtype = mx.float32, **changes: Any) -> ReferenceModel:
+    """A model of any family, with seeded weights; those of experts stand one by one, as on the Hub."""
+    model = small(base, seed, dtype, **changes)
     if model.config["model_type"] == "qwen2":
         return model
     weights = {key: w for key, w in model.weights.items() if not key.endswith("_proj.bias")}
-    if model.config["model_type"] == "mistral":
+    if model.config["model_type"] in ("llama", "mistral"):
         return ReferenceModel(model.config, weights)
     draw = normals(seed + 1000, dtype)
     width, hidden = model.config.get("moe_intermediate_size", 0), model.config["hidden_size"]

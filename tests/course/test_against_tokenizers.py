@@ -94,6 +94,22 @@ def test_special_tokens_that_begin_alike(pair, text):
     check(pair, text)
 
 
+def test_as_llama_3_a_word_that_is_a_token_is_not_merged(tmp_path):
+    """Digits by three, and tokens that no merge makes."""
+    file = tmp_path / "tokenizer.json"
+    trained(script("learn_tokenizer").PATTERN.replace(r"|\p{N}|", r"|\p{N}{1,3}|")).save(str(file))
+    data = json.loads(file.read_text(encoding="utf-8"))
+    data["model"]["ignore_merges"], vocab = True, data["model"]["vocab"]
+    vocab |= {token: len(vocab) + i for i, token in enumerate(("\u0120unmergeable", "789"))}
+    for added in data["added_tokens"]:
+        added["id"] += 2
+    file.write_text(json.dumps(data), encoding="utf-8")
+    both = Tokenizer.from_file(str(file)), ByteLevelBPE.from_file(file)
+    for text in (" unmergeable", "unmergeable 123456789 unmergeables", " unmergeable<|end|> unmergeable's 7890"):
+        check(both, text)
+    assert both[1].encode(" unmergeable") == [vocab["\u0120unmergeable"]]
+
+
 # Characters that Unicode has had since version 3.2 of 2002: Python's tables and those of `tokenizers` agree on them.
 OLD = [chr(i) for i in range(0x30000) if unicodedata.ucd_3_2_0.category(chr(i)) not in ("Cn", "Cs")]
 PIECES = [
@@ -166,7 +182,6 @@ def test_merging_a_pair_everywhere_is_merging_one_place_at_a_time(pair):
     [
         ({"model": {"type": "Unigram"}}, "is of type Unigram"),
         ({"model": {"type": "BPE", "byte_fallback": True}}, "is of type BPE"),
-        ({"model": {"type": "BPE", "ignore_merges": True}}, "finds whole words before it merges"),
         ({"pre_tokenizer": None}, "has no byte-level step"),
         ({"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": True}}, "adds a space before the text"),
         ({"normalizer": {"type": "Sequence", "normalizers": []}}, "normalises by Sequence"),

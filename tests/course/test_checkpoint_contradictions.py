@@ -133,7 +133,6 @@ def split(pattern, **more):
             {"added_tokens": [{**ADDED[0], "special": "no"}]},
             f"has special = 'no' for the token {ADDED[0]['content']!r}, expected true or false",
         ),
-        ({"model": {**MODEL, "ignore_merges": True}}, "has ignore_merges, which this engine does not support"),
         ({"added_tokens": [{**ADDED[0], "lstrip": True}]}, "has added tokens with lstrip, "),
         (split("(?<"), "has the regular expression '(?<', expected a valid one without groups that skips no character"),
         (split(r"(\w)|\W"), r"has the regular expression '(\\w)|\\W', expected a valid one without groups"),

@@ -133,9 +133,9 @@ def test_a_config_that_contradicts_the_weights_is_refused_before_anything_is_bui
     ("entries", "line"),
     [
         (
-            {"model_type": "llama"},
-            "has model_type 'llama', expected 'qwen3' (Qwen3), 'qwen2' (Qwen2 and Qwen2.5), 'qwen3_moe' (Qwen3-MoE), "
-            "'mistral' (Mistral)",
+            {"model_type": "gemma3_text"},
+            "has model_type 'gemma3_text', expected 'qwen3' (Qwen3), 'qwen2' (Qwen2 and Qwen2.5), "
+            "'qwen3_moe' (Qwen3-MoE), 'llama' (Llama 3), 'mistral' (Mistral)",
         ),
         ({"model_type": None}, "has model_type None, expected 'qwen3' (Qwen3), 'qwen2' (Qwen2 and Qwen2.5)"),
         ({"model_type": ["qwen3"]}, "has model_type ['qwen3'], expected"),
@@ -156,6 +156,7 @@ def test_a_config_that_contradicts_the_weights_is_refused_before_anything_is_bui
         ({"quantization": "4 bits"}, "has quantization = '4 bits', expected an object"),
         ({"quantization": {"bits": 4}}, "has quantization, but no weight is quantized; expected weights with scales"),
         ({"attention_bias": True}, "has attention_bias true, but this engine's Qwen3 has no biases"),
+        ({"mlp_bias": True}, "has mlp_bias true, but this engine's Qwen3 has no biases"),
         (
             {"quantization_config": {"quant_method": "gptq", "bits": 4}},
             "has weights quantized by 'gptq', expected MLX's format or none",
@@ -220,7 +221,8 @@ def test_a_generation_config_that_does_not_suit(checkpoint):
         ({"pre_tokenizer": None}, "describes another kind of tokenizer, expected byte-level BPE"),
         ({"pre_tokenizer": {"type": "Metaspace"}}, "describes another kind of tokenizer, expected byte-level BPE"),
         ({"model": {**tokenizer_table()["model"], "type": "Unigram"}}, "describes another kind of tokenizer"),
-        ({"model": {**tokenizer_table()["model"], "byte_fallback": True}}, "describes another kind of tokenizer"),
+        ({"model": {**tokenizer_table()["model"], "byte_fallback": True}}, "has byte_fallback, as SentencePiece has, "),
+        ({"post_processor": {"type": "TemplateProcessing"}}, "describes another kind of tokenizer"),
         ({"model": {**tokenizer_table()["model"], "merges": None}}, "describes another kind of tokenizer"),
         ({"model": {**tokenizer_table()["model"], "merges": [1]}}, "describes another kind of tokenizer"),
         ({"normalizer": True}, "describes another kind of tokenizer"),

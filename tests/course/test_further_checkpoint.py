@@ -5,7 +5,7 @@ import json
 import mlx.core as mx
 import pytest
 from tests.course.checkpoint_folders import put_json, quantized, refusal, small
-from tests.course.further_models import CHANGES, EXPERTS, WINDOW, further, stacked
+from tests.course.further_models import CHANGES, EXPERTS, LLAMA3, WINDOW, further, stacked
 
 from tiny_llm_course.checkpoints.checkpoint import load_checkpoint, read_config
 from tiny_llm_course.checkpoints.features import unsupported_features, with_window
@@ -28,7 +28,8 @@ def change(file, **entries):
     ("name", "words"),
     [
         ("qwen3, windows from layer 1 on", "a sliding window"),
-        ("mistral without windows", "the architecture of Mistral"),
+        ("mistral without windows", ""),
+        ("mistral", "a sliding window"),
         ("qwen3, linear", "RoPE scaling of type 'linear'"),
         ("qwen3, yarn in new words", "RoPE scaling of type 'yarn'"),
         ("experts", "a mixture of experts"),
@@ -96,8 +97,18 @@ def test_quantized_experts_are_dequantized(checkpoint):
     [
         (
             "qwen3, yarn",
-            {"rope_scaling": {"rope_type": "llama3", "factor": 8.0}},
-            "has rope_scaling of type 'llama3', expected 'default', 'linear', 'dynamic', 'yarn'",
+            {"rope_scaling": {"rope_type": "longrope", "factor": 8.0}},
+            "has rope_scaling of type 'longrope', expected 'default', 'linear', 'dynamic', 'yarn', 'llama3'",
+        ),
+        (
+            "qwen3, yarn",
+            {"rope_scaling": {"rope_type": "llama3", "factor": 8.0, "original_max_position_embeddings": 16}},
+            "has rope_scaling of type 'llama3' with low_freq_factor = None, expected a number",
+        ),
+        (
+            "qwen3, yarn",
+            {"rope_scaling": {**LLAMA3, "high_freq_factor": 1.0}},
+            "has low_freq_factor = 1.0, expected less than high_freq_factor",
         ),
         ("qwen3, yarn", {"rope_scaling": "yarn"}, "has rope_scaling of type 'yarn' with factor = None, expected a num"),
         (
@@ -191,6 +202,7 @@ def test_a_window_and_sinks_that_are_typed_take_the_place_of_the_files(checkpoin
         ({"rope_scaling": {"type": "dynamic", "factor": 2}}, 192),
         ({"rope_scaling": {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 24}}, 96),
         ({"rope_scaling": {"type": "yarn", "factor": 8.0, "original_max_position_embeddings": 24}}, 192),
+        ({"rope_scaling": {**LLAMA3, "factor": 32.0}}, 96),  # Llama 3.2 states the scaled length, and a larger factor
     ],
     ids=str,
 )

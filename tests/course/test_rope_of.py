@@ -1,5 +1,7 @@
 """The RoPE of a config.json, which learners are given: what it takes from one, and what it refuses in one line."""
 
+import math
+
 import mlx.core as mx
 import pytest
 
@@ -53,12 +55,27 @@ def test_yarn_without_an_original_length_takes_the_models():
     assert mx.array_equal(paces_of(named), paces_of(silent))
 
 
+def test_llama3_keeps_divides_or_mixes_by_rotations():
+    limits = {"original_max_position_embeddings": 100, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
+    rope = rope_of({**PLAIN, "rope_scaling": {"rope_type": "llama3", "factor": 8.0, **limits}})
+    frequencies = [300.0 ** (-i / 4) for i in range(4)]
+    shares = [min(max((100 * f / (2 * math.pi) - 1) / 3, 0), 1) for f in frequencies]
+    expected = [f * share + f / 8 * (1 - share) for f, share in zip(frequencies, shares, strict=True)]
+    assert shares[0] == 1 > shares[1] > 0 == shares[3]
+    assert mx.allclose(paces_of(rope), mx.array(expected), rtol=1e-6, atol=0)
+    assert rope.attention_factor == 1
+
+
 @pytest.mark.parametrize(
     ("config", "words"),
     [
         ({**PLAIN, "rope_scaling": {"rope_type": "longrope", "factor": 4.0}}, "rope_type is 'longrope', known are"),
         ({**PLAIN, "rope_scaling": {"type": "linear"}}, "lacks factor, which rope_type 'linear' needs"),
         ({**PLAIN, "rope_scaling": {"type": "yarn"}}, "lacks factor, which rope_type 'yarn' needs"),
+        (
+            {**PLAIN, "rope_scaling": {"type": "llama3", "factor": 8.0}},
+            "lacks original_max_position_embeddings, low_freq",
+        ),
         ({"head_dim": 8}, "lacks rope_theta, which"),
         ({"rope_theta": 300.0}, "lacks head_dim, which"),
         (

@@ -100,6 +100,7 @@ def block64(
     training: bool = False,
     chance: int = 0,
     part: str = "output",
+    bo: Array64 | None = None,
     *,
     r: Round = exact,
 ) -> Array64:
@@ -119,4 +120,4 @@ def block64(
     found = weights64(query, key, value, None, mask, may_look, rate, training, chance, part, r=r)
     if part == "weights":
         return found
-    return linear64(np.concatenate([found[:, h] for h in range(num_heads)], axis=-1), wo, r=r)
+    return linear64(np.concatenate([found[:, h] for h in range(num_heads)], axis=-1), wo, bo, r=r)

@@ -22,9 +22,9 @@ from tiny_llm_course.testkit.sizes import sweep
 @built
 def block(
     x, num_heads, num_kv_heads, wqkv, wo, bqkv=None, layout="blocks", mask=None, may_look=None, rate=0.0,
-    training=False, chance=0, part="output",
+    training=False, chance=0, part="output", bo=None,
 ):  # fmt: skip
-    layer = attention.FusedMultiHeadAttention(num_heads, num_kv_heads, wqkv, wo, bqkv, layout, rate)
+    layer = attention.FusedMultiHeadAttention(num_heads, num_kv_heads, wqkv, wo, bqkv, layout, rate, bo)
 
     def call(x, mask, may_look):
         found = layer(x, mask if may_look is None else may_look, training, mx.random.key(chance))
@@ -55,7 +55,9 @@ def test_task_5_block_formula(dtype, layout):
 
 @by_layout
 def test_task_5_block_bias(layout):
-    blocks_agree(*block_inputs(2), normals(20)(40), layout, mask="causal", seed=2)
+    inputs = block_inputs(2)
+    blocks_agree(*inputs, normals(20)(40), layout, mask="causal", seed=2)
+    blocks_agree(*inputs, layout=layout, bo=normals(21)(7), seed=2)
 
 
 @by_layout
@@ -87,14 +89,14 @@ def test_task_5_block_as_wide_as_its_heads(layout):
 def test_task_5_block_pytorch(pytorch, masked):
     """`MultiheadAttention` stores the fused weight as blocks; in its boolean masks True hides."""
     x, heads, _, wqkv, wo = block_inputs(7, hidden=12, heads=3, kv_heads=3)
-    bqkv, may_look = normals(70)(36), looks(71, 5, 5) if masked else None
+    bqkv, bo, may_look = normals(70)(36), normals(72)(12), looks(71, 5, 5) if masked else None
 
-    def multi_head(torch, x, wqkv, wo, bqkv, may_look, part):
+    def multi_head(torch, x, wqkv, wo, bqkv, bo, may_look, part):
         layer = torch.nn.MultiheadAttention(12, 3, batch_first=True)
         with torch.no_grad():
             for own, given in zip(
                 (layer.in_proj_weight, layer.in_proj_bias, layer.out_proj.weight, layer.out_proj.bias),
-                (wqkv, bqkv, wo, torch.zeros(12)),
+                (wqkv, bqkv, wo, bo),
                 strict=True,
             ):
                 own.copy_(given)
@@ -102,8 +104,8 @@ def test_task_5_block_pytorch(pytorch, masked):
             found = layer(x, x, x, attn_mask=forbidden, need_weights=True, average_attn_weights=False)
         return found[part == "weights"]
 
-    expected = {part: pytorch(multi_head, x, wqkv, wo, bqkv, may_look, part) for part in ("output", "weights")}
-    blocks_agree(x, heads, heads, wqkv, wo, bqkv, may_look=may_look, seed=7, expected=expected)
+    expected = {part: pytorch(multi_head, x, wqkv, wo, bqkv, bo, may_look, part) for part in ("output", "weights")}
+    blocks_agree(x, heads, heads, wqkv, wo, bqkv, may_look=may_look, bo=bo, seed=7, expected=expected)
 
 
 def test_task_5_block_mlx():

@@ -10,12 +10,14 @@ from tiny_llm_course.testkit.variants import Variants
 known = Variants("4.2.5")
 
 
-def run_block(program, seed, mask=None, dtype=mx.float32, bias=True, layout="interleaved", rate=0.0, training=False):
+def run_block(
+    program, seed, mask=None, dtype=mx.float32, bias=True, layout="interleaved", rate=0.0, training=False, **more
+):
     """H = 6, H_kv = 2, D = 4, E = 7. MLX's global seed is also set, for programs that use it instead of the key."""
     mx.random.seed(seed)
     draw = normals(seed, dtype)
     x, wqkv, wo, bqkv = draw(3, 5, 7), draw(40, 7), draw(7, 24), draw(40)
-    layer = program(6, 2, wqkv, wo, bqkv if bias else None, layout, rate)
+    layer = program(6, 2, wqkv, wo, bqkv if bias else None, layout, rate, **more)
     return layer(x, mask, training, mx.random.key(seed))
 
 
@@ -30,6 +32,7 @@ known.probe_table(
     interleaved=lambda program: run_block(program, 42, bias=False),
     bias=lambda program: run_block(program, 43, layout="blocks"),
     bias_interleaved=lambda program: run_block(program, 44),
+    output_bias=lambda program: run_block(program, 53, bias=False, bo=normals(530)(7)),
     causal=lambda program: run_block(program, 45, "causal", bias=False),
     mask=lambda program: run_block(program, 46, normals(460)(3, 6, 5, 5), bias=False),
     trains=lambda program: run_block(program, 47, bias=False, rate=0.4, training=True),
@@ -49,7 +52,7 @@ def sized(program):
     return lambda: layer(x, "causal")
 
 
-JOINED = "linear(attended.swapaxes(1, 2).flatten(2), self.wo)"
+JOINED = "linear(attended.swapaxes(1, 2).flatten(2), self.wo, self.bo)"
 
 known.change(
     "always-blocks",
@@ -102,6 +105,12 @@ known.change(
     question="Which weight is still unused?",
 )
 known.change(
+    "no-output-bias",
+    ("self.wo, self.bo)", "self.wo)"),
+    fact="the bias of the output projection is missing",
+    question="Which argument of __init__ is still unused?",
+)
+known.change(
     "mask-ignored",
     ("mask=mask", "mask=None"),
     fact="mask is ignored",
@@ -142,7 +151,7 @@ known.change(
 class _Block:
     """The part that both accepted programs share."""
 
-    def __init__(self, num_heads, num_kv_heads, wqkv, wo, bqkv=None, layout="blocks", rate=0.0):
+    def __init__(self, num_heads, num_kv_heads, wqkv, wo, bqkv=None, layout="blocks", rate=0.0, bo=None):
         dims = wo.shape[1] // num_heads
         if len(wqkv) != (num_heads + 2 * num_kv_heads) * dims:
             raise ValueError(f"{len(wqkv)} rows in place of {(num_heads + 2 * num_kv_heads) * dims}")
@@ -151,7 +160,7 @@ class _Block:
         cuts = [num_heads * dims, (num_heads + num_kv_heads) * dims]
         self.weights = mx.split(wqkv[rows], cuts)
         self.biases = [None] * 3 if bqkv is None else mx.split(bqkv[rows], cuts)
-        self.wo = wo
+        self.wo, self.bo = wo, mx.zeros(len(wo), wo.dtype) if bo is None else bo
 
 
 @known.accepted("three-projections")
@@ -162,7 +171,7 @@ class ThreeProjections(_Block):
             y = x @ w.T if bias is None else x @ w.T + bias
             parts.append(mx.unflatten(y, -1, (-1, self.dims)).transpose(0, 2, 1, 3))
         output, weights = attention_with_weights(*parts, None, mask, self.rate, training, random_key)
-        return output.transpose(0, 2, 1, 3).reshape(*x.shape[:2], -1) @ self.wo.T, weights
+        return output.transpose(0, 2, 1, 3).reshape(*x.shape[:2], -1) @ self.wo.T + self.bo, weights
 
 
 @known.accepted("head-by-head-through-wo")
@@ -177,4 +186,4 @@ class HeadByHead(_Block):
         )
         output, weights = attention_with_weights(query, key, value, None, mask, self.rate, training, random_key)
         columns = self.wo.reshape(-1, self.counts[0], self.dims)
-        return mx.einsum("nhld,ehd->nle", output, columns), weights
+        return mx.einsum("nhld,ehd->nle", output, columns) + self.bo, weights

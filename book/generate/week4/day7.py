@@ -1,4 +1,4 @@
-"""Day 7's figure: the frequency of each pair of the embedded model under each kind of scaling."""
+"""Day 7's figures: the frequency of each pair under each kind of scaling, of the embedded model and of Llama 3.1."""
 
 import json
 
@@ -13,8 +13,34 @@ SHOWN = (0, 2, 4, 6, 8, 10, 12, 15, 18, 21, 24, 27, 31)  # pairs
 
 
 def generated_parts() -> Parts:
-    """Return the figure."""
-    return {"paces": paces()}
+    """Return the figures."""
+    return {"paces": paces(), "llama3": llama3()}
+
+
+def llama3() -> str:
+    """Draw Llama 3.1's frequencies, and what YaRN's would be, relative to those before scaling."""
+    from tiny_llm_solution.long_context.interpolation import linear_frequencies
+    from tiny_llm_solution.long_context.llama3 import llama3_frequencies
+    from tiny_llm_solution.long_context.yarn import yarn_frequencies
+
+    dims, base, length, factor = 128, 500000.0, 8192, 8.0
+    plain = np.array(linear_frequencies(dims, base, 1))
+    kinds = {
+        "YaRN": yarn_frequencies(dims, base, factor, length)[0],
+        "llama3": llama3_frequencies(dims, base, factor, length, 1, 4),
+    }
+    series = {name: (np.array(found) / plain).tolist() for name, found in kinds.items()}
+    changed = {name: next(pair for pair, share in enumerate(shares) if share < 1) for name, shares in series.items()}
+    shown, canvas = range(14, 40, 2), Canvas()
+    axes = "pair, higher frequencies first", "frequency, relative to that before scaling"
+    lines(canvas, shown, {n: [s[pair] for pair in shown] for n, s in series.items()}, axes, str, logarithmic=False)
+    about = "; ".join(f"{name} first lowers pair {pair}" for name, pair in changed.items())
+    caption = (
+        f"The frequencies of pairs {shown[0]} to {shown[-1]} of Llama 3.1's {dims // 2}, for {factor:g} times "
+        f"{length:,} tokens. YaRN would lower those from pair {changed['YaRN']} on; Llama 3.1 lowers those from pair "
+        f"{changed['llama3']} on."
+    )
+    return canvas.figure("llama3-4-7", "Llama 3's scaling beside YaRN", about, caption)
 
 
 def paces() -> str:

@@ -3,10 +3,10 @@
 import dataclasses
 from typing import Any
 
-from ..config import ModelConfig
+from ..config import ModelConfig, rope_entries
 from ..local_attention.layers import layer_windows
 
-ARCHITECTURES = ("qwen3", "qwen2", "qwen3_moe", "mistral")
+ARCHITECTURES = ("qwen3", "qwen2", "qwen3_moe", "llama", "mistral")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,11 +48,10 @@ class FurtherConfig:
         kind = config.get("model_type")
         if kind not in ARCHITECTURES:
             raise ValueError(f"model_type is {kind!r}, known are {', '.join(ARCHITECTURES)}")
-        base = ModelConfig.from_dict({**config, "model_type": "qwen2" if kind == "qwen2" else "qwen3"})
+        base = ModelConfig.from_dict({**config, "model_type": "qwen3" if kind == "qwen3_moe" else kind})
         layers = base.num_hidden_layers
         windows = tuple(layer_windows(config)) if _asks_for_windows(config) else (None,) * layers
-        rope = {**(config.get("rope_parameters") or {}), **(config.get("rope_scaling") or {})}
-        scaling = rope.get("rope_type") or rope.get("type") or "default"
+        scaling = (rope := rope_entries(config))["rope_type"]
         if scaling == "dynamic" and any(windows):
             raise ValueError("RoPE scaling of type 'dynamic' and sliding windows do not go together here")
         return FurtherConfig(
@@ -65,7 +64,9 @@ class FurtherConfig:
             scaled=scaling != "default",
             rope_after_cache=scaling == "dynamic",
             entries=config,
-            max_position_embeddings=_longest(base.max_position_embeddings, rope if scaling != "default" else {}),
+            max_position_embeddings=_longest(
+                base.max_position_embeddings, rope if scaling not in ("default", "llama3") else {}
+            ),
         )
 
 
@@ -88,6 +89,9 @@ def _experts(config: dict[str, Any], layers: int) -> Experts:
 
 
 def _longest(stated: int, rope: dict[str, Any]) -> int:
-    """Return the longest supported length: older files state the trained length, newer ones often the scaled one."""
+    """Return the longest supported length: older files state the trained length, newer ones often the scaled one.
+
+    Files with a scaling of type llama3 always state the scaled one, and get no `rope`.
+    """
     original = rope.get("original_max_position_embeddings") or stated
     return max(stated, int(original * rope.get("factor", 1)))

@@ -78,6 +78,7 @@ class FusedMultiHeadAttention:
         bqkv: mx.array | None = None,
         layout: str = "blocks",
         rate: float = 0.0,
+        bo: mx.array | None = None,
     ) -> None:
         """Store the weights, laid out as `linear` takes them. D is the number of wo's columns divided by H.
 
@@ -89,6 +90,7 @@ class FusedMultiHeadAttention:
             bqkv: (H + 2 H_kv) * D; None for no bias.
             layout: "blocks" or "interleaved".
             rate: dropout probability of the attention weights, in training.
+            bo: E, the bias of the output projection; None for no bias.
 
         Raises:
             ValueError: wqkv's number of rows does not fit H, H_kv and wo's columns. The message states both numbers.
@@ -97,7 +99,7 @@ class FusedMultiHeadAttention:
         if wqkv.shape[0] != rows:
             raise ValueError(f"wqkv has {wqkv.shape[0]} rows, but {rows} are needed")
         self.num_heads, self.num_kv_heads, self.layout, self.rate = num_heads, num_kv_heads, layout, rate
-        self.wqkv, self.wo, self.bqkv = wqkv, wo, bqkv
+        self.wqkv, self.wo, self.bqkv, self.bo = wqkv, wo, bqkv, bo
 
     def __call__(
         self,
@@ -124,4 +126,4 @@ class FusedMultiHeadAttention:
         attended, weights = attention_with_weights(
             query, key, value, mask=mask, rate=self.rate, training=training, random_key=random_key
         )
-        return linear(attended.swapaxes(1, 2).flatten(2), self.wo), weights  # N x L x E, N x H x L x L
+        return linear(attended.swapaxes(1, 2).flatten(2), self.wo, self.bo), weights  # N x L x E, N x H x L x L

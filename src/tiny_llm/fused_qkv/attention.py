@@ -60,6 +60,7 @@ class FusedMultiHeadAttention:
         bqkv: mx.array | None = None,
         layout: str = "blocks",
         rate: float = 0.0,
+        bo: mx.array | None = None,
     ) -> None:
         """Store the weights, laid out as `linear` takes them. D is the number of wo's columns divided by H.
 
@@ -71,6 +72,7 @@ class FusedMultiHeadAttention:
             bqkv: (H + 2 H_kv) * D; None for no bias.
             layout: "blocks" or "interleaved".
             rate: dropout probability of the attention weights, in training.
+            bo: E, the bias of the output projection; None for no bias.
 
         Raises:
             ValueError: wqkv's number of rows does not fit H, H_kv and wo's columns. The message states both numbers.

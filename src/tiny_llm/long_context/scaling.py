@@ -6,12 +6,14 @@ from typing import Any
 
 import mlx.core as mx
 
+from ..config import rope_entries
 from .interpolation import linear_frequencies
+from .llama3 import LIMITS, llama3_frequencies
 from .ntk import ntk_frequencies
 from .rope import ScaledRoPE
 from .yarn import yarn_frequencies
 
-TYPES = ("default", "linear", "dynamic", "yarn")
+TYPES = ("default", "linear", "dynamic", "yarn", "llama3")
 
 
 def rope_of(config: dict[str, Any]) -> ScaledRoPE:
@@ -26,8 +28,7 @@ def rope_of(config: dict[str, Any]) -> ScaledRoPE:
 
     Source: `modeling_rope_utils` of transformers.
     """
-    scaling = {**(config.get("rope_parameters") or {}), **(config.get("rope_scaling") or {})}
-    kind = scaling.get("rope_type") or scaling.get("type") or "default"
+    kind = (scaling := rope_entries(config))["rope_type"]
     if kind not in TYPES:
         raise ValueError(f"rope_type is {kind!r}, known are {', '.join(TYPES)}")
     if any(isinstance(value, dict) for value in scaling.values()):
@@ -38,7 +39,7 @@ def rope_of(config: dict[str, Any]) -> ScaledRoPE:
     if entries.get("head_dim") is None and entries.keys() >= {"hidden_size", "num_attention_heads"}:
         entries["head_dim"] = entries["hidden_size"] // entries["num_attention_heads"]
     needed = ["head_dim", "rope_theta", *([] if kind == "default" else ["factor"])]
-    needed += ["max_position_embeddings"] if kind == "dynamic" else []
+    needed += {"dynamic": ("max_position_embeddings",), "llama3": LIMITS}.get(kind, ())
     original = entries.get("original_max_position_embeddings") or entries.get("max_position_embeddings")
     missing = [name for name in needed if entries.get(name) is None]
     missing += ["original_max_position_embeddings"] if kind == "yarn" and original is None else []
@@ -54,6 +55,8 @@ def rope_of(config: dict[str, Any]) -> ScaledRoPE:
         whole = entries.get("truncate", True)
         frequencies, yarn_factor = yarn_frequencies(dims, base, factor, int(original or 0), fast, slow, whole)
         return ScaledRoPE(dims, frequencies, _attention_factor(entries, factor, yarn_factor))
+    if kind == "llama3":
+        return ScaledRoPE(dims, llama3_frequencies(dims, base, factor, *(entries[name] for name in LIMITS)))
     if kind == "dynamic":
         return ScaledRoPE(dims, partial(_dynamic, dims, base, factor, entries["max_position_embeddings"]))
     return ScaledRoPE(dims, linear_frequencies(dims, base, factor if kind == "linear" else 1))

@@ -37,7 +37,13 @@ class Checkpoint:
     eos_ids: tuple[int, ...]
     sampling: dict[str, float]  # generation_config.json's settings, as arguments of `make_sampler`
     stored_as: str  # the weights, in words: "bfloat16", "4-bit"
+    first_ids: tuple[int, ...] = ()  # with which the tokenizer begins every text
     bits: int | None = None  # to quantize them to
+
+    def begun(self, tokens: list[int]) -> list[int]:
+        """Return a text's tokens, after those with which each of the model's texts begins, if they are not there."""
+        first = list(self.first_ids)
+        return tokens if tokens[: len(first)] == first else first + tokens
 
 
 def read_config(folder: Path) -> dict[str, Any]:
@@ -68,14 +74,14 @@ def load_checkpoint(folder: Path, dtype: mx.Dtype | None = None, packed: bool = 
         supported = "this stage supports 4 or 8 bits and one group size for all; --stage kv-cache supports all"
         raise UsageError(f"{folder} has {words} weights, but {supported}")
     weights = read_weights(folder, stored, wanted, config.get("quantization"), dtype, packed)
-    ids, hidden = read_tokens(tokenizer, config["vocab_size"])  # the embedding's rows
+    ids, hidden, first = read_tokens(tokenizer, config["vocab_size"])  # the embedding's rows
     settings = read_json(folder / "tokenizer_config.json", required=False)
     template, special = _chat_template(folder, settings), _special_tokens(settings)
     generation_file = folder / "generation_config.json"
     generation = read_json(generation_file, required=False)
     eos = _eos_ids(folder, config, generation) or tuple(ids[t] for t in [special.get("eos_token")] if t in ids)
     sampling, weights = _sampling(generation_file, generation), with_stacked(weights, STACKED)
-    return Checkpoint(folder, config, weights, tokenizer, hidden, template, special, eos, sampling, words)
+    return Checkpoint(folder, config, weights, tokenizer, hidden, template, special, eos, sampling, words, first)
 
 
 def _chat_template(folder: Path, settings: dict[str, Any]) -> str | None:

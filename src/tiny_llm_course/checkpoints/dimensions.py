@@ -11,13 +11,14 @@ from .features import check_features, is_sparse
 from .files import LARGEST_NUMBER, TINY, check_number
 
 # By model_type. The learner's package supports the same.
-ARCHITECTURES = {"qwen3": "Qwen3", "qwen2": "Qwen2 and Qwen2.5", "qwen3_moe": "Qwen3-MoE", "mistral": "Mistral"}
+ARCHITECTURES = {"qwen3": "Qwen3", "qwen2": "Qwen2 and Qwen2.5", "qwen3_moe": "Qwen3-MoE"}
+ARCHITECTURES |= {"llama": "Llama 3", "mistral": "Mistral"}
 BIASES = ("qwen2",)  # of queries, keys and values
 NORMS = ("qwen3", "qwen3_moe")  # of each head's queries and keys
 WHOLE: tuple[str, ...] = ("hidden_size", "num_hidden_layers", "intermediate_size", "num_attention_heads", "vocab_size")
 WHOLE += ("max_position_embeddings",)
 FRACTIONS = ("rms_norm_eps", "rope_theta")
-SWITCHES = ("tie_word_embeddings", "use_sliding_window", "attention_bias")
+SWITCHES = ("tie_word_embeddings", "use_sliding_window", "attention_bias", "mlp_bias")
 OPTIONAL = ("num_key_value_heads", "head_dim")
 LONGEST = 1 << 21  # context, which RoPE's tables grow with, and which no weight confirms; Qwen's longest is 2**20
 STACKED = "switch_mlp"  # mlx-lm's name of a layer's stacked experts
@@ -129,8 +130,9 @@ def _check_supported(file: Path, config: dict[str, Any]) -> None:
             raise UsageError(f"{file} has {name} = {shortened(repr(value))}, expected true or false")
     if (activation := config.get("hidden_act") or "silu") != "silu":
         raise UsageError(f"{file} has hidden_act {activation!r}, but this engine supports 'silu' only")
-    if kind not in BIASES and config.get("attention_bias"):
-        raise UsageError(f"{file} has attention_bias true, but this engine's {ARCHITECTURES[kind]} has no biases")
+    for name in SWITCHES[2:] if kind not in BIASES else ():
+        if config.get(name):
+            raise UsageError(f"{file} has {name} true, but this engine's {ARCHITECTURES[kind]} has no biases")
     quantization = config.get("quantization_config")
     if not config.get("quantization") and quantization:
         method = quantization.get("quant_method") if isinstance(quantization, dict) else quantization

@@ -9,9 +9,11 @@ from .files import check_number
 
 Config = dict[str, Any]
 
-SCALED = ("linear", "dynamic", "yarn")  # RoPE
+SCALED = ("linear", "dynamic", "yarn", "llama3")  # RoPE
+LLAMA3 = ("original_max_position_embeddings", "low_freq_factor", "high_freq_factor")  # all of them are needed
 NUMBERS = ("original_max_position_embeddings", "attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim")
-SWITCHED = ("qwen2", "qwen3", "qwen3_moe")  # without use_sliding_window they have no window
+NUMBERS += LLAMA3[1:]
+SWITCHED = ("qwen2", "qwen3", "qwen3_moe", "llama")  # without use_sliding_window they have no window
 LAYERS = ("full_attention", "sliding_attention")
 EXPERTS = ("num_experts", "num_experts_per_tok", "moe_intermediate_size")
 FIRST_WINDOWED = 28  # default of max_window_layers
@@ -22,9 +24,8 @@ def unsupported_features(config: Config) -> str:
     """Return, in words, what a valid config needs that no stage supports; "" if nothing."""
     needed = {
         "a mixture of experts": config["model_type"] == "qwen3_moe",
-        "the architecture of Mistral": config["model_type"] == "mistral",
         "a sliding window": is_windowed(config),
-        f"RoPE scaling of type {rope_type(config)!r}": rope_type(config) != "default",
+        f"RoPE scaling of type {rope_type(config)!r}": rope_type(config) not in ("default", "llama3"),
     }
     return next((words for words, is_needed in needed.items() if is_needed), "")
 
@@ -94,9 +95,12 @@ def _check_rope(file: Path, config: Config) -> None:
         raise UsageError(f"{file} has a different RoPE for each layer type, but this engine has one for all layers")
     for key in ("factor", *NUMBERS) if kind != "default" else ():
         value: Any = table.get(key)
-        if value is None and key != "factor":
+        if value is None and key != "factor" and not (kind == "llama3" and key in LLAMA3):
             continue
         check_number(file, f"{name} of type {kind!r} with {key}", value, float(key == "factor"), LARGEST_ENTRY)
+    if kind == "llama3" and table["low_freq_factor"] >= table["high_freq_factor"]:
+        low = table["low_freq_factor"]
+        raise UsageError(f"{file} has low_freq_factor = {low}, expected less than high_freq_factor")
     if (part := table.get("partial_rotary_factor", config.get("partial_rotary_factor"))) not in (None, 1):
         raise UsageError(
             f"{file} has partial_rotary_factor = {part!r}, but this engine's RoPE rotates whole heads only"

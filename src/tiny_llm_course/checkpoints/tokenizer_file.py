@@ -1,6 +1,7 @@
 """Check a tokenizer.json before the learner's tokenizer reads it, which is not to blame for the file."""
 
 import contextlib
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,8 @@ SAMPLE = "".join(map(chr, range(128))) + "é日🙂\u2003"  # characters that a 
 CONDITIONS = ("lstrip", "rstrip", "single_word", "normalized")
 
 
-def read_tokens(file: Path, vocab_size: int) -> tuple[dict[str, int], frozenset[int]]:
-    """Return a byte-level BPE tokenizer's ids by token, and the ids below vocab_size that print nothing."""
+def read_tokens(file: Path, vocab_size: int) -> tuple[dict[str, int], frozenset[int], tuple[int, ...]]:
+    """Return a byte-level BPE tokenizer's ids by token, the ids that print nothing, and those that begin every text."""
     data = read_json(file)
     try:
         added = data.get("added_tokens", [])
@@ -35,22 +36,32 @@ def read_tokens(file: Path, vocab_size: int) -> tuple[dict[str, int], frozenset[
             what = f"the token {shortened(repr(token))} or its id {number} twice"
             raise UsageError(f"{file} has {what}, expected one id for each token, and one token for each id")
     try:
-        what = next(_faults(data), "")
+        what, first = next(_faults(data), ""), _first(data.get("post_processor"), ids)
     except (AttributeError, KeyError, TypeError, ValueError):
         what = "describes another kind of tokenizer, expected byte-level BPE"
     if what:
         raise UsageError(f"{file} {what}")
     shown = set(tokens) - {token["id"] for token in added if token.get("special")}
-    return ids, frozenset(range(vocab_size)) - shown
+    return ids, frozenset(range(vocab_size)) - shown, first
+
+
+def _first(step: dict[str, Any] | None, ids: dict[str, int]) -> tuple[int, ...]:
+    """Return the tokens that a post_processor puts before a text, such as Llama 3's <|begin_of_text|>."""
+    steps = [step, *step.get("processors", [])] if step else []
+    template: list[Any] = next((each["single"] for each in steps if each["type"] == "TemplateProcessing"), [])
+    before = itertools.takewhile(lambda piece: "SpecialToken" in piece, template)
+    return tuple(ids[piece["SpecialToken"]["id"]] for piece in before)
 
 
 def _faults(data: dict[str, Any]) -> Iterator[str]:
     """Yield what is wrong with a tokenizer.json; raise a built-in error if it has another form."""
     model, added = data["model"], data.get("added_tokens", [])
     "".join(token["content"] for token in added).encode()
+    if model.get("byte_fallback"):
+        yield "has byte_fallback, as SentencePiece has, expected byte-level BPE: Qwen, Llama 3, Mistral NeMo and others"
     steps = data["pre_tokenizer"].get("pretokenizers", [data["pre_tokenizer"]])
     splits, last = [step for step in steps if step["type"] == "Split"], steps[-1]
-    if model["type"] != "BPE" or model.get("byte_fallback") or last["type"] != "ByteLevel":
+    if model["type"] != "BPE" or last["type"] != "ByteLevel":
         raise ValueError
     if (form := (data.get("normalizer") or {"type": NORMAL_FORMS[0]})["type"]) not in NORMAL_FORMS:
         yield f"has normalizer {form!r}, expected {', '.join(NORMAL_FORMS)} or nothing"
@@ -75,7 +86,6 @@ def _faults(data: dict[str, Any]) -> Iterator[str]:
     for what, is_there in {
         "a pre_tokenizer other than ByteLevel, or one isolating Split before it": not (isolates and is_alone),
         "add_prefix_space": last.get("add_prefix_space"),
-        "ignore_merges": model.get("ignore_merges"),
         f"added tokens with {', '.join(CONDITIONS)}": any(each.get(name) for each in added for name in CONDITIONS),
     }.items():
         if is_there:

@@ -4,7 +4,7 @@ import dataclasses
 import re
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +72,9 @@ class Engine(Package):
             self.runs = runs(self.stage.name, checkpoint, weights, self.stage.packed)
             config = self.target(self.stage.config).from_dict(checkpoint.config)
             self.context_length: int = config.max_position_embeddings
-            self.model = self.target(self.stage.model)(config, weights)
+            model, further = self.target(self.stage.model), self.stage.config.name != "ModelConfig"
+            with nullcontext() if further else self.scaled_rope(checkpoint.config):
+                self.model = model(config, weights)
             self.tokenizer = self.part("tokenizer", "ByteLevelBPE").from_file(checkpoint.tokenizer)
 
     def encode(self, text: str) -> list[int]:
@@ -85,7 +87,7 @@ class Engine(Package):
             ids = self.tokenizer.encode(text)
             if not isinstance(ids, list) or not all(isinstance(number, int) for number in ids):
                 raise TypeError(f"ByteLevelBPE.encode returned {type(ids).__name__}, expected a list of ints")
-        return ids
+        return self.checkpoint.begun(ids)
 
     def logits(self, tokens: mx.array) -> mx.array:
         """Return the logits after each token of whole texts, N x L x V for N x L."""

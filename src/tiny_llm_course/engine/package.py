@@ -1,8 +1,8 @@
 """One of the two packages, ready to run outside its tests: started, built, imported, with the borrowed tasks."""
 
 import importlib
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import mlx.core as mx
@@ -15,7 +15,7 @@ from ..grading.exceptions import learners_code, must_be_started
 from ..learner import progress
 from ..paths import LEARNER, SOLUTION, put_first
 from ..programs import borrowing
-from ..programs.packages import SOLUTION_NAME, load_solution
+from ..programs.packages import SOLUTION_NAME, LearnerError, installed, load_solution
 from . import stages
 
 
@@ -37,15 +37,27 @@ class Package:
 
     def quantized(self, checkpoint: Checkpoint) -> dict[str, mx.array]:
         """Return a checkpoint's weights, quantized to its `bits`, if any, by the package's own code."""
+        weights = dict(checkpoint.weights)
+        weights |= self.part("config", "zero_biases")(checkpoint.config, weights["model.norm.weight"].dtype)
         if checkpoint.bits is None:
-            return checkpoint.weights
+            return weights
         if (width := checkpoint.config["hidden_size"]) % 64:
             raise UsageError(f"{checkpoint.folder} has hidden_size = {width}, but --bits needs a multiple of 64.")
-        own, weights = self.part("quantized.parts", "Quantized")(bits=checkpoint.bits), dict(checkpoint.weights)
+        own = self.part("quantized.parts", "Quantized")(bits=checkpoint.bits)
         for layer in [name.removesuffix(".weight") for name, weight in weights.items() if weight.ndim == 2]:
             if packed := own.packed(checkpoint.weights, layer):
                 weights |= zip((f"{layer}.{part}" for part in ("weight", "scales", "biases")), packed, strict=True)
         return weights
+
+    @contextmanager
+    def scaled_rope(self, *configs: dict[str, Any]) -> Iterator[None]:
+        """Let `rotation_angles` scale the angles of Llama 3 while models are built, each of a config.json."""
+        target = Target("positional_encoding", "rotation_angles")
+        angles = self.part("long_context.llama3", "ScaledAngles")(self.target(target), configs)
+        with installed(target, angles, self.package_name) if angles.missed else nullcontext():
+            yield
+        if angles.missed:
+            raise LearnerError("RoPE does not call rotation_angles when it is built, so Llama 3's scaling is lost.")
 
     def target(self, target: Target) -> Any:
         """Return a class or function by its name in the registry."""

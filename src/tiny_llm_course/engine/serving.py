@@ -58,7 +58,8 @@ class ServingEngine(Package):
             self.limits = self.part("engines.modes", "Limits")(fused=self.fused, **given)
             make = self.target(mode.make)
             try:
-                self.scheduler: Any = make(config, weights, self.limits)
+                with self.scaled_rope(*(each.config for each in (checkpoint, draft) if each)):
+                    self.scheduler: Any = make(config, weights, self.limits)
             except ValueError as error:
                 raise UsageError(f"{checkpoint.folder} cannot be served: {error}") from error
             self.tokenizer: Any = self.part("tokenizer", "ByteLevelBPE").from_file(checkpoint.tokenizer)

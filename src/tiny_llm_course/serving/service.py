@@ -157,7 +157,7 @@ class Service:
             message = "The prompt is not valid Unicode: it has a lone surrogate."
             raise wrong(message, _prompt_of(params)) from None
         with self.engine.learners_code():
-            tokens: list[int] = self.engine.tokenizer.encode(text)
+            tokens: list[int] = self.engine.checkpoint.begun(self.engine.tokenizer.encode(text))
         return tokens
 
     def _fitting(self, params: GenerationRequest, tokens: list[int]) -> list[int]:
