@@ -70,6 +70,8 @@ class Engine(Package):
         with self.learners_code():
             weights = self.quantized(checkpoint)
             self.runs = runs(self.stage.name, checkpoint, weights, self.stage.packed)
+            self.runs += ", on the simulator" * (simulated := stages.simulated(self.stage))
+            self.simulated = simulated
             config = self.target(self.stage.config).from_dict(checkpoint.config)
             self.context_length: int = config.max_position_embeddings
             self.model = self.target(self.stage.model)(config, weights)
