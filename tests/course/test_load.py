@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from tiny_llm_course.course.registry import UsageError, load_course
+from tiny_llm_course.course.registry import UsageError
 from tiny_llm_course.engine.serving import Limits, load_scheduler
 from tiny_llm_course.measuring.load.outcome import Answer, Outcome
 from tiny_llm_course.measuring.load.sending import UNNAMED, model_at, play, replay, send

@@ -66,7 +66,10 @@ def test_it_is_counted_step_by_step_and_the_weights_of_a_token_by_hand(folder):
 def test_generate_says_that_it_is_simulated_and_prints_the_counts(folder, typed):
     status, out, err = typed("generate", "the", "--solution", "--stage", "metal", "--model", folder, "--temp", 0)
     assert (status, out[:3]) == (0, "the")
-    assert err.startswith("The Metal kernels run on the simulator, so the text has 4 tokens. For more: --max-tokens 16")
+    assert err.startswith(
+        "The Metal kernels run on the simulator, seconds per token: 4 by default, more with --max-tokens.\n"
+    )
+    assert "4 tokens (metal, 4-bit weights as stored, on the simulator); stopped: length limit" in err
     assert "Token 4, as the simulator counts:" in err
 
 

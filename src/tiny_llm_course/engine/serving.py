@@ -50,8 +50,8 @@ class ServingEngine(Package):
         given = {name: value for name, value in dataclasses.asdict(limits).items() if value is not None}
         with self.learners_code():
             weights = self.quantized(checkpoint)
-            self.runs = runs(mode.name, checkpoint, weights, self.fused or "kernels" in mode.requires)
-            self.runs += ", on the simulator" * simulated(mode)
+            packs = self.fused or "kernels" in mode.requires
+            self.runs = runs(mode.name, checkpoint, weights, packs, simulated(mode))
             config = self._config(checkpoint)
             self.context_length: int = config.max_position_embeddings
             if draft:

@@ -36,7 +36,7 @@ class Simulation:
 
     def lines(self, width: int) -> list[str]:
         """Return the counts of the last complete step by kernel, and those of prefill; [] if there is none."""
-        if not (count := self._answer.tokens):
+        if (count := self._answer.tokens) not in range(1, len(self.steps) + 1):
             return []
         by_kernel: defaultdict[str, list[Counters]] = defaultdict(list)
         for name, counters in self.steps[count - 1]:

@@ -34,8 +34,8 @@ def generate(engine: Engine, prompt: str, max_tokens: int | None, sampling: Samp
         pieces = begun(answer, prompt, stops=max_tokens is None)
         show(simulation.text(pieces) if engine.simulated else pieces)
         note(answer.summary())
-        if engine.simulated:
-            say("\n".join(simulation.lines(columns(sys.stderr) or USUAL)), err=True, cut=True)
+        if counted := simulation.lines(columns(sys.stderr) or USUAL):
+            say("\n".join(counted), err=True, cut=True)
     except OSError as error:
         return nowhere_to_write(error)
     return INTERRUPTED if answer.stopped == "interrupted" else 0
@@ -96,7 +96,7 @@ def few(engine: Engine) -> int | None:
     """Return how many tokens an answer has by default, if its kernels are simulated, and say so."""
     if not engine.simulated:
         return None
-    note(f"The Metal kernels run on the simulator, so the text has {HANDFUL} tokens. For more: --max-tokens 16")
+    note(f"The Metal kernels run on the simulator, seconds per token: {HANDFUL} by default, more with --max-tokens.")
     return HANDFUL
 
 
@@ -159,7 +159,7 @@ def note_code(engine: Engine) -> None:
     """Print which tasks are borrowed, and which unproven kernels may crash or hang."""
     if engine.borrowed:
         note(f"⇢ on the reference, as you have borrowed them: {in_brief(engine.borrowed)}")
-    if engine.unproven:
+    if engine.unproven and not engine.simulated:  # the simulator reports faults
         names = " ".join(task.id for task in engine.unproven)
         note(f"Not passed: {names}. A wrong kernel may crash, or hang until Ctrl-\\: pdm run test {names}")
 
