@@ -117,7 +117,7 @@ def begun(answer: Answer, prompt: str, stops: bool) -> Iterator[str]:
     for piece in answer.pieces:
         held.append(piece)
         if answer.pace.is_known(answer.most):
-            if words := slow(answer.pace, answer.most, stops):
+            if answer.timed and (words := slow(answer.pace, answer.most, stops)):
                 note(words)
             break
     yield prompt
