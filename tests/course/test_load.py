@@ -7,10 +7,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from tiny_llm_course.course.registry import UsageError, load_course
+from tiny_llm_course.course.registry import UsageError
 from tiny_llm_course.engine.serving import Limits, load_scheduler
 from tiny_llm_course.measuring.load.outcome import Answer, Outcome
 from tiny_llm_course.measuring.load.sending import UNNAMED, model_at, play, replay, send
+from tiny_llm_course.measuring.load.speed import there
 from tiny_llm_course.measuring.load.workload import SHARED, Arrival, Load, arrivals
 
 pytestmark = pytest.mark.maintainers
@@ -123,7 +124,7 @@ def test_the_command(typed, tmp_path):
     status, out, _ = typed("bench", "serve", "--solution", "--quick", "--json", file, "--svg", drawing)
     assert status == 0
     found = json.loads(file.read_text(encoding="utf-8"))
-    assert [row["name"] for row in found["rows"]] == [mode.name for mode in load_course().modes()]
+    assert [row["name"] for row in found["rows"]] == [mode.name for mode in there(True)]
     assert all(row["tokens/s"] > 0 and row["failed"] == 0 for row in found["rows"])
     assert all(row["name"] in out for row in found["rows"])
     assert drawing.read_text(encoding="utf-8").startswith("<svg ")

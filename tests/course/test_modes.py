@@ -17,7 +17,7 @@ from tiny_llm_course.paths import ROOT
 from tiny_llm_course.programs.packages import SOLUTION_NAME, LearnerError, load_solution
 
 pytestmark = pytest.mark.maintainers
-MODES = load_course().modes()
+MODES = [mode for mode in load_course().modes() if not stages.simulated(mode)]
 ONE = Mode("one", "serves one", Target("engines.modes", "static"), ("3.1.2",), ("3.4.2",))
 MANY = Mode("many", "serves many", Target("engines.modes", "paged"), ("3.1.2", "3.3.3"))
 TEXTS = ["Once upon a time", "That is a blue dog", "Tom had a", "One day, the little girl went to the"]

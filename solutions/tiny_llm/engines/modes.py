@@ -1,4 +1,4 @@
-"""The six serving modes: each adds one idea to the one before.
+"""The serving modes: each adds one idea to the one before, except `metal`, which is `paged` on Metal kernels.
 
 All use the same scheduler, and the same fused model where its kernels are built: the speed-up of one mode over the one
 before is due to its idea.
@@ -11,11 +11,13 @@ from typing import Any
 import mlx.core as mx
 
 from ..config import ModelConfig
+from ..metal.model import MetalParts
 from ..paged.kv_cache import PagedKVCache, Storage
+from ..paged.metal import MetalPages
 from ..paged.storage import PagedArrays
 from ..prefix.kv_cache import PrefixKVCache
 from ..quantized.parts import Quantized
-from ..qwen3_cached.parts import DENSE
+from ..qwen3_cached.parts import DENSE, Dense
 from ..serving.kv_cache import DenseKVCache, KVCacheManager
 from ..serving.policies import chunked_prefill, unchunked_prefill
 from ..serving.queue import FairQueue
@@ -48,16 +50,16 @@ class Limits:
 class _Engine:
     """A model and the KV caches it can use: fused if the kernels are built and support the matrices."""
 
-    def __init__(self, config: ModelConfig, weights: Weights, limits: Limits) -> None:
+    def __init__(self, config: ModelConfig, weights: Weights, limits: Limits, parts: Dense | None = None) -> None:
         self.config, self.limits = config, limits
-        self.model = _fused(config, weights, limits.int8) if limits.fused else None
+        self.model = _fused(config, weights, limits.int8) if limits.fused and parts is None else None
         self.fused = self.model is not None
         self.dtype = weights["model.norm.weight"].dtype
         if limits.int8 and not self.fused:
             raise ValueError("int8 needs kernels that are built, and matrices that are quantized to 4 bits")
         if self.model is None:
             packed = "model.embed_tokens.scales" in weights
-            self.model = RaggedModel(config, weights, Quantized.like(config, weights) if packed else DENSE)
+            self.model = RaggedModel(config, weights, parts or (Quantized.like(config, weights) if packed else DENSE))
         number = mx.float32.size if self.fused else self.dtype.size
         of_token = 2 * config.num_hidden_layers * config.num_key_value_heads * config.head_dim * number
         self.tokens = limits.kv_cache_bytes // of_token  # the capacity
@@ -74,14 +76,14 @@ class _Engine:
         longest = min(self.tokens, self.config.max_position_embeddings)
         return NativeSlots(self.config, min(self.limits.max_num_seqs, self.tokens // longest), longest)
 
-    def pages(self) -> Storage:
+    def pages(self, arrays: type[PagedArrays] = PagedArrays) -> Storage:
         """Return page storage of the same capacity. Arrays, allocated at once, get no more pages than can be used."""
         config, page_size, count = self.config, self.limits.page_size, self.tokens // self.limits.page_size
         if self.fused:
             return NativePages(config, count, page_size)
         count = min(count, -(-self.limits.max_num_seqs * config.max_position_embeddings // page_size))
         layers, kv_heads = config.num_hidden_layers, config.num_key_value_heads
-        return PagedArrays(layers, count, page_size, kv_heads, config.head_dim, self.dtype)
+        return arrays(layers, count, page_size, kv_heads, config.head_dim, self.dtype)
 
     def scheduler(self, kv_cache: KVCacheManager, **parts: Any) -> Scheduler:
         """Return a scheduler over a KV cache."""
@@ -138,6 +140,13 @@ def paged(config: ModelConfig, weights: Weights, limits: Limits) -> Scheduler:
     return engine.scheduler(PagedKVCache(engine.pages()), policy=chunked_prefill, queue=FairQueue())
 
 
+def metal(config: ModelConfig, weights: Weights, limits: Limits) -> Scheduler:
+    """As `paged`, with quantized products and paged attention by the Metal kernels."""
+    engine = _Engine(config, weights, limits, MetalParts.like(config, weights))
+    kv_cache = PagedKVCache(engine.pages(MetalPages))
+    return engine.scheduler(kv_cache, policy=chunked_prefill, queue=FairQueue())
+
+
 def prefix(config: ModelConfig, weights: Weights, limits: Limits) -> Scheduler:
     """As `paged`, with prefix caching."""
     engine = _Engine(config, weights, limits)
@@ -161,5 +170,5 @@ def _drafter(limits: Limits) -> Drafter:
 
 
 MODES: dict[str, Callable[[ModelConfig, Weights, Limits], Scheduler]] = {
-    each.__name__: each for each in (static, continuous, chunked, paged, prefix, speculative)
+    each.__name__: each for each in (static, continuous, chunked, paged, prefix, speculative, metal)
 }

@@ -18,6 +18,8 @@ Quantizer = Callable[[mx.array, int, int], Packed]
 class Quantized(Dense):
     """`Dense` with quantized matrices. A matrix whose rows are not whole groups stays unquantized."""
 
+    linear, table = QuantizedLinear, QuantizedEmbedding  # a subclass may multiply by other kernels
+
     def __init__(self, group_size: int = 64, bits: int = 4, by: Quantizer = quantize_least_squares) -> None:
         """Store how matrices are, or will be, quantized.
 
@@ -42,13 +44,13 @@ class Quantized(Dense):
         if (packed := self.packed(weights, name)) is None:
             return super().projection(weights, name, bias)
         own = weights[f"{name}.bias"] if bias else None
-        return QuantizedLinear(*packed, self.group_size, self.bits, own)
+        return self.linear(*packed, self.group_size, self.bits, own)
 
     def embedding(self, weights: dict[str, mx.array], name: str, config: ModelConfig) -> Any:
         """As `Dense`. Vectors from a quantized table have the dtype of the model's norms."""
         if (packed := self.packed(weights, name)) is None:
             return super().embedding(weights, name, config)
-        return QuantizedEmbedding(*packed, self.group_size, self.bits, weights["model.norm.weight"].dtype)
+        return self.table(*packed, self.group_size, self.bits, weights["model.norm.weight"].dtype)
 
     def packed(self, weights: dict[str, mx.array], name: str) -> Packed | None:
         """Return a matrix in `quantize`'s layout, quantizing it if needed; None if its rows are not whole groups."""

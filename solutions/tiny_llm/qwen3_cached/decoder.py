@@ -50,6 +50,8 @@ class SwiGLU:
 class Decoder:
     """An `embedding`, the `layers`, the final `norm` and the `head`. Each model defines its own forward pass."""
 
+    layer = DecoderLayer
+
     def __init__(
         self,
         config: ModelConfig,
@@ -76,6 +78,6 @@ class Decoder:
             prefix = f"model.layers.{number}."
             own = {name.removeprefix(prefix): w for name, w in weights.items() if name.startswith(prefix)}
             made = SwiGLU(own, parts) if mlp is None else mlp(number, own)
-            self.layers.append(DecoderLayer(config, own, attention(number, own), made))
+            self.layers.append(self.layer(config, own, attention(number, own), made))
         self.norm = RMSNorm(config.hidden_size, weights["model.norm.weight"], config.rms_norm_eps)
         self.head = self.embedding.as_linear if config.tie_word_embeddings else parts.projection(weights, "lm_head")

@@ -23,6 +23,7 @@ def engine_options(command: Callable[..., int]) -> Callable[..., int]:
         click.option("--sinks", type=click.IntRange(min=0), help="Attention sinks: first tokens kept as well."),
         dtype_option,
         bits_option,
+        click.option("--cpu", is_flag=True, help="Run on the CPU, and Metal kernels (--stage metal) on the simulator."),
         click.option("--max-tokens", type=click.IntRange(min=1), help="Default: 256, or as many as a minute allows."),
         click.option("--temp", type=Finite(min=0), help=f"Temperature, 0 for greedy decoding ({own}, or 0.7)."),
         click.option("--top-k", type=click.IntRange(min=0), help=f"0 is off ({own})."),
@@ -52,6 +53,7 @@ def generate(prompt: str | None, max_tokens: int | None, mistake: str | None, **
     from ..engine import engine, talk
 
     ctx = click.get_current_context()
+    _choose_device(options.pop("cpu"))
     which = {name: options.pop(name) for name in ENGINE}
     settings = engine.Sampling(**options)
     if mistake is not None:
@@ -72,5 +74,13 @@ def chat(max_tokens: int | None, **options: Any) -> int:
     blas.load()
     from ..engine import engine, talk
 
+    _choose_device(options.pop("cpu"))
     runner = engine.load_engine(**{name: options.pop(name) for name in ENGINE})
     return talk.chat(runner, max_tokens, engine.Sampling(**options))
+
+
+def _choose_device(cpu: bool) -> None:
+    import mlx.core as mx
+
+    if cpu:
+        mx.set_default_device(mx.cpu)

@@ -152,6 +152,7 @@ class Stage:
     config: Target = Target("config", "ModelConfig")  # a class whose from_dict reads a config.json
     # Of a config, new tokens, tokens before them and a Storage: what a step computes and moves. None: week 2's counts.
     counts: Target | None = None
+    asked: bool = False  # whether it runs only if its name is typed
 
 
 @dataclass(frozen=True)

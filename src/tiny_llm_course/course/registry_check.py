@@ -26,7 +26,7 @@ def _keys(kind: str, names: str) -> dict[str, str]:
 WEEK_KEYS = _keys(NUMBER, "number") | _keys(STRING, "title") | _keys(TABLES, "days")
 WEEK_OPTIONS = _keys(TABLES, "stages engines modes") | _keys(STRING, "build calls launches") | _keys(TABLE, "open")
 STAGE_KEYS = _keys(STRING, "name title model generate") | _keys(STRINGS, "needs")
-STAGE_OPTIONS = _keys(STRINGS, "requires") | _keys(YES_NO, "rereads packed") | _keys(STRING, "config counts")
+STAGE_OPTIONS = _keys(STRINGS, "requires") | _keys(YES_NO, "rereads packed asked") | _keys(STRING, "config counts")
 MODE_KEYS = _keys(STRING, "name title make") | _keys(STRINGS, "needs")
 MODE_OPTIONS = _keys(STRINGS, "kernels requires") | _keys(YES_NO, "asked")
 DAY_KEYS = _keys(NUMBER, "number") | _keys(STRING, "title chapter") | _keys(TABLES, "tasks")

@@ -74,11 +74,11 @@ GETTING_A_COMPILER = "xcode-select --install" if sys.platform == "darwin" else O
 # As in metal_simulator/metal/scalars.h.
 HALF = b"#if !defined(__aarch64__) || defined(__clang__) || __GNUC__ > 12\n_Float16 x;\n#else\n__fp16 x;\n#endif\n"
 RECENT = "a C++ compiler to simulate {} with, GCC 12 or Clang 15, or newer"
-METAL_OR_SIMULATOR, EITHER = f"Metal, or {RECENT.format('it')}", ("metal", "simulator")
+METAL_OR_SIMULATOR, EITHER = f"Metal, or {RECENT.format('it')}", ("metal", "cuda", "simulator")
 REQUIREMENTS = {
     "compiler": Requirement("a C++ compiler", lambda: bool(compiler()), GETTING_A_COMPILER),
     "simulator": Requirement(RECENT.format("Metal"), _simulates, GETTING_A_COMPILER),
-    "kernels": Requirement(METAL_OR_SIMULATOR, lambda: _metal() or _simulates(), GETTING_A_COMPILER, EITHER),
+    "kernels": Requirement(METAL_OR_SIMULATOR, lambda: _metal() or _cuda() or _simulates(), GETTING_A_COMPILER, EITHER),
     "metal": Requirement("Metal", _metal),
     "cuda": Requirement("CUDA", _cuda),
     "gpu": Requirement("Metal or CUDA", lambda: _metal() or _cuda(), ways=("metal", "cuda")),

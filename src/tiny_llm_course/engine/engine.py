@@ -44,6 +44,7 @@ class Answer:
     pace: Pace
     most: int  # tokens
     runs: str  # the stage and its weights, in words
+    timed: bool  # no: the simulator's time says nothing about a GPU
     tokens: int = 0
     seconds: float = 0.0
     stopped: str = "interrupted"
@@ -51,7 +52,8 @@ class Answer:
     def summary(self) -> str:
         """Return one line of figures. The time includes prefill."""
         pace = self.tokens / self.seconds if self.seconds else 0.0
-        took = f"{self.tokens} token{'s' * (self.tokens != 1)} in {self.seconds:.1f} s, {pace:.1f} tokens/s"
+        took = f"{self.tokens} token{'s' * (self.tokens != 1)}"
+        took += f" in {self.seconds:.1f} s, {pace:.1f} tokens/s" * self.timed
         return f"{took} ({self.runs}); stopped: {self.stopped}"
 
 
@@ -65,11 +67,11 @@ class Engine(Package):
 
     def __init__(self, checkpoint: Checkpoint, solution: bool, stage: str | None = None) -> None:
         self.stage = stages.choose(stage, solution, unsupported_features(checkpoint.config))
-        self.checkpoint = checkpoint
+        self.checkpoint, self.simulated = checkpoint, stages.simulated(self.stage)
         super().__init__(solution, self.stage.needs)
         with self.learners_code():
             weights = self.quantized(checkpoint)
-            self.runs = runs(self.stage.name, checkpoint, weights, self.stage.packed)
+            self.runs = runs(self.stage.name, checkpoint, weights, self.stage.packed, self.simulated)
             config = self.target(self.stage.config).from_dict(checkpoint.config)
             self.context_length: int = config.max_position_embeddings
             model, further = self.target(self.stage.model), self.stage.config.name != "ModelConfig"
@@ -122,7 +124,7 @@ class Engine(Package):
             what = f"The prompt has {len(prompt)} tokens"
             raise UsageError(f"{what}, but the model takes fewer than {self.context_length}.")
         most = min(max_tokens or USUAL_TOKENS, self.context_length - len(prompt))
-        answer = Answer(iter(()), Pace(len(prompt), self.stage.rereads), most, self.runs)
+        answer = Answer(iter(()), Pace(len(prompt), self.stage.rereads), most, self.runs, not self.simulated)
         answer.pieces = self._pieces(answer, prompt, max_tokens, sampler)
         return answer
 

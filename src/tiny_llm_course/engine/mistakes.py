@@ -59,6 +59,8 @@ def chosen(
     """
     id, _, name = wanted.partition(":")
     possible = [stages.choose(stage, solution, unsupported)] if stage or unsupported else stages.runnable(solution)
+    if any(map(stages.simulated, possible)):
+        raise UsageError(f"The stage {stage} runs on the simulator here, which is too slow for --mistake.")
     used = frozenset[str]().union(*map(in_engine, possible))
     task = one_task([id] if id else [], "generate --mistake", lambda task: task.id in used)
     if task.id not in used:

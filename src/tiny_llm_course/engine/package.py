@@ -14,7 +14,7 @@ from ..grading.build import must_be_built
 from ..grading.exceptions import learners_code, must_be_started
 from ..learner import progress
 from ..paths import LEARNER, SOLUTION, put_first
-from ..programs import borrowing
+from ..programs import borrowing, kernels
 from ..programs.packages import SOLUTION_NAME, LearnerError, installed, load_solution
 from . import stages
 
@@ -28,7 +28,9 @@ class Package:
         self.unproven = () if solution else stages.unproven(needs)
         self.package_name = SOLUTION_NAME if solution else "tiny_llm"
         must_be_started(self.unproven, self.package)
-        must_be_built([load_course().task(task) for task in needs], self.package)
+        must_be_built(tasks := [load_course().task(task) for task in needs], self.package)
+        if any(task.target.file.endswith(".metal") for task in tasks):
+            kernels.install(self.borrowed)
         if solution:
             load_solution()
         else:

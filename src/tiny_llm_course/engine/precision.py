@@ -23,11 +23,11 @@ def may_pack(folder: Path, config: dict[str, Any], bits: int | None) -> bool:
     return alike or bits is not None or ours
 
 
-def runs(name: str, checkpoint: Checkpoint, weights: dict[str, mx.array], packs: bool) -> str:
+def runs(name: str, checkpoint: Checkpoint, weights: dict[str, mx.array], packs: bool, simulated: bool = False) -> str:
     """Return what runs in a line, such as "fused, 4-bit weights made from bfloat16"."""
     hidden, table = checkpoint.config["hidden_size"], weights["model.embed_tokens.weight"]
     kept = f"{32 * table.shape[-1] // hidden}-bit" if table.dtype == mx.uint32 else "4-bit"
     if table.dtype != mx.uint32 and (not packs or hidden % 64):
         kept = str(table.dtype).removeprefix("mlx.core.")
     made = "as stored" if kept == checkpoint.stored_as else f"made from {checkpoint.stored_as}"
-    return f"{name}, {kept} weights {made}"
+    return f"{name}, {kept} weights {made}{', on the simulator' * simulated}"

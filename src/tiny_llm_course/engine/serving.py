@@ -13,7 +13,7 @@ from ..learner import progress
 from .engine import configured, read_model
 from .package import Package
 from .precision import may_pack, runs
-from .stages import lacking
+from .stages import lacking, simulated
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +50,8 @@ class ServingEngine(Package):
         given = {name: value for name, value in dataclasses.asdict(limits).items() if value is not None}
         with self.learners_code():
             weights = self.quantized(checkpoint)
-            self.runs = runs(mode.name, checkpoint, weights, self.fused)
+            packs = self.fused or "kernels" in mode.requires
+            self.runs = runs(mode.name, checkpoint, weights, packs, simulated(mode))
             config = self._config(checkpoint)
             self.context_length: int = config.max_position_embeddings
             if draft:
@@ -86,6 +87,8 @@ def load_scheduler(
     """
     chosen = choose(mode, solution)
     (found, packs), (drafting, fits) = _read(model, dtype, bits), _read(draft, dtype, bits) if draft else (None, True)
+    if "kernels" in chosen.requires and not packs:
+        raise UsageError(f"The stage {chosen.name} multiplies by 4-bit weights; {found.folder} needs --bits 4.")
     if drafting and drafting.config["vocab_size"] != found.config["vocab_size"]:
         sizes = drafting.config["vocab_size"], found.config["vocab_size"]
         raise UsageError(

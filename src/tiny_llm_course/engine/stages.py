@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import mlx.core as mx
+
 from ..course.entities import Mode, Stage, Task
 from ..course.registry import UsageError, load_course
 from ..course.requirements import in_words, missing
@@ -33,9 +35,17 @@ def choose(name: str | None, solution: bool, unsupported: str = "", packs: bool 
 
 
 def runnable(solution: bool) -> list[Stage]:
-    """Return the first stage, and the others that this machine runs and, for the learner, whose tasks have passed."""
+    """Return the first stage, and the others that this machine runs and, for the learner, whose tasks have passed.
+
+    Without those that run only if their name is typed.
+    """
     first, *others = load_course().stages()
-    return [first, *(stage for stage in others if not lacking(stage, solution))]
+    return [first, *(stage for stage in others if not (stage.asked or lacking(stage, solution)))]
+
+
+def simulated(stage: Stage | Mode) -> bool:
+    """Return whether its Metal kernels run on the simulator here."""
+    return "kernels" in stage.requires and mx.default_device() != mx.gpu
 
 
 def lacking(stage: Stage | Mode, solution: bool) -> str:

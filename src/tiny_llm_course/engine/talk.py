@@ -9,9 +9,10 @@ from ..checkpoints.chat_template import check_template, render_chat
 from ..course.registry import UsageError
 from ..course.selection import in_brief
 from ..terminal.beside import Flow
-from ..terminal.screen import columns, nowhere_to_write, say
+from ..terminal.screen import USUAL, columns, nowhere_to_write, say
 from .engine import Answer, Engine, Sampling
 from .pace import USUAL_TOKENS, slow
+from .simulation import HANDFUL, Simulation
 
 Messages = list[dict[str, str]]
 HELP = "/reset forgets, /quit or Ctrl-D leaves, Ctrl-C stops an answer."
@@ -25,11 +26,16 @@ CONTROLS |= dict.fromkeys(range(127, 160), 0xFFFD)
 
 def generate(engine: Engine, prompt: str, max_tokens: int | None, sampling: Sampling) -> int:
     """Continue a text on stdout, figures on stderr; return 0, 130 after Ctrl-C, or 141 if the reader has ended."""
+    max_tokens = max_tokens or few(engine)
     answer = engine.answer(engine.encode(prompt), max_tokens, engine.sampler(sampling))
+    simulation = Simulation(answer)
     try:
         note_code(engine)
-        show(begun(answer, prompt, stops=max_tokens is None))
+        pieces = begun(answer, prompt, stops=max_tokens is None)
+        show(simulation.text(pieces) if engine.simulated else pieces)
         note(answer.summary())
+        if counted := simulation.lines(columns(sys.stderr) or USUAL):
+            say("\n".join(counted), err=True, cut=True)
     except OSError as error:
         return nowhere_to_write(error)
     return INTERRUPTED if answer.stopped == "interrupted" else 0
@@ -40,7 +46,7 @@ def chat(engine: Engine, max_tokens: int | None, sampling: Sampling) -> int:
     if engine.checkpoint.chat_template is None:
         raise UsageError(f"{engine.checkpoint.folder} has no chat template; it continues text: pdm run generate")
     check_template(engine.checkpoint.folder, engine.checkpoint.chat_template)
-    sampler = engine.sampler(sampling)
+    sampler, max_tokens = engine.sampler(sampling), max_tokens or few(engine)
     messages: Messages = []
     try:
         if on_terminal():
@@ -69,7 +75,7 @@ def chat(engine: Engine, max_tokens: int | None, sampling: Sampling) -> int:
                 if forgotten := (len(messages) + 1 - len(asked)) // 2:
                     what = "oldest question is" if forgotten == 1 else f"{forgotten} oldest questions are"
                     note(f"The context is full: the {what} dropped.")
-                text = show(answer.pieces)
+                text = show(Simulation(answer).text(answer.pieces) if engine.simulated else answer.pieces)
                 note(answer.summary())
             except UsageError as error:
                 note(str(error))
@@ -84,6 +90,14 @@ def chat(engine: Engine, max_tokens: int | None, sampling: Sampling) -> int:
     except OSError as error:
         return nowhere_to_write(error)
     return 0
+
+
+def few(engine: Engine) -> int | None:
+    """Return how many tokens an answer has by default, if its kernels are simulated, and say so."""
+    if not engine.simulated:
+        return None
+    note(f"The Metal kernels run on the simulator, seconds per token: {HANDFUL} by default, more with --max-tokens.")
+    return HANDFUL
 
 
 def fitted(engine: Engine, messages: Messages, max_tokens: int) -> tuple[Messages, list[int]]:
@@ -103,7 +117,7 @@ def begun(answer: Answer, prompt: str, stops: bool) -> Iterator[str]:
     for piece in answer.pieces:
         held.append(piece)
         if answer.pace.is_known(answer.most):
-            if words := slow(answer.pace, answer.most, stops):
+            if answer.timed and (words := slow(answer.pace, answer.most, stops)):
                 note(words)
             break
     yield prompt
@@ -145,7 +159,7 @@ def note_code(engine: Engine) -> None:
     """Print which tasks are borrowed, and which unproven kernels may crash or hang."""
     if engine.borrowed:
         note(f"⇢ on the reference, as you have borrowed them: {in_brief(engine.borrowed)}")
-    if engine.unproven:
+    if engine.unproven and not engine.simulated:  # the simulator reports faults
         names = " ".join(task.id for task in engine.unproven)
         note(f"Not passed: {names}. A wrong kernel may crash, or hang until Ctrl-\\: pdm run test {names}")
 

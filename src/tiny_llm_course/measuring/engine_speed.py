@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import mlx.core as mx
 
+from ..course.registry import UsageError
 from ..engine.engine import Engine
 from ..paths import EMBEDDED_MODEL
 from ..programs.packages import SOLUTION_NAME, load_solution, program
@@ -41,6 +42,9 @@ class Kind:
 
 def measure(engine: Engine, quick: bool = False) -> dict[str, Any]:
     """Return the results as JSON data, a row per step, with the machine's limits; LearnerError if the engine raises."""
+    if engine.simulated:
+        what = f"The stage {engine.stage.name} runs on the simulator here, whose time says nothing about a GPU."
+        raise UsageError(f"{what} It counts:", f'pdm run generate "Once upon a time" --stage {engine.stage.name}')
     prefills, decodes = (PREFILLS[:2], DECODES[:0]) if quick else (PREFILLS, DECODES)
     taken = _steps(engine, prefills, decodes, 1 if quick else ROUNDS)
     machine_limits = limits(quick)

@@ -15,7 +15,7 @@ from ..checkpoints.checkpoint import Checkpoint, read_config
 from ..checkpoints.features import unsupported_features
 from ..course.registry import UsageError, load_course, with_commands
 from ..engine.engine import Engine, find_model, read_model
-from ..engine.stages import lacking, undone
+from ..engine.stages import lacking, simulated, undone
 from ..paths import EMBEDDED_MODEL, ROOT
 from ..programs.packages import LearnerError
 from .engine_speed import counts, in_words, name_of
@@ -86,6 +86,9 @@ def _stages(model: str | None, solution: bool, dtype: str | None) -> tuple[dict[
         row = rows[stage.name] = {"name": stage.name, "kind": "stage", "about": stage.title}
         if words := lacking(stage, solution):
             row["not run"] = f"needs {words}"
+            continue
+        if simulated(stage):
+            row["not run"] = "needs a GPU: the simulator's time says nothing about one"
             continue
         if stage.packed not in checkpoints:
             checkpoints[stage.packed] = read_model(find_model(model), dtype, stage.packed)

@@ -28,7 +28,8 @@ from .parts import KernelFault, NotBuilt
 
 STUB = re.compile(rf'^[ \t]*#error "(?P<label>{TASK_ID} [^"]*)"', re.MULTILINE)  # it need not be compiled
 KEPT = (ROOT / ".tiny-llm" / "metal").resolve()  # what is compiled, by its content and this path
-_counts: list[list[Counters]] = []  # of the blocks that count, the innermost last
+Listener = Callable[[str, Counters], None]  # gets a launched kernel's name and counters
+_listeners: list[Listener] = []  # the innermost last, which alone is called
 
 Run = Callable[..., list[Any]]
 
@@ -55,8 +56,8 @@ def simulated(package: str, original: Run) -> Run:
             raise _at_line(fault, source) from None
         counters = made[0].counters
         assert counters
-        for counts in _counts[-1:]:
-            counts.append(counters)
+        for listener in _listeners[-1:]:
+            listener(source.stem, counters)
         return outputs
 
     return run
@@ -78,13 +79,21 @@ def _settle() -> None:
 
 
 @contextmanager
+def listening(listener: Listener) -> Iterator[None]:
+    """Call a listener after each launch that the block makes."""
+    _listeners.append(listener)
+    try:
+        yield
+    finally:
+        _listeners.pop()
+
+
+@contextmanager
 def counted() -> Iterator[list[Counters]]:
     """Collect the counters of the launches that the block makes, in order."""
-    _counts.append([])
-    try:
-        yield _counts[-1]
-    finally:
-        _counts.pop()
+    found: list[Counters] = []
+    with listening(lambda _, counters: found.append(counters)):
+        yield found
 
 
 def _at_line(fault: metal_simulator.KernelFault, source: Path) -> Exception:

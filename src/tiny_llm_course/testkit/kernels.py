@@ -64,10 +64,11 @@ def costs(program: Callable[..., mx.array], *args: Any, case: str = "") -> dict[
     """Return what a program's kernels do on some inputs, under the names of `costs_at_most`, and "matrix_products"."""
     with counted() as launches:
         computed(program, case, *args)
-    return _sums(launches) | {"matrix_products": sum(each.matrix_products for each in launches)}
+    return sums(launches) | {"matrix_products": sum(each.matrix_products for each in launches)}
 
 
-def _sums(launches: Sequence[Counters]) -> dict[str, int]:
+def sums(launches: Sequence[Counters]) -> dict[str, int]:
+    """Return what some launches cost together, under the names of `costs_at_most`."""
     return {
         "moved": LINE * sum(each.device_transactions for each in launches),
         "bank_conflicts": sum(each.bank_conflicts for each in launches),
@@ -88,7 +89,7 @@ def with_counts(program: Callable[..., mx.array]) -> Callable[..., tuple[mx.arra
                     result = program(*args, **kwargs)
                 except KernelFault as error:
                     fault = str(error)
-            known[key] = fault, result, _sums(launches)
+            known[key] = fault, result, sums(launches)
         fault, result, counts = known[key]
         if fault:
             raise RuntimeError(fault)

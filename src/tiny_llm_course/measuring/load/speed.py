@@ -9,7 +9,7 @@ from typing import Any
 from ...course.entities import Mode
 from ...course.registry import load_course
 from ...engine.serving import ServingEngine, load_scheduler
-from ...engine.stages import lacking
+from ...engine.stages import lacking, simulated
 from ...paths import ROOT
 from ..engine_speed import name_of
 from ..machine import circumstances
@@ -77,7 +77,7 @@ def measure(
 def there(solution: bool) -> Sequence[Mode]:
     """Return the modes that can be measured: the first, and those whose tasks the learner has passed."""
     first, *others = load_course().modes()
-    return [first, *(mode for mode in others if not lacking(mode, solution))]
+    return [first, *(mode for mode in others if not (simulated(mode) or lacking(mode, solution)))]
 
 
 def _throughput(which: EngineChoice, mode: Mode, load: Load, note: Callable[[str], None]) -> dict[str, float]:
