@@ -86,18 +86,22 @@ def stages_of(family, packed=False):
 
 
 def assert_alike(folder, stages, theirs):
-    """Each stage's logits are theirs to 1e-5, and all write the same greedy text, each token of it their likeliest."""
-    text = None
-    for stage in stages:
-        engine = load_engine(str(folder), True, "float32", stage)
-        written = list(engine.likeliest(PROMPT, COUNT))
-        if text is None:
-            text, row = written, mx.array([PROMPT + written])
-            logits = theirs(row)
-            assert np.argmax(logits[0, len(PROMPT) - 1 : -1], axis=-1).tolist() == text
-            assert len(set(text)) > 2, "a model that repeats a few tokens shows nothing"
-        assert written == text, stage
-        assert np.abs(to_float64(engine.logits(row)) - logits).max() <= 1e-5, stage
+    """Each stage's logits are theirs to 1e-5, and all write the same greedy text, each token of it their likeliest.
+
+    A stage that recomputes the sequence for each token writes what these logits say.
+    """
+    engines = [load_engine(str(folder), True, "float32", stage) for stage in stages]
+    text = list(engines[-1].likeliest(PROMPT, COUNT))
+    row, answers = mx.array([PROMPT + text]), slice(len(PROMPT) - 1, -1)
+    logits = theirs(row)
+    assert np.argmax(logits[0, answers], axis=-1).tolist() == text
+    assert len(set(text)) > 2, "a model that repeats a few tokens shows nothing"
+    for engine in engines:
+        ours = to_float64(engine.logits(row))
+        assert np.abs(ours - logits).max() <= 1e-5, engine.stage.name
+        assert np.argmax(ours[0, answers], axis=-1).tolist() == text, engine.stage.name
+        if engine is not engines[-1] and not engine.stage.rereads:
+            assert list(engine.likeliest(PROMPT, COUNT)) == text, engine.stage.name
 
 
 @by_family
@@ -115,7 +119,10 @@ def test_logits_and_texts_are_those_of_transformers(folders, family):
 @pytest.mark.parametrize("bits", [4, 8])
 def test_packed_folders_compute_what_mlx_lm_computes(folders, tmp_path, family, bits):
     model = packed_by_mlx_lm(folders / family, tmp_path, bits)
-    assert_alike(tmp_path, stages_of(family, packed=True), lambda tokens: to_float64(model(tokens)))
+    stages = stages_of(family, packed=True)
+    if bits == 8:  # which the kernels leave to the stage before them
+        stages = stages[1:2] + stages[-2:-1] or stages
+    assert_alike(tmp_path, stages, lambda tokens: to_float64(model(tokens)))
 
 
 @pytest.mark.parametrize("family", ["llama-3.2", "mistral"])
