@@ -20,7 +20,7 @@ pytestmark = [
     pytest.mark.skipif(bool(missing(["simulator"])), reason="not run here: no simulator"),
 ]
 # Two layers. Rows of 128 and 256 weights fill whole lines of memory.
-SIZES = {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 32, "num_hidden_layers": 2}
+SIZES: dict[str, Any] = {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 32, "num_hidden_layers": 2}
 SIZES |= {"hidden_size": 128, "intermediate_size": 256}
 LINE = 64  # bytes
 

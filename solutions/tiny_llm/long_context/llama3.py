@@ -56,7 +56,7 @@ class ScaledAngles:
             ValueError: two models have the same RoPE, but scale it differently.
         """
         self.plain, self.missed = plain, set[tuple[int, int, float]]()  # scaled, but not asked for yet
-        self.scaling: dict[tuple[int, int, float], tuple[float, ...]] = {}
+        self.scaling: dict[tuple[int, int, float], tuple[Any, ...]] = {}
         for entries in configs:
             c, rope = ModelConfig.from_dict(entries), rope_entries(entries)
             key = c.head_dim, c.max_position_embeddings, c.rope_theta

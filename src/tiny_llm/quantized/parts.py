@@ -1,7 +1,7 @@
 """Layer factory for 4-bit or 8-bit matrices: taken from a quantized checkpoint, or quantized at load time."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import mlx.core as mx
 
@@ -31,7 +31,7 @@ class Quantized(Dense):
         self.group_size, self.bits, self.by = group_size, bits, by
 
     @classmethod
-    def like(cls, config: ModelConfig, weights: dict[str, mx.array]) -> "Quantized":
+    def like(cls, config: ModelConfig, weights: dict[str, mx.array]) -> Self:
         """Return the factory for a checkpoint's format, read off its embedding; 4 bits, groups of 64 if unquantized."""
         name = "model.embed_tokens"
         if f"{name}.scales" not in weights:

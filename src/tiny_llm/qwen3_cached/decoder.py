@@ -12,6 +12,7 @@ from .parts import Dense
 Weights = dict[str, mx.array]
 Attention = Callable[..., mx.array]  # takes the normalised residual stream and whatever else the model passes to layers
 Mlp = Callable[[mx.array], mx.array]
+Norm = Callable[[mx.array], mx.array]
 
 
 class DecoderLayer:
@@ -24,9 +25,9 @@ class DecoderLayer:
             KeyError: a norm's weight is missing.
         """
         size, eps = config.hidden_size, config.rms_norm_eps
-        self.attention_norm = RMSNorm(size, weights["input_layernorm.weight"], eps)
+        self.attention_norm: Norm = RMSNorm(size, weights["input_layernorm.weight"], eps)
         self.attention = attention
-        self.mlp_norm = RMSNorm(size, weights["post_attention_layernorm.weight"], eps)
+        self.mlp_norm: Norm = RMSNorm(size, weights["post_attention_layernorm.weight"], eps)
         self.mlp = mlp
 
     def __call__(self, x: mx.array, *context: object) -> mx.array:
@@ -50,7 +51,7 @@ class SwiGLU:
 class Decoder:
     """An `embedding`, the `layers`, the final `norm` and the `head`. Each model defines its own forward pass."""
 
-    layer = DecoderLayer
+    layer: type[DecoderLayer] = DecoderLayer
 
     def __init__(
         self,
@@ -79,5 +80,5 @@ class Decoder:
             own = {name.removeprefix(prefix): w for name, w in weights.items() if name.startswith(prefix)}
             made = SwiGLU(own, parts) if mlp is None else mlp(number, own)
             self.layers.append(self.layer(config, own, attention(number, own), made))
-        self.norm = RMSNorm(config.hidden_size, weights["model.norm.weight"], config.rms_norm_eps)
+        self.norm: Norm = RMSNorm(config.hidden_size, weights["model.norm.weight"], config.rms_norm_eps)
         self.head = self.embedding.as_linear if config.tie_word_embeddings else parts.projection(weights, "lm_head")

@@ -11,8 +11,7 @@ Config = dict[str, Any]
 
 SCALED = ("linear", "dynamic", "yarn", "llama3")  # RoPE
 LLAMA3 = ("original_max_position_embeddings", "low_freq_factor", "high_freq_factor")  # all of them are needed
-NUMBERS = ("original_max_position_embeddings", "attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim")
-NUMBERS += LLAMA3[1:]
+NUMBERS = (*LLAMA3, "attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim")
 SWITCHED = ("qwen2", "qwen3", "qwen3_moe", "llama")  # without use_sliding_window they have no window
 LAYERS = ("full_attention", "sliding_attention")
 EXPERTS = ("num_experts", "num_experts_per_tok", "moe_intermediate_size")
