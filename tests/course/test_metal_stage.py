@@ -1,6 +1,7 @@
 """Stage `metal`, in `generate` and in `serve`: the learner's Metal kernels in an engine, here on the simulator."""
 
 import importlib
+from typing import Any
 
 import pytest
 from tests.course.checkpoint_folders import quantized, small

@@ -466,12 +466,6 @@ known.change(
     question="When does an output end that never reaches EOS?",
 )
 known.change(
-    "length-is-stop",
-    ('return tokens[: count + 1], "length"', 'return tokens[: count + 1], "stop"'),
-    fact='finish_reason is "stop" for a request that reached max_tokens',
-    question="Which values can finish_reason have?",
-)
-known.change(
     "new-with-eos",
     ('return tokens[:count], "stop"', 'return tokens[: count + (not request.finish_reason)], "stop"'),
     fact="the step's `new` includes the EOS token",
