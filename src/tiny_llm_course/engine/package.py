@@ -57,7 +57,7 @@ class Package:
         with installed(target, angles, self.package_name) if angles.missed else nullcontext():
             yield
         if angles.missed:
-            raise LearnerError("RoPE does not call rotation_angles in __init__, so it cannot scale; --stage further has its own.")
+            raise LearnerError("RoPE.__init__ does not call rotation_angles and cannot scale; --stage further can.")
 
     def target(self, target: Target) -> Any:
         """Return a class or function by its name in the registry."""
