@@ -147,6 +147,6 @@ def test_a_rope_that_scaling_cannot_reach_is_refused(folders, monkeypatch):
     """A learner's class that computes its angles itself would ignore the scaling."""
     rope = importlib.import_module(f"{SOLUTION_NAME}.positional_encoding")
     monkeypatch.setattr(rope, "_tables", lambda *_: (mx.zeros((96, 16)), mx.zeros((96, 16))))
-    with pytest.raises(LearnerError, match="RoPE does not call rotation_angles"):
+    with pytest.raises(LearnerError, match="does not call rotation_angles and cannot scale"):
         load_engine(str(folders / "llama-3.2"), True, "float32", "week1")
     load_engine(str(folders / "llama-3"), True, "float32", "week1")

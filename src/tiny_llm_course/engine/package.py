@@ -59,7 +59,7 @@ class Package:
         with installed(target, angles, self.package_name) if angles.missed else nullcontext():
             yield
         if angles.missed:
-            raise LearnerError("RoPE does not call rotation_angles when it is built, so Llama 3's scaling is lost.")
+            raise LearnerError("RoPE.__init__ does not call rotation_angles and cannot scale; --stage further can.")
 
     def target(self, target: Target) -> Any:
         """Return a class or function by its name in the registry."""
