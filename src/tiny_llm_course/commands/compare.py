@@ -72,9 +72,8 @@ def compare(names: tuple[str, ...], spoil: bool) -> int:
 def _must_pass(task: Task) -> None:
     """Raise LearnerError, with the next command, unless the task passes."""
     spoil, borrowed = f"pdm run compare {task.id} --spoil", task.id in progress.borrowed()
-    if sys.stderr.isatty() and not borrowed:
-        say(f"Grading {task.id} ...", dim=True, err=True)
-    results = [] if borrowed else grade_day(load_course().day_of(task), tasks=[task])
+    with waiting(f"grading {task.id}"):
+        results = [] if borrowed else grade_day(load_course().day_of(task), tasks=[task])
     statuses = {result.status for result in results}
     if statuses == {"not run here"}:
         what = f"{task.label}: {results[0].not_here}; compare shows ours once yours has passed. To see it now:"
