@@ -84,7 +84,7 @@ def test_what_a_kernel_costs_is_told(course):
 def test_the_simulator_is_compiled_before_a_tasks_time_begins(tmp_path, monkeypatch):
     monkeypatch.setattr(launches, "KEPT", tmp_path)
     assert build_for([load_course().task("2.5.1")], [SOLUTION]) == {}
-    assert {file.name.partition("-")[0] for file in tmp_path.iterdir()} == {"headers", "runtime"}
+    assert {file.name.partition("-")[0] for file in tmp_path.iterdir()} >= {"headers", "runtime"}
 
 
 def test_a_compiler_that_cannot_compile_it_is_told(course):
