@@ -74,13 +74,14 @@ def random_weights() -> dict[str, mx.array]:
 
 
 def ours(folder: Path, int8: bool) -> tuple[OfMlx, str]:
-    """The fused engine, with float or with 8-bit activations."""
+    """The fused engine: stage `int8`, or `flash`, which has float activations."""
     sys.path.insert(0, str(folder))
     from tiny_llm.config import ModelConfig
     from tiny_llm.kernels.fused import Qwen3FusedModel
 
-    model = Qwen3FusedModel(ModelConfig.from_dict(SHAPE), random_weights(), int8)
-    return OfMlx(model, model.new_caches), f"stage fused, {'8-bit' if int8 else 'float32'} activations"
+    model = Qwen3FusedModel(ModelConfig.from_dict(SHAPE), random_weights(), int8, flash=True)
+    name, kind = ("int8", "8-bit") if int8 else ("flash", "float32")
+    return OfMlx(model, model.new_caches), f"stage {name}, {kind} activations"
 
 
 def mlx_lm(_: Path) -> tuple[OfMlx, str]:

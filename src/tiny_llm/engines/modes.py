@@ -1,11 +1,11 @@
-"""The serving modes: each adds one idea to the one before, except `metal`, which is `paged` on Metal kernels.
+"""The serving modes: each adds one idea to the one before, except the last two, `int8` and `metal`.
 
 All use the same scheduler, and the same fused model where its kernels are built: the speed-up of one mode over the one
 before is due to its idea.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import mlx.core as mx
@@ -161,6 +161,11 @@ def speculative(config: ModelConfig, weights: Weights, limits: Limits) -> Schedu
     return engine.scheduler(kv_cache, policy=speculation.plan, sampler=speculation.sample, queue=FairQueue())
 
 
+def int8(config: ModelConfig, weights: Weights, limits: Limits) -> Scheduler:
+    """As `prefix`, with activations rounded to 8 bits."""
+    return prefix(config, weights, replace(limits, int8=True))
+
+
 def _drafter(limits: Limits) -> Drafter:
     if limits.draft_model is None:
         return NgramDrafter()
@@ -170,5 +175,5 @@ def _drafter(limits: Limits) -> Drafter:
 
 
 MODES: dict[str, Callable[[ModelConfig, Weights, Limits], Scheduler]] = {
-    each.__name__: each for each in (static, continuous, chunked, paged, prefix, speculative, metal)
+    each.__name__: each for each in (static, continuous, chunked, paged, prefix, speculative, int8, metal)
 }

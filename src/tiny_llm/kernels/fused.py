@@ -1,5 +1,6 @@
 """The fused engine: one MLX operation from tokens to logits."""
 
+from functools import partial
 from typing import Any
 
 import mlx.core as mx
@@ -98,7 +99,7 @@ class Qwen3FusedModel:
         Args:
             config: the model's.
             weights: by the names of a checkpoint.
-            int8: allow rounding the activations of a single token to 8 bits.
+            int8: round activations to 8 bits, with a scale for each group.
             flash: use flash attention, `kernels/flash.cpp`, instead of attention token by token.
 
         Raises:
@@ -146,7 +147,7 @@ class Qwen3FusedModel:
 
 
 def fused_if_packed(
-    config: ModelConfig, weights: dict[str, mx.array], flash: bool = False
+    config: ModelConfig, weights: dict[str, mx.array], int8: bool = False, flash: bool = False
 ) -> Qwen3FusedModel | Qwen3KernelModel:
     """Return the fused model, or `Qwen3KernelModel` if a matrix is not 4-bit in whole groups.
 
@@ -154,6 +155,10 @@ def fused_if_packed(
         KeyError: a weight is missing.
     """
     try:
-        return Qwen3FusedModel(config, weights, flash=flash)
+        return Qwen3FusedModel(config, weights, int8, flash)
     except ValueError:
         return Qwen3KernelModel(config, weights)
+
+
+flash_if_packed = partial(fused_if_packed, flash=True)
+int8_if_packed = partial(fused_if_packed, int8=True, flash=True)

@@ -1,7 +1,6 @@
 // --- given
-// A quantized matrix times 1 to 8 vectors that are rounded to 8 bits: the batched version of `matvec_int8.cpp`, as
-// `matvecs.cpp` is that of `matvec.cpp`. Each vector is rounded separately, so its result does not depend on the
-// others.
+// A quantized matrix times vectors that are rounded to 8 bits: the batched version of `matvec_int8.cpp`, for decode steps
+// and prefill. Each vector is rounded separately, so its result does not depend on the others.
 #include <cstdint>
 #include <vector>
 
@@ -38,7 +37,7 @@ struct SmallVectors {
   }
 };
 
-/// Computes y = x W^T. x: tokens x inputs, y: tokens x outputs, float32, for 1 to 8 tokens; W as in `quantized.h`.
+/// Computes y = x W^T. x: tokens x inputs, y: tokens x outputs, float32; W as in `quantized.h`.
 extern "C" void matvecs_int8(const float* x, const uint32_t* packed, const void* scales, const void* biases, float* y,
                              int tokens, int outputs, int inputs, int group_size, int scale_type) {
   multiply_by_panels<SmallVectors>(x, packed, scales, biases, y, tokens, outputs, inputs, group_size, scale_type);

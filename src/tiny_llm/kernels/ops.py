@@ -31,7 +31,7 @@ def quantized_matmul(
         biases: as scales.
         group_size: 32, 64 or 128.
         bits: 4.
-        int8: allow rounding a single row of x to 8 bits, by `matvec_int8`.
+        int8: round x to 8 bits: one row for `matvec_int8`, more for `matvecs_int8`.
 
     Returns:
         N.. x O, in x's dtype.

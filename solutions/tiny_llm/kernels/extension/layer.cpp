@@ -9,12 +9,9 @@
 #include "../pool.h"
 
 void multiply(const Matrix& w, const float* x, float* y, int rows, MatmulOptions options) {
-  if (options.int8 && options.small_batch) {  // even for one row: a token's result must not depend on the batch
-    for (int64_t r = 0; r < rows; r += 8)
-      matvecs_int8(x + r * w.inputs, w.packed, w.scales, w.biases, y + r * w.outputs, std::min<int>(8, rows - r),
-                   w.outputs, w.inputs, w.group_size, w.scale_type);
-    return;
-  }
+  const bool batched = options.small_batch || rows > 1;  // a token's result must not depend on the batch
+  if (options.int8 && batched)
+    return matvecs_int8(x, w.packed, w.scales, w.biases, y, rows, w.outputs, w.inputs, w.group_size, w.scale_type);
   if (rows == 1)
     return (options.int8 ? matvec_int8 : matvec_threads)(x, w.packed, w.scales, w.biases, y, w.outputs, w.inputs,
                                                       w.group_size, w.scale_type);

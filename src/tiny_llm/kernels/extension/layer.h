@@ -16,7 +16,7 @@ struct Matrix {
 
 /// Which kernels a product may use.
 struct MatmulOptions {
-  bool int8 = false;         // a single row of x in 8 bits; with small_batch all rows, each rounded separately
+  bool int8 = false;         // x in 8 bits, each row rounded separately
   bool small_batch = false;  // up to 8 rows by `matvecs`; week 2's engine, which serves one request, does without
 };
 
