@@ -17,7 +17,7 @@ from tiny_llm_course.paths import ROOT
 from tiny_llm_course.programs.packages import SOLUTION_NAME, LearnerError, load_solution
 
 pytestmark = pytest.mark.maintainers
-MODES = [mode for mode in load_course().modes() if not stages.simulated(mode)]
+MODES = [mode for mode in load_course().modes() if not stages.simulated(mode) and mode.name != "int8"]
 ONE = Mode("one", "serves one", Target("engines.modes", "static"), ("3.1.2",), ("3.4.2",))
 MANY = Mode("many", "serves many", Target("engines.modes", "paged"), ("3.1.2", "3.3.3"))
 TEXTS = ["Once upon a time", "That is a blue dog", "Tom had a", "One day, the little girl went to the"]
@@ -166,6 +166,11 @@ def test_what_this_machine_cannot_run_is_refused_by_name(two: set[str], monkeypa
 def test_a_task_that_is_missing_is_named_when_its_stub_is_met() -> None:
     with pytest.raises(LearnerError, match=r"^not started: \d\.\d\.\d .*, src/tiny_llm/"):
         load_scheduler(None, False, "paged", dtype="float32")
+
+
+def test_the_mode_int8_rounds_activations() -> None:
+    assert load_scheduler(None, True, "int8").scheduler.model.int8
+    assert not load_scheduler(None, True, "prefix").scheduler.model.int8
 
 
 def test_eight_bits_without_their_kernels_are_refused_in_one_line() -> None:

@@ -1,6 +1,5 @@
 """The fused engine: one MLX operation from tokens to logits."""
 
-from functools import partial
 from typing import Any
 
 import mlx.core as mx
@@ -160,5 +159,11 @@ def fused_if_packed(
         return Qwen3KernelModel(config, weights)
 
 
-flash_if_packed = partial(fused_if_packed, flash=True)
-int8_if_packed = partial(fused_if_packed, int8=True, flash=True)
+def flash_if_packed(config: ModelConfig, weights: dict[str, mx.array]) -> Qwen3FusedModel | Qwen3KernelModel:
+    """As `fused_if_packed`, with flash attention."""
+    return fused_if_packed(config, weights, flash=True)
+
+
+def int8_if_packed(config: ModelConfig, weights: dict[str, mx.array]) -> Qwen3FusedModel | Qwen3KernelModel:
+    """As `flash_if_packed`, with activations rounded to 8 bits."""
+    return fused_if_packed(config, weights, int8=True, flash=True)
