@@ -22,11 +22,12 @@ ONE = Mode("one", "serves one", Target("engines.modes", "static"), ("3.1.2",), (
 MANY = Mode("many", "serves many", Target("engines.modes", "paged"), ("3.1.2", "3.3.3"))
 TEXTS = ["Once upon a time", "That is a blue dog", "Tom had a", "One day, the little girl went to the"]
 LIMITS = Limits(max_num_seqs=3, max_num_batched_tokens=16)
+compiled = pytest.mark.skipif(bool(missing(["compiler"])), reason="not run here: no compiler")
 by_model = pytest.mark.parametrize(
     "kernels",
     [
         False,
-        pytest.param(True, marks=pytest.mark.skipif(bool(missing(["compiler"])), reason="not run here: no compiler")),
+        pytest.param(True, marks=compiled),
     ],
     ids=["arrays", "fused"],
 )
@@ -168,6 +169,7 @@ def test_a_task_that_is_missing_is_named_when_its_stub_is_met() -> None:
         load_scheduler(None, False, "paged", dtype="float32")
 
 
+@compiled
 def test_the_mode_int8_rounds_activations() -> None:
     assert load_scheduler(None, True, "int8").scheduler.model.int8
     assert not load_scheduler(None, True, "prefix").scheduler.model.int8
