@@ -114,6 +114,12 @@ known.change(
     fact="tries wrong numbers of target rows and of uniform samples, but never a wrong draft",
     question="Which sizes must match, and which of them do you get wrong on purpose?",
 )
+known.change(
+    "any-error-will-do",
+    ("except ValueError:", "except Exception:"),
+    fact="takes any error for the ValueError that the docstring promises",
+    question="A rule fails on wrong sizes with an IndexError. Does your check notice?",
+)
 
 
 @known.wrong(
