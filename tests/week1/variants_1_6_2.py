@@ -61,6 +61,27 @@ known.change(
     question="After d and o have become do, can do and g be merged?",
 )
 known.change(
+    "no-new-pairs",
+    (
+        """
+        while True:
+            pairs = [pair for pair in itertools.pairwise(symbols) if pair in ranks]
+            if not pairs:
+                return symbols
+            first, second = min(pairs, key=ranks.__getitem__)
+        """,
+        """
+        pairs = sorted({pair for pair in itertools.pairwise(symbols) if pair in ranks}, key=ranks.__getitem__)
+        while True:
+            if not pairs:
+                return symbols
+            first, second = pairs.pop(0)
+        """,
+    ),
+    fact="only the pairs of the original word are merged, never one that a merge has created",
+    question="After `l` + `o` has become `lo`, which pair does it form with the `w` that follows?",
+)
+known.change(
     "one-place",
     ("merged[-1] == first:", "merged[-1] == first and first + second not in merged:"),
     ("symbols = merged", "symbols, ranks = merged, {pair: ranks[pair] for pair in ranks if pair != (first, second)}"),

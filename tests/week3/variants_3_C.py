@@ -82,7 +82,7 @@ known.change(
     "between-the-edges",
     ("judging, last = [i / steps for", "judging, last = [(i + 0.5) / steps for"),
     fact="uses no uniform sample that equals p / q",
-    question="Is p / q below p / q, and is 0 below 0?",
+    question="If u equals p / q, is the token accepted? And if u and p are both 0?",
 )
 known.change(
     "something-is-left",
