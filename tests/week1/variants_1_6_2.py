@@ -25,6 +25,7 @@ known.probe_table(
     table_in_another_order=lambda program: pieces(program(list("blue"), {("b", "l"): 1, ("u", "e"): 2, ("l", "u"): 0})),
     one_pair=lambda program: merged(program, "d+o", "do", "a"),
     words=lambda program: merged(program, RANKS, *WORDS, ""),
+    two_pairs=lambda program: merged(program, "d+o c+a do+g ca+t", "dogcat"),
     repeated=lambda program: merged(program, "a+a aa+aa aa+b", "aaa", "aaaa", "aaaaaaab", "aab"),
 )
 
