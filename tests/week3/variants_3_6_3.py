@@ -225,12 +225,6 @@ known.change(
     question="Of four draft tokens, how many does the draft model compute itself?",
 )
 known.change(
-    "room-for-one-too-many",
-    ("own.num_uncomputed_tokens + count - 1", "own.num_uncomputed_tokens + count"),
-    fact="a slot is also reserved for the last draft token, which is never computed",
-    question="After which draft token does the draft model need no logits?",
-)
-known.change(
     "nothing-let-go",
     ("self.kv_cache.release(self._ours.pop(request))", "pass"),
     fact="retain releases no request",

@@ -178,12 +178,6 @@ known.change(
     question="There is capacity in 3.5 s. What Retry-After do you send?",
 )
 known.change(
-    "rounded-to-the-nearest",
-    ("math.ceil(seconds)", "round(seconds)"),
-    fact="Retry-After is rounded to the nearest second, so some clients return too early",
-    question="There is capacity in 3.4 s. What Retry-After do you send?",
-)
-known.change(
     "at-once",
     ("max(1, math.ceil(seconds))", "math.ceil(seconds)"),
     ("else FIRST_GUESS", "else 0.0"),
