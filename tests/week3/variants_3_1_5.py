@@ -421,7 +421,7 @@ known.change(
     "always-length",
     ('return tokens[:count], "stop"', 'return tokens[:count], "length"'),
     ('return tokens[: count + 1], "stop"', 'return tokens[: count + 1], "length"'),
-    fact='finish_reason is always "length"',
+    fact='finish_reason is "length" even where EOS or `stop` ends the output',
     question="How does the sender tell an answer that is complete from one that max_tokens has cut off?",
 )
 known.change(
