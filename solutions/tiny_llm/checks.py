@@ -22,12 +22,20 @@ def check_attention(attention: Attention) -> None:
     """
     for dtype in (mx.float32, mx.float16, mx.bfloat16):
         query, key, value = _inputs(dtype, 2)
+        before = [mx.array(x) for x in (query, key, value)]
         bias = mx.random.normal((3, 5), key=mx.random.key(4))
         hidden = mx.array([[0, 0, 0, -mx.inf, -mx.inf], [0, 0, 0, 0, -mx.inf], [0, 0, 0, 0, 0]])
         narrow = bias.astype(dtype)
         for scale, mask in ((None, None), (None, hidden), (0.7, bias), (None, narrow), (0.0, bias + hidden)):
-            result = attention(query, key, value, scale=scale, mask=mask)
-            _agrees(result, _formula(query, key, value, scale, mask), dtype)
+            expected = _formula(query, key, value, scale, mask)
+            _agrees(attention(query, key, value, scale=scale, mask=mask), expected, dtype)
+        pairs = zip((query, key, value), before, strict=True)
+        assert all(mx.array_equal(*pair) for pair in pairs), "an argument was changed"
+    # A mask whose numbers float16 does not have: in each row, all but the first key are as good as hidden.
+    query, key, value = _inputs(mx.float16, 2)
+    far = mx.array([-1e5, -2e5, -2e5, -2e5, -2e5])
+    first = mx.broadcast_to(value[..., :1, :], query.shape)
+    _agrees(attention(query, key, value, mask=far), first.astype(mx.float32), mx.float16)
     # Independent of the formula: weights that sum to one leave equal values unchanged.
     query, key, value = _inputs(mx.float32, 2)
     alike = attention(query, key, mx.ones_like(value), mask=hidden)
@@ -35,7 +43,8 @@ def check_attention(attention: Attention) -> None:
     # And no leading dimensions, or two.
     for shape in ((), (1, 4)):
         query, key, value = _inputs(mx.float32, *shape)
-        _agrees(attention(query, key, value), _formula(query, key, value, None, None), mx.float32)
+        expected = _formula(query, key, value, None, None)
+        _agrees(attention(query, key, value), expected, mx.float32)
 
 
 def _inputs(dtype: mx.Dtype, *leading: int) -> tuple[mx.array, mx.array, mx.array]:

@@ -116,10 +116,13 @@ known.change(
     question="Query head 1 is at [0, 1] of H_kv x H/H_kv. Where does your code look for its mask?",
 )
 known.change(
-    "mask-of-the-first-in-the-group",
-    ("mx.unflatten(mask, -3, (kv_heads, -1))", "mx.unflatten(mask, -3, (kv_heads, -1))[..., :1, :, :]"),
-    fact="all query heads of a group get the mask of the group's first head",
-    question="How many different masks can H query heads have?",
+    "mask-before-scale",
+    (
+        "scale,\nmask,",
+        "scale,\nmask if mask is None else mask * (query.shape[-1] ** -0.5 if scale is None else scale),",
+    ),
+    fact="the mask is added before the scores are scaled",
+    question="With D = 64, how much of a mask entry of -2 survives the scaling?",
 )
 known.change(
     "scale-by-all-heads",

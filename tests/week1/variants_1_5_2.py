@@ -205,10 +205,10 @@ known.change(
     question="Which config entry says how many positions the table needs?",
 )
 known.change(
-    "room-for-more",
-    ("max_seq_len=config.max_position_embeddings", "max_seq_len=32768"),
-    fact="the RoPE table is longer than the config allows",
-    question="Which config entry do you not pass to your attention?",
+    "mlp-added-to-its-norm",
+    ("return h + self.mlp(self.mlp_norm(h))", "h = self.mlp_norm(h)\nreturn h + self.mlp(h)"),
+    fact="the MLP output is added to the MLP's normalised input instead of to the residual stream",
+    question="After the second norm you need h twice. In which of the two places is it normalised?",
 )
 known.change(
     "eps-default",

@@ -25,6 +25,7 @@ known.probe_table(
     table_in_another_order=lambda program: pieces(program(list("blue"), {("b", "l"): 1, ("u", "e"): 2, ("l", "u"): 0})),
     one_pair=lambda program: merged(program, "d+o", "do", "a"),
     words=lambda program: merged(program, RANKS, *WORDS, ""),
+    two_pairs=lambda program: merged(program, "d+o c+a do+g ca+t", "dogcat"),
     repeated=lambda program: merged(program, "a+a aa+aa aa+b", "aaa", "aaaa", "aaaaaaab", "aab"),
 )
 
@@ -59,6 +60,27 @@ known.change(
     ("symbols = merged", "return merged"),
     fact="only the first pair is merged, and then no other",
     question="After d and o have become do, can do and g be merged?",
+)
+known.change(
+    "no-new-pairs",
+    (
+        """
+        while True:
+            pairs = [pair for pair in itertools.pairwise(symbols) if pair in ranks]
+            if not pairs:
+                return symbols
+            first, second = min(pairs, key=ranks.__getitem__)
+        """,
+        """
+        pairs = sorted({pair for pair in itertools.pairwise(symbols) if pair in ranks}, key=ranks.__getitem__)
+        while True:
+            if not pairs:
+                return symbols
+            first, second = pairs.pop(0)
+        """,
+    ),
+    fact="only the pairs of the original word are merged, never one that a merge has created",
+    question="After `l` + `o` has become `lo`, which pair does it form with the `w` that follows?",
 )
 known.change(
     "one-place",

@@ -89,7 +89,7 @@ known.change(
 )
 known.change(
     "prompt-counted",
-    ("limit = max_tokens if", "max_tokens -= len(prompt)\nroom = max_tokens if"),
+    ("limit = max_tokens if", "max_tokens -= len(prompt)\nlimit = max_tokens if"),
     fact="the prompt's tokens count towards max_tokens",
     question="With a prompt of 3 tokens and max_tokens=6, how many should be yielded?",
 )

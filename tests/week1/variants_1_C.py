@@ -61,6 +61,8 @@ known.change(
 known.change(
     "float32-only",
     ("(mx.float32, mx.float16, mx.bfloat16)", "(mx.float32,)"),
+    ("query, key, value = _inputs(mx.float16, 2)", "query, key, value = _inputs(mx.float32, 2)"),
+    ("first.astype(mx.float32), mx.float16", "first, mx.float32"),
     fact="passes only float32 inputs, or does not compare dtypes",
     question="What should the dtype of the result be when the query is float16, and does your check test it?",
 )
@@ -68,18 +70,37 @@ known.change(
     "no-mask",
     (", None), (None, hidden), (0.7, bias), (None, narrow), (0.0, bias + hidden", ", None), (0.7, None), (0.0, None"),
     ("mx.ones_like(value), mask=hidden)", "mx.ones_like(value))"),
+    ("first.astype(mx.float32)", "_formula(query, key, value, None, None)"),
+    (", mask=far)", ")"),
     fact="never passes a mask",
     question="Which of the five arguments does your check pass?",
 )
 known.change(
     "masks-of-infinities-only",
-    ("(0.7, bias), (None, narrow), (0.0, bias + hidden)", "(0.7, hidden), (0.0, hidden)"),
+    ("(0.7, bias), (None, narrow), (0.0, bias + hidden)", "(0.7, hidden), (0.0, None)"),
+    ("[-1e5, -2e5, -2e5, -2e5, -2e5]", "[0, *[-mx.inf] * 4]"),
     fact="passes only masks of 0 and -inf",
     question="A mask may also be a bias. Which values would it have then?",
 )
 known.change(
+    "masks-within-float16",
+    ("-1e5, -2e5, -2e5, -2e5, -2e5", "-1e4, -2e4, -2e4, -2e4, -2e4"),
+    fact="passes no mask beyond the range of float16",
+    question="The docstring says that a mask's values may exceed something. What is it?",
+)
+known.change(
+    "arguments-not-compared",
+    ('assert all(mx.array_equal(*pair) for pair in pairs), "an argument was changed"', "pass"),
+    fact="does not check that the arguments are unchanged",
+    question="A program scales the query in place. Does your check compare the query before and after the call?",
+)
+known.change(
     "masks-in-the-query's-dtype",
-    ("result = attention(", "mask = mask if mask is None else mask.astype(dtype)\nresult = attention("),
+    (
+        "expected = _formula(query, key, value, scale",
+        "mask = mask if mask is None else mask.astype(dtype)\nexpected = _formula(query, key, value, scale",
+    ),
+    (", mask=far)", ", mask=bias.astype(mx.float16) + mx.array([9e3, 0, 0, 0, 0], mx.float16))"),
     fact="passes masks only in the query's dtype",
     question="What does the docstring say about the mask's dtype?",
 )
@@ -105,6 +126,7 @@ known.change(
 known.change(
     "no-leading-dimensions",
     ("_inputs(dtype, 2)", "_inputs(dtype)"),
+    ("_inputs(mx.float16, 2)", "_inputs(mx.float16)"),
     ("_inputs(mx.float32, 2)", "_inputs(mx.float32)"),
     ("((), (1, 4))", "((),)"),
     fact="passes no leading dimensions",
@@ -156,7 +178,8 @@ def sums_only(attention):
 def held_against_the_operator(attention):
     for dtype in (mx.float32, mx.float16, mx.bfloat16):
         query, key, value = (normals(i, dtype)(2, 1, *size) for i, size in enumerate([(3, 6), (5, 6), (5, 6)]))
-        for mask in (None, normals(3)(3, 5), causal(3, 5, mx.float32)):
+        far = mx.array([[-1e5, -2e5, -2e5, -2e5, -2e5]])
+        for mask in (None, normals(3)(3, 5), causal(3, 5, mx.float32), far):
             for scale in (None, 2.5, 0.0):
                 result = attention(query, key, value, scale=scale, mask=mask)
                 if result.dtype != dtype:
@@ -173,13 +196,14 @@ def loops_in_float64(attention):
     for dtype, close in ((mx.float32, 1e-5), (mx.float16, 2e-2)):
         query, key, value = (normals(i, dtype)(2, *size) for i, size in enumerate([(2, 3), (4, 3), (4, 3)]))
         for scale in (None, 1.5, 0):
-            for mask in (mx.zeros((2, 4)), normals(5)(2, 4), causal(2, 4, mx.float32)):
+            far = mx.array([[-1e5, -2e5, -2e5, -2e5]] * 2)
+            for mask in (mx.zeros((2, 4)), normals(5)(2, 4), causal(2, 4, mx.float32), far):
                 result = attention(query, key, value, scale, mask)
                 assert (result.shape, result.dtype) == ((2, 2, 3), dtype)
                 q, k, v, m = (np.array(x.astype(mx.float32), np.float64) for x in (query, key, value, mask))
                 for b in range(2):
                     for i in range(2):
                         scores = [q[b, i] @ k[b, j] * (3**-0.5 if scale is None else scale) + m[i, j] for j in range(4)]
-                        w = np.exp(scores) / np.exp(scores).sum()
+                        w = np.exp(np.array(scores) - max(scores))
                         for d in range(3):
-                            assert abs(result[b, i, d].item() - sum(w * v[b, :, d])) < close
+                            assert abs(result[b, i, d].item() - sum(w / w.sum() * v[b, :, d])) < close

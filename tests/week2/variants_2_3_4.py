@@ -93,6 +93,12 @@ known.change(
     question="What is the largest q that you unpack when bits is 8?",
 )
 known.change(
+    "quantized-read-as-signed",
+    ("(scale * q + bias)", "(scale * (q - mx.where(q < 2 ** (bits - 1), 0.0, 2.0**bits)) + bias)"),
+    fact="the quantized values are read as signed, so the upper half of their range is negative",
+    question="Which q belongs to a group's largest weight: 15, or -1?",
+)
+known.change(
     "in-half",
     ("(x.astype(mx.float32)[..., None] for x in", "(x[..., None] for x in"),
     fact="scale * q is rounded to the dtype of scales before the bias is added",

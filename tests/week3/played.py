@@ -74,8 +74,8 @@ def play_pool(make: Callable[[int], Any], pages: int, script: Script) -> list[Ro
             answer = getattr(pool, name)(given)
         except ValueError:
             answer = REFUSED
-        row = {"the result": answer if name == "allocate" or answer == REFUSED else None, "free": pool.num_free}
-        row["holders"] = [pool.ref_count(page) for page in range(pages)]
+        row = {"the result": answer if name == "allocate" or answer == REFUSED else None, "num_free": pool.num_free}
+        row["ref_count of each page"] = [pool.ref_count(page) for page in range(pages)]
         if kept is not None:
             row["the caller's list"] = given
         rows.append(row)
@@ -104,7 +104,7 @@ class PlainPool:
             if min(after) < 0 or (name == "retain" and any(not self.held[page] for page in argument)):
                 answer, after = REFUSED, list(self.held)
         self.held = after
-        row = {"the result": answer, "free": after.count(0), "holders": after}
+        row = {"the result": answer, "num_free": after.count(0), "ref_count of each page": after}
         return row | ({"the caller's list": list(argument)} if isinstance(argument, list) else {})
 
 
@@ -309,7 +309,7 @@ class Places:
     def reserve(self, request: Any, count: int) -> bool:
         """As `KVCacheManager.reserve`."""
         if request not in self.held:
-            raise KeyError("room is reserved for a request that has been released")
+            raise KeyError("slots are reserved for a request that has been released")
         more = max(0, request.num_computed_tokens + count - self.held[request])
         if more > self.free:
             return False
@@ -337,7 +337,7 @@ def play_preemption(
         step: makes a Step.
         places: KV slots.
         read: computed tokens of each request.
-        script: calls `room(0, 2)`, for a chunk of two tokens of request 0.
+        script: calls `reserve(0, 2)`, for a chunk of two tokens of request 0.
     """
     from tiny_llm.serving.request import Chunk
 

@@ -113,8 +113,10 @@ class Told:
     def __call__(self, chunks: list[Any], kv_cache: Notes) -> mx.array:
         """Return R x V."""
         self.calls.append([len(chunk.tokens) for chunk in chunks])
-        if not chunks or not (all(chunk.tokens for chunk in chunks) or kv_cache.lenient):
-            refuse("the model was called with no chunks", kv_cache.case)
+        if not chunks:
+            refuse("the model was called with an empty list of chunks", kv_cache.case)
+        if not (all(chunk.tokens for chunk in chunks) or kv_cache.lenient):
+            refuse(f"the model was called with chunks of {self.calls[-1]} tokens: none may be empty", kv_cache.case)
         if len({id(chunk.request) for chunk in chunks}) < len(chunks):
             refuse("the model was given two chunks of one request", kv_cache.case)
         rows = []

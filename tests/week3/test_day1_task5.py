@@ -318,6 +318,76 @@ def test_task_5_step_draft_tokens(taken):
     same_ids(waiting.charged, due, f"the charges (request, tokens); {case}")
 
 
+def drafted(running, budget):
+    """All uncomputed tokens, and two draft tokens after the last, which count up."""
+    return [
+        request.Chunk(each.request, each.start, [*each.tokens, each.tokens[-1] + 1, each.tokens[-1] + 2], 3)
+        for each in policies.unchunked_prefill(running, budget)
+    ]
+
+
+def test_task_5_step_ends_within_several_tokens():
+    """A step samples three tokens of each request: nothing happens after the one that ends the output."""
+    case = "3 tokens a step, which count up: stop at 5, eos_ids (9,), max_tokens 2, and none of these"
+    told = [[], [], [], []]
+
+    def stop_of(number):
+        def stop(token):
+            told[number].append(token)
+            return token == 5
+
+        return stop
+
+    requests = [
+        request.Request([begun], most, stop=stop_of(i), eos_ids=(9,))
+        for i, (begun, most) in enumerate(((3, 8), (7, 8), (11, 2), (13, 4)))
+    ]
+    made, steps = serving(requests, case, max_num_seqs=4, follow=count_up, policy=drafted)
+    left_empty(made, case)
+    for number, expected in enumerate(([4, 5], [8], [12, 13], [14, 15, 16, 17])):
+        same_ids(requests[number].output, expected, f"the output of {chr(65 + number)}; {case}")
+        same_ids(told[number], expected, f"the tokens passed to the stop of {chr(65 + number)}; {case}")
+    same_pieces(
+        [one.finish_reason for one in requests], ["stop", "stop", "length", "length"], f"`finish_reason`; {case}"
+    )
+    same_pieces([who(requests, step.finished) for step in steps], ["ABC", "D"], f"the finished requests; {case}")
+    same_ids(
+        [token for new in steps[0].new for token in new],
+        [4, 5, 8, 12, 13, 14, 15, 16],
+        f"the new tokens of the first step; {case}",
+    )
+
+
+@pytest.mark.parametrize("ends", [False, True])
+@pytest.mark.parametrize("most", [2, 9])
+def test_task_5_step_cancelled_by_its_own_stop(most, ends):
+    """A's `stop` cancels A at its second token, which may also be the last one: nothing is done twice."""
+    case = f"max_tokens {most}, 3 tokens a step; A's stop cancels A at its 2nd token and returns {ends}"
+    requests = [request.Request([3], most), request.Request([9], 4)]
+    with noted(case):
+        made = scheduler.Scheduler(Teller(count_up, case), Notebook(None, case), sampler=greedy, policy=drafted)
+
+        def stop(token):
+            if token == 5:
+                made.cancel(requests[0])
+            return ends and token == 5
+
+        requests[0].stop = stop
+        for one in requests:
+            made.submit(one)
+        steps = [made.step() for _ in range(3)]
+    left_empty(made, case)
+    same_pieces([one.finish_reason for one in requests], ["cancelled", "length"], f"`finish_reason`; {case}")
+    same_ids(requests[0].output, [4, 5], f"the output of A; {case}")
+    same_ids(requests[1].output, [10, 11, 12, 13], f"the output of B; {case}")
+    same_ids(
+        [token for new in steps[0].new for token in new],
+        [4, 5, 10, 11, 12],
+        f"the new tokens of the first step; {case}",
+    )
+    same_pieces([who(requests, step.finished) for step in steps], ["", "B", ""], f"the finished requests; {case}")
+
+
 def test_task_5_step_cancelled_during_a_step():
     """`stop` is the caller's code: A's cancels B during a step, C's cancels C."""
     case, requests = "4 requests of 4 tokens, 4 slots; at A's 2nd token B is cancelled, at C's 2nd C", asked(4, 4, 4, 4)

@@ -94,7 +94,7 @@ def test_task_1_pool_of_iterators():
 
 
 def test_task_1_pool_error_messages():
-    case = "5 pages, take(3), take(3)"
+    case = "5 pages, allocate(3), allocate(3)"
     with noted(case):
         one = pool.PagePool(5)
         one.allocate(3)
@@ -105,23 +105,23 @@ def test_task_1_pool_error_messages():
     except ValueError as error:
         if (kind := type(error).__name__) != "OutOfPages":
             fail(Kind.NO_ERROR, f"raised {kind}, expected OutOfPages", case)
-    with raises_value_error("5 pages, take(3), drop([0, 4])", "4"):
+    with raises_value_error("5 pages, allocate(3), release([0, 4])", "4"):
         one.release([0, 4])
-    with raises_value_error("5 pages, take(3), hold([0, 4])", "4"):
+    with raises_value_error("5 pages, allocate(3), retain([0, 4])", "4"):
         one.retain([0, 4])
-    with noted("9 pages, take(9), drop([7])"):
+    with noted("9 pages, allocate(9), release([7])"):
         other = pool.PagePool(9)
         other.allocate(9)
         other.release([7])
-    for name, call in (("drop", other.release), ("hold", other.retain)):
-        with raises_value_error(f"9 pages, take(9), drop([7]), {name}([6, 7, 8])", "7"):
+    for name, call in (("release", other.release), ("retain", other.retain)):
+        with raises_value_error(f"9 pages, allocate(9), release([7]), {name}([6, 7, 8])", "7"):
             call([6, 7, 8])
-    same_number(one.pages, 5, "pages", "5 pages, take(3)")
+    same_number(one.pages, 5, "pages", "5 pages, allocate(3)")
 
 
 def test_task_1_pool_returns_a_new_list():
     """Changing the returned list does not change the pool, and two pools are independent."""
-    case = "two pools of 3, take(2) of the first, and the list is emptied"
+    case = "two pools of 3, allocate(2) of the first, and the list is emptied"
     with noted(case):
         one, other = pool.PagePool(3), pool.PagePool(3)
         one.allocate(2).clear()

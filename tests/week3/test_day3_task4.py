@@ -32,33 +32,35 @@ def preemption_plays(places, read, *script):
 
 def test_task_4_preemption_of_the_youngest():
     """Even if another one has computed more."""
-    preemption_plays(12, [5, 4, 3], ("room", 0, 1))
-    preemption_plays(18, [5, 9, 4], ("room", 0, 3))
+    preemption_plays(12, [5, 4, 3], ("reserve", 0, 1))
+    preemption_plays(18, [5, 9, 4], ("reserve", 0, 3))
 
 
 def test_task_4_preemption_of_several():
     """They wait in order of arrival, before those that have waited all along."""
-    preemption_plays(14, [5, 4, 3, 2], ("room", 0, 4))
-    preemption_plays(15, [2, 5, 4, 2, 2], ("room", 1, 8))
+    preemption_plays(14, [5, 4, 3, 2], ("reserve", 0, 4))
+    preemption_plays(15, [2, 5, 4, 2, 2], ("reserve", 1, 8))
 
 
 def test_task_4_preemption_of_its_own_request():
     """No older one is preempted for it, and False is returned."""
-    preemption_plays(12, [5, 4, 3], ("room", 2, 1), ("room", 0, 3))
-    preemption_plays(14, [5, 4, 3, 2], ("room", 1, 7))
+    preemption_plays(12, [5, 4, 3], ("reserve", 2, 1), ("reserve", 0, 3))
+    preemption_plays(14, [5, 4, 3, 2], ("reserve", 1, 7))
 
 
 def test_task_4_preemption_of_the_last_request():
-    preemption_plays(9, [5, 4], ("room", 0, 4), ("room", 0, 5))
+    preemption_plays(9, [5, 4], ("reserve", 0, 4), ("reserve", 0, 5))
 
 
 def test_task_4_preemption_again_and_again():
-    preemption_plays(16, [5, 4, 3, 4], ("room", 0, 1), ("room", 2, 2), ("room", 1, 5), ("room", 0, 9), ("room", 0, 2))
+    preemption_plays(
+        16, [5, 4, 3, 4], ("reserve", 0, 1), ("reserve", 2, 2), ("reserve", 1, 5), ("reserve", 0, 9), ("reserve", 0, 2)
+    )
 
 
 def test_task_4_preemption_keeps_the_output():
     """The output is kept, and num_computed_tokens becomes 0."""
-    preemption_plays(27, [9, 8, 10], ("room", 1, 2))
+    preemption_plays(27, [9, 8, 10], ("reserve", 1, 2))
 
 
 @property_test
@@ -69,13 +71,13 @@ def test_task_4_preemption_keeps_the_output():
     count=st.integers(1, 12),
 )
 def test_task_4_preemption_any(read, more, asks, count):
-    preemption_plays(sum(read) + more, read, ("room", asks % len(read), count))
+    preemption_plays(sum(read) + more, read, ("reserve", asks % len(read), count))
 
 
 def test_task_4_preemption_sweep():
     for n in drawn_sizes(R=130, L=70):
         read = [1 + (7 * i + n.seed) % n.L for i in range(n.R)]
-        script = [("room", i, 1 + (n.seed + i) % n.L) for i in (n.R // 3, n.R // 5, 0)]
+        script = [("reserve", i, 1 + (n.seed + i) % n.L) for i in (n.R // 3, n.R // 5, 0)]
         preemption_plays(sum(read) + n.seed % 3, read, script[0])
         preemption_plays(sum(read) + n.seed % 3, read, script[2])
 

@@ -244,7 +244,7 @@ def test_task_3_draft_prefix_cache():
 
 
 def test_task_3_draft_ends():
-    """A draft ends with an end token; the other request's goes on."""
+    """A token of `eos_ids` ends a request's draft; the other request's draft continues."""
     case, logits = (
         "prompts of 3 and 2, greedy; drafts of 4, and the second token is in eos_ids",
         random_logits(7, VOCAB),

@@ -119,6 +119,12 @@ def guesses(running, budget):
     return [type(each)(each.request, each.start, [*each.tokens, 5, 5], 3) for each in chunks]
 
 
+def counting(running, budget):
+    """All uncomputed tokens, and two draft tokens after the last, which count up."""
+    chunks = unchunked_prefill(running, budget)
+    return [type(c)(c.request, c.start, [*c.tokens, c.tokens[-1] + 1, c.tokens[-1] + 2], 3) for c in chunks]
+
+
 def first_guess_right(logits, chunks):
     """Accept the first of three rows, or the first two, alternating by request."""
     return [
@@ -153,6 +159,26 @@ def step_cancelled_meanwhile(program):
 
     requests[0].stop, requests[2].stop = second, third
     return run(program, requests, 5, events={0: held.append})
+
+
+@known.probe()
+def step_ends_within_several_tokens(program):
+    """The second of three tokens ends an output: `stop`, the last of max_tokens, EOS, and cancelled by `stop`."""
+    told, held = [], []
+
+    def stop(token):
+        told.append(token)
+        return token == 5
+
+    def cancels(token):
+        if token == 12:
+            held[0].cancel(requests[3])
+        return token == 12
+
+    requests = [Request([3], 9, stop=stop), Request([6], 2, stop=stop), Request([8], 9, eos_ids=(10,), stop=stop)]
+    requests.append(Request([10], 9, stop=cancels))
+    found = run(program, requests, 2, follow=count_up, policy=counting, max_num_seqs=4, events={0: held.append})
+    return found, mx.array(told)
 
 
 @known.probe()
@@ -279,12 +305,6 @@ known.change(
     question="What does admit return, and where do you use it?",
 )
 known.change(
-    "memory-never-begun",
-    ("if not self.kv_cache.admit(request):", "if False:"),
-    fact="the KV cache's admit is never called",
-    question="A request's first chunk comes. How does the KV cache know the request?",
-)
-known.change(
     "left-in-the-queue",
     ("self.waiting.remove(request)", "pass"),
     fact="an admitted request stays in the queue and is admitted again",
@@ -312,12 +332,6 @@ known.change(
     question="What decides how many tokens a step computes?",
 )
 known.change(
-    "budget-unsaid",
-    ("self.policy(self.running, self.max_num_batched_tokens)", "self.policy(self.running, 10**9)"),
-    fact="the policy is not given the token budget",
-    question="Which two arguments does a policy take?",
-)
-known.change(
     "unreserved",
     ("self.kv_cache.reserve(chunk.request, len(chunk.tokens))", "True"),
     fact="no KV slots are reserved",
@@ -340,12 +354,6 @@ known.change(
     ("step.chunks = [chunk for chunk in step.chunks if chunk.request in self.running]", "pass"),
     fact="a scheduled chunk runs even if its request was preempted afterwards",
     question="A request is preempted after slots were reserved for its chunk. Where are its keys now?",
-)
-known.change(
-    "own-choice",
-    ("self.sampler(logits, step.chunks)", "sample_rows(logits, step.chunks)"),
-    fact="sample_rows samples, whatever sampler is passed in",
-    question="What is the argument `sampler` for?",
 )
 known.change(
     "not-rolled-back",
@@ -379,6 +387,44 @@ known.change(
     question="What else may end a request's output?",
 )
 known.change(
+    "goes-on-after-stop",
+    (
+        """
+        if request.stop and request.stop(token):
+            return tokens[: count + 1], "stop"
+        if len(request.output) >= request.max_tokens:
+            return tokens[: count + 1], "length"
+        """,
+        """
+        stopped = request.stop and request.stop(token) or count and stopped
+        if len(request.output) >= request.max_tokens:
+            return tokens[: count + 1], "stop" if stopped else "length"
+        """,
+    ),
+    ('return tokens, ""', 'return tokens, "stop" if tokens and stopped else ""'),
+    fact="`stop` returning True does not end the loop over a step's tokens",
+    question="A step samples three tokens, and `stop` returns True for the second. What happens to the third?",
+)
+known.change(
+    "ended-twice",
+    ("if request.finish_reason:  # cancelled", "if request.finish_reason and not reason:  # cancelled"),
+    fact="a request that its own `stop` cancels is removed a second time when that token also ends its output",
+    question="`stop` cancels its own request and returns True. Is the request still in running?",
+)
+known.change(
+    "first-token-only",
+    ("new, reason = _append_tokens", "tokens = tokens[:1]\nnew, reason = _append_tokens"),
+    fact="only the first of a step's tokens is appended to an output",
+    question="The sampler returns three tokens for one chunk. How many has the request gained?",
+)
+known.change(
+    "always-length",
+    ('return tokens[:count], "stop"', 'return tokens[:count], "length"'),
+    ('return tokens[: count + 1], "stop"', 'return tokens[: count + 1], "length"'),
+    fact='finish_reason is "length" even where EOS or `stop` ends the output',
+    question="How does the sender tell an answer that is complete from one that max_tokens has cut off?",
+)
+known.change(
     "length-before-stop",
     ("if request.stop and", "if len(request.output) < request.max_tokens and request.stop and"),
     fact="`stop` is not called for the last token of max_tokens",
@@ -390,12 +436,6 @@ known.change(
     ("if request.stop and request.stop(token):", "if ended:"),
     fact="`stop` is also called with EOS tokens",
     question="An EOS token is not part of the output. Which callback should get it?",
-)
-known.change(
-    "removed-before-begun",
-    ("break\n", "self.waiting.remove(request)\nself.waiting.add(request)\nbreak"),
-    fact="a request that cannot be admitted leaves the queue and is appended at its end",
-    question="The next request cannot be admitted yet. What is its place in the queue in the next step?",
 )
 known.change(
     "new-lacks-who-was-cancelled",
@@ -420,26 +460,6 @@ known.change(
     question="Three tokens are computed, and two were rejected draft tokens. How many has the model processed?",
 )
 known.change(
-    "charged-before-the-model-runs",
-    (
-        "logits = self.model(step.chunks, self.kv_cache)",
-        """
-        for chunk in step.chunks:
-            self.waiting.charge(chunk.request, len(chunk.tokens))
-        logits = self.model(step.chunks, self.kv_cache)
-        """,
-    ),
-    ("        self.waiting.charge(request, len(chunk.tokens))\n", ""),
-    fact="chunks are charged before the model runs, even if it then fails",
-    question="The model fails, and the next step computes the same tokens again. How often is their user charged?",
-)
-known.change(
-    "last-step-not-charged",
-    ("self.waiting.charge(", "if not reason:\n    self.waiting.charge("),
-    fact="a request's last step is not charged",
-    question="A prompt of 1,000 tokens is computed, and its only token generated. How much has its user received?",
-)
-known.change(
     "stop-token-left-out",
     ("request.output.append(token)", "pass"),
     ('return tokens[: count + 1], "stop"', 'return tokens[:count], "stop"'),
@@ -458,12 +478,6 @@ known.change(
     ("len(request.output) >= request.max_tokens", "request.num_tokens >= request.max_tokens"),
     fact="the prompt's tokens count towards max_tokens",
     question="With a prompt of 2 tokens and max_tokens=4, how many tokens may be generated?",
-)
-known.change(
-    "never-enough",
-    ("if len(request.output) >= request.max_tokens:", "if False:"),
-    fact="max_tokens is ignored",
-    question="When does an output end that never reaches EOS?",
 )
 known.change(
     "new-with-eos",

@@ -207,7 +207,7 @@ known.change(
 )
 known.change(
     "writers-over-the-budget",
-    (TURNS, "writing"),
+    (TURNS, "decoding"),
     (LEFT, "left = max(0, token_budget - len(chunks))"),
     fact="every decoding request gets its token, even if there are more of them than the budget has",
     question="The budget is 2, and four requests decode. How many tokens may your step compute?",

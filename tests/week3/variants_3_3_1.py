@@ -138,13 +138,13 @@ known.change(
 known.change(
     "free-at-the-first-drop",
     ("self._ref_counts[page] -= count", "self._ref_counts[page] = 0"),
-    fact="a page is free as soon as one of its holders releases it",
+    fact="a page is free as soon as one of its references is released",
     question="Two requests hold a page, and one of them finishes. What does the other still need?",
 )
 known.change(
     "never-free-again",
     ("heapq.heappush(self._free, page)", "pass"),
-    fact="a page with no holders left is not freed",
+    fact="a page whose reference count reaches 0 is not freed",
     question="After all requests have finished, what should num_free be?",
 )
 known.change(
@@ -169,7 +169,7 @@ known.change(
         "if not self._ref_counts[page]:\n    heapq.heappush(self._free, page)",
         "if count and not self._ref_counts[page]:\n    heapq.heappush(self._free, page)",
     ),
-    fact="releasing a page without holders is silently ignored",
+    fact="releasing a free page is silently ignored",
     question="A request releases a page that it does not hold. Whose page may it be by then?",
 )
 known.change(

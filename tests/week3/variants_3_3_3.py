@@ -210,7 +210,7 @@ known.change(
 )
 known.change(
     "none-too-many-is-all",
-    ("release(block_table[kept:])", "drop(block_table[kept - len(block_table) :])"),
+    ("release(block_table[kept:])", "release(block_table[kept - len(block_table) :])"),
     ("del block_table[kept:]", "del block_table[kept - len(block_table) :]"),
     fact="truncate frees all pages when none is surplus",
     question="Nine tokens are in three pages, and nine are kept. How many pages are freed?",

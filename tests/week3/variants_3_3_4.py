@@ -13,13 +13,13 @@ def played(program, places, read, *script):
 
 
 known.probe_table(
-    not_needed=lambda program: played(program, 20, [5, 4, 3], ("room", 0, 2), ("room", 2, 3)),
-    of_one=lambda program: played(program, 12, [5, 4, 3], ("room", 0, 1)),
-    of_the_youngest_and_not_the_longest=lambda program: played(program, 18, [5, 9, 4], ("room", 0, 3)),
-    of_several=lambda program: played(program, 14, [5, 4, 3, 2], ("room", 0, 4)),
-    of_oneself=lambda program: played(program, 12, [5, 4, 3], ("room", 2, 1)),
-    of_oneself_at_last=lambda program: played(program, 14, [5, 4, 3, 2], ("room", 1, 7)),
-    of_one_that_has_written=lambda program: played(program, 27, [9, 8, 10], ("room", 1, 2)),
+    not_needed=lambda program: played(program, 20, [5, 4, 3], ("reserve", 0, 2), ("reserve", 2, 3)),
+    of_one=lambda program: played(program, 12, [5, 4, 3], ("reserve", 0, 1)),
+    of_the_youngest_and_not_the_longest=lambda program: played(program, 18, [5, 9, 4], ("reserve", 0, 3)),
+    of_several=lambda program: played(program, 14, [5, 4, 3, 2], ("reserve", 0, 4)),
+    of_oneself=lambda program: played(program, 12, [5, 4, 3], ("reserve", 2, 1)),
+    of_oneself_at_last=lambda program: played(program, 14, [5, 4, 3, 2], ("reserve", 1, 7)),
+    of_one_that_has_written=lambda program: played(program, 27, [9, 8, 10], ("reserve", 1, 2)),
 )
 
 

@@ -292,18 +292,10 @@ known.change(
     question="A request waits for ten steps and is then admitted. How often do its tokens count?",
 )
 known.change(
-    "refused-are-counted",
-    (
-        "needed = self.pages_for",
-        "self.queried_tokens += request.num_tokens\nself.hit_tokens += len(found) * self.storage.page_size\n"
-        "needed = self.pages_for",
-    ),
-    (
-        "self.queried_tokens += request.num_tokens\nself.hit_tokens += request.num_computed_tokens\nreturn True",
-        "return True",
-    ),
-    fact="queried_tokens and hit_tokens also count requests that are not admitted",
-    question="A request waits for ten steps. How often is it looked up, and how often computed?",
+    "hits-in-pages",
+    ("self.hit_tokens += request.num_computed_tokens", "self.hit_tokens += len(found)"),
+    fact="hit_tokens counts matched pages instead of tokens",
+    question="queried_tokens counts tokens. What does the ratio of the two mean if hit_tokens counts pages?",
 )
 known.change(
     "rate-of-the-others",

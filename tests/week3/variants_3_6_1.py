@@ -241,12 +241,6 @@ known.change(
     question="With what probability should the second likeliest token come?",
 )
 known.change(
-    "always-one-fewer",
-    ("return accepted, sample_from", "return max(0, accepted - 1), pick"),
-    fact="the returned count is one less than the number of accepted tokens",
-    question="Three tokens are accepted. Which count do you return?",
-)
-known.change(
     "nothing-left-not-looked-at",
     ("row = residual / total if total > 0 else row", "row = residual / total"),
     fact="the residual is divided by its sum even if that is 0",
@@ -275,6 +269,13 @@ known.change(
     ("if draft.shape != (count, target.shape[1]):", "if False:"),
     fact="a draft whose shape is not k x V is accepted",
     question="If the draft has fewer rows than tokens, whose probabilities are they?",
+)
+known.change(
+    "another-error",
+    ('raise ValueError(f"{count} draft', 'raise AssertionError(f"{count} draft'),
+    ('raise ValueError(f"the draft', 'raise AssertionError(f"the draft'),
+    fact="wrong sizes raise an error other than ValueError",
+    question="Which type of error does the docstring promise, and which one does `assert` raise?",
 )
 known.change(
     "rows-alone-are-counted",

@@ -182,10 +182,10 @@ known.change(
     question="The first of three requests wants no more tokens. Whose row is the first one then?",
 )
 known.change(
-    "smallest-count-for-all",
-    ("max(counts, default=0)", "min((count for count in counts if count), default=0)"),
-    fact="every request gets as few draft tokens as the smallest count",
-    question="One request wants two tokens, the other four. How many calls does the other one need?",
+    "one-position-too-far",
+    ("len(requests[i].output) + number, 1", "len(requests[i].output) + number + 1, 1"),
+    fact="each draft token is sampled with the uniform sample of the position after its own",
+    question="Nothing has been generated yet. Which position has the first draft token?",
 )
 known.change(
     "past-the-end",
@@ -223,12 +223,6 @@ known.change(
     ("own.num_uncomputed_tokens + count - 1", "own.num_uncomputed_tokens"),
     fact="slots are reserved for the uncomputed tokens only, not for the draft tokens",
     question="Of four draft tokens, how many does the draft model compute itself?",
-)
-known.change(
-    "room-for-one-too-many",
-    ("own.num_uncomputed_tokens + count - 1", "own.num_uncomputed_tokens + count"),
-    fact="a slot is also reserved for the last draft token, which is never computed",
-    question="After which draft token does the draft model need no logits?",
 )
 known.change(
     "nothing-let-go",

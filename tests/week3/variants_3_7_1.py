@@ -70,7 +70,7 @@ known.change(
 known.change(
     "waits-while-it-leaves",
     ("self._worker.submit(self._cancel, request)", "await self._do(self._cancel, request)"),
-    fact="the cleanup awaits each cancellation in turn and leaves the rest if it is cancelled itself",
+    fact="a caller that leaves waits for the current step, and one that is cancelled twice leaves requests that run on",
     question="A task is cancelled, and once more inside its finally. Which of its lines still run?",
 )
 known.change(
@@ -86,7 +86,7 @@ known.change(
             await self._do(self._cancel, request)
         """,
     ),
-    fact="the cleanup unregisters all requests before it awaits the first cancellation, so a second one leaks the rest",
+    fact="a caller that leaves waits for the current step, and one that is cancelled twice leaves requests for ever",
     question="A task is cancelled, and once more at its next await. What happens to a queued job that has not started?",
 )
 known.change(
@@ -278,16 +278,6 @@ known.change(
     ),
     fact="`closed` is checked only before the first of several submits",
     question="You await between two submits. What else may have been called by then?",
-)
-known.change(
-    "watched-afterwards",
-    ("self._watch(step)\n", ""),
-    (
-        "if finished:\n    self._callers.pop(request, None)",
-        "if finished:\n    self._callers.pop(request, None)\nawait asyncio.sleep(0.1)\nself._watch(step)",
-    ),
-    fact="watch is called after the callers are notified",
-    question="A caller reads the metrics as soon as it has its token. Do they include its step?",
 )
 
 

@@ -76,27 +76,6 @@ known.change(
     question="Five want to enter where four is the limit. When should they retry?",
 )
 known.change(
-    "promised-for-ever",
-    (
-        """
-        if count > self.max_inside:
-            raise ValueError(f"{count} requests at once, but there is room for {self.max_inside}")
-        now = self._clock()
-        """,
-        "now = self._clock()",
-    ),
-    (
-        "raise TooBusy(min(LONGEST, max(1, math.ceil(seconds))))",
-        """
-        if count > self.max_inside:
-            raise ValueError(f"{count} requests at once, but there is room for {self.max_inside}")
-        raise TooBusy(min(LONGEST, max(1, math.ceil(seconds))))
-        """,
-    ),
-    fact="a group that can never fit is promised capacity, so the next one waits longer",
-    question="A group was rejected for good. Will it come back for its capacity?",
-)
-known.change(
     "always-a-second",
     ("seconds = (missing + sum(places for _, places in self._promised)) * pace", "seconds = 1.0"),
     fact="Retry-After is always one second",
@@ -163,10 +142,10 @@ known.change(
     question="The time counts from the oldest departure until now. Four have left: how many intervals is that?",
 )
 known.change(
-    "divided-by-sixteen",
-    (PACE, "(now - self._left[0]) / REMEMBERED if self._left else FIRST_GUESS"),
-    fact="the time is divided by REMEMBERED even if fewer requests have left",
-    question="Two have left in ten seconds. How long is the interval between departures?",
+    "one-too-few",
+    ("if missing <= 0:", "if missing < 0:"),
+    fact="one request fewer than max_inside is admitted",
+    question="The limit is two, and one is inside. How many more fit?",
 )
 known.change(
     "pace-of-all-time",
@@ -197,12 +176,6 @@ known.change(
     ("min(LONGEST, max(1, math.ceil(seconds)))", "min(LONGEST, max(1, math.floor(seconds)))"),
     fact="Retry-After is rounded down, so clients return too early",
     question="There is capacity in 3.5 s. What Retry-After do you send?",
-)
-known.change(
-    "rounded-to-the-nearest",
-    ("math.ceil(seconds)", "round(seconds)"),
-    fact="Retry-After is rounded to the nearest second, so some clients return too early",
-    question="There is capacity in 3.4 s. What Retry-After do you send?",
 )
 known.change(
     "at-once",

@@ -82,7 +82,7 @@ known.change(
     "between-the-edges",
     ("judging, last = [i / steps for", "judging, last = [(i + 0.5) / steps for"),
     fact="uses no uniform sample that equals p / q",
-    question="Is p / q below p / q, and is 0 below 0?",
+    question="If u equals p / q, is the token accepted? And if u and p are both 0?",
 )
 known.change(
     "something-is-left",
@@ -113,6 +113,12 @@ known.change(
     (WRONG_DRAFTS, "()"),
     fact="tries wrong numbers of target rows and of uniform samples, but never a wrong draft",
     question="Which sizes must match, and which of them do you get wrong on purpose?",
+)
+known.change(
+    "any-error-will-do",
+    ("except ValueError:", "except Exception:"),
+    fact="takes any error for the ValueError that the docstring promises",
+    question="A rule fails on wrong sizes with an IndexError. Does your check notice?",
 )
 
 

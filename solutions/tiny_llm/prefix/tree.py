@@ -53,7 +53,8 @@ class RadixTree:
             The pages in which the tree has these tokens now, as many as `pages`, in a new list.
 
         Raises:
-            ValueError: the tokens do not fill the pages; the message gives both numbers. Nothing has changed.
+            ValueError: the tokens do not fill the pages; the message gives the number of tokens and that of pages.
+                Nothing has changed.
         """
         if len(tokens) != self.page_size * len(pages):
             raise ValueError(f"{len(tokens)} tokens do not fill {len(pages)} pages of {self.page_size}")

@@ -52,6 +52,7 @@ class RadixTree:
             The pages in which the tree has these tokens now, as many as `pages`, in a new list.
 
         Raises:
-            ValueError: the tokens do not fill the pages; the message gives both numbers. Nothing has changed.
+            ValueError: the tokens do not fill the pages; the message gives the number of tokens and that of pages.
+                Nothing has changed.
         """
         raise NotImplementedError("3.5.1 The radix tree")

@@ -25,7 +25,8 @@ class Step:
       for which `stop` returns True, or the last of `max_tokens`. A finished request is removed at once;
       `finish_reason` holds the reason. The queue is charged a chunk's tokens. `num_computed_tokens` counts what was
       computed, less the draft tokens at the end that were rejected: the KV cache is truncated to it. `stop` may cancel
-      a request in the middle of a step: then it is left as it is.
+      any request in the middle of a step, even its own: a cancelled request gets no more tokens, and whatever `stop`
+      returns, its `finish_reason` stays "cancelled".
     """
 
     chunks: list[Chunk] = field(default_factory=list)  # what was computed
