@@ -9,9 +9,8 @@ import itertools
 
 import mlx.core as mx
 import pytest
-from tests.week2.matrices import BITS, by, matrix, product64, unpacked
+from tests.week2.matrices import BITS, by, matrix, multiplies, unpacked
 
-from tiny_llm_course.testkit.agreement import agrees
 from tiny_llm_course.testkit.inputs import DTYPES, normals
 from tiny_llm_course.testkit.kernels import LINE, costs_at_most
 from tiny_llm_course.testkit.rounding import to_float64
@@ -24,7 +23,7 @@ def right(kernel, seed, rows, outputs, inputs, group_size, dtype=mx.float32, sca
     """Compare a kernel with the formula, for a random matrix and `rows` rows of x or a vector."""
     x = normals(seed, dtype)(*rows, inputs)
     given = matrix(seed, outputs, inputs, group_size, scales or dtype)
-    agrees(by(kernel), product64, x, *given, group_size, seed=seed, expected=expected)
+    multiplies(kernel, x, *given, group_size, seed=seed, expected=expected)
 
 
 def every_scale(kernel, dtype, *rows):
@@ -40,7 +39,7 @@ def as_mlx(kernel, group_size, *rows):
     x = draw(*rows, 384)
     expected = mx.quantized_matmul(x, words, scales, biases, group_size=group_size, bits=BITS)
     given = unpacked(words), scales, biases, group_size
-    agrees(by(kernel), product64, x, *given, seed=5, expected=to_float64(expected))
+    multiplies(kernel, x, *given, seed=5, expected=to_float64(expected))
 
 
 def as_pytorch(pytorch, kernel, dtype, *rows):
@@ -51,14 +50,14 @@ def as_pytorch(pytorch, kernel, dtype, *rows):
         return x @ w.flatten(-2).T
 
     x, given = normals(6, dtype)(*rows, 160), matrix(6, 7, 160, 32, dtype)
-    agrees(by(kernel), product64, x, *given, 32, seed=6, expected=pytorch(product, x, *given))
+    multiplies(kernel, x, *given, 32, seed=6, expected=pytorch(product, x, *given))
 
 
 def large_sums(kernel, *rows):
     """The values and their sum fit in float16; the intermediate sums do not."""
     x = mx.array([20000] * 64 + [-20000] * 62 + [-19000, -17000], mx.float16)
     q, ones = mx.ones((3, 128), mx.uint8), mx.ones((3, 2), mx.float16)
-    agrees(by(kernel), product64, mx.broadcast_to(x, (*rows, 128)), q, ones, 0 * ones, 64, seed=7)
+    multiplies(kernel, mx.broadcast_to(x, (*rows, 128)), q, ones, 0 * ones, 64, seed=7)
 
 
 def on_the_gpu(kernel, *rows):
@@ -72,7 +71,7 @@ def many_sizes(kernel, third=None, **rows):
         group_size = n.turn(64, 32, 128)
         x = normals(n.seed, n.dtype)(*(n.sizes[letter] for letter in rows), n.G * group_size, spread=n.spread)
         given = matrix(n.seed, n.O, n.G * group_size, group_size, n.dtype)
-        agrees(by(kernel), product64, x, *given, group_size, seed=n)
+        multiplies(kernel, x, *given, group_size, seed=n)
 
 
 def tiles_cost_at_most(kernel, seed, **enough):

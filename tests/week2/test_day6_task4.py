@@ -6,7 +6,7 @@ from functools import partial
 import mlx.core as mx
 import numpy as np
 import pytest
-from tests.week2.matrices import biases_alone, by, matrix, one_weight, product64, scales_alone
+from tests.week2.matrices import biases_alone, by, matrix, multiplies, one_weight, scales_alone
 from tests.week2.products import as_mlx, as_pytorch, by_group, every_scale, large_sums, on_the_gpu
 
 from tiny_llm.metal import quantized
@@ -106,5 +106,4 @@ def test_task_4_split_sweep():
         group_size, parts = n.turn(64, 32, 128), n.turn(3, 1, 2, 8)
         x = normals(n.seed, n.dtype)(n.N, n.G * group_size, spread=n.spread)
         given = matrix(n.seed, n.O, n.G * group_size, group_size, n.dtype)
-        program = by(partial(quantized.quantized_split, parts=parts))
-        agrees(program, product64, x, *given, group_size, seed=n)
+        multiplies(partial(quantized.quantized_split, parts=parts), x, *given, group_size, seed=n)

@@ -62,6 +62,13 @@ known.change(
     question="At which index of `scales` does row 1 start?",
 )
 known.change(
+    "scales-by-column",
+    ("number_at(scales, o * groups + g, scale_type)", "number_at(scales, g * int64_t(outputs) + o, scale_type)"),
+    ("number_at(biases, o * groups + g, scale_type)", "number_at(biases, g * int64_t(outputs) + o, scale_type)"),
+    fact="scales and biases are read column by column, as if they were stored groups x outputs",
+    question="Which is stored after the scale of row 0, group 0: that of row 1, or that of group 1?",
+)
+known.change(
     "all-rows-are-row-0",
     ("packed[o * words + i / PER_WORD]", "packed[i / PER_WORD]"),
     fact="all rows use the packed weights of row 0",

@@ -55,6 +55,12 @@ known.change(
     question="A row has 256 weights. What remains of the first block's dot when the last one is done?",
 )
 known.change(
+    "shorter-block-left-out",
+    ("block * LANES < words", "(block + 1) * LANES <= words"),
+    fact="a row's last block is left out if it has fewer words than a register",
+    question="A row of 32 weights has four words. How many blocks does your loop process?",
+)
+known.change(
     "x-of-the-first-digit",
     ("load(values + digit * LANES)", "load(values)"),
     fact="all eight weights of a word are multiplied by the x values of its first weight",

@@ -39,7 +39,7 @@ known.change(
 known.change(
     "four-without-a-look",
     ("i < size; i += threads_per_grid.x", "i < 4 * threads_per_grid.x; i += threads_per_grid.x"),
-    fact="each thread writes four numbers, even past the end of the array",
+    fact="the loop also writes elements past the end of the array",
     question="With 1,500 numbers and 512 threads, which numbers does thread 500 take, and do they all exist?",
 )
 known.change(

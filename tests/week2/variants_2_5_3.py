@@ -29,7 +29,7 @@ known.change(
     "no-look",
     ("if (number < x_shape[0] * length * heads * pairs)", "if (true)"),
     fact="every thread of the grid rotates a pair, even past the last pair",
-    question="With 120 pairs and 256 threads, which pair does thread 200 have?",
+    question="With 90 pairs and 256 threads, which pair does thread 100 have?",
 )
 known.change(
     "neighbours-paired",
@@ -37,13 +37,13 @@ known.change(
     ("float(x[at + pairs])", "float(x[at + 1])"),
     ("out[at + pairs]", "out[at + 1]"),
     fact="features 2i and 2i + 1 are paired",
-    question="With D = 8, which feature is rotated together with feature 0?",
+    question="With D = 12, which feature is rotated together with feature 0?",
 )
 known.change(
     "no-offset",
     ("offset[0] + vector", "vector"),
     fact="the first token is at position 0, and offset is ignored",
-    question="After 7 cached tokens, what is the position of the next one?",
+    question="After 20 cached tokens, what is the position of the next one?",
 )
 known.change(
     "rotated-backwards",
@@ -62,13 +62,13 @@ known.change(
     "rows-go-on",
     (" % length;", ";"),
     fact="positions continue from row to row",
-    question="With 3 tokens in each row, what is the position of the first token of row 1?",
+    question="With 6 tokens in each row, what is the position of the first token of row 1?",
 )
 known.change(
     "heads-for-tokens",
     ("vector / heads % length", "vector % length"),
     fact="positions count vectors as if a token had only one head",
-    question="Tokens have 5 heads. How many vectors apart are the same heads of token 0 and token 1?",
+    question="Tokens have 4 heads. How many vectors apart are the same heads of token 0 and token 1?",
 )
 known.change(
     "half-the-pace",

@@ -64,10 +64,10 @@ known.change(
     question="What is `largest[r]` when the second block arrives?",
 )
 known.change(
-    "next-key-too",
-    ("r / group + 1 - from", "r / group + 2 - from"),
-    fact="each query also sees the key after its own, if it is in the same block",
-    question="Query 0 of a sequence of two tokens: how many keys does it see?",
+    "rows-by-head",
+    ("r / group + 1 - from", "r % (last - first) + 1 - from"),
+    fact="row r sees as many keys as query r % count of a block of `count` queries, as if rows were head after head",
+    question="Rows 0 and 1 are both heads of token 0 in a group of two. Which token does row 1 belong to in your code?",
 )
 known.change(
     "not-itself",

@@ -1,5 +1,6 @@
 """Oracles of latent attention beside its formula (MLX's operators, transformers), and helpers of day 4's tests."""
 
+from collections.abc import Callable
 from typing import Any
 
 import mlx.core as mx
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 from tests.week4.latent_formulas import COMPRESSED, PLAIN, LatentLayer, random_layer
 
 from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.memory import peak_bytes
 from tiny_llm_course.testkit.sizes import SweepCase
 
 by_query = pytest.mark.parametrize("base", [PLAIN, COMPRESSED], ids=["q_proj", "q_a_proj"])
@@ -97,3 +99,9 @@ def pair(
     """Return latents, N x L x C, and RoPE keys, N x L x D_rope."""
     draw = normals(seed, dtype)
     return draw(batch, length, latent), draw(batch, length, rope)
+
+
+def copying_calls(call: Callable[[], mx.array], calls: int, added: int) -> int:
+    """Return how many of the last two thirds of some calls, which add so many bytes each, allocate as much as all."""
+    taken = [peak_bytes(call) for _ in range(calls)]
+    return sum(number >= calls // 3 and each > number * added for number, each in enumerate(taken))

@@ -17,7 +17,9 @@ from tiny_llm_course.testkit.sizes import sizes
 
 
 def permutes(heads, kv_heads, dims, source, target, expected=None):
-    case = f"num_heads {heads}, num_kv_heads {kv_heads}, head_dim {dims}, source {source}, target {target}"
+    # `1 x` and `x 1` mark sizes at which different mistakes have one result
+    parts = f"queries {heads} x {dims}, keys {kv_heads} x {dims}"
+    case = f"num_heads {heads}, num_kv_heads {kv_heads}, head_dim {dims} ({parts}), {source} to {target}"
     with noted(case):
         rows = layouts.qkv_permutation(heads, kv_heads, dims, source, target)
     wanted = permutation64(heads, kv_heads, dims, source, target) if expected is None else np.array(expected, float)

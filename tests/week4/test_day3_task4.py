@@ -335,20 +335,22 @@ def test_task_4_rolling_rewinds_once(count, again):
     Of five tokens one is left over, and after the rewind there are no more than fit: the overwritten one is still gone.
     """
     key, last = normals(16)(1, 2, count + 2, 3), slice(count - 1, count)
-    case = f"float32, window 3, sinks 1, {count} tokens, rewind(1) and then rewind({again})"
+    case = f"float32, window 3, sinks 1, {count} tokens, rewind(1)"
     with noted(case):
         kept = cache.RollingCache(3, 1)
         mx.eval(kept.update_and_fetch(key[:, :, :count], key[:, :, :count]))
         kept.rewind(1)
-    with raises_value_error(case, str(again), "0"):
+    with raises_value_error(f"{case}, rewind({again})", str(again), "0"):
         kept.rewind(again)
-    with noted(f"{case}, then token {count - 1} and rewind(1)"):
+    case += f", rewind({again}), which raises, token {count - 1}, rewind(1)"
+    with noted(case):
         mx.eval(kept.update_and_fetch(key[:, :, last], key[:, :, last]))
         kept.rewind(1)
+    case += f", tokens {count - 1} to {count + 1}"
+    with noted(case):
         keys, _ = kept.update_and_fetch(key[:, :, count - 1 :], key[:, :, count - 1 :])
     expected = to_float64(key)[:, :, [0, *range(count - 3, count + 2)]]
-    words = f"{case}, then token {count - 1}, rewind(1), tokens {count - 1} to {count + 1}"
-    compare(keys, expected, mx.float32, 0.0, words, key.size)
+    compare(keys, expected, mx.float32, 0.0, case, key.size)
 
 
 @pytest.mark.parametrize("count", [0, 1, 3, 4])

@@ -6,16 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.week2.in_parts import Parts, parts_of
-from tests.week4.latent_oracles import by_parts, cuts, pair
+from tests.week4.latent_oracles import by_parts, copying_calls, cuts, pair
 
 from tiny_llm.latent_attention import cache
 from tiny_llm_course.testkit.again import backwards
 from tiny_llm_course.testkit.agreement import agrees, compare
 from tiny_llm_course.testkit.cases import noted, type_words
 from tiny_llm_course.testkit.errors import Kind, fail, raises_value_error
-from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.marks import by_dtype
-from tiny_llm_course.testkit.memory import peak_bytes
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import exact, to_float64
 from tiny_llm_course.testkit.sizes import sweep
@@ -140,19 +138,18 @@ def test_task_3_cache_is_filled_while_entries_are_held():
     compare(actual, expected, mx.float32, 0.0, f"what the first call gave; {case}", expected.size)
 
 
-def test_task_3_cache_copies_seldom():
-    """With 120 single tokens and an initial capacity of 4, only five calls need to copy."""
-    latent, rope_key = normals(8)(1, 1, 256), normals(80)(1, 1, 64)
-    case = "float32, latent 1 x 1 x 256, rope_key 1 x 1 x 64, capacity 4, 120 calls"
-    copied = 0
+@pytest.mark.parametrize(("calls", "length", "latent", "rope"), [(120, 1, 256, 64), (256, 64, 24, 8)])
+def test_task_3_cache_copies_seldom(calls, length, latent, rope):
+    """Doubling from 4 slots copies a few times, however many tokens come; growing by a constant copies often."""
+    case = f"float32, latent 1 x {length} x {latent}, rope_key 1 x {length} x {rope}, capacity 4, {calls} calls"
+    new = pair(8, 1, length, latent, rope)
     with noted(case):
         made = cache.LatentCache(4)
-        for number in range(120):
-            taken = peak_bytes(lambda: made.update_and_fetch(latent, rope_key))
-            copied += number >= 40 and taken > number * 4 * 320
+        copied = copying_calls(lambda: made.update_and_fetch(*new), calls, length * 4 * (latent + rope))
     if copied > 6:
-        headline = f"{copied} of the last 80 calls took as much memory as all entries: they copy everything"
-        fail(Kind.VALUES, headline, case, "at most   6, as the capacity doubles only once in them")
+        counted = f"{copied} of the last {calls - calls // 3} calls"
+        headline = f"{counted} took as much memory as all entries: they copy everything"
+        fail(Kind.VALUES, headline, case, "at most   6, as the capacity doubles only once or twice in them")
 
 
 OTHERS = {

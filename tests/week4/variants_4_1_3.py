@@ -60,6 +60,7 @@ known.probe_table(
     one_by_one=one_by_one,
     wrong_values=lambda program: with_one(program, 17, 3, lambda wv: wv[:, :-1]),
     wrong_bias=lambda program: with_one(program, 18, 8, lambda bo: bo[:1]),
+    wrong_output=lambda program: with_one(program, 20, 4, lambda wo: wo[:1]),
     uneven=lambda program: with_one(program, 19, 0, lambda heads: heads + 1),
 )
 known.probe_table(
@@ -167,12 +168,6 @@ known.change(
     question="Both masks are given. Which one applies to your scores?",
 )
 known.change(
-    "mask-only-alone",
-    ("mx.float32, mask, key_mask)", "mx.float32, mask if key_mask is None else None, key_mask)"),
-    fact="mask has an effect only without key_mask",
-    question="One argument hides key 1, the other key 3. Which are hidden?",
-)
-known.change(
     "causal",
     (HIDDEN, f"{HIDDEN} + mx.where(mx.tri(length, key.shape[-2]) == 1, 0.0, -mx.inf)"),
     fact="a causal mask is always applied, so token i sees only the memory's tokens 0 to i",
@@ -217,6 +212,12 @@ known.change(
     ("return linear(heads.", "return linear(heads.astype(mx.float32)."),
     fact="the result is float32 although x is not",
     question="What is the dtype of float16 + float32, and where does that happen in your call?",
+)
+known.change(
+    "rows-of-wo-not-compared",
+    ("(hidden, width)),", "(wo.shape[0], width)),"),
+    fact="the number of wo's rows is not compared with the number of wq's columns",
+    question="x has 11 features and wo one row. What is the shape of your output, and what is x + output?",
 )
 known.change(
     "shapes-not-compared",

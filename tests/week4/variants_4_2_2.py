@@ -101,10 +101,13 @@ known.change(
     question="With six query heads and three KV heads, which two query heads are in the first group?",
 )
 known.change(
-    "queries-after-key-value",
-    ("[groups, key, value]", "[key, value, groups]"),
-    fact="in an interleaved target, a group is key, value, queries",
-    question="With which of its vectors does a group start?",
+    "queries-first",
+    (
+        "mx.concatenate([groups, key, value], axis=1).flatten()",
+        "mx.concatenate([query.flatten(), mx.concatenate([key, value], axis=1).flatten()])",
+    ),
+    fact="in an interleaved target, all queries come first, and only keys and values alternate",
+    question="With two heads, is q1 before or after k0 in the interleaved layout?",
 )
 known.change(
     "features-outside",

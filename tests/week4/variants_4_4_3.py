@@ -3,9 +3,9 @@
 from functools import partial
 
 import mlx.core as mx
+from tests.week4.latent_oracles import copying_calls, pair
 
 from tiny_llm_course.testkit.inputs import normals
-from tiny_llm_course.testkit.memory import peak_bytes
 from tiny_llm_course.testkit.outcomes import refusal
 from tiny_llm_course.testkit.variants import Variants
 
@@ -84,12 +84,13 @@ def cache_bytes(program):
 
 @known.probe()
 def cache_memory(program):
-    """Return whether most calls take as much memory as all entries."""
-    latent, rope_key, made, copied = normals(11)(1, 1, 256), normals(12)(1, 1, 64), program(4), 0
-    for number in range(60):
-        taken = peak_bytes(lambda: made.update_and_fetch(latent, rope_key))
-        copied += number >= 20 and taken > number * 4 * 320
-    return mx.array(copied > 8)
+    """Return whether many calls take as much memory as all entries: with single tokens, and with 64 a call."""
+
+    def copied(calls, length, latent, rope):
+        new, made = pair(11, 1, length, latent, rope), program(4)
+        return copying_calls(lambda: made.update_and_fetch(*new), calls, length * 4 * (latent + rope)) > 8
+
+    return mx.array([copied(60, 1, 256, 64), copied(128, 64, 24, 8)])
 
 
 @known.sized("256 tokens, one at a time, latent 1 x 1 x 512, RoPE key 1 x 1 x 64")
@@ -165,6 +166,12 @@ known.change(
     question="How many numbers does your cache copy when token 1,000 comes?",
 )
 known.change(
+    "growth-by-a-constant",
+    (GROWN, "kept = mx.concatenate([kept, mx.zeros((batch, 256, sum(widths)), kept.dtype)], axis=1)"),
+    fact="the array grows by a fixed number of slots instead of doubling",
+    question="With 256 more slots each time, how often do 16,384 tokens copy the array? And with twice as many?",
+)
+known.change(
     "doubled-once",
     ("while end > kept.shape[1]:", "if end > kept.shape[1]:"),
     fact="the capacity is doubled once, even if that is not enough",
@@ -199,12 +206,6 @@ known.change(
     ("if not 0 <= count <= self.offset:", "if count > self.offset:"),
     fact="a negative count is accepted, and offset advances over unwritten slots",
     question="What does rewind(-1) do to your offset?",
-)
-known.change(
-    "rewind-never-all",
-    ("0 <= count <= self.offset", "0 <= count < self.offset"),
-    fact="the first token cannot be rewound",
-    question="May a cache be emptied by rewind?",
 )
 known.change(
     "sums-compared",

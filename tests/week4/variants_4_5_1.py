@@ -96,7 +96,7 @@ known.change(
 known.change(
     "in-the-input-dtype",
     (SCORES, "linear(x, gate)"),
-    fact="scores and probabilities are computed in x's dtype",
+    fact="the scores are computed in x's dtype instead of float32",
     question="Which bfloat16 numbers are next to 4,096? Which of two scores between them is larger?",
 )
 known.change(

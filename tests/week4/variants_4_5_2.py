@@ -42,6 +42,15 @@ known.probe_table(mx.float16, half=lambda program: through(program, *inputs(7, m
 
 
 @known.probe()
+def computed_by(program):
+    """Return which expert computes which of two rows: a NaN in its matrix makes the gradient of the row NaN."""
+    x, w, _ = inputs(10, leading=(2,))
+    groups = program(mx.array([[0], [3]]), 5)
+    rows, each = groups.gather(x), [mx.where(mx.arange(5)[:, None, None] == e, mx.nan, w) for e in range(5)]
+    return mx.stack([mx.isnan(mx.grad(lambda rows, w=w: mx.sum(groups.linear(rows, w)))(rows)) for w in each])
+
+
+@known.probe()
 def grouped_memory(program):
     """Return whether it allocates less than a quarter of a matrix for each row."""
     draw = normals(8)

@@ -10,7 +10,8 @@
 #include "pool.h"
 #include "quantized.h"
 
-/// Computes y = W x, one weight at a time.
+/// Computes y = W x, one weight at a time. Scales and biases are stored row by row, as the weights are: all groups of
+/// row 0, then all of row 1.
 extern "C" void matvec_scalar(const float* x, const uint32_t* packed, const void* scales, const void* biases, float* y,
                               int outputs, int inputs, int group_size, int scale_type) {
   // --- your code: matvec_scalar
@@ -54,7 +55,7 @@ struct Arranged {
   }
 };
 
-/// Computes rows first .. last - 1 of y, one register of words at a time.
+/// Computes rows first .. last - 1 of y, one register of words at a time. A row's last block may have fewer words.
 static void rows(const Arranged& x, const uint32_t* packed, const void* scales, const void* biases, float* y, int first,
                  int last, int inputs, int group_size, int scale_type) {
   const int words = inputs / PER_WORD, groups = inputs / group_size;

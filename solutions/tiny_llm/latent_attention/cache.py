@@ -30,8 +30,8 @@ class LatentCache:
     def update_and_fetch(self, latent: mx.array, rope_key: mx.array) -> mx.array:
         """Append the latents and rope keys of L tokens; return all entries.
 
-        Within the capacity, only the new entries are copied. Beyond it, the capacity is doubled as often as needed, so
-        that few calls copy the earlier entries.
+        Within the capacity, only the new entries are copied. Beyond it, the capacity is doubled as often as needed, not
+        grown by a constant, so that few calls copy the earlier entries, however many tokens there are.
 
         Args:
             latent: N x L x C. N, C and the dtype are those of the first call.

@@ -17,7 +17,7 @@ class LatentAttention:
     """
 
     def __init__(self, config: LatentConfig, weights: dict[str, mx.array]) -> None:
-        """Build the projections, the norms and RoPE.
+        """Build the projections, the norms and RoPE. The eps of both norms, also the query's, is NORM_EPS.
 
         Args:
             config: the layer's dimensions.
@@ -72,7 +72,7 @@ class LatentAttention:
 
         Args:
             x: N x L x E.
-            positions: of the L tokens, as `RoPE` takes them.
+            positions: of the L tokens, as `RoPE` takes them: slice(offset, offset + L), where offset need not be 0.
 
         Returns:
             N x L x C and N x L x D_rope, in the dtype that x and the weights share.

@@ -20,7 +20,7 @@ def windowed_attention(
     A key that is hidden from all queries of a block is not read for that block: even a NaN there changes nothing.
 
     Args:
-        query: N.. x H x L x D. The queries are the last L of S positions.
+        query: N.. x H x L x D. The queries are the last L of S positions: query i is at position S - L + i.
         key: N.. x H_kv x S x D, query's dtype. Query head h reads key-value head h // (H / H_kv).
         value: N.. x H_kv x S x D, query's dtype.
         window: W, the number of keys a query sees in addition to the sinks, its own included; None means all up to its

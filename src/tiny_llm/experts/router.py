@@ -8,8 +8,9 @@ from ..basics import linear, softmax
 def route(x: mx.array, gate: mx.array, top_k: int, normalize: bool) -> tuple[mx.array, mx.array]:
     """Choose each token's k most probable experts, by a softmax over all experts.
 
-    Letters: E hidden size, X experts, k experts per token. Everything is computed in float32 for all dtypes: where two
-    experts are almost equally probable, float16 could choose the other one.
+    Letters: E hidden size, X experts, k experts per token. x and gate are converted to float32 first, so that scores,
+    softmax and sum are float32 for all dtypes: where two experts are almost equally probable, float16 could choose the
+    other one.
 
     Args:
         x: N.. x E, the tokens, any number of leading dimensions, including none.

@@ -22,8 +22,9 @@ def flash_attention(
         key: N.. x H_kv x S x D, query's dtype. Query head h reads key-value head h // (H / H_kv).
         value: N.. x H_kv x S x D, query's dtype.
         scale: multiplies the dot products; None means 1 / sqrt(D).
-        mask: None; "causal": query i sees the keys 0 to i + S - L; or an array of any float dtype, which is added to
-            the scaled scores and broadcasts to N.. x H x L x S. -inf hides a key.
+        mask: None; "causal": query i sees the keys 0 to i + S - L, both counted from the first one, not from that of a
+            block; or an array of any float dtype, which is added to the scaled scores and broadcasts to
+            N.. x H x L x S. -inf hides a key.
         block: queries, and keys, per block; the last block may have fewer.
 
     Returns:

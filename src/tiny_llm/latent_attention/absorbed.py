@@ -28,7 +28,8 @@ class AbsorbedLatentAttention:
         """Append the new latents and rope keys to the cache; attend causally to everything in it.
 
         No head's keys or values are computed for the S tokens: the largest arrays are the entries and the scores,
-        N x H x L x S. The cache is fetched once, and one product serves all heads.
+        N x H x L x S. The cache is fetched once, and one product serves all heads. The scores are those of
+        `LatentAttention`, scaled by 1 / sqrt(D_nope + D_rope), although C + D_rope products are summed.
 
         Args:
             x: N x L x E, the tokens at positions cache.offset to cache.offset + L - 1.

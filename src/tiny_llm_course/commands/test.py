@@ -14,7 +14,7 @@ from ..course.findings import Finding
 from ..course.registry import UsageError, load_course
 from ..course.results import TaskResult, verdict
 from ..course.selection import by_day, selected
-from ..doctor.git import changed
+from ..doctor.git import changed, differ
 from ..doctor.shadowing import shadowing_files
 from ..grading.day import ExitState, NothingSelected, grade_day
 from ..grading.processes import OWN_SETTINGS
@@ -75,8 +75,7 @@ def test(
     copies = [] if solution else [name_of(file) for file in differing()]
     for words, files in (("tests", others), ("given files are not used, as they", copies)):
         if files:
-            named = ", ".join(files[:NAMED]) + f" and {len(files) - NAMED} more" * (len(files) > NAMED)
-            say(f"These {words} differ from the published ones: {named}", colour="yellow", err=True)
+            say(differ(words, files, NAMED), colour="yellow", err=True)
     if full:
         plugin = ["-p", "tiny_llm_course.grading.failing_case"]
         return run_pytest(tasks, [*plugin, "--oracle", oracle, *(["--solution"] * solution), *pytest_args])

@@ -1,13 +1,20 @@
 """Git's view of a checkout: how to restore missing files, and which differ from the published ones (the merge base)."""
 
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ..paths import COURSE, LEARNER, ROOT, SOLUTION, TESTS, WATCHERS, shell_path
 from .shadowing import BEFORE_PYPROJECT, SOURCES, STARTED_WITH_PYTHON
 
 STEERING = ("conftest.py", "pyproject.toml", "tox.ini", "setup.cfg", *BEFORE_PYPROJECT)
+
+
+def differ(words: str, files: Sequence[str], named: int | None = None) -> str:
+    """Return the sentence on files that differ from the published ones, which names all or the first `named`."""
+    more = len(files) - len(files[:named])
+    listed = ", ".join(files[:named]) + f" and {more} more" * bool(more)
+    return f"These {words} differ from the published ones: {listed}"
 
 
 def ask_git(*arguments: str) -> "subprocess.CompletedProcess[str]":

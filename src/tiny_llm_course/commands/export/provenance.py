@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from ...course.file_paths import name_of
-from ...doctor.git import ask_git, changed, steering
+from ...doctor.git import ask_git, changed, differ, steering
 from ...doctor.machine import version_of
 from ...paths import COURSE, LEARNER, REGISTRY, ROOT, TESTS, WATCHERS
 from ...programs.given import differing
@@ -69,5 +69,5 @@ def _hashes(files: list[Path], root: Path = ROOT) -> dict[str, str]:
 def warnings(source: Provenance) -> list[str]:
     """Return what a teacher should know of the graded checkout, a line each."""
     others = source.git.changed if source.git else ()
-    found = (("files differ", others), ("given files are not used, as they differ", source.not_used))
-    return [f"These {words} from the published ones: {', '.join(files)}" for words, files in found if files]
+    found = (("files", others), ("given files are not used, as they", source.not_used))
+    return [differ(words, files) for words, files in found if files]
