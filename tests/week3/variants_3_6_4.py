@@ -197,12 +197,6 @@ known.change(
     question="Two requests decode, and the budget is 2. Is any budget left for a draft?",
 )
 known.change(
-    "chunks-counted-for-tokens",
-    ("left = token_budget - sum(len(chunk.tokens) for chunk in chunks)", "left = token_budget - len(chunks)"),
-    fact="every chunk counts as one token of the budget, even a prefill chunk",
-    question="The budget is 8, and a chunk computes 6 tokens of a prompt. How many are left for drafts?",
-)
-known.change(
     "past-max-tokens",
     ("min(self.num_speculative_tokens, needed, left)", "min(self.num_speculative_tokens, left)"),
     fact="the draft length ignores how many tokens max_tokens still allows",
@@ -250,35 +244,6 @@ known.change(
     ("drafts, strict=True))", "drafts, strict=True))\nself.drafter.retain(running)"),
     fact="the drafter's retain is called only after propose",
     question="A request has finished, and another needs its slots in the draft's KV cache. When are they free?",
-)
-known.change(
-    "chunks-alone-kept",
-    ("self.drafter.retain(running)", "pass"),
-    (
-        "left = token_budget - sum(",
-        "self.drafter.retain([chunk.request for chunk in chunks])\nleft = token_budget - sum(",
-    ),
-    fact="the drafter forgets every request without a chunk in this step",
-    question="A request is not scheduled for one step. Must the draft model recompute its whole sequence then?",
-)
-known.change(
-    "drafts-before-prompts",
-    (
-        "self.inner(running, token_budget)",
-        "self.inner(running, token_budget - self.num_speculative_tokens * len(running))",
-    ),
-    fact="the inner policy gets less than the full budget, to leave some for drafts",
-    question="A prompt token must be computed, and a draft token may be rejected. Which comes first?",
-)
-known.change(
-    "asked-for-nothing",
-    (
-        "count = min(self.num_speculative_tokens, needed, left)",
-        "count = max(0, min(self.num_speculative_tokens, needed, left))",
-    ),
-    ("if chunk.num_logits and count > 0:", "if chunk.num_logits:"),
-    fact="propose is also called for requests with a count of 0",
-    question="What can a drafter do for a request that may have no draft token?",
 )
 known.change(
     "asked-one-by-one",
@@ -366,40 +331,16 @@ known.change(
     question="How many uniform samples does accept take, and may they depend on each other?",
 )
 known.change(
-    "a-place-for-each-number",
-    (
-        "draws = uniforms(request.params.seed, len(request.output), chunk.num_logits, VERIFY)",
-        """
-        seed, place = request.params.seed, len(request.output)
-        draws = [uniforms(seed, place + i, 1, VERIFY)[0] for i in range(chunk.num_logits)]
-        """,
-    ),
-    fact="each token is verified with the uniform sample of its own position",
-    question="The second token is rejected, and the next step verifies another one there. Does it get a new u?",
-)
-known.change(
     "numbers-of-the-drafter",
     ("chunk.num_logits, VERIFY)", "chunk.num_logits, VERIFY - 1)"),
     fact="tokens are verified with the same uniform samples that drafted them",
     question="A token was selected because u is large. What happens if the same u verifies it?",
 )
 known.change(
-    "place-in-the-whole-text",
-    ("uniforms(request.params.seed, len(request.output)", "uniforms(request.params.seed, request.num_tokens"),
-    fact="positions are counted from the start of the prompt",
-    question="What is the position of the first output token?",
-)
-known.change(
     "drafts-taken-for-certain",
     ("draft.rows(target.shape[1])", "Draft(draft.tokens).rows(target.shape[1])"),
     fact="every draft token is verified as if its draft probability were 1",
     question="A token was drafted with 0.3, and the target gives it 0.3. How often should it be accepted?",
-)
-known.change(
-    "given-for-accepted",
-    ("self.num_accepted_tokens += accepted", "self.num_accepted_tokens += accepted + 1"),
-    fact="the token after the draft counts as an accepted one",
-    question="If no draft token is accepted, what should the acceptance rate be?",
 )
 known.change(
     "counted-with-the-plan",
@@ -413,12 +354,6 @@ known.change(
     ),
     fact="num_draft_tokens counts what was scheduled, even if it was never verified",
     question="A request is preempted between scheduling and sampling. Was its draft verified?",
-)
-known.change(
-    "asked-for-counted",
-    ("self.num_draft_tokens += len(draft.tokens)", "self.num_draft_tokens += self.num_speculative_tokens"),
-    fact="num_draft_tokens counts the tokens requested from the drafter, not those it proposed",
-    question="If the drafter proposed nothing, how many tokens were verified?",
 )
 
 
