@@ -2,7 +2,6 @@
 
 import json
 import math
-import statistics
 from collections.abc import Iterable
 
 import mlx.core as mx
@@ -26,12 +25,12 @@ def main() -> None:
 
 
 def _perplexity(engine: Engine, stories: Iterable[list[int]]) -> float:
-    losses = []
+    losses: list[mx.array] = []
     for story in stories:
         logits = engine.model(mx.array([story[:-1]]), all_positions=True)[0].astype(mx.float32)
         chosen = mx.take_along_axis(logits, mx.array(story[1:])[:, None], -1)[:, 0]
-        losses += (mx.logsumexp(logits, -1) - chosen).tolist()
-    return math.exp(statistics.mean(losses))
+        losses.append(mx.logsumexp(logits, -1) - chosen)
+    return math.exp(mx.mean(mx.concatenate(losses)).item())
 
 
 if __name__ == "__main__":

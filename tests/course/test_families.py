@@ -128,7 +128,7 @@ def test_packed_folders_compute_what_mlx_lm_computes(folders, tmp_path, family, 
 @pytest.mark.parametrize("family", ["llama-3.2", "mistral"])
 def test_served_texts_are_those_of_the_stages(folders, family):
     text = list(load_engine(str(folders / family), True, "float32", "kv-cache").likeliest(PROMPT, 24))
-    for mode in load_course().modes():
+    for mode in (mode for mode in load_course().modes() if mode.name not in ("int8", "metal")):
         engine = load_scheduler(str(folders / family), True, mode.name, Limits(max_num_seqs=2), "float32")
         request = importlib.import_module(f"{SOLUTION_NAME}.serving.request").Request(PROMPT, 24)
         engine.scheduler.submit(request)

@@ -66,10 +66,10 @@ def _lacks_return(function: object, package: Path) -> bool:
 
 def idle(finding: Finding, target: Target, package: Path) -> Finding:
     """Return a finding, with the question for a line of the target that computes something and does not use it."""
-    text = (package / target.file).read_text(encoding="utf-8") if target.is_python else ""
-    if not text or QUESTION in finding.text():
+    file = package / target.file
+    if not target.is_python or QUESTION in finding.text() or not file.is_file():
         return finding
-    body = tree.body if (tree := parse_or_none(text)) else []
+    body = tree.body if (tree := parse_or_none(file.read_text(encoding="utf-8", errors="replace"))) else []
     names = [(getattr(node, "name", ""), node) for node in body]
     mine = [node for name, node in names if name == target.name.partition(".")[0] or name.startswith("_")]
     for node in (node for part in mine for node in ast.walk(part) if isinstance(node, ast.Expr)):
