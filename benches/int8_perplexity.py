@@ -1,7 +1,6 @@
 """Measure what 8-bit activations cost in perplexity on the embedded model; print JSON for `decode.py`."""
 
 import json
-import math
 from collections.abc import Iterable
 
 import mlx.core as mx
@@ -30,7 +29,7 @@ def _perplexity(engine: Engine, stories: Iterable[list[int]]) -> float:
         logits = engine.model(mx.array([story[:-1]]), all_positions=True)[0].astype(mx.float32)
         chosen = mx.take_along_axis(logits, mx.array(story[1:])[:, None], -1)[:, 0]
         losses.append(mx.logsumexp(logits, -1) - chosen)
-    return math.exp(mx.mean(mx.concatenate(losses)).item())
+    return float(mx.exp(mx.mean(mx.concatenate(losses))))
 
 
 if __name__ == "__main__":
