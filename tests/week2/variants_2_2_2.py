@@ -268,6 +268,7 @@ known.change(
     fact="the byte count of packed matrices is a float",
     question="What type does / return in Python, and what type does // return?",
 )
+known.together("whole-table", "no-head", makes="no-rows")
 
 
 @known.accepted("weight-by-weight")
