@@ -37,10 +37,14 @@ class Content(NamedTuple):
         return hash_of([self.always, {name: self.parts.get(name, "") for name in sorted(parts)}])
 
 
-def hashes(folder: Path, root: Path = ROOT) -> dict[str, str]:
-    """The hash of each file below a folder, by its path from the root; not of what is built, proven or tested."""
+def hashes(folder: Path, root: Path = ROOT, without: re.Pattern[bytes] | None = None) -> dict[str, str]:
+    """The hash of each file below a folder, by its path from the root; not of what is built, proven or tested.
+
+    What matches `without` does not count.
+    """
     files = {file.relative_to(root).as_posix(): file for file in sorted(folder.rglob("*")) if file.is_file()}
-    return {name: sha256(file.read_bytes()).hexdigest() for name, file in files.items() if not BUILT.search(name)}
+    found = {name: file.read_bytes() for name, file in files.items() if not BUILT.search(name)}
+    return {name: sha256(without.sub(b"", text) if without else text).hexdigest() for name, text in found.items()}
 
 
 def hash_of(value: Any) -> str:

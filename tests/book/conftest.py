@@ -8,6 +8,7 @@ the same content is skipped: `tested.py` says how that is known.
 
 import functools
 import http.server
+import re
 import subprocess
 import tempfile
 import threading
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 BUILT = pytest.StashKey[tempfile.TemporaryDirectory[str]]()
 CODE = ("benches", "book", "models", "solutions", "src")
+# mdBook puts a hash of a file's content into its name; counted, it would carry a change of one page to all of them.
+HASH = re.compile(rb"-[0-9a-f]{8}(?=\.\w)")
 GUARDS = 2  # pages that are tested although nothing has changed
 RECORDER = pytest.StashKey[tested.Recorder]()
 
@@ -70,8 +73,13 @@ def content_of(book: Path) -> tested.Content:
     own = tested.hashes(HERE)
     code = [tested.hashes(folder) for folder in (*(ROOT / name for name in CODE), *(ROOT / "tests").glob("week*"))]
     versions = {name: version(name) for name in ("mlx", "numpy")}
-    parts = tested.hashes(book, book) | {tested.COURSE: tested.hash_of([versions, code])}
+    pages = {unhashed(name): key for name, key in tested.hashes(book, book, without=HASH).items()}
+    parts = pages | {tested.COURSE: tested.hash_of([versions, code])}
     return tested.Content(parts, tested.hash_of([version("playwright"), own]))
+
+
+def unhashed(path: str) -> str:
+    return HASH.sub(b"", path.encode()).decode()
 
 
 def opens_the_book(item: pytest.Item) -> bool:
@@ -115,7 +123,7 @@ def loads(request: pytest.FixtureRequest) -> Iterator[None]:
     if of_the_course(request.node):
         note(tested.COURSE, [tested.COURSE])
     elif pages:
-        note(pages[0], Server.asked)
+        note(pages[0], {unhashed(path) for path in Server.asked})
 
 
 @pytest.fixture(scope="session")

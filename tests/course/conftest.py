@@ -38,6 +38,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 HERE = Path(__file__).parent
 EVERYTHING = "everything"  # the part that each file depends on: it starts programs, which may read anything
 GUARDS = 4  # files that are tested although nothing has changed
+# They take a minute or more, so they start first: at the end, each would leave the other cores idle.
+LONGEST = ("test_new_week", "test_unearned", "test_robustness", "test_book", "test_training", "test_first_drafts")
 RECORDER = pytest.StashKey[tested.Recorder]()
 
 
@@ -55,6 +57,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(trylast=True)  # when tests that are not asked for have been left out
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Skip what has passed for the same content; of a copy with a new week, leave out the other weeks'."""
+    items.sort(key=lambda item: item.path.stem not in LONGEST)
     if new := os.environ.get("TINY_LLM_NEW_WEEK"):
         others = re.compile(rf"(?:week)?(?!{new}\b)[1-9][./]")
         items[:] = [item for item in items if not (hasattr(item, "callspec") and others.match(item.callspec.id))]

@@ -25,8 +25,8 @@ def test_all(as_tested: bool, pytest_args: tuple[str, ...]) -> int:
         left -= seconds
         click.secho(f"\n{title}", bold=True)
         files = [name for each in arguments for name in sorted(map(str, ROOT.glob(each))) or [each]]
-        # --dist loadfile: the tests of a file share fixtures.
-        workers = ["-n", "auto", "--dist", "loadfile"]
+        # The tests of a file share fixtures; the files run in the order of tests/course/conftest.py.
+        workers = ["-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder"]
         command = [sys.executable, "-P", "-m", "pytest", *files, *workers, "-q", "-m", "not maintainers"]
         countdown = ["-p", "tiny_llm_course.grading.countdown", f"--takes={seconds}", f"--then={left}"]
         if as_tested and "tests/course" in arguments:

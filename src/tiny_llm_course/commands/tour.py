@@ -1,4 +1,4 @@
-"""`pdm run tour`: the course in four real commands, under 20 seconds; the second on a temporary, edited solution."""
+"""`pdm run tour`: the course in four real commands, in about a minute; the second on a temporary, edited solution."""
 
 import os
 import shutil
@@ -29,7 +29,7 @@ HERE = {command.name: command for command in (generate, status, test)}
 
 @click.command()
 def tour() -> int:
-    """Show the board, a named mistake, the solution passing, and a story, in 20 seconds."""
+    """Show the board, a named mistake, the solution passing, and a story, in about a minute."""
     day = load_course().weeks[0].days[0]
     _heading(1, "The board: what there is to build, and what you have built")
     board = _run("status")
