@@ -112,8 +112,8 @@ class Served:
 def in_shape() -> dict[str, Any]:
     """Schedulers for random weights in the shape of Qwen3-0.6B, which share one model."""
     from tiny_llm_solution.config import ModelConfig
+    from tiny_llm_solution.engines import modes
     from tiny_llm_solution.engines.fused import NativeSlots
-    from tiny_llm_solution.serving import modes
     from tiny_llm_solution.serving.scheduler import Scheduler
 
     config = ModelConfig.from_dict(SHAPE)

@@ -7,12 +7,22 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.week2.counting import is_a
-from tests.week3.chunking import counts_by_rule, in_words, requests_of, served, texts_alone
+from tests.week3.chunking import (
+    ANY_SPECS,
+    check_policy,
+    counts_by_rule,
+    counts_in_words,
+    drawn_specs,
+    in_words,
+    prompts_of,
+    requests_of,
+    served,
+    texts_alone,
+)
 
 from tiny_llm.serving import policies
 from tiny_llm.serving.request import Chunk, Request
-from tiny_llm_course.testkit.cases import noted, type_words
+from tiny_llm_course.testkit.cases import noted
 from tiny_llm_course.testkit.errors import Kind, fail, raises_value_error
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.sizes import sizes
@@ -39,65 +49,11 @@ NAMES = {
 }
 
 
-def plan_agrees(specs, budget, words="", size=0, swept=False):
-    """Check that the chunks, in any order, are those of the rules, twice, and that requests and list are unchanged."""
-    case = f"budget {budget}; {words or in_words(specs)}"
-    running = requests_of(Request, specs)
-    given_list, size = list(running), size or len(specs)
+def plan_agrees(specs, budget, *words, **how):
+    def call(running):
+        return policies.chunked_prefill(running, budget)
 
-    def told(kind, headline, *lines):
-        fail(kind, headline, case, *lines, size=size, swept=swept)
-
-    for turn in ("", "the second call: "):
-        with noted(case):
-            chunks = policies.chunked_prefill(running, budget)
-        if not isinstance(chunks, list) or not all(is_a(chunk, Chunk) for chunk in chunks):
-            odd = next((x for x in chunks if not is_a(x, Chunk)), None) if isinstance(chunks, list) else chunks
-            told(
-                Kind.TYPE,
-                f"{turn}expected a list of Chunks, got {'one with ' * isinstance(chunks, list)}{type_words(odd)}",
-            )
-        if running != given_list:
-            told(Kind.INPUT_CHANGED, f"{turn}the caller's list `running` was changed")
-        for request, (prompt, output, read) in zip(running, specs, strict=True):
-            if (len(request.prompt), len(request.output), request.num_computed_tokens) != (prompt, output, read):
-                told(
-                    Kind.INPUT_CHANGED,
-                    f"{turn}request {request.request_id} was changed: only the scheduler may do that, not the policy",
-                )
-        found = {}
-        for chunk in chunks:
-            request = chunk.request
-            if request.request_id in found or not chunk.tokens:
-                what = "two chunks" if request.request_id in found else "a chunk of 0 tokens"
-                told(
-                    Kind.VALUES,
-                    f"{turn}there {'are' if what[0] == 't' else 'is'} {what} of request {request.request_id}",
-                )
-            found[request.request_id] = len(chunk.tokens)
-        wanted = counts_by_rule(specs, budget)
-        if found != wanted:
-            lines = [f"{name:<10}{counts_in_words(counts)}" for name, counts in (("expected", wanted), ("got", found))]
-            told(Kind.VALUES, f"{turn}the chunks have wrong token counts", *lines)
-        for chunk in chunks:
-            request, end = chunk.request, chunk.request.num_computed_tokens + len(chunk.tokens)
-            due = Chunk(
-                request,
-                request.num_computed_tokens,
-                request.tokens(request.num_computed_tokens, end),
-                int(end == request.num_tokens),
-            )
-            for name in ("start", "tokens", "num_logits"):
-                one, other = getattr(due, name), getattr(chunk, name)
-                if one != other:
-                    lines = f"expected  {str(one)[:70]}", f"got       {str(other)[:70]}"
-                    told(Kind.VALUES, f"{turn}wrong `{name}` in the chunk of request {request.request_id}", *lines)
-
-
-def counts_in_words(counts):
-    """Describe counts: `request 0: 1, request 3: 5`, cut to a line."""
-    words = [f"{number}: {count}" for number, count in sorted(counts.items())]
-    return ", ".join(words[:10] + ["..."] * (len(words) > 10)) or "nothing"
+    check_policy(call, counts_by_rule, (Request, Chunk), specs, budget, *words, **how)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -125,33 +81,15 @@ def test_task_1_chunked_refuses_no_budget(specs, budget):
 def test_task_1_chunked_sweep():
     """Up to 65 requests, each of which decodes, prefills, or recomputes after a preemption."""
     for n in sizes(R=65, B=1100, P=300):
-        generator = np.random.default_rng(n.seed)
-        specs = []
-        for _ in range(n.R):
-            prompt, output = int(generator.integers(1, n.P + 1)), int(generator.integers(0, 5))
-            kind = generator.integers(4)
-            read = prompt + output - 1 if kind < 2 and output else int(generator.integers(prompt + output))
-            specs.append((prompt, output, read))
         words = "" if n.R < 5 else f"{n.R} requests, seed {n.seed}"
-        plan_agrees(specs, n.B, words, n.R * n.P, swept=True)
+        specs = drawn_specs(np.random.default_rng(n.seed), n.R, n.P)
+        plan_agrees(specs, n.B, words, size=n.R * n.P, swept=True)
 
 
 @property_test
-@given(
-    specs=st.lists(
-        st.tuples(st.integers(1, 9), st.integers(0, 3), st.integers(0, 99)).map(
-            lambda s: (s[0], s[1], s[2] % sum(s[:2]))
-        ),
-        max_size=6,
-    ),
-    budget=st.integers(1, 12),
-)
+@given(specs=ANY_SPECS, budget=st.integers(1, 12))
 def test_task_1_chunked_any_requests(specs, budget):
     plan_agrees(specs, budget)
-
-
-def prompts_of(lengths):
-    return [[(7 * i + number) % 89 for i in range(length)] for number, length in enumerate(lengths)]
 
 
 @property_test

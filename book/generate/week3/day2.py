@@ -1,4 +1,4 @@
-"""Day 2's figure, a long prompt among decoding requests, and the trade-off of several token budgets."""
+"""Day 2's figures: a long prompt among decoding requests, unchunked and chunked, and a short prompt after long ones."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -13,37 +13,41 @@ from tiny_llm_course.dev.book.parts import Parts
 SENTENCE, TOKENS, WRITERS = 5, 12, 3  # tokens of "That is a blue dog", and of what follows it
 LONG, WRITES, COMES = 24, 3, 4  # the long prompt, what it writes, and the step before which it comes
 BUDGET = 8
+SHORT = 4  # tokens of the prompt that comes after two long ones
 LEFT, RIGHT, ROW = 40.0, 366.0, 20.0  # pixels
 LETTERS = "ABC"
 
 
 def generated_parts() -> Parts:
     """Return the figure and the table."""
-    return {"trace": trace(), "traded": traded()}
+    return {"trace": trace(), "traded": traded(), "short": short()}
 
 
-def run_of(budget: int) -> tuple[list[Any], list[Any]]:
-    """Run the scheduler with three requests and a long prompt, chunked by the budget or, if it is 0, unchunked."""
+def served(policy: str, budget: int, requests: Sequence[tuple[int, int, int]]) -> tuple[list[Any], list[Any]]:
+    """Run the scheduler with requests as (the step before which it comes, prompt tokens, output tokens)."""
+    from tiny_llm_solution.serving import policies
     from tiny_llm_solution.serving.kv_cache import DenseKVCache
-    from tiny_llm_solution.serving.policies import chunked_prefill, unchunked_prefill
     from tiny_llm_solution.serving.request import Request
     from tiny_llm_solution.serving.scheduler import Scheduler
 
     def any_token(chunks: Sequence[Any], memory: object) -> mx.array:
         return mx.zeros((sum(chunk.num_logits for chunk in chunks), 2))
 
-    plan = chunked_prefill if budget else unchunked_prefill
-    scheduler = Scheduler(any_token, DenseKVCache(1), policy=plan, max_num_batched_tokens=budget or 1)
-    requests = [Request([1] * SENTENCE, TOKENS) for _ in range(WRITERS)]
-    for request in requests:
-        scheduler.submit(request)
-    steps: list[Any] = []
-    while scheduler.running or scheduler.waiting or len(steps) <= COMES:
-        if len(steps) == COMES:
-            requests.append(Request([1] * LONG, WRITES))
-            scheduler.submit(requests[-1])
+    plan = getattr(policies, policy)
+    scheduler = Scheduler(any_token, DenseKVCache(1), policy=plan, max_num_batched_tokens=budget)
+    found, steps = [Request([1] * prompt, output) for _, prompt, output in requests], list[Any]()
+    while scheduler.running or scheduler.waiting or not steps:
+        for request, (comes, _, _) in zip(found, requests, strict=True):
+            if comes == len(steps):
+                scheduler.submit(request)
         steps.append(scheduler.step())
-    return requests, steps
+    return found, steps
+
+
+def run_of(budget: int) -> tuple[list[Any], list[Any]]:
+    """Run three requests and a long prompt, chunked by the budget or, if it is 0, unchunked."""
+    requests = [(0, SENTENCE, TOKENS)] * WRITERS + [(COMES, LONG, WRITES)]
+    return served("chunked_prefill" if budget else "unchunked_prefill", budget or 1, requests)
 
 
 def read_by(steps: Sequence[Any]) -> list[int]:
@@ -71,22 +75,32 @@ def figures_of(budget: int) -> tuple[float, int, float]:
     return max(latency.tpot[:WRITERS]), longest, latency.ttft[-1]
 
 
-def trace() -> str:
-    """Draw both policies, with a row for each request; a step is as wide as its number of tokens."""
+def ttft_of(requests: Sequence[Any], steps: Sequence[Any], comes: Sequence[int]) -> list[int]:
+    """Return each request's TTFT in computed tokens; it comes before the step of its number."""
+    clock, found = read_by(steps), {}
+    for step, now in zip(steps, clock[1:], strict=True):
+        for chunk in step.chunks:
+            if chunk.num_logits:
+                found.setdefault(chunk.request, now)
+    return [found[request] - clock[at] for request, at in zip(requests, comes, strict=True)]
+
+
+def _timelines(
+    canvas: Canvas, names: Sequence[str], runs: dict[str, tuple[list[Any], list[Any]]], comes: dict[int, int]
+) -> None:
+    """Draw runs, with a row for each request; a step is as wide as its number of tokens.
+
+    `comes` holds the step before which a request came, by its number, if that is not the first.
+    """
     from tiny_llm_solution.serving.timeline import timeline
 
-    canvas, level = Canvas(), 0.0
-    whole, pieces = run_of(0), run_of(BUDGET)
-    scale = (RIGHT - LEFT) / max(read_by(steps)[-1] for _, steps in (whole, pieces))
-    for heading, (requests, steps) in (
-        ("unchunked prefill", whole),
-        (f"chunked prefill, token budget {BUDGET}", pieces),
-    ):
+    level, scale = 0.0, (RIGHT - LEFT) / max(read_by(steps)[-1] for _, steps in runs.values())
+    for heading, (requests, steps) in runs.items():
         canvas.text(0, level + FONT, heading, "strong")
         level += FONT + 10
         clock = [LEFT + scale * read for read in read_by(steps)]
-        rows = timeline(steps, {requests[-1]: COMES})
-        for name, row in zip([*LETTERS, "long"], rows, strict=True):
+        rows = timeline(steps, {requests[number]: step for number, step in comes.items()})
+        for name, row in zip(names, rows, strict=True):
             canvas.text(LEFT - 8, level + 13, name, "", "end")
             for state, left, right in zip(row.states, clock, clock[1:], strict=False):
                 _mark(canvas, state, left, right, level)
@@ -95,6 +109,13 @@ def trace() -> str:
             canvas.path([(x, level), (x, level + 5)], "axis")
         level += SMALL + 12
     canvas.text(RIGHT, level - 2, "tokens processed", "small", "end")
+
+
+def trace() -> str:
+    """Draw the long prompt among decoding requests, unchunked and chunked."""
+    canvas = Canvas()
+    runs = {"unchunked prefill": run_of(0), f"chunked prefill, token budget {BUDGET}": run_of(BUDGET)}
+    _timelines(canvas, [*LETTERS, "long"], runs, {WRITERS: COMES})
     a, b = figures_of(0), figures_of(BUDGET)
     about = (
         f"Two timelines of the same four requests. Unchunked, one step processes {LONG + WRITERS} tokens, and the "
@@ -110,6 +131,25 @@ def trace() -> str:
     return canvas.figure(
         "trace-3-2", "A long prompt among three decoding requests, unchunked and chunked", about, caption
     )
+
+
+def short() -> str:
+    """Draw a short prompt that comes after two long ones, under both policies."""
+    canvas, comes = Canvas(), (0, 0, 1)
+    requests = [(step, length, WRITES) for step, length in zip(comes, (LONG, LONG, SHORT), strict=True)]
+    runs = {policy: served(policy, BUDGET, requests) for policy in ("chunked_prefill", "shared_prefill")}
+    _timelines(canvas, LETTERS, runs, {2: comes[2]})
+    (a, b, c), (d, e, f) = (ttft_of(*run, comes) for run in runs.values())
+    about = (
+        "Two timelines of the same three requests. With chunked_prefill, C is prefilled after both long prompts. With "
+        "shared_prefill, it is prefilled in the step after it arrives, beside a chunk of A."
+    )
+    caption = (
+        f"A and B, two prompts of {LONG} tokens, are waiting when C arrives, with {SHORT} tokens; the token budget is "
+        f"{BUDGET}. In processed tokens, the TTFT of A, B and C is {a}, {b} and {c} with <code>chunked_prefill</code>, "
+        f"and {d}, {e} and {f} with <code>shared_prefill</code>."
+    )
+    return canvas.figure("short-3-2", "A short prompt after two long ones, under two policies", about, caption)
 
 
 def _mark(canvas: Canvas, state: str, left: float, right: float, level: float) -> None:

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from tiny_llm_course.dev.book.questions import Record
 from tiny_llm_course.dev.book.quizzes import Quiz
 
 quiz = Quiz()
@@ -74,14 +73,23 @@ def both(latency: Any) -> str:
     return f"{kept.ttft[0]:g} and {kept.tpot[0]:g}"
 
 
-@quiz.measured(
-    "In our own run, which setting gave the long prompt its first token soonest?",
-    right="unchunked",
-    why="It was prefilled in a single step. The decoding requests paid for that with a long pause.",
+@quiz.question(
+    "3.2.4",
+    "The token budget is 8, and one request is decoding. The oldest prompt has 40 uncomputed tokens, the next one 30, "
+    "and the youngest 2. How many tokens of each does the step compute, from the oldest to the youngest?",
+    why="Seven tokens are left. The oldest prompt gets half, rounded up: 4. Of the other 3, the shortest prompt "
+    "takes 2, and the next one the last.",
     mistakes={
-        "budget 16": "Eight of each 16 tokens went to the decoding requests, and every step has a fixed cost.",
-        "budget 64": "Part of each step went to the decoding requests.",
+        "oldest-first": "Then the youngest prompt, of 2 tokens, waits for 70.",
+        "shortest-first": "Then the oldest prompt would starve while short ones keep coming.",
+        "rounded-down": "Half is rounded up: with 1 token left, the oldest prompt must get it.",
+        "others-by-age": "The other half goes to the shortest prompt first.",
     },
 )
-def soonest(record: Record, row: str) -> str:
-    return row if row in record else ""
+def divided(plan: Any) -> str:
+    from tiny_llm_solution.serving.request import Request
+
+    running = [Request([1], 9, request_id=0, output=[2], num_computed_tokens=1)]
+    running += [Request([1] * length, 9, request_id=i) for i, length in enumerate((40, 30, 2), 1)]
+    counts = {chunk.request.request_id: len(chunk.tokens) for chunk in plan(running, 8)}
+    return " + ".join(str(counts.get(i, 0)) for i in (1, 2, 3))

@@ -55,3 +55,40 @@ def chunked_prefill(running: Sequence[Request], token_budget: int) -> list[Chunk
             chunks.append(next_chunk(request, count))
             left -= count
     return chunks
+
+
+def shared_prefill(running: Sequence[Request], token_budget: int) -> list[Chunk]:
+    """Fill the token budget, but divide the prompts' part between the oldest prompt and the shortest.
+
+    Decoding requests come first, as in `chunked_prefill`. There, a short prompt waits until every older, longer one is
+    prefilled. Here, of the n tokens that the decoding requests leave:
+
+    - the oldest prompt gets n / 2, rounded up, or all its uncomputed tokens if these are fewer;
+    - the others get what is left: the one with the fewest uncomputed tokens first, and of equals the oldest;
+    - if none of the others has an uncomputed token left, the oldest prompt gets the rest.
+
+    So a step computes exactly the budget, or all uncomputed tokens if these are fewer. A short prompt waits for no long
+    one, and the oldest prompt always gets half, however many short ones arrive.
+
+    Args:
+        running: the admitted requests, the oldest first.
+        token_budget: the maximum number of tokens in all chunks together.
+
+    Returns:
+        At most one chunk for each request, in any order. No chunk is empty.
+
+    Raises:
+        ValueError: token_budget is less than 1; the message gives it.
+    """
+    decoding = [request for request in running if request.output and request.num_uncomputed_tokens == 1]
+    prefilling = [request for request in running if request not in decoding]
+    chunks = chunked_prefill(decoding, token_budget)
+    left = token_budget - len(chunks)
+    if prefilling and left:
+        oldest, *others = prefilling
+        half = min(oldest.num_uncomputed_tokens, left - left // 2)
+        if left > half:
+            chunks += chunked_prefill(sorted(others, key=lambda request: request.num_uncomputed_tokens), left - half)
+        unused = token_budget - sum(len(chunk.tokens) for chunk in chunks)
+        chunks.append(next_chunk(oldest, min(oldest.num_uncomputed_tokens, unused)))
+    return chunks

@@ -43,3 +43,29 @@ def chunked_prefill(running: Sequence[Request], token_budget: int) -> list[Chunk
         ValueError: token_budget is less than 1, so that no request would ever be served; the message gives it.
     """
     raise NotImplementedError("3.2.1 Chunked prefill")
+
+
+def shared_prefill(running: Sequence[Request], token_budget: int) -> list[Chunk]:
+    """Fill the token budget, but divide the prompts' part between the oldest prompt and the shortest.
+
+    Decoding requests come first, as in `chunked_prefill`. There, a short prompt waits until every older, longer one is
+    prefilled. Here, of the n tokens that the decoding requests leave:
+
+    - the oldest prompt gets n / 2, rounded up, or all its uncomputed tokens if these are fewer;
+    - the others get what is left: the one with the fewest uncomputed tokens first, and of equals the oldest;
+    - if none of the others has an uncomputed token left, the oldest prompt gets the rest.
+
+    So a step computes exactly the budget, or all uncomputed tokens if these are fewer. A short prompt waits for no long
+    one, and the oldest prompt always gets half, however many short ones arrive.
+
+    Args:
+        running: the admitted requests, the oldest first.
+        token_budget: the maximum number of tokens in all chunks together.
+
+    Returns:
+        At most one chunk for each request, in any order. No chunk is empty.
+
+    Raises:
+        ValueError: token_budget is less than 1; the message gives it.
+    """
+    raise NotImplementedError("3.2.4 A short prompt among long ones")

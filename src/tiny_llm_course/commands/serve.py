@@ -26,6 +26,11 @@ from .options import Finite, bits_option, dtype_option, model_option
 )
 @click.option("--max-num-seqs", type=click.IntRange(min=1), help="Maximum requests in the batch (default: 8).")
 @click.option(
+    "--max-num-batched-tokens",
+    type=click.IntRange(min=1),
+    help="Maximum tokens that a step computes, over all requests (default: 128).",
+)
+@click.option(
     "--waiting", type=click.IntRange(min=0), default=64, show_default=True, help="Maximum requests in the queue."
 )
 @click.option("--memory", type=click.IntRange(min=1), help="MiB of KV cache (default: 1024).")
@@ -46,8 +51,10 @@ def serve(host: str, port: int, api_key: str | None, waiting: int, grace: float,
     from ..serving import run
     from ..terminal.screen import say
 
-    max_num_seqs, memory, int8 = (options.pop(name) for name in ("max_num_seqs", "memory", "int8"))
-    limits = Limits(max_num_seqs=max_num_seqs, kv_cache_bytes=memory and memory << 20, int8=int8 or None)
+    seqs, tokens, memory, int8 = (
+        options.pop(name) for name in ("max_num_seqs", "max_num_batched_tokens", "memory", "int8")
+    )
+    limits = Limits(seqs, tokens, kv_cache_bytes=memory and memory << 20, int8=int8 or None)
     local, listening = run.is_loopback(host), run.listen(host, port)
     if not local and api_key is None:
         say("Anyone who can reach this machine can use the model; --api-key restricts access.", err=True)

@@ -9,7 +9,7 @@
 #include "../pool.h"
 
 void multiply(const Matrix& w, const float* x, float* y, int rows, MatmulOptions options) {
-  const bool batched = options.small_batch || rows > 1;  // a token's result must not depend on the batch
+  const bool batched = options.small_batch || rows > 1;  // small_batch: a token's result does not depend on the batch
   if (options.int8 && batched)
     return matvecs_int8(x, w.packed, w.scales, w.biases, y, rows, w.outputs, w.inputs, w.group_size, w.scale_type);
   if (rows == 1)
