@@ -3,6 +3,8 @@
 They obey as `tiny_llm_course.measuring.orders` says; llama.cpp's process is `tiny_llm_course.measuring.llama`.
 """
 
+import json
+import shutil
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import Any
 import mlx.core as mx
 
 from tiny_llm_course.measuring.orders import Obeying, obey
+from tiny_llm_course.paths import EMBEDDED_MODEL
 
 # Qwen3-0.6B.
 SHAPE = {
@@ -71,6 +74,17 @@ def random_weights() -> dict[str, mx.array]:
         scale = mx.full((outputs, inputs // GROUP), 0.004).astype(mx.bfloat16)
         weights[f"{name}.scales"], weights[f"{name}.biases"] = scale, -7.5 * scale
     return weights
+
+
+def write_checkpoint(folder: Path) -> Path:
+    """Write these weights as a checkpoint, with the tokenizer of the model that comes with the course."""
+    folder.mkdir(parents=True, exist_ok=True)
+    mx.save_safetensors(str(folder / "model.safetensors"), random_weights(), {"format": "mlx"})
+    config = {"architectures": ["Qwen3ForCausalLM"], **SHAPE, "quantization": {"group_size": GROUP, "bits": 4}}
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    for file in EMBEDDED_MODEL.glob("tokenizer*.json"):
+        shutil.copy(file, folder)
+    return folder
 
 
 def ours(folder: Path, int8: bool) -> tuple[OfMlx, str]:

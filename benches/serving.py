@@ -33,6 +33,7 @@ TOGETHER = 8
 LIMITS = Limits(max_num_seqs=TOGETHER, max_num_batched_tokens=32)
 PROMPT = 16  # tokens
 LONG = 1024
+BEHIND, LONGEST = 6, 1800  # prompts, and the tokens of each, that a short one finds
 
 
 def main() -> None:
@@ -47,6 +48,10 @@ def main() -> None:
     found: dict[str, Any] = {"date": datetime.date.today().isoformat(), "machine": machine()}
     found["embedded"] = together(small, 128, 1 if quick else 9) | pages(small, 128, 1 if quick else 9)
     found["embedded"] |= beside_a_prompt(small, 128, 1 if quick else 5)
+    shared = load_scheduler(None, True, "paged", Limits(max_num_seqs=TOGETHER))  # the budget of `serve`
+    found["embedded"] |= behind_prompts(
+        Served({"paged": shared.scheduler}, shared.checkpoint.config), 1 if quick else 5
+    )
     large = Served(in_shape(), SHAPE)
     found["shape of Qwen3-0.6B"] = together(large, 8 if quick else 64, 1 if quick else 3)
     found["shape of Qwen3-0.6B"] |= pages(large, 4 if quick else 24, 1 if quick else 5)
@@ -107,6 +112,24 @@ class Served:
         while scheduler.running:
             scheduler.step()
         return gaps
+
+    def first_token(self, mode: str, behind: int) -> tuple[float, float]:
+        """Seconds until a short prompt's first token, behind so many long prompts, and until all have ended.
+
+        The short one comes as a step begins, which it has to wait for.
+        """
+        scheduler, begun = self.schedulers[mode], time.perf_counter()
+        for _ in range(behind):
+            scheduler.submit(self.request(LONGEST, 4))
+        scheduler.step()
+        short, arrived, first = self.request(PROMPT, 4), time.perf_counter(), 0.0
+        scheduler.step()
+        scheduler.submit(short)
+        while scheduler.running or scheduler.waiting:
+            scheduler.step()
+            if short.output and not first:
+                first = time.perf_counter() - arrived
+        return first, time.perf_counter() - begun
 
 
 def in_shape() -> dict[str, Any]:
@@ -185,6 +208,31 @@ def beside_a_prompt(served: Served, new: int, turns: int) -> dict[str, float]:
     }
 
 
+def behind_prompts(served: Served, turns: int) -> dict[str, float]:
+    """TTFT of a short prompt behind long ones, and the time of all, by the policy of each day's task."""
+    from tiny_llm_solution.serving.policies import chunked_prefill, shared_prefill
+
+    scheduler, taken = served.schedulers["paged"], dict[str, list[tuple[float, float]]]()
+    for turn in range(turns + 1):  # the first does not count
+        for policy, behind in ((shared_prefill, 0), (shared_prefill, BEHIND), (chunked_prefill, BEHIND)):
+            scheduler.policy = policy
+            figures = served.first_token("paged", behind)
+            if turn:
+                taken.setdefault(f"{policy.__name__} {behind}", []).append(figures)
+    alone, shared, chunked = taken.values()
+
+    def times(some: list[tuple[float, float]], others: list[tuple[float, float]], which: int) -> float:
+        return statistics.median(a[which] / b[which] for a, b in zip(some, others, strict=True))
+
+    behind = f"a prompt of {PROMPT} tokens behind {BEHIND} of {LONGEST}"
+    return {
+        "TTFT of a prompt alone: ms": 1000 * statistics.median(first for first, _ in alone),
+        f"TTFT of {behind}, times alone": times(shared, alone, 0),
+        f"TTFT of {behind}, by age, times alone": times(chunked, alone, 0),
+        f"throughput of {behind}, times that by age": times(chunked, shared, 1),
+    }
+
+
 def against_the_bars(found: dict[str, Any]) -> Any:
     """What was asked for beside what it is: rows of name, bar, figure and verdict."""
     for model, what, sign, bar in (
@@ -195,6 +243,13 @@ def against_the_bars(found: dict[str, Any]) -> Any:
         ("embedded", "seconds over pages, times those without", "<=", 1.1),
         ("shape of Qwen3-0.6B", "seconds over pages, times those without", "<=", 1.1),
         ("embedded", "TPOT, prompt in chunks, times that without one", "<=", 2.0),
+        ("embedded", f"TTFT of a prompt of {PROMPT} tokens behind {BEHIND} of {LONGEST}, times alone", "<=", 5.0),
+        (
+            "embedded",
+            f"throughput of a prompt of {PROMPT} tokens behind {BEHIND} of {LONGEST}, times that by age",
+            ">=",
+            0.95,
+        ),
     ):
         figure = found[model][what]
         reached = figure >= bar if sign == ">=" else figure <= bar

@@ -9,42 +9,12 @@ import inspect
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
-from dataclasses import dataclass, field
 from typing import Any
 
 from tests.week3.virtual_time import now
 
-
-@dataclass(eq=False)
-class Request:
-    """The part of `serving.request.Request` that a loop needs."""
-
-    prompt: list[int]
-    max_tokens: int
-    output: list[int] = field(default_factory=list)
-    num_computed_tokens: int = 0
-    finish_reason: str = ""
-
-
-@dataclass(frozen=True)
-class Chunk:
-    """The same for `serving.request.Chunk`."""
-
-    request: Request
-    start: int
-    tokens: list[int]
-    num_logits: int
-
-
-@dataclass
-class Step:
-    """The same for `serving.scheduler.Step`."""
-
-    chunks: list[Chunk] = field(default_factory=list)
-    new: list[list[int]] = field(default_factory=list)
-    admitted: list[Request] = field(default_factory=list)
-    preempted: list[Request] = field(default_factory=list)
-    finished: list[Request] = field(default_factory=list)
+from tiny_llm.serving.request import Chunk, Request
+from tiny_llm.serving.step import Step
 
 
 class Worker(Executor):
@@ -93,7 +63,7 @@ class StubScheduler:
         self.worker, self.slots, self.fails, self.early = worker, slots, fails, early
         self.running: list[Request] = []
         self.waiting: list[Request] = []
-        self.steps, self.outside = 0, set[str]()
+        self.steps, self.submitted, self.outside = 0, 0, set[str]()
 
     def _touched(self, what: str) -> None:
         if not self.worker.inside:
@@ -103,6 +73,8 @@ class StubScheduler:
         self._touched("submit")
         if len(request.prompt) < 3:
             raise ValueError("the prompt is too short for this scheduler")
+        request.request_id = self.submitted
+        self.submitted += 1
         self.waiting.append(request)
 
     def cancel(self, request: Request) -> None:

@@ -300,6 +300,7 @@ class Places:
     def __init__(self, places: int) -> None:
         self.places = places
         self.held: dict[Any, int] = {}
+        self.released: list[int] = []  # num_computed_tokens of each request at its release
 
     @property
     def free(self) -> int:
@@ -319,6 +320,7 @@ class Places:
     def release(self, request: Any) -> None:
         """As `KVCacheManager.release`."""
         del self.held[request]
+        self.released.append(request.num_computed_tokens)
 
 
 def play_preemption(
@@ -372,6 +374,7 @@ def play_preemption(
                 "num_computed_tokens of each": [each.num_computed_tokens for each in requests],
                 "the output of each": [len(each.output) for each in requests],
                 "slots of each": [kv_cache.held.get(each, REFUSED) for each in requests],
+                "num_computed_tokens at each release": list(kv_cache.released),
             }
         )
     return rows
@@ -380,13 +383,14 @@ def play_preemption(
 def plain_preemption(places: int, read: list[int], script: Script) -> list[Row]:
     """The same by the rule: preempt the youngest until there is capacity, or the chunk's own request is preempted."""
     running, waiting, read, rows = list(range(len(read))), [len(read)], list(read), []
-    held, output = list(read), [max(0, count - 4) for count in read]
+    held, output, released = list(read), [max(0, count - 4) for count in read], list[int]()
     for _, number, count in script:
         gone, answer = [], True
         while places - sum(n for n in held if n > 0) < read[number] + count - held[number]:
             youngest = running.pop()
             waiting.insert(0, youngest)
             gone.append(youngest)
+            released.append(read[youngest])
             read[youngest], held[youngest] = 0, REFUSED
             if youngest == number:
                 answer = False
@@ -402,6 +406,7 @@ def plain_preemption(places: int, read: list[int], script: Script) -> list[Row]:
                 "num_computed_tokens of each": list(read),
                 "the output of each": list(output),
                 "slots of each": list(held),
+                "num_computed_tokens at each release": list(released),
             }
         )
     return rows

@@ -15,7 +15,7 @@ from tiny_llm_course.testkit.errors import Kind, fail, raises_value_error
 from tiny_llm_course.testkit.inputs import DTYPES, normals
 from tiny_llm_course.testkit.marks import by_dtype
 from tiny_llm_course.testkit.properties import property_test
-from tiny_llm_course.testkit.rounding import to_float64
+from tiny_llm_course.testkit.rounding import EPSILON, to_float64
 from tiny_llm_course.testkit.sizes import sweep
 
 
@@ -90,6 +90,17 @@ def test_task_1_route_chooses_in_float32(dtype, normalize):
 def test_task_1_route_weighs_in_float32(dtype, normalize):
     """The same scores, with all experts: in a narrow dtype they would have equal weights, however ties are broken."""
     agrees(weights_of_all, route64, mx.array([1.0, 1.0]).astype(dtype), CLOSE.astype(dtype), 5, normalize, seed=6)
+
+
+@pytest.mark.parametrize("dtype", DTYPES[1:], ids=str)
+def test_task_1_route_rounds_once(dtype):
+    """Divided by their sum in float32, and then rounded: each weight is half a unit in the last place off, not one."""
+    x, gate = tokens_and_gate(9, dtype, (64,))
+    expected = route64(to_float64(x), to_float64(gate), 3, True)
+    case = f"{dtype_word(dtype)}, x 64 x 7, gate 6 x 7, top_k 3, normalize True"
+    with noted(case):
+        actual = weights_of_all(x, gate, 3, True)
+    compare(actual, expected, dtype, 0.51 * EPSILON[dtype] * expected, case, x.size)
 
 
 def test_task_1_route_four_experts():

@@ -162,8 +162,8 @@ known.change(
 known.change(
     "growth-by-the-token",
     (GROWN, "kept = mx.concatenate([kept, mx.zeros_like(kept[:, :1])], axis=1)"),
-    fact="the array grows by just the new tokens, so every call copies everything",
-    question="How many numbers does your cache copy when token 1,000 comes?",
+    fact="the array grows by a fixed number of tokens instead of doubling, so a long text is copied again and again",
+    question="How many numbers has your cache copied when token 10,000 comes?",
 )
 known.change(
     "growth-by-a-constant",

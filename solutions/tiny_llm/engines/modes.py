@@ -19,7 +19,7 @@ from ..prefix.kv_cache import PrefixKVCache
 from ..quantized.parts import Quantized
 from ..qwen3_cached.parts import DENSE, Dense
 from ..serving.kv_cache import DenseKVCache, KVCacheManager
-from ..serving.policies import shared_prefill, unshared_prefill
+from ..serving.policies import shared_prefill, unchunked_prefill
 from ..serving.queue import FairQueue
 from ..serving.ragged import RaggedModel
 from ..serving.scheduler import Scheduler
@@ -119,13 +119,13 @@ def static(config: ModelConfig, weights: Weights, limits: Limits) -> Scheduler:
         ValueError: kv_cache_bytes do not hold one page, or the model does not support int8.
     """
     engine = _Engine(config, weights, limits)
-    return engine.scheduler(engine.slots(), policy=unshared_prefill, static=True)
+    return engine.scheduler(engine.slots(), policy=unchunked_prefill, static=True)
 
 
 def continuous(config: ModelConfig, weights: Weights, limits: Limits) -> Scheduler:
     """As `static`, with continuous batching: requests are admitted before every step."""
     engine = _Engine(config, weights, limits)
-    return engine.scheduler(engine.slots(), policy=unshared_prefill)
+    return engine.scheduler(engine.slots(), policy=unchunked_prefill)
 
 
 def chunked(config: ModelConfig, weights: Weights, limits: Limits) -> Scheduler:

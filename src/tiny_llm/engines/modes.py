@@ -19,7 +19,7 @@ from ..prefix.kv_cache import PrefixKVCache
 from ..quantized.parts import Quantized
 from ..qwen3_cached.parts import DENSE, Dense
 from ..serving.kv_cache import DenseKVCache, KVCacheManager
-from ..serving.policies import shared_prefill, unshared_prefill
+from ..serving.policies import shared_prefill, unchunked_prefill
 from ..serving.queue import FairQueue
 from ..serving.ragged import RaggedModel
 from ..serving.scheduler import Scheduler
@@ -38,7 +38,7 @@ class Limits:
     """The resources and options of a scheduler."""
 
     max_num_seqs: int = 8  # maximum number of running requests
-    max_num_batched_tokens: int = 512  # token budget of a step, if prefill is chunked
+    max_num_batched_tokens: int = 128  # token budget of a step, if prefill is chunked
     kv_cache_bytes: int = 1 << 30  # for keys and values; a draft model takes at most as many again
     page_size: int = 16  # tokens per page
     draft_model: tuple[ModelConfig, Weights] | None = None  # None drafts by prompt lookup
@@ -119,13 +119,13 @@ def static(config: ModelConfig, weights: Weights, limits: Limits) -> Scheduler:
         ValueError: kv_cache_bytes do not hold one page, or the model does not support int8.
     """
     engine = _Engine(config, weights, limits)
-    return engine.scheduler(engine.slots(), policy=unshared_prefill, static=True)
+    return engine.scheduler(engine.slots(), policy=unchunked_prefill, static=True)
 
 
 def continuous(config: ModelConfig, weights: Weights, limits: Limits) -> Scheduler:
     """As `static`, with continuous batching: requests are admitted before every step."""
     engine = _Engine(config, weights, limits)
-    return engine.scheduler(engine.slots(), policy=unshared_prefill)
+    return engine.scheduler(engine.slots(), policy=unchunked_prefill)
 
 
 def chunked(config: ModelConfig, weights: Weights, limits: Limits) -> Scheduler:

@@ -33,6 +33,7 @@ class LlamaCpp(Obeying):
         settings = llama_cpp.llama_context_default_params()
         settings.n_ctx, settings.n_batch, settings.n_ubatch = CONTEXT, 2048, 512
         settings.n_threads = settings.n_threads_batch = os.cpu_count() or 1
+        settings.flash_attn_type = llama_cpp.LLAMA_FLASH_ATTN_TYPE_ENABLED
         self.context = llama_cpp.llama_init_from_model(model, settings)
 
     def forget(self) -> None:
@@ -114,7 +115,12 @@ def main() -> None:
     file = Path(sys.argv[2], f"llama-{hashlib.sha256(sys.argv[1].encode()).hexdigest()[:16]}.gguf")
     if not file.exists():
         _write_gguf(config, file)
-    obey(LlamaCpp(file), f"llama.cpp (llama-cpp-python {llama_cpp.__version__}), Q4_0")
+    engine = LlamaCpp(file)
+    # Q4_0 is repacked at load, and flash attention is on: on a CPU, its fastest settings.
+    built = llama_cpp.llama_print_system_info().decode().partition("CPU : ")[2] or "unknown"
+    features = [part.partition(" = ")[0].strip() for part in built.split("|") if part.strip().endswith(" = 1")]
+    about = f"Q4_0, flash attention, {os.cpu_count() or 1} threads, built with {' '.join(features)}"
+    obey(engine, f"llama.cpp (llama-cpp-python {llama_cpp.__version__}), {about}")
 
 
 if __name__ == "__main__":

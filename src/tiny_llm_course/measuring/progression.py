@@ -23,6 +23,7 @@ from .machine import circumstances, limits
 from .peers import NotHere, Pace, Writer, llama_cpp, mlx_lm, paced
 
 RECORD = ROOT / "benches" / "progression.json"  # of our solution, on the included model
+LARGE = RECORD.with_name("progression_large.json")  # on random weights in the shape of Qwen3-0.6B
 WORDS, TOKENS, QUICK = "Once upon a time", 200, 3
 TURNS, BUDGET = 5, 35.0  # seconds for all turns; a started turn is finished
 TOO_LONG = 4.0  # seconds; a slower turn is not repeated

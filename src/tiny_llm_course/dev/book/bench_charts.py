@@ -10,6 +10,7 @@ from .drawing import Canvas, bars, decade_bars, roofline
 
 Found = dict[str, Any]  # a benchmark's record
 LOOKS = {"stage": "fill series-0", "peer": "hollow", "limit": "line"}
+BESIDE = {**LOOKS, "stage": "fill series-1"}  # of a second model
 GAP = 30.0
 
 
@@ -65,14 +66,20 @@ def _rates(found: Found) -> list[tuple[str, str, float, str]]:
 
 
 def _progression(found: Found) -> Canvas:
-    canvas = Canvas()
-    values = {name: (rate, words, LOOKS[kind]) for name, kind, rate, words in _rates(found)}
-    decade_bars(canvas, values, progression_text.extent(found["rows"]), number, "tokens per second")
+    """Draw a record, and the one of another model that it may have under "beside"."""
+    canvas, values = Canvas(), dict[str, list[tuple[float, str, str]]]()
+    models = [found, *([found["beside"]] if "beside" in found else [])]
+    for model, looks in zip(models, (LOOKS, BESIDE), strict=False):
+        for name, kind, rate, words in _rates(model):
+            values.setdefault(name, []).append((rate, words, looks[kind]))
+    ends = progression_text.extent([row for model in models for row in model["rows"]])
+    decade_bars(canvas, values, ends, number, "tokens per second")
     return canvas
 
 
 def _about_progression(found: Found) -> str:
-    return "Tokens per second: " + "; ".join(f"{name}: {words}" for name, _, _, words in _rates(found)) + "."
+    said = "Tokens per second: " + "; ".join(f"{name}: {words}" for name, _, _, words in _rates(found)) + "."
+    return f"{said} {found['beside']['title']}. {_about_progression(found['beside'])}" if "beside" in found else said
 
 
 def _measures(rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:

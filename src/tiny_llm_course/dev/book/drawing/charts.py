@@ -35,14 +35,19 @@ def bars(
 
 def decade_bars(
     canvas: Canvas,
-    values: Mapping[str, tuple[float, str, str]],
+    values: Mapping[str, Sequence[tuple[float, str, str]]],
     extent: tuple[int, int],
     words: Callable[[float], str],
     unit: str,
 ) -> None:
-    """Draw bars on a scale of powers of ten; a value has a number, words, and a bar's class, or "line" for a limit."""
+    """Draw rows of bars on a scale of powers of ten.
+
+    A bar has a number, words, and its class, or "line" for a limit.
+    """
     low, high = extent
-    width, tall = 352.0, 2 * FONT + 12
+    most = max(map(len, values.values()))
+    width, thick = 352.0, 12 if most == 1 else 8
+    tall = FONT + 14 + (thick + 2) * most
 
     def place(value: float) -> float:
         return width * (math.log10(value) - low) / (high - low)
@@ -51,20 +56,20 @@ def decade_bars(
     for power in range(low, high + 1):
         x = place(10.0**power)
         for i in range(len(values)):  # between the words, not through them
-            canvas.path([(x, tall * i + FONT + 4), (x, tall * i + FONT + 20)], "axis")
+            canvas.path([(x, tall * i + FONT + 4), (x, tall * (i + 1) - 6)], "axis")
         anchor = "start" if power == low else "end" if power == high else "middle"
         canvas.text(x, bottom + SMALL + 5, words(10.0**power), "small mono", anchor)
     canvas.text(width, bottom + 2 * SMALL + 10, unit, "small", "end")
-    for i, (name, (value, behind, looks)) in enumerate(values.items()):
-        top, length = tall * i, max(place(value), 2)
-        canvas.text(4, top + FONT, name, "strong")
-        canvas.text(width - 4, top + FONT, behind, "", "end")
-        middle = top + FONT + 12
-        if looks == "line":
-            canvas.path([(0, middle), (length, middle)], looks)
-            canvas.path([(length, middle - 6), (length, middle + 6)], looks)
-        else:
-            canvas.rect(0, middle - 6, length, 12, looks)
+    for i, (name, row) in enumerate(values.items()):
+        canvas.text(4, tall * i + FONT, name, "strong")
+        canvas.text(width - 4, tall * i + FONT, "  |  ".join(said for _, said, _ in row), "", "end")
+        for j, (value, _, looks) in enumerate(row):
+            top, length = tall * i + FONT + 6 + (thick + 2) * j, max(place(value), 2)
+            if looks == "line":
+                canvas.path([(0, top + thick / 2), (length, top + thick / 2)], looks)
+                canvas.path([(length, top), (length, top + thick)], looks)
+            else:
+                canvas.rect(0, top, length, thick, looks)
 
 
 def lines(
