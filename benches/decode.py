@@ -85,6 +85,7 @@ def main() -> None:
         str(folder), True, quick=options.quick, budget=budget, llama_python=options.llama_python
     )
     for model, each in (("embedded", stages), (NAME, beside)):
+        each["rows"] = [row for row in each["rows"] if "tokens/s" in row]
         taken = [row for row in each["rows"] if "turns" in row and "recorded" not in row]
         found[model] = {row["name"]: row["tokens/s"] for row in taken}
     found["embedded"] |= json.loads(perplexities)

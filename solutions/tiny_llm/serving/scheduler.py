@@ -114,11 +114,9 @@ class Scheduler:
     def preempt_until_reserved(self, chunk: Chunk, step: Step) -> bool:
         """Preempt the youngest running request, to be recomputed later, until the chunk's KV slots can be reserved.
 
-        The KV cache is released first, while `num_computed_tokens` still says how many tokens it holds.
-
         Args:
             chunk: of a running request.
-            step: records the preempted requests.
+            step: records the preempted requests. `num_computed_tokens` becomes 0 once their KV cache is released.
 
         Returns:
             Whether the slots are reserved: not if the chunk's own request had to be preempted.

@@ -4,6 +4,8 @@
 #include <cstdint>
 
 extern "C" {
+void matvec_simd(const float* x, const uint32_t* packed, const void* scales, const void* biases, float* y, int outputs,
+                 int inputs, int group_size, int scale_type);
 void matvec_threads(const float* x, const uint32_t* packed, const void* scales, const void* biases, float* y,
                     int outputs, int inputs, int group_size, int scale_type);
 void matvecs(const float* x, const uint32_t* packed, const void* scales, const void* biases, float* y, int tokens,

@@ -6,7 +6,7 @@ from ..config import ModelConfig
 from ..quantized.layers import QuantizedEmbedding, QuantizedLinear
 from ..quantized.parts import Quantized
 from ..qwen3_cached.model import Qwen3CachedModel
-from .ops import BITS, quantized_matmul
+from .ops import BITS, unchecked_matmul
 
 
 class KernelLinear(QuantizedLinear):
@@ -16,7 +16,7 @@ class KernelLinear(QuantizedLinear):
         """Return x @ W.T + b, from N.. x I to N.. x O."""
         if self.bits != BITS:
             return super().__call__(x)
-        y = quantized_matmul(x, self.packed, self.scales, self.biases, self.group_size, BITS)
+        y = unchecked_matmul(x, self.packed, self.scales, self.biases, self.group_size)
         return y if self.bias is None else y + self.bias.astype(x.dtype)
 
 
@@ -27,7 +27,7 @@ class KernelEmbedding(QuantizedEmbedding):
         """Return the dot product with every row of the table, from N.. x E to N.. x V."""
         if self.bits != BITS:
             return super().as_linear(x)
-        return quantized_matmul(x, self.packed, self.scales, self.biases, self.group_size, BITS)
+        return unchecked_matmul(x, self.packed, self.scales, self.biases, self.group_size)
 
 
 class KernelParts(Quantized):

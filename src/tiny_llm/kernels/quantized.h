@@ -50,17 +50,32 @@ inline float number_at(const void* numbers, int64_t at, int scale_type) {
   }
 }
 
-/// LANES of them, as floats.
-inline Floats numbers(const Float32* from) { return load(from); }
+/// A register of N numbers; N = 4 is for rows with fewer groups than the others have lanes.
+template <int N>
+struct Register {
+  typedef float Floats __attribute__((vector_size(4 * N)));
+  typedef uint32_t Words __attribute__((vector_size(4 * N)));
+  typedef uint16_t Halves __attribute__((vector_size(2 * N)));
+};
 
-inline Floats numbers(const BFloat16* from) {
-  return (Floats)(__builtin_convertvector(load<Halves>(from), Words) << 16);
+/// N of them, as floats.
+template <int N>
+inline auto numbers(const Float32* from) {
+  return load<typename Register<N>::Floats>(from);
 }
 
-inline Floats numbers(const Float16* from) {
-  const Words bits = __builtin_convertvector(load<Halves>(from), Words);
-  const Floats size = (Floats)((bits & 0x7fff) << 13) * 0x1p112f;
-  return (Floats)((Words)size | (bits & 0x8000) << 16);
+template <int N>
+inline auto numbers(const BFloat16* from) {
+  const auto bits = __builtin_convertvector(load<typename Register<N>::Halves>(from), typename Register<N>::Words);
+  return (typename Register<N>::Floats)(bits << 16);
+}
+
+template <int N>
+inline auto numbers(const Float16* from) {
+  using V = Register<N>;
+  const auto bits = __builtin_convertvector(load<typename V::Halves>(from), typename V::Words);
+  const auto size = (typename V::Floats)((bits & 0x7fff) << 13) * 0x1p112f;
+  return (typename V::Floats)((typename V::Words)size | (bits & 0x8000) << 16);
 }
 
 /// Converts `count` elements of scales or biases of any type, from element `first` on, to floats.
@@ -68,7 +83,7 @@ inline void widen(const void* from, int64_t first, int count, int scale_type, fl
   auto of = [&](auto type) {
     const auto* each = static_cast<const decltype(type)*>(from) + first;
     int i = 0;
-    for (; i + LANES <= count; i += LANES) store(floats + i, numbers(each + i));
+    for (; i + LANES <= count; i += LANES) store(floats + i, numbers<LANES>(each + i));
     for (; i < count; ++i) floats[i] = number(each[i]);
   };
   scale_type == 0 ? of(Float32{}) : scale_type == 1 ? of(Float16{}) : of(BFloat16{});
@@ -80,10 +95,16 @@ inline float prepare(const Scale* scales, const Scale* biases, const float* fact
   Floats added{};
   int g = 0;
   for (; g + LANES <= groups; g += LANES) {
-    store(scaled + g, numbers(scales + g) * load(factors + g));
-    added += numbers(biases + g) * load(sums + g);
+    store(scaled + g, numbers<LANES>(scales + g) * load(factors + g));
+    added += numbers<LANES>(biases + g) * load(sums + g);
   }
-  float rest = 0;
+  Four fewer{};
+  for (; g + 4 <= groups; g += 4) {
+    const Four four = numbers<4>(scales + g) * load<Four>(factors + g);
+    std::memcpy(scaled + g, &four, sizeof four);
+    fewer += numbers<4>(biases + g) * load<Four>(sums + g);
+  }
+  float rest = (fewer[0] + fewer[1]) + (fewer[2] + fewer[3]);
   for (; g < groups; ++g) {
     scaled[g] = number(scales[g]) * factors[g];
     rest += number(biases[g]) * sums[g];

@@ -75,7 +75,7 @@ class Scheduler:
 
         Args:
             chunk: of a running request.
-            step: records the preempted requests.
+            step: records the preempted requests. `num_computed_tokens` becomes 0 once their KV cache is released.
 
         Returns:
             Whether the slots are reserved: not if the chunk's own request had to be preempted.

@@ -14,6 +14,8 @@
 #include "mlx/transforms.h"
 #include "mlx/utils.h"
 
+#include "../kernels.h"
+
 namespace {
 
 /// The base of both operations: they run on the CPU, whatever MLX's default device is.
@@ -57,6 +59,9 @@ Matrix matrix(const mx::array& packed, const mx::array& scales, const mx::array&
   return {packed.data<uint32_t>(), scales.data<void>(), biases.data<void>(), outputs, inputs, group_size, type};
 }
 
+/// Weights of a product that one thread ends before another has woken up: between two products, MLX's operations run.
+constexpr int64_t SMALL = 1 << 18;
+
 class QuantizedMatmul : public OnCpu {
  public:
   QuantizedMatmul(int group_size, bool int8) : group_size(group_size), int8(int8) {}
@@ -67,7 +72,13 @@ class QuantizedMatmul : public OnCpu {
     outputs[0].set_data(mx::allocator::malloc(outputs[0].nbytes()));
     dispatch(outputs[0], [in = weak(inputs), out = weak(outputs), group = group_size, int8 = int8]() mutable {
       const Matrix w = matrix(in[1], in[2], in[3], group);
-      multiply(w, in[0].data<float>(), out[0].data<float>(), int(in[0].size() / w.inputs), {int8});
+      const float* x = in[0].data<float>();
+      float* y = out[0].data<float>();
+      const int rows = int(in[0].size() / w.inputs);
+      if (rows == 1 && !int8 && int64_t(w.outputs) * w.inputs < SMALL)
+        matvec_simd(x, w.packed, w.scales, w.biases, y, w.outputs, w.inputs, w.group_size, w.scale_type);
+      else
+        multiply(w, x, y, rows, {int8});
     });
   }
 
