@@ -42,7 +42,7 @@ def _sayable(text: str) -> str:
 
 def wrong(message: str, param: str | None = None, code: str | None = None) -> Refusal:
     """Return the error for a bad request."""
-    return Refusal(400, message, param=param, code=code)
+    return Refusal(400, message, param=param, code=code or (param and "invalid_value"))
 
 
 def of_engine(error: Exception) -> Refusal:
