@@ -228,6 +228,9 @@ def test_an_echoed_prompt_with_its_log_probabilities(client):
     begun = answer.usage.prompt_tokens - 24
     assert found.logprobs.tokens[begun : begun + 5] == own.tokens
     assert found.logprobs.token_logprobs[begun : begun + 5] == pytest.approx(own.token_logprobs, abs=1e-4)
+    ended = story(client, max_tokens=1, echo=True, logprobs=1, logit_bias={"2047": 100}).choices[0]
+    assert (ended.finish_reason, ended.text) == ("stop", "Once upon a time")
+    assert len(ended.logprobs.tokens) == begun + 1  # with the end token, as lm-eval expects
     stream = list(story(client, max_tokens=2, echo=True, logprobs=1, stream=True))
     whole = story(client, max_tokens=2, echo=True, logprobs=1).choices[0]
     assert "".join(chunk.choices[0].text for chunk in stream) == whole.text

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from types import SimpleNamespace
 
 import mlx.core as mx
@@ -10,9 +11,11 @@ import pytest
 from tests.week3.engine_room import Request
 
 from tiny_llm_course.engine.serving import Limits, load_scheduler
+from tiny_llm_course.paths import BOOK
 from tiny_llm_course.serving.app import make_app
 from tiny_llm_course.serving.logits import LogitOptions, LogitsProcessor, score_rows
 from tiny_llm_course.serving.run import is_loopback
+from tiny_llm_course.serving.schema import Chat, Completion, Detokenize, Tokenize
 from tiny_llm_course.serving.service import Service
 
 
@@ -110,6 +113,65 @@ def test_scores_of_several_tokens_in_a_step():
     processor.forget(one)
     assert scheduler.sampler(logits, chunks) == [[0], [0, 2]]
     assert sorted(first.scores) == [0]
+
+
+def test_memory_by_default(service, monkeypatch):
+    """1 GiB, or as much as all requests may need, up to half of what the weights leave free."""
+    sizes = {"num_hidden_layers": 28, "num_key_value_heads": 8, "head_dim": 128}
+    monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=20 << 30))
+    needs = partial(service.engine._default_memory, SimpleNamespace(**sizes))
+    assert service.engine.limits.kv_cache_bytes == 1 << 30
+    assert needs({}, {}) == 8 * 2048 * 2 * 4 * 28 * 8 * 128
+    assert needs({}, {"max_num_seqs": 100}) == 10 << 30
+    assert needs({"a": mx.zeros((1 << 30,))}, {"max_num_seqs": 100, "draft_model": ()}) == 4 << 30
+    monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=1 << 30))
+    assert needs({}, {}) == 1 << 30
+
+
+def test_the_page_of_the_api_has_every_route(service):
+    page = (BOOK / "src" / "serving.md").read_text(encoding="utf-8")
+    for route in make_app(service, None, local=True)._app.routes:
+        assert f"`{route.path.replace(':path', '')}`" in page
+
+
+ODD = [
+    -1,
+    0,
+    10**30,
+    1.5,
+    1e308,
+    True,
+    "",
+    "x",
+    "\ud800",
+    [],
+    [[]],
+    [10**30],
+    ["x"],
+    [{}],
+    {},
+    {"x": 1},
+    {"5": 10**400},
+]
+
+
+@pytest.mark.parametrize("kind", [Completion, Chat, Tokenize, Detokenize])
+def test_no_value_of_a_field_makes_the_server_fail(service, kind):
+    path = {Completion: "/v1/completions", Chat: "/v1/chat/completions", Tokenize: "/tokenize"}.get(kind, "/detokenize")
+    said, token = [{"role": "user", "content": "hi"}], {"prompt": "hi"}
+    body = {Completion: token, Chat: {"messages": said}, Tokenize: token, Detokenize: {"tokens": [5]}}[kind]
+    body |= {"model": "tiny-qwen3"} | ({"max_tokens": 1} if kind in (Completion, Chat) else {})
+    app = make_app(service, None, local=True)
+
+    async def script():
+        for name in kind.model_fields:
+            for value in ODD:
+                status, text = await asked(app, {**body, name: value}, path)
+                assert status in (200, 400, 404), (name, value)
+                if status != 200:
+                    assert json.loads(text)["error"]["code"], (name, value)
+
+    asyncio.run(script())
 
 
 @pytest.mark.parametrize("mode", ["continuous", "prefix"])

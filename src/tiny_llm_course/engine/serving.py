@@ -81,9 +81,9 @@ class ServingEngine(Package):
 
         limits: Any = self.part("engines.modes", "Limits")
         of_token = 2 * 4 * config.num_hidden_layers * config.num_key_value_heads * config.head_dim  # float32
-        needed = of_token * given.get("max_num_seqs", limits.max_num_seqs) * self.context_length
+        needed: int = of_token * given.get("max_num_seqs", limits.max_num_seqs) * self.context_length
         free = psutil.virtual_memory().available - sum(each.nbytes for each in weights.values())
-        share = free // (4 if "draft_model" in given else 2)  # a draft model takes as much again
+        share: int = free // (4 if "draft_model" in given else 2)  # a draft model takes as much again
         return max(int(limits.kv_cache_bytes), min(needed, share))
 
     def _config(self, checkpoint: Checkpoint) -> Any:

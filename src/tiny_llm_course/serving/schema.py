@@ -4,6 +4,7 @@ import json
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic_core import PydanticCustomError
 
 from .refusals import Refusal, wrong
 
@@ -38,7 +39,7 @@ def _only(*nothing: object) -> AfterValidator:
 
     def check(value: object) -> object:
         if value not in nothing:
-            raise ValueError("not supported here, omit it")
+            raise PydanticCustomError("unsupported_value", "not supported here, omit it")
         return value
 
     return AfterValidator(check)
@@ -52,8 +53,11 @@ class StreamOptions(_Strict):
     """How a stream is sent."""
 
     include_usage: bool = False
-    include_obfuscation: bool = False  # padding of events; has no effect here
-    continuous_usage_stats: bool = False  # vLLM's, for benchmarks: usage so far in every chunk
+    """End the stream with a chunk that has the token counts."""
+    include_obfuscation: bool = False
+    """No effect."""
+    continuous_usage_stats: bool = False
+    """The token counts so far in every chunk, as vLLM has them."""
 
 
 class GenerationRequest(_Strict):
@@ -76,7 +80,7 @@ class GenerationRequest(_Strict):
     top_p: float | None = Field(default=None, ge=0, le=1)
     """Sample from the most likely tokens that together have this probability. Default: as for temperature."""
     max_tokens: int | None = Field(default=None, ge=1)
-    """Maximum number of output tokens. Default: 16 for a completion, what is left of the context for a chat."""
+    """Maximum number of output tokens. Default: what is left of the context, or of the memory for it."""
     max_completion_tokens: int | None = Field(default=None, ge=1)
     """Takes precedence over `max_tokens`."""
     presence_penalty: float = Field(default=0.0, ge=-2, le=2)
@@ -387,10 +391,10 @@ def _refused(kind: type[Any], error: ValidationError) -> Refusal:
         return wrong(f"Unrecognized request argument supplied: {where}", where, "unknown_parameter")
     if what == "missing":
         return wrong(f"Missing required parameter: {where}", where, "missing_required_parameter")
-    code = "invalid_type" if what.endswith("_type") else "invalid_value"
+    code = "invalid_type" if what.endswith("_type") else what if what == "unsupported_value" else "invalid_value"
     if of_type is not None and loc[-1] in EXPECTED:
         return wrong(f"{where}: {EXPECTED[str(loc[-1])]}", where, code)
-    if len(loc) == 1 and what != "value_error":
+    if len(loc) == 1 and what not in ("value_error", "unsupported_value"):
         expected = in_words(kind.model_json_schema()["properties"][loc[0]])
         return wrong(f"{where}: expected {expected}, not {first['input']!r:.60}", where, code)
     return wrong(f"{where}: {first['msg'].removeprefix('Value error, ')}", where, code)
