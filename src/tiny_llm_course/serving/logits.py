@@ -102,9 +102,10 @@ class LogitsProcessor:
     def _changed(self, logits: mx.array, chunks: list[Any]) -> mx.array:
         entries, row = list[tuple[int, int, float]](), 0
         for chunk in chunks:
-            options, drafts = self._options.get(chunk.request), chunk.tokens[len(chunk.tokens) - chunk.num_logits + 1 :]
-            for number in range(chunk.num_logits if options else 0):
-                added = options.added(chunk.request.output + drafts[:number])  # type: ignore[union-attr]
+            options = self._options.get(chunk.request, LogitOptions())
+            drafts = chunk.tokens[len(chunk.tokens) - chunk.num_logits + 1 :]
+            for number in range(chunk.num_logits):
+                added = options.added(chunk.request.output + drafts[:number] if number else chunk.request.output)
                 entries += [(row + number, *pair) for pair in added.items()]
             row += chunk.num_logits
         if not entries:
