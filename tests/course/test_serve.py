@@ -90,6 +90,7 @@ def talk(client, **more):
 def test_models(client):
     assert [model.id for model in client.models.list()] == [MODEL]
     assert client.models.retrieve(MODEL).id == MODEL
+    assert client.models.retrieve(MODEL).max_model_len == 2048
     with pytest.raises(openai.NotFoundError):
         client.models.retrieve("gpt-4o")
 
@@ -214,6 +215,94 @@ def test_log_probabilities_of_a_chat(client, stream):
     assert all(one.top_logprobs[0].logprob == pytest.approx(one.logprob) for one in scored)
 
 
+def test_an_echoed_prompt_with_its_log_probabilities(client):
+    """As vLLM and OpenAI have it: nothing for the first token; and the same without new tokens, or in a stream."""
+    text = story(client).choices[0].text
+    answer = story(client, max_tokens=0, echo=True, logprobs=1, prompt="Once upon a time" + text)
+    found = answer.choices[0]
+    assert (found.text, found.finish_reason) == ("Once upon a time" + text, "length")
+    assert answer.usage.completion_tokens == 0
+    assert found.logprobs.token_logprobs[0] is found.logprobs.top_logprobs[0] is None
+    assert found.logprobs.text_offset[-1] + len(found.logprobs.tokens[-1]) == len(found.text)
+    own = story(client, logprobs=1, max_tokens=5).choices[0].logprobs
+    begun = answer.usage.prompt_tokens - 24
+    assert found.logprobs.tokens[begun : begun + 5] == own.tokens
+    assert found.logprobs.token_logprobs[begun : begun + 5] == pytest.approx(own.token_logprobs, abs=1e-4)
+    ended = story(client, max_tokens=1, echo=True, logprobs=1, logit_bias={"2047": 100}).choices[0]
+    assert (ended.finish_reason, ended.text) == ("stop", "Once upon a time")
+    assert len(ended.logprobs.tokens) == begun + 1  # with the end token, as lm-eval expects
+    stream = list(story(client, max_tokens=2, echo=True, logprobs=1, stream=True))
+    whole = story(client, max_tokens=2, echo=True, logprobs=1).choices[0]
+    assert "".join(chunk.choices[0].text for chunk in stream) == whole.text
+    offsets = [at for chunk in stream for at in chunk.choices[0].logprobs.text_offset]
+    assert offsets == whole.logprobs.text_offset
+
+
+def test_log_probabilities_of_a_prompt_as_vllm_has_them(client):
+    found = story(client, max_tokens=1, extra_body={"prompt_logprobs": 2}).choices[0].prompt_logprobs
+    assert found[0] is None
+    assert {"rank", "logprob", "decoded_token"} == next(iter(found[1].values())).keys()
+    assert [one["rank"] for one in found[2].values()][:2] == [1, 2]
+    assert talk(client, max_completion_tokens=1, extra_body={"prompt_logprobs": 0}).prompt_logprobs[0] is None
+
+
+def test_what_changes_the_logits(client, port):
+    dog = client.post("/completions", body={**ASKED, "logit_bias": {"537": 100}}, cast_to=object)
+    assert dog["choices"][0]["text"] == " dog dog"
+    often = story(client, max_tokens=200, extra_body={"ignore_eos": True}).choices[0].text.split()
+    seldom = story(client, max_tokens=200, extra_body={"ignore_eos": True}, frequency_penalty=2, presence_penalty=2)
+    assert len(set(seldom.choices[0].text.split())) > len(set(often))
+    ended = story(client, max_tokens=400)
+    count = ended.usage.completion_tokens
+    longer = story(client, max_tokens=400, extra_body={"min_tokens": count + 5})
+    assert longer.usage.completion_tokens >= count + 5
+    assert longer.choices[0].text.startswith(ended.choices[0].text)
+    token = converted(port, "/tokenize", prompt=ended.choices[0].text)["tokens"][3]
+    cut = story(client, extra_body={"stop_token_ids": [token]})
+    assert (cut.choices[0].finish_reason, cut.usage.completion_tokens) == ("stop", 3)
+
+
+def test_special_tokens_and_tools_that_are_not_called(client):
+    for skip, text in ((True, ""), (False, "<|im_end|><|im_end|>")):
+        more = {"extra_body": {"skip_special_tokens": skip, "ignore_eos": True}, "logit_bias": {"2047": 100}}
+        assert talk(client, max_completion_tokens=2, **more).choices[0].message.content == text
+    tools = [{"type": "function", "function": {"name": "weather"}}]
+    more = {"chat_template_kwargs": {"enable_thinking": False}, "add_generation_prompt": True}
+    assert talk(client, tools=tools, tool_choice="none", extra_body=more).choices == talk(client).choices
+
+
+def converted(port, path, **body):
+    request = Request(f"http://127.0.0.1:{port}{path}", json.dumps(body).encode(), {"Content-Type": "application/json"})
+    with urlopen(request, timeout=10) as answer:
+        return json.loads(answer.read())
+
+
+def test_tokens_and_texts(port):
+    """The fields of vLLM."""
+    found = converted(port, "/tokenize", prompt="Hello dog", return_token_strs=True)
+    assert found == {"count": 2, "max_model_len": 2048, "tokens": found["tokens"], "token_strs": ["Hello", " dog"]}
+    assert converted(port, "/detokenize", tokens=found["tokens"]) == {"prompt": "Hello dog"}
+    chat = [converted(port, "/tokenize", messages=SAID, add_generation_prompt=each)["count"] for each in (True, False)]
+    assert chat[0] > chat[1]
+    assert sent(port, {}, path="/tokenize")[1]["message"] == "expected either prompt or messages"
+    assert sent(port, {"tokens": [10**6]}, path="/detokenize")[0] == 400
+
+
+def test_little_memory():
+    """Without max_tokens an answer is bounded by memory; a larger max_tokens gets OpenAI's code."""
+    with serving("--memory", "1") as port, client_of(port) as client:
+        limit = client.models.retrieve(MODEL).max_model_len
+        assert limit < 2048
+        assert talk(client, messages=SAID, max_completion_tokens=openai.omit).choices[0].finish_reason == "stop"
+        answer = talk(client, max_completion_tokens=openai.omit, extra_body={"ignore_eos": True})
+        assert answer.usage.total_tokens == limit
+        omitted = {"max_completion_tokens": openai.omit, "extra_body": {"min_tokens": limit}}
+        for more in ({"max_completion_tokens": limit}, omitted):
+            with pytest.raises(openai.BadRequestError, match="more --memory") as refused:
+                talk(client, **more)
+            assert refused.value.code == "context_length_exceeded"
+
+
 @pytest.mark.skipif(not shutil.which("curl"), reason="not run here: there is no curl")
 def test_curl(port):
     body = json.dumps({"model": MODEL, "prompt": "Once", "max_tokens": 4, "stream": True})
@@ -268,7 +357,7 @@ SAID = [{"role": "user", "content": "hi"}]
         ({"prompt": "dog " * 3000}, 400, "context"),
         ({"prompt": "x" * 900_000}, 400, "context"),
         ({"max_tokens": 10**6}, 400, "context"),
-        ({"max_tokens": 0}, 400, "max_tokens"),
+        ({"max_tokens": -1}, 400, "max_tokens: expected an integer of at least 0, not -1"),
         ({"max_tokens": "many"}, 400, "max_tokens"),
         ({"temperature": -1}, 400, "temperature"),
         ({"temperature": "hot"}, 400, "temperature"),
@@ -279,7 +368,13 @@ SAID = [{"role": "user", "content": "hi"}]
         ({"stream": "yes"}, 400, "stream:"),
         ({"stop": "x" * 1001}, 400, "1000"),
         ({"best_of": 3}, 400, "best_of"),
-        ({"logit_bias": {"5": 1}}, 400, "logit_bias: not supported"),
+        ({"logit_bias": {"5": 101}}, 400, "logit_bias"),
+        ({"logit_bias": {"x": 1}}, 400, "expected ids as strings"),
+        ({"logit_bias": {"999999": 1}}, 400, "from 0 to 2047"),
+        ({"stop_token_ids": [10**6]}, 400, "from 0 to 2047"),
+        ({"stop_token_ids": [5] * 200}, 400, "at most 128"),
+        ({"min_tokens": 3}, 400, "at most max_tokens, which is 2"),
+        ({"prompt_logprobs": 1, "stream": True}, 400, "stream to be false"),
         ({"prompt": ["dog", 5]}, 400, "prompt: expected a string"),
         ({"\ud800": 1}, 400, "Unrecognized request argument supplied: \\ud800"),
         ({f"k{number}": 1 for number in range(50_000)}, 400, "k0"),
@@ -291,8 +386,10 @@ SAID = [{"role": "user", "content": "hi"}]
         ({"stop": [1]}, 400, "stop"),
         ({"logprobs": 99}, 400, "logprobs"),
         ({"stream_options": {"include_usage": True}}, 400, "stream_options"),
-        ({"presence_penalty": 1}, 400, "presence_penalty"),
-        ({"echo": True}, 400, "echo"),
+        ({"presence_penalty": 3}, 400, "presence_penalty: expected a number from -2 to 2, not 3"),
+        ({"echo": "yes"}, 400, "echo: expected true or false"),
+        ({"guided_json": {}}, 400, "guided_json. It is a field of vLLM"),
+        ({"n_predict": 5}, 400, "llama.cpp"),
         ({"no_such_field": 1}, 400, "Unrecognized request argument supplied: no_such_field"),
     ],
     ids=lambda value: f"{value!a:.40}",
@@ -305,6 +402,7 @@ def test_a_completion_that_is_refused(port, change, status, words):
     assert len(error["message"]) <= 300
     assert error["type"] == "invalid_request_error"
     assert error.keys() == {"message", "type", "param", "code"}
+    assert error["code"]
 
 
 @pytest.mark.parametrize(
@@ -318,7 +416,10 @@ def test_a_completion_that_is_refused(port, change, status, words):
             "of type text",
         ),
         ({"top_logprobs": 2}, "top_logprobs needs logprobs"),
-        ({"tools": [{"type": "function"}]}, "tools"),
+        ({"tools": [{"type": "function"}]}, 'expected tool_choice "none"'),
+        ({"tools": [{"type": "function"}], "tool_choice": "required"}, "tool_choice"),
+        ({"max_tokens": 0}, "max_tokens: expected an integer of at least 1, not 0"),
+        ({"max_tokens": 5000}, "the context has 2048 tokens"),
         ({"response_format": {"type": "json_object"}}, "response_format"),
         ({"prompt": "hi"}, "Unrecognized request argument supplied: prompt"),
     ],

@@ -1,6 +1,8 @@
-"""The week as one figure, from its record: throughput and latency of each serving mode for the same requests."""
+"""The week as one figure, from its record: throughput and latency of each serving mode; the server's reference."""
 
 import json
+
+from book.generate.week3.server_reference import reference_parts
 
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.dev.book.bench_charts import SERVING
@@ -10,7 +12,7 @@ from tiny_llm_course.measuring.load.speed import RECORD
 
 
 def generated_parts() -> Parts:
-    """Return the figure, a table of its bars, and the machine."""
+    """Return the figure, a table of its bars and the machine; the tables of the server's parameters and errors."""
     found = json.loads(RECORD.read_text(encoding="utf-8"))
     load = found["load"]
     caption = (
@@ -22,4 +24,4 @@ def generated_parts() -> Parts:
     titles = {mode.name: mode.title for mode in load_course().modes()}
     rows = [f"| {row['name']} | {titles[row['name']]} |" for row in found["rows"]]
     text = "\n".join([figure, "| Mode | What it does |", "|:--|:--|", *rows, "", f"*{measured_on(found)}*", ""])
-    return {"servings": text}
+    return {"servings": text} | reference_parts()

@@ -15,15 +15,18 @@ def render_chat(
     special_tokens: Mapping[str, str] | None = None,
     *,
     add_generation_prompt: bool = True,
+    more: Mapping[str, Any] | None = None,
 ) -> str:
     """Return a conversation as the text that the model was trained on; raise UsageError if the template fails.
 
+    `more` are variables that only some templates know, such as Qwen3's `enable_thinking`; it changes no other.
     A special token in a message stays one: a user who types `<|im_end|>` ends their turn.
     """
     environment = _environment()
     try:
-        given = {"messages": messages, "tools": None, "documents": None, **(special_tokens or {})}
-        text: str = environment.from_string(template).render(**given, add_generation_prompt=add_generation_prompt)
+        fixed = {"messages": messages, "tools": None, "documents": None, **(special_tokens or {})}
+        given = {**(more or {}), **fixed, "add_generation_prompt": add_generation_prompt}
+        text: str = environment.from_string(template).render(given)
         return text
     except Exception as error:  # Jinja's errors, and any other that a template raises
         line = f", line {error.lineno}" if hasattr(error, "lineno") else ""

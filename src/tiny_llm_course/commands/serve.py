@@ -33,7 +33,11 @@ from .options import Finite, bits_option, dtype_option, model_option
 @click.option(
     "--waiting", type=click.IntRange(min=0), default=64, show_default=True, help="Maximum requests in the queue."
 )
-@click.option("--memory", type=click.IntRange(min=1), help="MiB of KV cache (default: 1024).")
+@click.option(
+    "--memory",
+    type=click.IntRange(min=1),
+    help="MiB of KV cache (default: 1024; for larger models up to half of the free memory).",
+)
 @click.option("--int8", is_flag=True, help="Quantize activations to int8: faster, less exact; needs the C++ kernels.")
 @click.option(
     "--grace",

@@ -56,6 +56,7 @@ class ServingEngine(Package):
             self.context_length: int = config.max_position_embeddings
             if draft:
                 given["draft_model"] = self._config(draft), self.quantized(draft)
+            given.setdefault("kv_cache_bytes", self._default_memory(config, weights, given))
             self.limits = self.part("engines.modes", "Limits")(fused=self.fused, **given)
             make = self.target(mode.make)
             try:
@@ -64,6 +65,26 @@ class ServingEngine(Package):
             except ValueError as error:
                 raise UsageError(f"{checkpoint.folder} cannot be served: {error}") from error
             self.tokenizer: Any = self.part("tokenizer", "ByteLevelBPE").from_file(checkpoint.tokenizer)
+
+    @property
+    def max_model_len(self) -> int:
+        """The maximum number of tokens of a prompt and its answer: the context's, or fewer if memory holds fewer."""
+        storage = getattr(self.scheduler.kv_cache, "storage", None)  # none has no limit
+        if storage is None:
+            return self.context_length
+        pages = self.scheduler.kv_cache.pool.pages if hasattr(self.scheduler.kv_cache, "pool") else 1  # a slot is one
+        return min(int(self.context_length), pages * int(storage.page_size))
+
+    def _default_memory(self, config: Any, weights: dict[str, Any], given: dict[str, Any]) -> int:
+        """Return the bytes for keys and values: 1 GiB, or up to half of the free memory if all requests need more."""
+        import psutil
+
+        limits: Any = self.part("engines.modes", "Limits")
+        of_token = 2 * 4 * config.num_hidden_layers * config.num_key_value_heads * config.head_dim  # float32
+        needed: int = of_token * given.get("max_num_seqs", limits.max_num_seqs) * self.context_length
+        free = psutil.virtual_memory().available - sum(each.nbytes for each in weights.values())
+        share: int = free // (4 if "draft_model" in given else 2)  # a draft model takes as much again
+        return max(int(limits.kv_cache_bytes), min(needed, share))
 
     def _config(self, checkpoint: Checkpoint) -> Any:
         return self.part("config", "ModelConfig").from_dict(checkpoint.config)

@@ -1,5 +1,6 @@
 """The routes."""
 
+import asyncio
 from contextlib import aclosing
 from typing import Any
 
@@ -14,7 +15,7 @@ from . import chat
 from .guards import Guard, body_of
 from .refusals import Refusal, of_engine
 from .responses import ResponseBuilder
-from .schema import Chat, Completion, GenerationRequest, checked, read_json
+from .schema import Chat, Completion, Detokenize, GenerationRequest, Tokenize, checked, read_json
 from .sending import send_events, unless_disconnected
 from .service import Service
 
@@ -22,7 +23,7 @@ from .service import Service
 class Endpoint:
     """Answer the POST requests of one route; `kind` is the schema of their bodies."""
 
-    def __init__(self, service: Service, kind: type[GenerationRequest]) -> None:
+    def __init__(self, service: Service, kind: type[GenerationRequest | Tokenize | Detokenize]) -> None:
         self._service, self._kind = service, kind
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -31,13 +32,17 @@ class Endpoint:
             raise Refusal(405, f"{scope['path']} takes POST, not {scope['method']}.", headers={"Allow": "POST"})
         request = Request(scope, receive)
         params = checked(self._kind, read_json(await body_of(request, self._service.closing)))
-        if params.model not in (self._service.name, str(self._service.engine.checkpoint.folder)):
+        if params.model not in (None, self._service.name, str(self._service.engine.checkpoint.folder)):
             message = f"There is no model {params.model!r:.100}; this server has {self._service.name}."
             raise Refusal(404, message, param="model", code="model_not_found")
         await unless_disconnected(receive, self._answer(params, scope, receive, send))
 
     async def _answer(self, params: Any, scope: Scope, receive: Receive, send: Send) -> None:
         service = self._service
+        if isinstance(params, Tokenize | Detokenize):
+            convert: Any = service.tokenize if isinstance(params, Tokenize) else service.detokenize
+            await JSONResponse(await asyncio.to_thread(convert, params))(scope, receive, send)
+            return
         count = params.n * (len(params.prompts) if isinstance(params, Completion) else 1)
         with service.admitted(count):
             choices = await service.choices(params)
@@ -55,13 +60,14 @@ class Endpoint:
                 except service.failures as error:
                     raise of_engine(error) from error
                 except ValueError as error:  # the scheduler's message
-                    raise Refusal(400, f"{error}.") from error
+                    raise Refusal(400, f"{error}.", param="max_tokens", code="context_length_exceeded") from error
         await JSONResponse(builder.whole(found))(scope, receive, send)
 
 
 def make_app(service: Service, key: str | None, local: bool) -> ASGIApp:
     """Return the whole app; `key` is the clients' API key, if any, `local` whether it serves this machine only."""
-    model = {"id": service.name, "object": "model", "created": 0, "owned_by": "tiny-llm"}
+    model: dict[str, Any] = {"id": service.name, "object": "model", "created": 0, "owned_by": "tiny-llm"}
+    model["max_model_len"] = service.engine.max_model_len  # tokens of prompt and answer, as vLLM reports it
 
     async def models(request: Request) -> Response:
         return JSONResponse({"object": "list", "data": [model]})
@@ -74,6 +80,9 @@ def make_app(service: Service, key: str | None, local: bool) -> ASGIApp:
     async def health(request: Request) -> Response:
         closing = service.closing.is_set()
         return JSONResponse({"status": "shutting down" if closing else "ok"}, 503 if closing else 200)
+
+    async def tokenizer_info(request: Request) -> Response:
+        return JSONResponse(service.tokenizer_info())
 
     async def metrics(request: Request) -> Response:
         return PlainTextResponse(service.metrics_text(), media_type="text/plain; version=0.0.4")
@@ -98,6 +107,9 @@ def make_app(service: Service, key: str | None, local: bool) -> ASGIApp:
         Route("/metrics", metrics),
         Route("/v1/models", models),
         Route("/v1/models/{name:path}", one_model),
+        Route("/tokenizer_info", tokenizer_info),
+        Route("/tokenize", Endpoint(service, Tokenize)),
+        Route("/detokenize", Endpoint(service, Detokenize)),
         Route("/v1/completions", Endpoint(service, Completion)),
         Route("/v1/chat/completions", Endpoint(service, Chat)),
     ]

@@ -1,16 +1,11 @@
-"""Observe an engine while it serves: its slots, pages and throughput, and the logprobs of the tokens it chose."""
+"""Observe an engine while it serves: its slots, pages and throughput."""
 
 import time
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
-
-import mlx.core as mx
 
 CELLS = 300  # of the picture of all pages
 SPAN = 2.0  # seconds over which throughput is measured
-Sampler = Callable[[mx.array, list[Any]], list[list[int]]]
 
 
 class State:
@@ -73,49 +68,3 @@ class State:
 
 def _owner(part: list[Any]) -> Any:
     return next((owner for owner in part if isinstance(owner, int)), "kept" if "kept" in part else None)
-
-
-@dataclass(frozen=True)
-class TokenLogprobs:
-    """A token's log-probability, and the top tokens beside it."""
-
-    token: int
-    logprob: float
-    top: tuple[tuple[int, float], ...]
-
-
-class LogprobRecorder:
-    """Wrap a scheduler's sampler, and record the model's logprobs, before temperature and filters."""
-
-    def __init__(self, sampler: Sampler) -> None:
-        self._sampler = sampler
-        self._requested: dict[Any, tuple[int, dict[int, TokenLogprobs]]] = {}
-
-    def ask(self, request: Any, top: int) -> dict[int, TokenLogprobs]:
-        """Record a request's logprobs from now on, with `top` alternatives, by a token's index in its output."""
-        found: dict[int, TokenLogprobs] = {}
-        self._requested[request] = top, found
-        return found
-
-    def forget(self, request: Any) -> None:
-        """Stop recording a request."""
-        self._requested.pop(request, None)
-
-    def __call__(self, logits: mx.array, chunks: list[Any]) -> list[list[int]]:
-        """Sample as the scheduler's sampler does."""
-        chosen, row = self._sampler(logits, chunks), 0
-        for chunk, tokens in zip(chunks, chosen, strict=True):
-            if wanted := self._requested.get(chunk.request):
-                for number, token in enumerate(tokens):
-                    wanted[1][len(chunk.request.output) + number] = _score(logits[row + number], token, wanted[0])
-            row += chunk.num_logits
-        return chosen
-
-
-def _score(logits: mx.array, token: int, count: int) -> TokenLogprobs:
-    """Return the logprobs for one row of V logits."""
-    logits = logits.astype(mx.float32)
-    scores = logits - mx.logsumexp(logits)
-    best = mx.argsort(-scores)[:count]
-    pairs = zip(best.tolist(), scores[best].tolist(), strict=True)  # type: ignore[arg-type]
-    return TokenLogprobs(token, float(scores[token].item()), tuple(pairs))  # type: ignore[arg-type]

@@ -5,7 +5,7 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
-from .monitoring import TokenLogprobs
+from .logits import TokenLogprobs
 from .schema import Chat, Completion
 from .service import Choice, Service
 
@@ -14,7 +14,7 @@ class ResponseBuilder:
     """Build the responses to one request: whole ones, and the chunks of a stream."""
 
     def __init__(self, service: Service, params: Completion | Chat, choices: list[Choice]) -> None:
-        self._tokenizer, self._params, self._choices = service.engine.tokenizer, params, choices
+        self._service, self._params, self._choices = service, params, choices
         self._of = {choice.request: choice for choice in choices}
         self._chat = isinstance(params, Chat)
         self._head = {"id": f"{'chatcmpl' if self._chat else 'cmpl'}-{uuid.uuid4().hex}", "created": int(time.time())}
@@ -26,21 +26,25 @@ class ResponseBuilder:
         for choice in self._choices:
             own = [piece for piece in pieces if piece.request is choice.request]
             text, tokens = "".join(piece.text for piece in own), [token for piece in own for token in piece.tokens]
-            shown: dict[str, Any] = {"index": choice.index, "finish_reason": own[-1].finish_reason}
-            shown["logprobs"] = self._logprobs(choice, tokens)
-            shown |= {"message": {"role": "assistant", "content": text}} if self._chat else {"text": text}
+            shown: dict[str, Any] = {"index": choice.index, "finish_reason": self._reason(own[-1])}
+            shown["logprobs"] = self._logprobs(choice, tokens, ended=True)
+            shown |= {"message": {"role": "assistant", "content": text}} if self._chat else {"text": choice.echo + text}
             choices.append(shown)
-        return {**self._head, "object": self._object(""), "choices": choices, "usage": self._usage()}
+        answer = {**self._head, "object": self._object(""), "choices": choices, "usage": self._usage()}
+        if self._params.prompt_logprobs is not None:  # where vLLM has them
+            for shown, choice in zip([answer] if self._chat else choices, self._choices, strict=False):
+                shown["prompt_logprobs"] = self._of_prompt(choice)
+        return answer
 
     def piece(self, piece: Any) -> dict[str, Any]:
         """Return a chunk of a stream."""
         choice = self._of[piece.request]
-        shown: dict[str, Any] = {"index": choice.index, "finish_reason": piece.finish_reason or None}
-        shown["logprobs"] = self._logprobs(choice, piece.tokens)
+        shown: dict[str, Any] = {"index": choice.index, "finish_reason": self._reason(piece)}
+        shown["logprobs"] = self._logprobs(choice, piece.tokens, bool(piece.finish_reason))
         if self._chat:
             shown["delta"] = {"content": piece.text} | ({} if choice.begun else {"role": "assistant"})
         else:
-            shown["text"] = piece.text
+            shown["text"] = piece.text if choice.begun else choice.echo + piece.text
         choice.begun = True
         return self._chunk([shown])
 
@@ -63,35 +67,59 @@ class ResponseBuilder:
         written = sum(len(choice.request.output) for choice in self._choices)
         return {"prompt_tokens": prompts, "completion_tokens": written, "total_tokens": prompts + written}
 
-    def _logprobs(self, choice: Choice, tokens: list[int]) -> dict[str, Any] | None:
-        """Return the log-probabilities of the next tokens of an answer."""
-        if choice.scores is None:
+    def _reason(self, piece: Any) -> str | None:
+        """Return the finish reason; an answer that may have no tokens has always reached its length."""
+        return "length" if piece.finish_reason and self._params.token_limit == 0 else piece.finish_reason or None
+
+    def _logprobs(self, choice: Choice, tokens: list[int], ended: bool) -> dict[str, Any] | None:
+        """Return the log-probabilities of the next tokens of an answer, at its beginning those of an echoed prompt."""
+        options, echo = choice.options, getattr(self._params, "echo", False)
+        if options.top is None:
             return None
-        scores = [choice.scores[choice.num_sent + number] for number in range(len(tokens))]
+        scores: list[TokenLogprobs | None] = [options.scores[choice.num_sent + i] for i in range(len(tokens))]
         choice.num_sent += len(tokens)
         if self._chat:
-            return {"content": [self._scored(score) for score in scores], "refusal": None}
-        words = [self._word(score.token) for score in scores]
-        tops = [{self._word(token): logprob for token, logprob in score.top} for score in scores]
-        offsets, at = (
-            [],
-            sum(len(self._word(token)) for token in choice.request.output[: choice.num_sent - len(tokens)]),
-        )
+            return {"content": [self._scored(score) for score in scores if score], "refusal": None}
+        words = [self._service.word(token) for token in tokens]
+        if echo and not choice.begun:
+            prompt = choice.request.prompt
+            scores[:0] = [None, *(options.prompt_scores[i] for i in range(1, len(prompt)))]
+            words[:0] = map(self._service.word, prompt)
+        # With echo, an end token is listed, too: lm-eval takes the last entry for the one token that it asked for.
+        last = options.scores.get(choice.num_sent) if echo and ended and self._params.token_limit != 0 else None
+        if last and choice.request.finish_reason == "stop" and last.token in choice.request.eos_ids:
+            scores.append(last)
+            words.append(self._service.word(last.token))
+        offsets = []
         for word in words:
-            offsets.append(at)
-            at += len(word)
-        logprobs = [score.logprob for score in scores]
+            offsets.append(choice.num_characters)
+            choice.num_characters += len(word)
+        logprobs, tops = [score and score.logprob for score in scores], [score and self._top(score) for score in scores]
         return {"tokens": words, "token_logprobs": logprobs, "top_logprobs": tops, "text_offset": offsets}
+
+    def _top(self, score: TokenLogprobs) -> dict[str, float]:
+        """Return the top tokens and the token itself; of tokens with the same text, the most likely one counts."""
+        found: dict[str, float] = {}
+        for token, logprob in (*score.top[: self._params.num_logprobs], (score.token, score.logprob)):
+            found.setdefault(self._service.word(token), logprob)
+        return found
+
+    def _of_prompt(self, choice: Choice) -> list[dict[str, Any] | None]:
+        """Return vLLM's prompt_logprobs: for each prompt token but the first, the top tokens and itself, by id."""
+        found: list[dict[str, Any] | None] = [None]
+        for at in range(1, len(choice.request.prompt)):
+            score = choice.options.prompt_scores[at]
+            ranked = [(*pair, rank) for rank, pair in enumerate(score.top[: self._params.prompt_logprobs], 1)]
+            rows = {token: (logprob, rank) for token, logprob, rank in ranked} | {
+                score.token: (score.logprob, score.rank)
+            }
+            word = self._service.word
+            found.append({str(t): {"logprob": lp, "rank": r, "decoded_token": word(t)} for t, (lp, r) in rows.items()})
+        return found
 
     def _scored(self, score: TokenLogprobs) -> dict[str, Any]:
         return self._one(score.token, score.logprob) | {"top_logprobs": [self._one(*pair) for pair in score.top]}
 
     def _one(self, token: int, logprob: float) -> dict[str, Any]:
-        return {"token": self._word(token), "logprob": logprob, "bytes": list(self._bytes(token))}
-
-    def _word(self, token: int) -> str:
-        return self._bytes(token).decode(errors="replace")
-
-    def _bytes(self, token: int) -> bytes:
-        found: bytes = self._tokenizer.token_bytes.get(token, b"")
-        return found
+        shown = self._service.word(token), list(self._service.bytes_of(token))
+        return {"token": shown[0], "logprob": logprob, "bytes": shown[1]}

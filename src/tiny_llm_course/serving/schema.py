@@ -4,6 +4,7 @@ import json
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic_core import PydanticCustomError
 
 from .refusals import Refusal, wrong
 
@@ -20,6 +21,17 @@ EXPECTED = {  # of fields with several types
     "content": "expected a string, or parts of type text: the model takes nothing else",
     "stop": f"expected a string, or up to {STOPS} strings",
 }
+OTHERS = {  # fields of other servers, which clients send to them
+    "vLLM": "guided_json guided_regex guided_choice guided_grammar guided_decoding_backend structured_outputs "
+    "use_beam_search length_penalty include_stop_str_in_output truncate_prompt_tokens allowed_token_ids bad_words "
+    "continue_final_message chat_template documents reasoning_effort priority kv_transfer_params return_token_ids",
+    "SGLang": "regex ebnf json_schema lora_path session_params return_hidden_states separate_reasoning",
+    "llama.cpp": "n_predict grammar mirostat mirostat_tau mirostat_eta typical_p tfs_z repeat_penalty repeat_last_n "
+    "cache_prompt id_slot n_probs samplers dry_multiplier xtc_probability",
+    "Ollama": "options keep_alive format raw template system think num_predict num_ctx",
+    "TGI": "inputs parameters",
+    "OpenAI": "functions function_call prediction audio web_search_options verbosity",
+}
 
 
 def _only(*nothing: object) -> AfterValidator:
@@ -27,53 +39,92 @@ def _only(*nothing: object) -> AfterValidator:
 
     def check(value: object) -> object:
         if value not in nothing:
-            raise ValueError("not supported here, omit it")
+            raise PydanticCustomError("unsupported_value", "not supported here, omit it")
         return value
 
     return AfterValidator(check)
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
 
 class StreamOptions(_Strict):
     """How a stream is sent."""
 
     include_usage: bool = False
-    include_obfuscation: bool = False  # padding of events; has no effect here
-    continuous_usage_stats: bool = False  # vLLM's, for benchmarks: usage so far in every chunk
+    """End the stream with a chunk that has the token counts."""
+    include_obfuscation: bool = False
+    """No effect."""
+    continuous_usage_stats: bool = False
+    """The token counts so far in every chunk, as vLLM has them."""
 
 
 class GenerationRequest(_Strict):
     """The fields of both kinds of requests."""
 
     model: Text
+    """The model's name, as in /v1/models."""
     stream: bool = False
+    """Whether to send the answer as Server-Sent Events while it is generated."""
     stream_options: StreamOptions | None = None
+    """`include_usage` and `continuous_usage_stats`; needs `stream`."""
     n: int = Field(default=1, ge=1, le=128)
+    """Number of answers to each prompt."""
     stop: Text | Annotated[list[Text], Field(fail_fast=True)] | None = None
-    seed: int | None = Field(default=None, ge=-SEEDS, lt=SEEDS)
+    """Strings that end an answer; it does not contain them."""
+    seed: int | None = Field(default=None, ge=-SEEDS, le=SEEDS - 1)
+    """Makes sampling repeatable."""
     temperature: float | None = Field(default=None, ge=0, le=2)
+    """0 selects the most likely token. Default: the model's generation_config.json, otherwise 1."""
     top_p: float | None = Field(default=None, ge=0, le=1)
+    """Sample from the most likely tokens that together have this probability. Default: as for temperature."""
     max_tokens: int | None = Field(default=None, ge=1)
+    """Maximum number of output tokens. Default: what is left of the context, or of the memory for it."""
     max_completion_tokens: int | None = Field(default=None, ge=1)
-    # Beyond OpenAI's: further arguments of `make_sampler`, and what benchmarks need.
+    """Takes precedence over `max_tokens`."""
+    presence_penalty: float = Field(default=0.0, ge=-2, le=2)
+    """Subtracted from the logit of each token that is in the output."""
+    frequency_penalty: float = Field(default=0.0, ge=-2, le=2)
+    """Subtracted from a token's logit for each time that it is in the output."""
+    logit_bias: dict[Text, Annotated[float, Field(ge=-100, le=100)]] = Field(default={}, max_length=1024)
+    """Added to the logits of tokens, by token id."""
+    # Beyond OpenAI's: further arguments of `make_sampler`, and what benchmarks and evaluations need.
     top_k: int | None = Field(default=None, ge=0)
+    """Sample from this many tokens only; 0 for all. Default: as for temperature."""
     min_p: float | None = Field(default=None, ge=0, le=1)
+    """Exclude tokens less likely than this fraction of the most likely one. Default: as for temperature."""
     repetition_penalty: float | None = Field(default=None, ge=0.01, le=100)
+    """Divides positive logits of tokens in prompt or output, multiplies negative ones. Default: as for temperature."""
+    min_tokens: int = Field(default=0, ge=0)
+    """Output tokens before an end token or one of `stop_token_ids` may be sampled."""
+    stop_token_ids: list[TokenId] = Field(default=[], max_length=128)
+    """Further tokens that end an answer; it does not contain them."""
     ignore_eos: bool = False
-    # Without effect.
+    """Continue after the model's end tokens."""
+    skip_special_tokens: bool = True
+    """Omit special tokens from the text."""
+    prompt_logprobs: int | None = Field(default=None, ge=0, le=20)
+    """Return the logprob of each prompt token, with this many alternatives, as vLLM does; not in a stream."""
     user: Text | None = None
+    """The sender: the scheduler's queue is fair among them."""
     metadata: dict[str, Any] | None = None
+    """No effect."""
     store: bool | None = None
+    """No effect."""
     service_tier: Text | None = None
+    """No effect."""
     safety_identifier: Text | None = None
+    """No effect."""
     prompt_cache_key: Text | None = None
-    # Accepted only without effect.
-    presence_penalty: Annotated[Any, _only(0)] = None
-    frequency_penalty: Annotated[Any, _only(0)] = None
-    logit_bias: Annotated[Any, _only({})] = None
+    """No effect."""
+
+    @field_validator("logit_bias")
+    @classmethod
+    def _bias_of_token_ids(cls, bias: dict[str, float]) -> dict[str, float]:
+        if odd := next((key for key in bias if not (key.isascii() and key.isdigit() and len(key) < 10)), None):
+            raise ValueError(f"{odd!r:.40} is no token id; expected ids as strings")
+        return bias
 
     @field_validator("stop")
     @classmethod
@@ -96,6 +147,10 @@ class GenerationRequest(_Strict):
     def _options_of_a_stream(self) -> "GenerationRequest":
         if self.stream_options and not self.stream:
             raise wrong("stream_options needs stream to be true", "stream_options")
+        if self.prompt_logprobs is not None and self.stream:
+            raise wrong("prompt_logprobs needs stream to be false", "prompt_logprobs")
+        if self.token_limit is not None and self.min_tokens > self.token_limit:
+            raise wrong(f"min_tokens: expected at most max_tokens, which is {self.token_limit}", "min_tokens")
         return self
 
     @property
@@ -106,7 +161,7 @@ class GenerationRequest(_Strict):
     @property
     def token_limit(self) -> int | None:
         """The requested number of tokens; None if not given."""
-        return self.max_completion_tokens or self.max_tokens
+        return self.max_tokens if self.max_completion_tokens is None else self.max_completion_tokens
 
     @property
     def with_usage(self) -> bool:
@@ -128,10 +183,19 @@ class Completion(GenerationRequest):
         | Annotated[list[TokenId], Field(fail_fast=True)]
         | Annotated[list[Annotated[list[TokenId], Field(fail_fast=True)]], Field(fail_fast=True)]
     )
+    """A text, or its token ids; or several of them, each of which is answered."""
+    max_tokens: int | None = Field(default=None, ge=0)
+    """Maximum number of output tokens; 0 scores a prompt, with `echo`. Default: 16."""
     logprobs: int | None = Field(default=None, ge=0, le=5)
-    echo: Annotated[Any, _only(False)] = False
+    """Return the logprobs of all tokens, with this many alternatives each."""
+    echo: bool = False
+    """Begin the answer with the prompt, and its logprobs with those of the prompt."""
+    add_special_tokens: bool = True
+    """Begin a text's tokens with those that begin each of the model's texts."""
     suffix: Annotated[Any, _only("")] = None
+    """Accepted if empty."""
     best_of: int | None = None
+    """Accepted if it equals `n`."""
 
     @model_validator(mode="after")
     def _best_of_all(self) -> "Completion":
@@ -154,7 +218,13 @@ class Completion(GenerationRequest):
     @property
     def max_new_tokens(self) -> int | None:
         """The limit of new tokens."""
-        return self.token_limit or 16
+        return 16 if self.token_limit is None else self.token_limit
+
+    @property
+    def num_prompt_logprobs(self) -> int | None:
+        """The number of top tokens to report for each prompt token; None for no log-probabilities."""
+        wanted = [n for n in (self.prompt_logprobs, self.logprobs if self.echo else None) if n is not None]
+        return max(wanted, default=None)
 
 
 class Part(_Strict):
@@ -178,21 +248,42 @@ class Message(BaseModel):
         return {"role": "system" if self.role == "developer" else self.role, "content": text}
 
 
-class Chat(GenerationRequest):
+Messages = Annotated[list[Message], Field(fail_fast=True, min_length=1)]
+
+
+class Templated(_Strict):
+    """How messages become a prompt."""
+
+    add_generation_prompt: bool = True
+    """End the prompt with what begins an answer."""
+    chat_template_kwargs: dict[str, Any] = Field(default={})
+    """Variables for the chat template, such as Qwen3's `enable_thinking`."""
+
+
+class Chat(GenerationRequest, Templated):
     """A body of /v1/chat/completions."""
 
-    messages: Annotated[list[Message], Field(fail_fast=True)] = Field(min_length=1)
+    messages: Messages
+    """The conversation; content is text."""
     logprobs: bool = False
+    """Return the logprobs of the output tokens."""
     top_logprobs: int | None = Field(default=None, ge=0, le=20)
+    """With this many alternatives each; needs `logprobs`."""
     parallel_tool_calls: bool | None = None
-    # Accepted only without effect.
+    """No effect."""
     response_format: Annotated[Any, _only({"type": "text"})] = None
+    """Accepted if it is `{"type": "text"}`."""
     modalities: Annotated[Any, _only(["text"])] = None
-    tools: Annotated[Any, _only([])] = None
+    """Accepted if it is `["text"]`."""
+    tools: list[dict[str, Any]] = Field(default=[])
+    """Accepted with `tool_choice` "none": the model calls no tools."""
     tool_choice: Annotated[Any, _only("none", "auto")] = None
+    """"none", or "auto" without tools."""
 
     @model_validator(mode="after")
     def _scored_if_asked(self) -> "Chat":
+        if self.tools and self.tool_choice != "none":
+            raise wrong('tools: this server calls none; expected tool_choice "none"', "tools", "unsupported_value")
         if self.top_logprobs and not self.logprobs:
             raise wrong("top_logprobs needs logprobs to be true", "top_logprobs")
         return self
@@ -206,6 +297,57 @@ class Chat(GenerationRequest):
     def max_new_tokens(self) -> int | None:
         """The limit of new tokens; None for the rest of the context."""
         return self.token_limit
+
+    @property
+    def num_prompt_logprobs(self) -> int | None:
+        """The number of top tokens to report for each prompt token; None for no log-probabilities."""
+        return self.prompt_logprobs
+
+
+class Tokenize(Templated):
+    """A body of /tokenize: a prompt or messages, as vLLM has it."""
+
+    model: Text | None = None
+    """The model's name, as in /v1/models."""
+    prompt: Text | None = None
+    """A text."""
+    messages: Messages | None = None
+    """A conversation, in place of `prompt`."""
+    add_special_tokens: bool = True
+    """Begin with the tokens that begin each of the model's texts."""
+    return_token_strs: bool = False
+    """Return each token's text, too, as `token_strs`."""
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> "Tokenize":
+        if (self.prompt is None) == (self.messages is None):
+            raise wrong("expected either prompt or messages", "prompt")
+        return self
+
+
+class Detokenize(_Strict):
+    """A body of /detokenize."""
+
+    model: Text | None = None
+    """The model's name, as in /v1/models."""
+    tokens: Annotated[list[TokenId], Field(fail_fast=True)]
+    """Token ids."""
+
+
+def in_words(schema: dict[str, Any]) -> str:
+    """Return what a field takes, with its range, from its JSON schema."""
+    if "anyOf" in schema:
+        return " or ".join(dict.fromkeys(in_words(each) for each in schema["anyOf"] if each.get("type") != "null"))
+    kinds = {"integer": "an integer", "number": "a number", "string": "a string", "boolean": "true or false"}
+    kind = "a list" if schema.get("type") == "array" else kinds.get(schema.get("type", ""), "an object")
+    low, high = schema.get("minimum"), schema.get("maximum")
+    if low is not None:
+        kind += f" of at least {low}" if high is None else f" from {low} to {high}"
+    items = schema.get("items") or schema.get("additionalProperties")
+    if isinstance(items, dict) and items.get("type"):
+        kind += f", each value {in_words(items)}"
+    most = schema.get("maxItems") or schema.get("maxProperties")
+    return f"{kind}, at most {most} of them" if most else kind
 
 
 def read_json(body: bytes) -> Any:
@@ -230,26 +372,32 @@ def checked(kind: type[Any], found: dict[str, Any]) -> Any:
     said = {name: value for name, value in found.items() if value is not None}
     unknown = next((name for name in said if name not in kind.model_fields), None)
     if unknown is not None:  # pydantic would first check all others
-        raise wrong(f"Unrecognized request argument supplied: {unknown}", unknown)
+        other = next((server for server, names in OTHERS.items() if unknown in names.split()), None)
+        more = f". It is a field of {other}, which this server does not have." if other else ""
+        raise wrong(f"Unrecognized request argument supplied: {unknown}{more}", unknown, "unknown_parameter")
     try:
         return kind.model_validate(said)
     except ValidationError as error:
-        raise _refused(error) from None
+        raise _refused(kind, error) from None
 
 
-def _refused(error: ValidationError) -> Refusal:
-    first = error.errors(include_url=False, include_input=False)[0]
+def _refused(kind: type[Any], error: ValidationError) -> Refusal:
+    first = error.errors(include_url=False)[0]
     # After a field of several types, pydantic names the type that it tried.
     of_type = next((number for number, part in enumerate(first["loc"]) if _is_type(part)), None)
-    loc = first["loc"][:of_type]
+    loc, what = first["loc"][:of_type], first["type"]
     where = ".".join(map(str, loc))
+    if what == "extra_forbidden":
+        return wrong(f"Unrecognized request argument supplied: {where}", where, "unknown_parameter")
+    if what == "missing":
+        return wrong(f"Missing required parameter: {where}", where, "missing_required_parameter")
+    code = "invalid_type" if what.endswith("_type") else what if what == "unsupported_value" else "invalid_value"
     if of_type is not None and loc[-1] in EXPECTED:
-        return wrong(f"{where}: {EXPECTED[str(loc[-1])]}", where)
-    if first["type"] == "extra_forbidden":
-        return wrong(f"Unrecognized request argument supplied: {where}", where)
-    if first["type"] == "missing":
-        return wrong(f"Missing required parameter: {where}", where)
-    return wrong(f"{where}: {first['msg'].removeprefix('Value error, ')}", where)
+        return wrong(f"{where}: {EXPECTED[str(loc[-1])]}", where, code)
+    if len(loc) == 1 and what not in ("value_error", "unsupported_value"):
+        expected = in_words(kind.model_json_schema()["properties"][loc[0]])
+        return wrong(f"{where}: expected {expected}, not {first['input']!r:.60}", where, code)
+    return wrong(f"{where}: {first['msg'].removeprefix('Value error, ')}", where, code)
 
 
 def _is_type(part: int | str) -> bool:

@@ -1,7 +1,7 @@
 """A served model: make requests from what clients send, admit them by the gate, and answer them by the engine loop."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,9 +10,10 @@ from typing import Any
 from ..checkpoints.chat_template import render_chat
 from ..course.registry import UsageError
 from ..engine.serving import ServingEngine
-from .monitoring import LogprobRecorder, State, TokenLogprobs
+from .logits import LogitOptions, LogitsProcessor
+from .monitoring import State
 from .refusals import Refusal, wrong
-from .schema import Chat, Completion, GenerationRequest
+from .schema import Chat, Completion, Detokenize, GenerationRequest, Tokenize
 
 
 @dataclass
@@ -22,8 +23,10 @@ class Choice:
     index: int
     request: Any  # serving.request.Request
     text: Any  # serving.stopping.StopStrings
-    scores: dict[int, TokenLogprobs] | None
+    options: LogitOptions  # with the logprobs found so far
+    echo: str  # the text that the answer begins with
     num_sent: int = 0  # tokens
+    num_characters: int = 0  # of the tokens sent, each by itself
     begun: bool = False  # a chunk has been sent
 
 
@@ -35,7 +38,7 @@ class Service:
 
     def __init__(self, engine: ServingEngine, worker: ThreadPoolExecutor, name: str, waiting: int) -> None:
         self.engine, self.name, self.worker = engine, name, worker
-        self.scores = engine.scheduler.sampler = LogprobRecorder(engine.scheduler.sampler)
+        self.logits = LogitsProcessor(engine.scheduler)
         self.closing = asyncio.Event()
         with engine.learners_code():
             self.metrics: Any = engine.part("server.metrics", "Metrics")()
@@ -97,7 +100,7 @@ class Service:
             raise
         finally:
             for choice in choices:
-                self.scores.forget(choice.request)
+                self.logits.forget(choice.request)
                 finished = choice.request.finish_reason
                 self.metrics.finished(choice.request, finished if finished in ("stop", "length") else reason)
 
@@ -105,8 +108,8 @@ class Service:
         """Return the engine's requests for a client's request; raise Refusal if it is invalid."""
         prompts = await asyncio.to_thread(self._prompts, params)
         return [
-            self._choice(params, prompt, number * params.n + which, which)
-            for number, prompt in enumerate(prompts)
+            self._choice(params, prompt, text, number * params.n + which, which)
+            for number, (prompt, text) in enumerate(prompts)
             for which in range(params.n)
         ]
 
@@ -131,24 +134,56 @@ class Service:
         text: str = self.metrics.exposition(gauges)
         return text
 
-    def _prompts(self, params: Completion | Chat) -> list[list[int]]:
-        if isinstance(params, Completion):
-            if not params.prompts:
-                raise wrong("There is no prompt.", "prompt")
-            return [
-                self._fitting(params, self._encoded(params, p) if isinstance(p, str) else p) for p in params.prompts
-            ]
+    def tokenize(self, params: Tokenize) -> dict[str, Any]:
+        """Return vLLM's answer: the tokens of a text or a conversation, and how many there are."""
+        tokens = self._encoded(params, params.prompt if params.prompt is not None else self._rendered(params))
+        words = [self.word(token) for token in tokens] if params.return_token_strs else None
+        limit = self.engine.max_model_len
+        return {"count": len(tokens), "max_model_len": limit, "tokens": tokens, "token_strs": words}
+
+    def detokenize(self, params: Detokenize) -> dict[str, Any]:
+        """Return vLLM's answer: the text of some tokens."""
+        return {"prompt": b"".join(map(self.bytes_of, self._known(params.tokens, "tokens"))).decode(errors="replace")}
+
+    def tokenizer_info(self) -> dict[str, Any]:
+        """Return the special tokens and the chat template by their names in a tokenizer_config.json, as vLLM does."""
+        checkpoint = self.engine.checkpoint
+        return {"eos_token": None, **checkpoint.special_tokens, "chat_template": checkpoint.chat_template}
+
+    def bytes_of(self, token: int) -> bytes:
+        """Return a token's bytes; none for a row of the embedding that is no token."""
+        found: bytes = self.engine.tokenizer.token_bytes.get(token, b"")
+        return found
+
+    def word(self, token: int) -> str:
+        """Return a token's text, with U+FFFD for bytes that are no characters."""
+        return self.bytes_of(token).decode(errors="replace")
+
+    def _prompts(self, params: Completion | Chat) -> list[tuple[list[int], str]]:
+        """Return the tokens of each prompt, and the text that its answers begin with."""
+        if isinstance(params, Chat):
+            return [(self._fitting(params, self._encoded(params, self._rendered(params))), "")]
+        if not params.prompts:
+            raise wrong("There is no prompt.", "prompt")
+        found = []
+        for prompt in params.prompts:
+            tokens = self._fitting(params, self._encoded(params, prompt) if isinstance(prompt, str) else prompt)
+            text = prompt if isinstance(prompt, str) else b"".join(map(self.bytes_of, tokens)).decode(errors="replace")
+            found.append((tokens, text if params.echo else ""))
+        return found
+
+    def _rendered(self, params: Chat | Tokenize) -> str:
         checkpoint = self.engine.checkpoint
         if checkpoint.chat_template is None:
             raise wrong(f"{self.name} has no chat template; it continues text: /v1/completions", "model")
-        messages = [message.plain() for message in params.messages]
+        messages = [message.plain() for message in params.messages or ()]
+        more = {"add_generation_prompt": params.add_generation_prompt, "more": params.chat_template_kwargs}
         try:
-            text = render_chat(checkpoint.chat_template, messages, checkpoint.special_tokens)
+            return render_chat(checkpoint.chat_template, messages, checkpoint.special_tokens, **more)  # type: ignore[arg-type]
         except UsageError as error:
             raise wrong(str(error), "messages") from None
-        return [self._fitting(params, self._encoded(params, text))]
 
-    def _encoded(self, params: GenerationRequest, text: str) -> list[int]:
+    def _encoded(self, params: GenerationRequest | Tokenize, text: str) -> list[int]:
         if len(text) > self.engine.context_length * self._longest_token:
             raise self._too_long(params, f"The prompt has {len(text)} characters")  # without tokenizing it
         try:
@@ -157,25 +192,38 @@ class Service:
             message = "The prompt is not valid Unicode: it has a lone surrogate."
             raise wrong(message, _prompt_of(params)) from None
         with self.engine.learners_code():
-            tokens: list[int] = self.engine.checkpoint.begun(self.engine.tokenizer.encode(text))
-        return tokens
+            tokens: list[int] = self.engine.tokenizer.encode(text)
+        return self.engine.checkpoint.begun(tokens) if getattr(params, "add_special_tokens", True) else tokens
 
     def _fitting(self, params: GenerationRequest, tokens: list[int]) -> list[int]:
-        vocabulary = self.engine.checkpoint.config["vocab_size"]
         if not tokens:
             raise wrong("The prompt is empty, but a model continues at least one token.", "prompt")
-        if odd := next((token for token in tokens if token >= vocabulary), 0):
-            raise wrong(f"There is no token {odd}: the vocabulary has {vocabulary}.", "prompt")
-        room, wanted = self.engine.context_length - len(tokens), params.token_limit or 1
+        for name, ids in (("stop_token_ids", params.stop_token_ids), ("logit_bias", map(int, params.logit_bias))):
+            self._known(ids, name)
+        # The scheduler always samples a token, even if the answer has none.
+        room, wanted = self.engine.max_model_len - len(self._known(tokens, "prompt")), params.token_limit or 1
         if room < wanted:
             raise self._too_long(params, f"The prompt has {_tokens(len(tokens))}, and {_tokens(wanted)} must follow")
+        if params.min_tokens > room:
+            raise self._too_long(
+                params, f"The prompt has {_tokens(len(tokens))}, and min_tokens is {params.min_tokens}"
+            )
         return tokens
 
-    def _too_long(self, params: GenerationRequest, what: str) -> Refusal:
-        message = f"{what}, but the model's context has {self.engine.context_length} tokens."
+    def _known(self, tokens: Iterable[int], param: str) -> list[int]:
+        """Return token ids; raise Refusal if one is not in the vocabulary."""
+        found, vocabulary = list(tokens), self.engine.checkpoint.config["vocab_size"]
+        if odd := next((token for token in found if token >= vocabulary), 0):
+            raise wrong(f"{param}: there is no token {odd}, expected ids from 0 to {vocabulary - 1}.", param)
+        return found
+
+    def _too_long(self, params: GenerationRequest | Tokenize, what: str) -> Refusal:
+        limit, model = self.engine.max_model_len, self.engine.context_length
+        memory = "" if limit == model else f" (the model's has {model}; more --memory allows more)"
+        message = f"{what}, but the context has {limit} tokens{memory}."
         return wrong(message, _prompt_of(params), "context_length_exceeded")
 
-    def _choice(self, params: Completion | Chat, prompt: list[int], index: int, which: int) -> Choice:
+    def _choice(self, params: Completion | Chat, prompt: list[int], echo: str, index: int, which: int) -> Choice:
         engine, part = self.engine, self.engine.part
         given = {
             "temp": params.temperature,
@@ -186,31 +234,43 @@ class Service:
             "seed": None if params.seed is None else params.seed + which,
         }
         given = {name: value for name, value in given.items() if value is not None}
-        room = engine.context_length - len(prompt)
+        room, limit = engine.max_model_len - len(prompt), params.max_new_tokens
+        ends = {*(() if params.ignore_eos else engine.checkpoint.eos_ids), *params.stop_token_ids}
         with engine.learners_code():
-            text = part("serving.stopping", "StopStrings")(self._detokenizer(), params.stops)
+            text = part("serving.stopping", "StopStrings")(self._detokenizer(params.skip_special_tokens), params.stops)
             request = part("serving.request", "Request")(
                 list(prompt),
-                min(params.max_new_tokens or room, room),
+                room if limit is None else min(max(limit, 1), room),
                 part("serving.request", "SamplingParams")(**{"temp": 1.0, **engine.checkpoint.sampling, **given}),
-                eos_ids=() if params.ignore_eos else engine.checkpoint.eos_ids,
+                # Without new tokens, whichever token is sampled ends the output, and is not part of it.
+                eos_ids=range(engine.checkpoint.config["vocab_size"]) if limit == 0 else ends,
                 stop=text.ends,
                 user=params.user or "",
             )
-        scores = None if params.num_logprobs is None else self.scores.ask(request, params.num_logprobs)
-        return Choice(index, request, text, scores)
+        options = LogitOptions(
+            params.num_logprobs,
+            params.num_prompt_logprobs,
+            {int(token): bias for token, bias in params.logit_bias.items()},
+            params.presence_penalty,
+            params.frequency_penalty,
+            params.min_tokens,
+            ends,
+        )
+        self.logits.ask(request, options)
+        return Choice(index, request, text, options, echo)
 
-    def _detokenizer(self) -> Any:
-        make = self.engine.part("tokenizer", "StreamingDetokenizer")
-        return _Shown(make(self.engine.tokenizer, skip_special_tokens=False), self.engine.checkpoint.hidden_ids)
+    def _detokenizer(self, skip_special_tokens: bool = True) -> Any:
+        make, hidden = self.engine.part("tokenizer", "StreamingDetokenizer"), self.engine.checkpoint.hidden_ids
+        hidden = hidden if skip_special_tokens else hidden - set(self.engine.tokenizer.token_bytes)
+        return _Shown(make(self.engine.tokenizer, skip_special_tokens=False), hidden)
 
 
 def _tokens(count: int) -> str:
     return f"{count} token{'' if count == 1 else 's'}"
 
 
-def _prompt_of(params: GenerationRequest) -> str:
-    return "messages" if isinstance(params, Chat) else "prompt"
+def _prompt_of(params: GenerationRequest | Tokenize) -> str:
+    return "messages" if getattr(params, "messages", None) else "prompt"
 
 
 class _Shown:

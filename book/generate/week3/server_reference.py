@@ -1,0 +1,52 @@
+"""The tables of the page about `pdm run serve`: every parameter and error code, from the server's own schema."""
+
+import json
+from typing import Any
+
+from tiny_llm_course.dev.book.parts import Parts
+from tiny_llm_course.serving.refusals import CODES
+from tiny_llm_course.serving.schema import (
+    EXPECTED,
+    Chat,
+    Completion,
+    Detokenize,
+    GenerationRequest,
+    StreamOptions,
+    Tokenize,
+    in_words,
+)
+
+
+def reference_parts() -> Parts:
+    """Return a table for each kind of request, and one of the error codes."""
+    shared = set(GenerationRequest.model_fields) - {"max_tokens"}
+    kinds: dict[str, tuple[type[Any], set[str]]] = {
+        "serving-both": (Completion, set(Completion.model_fields) - shared),
+        "serving-stream-options": (StreamOptions, set()),
+        "serving-completions": (Completion, shared),
+        "serving-chat": (Chat, shared),
+        "serving-tokenize": (Tokenize, set()),
+        "serving-detokenize": (Detokenize, set()),
+    }
+    tables = {name: _table(kind, left_out) for name, (kind, left_out) in kinds.items()}
+    rows = [f"| `{code}` | {meaning.replace(': ', ' | ', 1)} |" for code, meaning in CODES.items()]
+    return tables | {"serving-codes": "\n".join(["| Code | Status | Meaning |", "|:--|:--|:--|", *rows, ""])}
+
+
+def _table(kind: type[Any], left_out: set[str]) -> str:
+    schema, rows = kind.model_json_schema(), []
+    for name, field in schema["properties"].items():
+        if name not in left_out:
+            default = "required" if name in schema.get("required", ()) else _default(field.get("default"))
+            rows.append(f"| `{name}` | {_type(name, field)} | {default} | {field.get('description', '')} |")
+    return "\n".join(["| Parameter | Type and range | Default | Effect |", "|:--|:--|:--|:--|", *rows, ""])
+
+
+def _type(name: str, field: dict[str, Any]) -> str:
+    if name in EXPECTED and len(field.get("anyOf", ())) > 2:
+        return EXPECTED[name].removeprefix("expected ")
+    return in_words(field) if field.keys() & {"type", "anyOf", "$ref"} else "see effect"
+
+
+def _default(value: Any) -> str:
+    return "none" if value is None else f"`{json.dumps(value)}`"
