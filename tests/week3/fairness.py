@@ -65,9 +65,10 @@ class Script:
             request.output.append(2)
 
     def requeue(self, number):
-        """Preempt the request."""
-        self.requests[number].num_computed_tokens = 0
-        self.queue.requeue(self.requests[number])
+        """Preempt the request; not one that a wrong queue has never admitted."""
+        if number in self.told:
+            self.requests[number].num_computed_tokens = 0
+            self.queue.requeue(self.requests[number])
 
     def finish(self, number):
         """Finish the request."""

@@ -237,7 +237,6 @@ known.change(
     fact="a preempted request is still claimed, although it waits again",
     question="A request waits again. Is it still admitted?",
 )
-known.together("nothing-claimed", "put-back-claims", makes="nothing-claimed")
 known.change(
     "put-back-last",
     (BACK, "self._waiting.setdefault(request.user, deque()).append(request)"),
