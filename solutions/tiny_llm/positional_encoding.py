@@ -68,7 +68,7 @@ class RoPE:
             An array of x's shape and dtype; the rotation is computed in float32.
 
         Raises:
-            ValueError: x's last dimension is not D, a slice does not span L positions or exceeds seq_len, or a list
+            ValueError: x's last dimension is not D, a slice does not span L positions or leaves 0 .. seq_len, or a list
                 does not have N slices.
 
         Source: `mx.fast.rope` (which takes the length next to last: N x H x L x D).

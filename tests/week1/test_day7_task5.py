@@ -195,7 +195,7 @@ def draws_with(settings, logits, tokens, probabilities, case):
         wanted = total * probabilities[row][possible]
         if ((counts[row][possible] - wanted) ** 2 / wanted).sum() > bound(int(possible.sum())):
             if alike[row]:
-                fail(f"all {ROWS} copies of a row got the same token in each call: they share a random number")
+                fail(f"all {ROWS} copies of a row got the same token in each call")
             fail(f"over {total} samples per row, the token frequencies do not match the probabilities")
 
 

@@ -77,7 +77,7 @@ known.change(
 )
 known.change(
     "one-too-many",
-    ("range(limit)", "range(limit + 1)"),
+    ("limit = max_tokens if", "max_tokens += 1\nlimit = max_tokens if"),
     fact="one token more than max_tokens is yielded",
     question="How many tokens should max_tokens=0 yield?",
 )

@@ -171,6 +171,20 @@ def test_task_1_cache_grows_by_blocks():
         fail(Kind.VALUES, headline, case, "at most   5, one for each new block")
 
 
+def test_task_1_cache_rewind_copies_nothing():
+    """After a rewind, tokens that fit into the capacity are appended without a copy of the earlier ones."""
+    token = normals(8)(1, 4, 1, 64)
+    case = "float32, key and value 1 x 4 x 1 x 64, block 16, 40 calls, rewind(8), 8 calls"
+    with noted(case):
+        kept = cache.KVCache(16)
+        for _ in range(40):
+            mx.eval(kept.update_and_fetch(token, token))
+        kept.rewind(8)
+        taken = [peak_bytes(lambda: kept.update_and_fetch(token, token)) for _ in range(8)]
+    if max(taken) > 32 * token.nbytes:
+        fail(Kind.VALUES, "a call after a rewind allocated as much as all keys: the cache is copied", case)
+
+
 OTHERS = {
     "another batch": (1, 3, 2, 4),
     "other heads": (2, 1, 2, 4),

@@ -13,11 +13,11 @@ from tests.week1.formulas import rms_norm64, rope64
 from tiny_llm.metal import ops
 from tiny_llm_course.testkit.agreement import agrees
 from tiny_llm_course.testkit.cases import dtype_word, noted
-from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind
+from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind, fail
 from tiny_llm_course.testkit.inputs import DTYPES, normals
 from tiny_llm_course.testkit.kernels import costs_at_most
 from tiny_llm_course.testkit.marks import on
-from tiny_llm_course.testkit.rounding import exact, in_float32, rounding, to_float64
+from tiny_llm_course.testkit.rounding import EPSILON, exact, in_float32, rounding, to_float64
 from tiny_llm_course.testkit.sizes import sweep
 
 
@@ -123,6 +123,25 @@ def test_task_2_rms_norm_large_numbers():
     """float16 can represent the values, but not their squares."""
     draw = normals(6, mx.float16)
     agrees(ops.rms_norm, rms_norm64, draw(3, 40, spread=400.0), draw(40), 1e-6, seed=6)
+
+
+def test_task_2_rms_norm_root_in_float32():
+    """If the root of the mean square is rounded to float16, all elements of a row are off by the same factor."""
+    draw = normals(12, mx.float16)
+    x, weight = draw(4, 2500), draw(2500)
+    case = "float16, x 4 x 2,500, weight 2,500, eps 1e-6"
+    with noted(case):
+        actual = to_float64(ops.rms_norm(x, weight, 1e-6))
+    expected = rms_norm64(to_float64(x), to_float64(weight), 1e-6)
+    factors = (actual * expected).sum(axis=-1) / (expected * expected).sum(axis=-1)
+    off = np.abs(factors - 1).max()
+    if not off < 0.06 * EPSILON[mx.float16]:
+        fail(
+            Kind.VALUES,
+            "all elements of a row are off by the same factor",
+            case,
+            f"got       a factor of 1 +- {off:.1e}",
+        )
 
 
 def test_task_2_rms_norm_as_mlx():

@@ -9,12 +9,57 @@ import inspect
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
+from dataclasses import dataclass, field
 from typing import Any
 
 from tests.week3.virtual_time import now
 
-from tiny_llm.serving.request import Chunk, Request
-from tiny_llm.serving.step import Step
+
+@dataclass(eq=False)
+class Request:
+    """`serving.request.Request`, with all of its fields: a loop may use any of them."""
+
+    prompt: list[int]
+    max_tokens: int
+    params: Any = None
+    eos_ids: tuple[int, ...] = ()
+    stop: Callable[[int], bool] | None = None
+    user: str = ""
+    request_id: int = -1
+    output: list[int] = field(default_factory=list)
+    num_computed_tokens: int = 0
+    finish_reason: str = ""
+
+    @property
+    def num_tokens(self) -> int:
+        """As there."""
+        return len(self.prompt) + len(self.output)
+
+    @property
+    def num_uncomputed_tokens(self) -> int:
+        """As there."""
+        return self.num_tokens - self.num_computed_tokens
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """The same for `serving.request.Chunk`."""
+
+    request: Request
+    start: int
+    tokens: list[int]
+    num_logits: int
+
+
+@dataclass
+class Step:
+    """The same for `serving.scheduler.Step`."""
+
+    chunks: list[Chunk] = field(default_factory=list)
+    new: list[list[int]] = field(default_factory=list)
+    admitted: list[Request] = field(default_factory=list)
+    preempted: list[Request] = field(default_factory=list)
+    finished: list[Request] = field(default_factory=list)
 
 
 class Worker(Executor):

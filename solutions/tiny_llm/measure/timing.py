@@ -45,7 +45,7 @@ def timed(
         halfway between the two middle times.
 
     Raises:
-        ValueError: least_runs is less than 1.
+        ValueError: least_runs is less than 1. The message states it.
 
     Source: `timeit.Timer.autorange`, with `mx.eval` and `mx.synchronize`.
     """

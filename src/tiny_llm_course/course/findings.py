@@ -139,5 +139,5 @@ class Claim:
         seen = SEEN.get(kind, OUTPUT)
         said = f"{seen} {', and '.join(self.facts)}."
         if self.here:
-            return f"In this case, {said} In other cases the cause is different."
+            return f"In this case, {said} It does not explain every failing case."
         return f"Two mistakes at once: {said}" if len(self.facts) > 1 else f"{said[0].upper()}{said[1:]}"

@@ -16,6 +16,8 @@ OPEN = ("/", "/health", "/page/")  # no key needed, also below the last one
 LOCAL = {"localhost", "127.0.0.1", "[::1]"}
 HEARD_OUT = 16 * LARGEST  # bytes read before hanging up: many clients read an answer only after sending the whole body
 READING = 30.0  # seconds for a body
+HEADERS, HEADER_BYTES = 100, 16 << 10
+VERSIONS = ("1.0", "1.1")
 
 
 class Guard:
@@ -51,6 +53,15 @@ class Guard:
             await Refusal(500, "The server failed.", code="server_failed").response()(scope, receive, send)
 
     def _check(self, request: Request) -> None:
+        close = {"Connection": "close"}
+        if (version := request.scope["http_version"]) not in VERSIONS:
+            raise Refusal(505, f"This server speaks HTTP/1.1, not HTTP/{version}.", headers=close)
+        count, size = len(request.headers), sum(len(name) + len(value) for name, value in request.headers.raw)
+        if count > HEADERS or size > HEADER_BYTES:
+            message = f"{count} headers of {size} bytes; expected at most {HEADERS}, of {HEADER_BYTES} bytes in all."
+            raise Refusal(431, message, headers=close)
+        if "content-length" in request.headers and "transfer-encoding" in request.headers:
+            raise Refusal(400, "Content-Length and Transfer-Encoding exclude each other.", headers=close)
         host = request.headers.get("host", "").lower()
         name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
         if self._local and name not in LOCAL:

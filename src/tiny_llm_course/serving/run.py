@@ -2,6 +2,8 @@
 
 import asyncio
 import ipaddress
+import logging
+import resource
 import socket
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -15,12 +17,51 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from ..course.registry import UsageError
 from ..engine.serving import ServingEngine
 from .app import make_app
+from .guards import HEADER_BYTES
 from .refusals import wrong
 from .service import Service
 
+HEAD_SECONDS = 10.0  # for the head of a request, from the connection on or from the answer before
+MOST_CONNECTIONS = 1000
+BACKLOG = 128  # connections that the event loop accepts at once, and that wait for it
+
 
 class Protocol(H11Protocol):
-    """A connection by h11, which bounds the size of headers, also where uvicorn would find a faster parser."""
+    """A connection by h11, which bounds the size of headers, also where uvicorn would find a faster parser.
+
+    It is closed if a request's head does not arrive in time, or if others need its place while it has sent none.
+    """
+
+    most = MOST_CONNECTIONS
+    _late: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Take the place of the connection that has waited longest for a head, if all places are taken."""
+        super().connection_made(transport)
+        self._expect_head()
+        here = [one for one in self.connections if isinstance(one, Protocol) and not one.transport.is_closing()]
+        if len(here) > self.most:
+            waiting = {one: one._late.when() for one in here if one._late}
+            min(waiting, key=waiting.__getitem__).transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the deadline."""
+        self._expect_no_head()
+        super().connection_lost(exc)
+
+    def handle_events(self) -> None:
+        """Parse what has arrived, and move the deadline."""
+        super().handle_events()
+        waits = self.conn.their_state is h11.IDLE and not self.transport.is_closing()
+        (self._expect_head if waits else self._expect_no_head)()
+
+    def _expect_head(self) -> None:
+        self._late = self._late or self.loop.call_later(HEAD_SECONDS, self.transport.close)
+
+    def _expect_no_head(self) -> None:
+        if self._late:
+            self._late.cancel()
+        self._late = None
 
     def send_400_response(self, msg: str) -> None:
         """Answer a request that cannot be parsed, and hang up."""
@@ -84,9 +125,15 @@ def serve(
     engine = worker.submit(load).result()  # Ctrl-C does not wait for the end of a build
     with worker:
         service = Service(engine, worker, engine.checkpoint.folder.resolve().name, waiting)
+        # A flood must leave descriptors for the answers to others. asyncio prints a traceback for each that is missing.
+        descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        Protocol.most = min(MOST_CONNECTIONS, 3 * descriptors // 8)
+        logging.getLogger("asyncio").setLevel(logging.CRITICAL)
         config = uvicorn.Config(
             make_app(service, key, local),
             http=Protocol,
+            h11_max_incomplete_event_size=HEADER_BYTES,
+            backlog=min(BACKLOG, descriptors // 4),
             ws="none",
             log_level="critical",  # clients get their errors, and `Guard` prints failures
             access_log=False,

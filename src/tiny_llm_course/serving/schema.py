@@ -9,6 +9,7 @@ from pydantic_core import PydanticCustomError
 from .refusals import Refusal, wrong
 
 LARGEST = 1 << 20  # bytes of a request's body
+PROMPTS = 1024  # in one request, if the queue has as many places
 STOPS = 4  # stop strings
 LONGEST_STOP = 1000  # characters, which every new token is compared with
 COLDEST = 1e-5  # the least temperature that logits are divided by; below it decoding is greedy
@@ -196,6 +197,13 @@ class Completion(GenerationRequest):
     """Accepted if empty."""
     best_of: int | None = None
     """Accepted if it equals `n`."""
+
+    @field_validator("prompt", mode="before")
+    @classmethod
+    def _so_many_prompts(cls, prompt: Any) -> Any:
+        if isinstance(prompt, list) and len(prompt) > PROMPTS and not isinstance(prompt[0], int):
+            raise ValueError(f"{len(prompt)} prompts, expected at most {PROMPTS}")
+        return prompt
 
     @model_validator(mode="after")
     def _best_of_all(self) -> "Completion":
