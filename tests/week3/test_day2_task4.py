@@ -64,7 +64,7 @@ def test_task_4_shared_rules(name):
 
 
 @pytest.mark.parametrize("budget", [0, -3])
-@pytest.mark.parametrize("specs", [[], WRITERS, [(5, 0, 0)]], ids=["nobody", "writers", "prompt"])
+@pytest.mark.parametrize("specs", [[], WRITERS, [(5, 0, 0)]], ids=["none", "writers", "prompt"])
 def test_task_4_shared_refuses_no_budget(specs, budget):
     with raises_value_error(f"budget {budget}; {in_words(specs)}", str(budget)):
         policies.shared_prefill(requests_of(Request, specs), budget)
@@ -100,7 +100,7 @@ def test_task_4_shared_any_budget(lengths, budget):
 
 @pytest.mark.parametrize("budget", [8, 32])
 def test_task_4_shared_short_prompts_do_not_wait(budget):
-    """A prompt of 4 tokens behind six of 200 is prefilled in the first step."""
+    """A prompt of 4 tokens after six of 200 is prefilled in the first step."""
     case = f"six prompts of 200 tokens and one of 4, budget {budget}, 7 slots"
     with noted(case):
         _, steps = served(policies.shared_prefill, Request, prompts_of([200] * 6 + [4]), [2] * 7, budget, 7)

@@ -29,7 +29,7 @@ known.probe_table(
     beside_decoding=lambda program: planned(program, [*WRITERS, (40, 0, 0), (20, 0, 0), (4, 0, 0)], 12),
     one_left=lambda program: planned(program, [*WRITERS, (40, 0, 0), (4, 0, 0)], 4),
     preempted=lambda program: planned(program, [(40, 0, 0), (6, 5, 0), (9, 0, 0)], 10),
-    nobody=lambda program: mx.array(len(program([], 4))),
+    none=lambda program: mx.array(len(program([], 4))),
     to_the_end=lambda program: run(program, (30, 9, 1, 4), (2, 2, 5, 3), 6, 4),
 )
 
@@ -102,7 +102,7 @@ known.change(
 known.change(
     "rest-unused",
     (UNUSED, "unused = half"),
-    fact="the oldest prompt gets no more than its half, even if nobody uses the other",
+    fact="the oldest prompt gets no more than its half, even if no prompt needs the other",
     question="A single prompt of 40 tokens, and a budget of 8. How many tokens does your step compute?",
 )
 known.change(
