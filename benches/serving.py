@@ -224,12 +224,12 @@ def behind_prompts(served: Served, turns: int) -> dict[str, float]:
     def times(some: list[tuple[float, float]], others: list[tuple[float, float]], which: int) -> float:
         return statistics.median(a[which] / b[which] for a, b in zip(some, others, strict=True))
 
-    behind = f"a prompt of {PROMPT} tokens behind {BEHIND} of {LONGEST}"
+    case = f"a prompt of {PROMPT} tokens behind {BEHIND} of {LONGEST}"
     return {
         "TTFT of a prompt alone: ms": 1000 * statistics.median(first for first, _ in alone),
-        f"TTFT of {behind}, times alone": times(shared, alone, 0),
-        f"TTFT of {behind}, by age, times alone": times(chunked, alone, 0),
-        f"throughput of {behind}, times that by age": times(chunked, shared, 1),
+        f"TTFT of {case}, times alone": times(shared, alone, 0),
+        f"TTFT of {case}, by age, times alone": times(chunked, alone, 0),
+        f"throughput of {case}, times that by age": times(chunked, shared, 1),
     }
 
 

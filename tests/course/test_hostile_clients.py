@@ -35,6 +35,15 @@ def healthy(port):
         return False
 
 
+def is_closed(client):
+    """Linux resets a connection whose last bytes the server has not read."""
+    with client:
+        try:
+            return client.recv(10) == b""
+        except ConnectionResetError:
+            return True
+
+
 def completion(**fields):
     body = json.dumps({"model": "tiny-qwen3", **fields}).encode()
     head = f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
@@ -70,9 +79,7 @@ def test_slow_heads_and_huge_lists_keep_nobody_waiting(port):
     assert sorted(answers) == ["HTTP/1.1 200 OK", *["HTTP/1.1 400 Bad Request"] * 8]
     assert statistics.median(waits) < 0.1
     time.sleep(max(0.0, begun + HEAD_SECONDS + 2 - time.monotonic()))
-    for client in slow:
-        assert client.recv(10) == b"", "the deadline of its head has passed"
-        client.close()
+    assert all(is_closed(client) for client in slow), "the deadline of every head has passed"
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def figures_of(budget: int) -> tuple[float, int, float]:
 
 def ttft_of(requests: Sequence[Any], steps: Sequence[Any], comes: Sequence[int]) -> list[int]:
     """Return each request's TTFT in computed tokens; it comes before the step of its number."""
-    clock, found = read_by(steps), {}
+    clock, found = read_by(steps), dict[int, int]()
     for step, now in zip(steps, clock[1:], strict=True):
         for chunk in step.chunks:
             if chunk.num_logits:
