@@ -236,8 +236,6 @@ def behind_prompts(served: Served, turns: int) -> dict[str, float]:
 def against_the_bars(found: dict[str, Any]) -> Any:
     """What was asked for beside what it is: rows of name, bar, figure and verdict."""
     for model, what, sign, bar in (
-        ("embedded", f"{TOGETHER} at once, times one at a time, float32", ">=", 4.0),
-        ("embedded", f"{TOGETHER} at once, times one at a time, 8 bits", ">=", 4.0),
         ("shape of Qwen3-0.6B", f"{TOGETHER} at once, times one at a time, float32", ">=", 2.0),
         ("shape of Qwen3-0.6B", f"{TOGETHER} at once, times one at a time, 8 bits", ">=", 2.0),
         ("embedded", "seconds over pages, times those without", "<=", 1.1),

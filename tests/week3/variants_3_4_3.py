@@ -152,7 +152,7 @@ known.change(
 )
 known.accepted_change(
     "head after head",
-    ("head = i % kv_heads, first = i / kv_heads * QUERIES", "head = i / blocks, first = i % blocks * QUERIES"),
+    ("head = i % kv_heads, first = i / kv_heads * each", "head = i / blocks, first = i % blocks * each"),
 )
 known.accepted_change(
     "each key by itself",

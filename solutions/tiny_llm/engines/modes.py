@@ -38,7 +38,7 @@ class Limits:
     """The resources and options of a scheduler."""
 
     max_num_seqs: int = 8  # maximum number of running requests
-    max_num_batched_tokens: int = 128  # token budget of a step, if prefill is chunked
+    max_num_batched_tokens: int = 64  # token budget of a step, if prefill is chunked
     kv_cache_bytes: int = 1 << 30  # for keys and values; a draft model takes at most as many again
     page_size: int = 16  # tokens per page
     draft_model: tuple[ModelConfig, Weights] | None = None  # None drafts by prompt lookup

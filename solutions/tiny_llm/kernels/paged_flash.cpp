@@ -105,12 +105,13 @@ extern "C" void paged_flash(const float* queries, const float* keys, const float
                             float scale) {
   // --- your code: paged_flash
   const int group = heads / kv_heads, blocks = (length + QUERIES - 1) / QUERIES;
+  const int each = (length + blocks - 1) / blocks;  // 32 tokens as 16 and 16, not 24 and 8: no thread waits for another
   pool().run(kv_heads * blocks, 1, [&](int begin, int end) {
     const int most = QUERIES * group;
     std::vector<float> mine(most * dims), scores(most * KEYS), seen(most * dims), largest(most), total(most);
     std::vector<int64_t> places(KEYS);
     for (int i = begin; i < end; ++i) {
-      const int head = i % kv_heads, first = i / kv_heads * QUERIES, last = std::min(length, first + QUERIES);
+      const int head = i % kv_heads, first = i / kv_heads * each, last = std::min(length, first + each);
       const int rows = (last - first) * group;
       auto place = [&](int row) { return ((first + row / group) * int64_t(heads) + head * group + row % group) * dims; };
       for (int r = 0; r < rows; ++r)
