@@ -46,7 +46,8 @@ def passes_by_formula(most: int, ops: Sequence[Op]) -> list[int]:
             pace = (now - left[0]) / len(left) if left else Fraction(1)
             places = inside + count - most + sum(n for until, n in promised if until > now)
             promised.append((now + places * pace, count))
-            found.append(-min(60, max(1, math.ceil(places * pace))))
+            estimate = max(1, math.ceil(places * pace))
+            found.append(-(estimate if estimate <= 60 else 30 + estimate % 30))
             continue
         found.append(inside)
     return found

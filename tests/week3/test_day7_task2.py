@@ -41,9 +41,9 @@ def test_task_2_gate_rate():
     same_ids(found[-1:], [-4], f"the last of: {case}", "answers")
 
 
-@pytest.mark.parametrize(("at", "expected"), [(20.0, 5), (36.0, 9), (100.0, 25), (1000.0, 60)])
+@pytest.mark.parametrize(("at", "expected"), [(20.0, 5), (36.0, 9), (100.0, 25), (240.0, 60), (1000.0, 40)])
 def test_task_2_gate_stalled(at, expected):
-    """The longer no request leaves, the longer it takes."""
+    """The longer no request leaves, the longer it takes; above a minute, it is spread."""
     ops = [(0.0, "enter", 1)] * 6 + [(float(i), "leave", 1) for i in (0, 4, 8, 12)] + [(12.0, "enter", 1)] * 4
     case = f"max_inside 6, four leave at 0, 4, 8 and 12 s, four enter, another one arrives at {at:g} s"
     found = again(lambda: passes(backpressure.Gate, 6, [*ops, (at, "enter", 1)]), case)
@@ -67,7 +67,7 @@ def test_task_2_gate_promise_ends_on_time():
 
 
 def test_task_2_gate_promise_beyond_a_minute():
-    """The one rejected at 100 s has 100 s, though its Retry-After is 60. At 170 s its place is still promised."""
+    """The one rejected at 100 s has 100 s, though its Retry-After is 40. At 170 s its place is still promised."""
     ops = [(0.0, "enter", 16), (0.0, "leave", 1), (0.0, "enter", 1), (100.0, "enter", 1), (150.0, "leave", 16)]
     ops += [(150.0, "enter", 16), (170.0, "enter", 1)]
     case = (
@@ -75,6 +75,13 @@ def test_task_2_gate_promise_beyond_a_minute():
     )
     found = again(lambda: passes(backpressure.Gate, 16, ops), case)
     same_ids(found[-1:], [-3], f"the last of: {case}", "answers")
+
+
+def test_task_2_gate_spreads_long_estimates():
+    """A departure takes 55 s: the four estimates are 55, 110, 165 and 220 s, and no two clients are told the same."""
+    ops = [(0.0, "enter", 8), (0.0, "leave", 1), (0.0, "enter", 1), *[(55.0, "enter", 1)] * 4]
+    case = "max_inside 8, one leaves at 0 s, one enters, and four arrive at 55 s"
+    same_ids(again(lambda: passes(backpressure.Gate, 8, ops), case)[3:], [-55, -50, -45, -40], case, "answers")
 
 
 def test_task_2_gate_groups():

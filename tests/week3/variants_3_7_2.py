@@ -37,6 +37,7 @@ for max_inside, ops in (
     (2, [(0, "enter", 2), (0, "enter", 5), (0, "enter", 1)]),
     (3, [(0, "enter", 3), *MANY]),
     (3, [(0, "enter", 3), (0.01, "leave", 3), (0.02, "enter", 3), (0.03, "enter", 1)]),
+    (8, [(0, "enter", 8), (0, "leave", 1), (0, "enter", 1), *[(55, "enter", 1)] * 6]),
     (4, random_ops(1, 4, 40)),
     (3, random_ops(2, 3, 40)),
 ):  # fmt: skip
@@ -48,6 +49,7 @@ for max_inside, ops in (
 
 known.not_timed("it takes a microsecond")
 
+SPREAD = "estimate if estimate <= LONGEST else LONGEST // 2 + estimate % (LONGEST // 2)"
 PACE = "(now - self._left[0]) / len(self._left) if self._left else FIRST_GUESS"
 known.change(
     "one-too-many",
@@ -173,7 +175,7 @@ known.change(
 )
 known.change(
     "rounded-down",
-    ("min(LONGEST, max(1, math.ceil(seconds)))", "min(LONGEST, max(1, math.floor(seconds)))"),
+    ("max(1, math.ceil(seconds))", "max(1, math.floor(seconds))"),
     fact="Retry-After is rounded down, so clients return too early",
     question="There is capacity in 3.5 s. What Retry-After do you send?",
 )
@@ -186,9 +188,15 @@ known.change(
 )
 known.change(
     "any-length",
-    ("min(LONGEST, max(1, math.ceil(seconds)))", "max(1, math.ceil(seconds))"),
+    (SPREAD, "estimate"),
     fact="Retry-After has no upper limit",
     question="An engine has been stalled for an hour. What Retry-After do clients get?",
+)
+known.change(
+    "the-same-for-all",
+    (SPREAD, "min(LONGEST, estimate)"),
+    fact="all clients whose estimate is above a minute get the same Retry-After and come back together",
+    question="A hundred clients are told 60. What happens a minute later?",
 )
 known.change(
     "leaves-one",
@@ -218,7 +226,8 @@ class PlainLists:
             if now < until:
                 places += wanted
         self.told.append((now + places * pace, count))
-        raise TooBusy(max(1, min(60, math.ceil(places * pace))))
+        told = max(1, math.ceil(places * pace))
+        raise TooBusy(told % 30 + 30 if told > 60 else told)
 
     def leave(self, count=1):
         now = self.clock()

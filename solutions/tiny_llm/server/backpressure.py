@@ -41,10 +41,11 @@ class Gate:
         Raises:
             ValueError: count exceeds max_inside; the message gives max_inside.
             TooBusy: there is no capacity for all of them. The estimate is `places * pace` seconds, rounded up, at least
-                1 and at most LONGEST. `places` is how many must leave first: the number in excess, plus the `count` of
-                every call that was rejected less than its `places * pace` seconds ago, since those requests will come
-                back. `pace` is the time per departure: the time since the oldest of the last REMEMBERED departures,
-                divided by how many these are; FIRST_GUESS before the first departure.
+                1. `places` is how many must leave first: the number in excess, plus the `count` of every call that was
+                rejected less than its `places * pace` seconds ago, since those requests will come back. `pace` is the
+                time per departure: the time since the oldest of the last REMEMBERED departures, divided by how many
+                these are; FIRST_GUESS before the first departure. An estimate above LONGEST becomes `LONGEST // 2 +
+                estimate % (LONGEST // 2)`: below LONGEST, and still another one for each client.
         """
         if count > self.max_inside:
             raise ValueError(f"{count} requests at once, but there is room for {self.max_inside}")
@@ -57,7 +58,8 @@ class Gate:
         self._promised = [(until, places) for until, places in self._promised if until > now]
         seconds = (missing + sum(places for _, places in self._promised)) * pace
         self._promised.append((now + seconds, count))
-        raise TooBusy(min(LONGEST, max(1, math.ceil(seconds))))
+        estimate = max(1, math.ceil(seconds))
+        raise TooBusy(estimate if estimate <= LONGEST else LONGEST // 2 + estimate % (LONGEST // 2))
 
     def leave(self, count: int = 1) -> None:
         """Record that `count` requests have left, for any reason."""
