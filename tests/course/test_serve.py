@@ -568,7 +568,18 @@ def started(*more):
         process.wait()
 
 
-@pytest.mark.parametrize(("grace", "tokens"), [("30", 60), ("0.2", 1900)], ids=["ends", "is cut off"])
+def is_draining(port):
+    """Whether new connections are answered, and told that the server is shutting down."""
+    until = time.monotonic() + 5
+    while time.monotonic() < until:
+        try:
+            urlopen(f"http://127.0.0.1:{port}/health", timeout=10).close()
+        except HTTPError as error:
+            return error.code == 503
+    return False
+
+
+@pytest.mark.parametrize(("grace", "tokens"), [("30", 1500), ("0.2", 1900)], ids=["ends", "is cut off"])
 def test_it_shuts_down(grace, tokens):
     """Who is there may end in so many seconds; who does not is told so."""
     with started("--grace", grace) as (process, port):
@@ -579,7 +590,8 @@ def test_it_shuts_down(grace, tokens):
             chunks = iter(stream)
             next(chunks)
             process.send_signal(signal.SIGINT)
-            if tokens == 60:
+            if tokens == 1500:
+                assert is_draining(port)
                 assert list(chunks)[-1].choices[0].finish_reason == "length"
             else:
                 with pytest.raises(openai.APIError, match="shutting down"):
@@ -622,6 +634,7 @@ def test_what_cannot_be_served(typed, tmp_path):
         ["--port", 70000],
         ["--api-key", ""],
         ["--memory", 0],
+        ["--memory", 10**9],
     ):
         code, out, err = typed("serve", "--solution", "--port", 0, *words)
         assert (code, out) == (2, ""), words

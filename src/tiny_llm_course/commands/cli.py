@@ -110,6 +110,9 @@ def main() -> None:
         if not (found := shadowing_files()):
             raise
         _fail(f"{next(iter(found.values()))} Rename it, or move it out of src.")
+    except MemoryError as error:
+        say(f"There is not enough memory: {error or 'an array does not fit'}.", err=True)
+        sys.exit(1)
     except LearnerError as error:
         say(str(error), err=True)
         sys.exit(1)

@@ -51,6 +51,8 @@ def serve(host: str, port: int, api_key: str | None, waiting: int, grace: float,
     if api_key is not None and not (api_key.isascii() and api_key.isprintable() and api_key.strip()):
         raise click.BadParameter("It must be non-empty printable ASCII.", param_hint="'--api-key'")
     blas.load()
+    import psutil
+
     from ..engine.serving import Limits, ServingEngine, load_scheduler
     from ..serving import run
     from ..terminal.screen import say
@@ -58,6 +60,8 @@ def serve(host: str, port: int, api_key: str | None, waiting: int, grace: float,
     seqs, tokens, memory, int8 = (
         options.pop(name) for name in ("max_num_seqs", "max_num_batched_tokens", "memory", "int8")
     )
+    if memory and memory > (most := psutil.virtual_memory().total >> 20):
+        raise click.BadParameter(f"This machine has {most} MiB.", param_hint="'--memory'")
     limits = Limits(seqs, tokens, kv_cache_bytes=memory and memory << 20, int8=int8 or None)
     local, listening = run.is_loopback(host), run.listen(host, port)
     if not local and api_key is None:

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from . import chat
 from .guards import Guard, body_of
-from .refusals import Refusal, of_engine
+from .refusals import Refusal
 from .responses import ResponseBuilder
 from .schema import Chat, Completion, Detokenize, GenerationRequest, Tokenize, checked, read_json
 from .sending import send_events, unless_disconnected
@@ -53,13 +53,13 @@ class Endpoint:
                 try:
                     if params.stream:
                         last = builder.last if params.with_usage else None
-                        events = stream.events(builder.piece, last, lambda error: of_engine(error).body())
+                        events = stream.events(builder.piece, last, lambda error: service.failed(error).body())
                         await send_events(events, send)
                         return
                     async with aclosing(stream.pieces()) as pieces:
                         found = [piece async for piece in pieces]
                 except service.failures as error:
-                    raise of_engine(error) from error
+                    raise service.failed(error) from error
                 except ValueError as error:  # the scheduler's message
                     raise Refusal(400, f"{error}.", param="max_tokens", code="context_length_exceeded") from error
         await JSONResponse(builder.whole(found))(scope, receive, send)

@@ -5,9 +5,12 @@ import ipaddress
 import logging
 import resource
 import socket
+import sys
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from types import FrameType
+from typing import Any
 
 import h11
 import uvicorn
@@ -22,6 +25,7 @@ from .refusals import wrong
 from .service import Service
 
 HEAD_SECONDS = 10.0  # for the head of a request, from the connection on or from the answer before
+STUCK_SECONDS = 5.0  # beyond the time that requests have: for what is sent to be read, and for a step to end
 MOST_CONNECTIONS = 1000
 BACKLOG = 128  # connections that the event loop accepts at once, and that wait for it
 
@@ -117,13 +121,16 @@ def serve(
 ) -> None:
     """Serve until SIGINT or SIGTERM, then let the running requests finish within `grace` seconds.
 
+    Meanwhile new connections are answered with 503, so that a load balancer sees it. A step that hangs is left alone.
+
     `load` runs in the worker thread, as MLX's streams belong to a thread; `waiting` requests may wait; `key` is the
     clients' API key; `tell` gets the address once it answers. Raise LearnerError or UsageError if the engine cannot be
     loaded.
     """
     worker = ThreadPoolExecutor(1, "engine")
     engine = worker.submit(load).result()  # Ctrl-C does not wait for the end of a build
-    with worker:
+    stuck = False
+    try:
         service = Service(engine, worker, engine.checkpoint.folder.resolve().name, waiting)
         # A flood must leave descriptors for the answers to others. asyncio prints a traceback for each that is missing.
         descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
@@ -139,7 +146,7 @@ def serve(
             access_log=False,
             lifespan="off",
             server_header=False,
-            timeout_graceful_shutdown=int(grace) + 5,
+            timeout_graceful_shutdown=int(STUCK_SECONDS),
         )
         host, port = listening.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
@@ -148,10 +155,15 @@ def serve(
             server.run(sockets=[listening])
         finally:
             listening.close()
+            stuck = server.stuck
+    finally:
+        worker.shutdown(wait=not stuck)
 
 
 class _Server(uvicorn.Server):
-    """Let the engine finish before connections are cut."""
+    """Let the engine finish before connections are cut, and new ones refused."""
+
+    stuck = False  # whether a step has not ended
 
     def __init__(self, config: uvicorn.Config, service: Service, grace: float, tell: Callable[[], None]) -> None:
         super().__init__(config)
@@ -171,8 +183,14 @@ class _Server(uvicorn.Server):
         super().handle_exit(sig, frame)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        closing = asyncio.ensure_future(self._service.close(self._grace))
+        closing: asyncio.Future[Any] = asyncio.ensure_future(self._service.close(self._grace))
+        until = time.monotonic() + self._grace + STUCK_SECONDS
+        while not closing.done() and not self.force_exit and time.monotonic() < until:
+            await asyncio.sleep(0.05)
         await super().shutdown(sockets)
         if self.force_exit:
-            await self._service.close(0.0)
-        await closing
+            closing = asyncio.gather(closing, self._service.close(0.0))
+        _, late = await asyncio.wait([closing], timeout=STUCK_SECONDS)
+        if late:
+            self.stuck = True
+            print("A step of the engine does not end: the server stops without it.", file=sys.stderr)

@@ -1,6 +1,8 @@
 """A served model: make requests from what clients send, admit them by the gate, and answer them by the engine loop."""
 
 import asyncio
+import sys
+import traceback
 from collections.abc import AsyncGenerator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -12,7 +14,7 @@ from ..course.registry import UsageError
 from ..engine.serving import ServingEngine
 from .logits import LogitOptions, LogitsProcessor
 from .monitoring import State
-from .refusals import Refusal, wrong
+from .refusals import Refusal, of_engine, wrong
 from .schema import Chat, Completion, Detokenize, GenerationRequest, Tokenize
 
 
@@ -51,6 +53,7 @@ class Service:
         self._state = State(engine.scheduler, engine.mode.name)
         self._too_busy = engine.part("server.backpressure", "TooBusy")
         self.failures = tuple(engine.part("server.loop", name) for name in ("EngineFailed", "EngineClosed"))
+        self._reported: BaseException | None = None
         self._longest_token = max(map(len, engine.tokenizer.token_bytes.values()), default=1)
 
     def _stepped(self, step: Any) -> None:
@@ -103,6 +106,13 @@ class Service:
                 self.logits.forget(choice.request)
                 finished = choice.request.finish_reason
                 self.metrics.finished(choice.request, finished if finished in ("stop", "length") else reason)
+
+    def failed(self, error: Exception) -> Refusal:
+        """Return the error for a request that the engine could not finish; print a step's failure once, for all."""
+        if (cause := error.__cause__) and cause is not self._reported:
+            self._reported = cause
+            traceback.print_exception(cause, file=sys.stderr)
+        return of_engine(error)
 
     async def choices(self, params: Completion | Chat) -> list[Choice]:
         """Return the engine's requests for a client's request; raise Refusal if it is invalid."""
