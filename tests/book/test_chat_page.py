@@ -110,6 +110,32 @@ def test_a_stop_and_the_engine_s_picture(chat: "Page") -> None:
     assert chat.locator("#log > li").count() == 0
 
 
+def test_it_survives_a_reload(chat: "Page") -> None:
+    """The conversation and the settings, until a new chat begins."""
+    answer = said(chat, "Once upon a time")
+    chat.locator("summary").click()
+    chat.fill("#seed", "7")
+    chat.reload()
+    chat.get_by_text("tiny-qwen3").wait_for()
+    assert chat.inner_text("#log > li:last-child > div") == answer
+    assert chat.input_value("#seed") == "7"
+    assert said(chat, "And then?") != ""
+    assert chat.locator("#log > li").count() == 4
+    chat.click("#new")
+    chat.reload()
+    chat.get_by_text("tiny-qwen3").wait_for()
+    assert chat.locator("#log > li").count() == 0
+
+
+def test_it_needs_no_storage(chat: "Page") -> None:
+    """Some browsers forbid it."""
+    forbidden = "() => { throw new DOMException('The operation is insecure.', 'SecurityError') }"
+    chat.add_init_script(f"Object.defineProperty(window, 'sessionStorage', {{ get: {forbidden} }})")
+    chat.reload()
+    chat.get_by_text("tiny-qwen3").wait_for()
+    assert said(chat, "Once upon a time") != ""
+
+
 def test_a_refusal_is_said(chat: "Page") -> None:
     chat.locator("#max_completion_tokens").evaluate("box => { box.value = 100000 }")
     chat.fill("#text", "Once upon a time")

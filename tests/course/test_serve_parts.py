@@ -64,7 +64,7 @@ def test_a_model_that_fails(service, stream, monkeypatch):
         return right(chunks, memory)
 
     monkeypatch.setattr(service.engine.scheduler, "model", failing)
-    app = make_app(service, None, local=True)
+    app = make_app(service)
 
     async def script():
         first = await asked(app, {**STORY, "stream": stream})
@@ -82,7 +82,7 @@ def test_a_model_that_fails(service, stream, monkeypatch):
 
 def test_a_client_that_leaves(service):
     """When the answer is given up, its request is out of the engine with the next step, and out of the gate at once."""
-    app = make_app(service, None, local=True)
+    app = make_app(service)
 
     async def script():
         await asked(app, {**STORY, "max_tokens": 1000, "ignore_eos": True, "stream": True}, leaves_after=3)
@@ -130,7 +130,7 @@ def test_memory_by_default(service, monkeypatch):
 
 def test_the_page_of_the_api_has_every_route(service):
     page = (BOOK / "src" / "serving.md").read_text(encoding="utf-8")
-    for route in make_app(service, None, local=True)._app.routes:
+    for route in make_app(service)._app.routes:
         assert f"`{route.path.replace(':path', '')}`" in page
 
 
@@ -161,7 +161,7 @@ def test_no_value_of_a_field_makes_the_server_fail(service, kind):
     said, token = [{"role": "user", "content": "hi"}], {"prompt": "hi"}
     body = {Completion: token, Chat: {"messages": said}, Tokenize: token, Detokenize: {"tokens": [5]}}[kind]
     body |= {"model": "tiny-qwen3"} | ({"max_tokens": 1} if kind in (Completion, Chat) else {})
-    app = make_app(service, None, local=True)
+    app = make_app(service)
 
     async def script():
         for name in kind.model_fields:
@@ -188,7 +188,7 @@ def test_a_scored_prompt(mode):
             return score_rows(model[0](mx.array([tokens]))[0][:-1], tokens[1:], 1)
 
         expected = worker.submit(directly).result()
-        app = make_app(Service(engine, worker, "tiny-qwen3", waiting=8), None, local=True)
+        app = make_app(Service(engine, worker, "tiny-qwen3", waiting=8))
         body = {"model": "tiny-qwen3", "prompt": [tokens, tokens[:30]], "logprobs": 1, "echo": True}
 
         async def script():

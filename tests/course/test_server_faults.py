@@ -19,8 +19,7 @@ from tiny_llm_course.testkit.marks import needs
 
 pytestmark = [pytest.mark.maintainers, needs("port")]
 FATAL = 77
-SERVER = (
-    """
+SERVER = """
 import os, sys, time
 from tiny_llm_course.commands.cli import main
 from tiny_llm_course.engine import serving
@@ -30,7 +29,7 @@ def faulty(*args, **kwargs):
     engine = load(*args, **kwargs)
     step = engine.scheduler.step
     def new_step():
-        if any(request.max_tokens == %d for request in engine.scheduler.running):
+        if any(request.max_tokens == FATAL for request in engine.scheduler.running):
             exec(fault)
         return step()
     engine.scheduler.step = new_step
@@ -38,9 +37,7 @@ def faulty(*args, **kwargs):
 
 serving.load_scheduler = faulty
 main()
-"""
-    % FATAL
-)  # noqa: UP031 # the script has braces
+""".replace("FATAL", str(FATAL))
 
 
 class Running:

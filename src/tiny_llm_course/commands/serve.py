@@ -1,6 +1,7 @@
 """`pdm run serve`: serve a model."""
 
 import os
+import re
 import sys
 from functools import partial
 from typing import Any
@@ -24,6 +25,14 @@ from .options import Finite, bits_option, dtype_option, model_option
 @click.option(
     "--api-key", envvar="TINY_LLM_API_KEY", help="The key that clients must send (default: $TINY_LLM_API_KEY)."
 )
+@click.option(
+    "--allowed-host",
+    "hosts",
+    multiple=True,
+    help="A name by which clients may call the server, besides localhost; may be repeated.",
+)
+@click.option("--root-path", default="", help="The path below which a proxy serves it, such as /llm.")
+@click.option("--access-log", metavar="FILE", help="Append a line of JSON per request; - for stderr.")
 @click.option("--max-num-seqs", type=click.IntRange(min=1), help="Maximum requests in the batch (default: 8).")
 @click.option(
     "--max-num-batched-tokens",
@@ -46,15 +55,28 @@ from .options import Finite, bits_option, dtype_option, model_option
     show_default=True,
     help="Seconds for running requests to finish after Ctrl-C; a second Ctrl-C ends them at once.",
 )
-def serve(host: str, port: int, api_key: str | None, waiting: int, grace: float, **options: Any) -> int:
+def serve(
+    host: str,
+    port: int,
+    api_key: str | None,
+    hosts: tuple[str, ...],
+    root_path: str,
+    access_log: str | None,
+    waiting: int,
+    grace: float,
+    **options: Any,
+) -> int:
     """Serve a model over the OpenAI API at http://127.0.0.1:8000/v1. Ctrl-C stops the server."""
     if api_key is not None and not (api_key.isascii() and api_key.isprintable() and api_key.strip()):
         raise click.BadParameter("It must be non-empty printable ASCII.", param_hint="'--api-key'")
+    if root_path and not re.fullmatch(r"(/[\w.~-]+)+", root_path):
+        raise click.BadParameter("It must begin with a slash and not end with one.", param_hint="'--root-path'")
     blas.load()
     import psutil
 
     from ..engine.serving import Limits, ServingEngine, load_scheduler
     from ..serving import run
+    from ..serving.access_log import AccessLog
     from ..terminal.screen import say
 
     seqs, tokens, memory, int8 = (
@@ -63,6 +85,10 @@ def serve(host: str, port: int, api_key: str | None, waiting: int, grace: float,
     if memory and memory > (most := psutil.virtual_memory().total >> 20):
         raise click.BadParameter(f"This machine has {most} MiB.", param_hint="'--memory'")
     limits = Limits(seqs, tokens, kv_cache_bytes=memory and memory << 20, int8=int8 or None)
+    try:
+        log = AccessLog(access_log) if access_log else None
+    except OSError as error:
+        raise click.BadParameter(f"{access_log}: {error.strerror}.", param_hint="'--access-log'") from None
     local, listening = run.is_loopback(host), run.listen(host, port)
     if not local and api_key is None:
         say("Anyone who can reach this machine can use the model; --api-key restricts access.", err=True)
@@ -75,7 +101,17 @@ def serve(host: str, port: int, api_key: str | None, waiting: int, grace: float,
     status = 0
     try:
         with listening:
-            run.serve(load, listening, local=local, key=api_key, waiting=waiting, grace=grace, tell=tell)
+            run.serve(
+                load,
+                listening,
+                hosts={name.lower() for name in hosts} if local or hosts else None,
+                key=api_key,
+                log=log,
+                root_path=root_path,
+                waiting=waiting,
+                grace=grace,
+                tell=tell,
+            )
     except KeyboardInterrupt:
         say("interrupted", err=True)
         status = 130

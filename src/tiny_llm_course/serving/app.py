@@ -1,6 +1,7 @@
 """The routes."""
 
 import asyncio
+from collections.abc import Collection
 from contextlib import aclosing
 from typing import Any
 
@@ -12,6 +13,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from . import chat
+from .access_log import AccessLog
 from .guards import Guard, body_of
 from .refusals import Refusal
 from .responses import ResponseBuilder
@@ -62,11 +64,19 @@ class Endpoint:
                     raise service.failed(error) from error
                 except ValueError as error:  # the scheduler's message
                     raise Refusal(400, f"{error}.", param="max_tokens", code="context_length_exceeded") from error
+                finally:
+                    scope["state"]["log"] |= builder.figures()
         await JSONResponse(builder.whole(found))(scope, receive, send)
 
 
-def make_app(service: Service, key: str | None, local: bool) -> ASGIApp:
-    """Return the whole app; `key` is the clients' API key, if any, `local` whether it serves this machine only."""
+def make_app(
+    service: Service,
+    key: str | None = None,
+    hosts: Collection[str] | None = (),
+    log: AccessLog | None = None,
+    root_path: str = "",
+) -> ASGIApp:
+    """Return the whole app; `key` is the clients' API key, if any, the rest is as for `Guard`."""
     model: dict[str, Any] = {"id": service.name, "object": "model", "created": 0, "owned_by": "tiny-llm"}
     model["max_model_len"] = service.engine.max_model_len  # tokens of prompt and answer, as vLLM reports it
 
@@ -116,4 +126,4 @@ def make_app(service: Service, key: str | None, local: bool) -> ASGIApp:
     ]
     app = Starlette(routes=routes, exception_handlers={HTTPException: no_route, Refusal: refused})
     app.router.redirect_slashes = False  # another path is an error
-    return Guard(app, key, local)
+    return Guard(app, key, hosts, log, root_path)

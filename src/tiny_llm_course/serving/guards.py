@@ -2,13 +2,18 @@
 
 import asyncio
 import hmac
+import re
 import sys
+import time
 import traceback
+import uuid
+from collections.abc import Callable, Collection
 from typing import Any
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from .access_log import AccessLog
 from .refusals import Refusal
 from .schema import LARGEST
 
@@ -18,37 +23,69 @@ HEARD_OUT = 16 * LARGEST  # bytes read before hanging up: many clients read an a
 READING = 30.0  # seconds for a body
 HEADERS, HEADER_BYTES = 100, 16 << 10
 VERSIONS = ("1.0", "1.1")
+REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")  # another one is replaced
+DISCONNECTED = 499  # in the access log, as nginx has it: the client has left before the end of its answer
 
 
 class Guard:
-    """Require the API key, if any, and for a `local` server a host name of this machine (against DNS rebinding)."""
+    """Give each request an id, and log it; require the API key, if any, and a known host name.
 
-    def __init__(self, app: ASGIApp, key: str | None, local: bool) -> None:
-        self._app, self._key, self._local = app, key, local
+    `hosts` are the names accepted besides this machine's; None accepts all. They prevent DNS rebinding. Some proxies
+    remove `root_path` from the paths that they pass on: both are accepted.
+    """
+
+    def __init__(
+        self, app: ASGIApp, key: str | None, hosts: Collection[str] | None, log: AccessLog | None, root_path: str
+    ) -> None:
+        self._app, self._key, self._hosts, self._log, self._root_path = app, key, hosts, log, root_path
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        begun = False
+        if self._root_path and scope["path"].startswith(f"{self._root_path}/"):
+            scope["path"] = scope["path"].removeprefix(self._root_path)
+        request, started, status, ended = Request(scope), time.perf_counter(), 0, False
+        given = request.headers.get("x-request-id", "")
+        request_id = given if REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
+        scope["state"] = {**scope.get("state", {}), "log": {}}  # which the endpoint fills
 
-        async def sending(message: object) -> None:
-            nonlocal begun
-            begun = True
-            await send(message)  # type: ignore[arg-type]
+        async def sending(message: Any) -> None:
+            nonlocal status, ended
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message.get("headers", []), (b"x-request-id", request_id.encode())]
+            await send(message)
+            ended = message["type"] == "http.response.body" and not message.get("more_body", False)
 
         try:
-            self._check(Request(scope))
-            await self._app(scope, receive, sending)
+            await self._answer(request, receive, sending, lambda: bool(status))
+        finally:
+            if self._log:
+                self._log.write(
+                    request_id=request_id,
+                    client=request.client.host if request.client else None,
+                    method=request.method,
+                    path=request.url.path,
+                    status=status if ended else DISCONNECTED,
+                    seconds=round(time.perf_counter() - started, 6),
+                    **scope["state"]["log"],
+                )
+
+    async def _answer(self, request: Request, receive: Receive, send: Send, begun: Callable[[], bool]) -> None:
+        scope = request.scope
+        try:
+            self._check(request)
+            await self._app(scope, receive, send)
         except Refusal as refusal:
-            if not begun:
+            if not begun():
                 await refusal.response()(scope, receive, send)
         except ClientDisconnect:
             return
         except Exception:
             traceback.print_exc(file=sys.stderr)
-            if begun:
+            if begun():
                 raise
             await Refusal(500, "The server failed.", code="server_failed").response()(scope, receive, send)
 
@@ -64,10 +101,9 @@ class Guard:
             raise Refusal(400, "Content-Length and Transfer-Encoding exclude each other.", headers=close)
         host = request.headers.get("host", "").lower()
         name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
-        if self._local and name not in LOCAL:
-            raise Refusal(
-                421, "This server accepts requests from its own machine only. Start it with --host to serve others."
-            )
+        if self._hosts is not None and name not in LOCAL and name not in self._hosts:
+            message = f"This server is not {name:.100}. Start it with --host to serve others, or with --allowed-host."
+            raise Refusal(421, message)
         if self._key is None or (request.url.path in OPEN or request.url.path.startswith(OPEN[-1])):
             return
         scheme, _, given = request.headers.get("authorization", "").partition(" ")

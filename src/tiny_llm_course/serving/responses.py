@@ -61,11 +61,21 @@ class ResponseBuilder:
     def _object(self, what: str) -> str:
         return f"chat.completion{what}" if self._chat else "text_completion"
 
-    def _usage(self) -> dict[str, int]:
+    def figures(self) -> dict[str, Any]:
+        """Return what the access log says of the request."""
+        usage = self._usage()
+        figures = {name: usage[name] for name in ("prompt_tokens", "completion_tokens")}
+        figures |= usage["prompt_tokens_details"]
+        return figures | {"finish_reasons": [choice.request.finish_reason or None for choice in self._choices]}
+
+    def _usage(self) -> dict[str, Any]:
         """Return the token counts; a prompt counts once, however many answers it has."""
-        prompts = sum(len(choice.request.prompt) for choice in self._choices[:: self._params.n])
+        first = self._choices[:: self._params.n]
+        prompts = sum(len(choice.request.prompt) for choice in first)
         written = sum(len(choice.request.output) for choice in self._choices)
-        return {"prompt_tokens": prompts, "completion_tokens": written, "total_tokens": prompts + written}
+        counts = {"prompt_tokens": prompts, "completion_tokens": written, "total_tokens": prompts + written}
+        cached = sum(self._service.cached_tokens(choice.request) for choice in first)
+        return counts | {"prompt_tokens_details": {"cached_tokens": cached}}
 
     def _reason(self, piece: Any) -> str | None:
         """Return the finish reason; an answer that may have no tokens has always reached its length."""

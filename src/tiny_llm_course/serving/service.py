@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from ..checkpoints.chat_template import render_chat
 from ..course.registry import UsageError
@@ -53,12 +54,20 @@ class Service:
         self._state = State(engine.scheduler, engine.mode.name)
         self._too_busy = engine.part("server.backpressure", "TooBusy")
         self.failures = tuple(engine.part("server.loop", name) for name in ("EngineFailed", "EngineClosed"))
+        self._cached: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
         self._reported: BaseException | None = None
         self._longest_token = max(map(len, engine.tokenizer.token_bytes.values()), default=1)
 
     def _stepped(self, step: Any) -> None:
         self.metrics.stepped(step)
         self._state.stepped(step)
+        starts = {chunk.request: chunk.start for chunk in step.chunks}
+        for request in step.admitted:  # with the tokens of its prefix computed; this step may have computed more
+            self._cached.setdefault(request, starts.get(request, request.num_computed_tokens))
+
+    def cached_tokens(self, request: Any) -> int:
+        """Return how many tokens of a request's prompt the prefix cache had when it was first admitted."""
+        return self._cached.get(request, 0)
 
     async def state(self) -> dict[str, Any]:
         """Return the state of the engine between two steps."""

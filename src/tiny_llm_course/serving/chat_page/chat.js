@@ -1,18 +1,36 @@
 // The chat: what is said goes to /v1/chat/completions, as any other client sends it, and comes back as a stream.
 
-import { watchEngine } from "/page/engine.js";
-import { markdown } from "/page/markdown.js";
+import { watchEngine } from "./engine.js";
+import { markdown } from "./markdown.js";
 
 const byId = (id) => document.getElementById(id);
 const form = byId("form"), box = byId("text"), log = byId("log"), status = byId("status");
 const NUMBERS = ["temperature", "top_p", "max_completion_tokens", "seed"];
 
-let said = [];  // what has been said, as the server wants it
+/** What this tab keeps over a reload: nothing where the browser forbids it, or where it is too much. */
+const kept = {
+  get(name) {
+    try {
+      return sessionStorage.getItem(name);
+    } catch {
+      return null;
+    }
+  },
+  set(name, value) {
+    try {
+      sessionStorage.setItem(name, value);
+    } catch {
+      return;
+    }
+  },
+};
+
+let said = JSON.parse(kept.get("said") ?? "[]");  // the conversation, as the server wants it
 let asking = null;  // the AbortController of the answer that is coming
 let model = "";
 
 /** The server's key, if it wants one: it is asked for, and kept as long as this page is open. */
-let key = sessionStorage.getItem("key") ?? "";
+let key = kept.get("key") ?? "";
 
 function headers() {
   return { "Content-Type": "application/json", ...(key ? { Authorization: `Bearer ${key}` } : {}) };
@@ -87,7 +105,7 @@ async function answer() {
   };
   try {
     const wanted = { model, messages: talk, stream: true, stream_options: { include_usage: true }, ...settings() };
-    const response = await fetch("/v1/chat/completions", {
+    const response = await fetch("v1/chat/completions", {
       method: "POST", headers: headers(), body: JSON.stringify(wanted), signal: asking.signal,
     });
     if (response.status === 401) askForKey();
@@ -124,6 +142,7 @@ async function answer() {
     }
     place.parentElement.remove();
   }
+  kept.set("said", JSON.stringify(said));
   byId("talk").removeAttribute("aria-busy");
   asking = null;
   byId("send").disabled = false;
@@ -162,6 +181,7 @@ byId("stop").addEventListener("click", () => asking?.abort());
 byId("new").addEventListener("click", () => {
   asking?.abort();
   said = [];
+  kept.set("said", "[]");
   log.replaceChildren();
   status.textContent = "";
   box.focus();
@@ -173,12 +193,18 @@ byId("key-form").addEventListener("submit", (event) => {
   begin();
 });
 
+for (const message of said) shown(message.role).replaceChildren(...markdown(message.content));
+for (const name of NUMBERS) {
+  byId(name).value = kept.get(name) ?? byId(name).value;
+  byId(name).addEventListener("input", () => kept.set(name, byId(name).value));
+}
+
 let watched = false;
 
 /** Ask which model there is: as soon as the page is there, with a new key, and when nobody has answered before. */
 async function begin() {
   try {
-    const response = await fetch("/v1/models", { headers: headers() });
+    const response = await fetch("v1/models", { headers: headers() });
     if (response.status === 401) askForKey();
     if (!response.ok) throw new Error(await refusal(response));
     model = (await response.json()).data[0].id;
@@ -186,7 +212,7 @@ async function begin() {
     status.textContent = `No model: ${words(error)}`;
     return;
   }
-  sessionStorage.setItem("key", key);
+  kept.set("key", key);
   byId("model").textContent = model;
   document.title = `${model} · tiny-llm`;
   if (!byId("key-form").hidden) {

@@ -73,7 +73,7 @@ export async function watchEngine(headers) {
   for (;;) {
     if (!document.hidden) {
       try {
-        const response = await fetch("/state", { headers: headers() });
+        const response = await fetch("state", { headers: headers() });
         if (response.ok) draw(await response.json());
         else byId("pace").textContent = `The engine says ${response.status}.`;
       } catch {
