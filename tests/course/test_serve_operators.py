@@ -2,11 +2,13 @@
 
 import http.client
 import json
+import re
 import socket
 import sys
 import time
 
 import pytest
+from tiny_llm_solution.server.metrics import HELP
 
 from tiny_llm_course.testkit.marks import needs
 from tiny_llm_course.testkit.servers import running_server
@@ -131,3 +133,32 @@ def test_a_log_that_cannot_be_opened(typed, tmp_path):
     code, out, err = typed("serve", "--solution", "--port", 0, "--access-log", tmp_path)
     assert (code, out) == (2, "")
     assert "Is a directory" in err
+
+
+def test_the_dashboard_shows_metrics_that_exist(port):
+    """In Prometheus' own words: each metric of a query is one of /metrics, once it has a help and a kind."""
+    shown = json.loads(asked(port, "/dashboard.json")[2])
+    queries = " ".join(target["expr"] for panel in shown["panels"] for target in panel["targets"])
+    names = {re.sub("_(bucket|sum|count)$", "", name) for name in re.findall(r"(?:vllm|tiny_llm):\w+", queries)}
+    text = asked(port, "/metrics")[2]
+    kinds, helps = (re.findall(f"^# {what} (\\S+) \\S", text, re.MULTILINE) for what in ("TYPE", "HELP"))
+    assert kinds == helps
+    assert len(kinds) == len(set(kinds))
+    assert names - set(kinds) == {
+        "vllm:spec_decode_num_accepted_tokens_total",
+        "vllm:spec_decode_num_draft_tokens_total",
+    }
+    assert set(kinds) <= set(HELP)
+
+
+def test_what_the_metrics_count(port):
+    """Cached prefixes take no page from requests, and an error of a client is not one of the engine."""
+    asked(port, prompt=LONG)
+    asked(port, prompt=5)
+    found = dict(re.findall(r'^(\S+)\{model_name="tiny-qwen3"\} (\S+)$', asked(port, "/metrics")[2], re.MULTILINE))
+    assert float(found["vllm:kv_cache_usage_perc"]) == 0
+    assert float(found["tiny_llm:free_pages"]) < float(found["tiny_llm:pages"])
+    assert 0 < float(found["vllm:prefix_cache_hits_total"]) < float(found["vllm:prefix_cache_queries_total"])
+    ended, queued = (found[f"vllm:{name}_seconds_count"] for name in ("e2e_request_latency", "request_queue_time"))
+    assert 0 < float(ended) <= float(queued)
+    assert 'finished_reason="error"' not in asked(port, "/metrics")[2]

@@ -14,8 +14,20 @@ from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind
 # a call is a time, a method, and its arguments
 
 
-def figures(text: Any) -> dict[str, float]:
-    """Return the samples of an exposition in Prometheus' format, by name and label."""
+MODEL = "tiny-qwen3"
+SAMPLE = re.compile(r'([a-z_:0-9]+)(?:\{((?:[a-z_]+="(?:[^"\\\n]|\\["\\n])*",?)*)\})? (\S+)')
+LABEL = re.compile(r'([a-z_]+)="((?:[^"\\]|\\.)*)"')
+
+
+def sample(name: str, **labels: Any) -> str:
+    """Return a sample's name with its labels in order. 1 and 1.0 are the same bound."""
+    if "le" in labels:
+        labels["le"] = str(float(labels["le"]))
+    return name + "".join(f' {label}="{value}"' for label, value in sorted(labels.items()))
+
+
+def figures(text: Any, model: str = MODEL) -> dict[str, float]:
+    """Return the samples of an exposition in Prometheus' format, by name and labels other than the model's."""
 
     def fail(headline: str, *lines: str) -> CheckFailed:
         return CheckFailed(Finding(Kind.VALUES, headline, lines))
@@ -24,31 +36,33 @@ def figures(text: Any) -> dict[str, float]:
         raise CheckFailed(Finding(Kind.TYPE, f"exposition gave {type(text).__name__}, expected a str"))
     if not text.endswith("\n"):
         raise fail("the last line has no newline", f"got       {text[-40:]!r}")
-    kinds, found = dict[str, str](), dict[str, float]()
+    kinds, helps, found = dict[str, str](), set[str](), dict[str, float]()
     for line in text[:-1].split("\n"):
         words = line.split(" ")
         if words[:2] == ["#", "TYPE"] and len(words) == 4:
             kinds[words[2]] = words[3]
             continue
-        if words[:2] == ["#", "HELP"]:
+        if words[:2] == ["#", "HELP"] and len(words) > 3:
+            helps.add(words[2])
             continue
         try:
-            name, value = line.rsplit(" ", 1)
-            name = re.sub(r'(?<=le=")[^"+]+', lambda bound: str(float(bound[0])), name)  # 1 and 1.0 are the same bound
-            number = float(value)
-        except ValueError:
+            base, pairs, value = SAMPLE.fullmatch(line).groups()  # type: ignore[union-attr]
+            labels = dict(LABEL.findall(pairs or ""))
+            number, given = float(value), labels.pop("model_name", None)
+            name = sample(base, **labels)
+        except (AttributeError, ValueError):
             raise fail("a line that Prometheus cannot parse", f"got       {line!r}") from None
-        base = name.partition("{")[0]
         families = [base, *(base.removesuffix(end) for end in ("_bucket", "_sum", "_count") if base.endswith(end))]
         if not any(family in kinds for family in families):
-            raise fail(f"no # TYPE before {name}", f"got       {line!r}")
+            raise fail(f"no # TYPE before {base}", f"got       {line!r}")
+        if not any(family in helps for family in families):
+            raise fail(f"no # HELP before {base}", f"got       {line!r}")
+        if given != model:
+            raise fail(f"another model_name of {base}", f"expected  {model}", f"got       {given}")
         if name in found:
             raise fail(f"{name} is exposed twice")
         found[name] = number
-    for base, kind in kinds.items():
-        if any(name.startswith(base) for name in found):
-            found[f"# {base} is a {kind}"] = 1.0
-    return found
+    return found | {f"# {base} is a {kind}": 1.0 for base, kind in kinds.items()}
 
 
 def request_of(prompt: int) -> Request:
@@ -66,14 +80,20 @@ class Clock:
         return self.now
 
 
-GAUGES = {"running_requests": 3, "free_pages": 1000005, "prefix_hit_rate": 0.8125}
+OTHERS = {
+    "vllm:num_requests_running": 3,
+    "tiny_llm:free_pages": 1000005,
+    "vllm:kv_cache_usage_perc": 0.8125,
+    "vllm:prefix_cache_hits_total": 2000001,
+}
+REASONS = ("stop", "length", "abort")
 Call = tuple[float, str, int, int]  # time, event, request, and a number
 
 
 def measured(metrics: Any, clock: Clock, calls: Sequence[Call], prompts: Sequence[int]) -> Any:
     """Replay these calls and return the exposition. A step is all "new" and "ends" of one time, or an empty "step"."""
     requests = [request_of(prompt) for prompt in prompts]
-    number, admitted = 0, set[int]()
+    number, running = 0, set[int]()
     while number < len(calls):
         at, what, who, count = calls[number]
         clock.now, request = at, requests[who]
@@ -83,7 +103,7 @@ def measured(metrics: Any, clock: Clock, calls: Sequence[Call], prompts: Sequenc
         elif what == "refused":
             metrics.rejected()
         elif what == "left":
-            metrics.finished(request, ("stop", "length", "cancelled")[count])
+            metrics.finished(request, REASONS[count])
         else:
             step = Step()
             number -= 1
@@ -93,9 +113,10 @@ def measured(metrics: Any, clock: Clock, calls: Sequence[Call], prompts: Sequenc
                 number += 1
                 if what == "preempted":
                     step.preempted.append(request)
+                    running.discard(who)
                     continue
-                if who not in admitted:  # its first step
-                    admitted.add(who)
+                if who not in running:  # its first step, or the first one after a preemption
+                    running.add(who)
                     step.admitted.append(request)
                 step.chunks.append(Chunk(request, 0, [1], 1))
                 step.new.append([5] * count)
@@ -103,52 +124,53 @@ def measured(metrics: Any, clock: Clock, calls: Sequence[Call], prompts: Sequenc
                 if what == "ends":
                     step.finished.append(request)
             metrics.stepped(step)
-    return metrics.exposition(GAUGES)
+    return metrics.exposition(OTHERS)
 
 
-def measured_by_formula(
-    calls: Sequence[Call], prompts: Sequence[int], first: Sequence[float], each: Sequence[float]
-) -> dict[str, float]:
-    """The same metrics by formula."""
-    arrived, began = dict[int, float](), dict[int, float]()
-    after, ttft, tpot, reasons = Counter[int](), list[float](), list[float](), Counter[str]()
-    total: Counter[str] = Counter()
-    total["steps"] = len({at for at, what, *_ in calls if what in ("new", "ends", "preempted")})
+def measured_by_formula(calls: Sequence[Call], prompts: Sequence[int], given: Any) -> dict[str, float]:
+    """The same metrics by formula; `given` has the names and the buckets."""
+    arrived, began, queued = dict[int, float](), dict[int, float](), set[int]()
+    after, reasons, total = Counter[int](), Counter[str](), Counter[str]()
+    times = {name: list[float]() for name in (given.TTFT, given.TPOT, given.QUEUE_TIME, given.LATENCY)}
+    total[given.STEPS] = len({at for at, what, *_ in calls if what in ("new", "ends", "preempted")})
     for at, what, who, count in calls:
         if what == "arrived":
             arrived[who] = at
-            total["prompt_tokens"] += prompts[who]
+            queued.add(who)
+            total[given.PROMPT_TOKENS] += prompts[who]
         elif what == "refused":
-            total["refused_requests"] += 1
+            total[given.REFUSED] += 1
         elif what == "left":
-            reasons[("stop", "length", "cancelled")[count]] += 1
+            reasons[REASONS[count]] += 1
             arrived.pop(who, None)
             began.pop(who, None)
+            queued.discard(who)
         elif what == "preempted":
-            total["preemptions"] += 1
+            total[given.PREEMPTIONS] += 1
         else:
-            total["output_tokens"] += count
+            total[given.OUTPUT_TOKENS] += count
+            if who in queued:
+                queued.remove(who)
+                times[given.QUEUE_TIME].append(at - arrived[who])
             if who in began:
                 after[who] += count
             elif count and who in arrived:
                 began[who] = at
-                ttft.append(at - arrived[who])
+                times[given.TTFT].append(at - arrived[who])
             if what == "ends" and who in began and after[who]:
-                tpot.append((at - began[who]) / after[who])
-    names = ("steps", "preemptions", "prompt_tokens", "output_tokens", "refused_requests")
-    found: dict[str, float] = {f"tiny_llm_{name}_total": total[name] for name in names}
-    found |= {f'tiny_llm_requests_total{{reason="{why}"}}': count for why, count in reasons.items()}
-    for name, times, bounds in (
-        ("tiny_llm_time_to_first_token_seconds", ttft, first),
-        ("tiny_llm_time_per_output_token_seconds", tpot, each),
-    ):
+                times[given.TPOT].append((at - began[who]) / after[who])
+            if what == "ends" and who in arrived:
+                times[given.LATENCY].append(at - arrived[who])
+    names = (given.STEPS, given.PREEMPTIONS, given.PROMPT_TOKENS, given.OUTPUT_TOKENS, given.REFUSED)
+    found: dict[str, float] = {name: total[name] for name in names} | OTHERS
+    found |= {sample(given.ENDED, finished_reason=why): count for why, count in reasons.items()}
+    for name, bounds in zip(times, (given.WAITING, given.EACH_TOKEN, given.WAITING, given.WHOLE_REQUEST), strict=True):
         for bound in (*bounds, math.inf):
-            label = "+Inf" if bound == math.inf else bound
-            found[f'{name}_bucket{{le="{label}"}}'] = sum(seconds <= bound for seconds in times)
-        found |= {f"{name}_sum": sum(times), f"{name}_count": len(times), f"# {name} is a histogram": 1.0}
-    found |= {f"tiny_llm_{name}": value for name, value in GAUGES.items()}
-    found |= {f"# tiny_llm_{name}_total is a counter": 1.0 for name in (*names, *(["requests"] if reasons else []))}
-    return found | {f"# tiny_llm_{name} is a gauge": 1.0 for name in GAUGES}
+            found[sample(f"{name}_bucket", le=bound)] = sum(seconds <= bound for seconds in times[name])
+        found |= {f"{name}_sum": sum(times[name]), f"{name}_count": len(times[name]), f"# {name} is a histogram": 1.0}
+    counters = [name for name in (*names, *OTHERS) if name.endswith("_total")]
+    found |= {f"# {name} is a counter": 1.0 for name in (*counters, given.ENDED)}
+    return found | {f"# {name} is a gauge": 1.0 for name in OTHERS if name not in counters}
 
 
 def random_calls(seed: int, requests: int, steps: int) -> tuple[list[Call], list[int]]:

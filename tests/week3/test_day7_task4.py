@@ -7,7 +7,7 @@ import math
 
 import pytest
 from tests.week3.engine_room import Chunk, Step, asked
-from tests.week3.figures_script import Clock, figures, measured, measured_by_formula, random_calls
+from tests.week3.figures_script import MODEL, Clock, figures, measured, measured_by_formula, random_calls
 
 from tiny_llm.server import metrics
 from tiny_llm_course.testkit.cases import noted
@@ -19,10 +19,10 @@ from tiny_llm_course.testkit.texts import again
 def check_figures(calls, prompts, case):
     def run():
         clock = Clock()
-        return measured(metrics.Metrics(clock), clock, calls, prompts)
+        return measured(metrics.Metrics(MODEL, clock), clock, calls, prompts)
 
     found = figures(again(run, case))
-    expected = measured_by_formula(calls, prompts, metrics.FIRST_TOKEN, metrics.EACH_TOKEN)
+    expected = measured_by_formula(calls, prompts, metrics)
     if missing := sorted(expected.keys() - found.keys()):
         count = "a metric is" if len(missing) == 1 else f"{len(missing)} metrics are"
         fail(Kind.VALUES, f"{count} missing", case, *(f"missing   {name}" for name in missing[:3]))
@@ -117,11 +117,26 @@ def test_task_4_metrics_large_numbers():
     check_figures([(0.0, "arrived", 0, 0)], [1000005], "a prompt of 1,000,005 tokens")
 
 
+def test_task_4_metrics_admitted_again():
+    """Its queue time ends at 1 s, and not when it is admitted again."""
+    calls = [(0.0, "arrived", 0, 0), (1.0, "new", 0, 0), (2.0, "preempted", 0, 0), (9.0, "new", 0, 1)]
+    check_figures(
+        [*calls, (10.0, "ends", 0, 1)], [4], "a request at 0 s, admitted at 1 s, preempted at 2 s, and at 9 s"
+    )
+
+
+def test_task_4_metrics_labels():
+    """A quote, a backslash and a newline are escaped."""
+    name = 'my "model"\\v1\n'
+    text = again(lambda: metrics.Metrics(name).exposition({}), repr(name))
+    figures(text, r"my \"model\"\\v1\n")
+
+
 def test_task_4_metrics_keeps_nothing():
     """A thousand requests that came and left take no memory."""
     case = "1,000 requests that arrive and leave, some of them served"
     with noted(case):
-        subject = metrics.Metrics()
+        subject = metrics.Metrics(MODEL)
         for number in range(1000):
             request = asked(number)
             subject.arrived(request)

@@ -4,8 +4,23 @@ import time
 from functools import partial
 
 import mlx.core as mx
-from tests.week3.figures_script import Clock, figures, measured, random_calls
-from tiny_llm_solution.server.metrics import EACH_TOKEN, FIRST_TOKEN
+from tests.week3.figures_script import MODEL, Clock, figures, measured, random_calls
+from tiny_llm_solution.server.metrics import (
+    EACH_TOKEN,
+    ENDED,
+    HELP,
+    LATENCY,
+    OUTPUT_TOKENS,
+    PREEMPTIONS,
+    PROMPT_TOKENS,
+    QUEUE_TIME,
+    REFUSED,
+    STEPS,
+    TPOT,
+    TTFT,
+    WAITING,
+    WHOLE_REQUEST,
+)
 
 from tiny_llm_course.testkit.variants import Variants
 
@@ -15,7 +30,7 @@ known = Variants("3.7.4")
 def numbers(calls, prompts, program):
     """Return the names of all metrics, and the metrics, each scaled apart, because their sizes differ widely."""
     clock = Clock()
-    found = figures(measured(program(clock), clock, calls, prompts))
+    found = figures(measured(program(MODEL, clock), clock, calls, prompts))
     names = "\n".join(sorted(found))
     return mx.array(list(names.encode())), *(
         mx.array(part) for name in sorted(found) for part in divmod(found[name], 1000.0)
@@ -43,6 +58,7 @@ for calls, prompts in (
         [4],
     ),
     ([(0.0, "arrived", 0, 0), (0.0, "arrived", 1, 0), (1.0, "preempted", 0, 0), (1.0, "preempted", 1, 0)], [4, 5]),
+    ([(0.0, "arrived", 0, 0), (1.0, "new", 0, 0), (2.0, "preempted", 0, 0), (9.0, "new", 0, 1)], [4]),
     random_calls(1, 9, 40),
     random_calls(2, 9, 40),
 ):
@@ -51,7 +67,7 @@ for calls, prompts in (
 
 def kept(program, late):
     """Return whether much is kept of requests that have left; a late step is reported after that."""
-    subject, calls = program(time.perf_counter), []
+    subject, calls = program(MODEL), []
     for i in range(40):
         calls += [(0.0, "arrived", i, 0), (i + 1.0, "new", i, 1), (i + 1.5, "left", i, 0)]
         calls += [(i + 1.75, "new", i, 1)] * late
@@ -64,13 +80,18 @@ known.probe_table(
 )
 
 
+@known.probe()
+def labels(program):
+    return mx.array(list(program('"a" \\').exposition({}).encode()))
+
+
 known.not_timed("it counts")
 
-TTFT = "if tokens and request in self._arrivals and request not in self._first:"
-TPOT = "if later := len(request.output) - count:\n    self._tpot.add((now - began) / later)"
+FIRST = "if tokens and request in self._arrivals and request not in self._first:"
+EACH = "if later := len(request.output) - count:\n    self._times[TPOT].add((now - began) / later)"
 known.change(
     "first-step-for-first-token",
-    (TTFT, "if request in self._arrivals and request not in self._first:"),
+    (FIRST, "if request in self._arrivals and request not in self._first:"),
     fact="a request's first step counts as its first token, even if it only prefills part of the prompt",
     question="A prompt is prefilled in ten steps. When does its user see something?",
 )
@@ -82,18 +103,18 @@ known.change(
 )
 known.change(
     "update-after-it-has-left",
-    (TTFT, "if tokens and request not in self._first:"),
+    (FIRST, "if tokens and request not in self._first:"),
     fact="a step with a request that has already left raises a KeyError",
     question="A caller leaves during a step, which is reported afterwards. What is known about its arrival?",
 )
 known.change(
     "kept-after-it-has-left",
     (
-        f"{TTFT}\n    self._ttft.add(now - self._arrivals[request])\n",
+        f"{FIRST}\n    self._times[TTFT].add(now - self._arrivals[request])\n",
         """
         if tokens and request not in self._first:
             if request in self._arrivals:
-                self._ttft.add(now - self._arrivals[request])
+                self._times[TTFT].add(now - self._arrivals[request])
         """,
     ),
     fact="a step reported after its request has left adds that request again, for ever",
@@ -101,7 +122,7 @@ known.change(
 )
 known.change(
     "first-token-every-time",
-    (TTFT, "if tokens and request in self._arrivals:"),
+    (FIRST, "if tokens and request in self._arrivals:"),
     fact="every token is recorded as a TTFT",
     question="How many first tokens has a request?",
 )
@@ -113,7 +134,7 @@ known.change(
 )
 known.change(
     "divided-by-all",
-    (TPOT, "if len(request.output) - count:\n    self._tpot.add((now - began) / len(request.output))"),
+    (EACH, "if len(request.output) - count:\n    self._times[TPOT].add((now - began) / len(request.output))"),
     fact="TPOT is divided by the number of tokens, not of the intervals between them",
     question="Between the first and the fifth token, how many intervals are there?",
 )
@@ -125,7 +146,7 @@ known.change(
 )
 known.change(
     "one-token-has-a-gap",
-    (TPOT, "self._tpot.add((now - began) / max(1, len(request.output) - count))"),
+    (EACH, "self._times[TPOT].add((now - began) / max(1, len(request.output) - count))"),
     fact="a request whose tokens all came at once also has a TPOT",
     question="A request had one token. How long was the interval to its next one?",
 )
@@ -140,7 +161,7 @@ known.change(
                 continue
             began, count = self._first[request]
             if later := len(request.output) - count:
-                self._tpot.add((now - began) / later)
+                self._times[TPOT].add((now - began) / later)
         for request in step.finished:
         """,
     ),
@@ -150,7 +171,7 @@ known.change(
 known.change(
     "counts-of-each-bucket",
     ("so_far += count  # buckets are cumulative", "so_far = count"),
-    ("_count {so_far}", "_count {sum(self._counts)}"),
+    ('{label}}} {so_far}"]', '{label}}} {sum(self._counts)}"]'),
     fact="a bucket counts only its own interval instead of everything up to its bound",
     question="What does le stand for?",
 )
@@ -168,8 +189,7 @@ known.change(
 )
 known.change(
     "six-digits",
-    ("{self._counts[name]}", "{self._counts[name]:g}"),
-    ('f"tiny_llm_{name} {value}"', 'f"tiny_llm_{name} {value:g}"'),
+    ("{self._label}}} {value}", "{self._label}}} {value:g}"),
     fact="numbers have six digits, so a counter in the millions no longer changes",
     question='What does f"{1234567:g}" print?',
 )
@@ -198,11 +218,41 @@ known.change(
     fact="the arrival times are kept after their requests have left",
     question="After a request has left, which of your tables still contain it?",
 )
-PREEMPTED = 'self._counts["preemptions"] += len(step.preempted)'
+known.change(
+    "queued-again",
+    ("if request in self._queued:\n    self._queued.remove(request)\n", "if request in self._arrivals:\n"),
+    fact="a request that is admitted again after a preemption has a second queue time",
+    question="When did the user of a preempted request stop waiting in the queue?",
+)
+known.change(
+    "queued-kept",
+    ("self._queued.discard(request)\n", ""),
+    fact="requests that left the queue before they were admitted are kept",
+    question="Ten thousand clients give up while they wait. How many does your set have?",
+)
+known.change(
+    "latency-of-the-tokens",
+    ("self._times[LATENCY].add(now - self._arrivals[request])", "self._times[LATENCY].add(now - began)"),
+    fact="the latency is measured from the first token, not from the arrival",
+    question="A user waits 8 s for the first token and 1 s for the rest. How long did the request take?",
+)
+known.change(
+    "no-help",
+    ('[f"# HELP {name} {HELP[name]}", f"# TYPE {name} {kind}"]', '[f"# TYPE {name} {kind}"]'),
+    fact="there are no HELP lines",
+    question="Which two lines come before the samples of a metric?",
+)
+known.change(
+    "labels-as-they-are",
+    ('model_name.replace("\\\\", r"\\\\").replace(\'"\', r"\\"").replace("\\n", r"\\n")', "model_name"),
+    fact="quotes and backslashes in the label's value are not escaped",
+    question='The model is called "my model", with the quotes. Where does its label end?',
+)
+PREEMPTED = "self._counts[PREEMPTIONS] += len(step.preempted)"
 known.change(
     "preempted-tokens-taken-back",
-    (PREEMPTED, f'{PREEMPTED}\nself._counts["output_tokens"] -= sum(len(one.output) for one in step.preempted)\n'),
-    fact="output_tokens falls when a request is preempted",
+    (PREEMPTED, f"{PREEMPTED}\nself._counts[OUTPUT_TOKENS] -= sum(len(one.output) for one in step.preempted)\n"),
+    fact="the counter of output tokens falls when a request is preempted",
     question="A preempted request loses its KV cache. Does it lose its output, which its caller has already read?",
 )
 known.change(
@@ -213,31 +263,31 @@ known.change(
 )
 known.change(
     "refused-are-requests",
-    ('self._counts["refused_requests"] += 1', 'self._counts["refused_requests"] += 1\nself._reasons["refused"] += 1'),
+    ("self._counts[REFUSED] += 1", 'self._counts[REFUSED] += 1\nself._reasons["refused"] += 1'),
     fact="rejected requests also count as requests",
     question="Was a rejected request ever admitted?",
 )
 known.change(
     "steps-for-tokens",
-    ('self._counts["output_tokens"] += len(tokens)', 'self._counts["output_tokens"] += bool(tokens)'),
+    ("self._counts[OUTPUT_TOKENS] += len(tokens)", "self._counts[OUTPUT_TOKENS] += bool(tokens)"),
     fact="a step counts as one token per request, however many it produced",
     question="A step produces three tokens for a request. By how much does the counter rise?",
 )
 known.change(
     "whole-gauges",
-    ('f"tiny_llm_{name} {value}"', 'f"tiny_llm_{name} {int(value)}"'),
+    ("{self._label}}} {value}", "{self._label}}} {int(value)}"),
     fact="gauges are truncated to integers",
     question="A hit rate is a number between 0 and 1. What does int make of it?",
 )
 known.change(
     "steps-with-preemptions",
-    ('self._counts["preemptions"] += len(step.preempted)', 'self._counts["preemptions"] += bool(step.preempted)'),
+    ("self._counts[PREEMPTIONS] += len(step.preempted)", "self._counts[PREEMPTIONS] += bool(step.preempted)"),
     fact="a step that preempts several requests counts as one preemption",
     question="Two requests are preempted for one long prompt. How many preemptions is that?",
 )
 known.change(
     "any-preemption",
-    ('self._counts["preemptions"] += len(step.preempted)', 'self._counts["preemptions"] += len(step.admitted)'),
+    ("self._counts[PREEMPTIONS] += len(step.preempted)", "self._counts[PREEMPTIONS] += len(step.admitted)"),
     fact="the preemption counter counts admissions",
     question="Which list of a step has the preempted requests?",
 )
@@ -245,63 +295,75 @@ known.change(
 
 @known.accepted("numbers without a class for histograms")
 class WithoutAClass:
-    def __init__(self, clock=time.perf_counter):
-        self.clock = clock
+    def __init__(self, model_name, clock=time.perf_counter):
+        for character, escaped in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n")):
+            model_name = model_name.replace(character, escaped)
+        self.model, self.clock = model_name, clock
         self.seen = {}
-        self.times = {"first": [0] * 12, "each": [0] * 11}
-        self.sums = {"first": 0.0, "each": 0.0}
-        self.total = {"steps": 0, "preemptions": 0, "prompt_tokens": 0, "output_tokens": 0, "refused_requests": 0}
+        self.bounds = {TTFT: WAITING, TPOT: EACH_TOKEN, QUEUE_TIME: WAITING, LATENCY: WHOLE_REQUEST}
+        self.times = {name: [0] * (len(bounds) + 1) for name, bounds in self.bounds.items()}
+        self.sums = dict.fromkeys(self.bounds, 0.0)
+        self.total = {STEPS: 0, PREEMPTIONS: 0, PROMPT_TOKENS: 0, OUTPUT_TOKENS: 0, REFUSED: 0}
         self.reasons = {}
 
     def arrived(self, request):
-        self.seen[request] = [self.clock(), None, 0]
-        self.total["prompt_tokens"] += len(request.prompt)
+        self.seen[request] = [self.clock(), None, 0, False]
+        self.total[PROMPT_TOKENS] += len(request.prompt)
 
     def rejected(self):
-        self.total["refused_requests"] += 1
+        self.total[REFUSED] += 1
 
-    def add(self, which, bounds, seconds):
-        self.sums[which] += seconds
-        for number, bound in enumerate((*bounds, float("inf"))):
-            self.times[which][number] += seconds <= bound
+    def add(self, name, seconds):
+        self.sums[name] += seconds
+        for number, bound in enumerate((*self.bounds[name], float("inf"))):
+            self.times[name][number] += seconds <= bound
 
     def stepped(self, step):
         now = self.clock()
-        self.total["steps"] += 1
-        self.total["preemptions"] += len(step.preempted)
+        self.total[STEPS] += 1
+        self.total[PREEMPTIONS] += len(step.preempted)
+        for request in step.admitted:
+            if (entry := self.seen.get(request)) and not entry[3]:
+                entry[3] = True
+                self.add(QUEUE_TIME, now - entry[0])
         for chunk, new in zip(step.chunks, step.new, strict=True):
-            self.total["output_tokens"] += len(new)
+            self.total[OUTPUT_TOKENS] += len(new)
             entry = self.seen.get(chunk.request)
             if entry is None:
                 continue
             if entry[1] is None:
                 if new:
                     entry[1] = now
-                    self.add("first", FIRST_TOKEN, now - entry[0])
+                    self.add(TTFT, now - entry[0])
             else:
                 entry[2] += len(new)
-            if chunk.request in step.finished and entry[2]:
-                self.add("each", EACH_TOKEN, (now - entry[1]) / entry[2])
+            if chunk.request in step.finished:
+                self.add(LATENCY, now - entry[0])
+                if entry[2]:
+                    self.add(TPOT, (now - entry[1]) / entry[2])
 
     def finished(self, request, reason):
         self.seen.pop(request, None)
         self.reasons[reason] = self.reasons.get(reason, 0) + 1
 
-    def exposition(self, gauges):
+    def family(self, name, kind, samples):
+        text = f"# TYPE {name} {kind}\n# HELP {name} {HELP[name]}\n"
+        for end, labels, value in samples:
+            every = [*labels, f'model_name="{self.model}"']
+            text += f"{name}{end}{{{','.join(every)}}} {value!r}\n"
+        return text
+
+    def exposition(self, others):
         text = ""
-        for name, value in gauges.items():
-            text += f"# TYPE tiny_llm_{name} gauge\ntiny_llm_{name} {value!r}\n"
-        for name, value in self.total.items():
-            text += f"# TYPE tiny_llm_{name}_total counter\ntiny_llm_{name}_total {value}\n"
-        text += "# TYPE tiny_llm_requests_total counter\n"
-        for why, value in self.reasons.items():
-            text += f'tiny_llm_requests_total{{reason="{why}"}} {value}\n'
-        for which, name, bounds in (
-            ("first", "tiny_llm_time_to_first_token_seconds", FIRST_TOKEN),
-            ("each", "tiny_llm_time_per_output_token_seconds", EACH_TOKEN),
-        ):
-            text += f"# TYPE {name} histogram\n"
-            for bound, value in zip((*bounds, "+Inf"), self.times[which], strict=True):
-                text += f'{name}_bucket{{le="{bound}"}} {value}\n'
-            text += f"{name}_sum {self.sums[which]}\n{name}_count {self.times[which][-1]}\n"
+        for name, value in [*others.items(), *self.total.items()]:
+            text += self.family(name, "counter" if "_total" in name else "gauge", [("", [], value)])
+        ended = [("", [f'finished_reason="{why}"'], value) for why, value in self.reasons.items()]
+        text += self.family(ENDED, "counter", ended)
+        for name, bounds in self.bounds.items():
+            samples = [
+                ("_bucket", [f'le="{bound}"'], value)
+                for bound, value in zip((*bounds, "+Inf"), self.times[name], strict=True)
+            ]
+            samples += [("_sum", [], self.sums[name]), ("_count", [], self.times[name][-1])]
+            text += self.family(name, "histogram", samples)
         return text

@@ -29,6 +29,7 @@ def reference_parts() -> Parts:
         "serving-detokenize": (Detokenize, set()),
     }
     tables = {name: _table(kind, left_out) for name, (kind, left_out) in kinds.items()}
+    tables["serving-metrics"] = _metrics()
     rows = [f"| `{code}` | {meaning.replace(': ', ' | ', 1)} |" for code, meaning in CODES.items()]
     return tables | {"serving-codes": "\n".join(["| Code | Status | Meaning |", "|:--|:--|:--|", *rows, ""])}
 
@@ -40,6 +41,17 @@ def _table(kind: type[Any], left_out: set[str]) -> str:
             default = "required" if name in schema.get("required", ()) else _default(field.get("default"))
             rows.append(f"| `{name}` | {_type(name, field)} | {default} | {field.get('description', '')} |")
     return "\n".join(["| Parameter | Type and range | Default | Effect |", "|:--|:--|:--|:--|", *rows, ""])
+
+
+def _metrics() -> str:
+    from tiny_llm_solution.server.metrics import HELP
+
+    rows = [f"| `{name}` | {_kind(name)} | {text} |" for name, text in HELP.items()]
+    return "\n".join(["| Metric | Kind | Meaning |", "|:--|:--|:--|", *rows, ""])
+
+
+def _kind(name: str) -> str:
+    return "counter" if name.endswith("_total") else "histogram" if name.endswith("_seconds") else "gauge"
 
 
 def _type(name: str, field: dict[str, Any]) -> str:

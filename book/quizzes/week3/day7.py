@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.week3.figures_script import Clock, figures, measured
+from tests.week3.figures_script import MODEL, Clock, figures, measured
 from tests.week3.gate_script import passes
 from tests.week3.stream_script import Script, streamed
 
@@ -58,5 +58,5 @@ def read(stream: Any) -> str:
 def tpot(metrics: Any) -> str:
     clock = Clock()
     calls = [(10.0, "arrived", 0, 0), *((11 + 0.5 * i, "new", 0, 1) for i in range(4)), (13.0, "ends", 0, 1)]
-    found = figures(measured(metrics(clock), clock, calls, [7]))
-    return f"{found['tiny_llm_time_per_output_token_seconds_sum']:g}"
+    found = figures(measured(metrics(MODEL, clock), clock, calls, [7]))
+    return f"{found['vllm:request_time_per_output_token_seconds_sum']:g}"

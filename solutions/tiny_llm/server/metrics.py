@@ -8,85 +8,147 @@ from collections.abc import Callable, Mapping, Sequence
 from ..serving.request import Request
 from ..serving.step import Step
 
-FIRST_TOKEN = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)  # seconds
+WAITING = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)  # seconds
 EACH_TOKEN = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0)
+WHOLE_REQUEST = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
+
+# The names are vLLM's where the meaning is the same.
+STEPS = "tiny_llm:steps_total"
+PREEMPTIONS = "vllm:num_preemptions_total"
+PROMPT_TOKENS = "vllm:prompt_tokens_total"
+OUTPUT_TOKENS = "vllm:generation_tokens_total"
+REFUSED = "tiny_llm:refused_requests_total"
+ENDED = "vllm:request_success_total"
+TTFT = "vllm:time_to_first_token_seconds"
+TPOT = "vllm:request_time_per_output_token_seconds"
+QUEUE_TIME = "vllm:request_queue_time_seconds"
+LATENCY = "vllm:e2e_request_latency_seconds"
+HELP = {
+    STEPS: "Steps of the scheduler.",
+    PREEMPTIONS: "Requests that were preempted, to be recomputed later.",
+    PROMPT_TOKENS: "Tokens of the prompts of all admitted requests.",
+    OUTPUT_TOKENS: "Output tokens.",
+    REFUSED: "Requests that were rejected because too many were waiting.",
+    ENDED: "Requests that have ended, by reason: stop, length, abort (the client left) or error.",
+    TTFT: "From a request's arrival to its first token.",
+    TPOT: "Between the tokens of a request: the mean after those of its first step.",
+    QUEUE_TIME: "From a request's arrival to the end of the step that first admitted it.",
+    LATENCY: "From a request's arrival to its last token.",
+    "vllm:num_requests_running": "Requests in the batch.",
+    "vllm:num_requests_waiting": "Requests in the queue.",
+    "vllm:kv_cache_usage_perc": "Share of the pages that requests hold, from 0 to 1; cached prefixes do not count.",
+    "vllm:prefix_cache_queries_total": "Tokens that were looked up in the prefix cache.",
+    "vllm:prefix_cache_hits_total": "Tokens that were found in it.",
+    "vllm:spec_decode_num_draft_tokens_total": "Draft tokens that were verified.",
+    "vllm:spec_decode_num_accepted_tokens_total": "Draft tokens that were accepted.",
+    "tiny_llm:slots": "Maximum number of requests in the batch.",
+    "tiny_llm:pages": "Pages of the KV cache.",
+    "tiny_llm:free_pages": "Pages that are free.",
+}
 
 
 class Metrics:
-    """Counts events, and measures two latencies of each request.
+    """Counts events, and measures four latencies of each request.
 
     TTFT, the time to first token: from its arrival to the step that yielded its first token. TPOT, the time per output
     token: from there to the step in which it finished, divided by the number of tokens after those of the first step.
-    A request without a token has neither, and one whose tokens all came in one step has no TPOT.
+    A request without a token has neither, and one whose tokens all came in one step has no TPOT. The queue time, from
+    its arrival to the step that admitted it, is measured once, even if it is preempted and admitted again. The latency:
+    from its arrival to the step in which it finished.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+    def __init__(self, model_name: str, clock: Callable[[], float] = time.perf_counter) -> None:
         """Start with zeros.
 
         Args:
+            model_name: the label of all metrics.
             clock: returns seconds.
         """
         self._clock = clock
+        escaped = model_name.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+        self._label = f'model_name="{escaped}"'
         self._arrivals: dict[Request, float] = {}
+        self._queued: set[Request] = set()  # those that have not been admitted yet
         self._first: dict[Request, tuple[float, int]] = {}  # the time of the first tokens, and how many came then
-        self._ttft, self._tpot = _Histogram(FIRST_TOKEN), _Histogram(EACH_TOKEN)
-        self._counts: Counter[str] = Counter()
+        self._counts = dict.fromkeys((STEPS, PREEMPTIONS, PROMPT_TOKENS, OUTPUT_TOKENS, REFUSED), 0)
         self._reasons: Counter[str] = Counter()
+        self._times = {
+            TTFT: _Histogram(WAITING),
+            TPOT: _Histogram(EACH_TOKEN),
+            QUEUE_TIME: _Histogram(WAITING),
+            LATENCY: _Histogram(WHOLE_REQUEST),
+        }
 
     def arrived(self, request: Request) -> None:
         """Record a request that was admitted to the server."""
         self._arrivals[request] = self._clock()
-        self._counts["prompt_tokens"] += len(request.prompt)
+        self._queued.add(request)
+        self._counts[PROMPT_TOKENS] += len(request.prompt)
 
     def rejected(self) -> None:
         """Record a request that was rejected."""
-        self._counts["refused_requests"] += 1
+        self._counts[REFUSED] += 1
 
     def stepped(self, step: Step) -> None:
         """Record a step that has just finished."""
         now = self._clock()
-        self._counts["steps"] += 1
-        self._counts["preemptions"] += len(step.preempted)
+        self._counts[STEPS] += 1
+        self._counts[PREEMPTIONS] += len(step.preempted)
+        for request in step.admitted:
+            if request in self._queued:
+                self._queued.remove(request)
+                self._times[QUEUE_TIME].add(now - self._arrivals[request])
         for chunk, tokens in zip(step.chunks, step.new, strict=True):
             request = chunk.request
-            self._counts["output_tokens"] += len(tokens)
+            self._counts[OUTPUT_TOKENS] += len(tokens)
             if tokens and request in self._arrivals and request not in self._first:
-                self._ttft.add(now - self._arrivals[request])
+                self._times[TTFT].add(now - self._arrivals[request])
                 self._first[request] = now, len(tokens)
         for request in step.finished:
             began, count = self._first.get(request, (now, len(request.output)))
             if later := len(request.output) - count:
-                self._tpot.add((now - began) / later)
+                self._times[TPOT].add((now - began) / later)
+            if request in self._arrivals:
+                self._times[LATENCY].add(now - self._arrivals[request])
 
     def finished(self, request: Request, reason: str) -> None:
         """Record that an admitted request has ended, or that its caller is gone; keep only the reason."""
         self._arrivals.pop(request, None)
+        self._queued.discard(request)
         self._first.pop(request, None)
         self._reasons[reason] += 1
 
-    def exposition(self, gauges: Mapping[str, float]) -> str:
-        """Return all metrics in Prometheus format: `# TYPE name kind`, then `name value` or `name{label="..."} value`.
+    def exposition(self, others: Mapping[str, float]) -> str:
+        """Return all metrics in Prometheus' format.
 
-        Counters, which never decrease: `tiny_llm_steps_total`, and likewise `preemptions`, `prompt_tokens` (of the
-        admitted requests), `output_tokens` and `refused_requests`; `tiny_llm_requests_total{reason="..."}` for each
-        reason that occurred. Histograms: `tiny_llm_time_to_first_token_seconds` (buckets FIRST_TOKEN) and
-        `tiny_llm_time_per_output_token_seconds` (EACH_TOKEN): for each bucket `NAME_bucket{le="0.01"}`, the number of
-        times that were at most that long; the last one is `le="+Inf"`; then `NAME_sum` and `NAME_count`. Numbers are
-        not rounded, and every line ends with a newline.
+        Each has a line `# HELP name text`, with its text in HELP, a line `# TYPE name kind`, and then its samples,
+        lines `name{labels} value`, where labels are `model_name="..."`, and after a comma others. In a label's value a
+        backslash comes before each backslash and each quote; `\\n` stands for a newline. Numbers are not rounded, and
+        every line ends with a newline.
+
+        Counters, which never decrease: STEPS, PREEMPTIONS, PROMPT_TOKENS (of admitted requests), OUTPUT_TOKENS,
+        REFUSED, and ENDED with a sample for each reason that occurred, with the label `finished_reason="..."`.
+        Histograms: TTFT and QUEUE_TIME (with the buckets WAITING), TPOT (EACH_TOKEN), LATENCY (WHOLE_REQUEST). For each
+        bucket `NAME_bucket{...,le="0.01"}` is the number of times that were at most that long; the last one is
+        `le="+Inf"`; then `NAME_sum` and `NAME_count`.
 
         Args:
-            gauges: values that rise and fall, by their names without `tiny_llm_`.
+            others: values of other metrics by name: counters if their names end in "_total", else gauges.
         """
         lines = []
-        for name in ("steps", "preemptions", "prompt_tokens", "output_tokens", "refused_requests"):
-            lines += [f"# TYPE tiny_llm_{name}_total counter", f"tiny_llm_{name}_total {self._counts[name]}"]
-        lines.append("# TYPE tiny_llm_requests_total counter")
-        lines += [f'tiny_llm_requests_total{{reason="{why}"}} {count}' for why, count in sorted(self._reasons.items())]
-        lines += self._ttft.lines("tiny_llm_time_to_first_token_seconds")
-        lines += self._tpot.lines("tiny_llm_time_per_output_token_seconds")
-        for name, value in gauges.items():
-            lines += [f"# TYPE tiny_llm_{name} gauge", f"tiny_llm_{name} {value}"]
+        for name, value in {**self._counts, **others}.items():
+            kind = "counter" if name.endswith("_total") else "gauge"
+            lines += [*_heading(name, kind), f"{name}{{{self._label}}} {value}"]
+        lines += _heading(ENDED, "counter")
+        for why, count in sorted(self._reasons.items()):
+            lines.append(f'{ENDED}{{{self._label},finished_reason="{why}"}} {count}')
+        for name, times in self._times.items():
+            lines += [*_heading(name, "histogram"), *times.lines(name, self._label)]
         return "".join(f"{line}\n" for line in lines)
+
+
+def _heading(name: str, kind: str) -> list[str]:
+    return [f"# HELP {name} {HELP[name]}", f"# TYPE {name} {kind}"]
 
 
 class _Histogram:
@@ -100,9 +162,9 @@ class _Histogram:
         self._counts[bisect_left(self._bounds, seconds)] += 1
         self._sum += seconds
 
-    def lines(self, name: str) -> list[str]:
-        found, so_far = [f"# TYPE {name} histogram"], 0
+    def lines(self, name: str, label: str) -> list[str]:
+        found, so_far = [], 0
         for bound, count in zip((*self._bounds, "+Inf"), self._counts, strict=True):
             so_far += count  # buckets are cumulative
-            found.append(f'{name}_bucket{{le="{bound}"}} {so_far}')
-        return [*found, f"{name}_sum {self._sum}", f"{name}_count {so_far}"]
+            found.append(f'{name}_bucket{{{label},le="{bound}"}} {so_far}')
+        return [*found, f"{name}_sum{{{label}}} {self._sum}", f"{name}_count{{{label}}} {so_far}"]

@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from . import chat
 from .access_log import AccessLog
+from .dashboard import dashboard
 from .guards import Guard, body_of
 from .refusals import Refusal
 from .responses import ResponseBuilder
@@ -98,6 +99,9 @@ def make_app(
     async def metrics(request: Request) -> Response:
         return PlainTextResponse(service.metrics_text(), media_type="text/plain; version=0.0.4")
 
+    async def shown(request: Request) -> Response:
+        return JSONResponse(dashboard())
+
     async def state(request: Request) -> Response:
         return JSONResponse(await service.state())
 
@@ -116,6 +120,7 @@ def make_app(
         Route("/state", state),
         Route("/health", health),
         Route("/metrics", metrics),
+        Route("/dashboard.json", shown),
         Route("/v1/models", models),
         Route("/v1/models/{name:path}", one_model),
         Route("/tokenizer_info", tokenizer_info),

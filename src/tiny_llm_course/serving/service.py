@@ -44,7 +44,7 @@ class Service:
         self.logits = LogitsProcessor(engine.scheduler)
         self.closing = asyncio.Event()
         with engine.learners_code():
-            self.metrics: Any = engine.part("server.metrics", "Metrics")()
+            self.metrics: Any = engine.part("server.metrics", "Metrics")(name)
             self.gate: Any = engine.part("server.backpressure", "Gate")(engine.scheduler.max_num_seqs + waiting)
             loop = engine.part("server.loop", "EngineLoop")
             self.loop: Any = loop(engine.scheduler, worker, self._stepped)
@@ -103,12 +103,12 @@ class Service:
         """Count some requests in the metrics while the block runs."""
         for choice in choices:
             self.metrics.arrived(choice.request)
-        reason = "failed"
+        reason = "error"
         try:
             yield
-            reason = "cancelled"
+            reason = "abort"
         except (asyncio.CancelledError, GeneratorExit):
-            reason = "cancelled"
+            reason = "abort"
             raise
         finally:
             for choice in choices:
@@ -139,18 +139,24 @@ class Service:
         return self.engine.part("server.streaming", "TextStream")(news, texts)
 
     def metrics_text(self) -> str:
-        """Return the metrics in Prometheus' format."""
+        """Return the metrics in Prometheus' format. The worker may be in a step: what it changes is copied first."""
         scheduler, memory = self.engine.scheduler, self.engine.scheduler.kv_cache
-        gauges: dict[str, float] = {
-            "running_requests": len(scheduler.running),
-            "waiting_requests": len(scheduler.waiting),
+        others: dict[str, float] = {
+            "vllm:num_requests_running": len(scheduler.running),
+            "vllm:num_requests_waiting": len(scheduler.waiting),
+            "tiny_llm:slots": scheduler.max_num_seqs,
         }
-        gauges["slots"] = scheduler.max_num_seqs
         if pool := getattr(memory, "pool", None):
-            gauges |= {"pages": pool.pages, "free_pages": pool.num_free}
+            held = {page for table in list(memory.block_tables.values()) for page in tuple(table)}
+            others |= {"tiny_llm:pages": pool.pages, "tiny_llm:free_pages": pool.num_free}
+            others["vllm:kv_cache_usage_perc"] = len(held) / pool.pages
         if hasattr(memory, "queried_tokens"):
-            gauges |= {"prefix_asked_tokens": memory.queried_tokens, "prefix_hit_tokens": memory.hit_tokens}
-        text: str = self.metrics.exposition(gauges)
+            others["vllm:prefix_cache_queries_total"] = memory.queried_tokens
+            others["vllm:prefix_cache_hits_total"] = memory.hit_tokens
+        if hasattr(speculation := getattr(scheduler.policy, "__self__", None), "num_draft_tokens"):
+            others["vllm:spec_decode_num_draft_tokens_total"] = speculation.num_draft_tokens
+            others["vllm:spec_decode_num_accepted_tokens_total"] = speculation.num_accepted_tokens
+        text: str = self.metrics.exposition(others)
         return text
 
     def tokenize(self, params: Tokenize) -> dict[str, Any]:
