@@ -80,6 +80,16 @@ def test_a_chat_by_keyboard(chat: "Page") -> None:
     assert [(fault["id"], [node["html"] for node in fault["nodes"]]) for fault in faults] == []
 
 
+@pytest.mark.parametrize("chat", [(1280, "light"), (375, "dark")], indirect=True)
+def test_the_page_of_the_api(chat: "Page") -> None:
+    chat.get_by_role("link", name="API").click()
+    chat.get_by_text("max_completion_tokens").first.wait_for()
+    assert chat.evaluate("document.documentElement.scrollWidth") <= chat.viewport_size["width"]  # type: ignore[index]
+    chat.add_script_tag(content=AXE)
+    faults = chat.evaluate("axe.run(document, { resultTypes: ['violations'] }).then((found) => found.violations)")
+    assert [(fault["id"], [node["html"] for node in fault["nodes"]]) for fault in faults] == []
+
+
 def test_what_is_said_is_text(chat: "Page") -> None:
     said(chat, WILD, most=1)
     mine = chat.locator("#log > li.user > div").first

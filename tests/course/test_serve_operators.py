@@ -162,3 +162,21 @@ def test_what_the_metrics_count(port):
     ended, queued = (found[f"vllm:{name}_seconds_count"] for name in ("e2e_request_latency", "request_queue_time"))
     assert 0 < float(ended) <= float(queued)
     assert 'finished_reason="error"' not in asked(port, "/metrics")[2]
+
+
+def test_openapi_describes_every_route(port):
+    """And the page shows every parameter; what a schema names is defined."""
+    described = json.loads(asked(port, "/openapi.json")[2])
+    assert described["openapi"] == "3.1.0"
+    for path, operations in described["paths"].items():
+        (method,) = operations
+        status = asked(port, path.replace("{name}", "tiny-qwen3"), **({"best_of": 2} if method == "post" else {}))[0]
+        assert status == (400 if method == "post" else 200), path
+    schemas = described["components"]["schemas"]
+    referred = set(re.findall(r'"#/components/schemas/(\w+)"', json.dumps(described)))
+    assert referred <= set(schemas)
+    page = asked(port, "/docs")[2]
+    for name in ("Completion", "Chat", "Tokenize", "Detokenize"):
+        for field in schemas[name]["properties"]:
+            assert f"<td><code>{field}</code></td>" in page
+    assert not re.search('(?:src|href)="(?!\\./|data:|page/|openapi)', page)

@@ -14,6 +14,7 @@ from tiny_llm_course.engine.serving import Limits, load_scheduler
 from tiny_llm_course.paths import BOOK
 from tiny_llm_course.serving.app import make_app
 from tiny_llm_course.serving.logits import LogitOptions, LogitsProcessor, score_rows
+from tiny_llm_course.serving.openapi import ENDPOINTS
 from tiny_llm_course.serving.run import is_loopback
 from tiny_llm_course.serving.schema import Chat, Completion, Detokenize, Tokenize
 from tiny_llm_course.serving.service import Service
@@ -129,9 +130,10 @@ def test_memory_by_default(service, monkeypatch):
 
 
 def test_the_page_of_the_api_has_every_route(service):
-    page = (BOOK / "src" / "serving.md").read_text(encoding="utf-8")
-    for route in make_app(service)._app.routes:
-        assert f"`{route.path.replace(':path', '')}`" in page
+    of_the_page = {"/", "/page/{name}"}
+    assert {route.path.replace(":path", "") for route in make_app(service)._app.routes} == {*ENDPOINTS, *of_the_page}
+    text = (BOOK / "src" / "serving.md").read_text(encoding="utf-8")
+    assert all(f"`{path}`" in text for path in of_the_page)
 
 
 ODD = [

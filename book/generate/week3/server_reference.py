@@ -1,19 +1,17 @@
 """The tables of the page about `pdm run serve`: every parameter and error code, from the server's own schema."""
 
-import json
 from typing import Any
 
 from tiny_llm_course.dev.book.parts import Parts
+from tiny_llm_course.serving.openapi import ENDPOINTS, parameters
 from tiny_llm_course.serving.refusals import CODES
 from tiny_llm_course.serving.schema import (
-    EXPECTED,
     Chat,
     Completion,
     Detokenize,
     GenerationRequest,
     StreamOptions,
     Tokenize,
-    in_words,
 )
 
 
@@ -29,17 +27,15 @@ def reference_parts() -> Parts:
         "serving-detokenize": (Detokenize, set()),
     }
     tables = {name: _table(kind, left_out) for name, (kind, left_out) in kinds.items()}
+    ways = [f"| `{path}` | {'POST' if kind else 'GET'} | {returns} |" for path, (returns, kind) in ENDPOINTS.items()]
+    tables["serving-endpoints"] = "\n".join(["| Endpoint | Method | Returns |", "|:--|:--|:--|", *ways, ""])
     tables["serving-metrics"] = _metrics()
     rows = [f"| `{code}` | {meaning.replace(': ', ' | ', 1)} |" for code, meaning in CODES.items()]
     return tables | {"serving-codes": "\n".join(["| Code | Status | Meaning |", "|:--|:--|:--|", *rows, ""])}
 
 
 def _table(kind: type[Any], left_out: set[str]) -> str:
-    schema, rows = kind.model_json_schema(), []
-    for name, field in schema["properties"].items():
-        if name not in left_out:
-            default = "required" if name in schema.get("required", ()) else _default(field.get("default"))
-            rows.append(f"| `{name}` | {_type(name, field)} | {default} | {field.get('description', '')} |")
+    rows = [f"| `{name}` | {' | '.join(rest)} |" for name, *rest in parameters(kind) if name not in left_out]
     return "\n".join(["| Parameter | Type and range | Default | Effect |", "|:--|:--|:--|:--|", *rows, ""])
 
 
@@ -52,13 +48,3 @@ def _metrics() -> str:
 
 def _kind(name: str) -> str:
     return "counter" if name.endswith("_total") else "histogram" if name.endswith("_seconds") else "gauge"
-
-
-def _type(name: str, field: dict[str, Any]) -> str:
-    if name in EXPECTED and len(field.get("anyOf", ())) > 2:
-        return EXPECTED[name].removeprefix("expected ")
-    return in_words(field) if field.keys() & {"type", "anyOf", "$ref"} else "see effect"
-
-
-def _default(value: Any) -> str:
-    return "none" if value is None else f"`{json.dumps(value)}`"

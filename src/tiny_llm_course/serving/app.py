@@ -1,14 +1,14 @@
 """The routes."""
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import aclosing
 from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -16,6 +16,7 @@ from . import chat
 from .access_log import AccessLog
 from .dashboard import dashboard
 from .guards import Guard, body_of
+from .openapi import openapi, page
 from .refusals import Refusal
 from .responses import ResponseBuilder
 from .schema import Chat, Completion, Detokenize, GenerationRequest, Tokenize, checked, read_json
@@ -99,8 +100,11 @@ def make_app(
     async def metrics(request: Request) -> Response:
         return PlainTextResponse(service.metrics_text(), media_type="text/plain; version=0.0.4")
 
-    async def shown(request: Request) -> Response:
-        return JSONResponse(dashboard())
+    def fixed(response: Response) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            return response
+
+        return answer
 
     async def state(request: Request) -> Response:
         return JSONResponse(await service.state())
@@ -120,7 +124,9 @@ def make_app(
         Route("/state", state),
         Route("/health", health),
         Route("/metrics", metrics),
-        Route("/dashboard.json", shown),
+        Route("/dashboard.json", fixed(JSONResponse(dashboard()))),
+        Route("/openapi.json", fixed(JSONResponse(openapi()))),
+        Route("/docs", fixed(HTMLResponse(page(), headers=chat.HEADERS))),
         Route("/v1/models", models),
         Route("/v1/models/{name:path}", one_model),
         Route("/tokenizer_info", tokenizer_info),

@@ -17,7 +17,7 @@ from .access_log import AccessLog
 from .refusals import Refusal
 from .schema import LARGEST
 
-OPEN = ("/", "/health", "/page/")  # no key needed, also below the last one
+OPEN = ("/", "/health", "/docs", "/page/")  # no key needed, also below the last one
 LOCAL = {"localhost", "127.0.0.1", "[::1]"}
 HEARD_OUT = 16 * LARGEST  # bytes read before hanging up: many clients read an answer only after sending the whole body
 READING = 30.0  # seconds for a body

@@ -153,7 +153,8 @@ class Service:
         if hasattr(memory, "queried_tokens"):
             others["vllm:prefix_cache_queries_total"] = memory.queried_tokens
             others["vllm:prefix_cache_hits_total"] = memory.hit_tokens
-        if hasattr(speculation := getattr(scheduler.policy, "__self__", None), "num_draft_tokens"):
+        speculation: Any = getattr(scheduler.policy, "__self__", None)
+        if hasattr(speculation, "num_draft_tokens"):
             others["vllm:spec_decode_num_draft_tokens_total"] = speculation.num_draft_tokens
             others["vllm:spec_decode_num_accepted_tokens_total"] = speculation.num_accepted_tokens
         text: str = self.metrics.exposition(others)
