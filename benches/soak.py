@@ -1,7 +1,8 @@
-"""Soak the server: thousands of short requests, including disconnects and malformed ones.
+"""Soak the server: thousands of short requests, including disconnects and malformed ones, beside slow clients.
 
 `pdm run python benches/soak.py` starts `serve` on the embedded model and sends 20,000 of them. At the end every page
-must be free, memory what it was, and whatever was not served refused in words. It exits with 1 otherwise.
+must be free, memory and descriptors what they were, each greedy answer the same, and whatever was not served refused in
+words. It exits with 1 otherwise.
 """
 
 import argparse
@@ -25,6 +26,7 @@ from tiny_llm_course.measuring.machine import in_words, machine
 from tiny_llm_course.testkit.servers import running_server
 
 AT_ONCE = 24  # clients
+SLOW = 12  # clients that send a request's head byte by byte, and as many that read a long stream byte by byte
 WRONG: list[dict[str, Any]] = [
     {"max_tokens": "many"},
     {"prompt": {"a": 1}},
@@ -57,7 +59,9 @@ SORTS = {
     "streamed": Sort(30, (200,)),
     "hangs up": Sort(15, (200,), leaves=True),
     "hangs up at once": Sort(5, (200,), leaves=True),
+    "greedy": Sort(10, (200,)),
     "reads slowly": Sort(3, (200,)),
+    "writes slowly": Sort(3, (200,)),
     "no JSON": Sort(4, (400, 422)),
     "wrong type": Sort(4, (400, 422)),
     "no such model": Sort(3, (404,)),
@@ -75,6 +79,9 @@ def body_of(sort: str, draw: random.Random) -> bytes:
         return b'{"model": "' + MODEL.encode() + b'", "prompt": "\xff\xfe\xfa"}'
     prompt: Any = STORY[: draw.randint(1, len(STORY))] if draw.random() < 0.5 else STORY
     wanted: dict[str, Any] = {"model": MODEL, "prompt": prompt, "max_tokens": draw.randint(1, 12)}
+    if sort == "greedy":
+        wanted |= {"prompt": STORY, "max_tokens": 8, "temperature": 0}
+        return json.dumps(wanted).encode()
     wanted["stream"] = sort in ("streamed", "hangs up", "reads slowly")
     if draw.random() < 0.3:
         wanted |= {"temperature": 0.8, "seed": draw.randrange(1000)}
@@ -95,14 +102,18 @@ def body_of(sort: str, draw: random.Random) -> bytes:
     return json.dumps(wanted).encode()
 
 
-async def one(port: int, sort: str, draw: random.Random) -> str:
-    """Send a request of a sort; what came of it: its status, "left", or what is wrong."""
+async def one(port: int, sort: str, draw: random.Random, texts: set[str]) -> str:
+    """Send a request of a sort; what came of it: its status, "left", or what is wrong. Greedy answers go to `texts`."""
     body = body_of(sort, draw)
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
         head = "POST /v1/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
-        writer.write(f"{head}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body)
-        await writer.drain()
+        sent = f"{head}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body
+        pieces = 5 if sort == "writes slowly" else 1
+        for at in range(0, len(sent), -(-len(sent) // pieces)):
+            writer.write(sent[at : at - (-len(sent) // pieces)])
+            await writer.drain()
+            await asyncio.sleep(0.05 * (pieces > 1))
         if sort == "hangs up at once":
             await asyncio.sleep(draw.random() * 0.02)
             return "left"
@@ -126,6 +137,8 @@ async def one(port: int, sort: str, draw: random.Random) -> str:
             return f"{status} without a word: {rest[-200:]!r}"
         if status == 200 and sort == "streamed" and "[DONE]" not in rest:
             return f"a stream without an end: {rest[-200:]!r}"
+        if status == 200 and sort == "greedy":
+            texts.add(re.search('"text":"(.*?)"', rest)[1])  # type: ignore[index]
         return str(status)
     finally:
         writer.close()
@@ -135,6 +148,7 @@ async def soaked(
     port: int, count: int, seed: int, used: "list[int]", process: psutil.Process
 ) -> Counter[tuple[str, str]]:
     """Send so many requests, AT_ONCE at a time; what came of them, and the server's memory on the way."""
+    texts: set[str] = set()
     found: Counter[tuple[str, str]] = Counter()
     numbers = iter(range(count))
     names, weights = list(SORTS), [sort.weight for sort in SORTS.values()]
@@ -144,15 +158,44 @@ async def soaked(
             draw = random.Random(seed * 1_000_003 + number)
             sort = draw.choices(names, weights)[0]
             try:
-                outcome = await asyncio.wait_for(one(port, sort, draw), PATIENCE)
+                outcome = await asyncio.wait_for(one(port, sort, draw, texts), PATIENCE)
             except (OSError, TimeoutError) as error:
                 outcome = f"{type(error).__name__}: {error}"
             found[sort, outcome] += 1
             if number % max(count // 50, 1) == 0:
                 used.append(process.memory_info().rss)
 
+    slow = [asyncio.ensure_future(_slow(port, reads)) for reads in (False, True) for _ in range(SLOW)]
     await asyncio.gather(*(client() for _ in range(AT_ONCE)))
+    for task in slow:
+        task.cancel()
+    await asyncio.gather(*slow, return_exceptions=True)
+    if len(texts) > 1:
+        found["greedy", f"{len(texts)} different answers"] += 1
     return found
+
+
+async def _slow(port: int, reads: bool) -> None:
+    """Send a head byte by byte, or read a long stream byte by byte; begin again when the server ends it."""
+    wanted = {"model": MODEL, "prompt": STORY, "max_tokens": 100, "stream": True, "ignore_eos": True}
+    body = json.dumps(wanted).encode()
+    head = b"POST /v1/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+    sent = head + f"Content-Length: {len(body)}\r\n\r\n".encode() + body
+    while True:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=64)
+        try:
+            if reads:
+                writer.write(sent)
+                while await reader.read(1):
+                    await asyncio.sleep(0.1)
+            for byte in sent:
+                writer.write(bytes([byte]))
+                await writer.drain()
+                await asyncio.sleep(0.5)
+        except OSError:
+            await asyncio.sleep(0.1)
+        finally:
+            writer.close()
 
 
 def state(port: int) -> dict[str, Any]:
@@ -162,7 +205,9 @@ def state(port: int) -> dict[str, Any]:
     return found
 
 
-def faults(found: Counter[tuple[str, str]], used: list[int], last: dict[str, Any]) -> list[str]:
+def faults(
+    found: Counter[tuple[str, str]], used: list[int], last: dict[str, Any], descriptors: tuple[int, int] = (0, 0)
+) -> list[str]:
     """What a server has done that it must not; nothing if it is well."""
     said = [f"{sort}: {outcome}, {count} times" for (sort, outcome), count in found.items() if _wrong(sort, outcome)]
     if last["running"] or last["waiting"]:
@@ -172,6 +217,8 @@ def faults(found: Counter[tuple[str, str]], used: list[int], last: dict[str, Any
     settled = statistics.median(used[int(len(used) * SETTLES) :][:5])
     if found.total() >= ENOUGH and (end := statistics.median(used[-5:])) > ALLOWED * settled:
         said.append(f"memory has grown from {settled / 1e6:.0f} to {end / 1e6:.0f} MB")
+    if descriptors[1] > descriptors[0]:
+        said.append(f"descriptors have grown from {descriptors[0]} to {descriptors[1]}")
     return said
 
 
@@ -192,25 +239,29 @@ def main(arguments: list[str] | None = None) -> int:
     with running_server(command, seconds=PATIENCE) as port:
         server = next(one for one in psutil.Process().children(recursive=True) if _listens(one, port))
         used: list[int] = []
+        state(port)
+        before = server.num_fds()
         begun = time.perf_counter()
         found = asyncio.run(soaked(port, options.requests, options.seed, used, server))
         seconds = time.perf_counter() - begun
         time.sleep(1.0)  # whoever has hung up last is noticed
         last = state(port)
-        wrong = faults(found, used, last)
+        descriptors = before, server.num_fds()
+        wrong = faults(found, used, last, descriptors)
     print(f"{options.requests:,} requests in {seconds:.0f} s, {AT_ONCE} at once")
     for (sort, outcome), count in sorted(found.items()):
         print(f"  {sort:18} {outcome:10} {count:>8,}")
     print(
         f"memory: {used[0] / 1e6:.0f} MB at first, {max(used) / 1e6:.0f} MB at most, {used[-1] / 1e6:.0f} MB at the end"
     )
+    print(f"descriptors: {descriptors[0]} at first, {descriptors[1]} at the end")
     print(in_words(machine()))
     for line in wrong:
         print(f"WRONG: {line}")
     if options.json:
         rows = [{"sort": sort, "outcome": outcome, "count": count} for (sort, outcome), count in sorted(found.items())]
         record = {"date": datetime.date.today().isoformat(), "machine": machine(), "requests": options.requests}
-        record |= {"seconds": seconds, "rows": rows, "memory": used, "wrong": wrong}
+        record |= {"descriptors": descriptors, "seconds": seconds, "rows": rows, "memory": used, "wrong": wrong}
         options.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     return int(bool(wrong))
 

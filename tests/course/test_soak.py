@@ -20,5 +20,6 @@ def test_what_a_soak_finds():
     assert "grown" in soak.faults(well, [100] * 15 + [103] * 5, STILL)[0]
     assert "held by nobody" in soak.faults(well, [100] * 20, STILL | {"pages": {"all": 9, "free": 3, "kept": 5}})[0]
     assert "when all senders have gone" in soak.faults(well, [100] * 20, STILL | {"waiting": 2})[0]
+    assert "descriptors" in soak.faults(well, [100] * 20, STILL, (30, 31))[0]
     for outcome in ("500", "left", "400 without a word: ''"):
         assert soak.faults(Counter({("whole", outcome): 1}), [100] * 20, STILL) == [f"whole: {outcome}, 1 times"]
