@@ -419,7 +419,7 @@ def test_a_completion_that_is_refused(port, change, status, words):
         ({"tools": [{"type": "function"}]}, 'expected tool_choice "none"'),
         ({"tools": [{"type": "function"}], "tool_choice": "required"}, "tool_choice"),
         ({"max_tokens": 0}, "max_tokens: expected an integer of at least 1, not 0"),
-        ({"max_tokens": 5000}, "the context has 2048 tokens"),
+        ({"max_tokens": 5000}, "maximum context length is 2048 tokens"),
         ({"response_format": {"type": "json_object"}}, "response_format"),
         ({"prompt": "hi"}, "Unrecognized request argument supplied: prompt"),
     ],

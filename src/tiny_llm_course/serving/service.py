@@ -211,7 +211,7 @@ class Service:
 
     def _encoded(self, params: GenerationRequest | Tokenize, text: str) -> list[int]:
         if len(text) > self.engine.context_length * self._longest_token:
-            raise self._too_long(params, f"The prompt has {len(text)} characters")  # without tokenizing it
+            raise self._too_long(params, f"The prompt is too long: {len(text)} characters")  # without tokenizing it
         try:
             text.encode()
         except UnicodeEncodeError:
@@ -228,6 +228,8 @@ class Service:
             self._known(ids, name)
         # The scheduler always samples a token, even if the answer has none.
         room, wanted = self.engine.max_model_len - len(self._known(tokens, "prompt")), params.token_limit or 1
+        if room < 1:
+            raise self._too_long(params, f"The prompt is too long: {_tokens(len(tokens))}")
         if room < wanted:
             raise self._too_long(params, f"The prompt has {_tokens(len(tokens))}, and {_tokens(wanted)} must follow")
         if params.min_tokens > room:
@@ -245,8 +247,9 @@ class Service:
 
     def _too_long(self, params: GenerationRequest | Tokenize, what: str) -> Refusal:
         limit, model = self.engine.max_model_len, self.engine.context_length
-        memory = "" if limit == model else f" (the model's has {model}; more --memory allows more)"
-        message = f"{what}, but the context has {limit} tokens{memory}."
+        memory = "" if limit == model else f" with this --memory (of {model}; more --memory allows more)"
+        # Clients know the error by its words: litellm by the first ones, langchain-openai by "prompt is too long".
+        message = f"This model's maximum context length is {limit} tokens{memory}. {what}."
         return wrong(message, _prompt_of(params), "context_length_exceeded")
 
     def _choice(self, params: Completion | Chat, prompt: list[int], echo: str, index: int, which: int) -> Choice:

@@ -1,0 +1,173 @@
+"""Libraries that programs talk to a server with: openai, langchain-openai and litellm (lm-eval: `test_lm_eval.py`)."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from tests.course.test_serve import LONG, MODEL, client_of, serving, talk
+
+from tiny_llm_course.testkit.marks import needs
+
+openai = pytest.importorskip("openai", reason="not run here: needs openai (pdm run dev-setup)")
+pytestmark = [pytest.mark.maintainers, needs("port")]
+KEY = "open sesame"
+PROMPTS = [f"Tell me a story about a {animal}." for animal in "dog cat bird fish frog bear duck mouse".split()]
+LITELLM = os.environ.get("LITELLM") or (sys.executable if find_spec("litellm") else None)
+
+
+@pytest.fixture(scope="module")
+def port():
+    with serving("--api-key", KEY) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def tight():
+    """A server for one request at a time."""
+    with serving("--api-key", KEY, "--max-num-seqs", "1", "--waiting", "0") as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def alone(port):
+    """The answers to all prompts, one at a time."""
+    with client_of(port, KEY) as client:
+        return [talk(client, messages=said(prompt)).choices[0].message.content for prompt in PROMPTS]
+
+
+def said(prompt):
+    return [{"role": "user", "content": prompt}]
+
+
+def test_openai_asks_for_eight_at_once(port, alone):
+    async def script():
+        options = {"model": MODEL, "max_completion_tokens": 24, "temperature": 0}
+        async with openai.AsyncOpenAI(base_url=f"http://127.0.0.1:{port}/v1", api_key=KEY, max_retries=0) as client:
+            create = client.chat.completions.create
+            whole = await asyncio.gather(*(create(messages=said(prompt), **options) for prompt in PROMPTS))
+            streams = await asyncio.gather(*(create(messages=said(p), stream=True, **options) for p in PROMPTS))
+            pieces = [[chunk.choices[0].delta.content async for chunk in stream] for stream in streams]
+        return [answer.choices[0].message.content for answer in whole], ["".join(each) for each in pieces]
+
+    assert asyncio.run(script()) == (alone, alone)
+
+
+def waits_out_another(tight, ask):
+    """Whether a client that is told to come again does so, as late as it is told."""
+    with client_of(tight, KEY) as client, client.completions.create(stream=True, **LONG) as stream:
+        next(iter(stream))
+        with pytest.raises(openai.RateLimitError) as refused:
+            talk(client)
+        wait = int(refused.value.response.headers["retry-after"])
+        leaving = threading.Timer(0.2, stream.close)
+        leaving.start()
+        begun = time.monotonic()
+        assert ask()
+        leaving.join()
+    return time.monotonic() - begun >= wait
+
+
+def test_openai_comes_again_when_it_is_told(tight):
+    with client_of(tight, KEY) as client:
+        assert waits_out_another(tight, lambda: talk(client.with_options(max_retries=3)))
+
+
+# LangChain
+
+
+def chat_of(port, **more):
+    langchain = pytest.importorskip("langchain_openai", reason="not run here: needs langchain-openai")
+    given = {"model": MODEL, "base_url": f"http://127.0.0.1:{port}/v1", "api_key": KEY, "max_retries": 0}
+    return langchain.ChatOpenAI(**{**given, "max_tokens": 24, "temperature": 0, **more})
+
+
+def test_langchain(port, alone):
+    model = chat_of(port)
+    found = model.invoke(PROMPTS[0])
+    assert found.content == alone[0]
+    assert found.response_metadata["model_name"] == MODEL
+    assert found.response_metadata["finish_reason"] == "length"
+    assert found.usage_metadata["output_tokens"] == 24
+    assert model.invoke(PROMPTS[0], stop=[alone[0][10:16]]).content == alone[0][:10]
+    from langchain_core.messages import HumanMessage
+
+    several = chat_of(port, n=3).generate([[HumanMessage(PROMPTS[0])]]).generations[0]
+    assert [each.text for each in several] == [alone[0]] * 3
+    scored = model.invoke(PROMPTS[0], logprobs=True, top_logprobs=2).response_metadata["logprobs"]["content"]
+    assert "".join(each["token"] for each in scored) == alone[0]
+    assert [len(each["top_logprobs"]) for each in scored] == [2] * 24
+
+
+def test_langchain_streams(port, alone):
+    *_, last = pieces = list(chat_of(port, stream_usage=True).stream(PROMPTS[0]))
+    assert "".join(piece.content for piece in pieces) == alone[0]
+    usage = [piece.usage_metadata for piece in pieces if piece.usage_metadata]
+    assert [each["output_tokens"] for each in usage] == [24]
+    assert last.chunk_position == "last"
+
+
+def test_langchain_at_once(port, alone):
+    async def script():
+        model = chat_of(port)
+        return await model.abatch(PROMPTS), [piece.content async for piece in model.astream(PROMPTS[1])]
+
+    answers, pieces = asyncio.run(script())
+    assert [answer.content for answer in answers] == alone
+    assert "".join(pieces) == alone[1]
+
+
+def test_langchain_completions(port):
+    chat_of(port)
+    from langchain_openai import OpenAI
+
+    given = {"base_url": f"http://127.0.0.1:{port}/v1", "api_key": KEY, "max_retries": 0, "temperature": 0}
+    model = OpenAI(model=MODEL, max_tokens=8, **given)
+    text = model.invoke("Once upon a time")
+    assert "".join(model.stream("Once upon a time")) == text
+    assert model.invoke("Once upon a time", echo=True) == "Once upon a time" + text
+
+
+def test_langchain_raises_what_its_users_catch(port, tight):
+    exceptions = pytest.importorskip("langchain_core.exceptions", reason="not run here: needs langchain-openai")
+    for fault, prompt, own, openais in (
+        ({}, "dog " * 3000, exceptions.ContextOverflowError, openai.BadRequestError),
+        ({"temperature": 3}, "hi", exceptions.ModelInvalidRequestError, openai.BadRequestError),
+        ({"api_key": "none"}, "hi", exceptions.ModelAuthenticationError, openai.AuthenticationError),
+        ({"model": "gpt-0"}, "hi", exceptions.ModelNotFoundError, openai.NotFoundError),
+    ):
+        with pytest.raises(own) as found:
+            chat_of(port, **fault).invoke(prompt)
+        assert isinstance(found.value, openais)
+    patient = chat_of(tight, max_retries=3)
+    assert patient.invoke("hi").content  # makes the connections, which takes longer than the other one stays
+    assert waits_out_another(tight, lambda: patient.invoke("hi").content)
+
+
+def test_langchain_hears_that_there_are_no_tools(port, alone):
+    schema = {"type": "object", "properties": {"city": {"type": "string"}}}
+    tool = {"title": "Weather", "description": "Look it up.", **schema}
+    ways = {"json_schema": "response_format", "json_mode": "response_format", "function_calling": "tool_choice"}
+    for method, words in ways.items():
+        with pytest.raises(openai.BadRequestError, match=words):
+            chat_of(port).with_structured_output(tool, method=method).invoke(PROMPTS[0])
+    assert chat_of(port).bind_tools([tool], tool_choice="none").invoke(PROMPTS[0]).content == alone[0]
+
+
+# litellm
+
+
+@pytest.mark.skipif(not LITELLM, reason="not run here: litellm is not installed (LITELLM names a Python that has it)")
+def test_litellm(port, tight):
+    script = Path(__file__).with_name("litellm_client.py")
+    command = [LITELLM, script, str(port), str(tight), MODEL, KEY, *PROMPTS]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # which is fetched otherwise
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.endswith("all right\n")
