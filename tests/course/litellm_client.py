@@ -93,10 +93,10 @@ assert error_of(tools=tools) is litellm.BadRequestError
 assert text_of(chat(PROMPTS[0], tools=tools, tool_choice="none")) == alone[0]
 
 # A server that is busy
-patient = {"prompt": PROMPTS[0], "port": TIGHT, "max_retries": 3}
+patient: dict[str, Any] = {"prompt": PROMPTS[0], "port": TIGHT, "max_retries": 3}
 assert text_of(chat(**patient)) == alone[0]  # makes the client, which takes longer than the other one stays
 busy = openai.OpenAI(base_url=f"http://127.0.0.1:{TIGHT}/v1", api_key=KEY)
-more = {"extra_body": {"ignore_eos": True}}
+more: dict[str, Any] = {"extra_body": {"ignore_eos": True}}
 stream: Any = busy.completions.create(model=MODEL, prompt="Once", max_tokens=1900, stream=True, **more)
 next(iter(stream))
 assert error_of(port=TIGHT) is litellm.RateLimitError

@@ -17,7 +17,8 @@ from tiny_llm_course.testkit.marks import needs
 openai = pytest.importorskip("openai", reason="not run here: needs openai (pdm run dev-setup)")
 pytestmark = [pytest.mark.maintainers, needs("port")]
 KEY = "open sesame"
-PROMPTS = [f"Tell me a story about a {animal}." for animal in "dog cat bird fish frog bear duck mouse".split()]
+ANIMALS = ("dog", "cat", "bird", "fish", "frog", "bear", "duck", "mouse")
+PROMPTS = [f"Tell me a story about a {animal}." for animal in ANIMALS]
 LITELLM = os.environ.get("LITELLM") or (sys.executable if find_spec("litellm") else None)
 
 

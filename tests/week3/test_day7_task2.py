@@ -78,7 +78,7 @@ def test_task_2_gate_promise_beyond_a_minute():
 
 
 def test_task_2_gate_spreads_long_estimates():
-    """A departure takes 55 s: the four estimates are 55, 110, 165 and 220 s, and no two clients are told the same."""
+    """A departure takes 55 s: the four estimates are 55, 110, 165 and 220 s, and no two answers are the same."""
     ops = [(0.0, "enter", 8), (0.0, "leave", 1), (0.0, "enter", 1), *[(55.0, "enter", 1)] * 4]
     case = "max_inside 8, one leaves at 0 s, one enters, and four arrive at 55 s"
     same_ids(again(lambda: passes(backpressure.Gate, 8, ops), case)[3:], [-55, -50, -45, -40], case, "answers")

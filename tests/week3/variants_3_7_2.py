@@ -196,7 +196,7 @@ known.change(
     "the-same-for-all",
     (SPREAD, "min(LONGEST, estimate)"),
     fact="all clients whose estimate is above a minute get the same Retry-After and come back together",
-    question="A hundred clients are told 60. What happens a minute later?",
+    question="A hundred clients get a Retry-After of 60. What happens a minute later?",
 )
 known.change(
     "leaves-one",
