@@ -38,6 +38,7 @@ MODEL = "tiny-qwen3"
 STORY = "Once upon a time there was a little girl who had a big blue dog. One day they went to the park. "
 MEMORY = "8"  # MiB of keys and values: small enough that pages are soon used again
 PATIENCE = 60.0  # seconds for one request
+LEAVES = 15.0  # seconds until the server has closed every connection: more than it waits for a head
 ENOUGH = 5000  # requests, to say anything of memory
 SETTLES = 0.2  # of the requests, until the server's memory is what it will be
 ALLOWED = 1.02  # times that memory at the end
@@ -240,12 +241,16 @@ def main(arguments: list[str] | None = None) -> int:
         server = next(one for one in psutil.Process().children(recursive=True) if _listens(one, port))
         used: list[int] = []
         state(port)
+        time.sleep(0.5)  # until its connection is closed
         before = server.num_fds()
         begun = time.perf_counter()
         found = asyncio.run(soaked(port, options.requests, options.seed, used, server))
         seconds = time.perf_counter() - begun
         time.sleep(1.0)  # whoever has hung up last is noticed
         last = state(port)
+        until = time.monotonic() + LEAVES
+        while server.num_fds() > before and time.monotonic() < until:
+            time.sleep(0.2)
         descriptors = before, server.num_fds()
         wrong = faults(found, used, last, descriptors)
     print(f"{options.requests:,} requests in {seconds:.0f} s, {AT_ONCE} at once")
