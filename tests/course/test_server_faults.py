@@ -40,13 +40,28 @@ main()
 """.replace("FATAL", str(FATAL))
 
 
+METRICS = """
+from tiny_llm_course.engine.package import Package
+part = Package.part
+
+class Slip:
+    def __init__(self, *args): pass
+    def arrived(self, request): pass
+    def finished(self, request, reason): pass
+    def stepped(self, step): raise KeyError("a slip")
+    exposition = stepped
+
+Package.part = lambda self, module, name: Slip if name == "Metrics" else part(self, module, name)
+"""
+
+
 class Running:
     """A server with a fault, and its clients."""
 
-    def __init__(self, fault, *options, port=0):
+    def __init__(self, fault, *options, port=0, script=SERVER):
         words = ["serve", "--solution", "--port", str(port), *options]
         self.process = subprocess.Popen(
-            [sys.executable, "-c", SERVER, fault, *words], stderr=subprocess.PIPE, text=True
+            [sys.executable, "-c", script, fault, *words], stderr=subprocess.PIPE, text=True
         )
         told = self.process.stderr.readline()
         self.port = int(told.partition("127.0.0.1:")[2].partition("/")[0])
@@ -103,6 +118,17 @@ def test_a_step_that_raises(error):
         assert server.process.wait(30) == 143
         written = server.process.stderr.read()
         assert written.count(error.partition("(")[0]) == 3, written
+
+
+def test_metrics_that_raise():
+    """The learner's own: requests are served all the same, and the operator sees it once."""
+    script = SERVER.replace("main()\n", METRICS + "main()\n")
+    with Running("pass", script=script) as server:
+        assert [server.ask(5) for _ in range(3)] == [(200, 5)] * 3
+        assert server.get("/metrics")[0] == 500
+        server.process.terminate()
+        assert server.process.wait(30) == 143
+        assert server.process.stderr.read().count("KeyError: 'a slip'") == 2, "one of a step, one of /metrics"
 
 
 def test_a_step_that_hangs_for_a_while():

@@ -114,6 +114,9 @@ def make_app(
         message = f"{error.detail}: {request.method} {request.url.path}"
         return Refusal(error.status_code, message, headers=error.headers).response()
 
+    async def failed(request: Request, error: Exception) -> Response:  # `Guard` prints it
+        return Refusal(500, "The server failed.", code="server_failed").response()
+
     async def refused(request: Request, error: Exception) -> Response:
         assert isinstance(error, Refusal)
         return error.response()
@@ -135,6 +138,6 @@ def make_app(
         Route("/v1/completions", Endpoint(service, Completion)),
         Route("/v1/chat/completions", Endpoint(service, Chat)),
     ]
-    app = Starlette(routes=routes, exception_handlers={HTTPException: no_route, Refusal: refused})
+    app = Starlette(routes=routes, exception_handlers={HTTPException: no_route, Refusal: refused, Exception: failed})
     app.router.redirect_slashes = False  # another path is an error
     return Guard(app, key, hosts, log, root_path)

@@ -59,7 +59,10 @@ class Service:
         self._longest_token = max(map(len, engine.tokenizer.token_bytes.values()), default=1)
 
     def _stepped(self, step: Any) -> None:
-        self.metrics.stepped(step)
+        try:
+            self.metrics.stepped(step)
+        except Exception as error:  # the learner's: the loop goes on, and the operator is told once
+            self._report(error)
         self._state.stepped(step)
         starts = {chunk.request: chunk.start for chunk in step.chunks}
         for request in step.admitted:  # with the tokens of its prefix computed; this step may have computed more
@@ -122,6 +125,11 @@ class Service:
             self._reported = cause
             traceback.print_exception(cause, file=sys.stderr)
         return of_engine(error)
+
+    def _report(self, error: Exception) -> None:
+        if self._reported is None or type(error) is not type(self._reported):
+            self._reported = error
+            traceback.print_exception(error, file=sys.stderr)
 
     async def choices(self, params: Completion | Chat) -> list[Choice]:
         """Return the engine's requests for a client's request; raise Refusal if it is invalid."""
