@@ -61,7 +61,7 @@ class Service:
     def _stepped(self, step: Any) -> None:
         try:
             self.metrics.stepped(step)
-        except Exception as error:  # the learner's: the loop goes on, and the operator is told once
+        except Exception as error:  # the learner's: the loop goes on, and the operator sees it once
             self._report(error)
         self._state.stepped(step)
         starts = {chunk.request: chunk.start for chunk in step.chunks}
