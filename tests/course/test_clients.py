@@ -60,7 +60,7 @@ def test_openai_asks_for_eight_at_once(port, alone):
 
 
 def waits_out_another(tight, ask):
-    """Whether a client that is told to come again does so, as late as it is told."""
+    """Whether a rejected client retries, and not before its Retry-After."""
     with client_of(tight, KEY) as client, client.completions.create(stream=True, **LONG) as stream:
         next(iter(stream))
         with pytest.raises(openai.RateLimitError) as refused:
@@ -74,7 +74,7 @@ def waits_out_another(tight, ask):
     return time.monotonic() - begun >= wait
 
 
-def test_openai_comes_again_when_it_is_told(tight):
+def test_openai_honours_retry_after(tight):
     with client_of(tight, KEY) as client:
         assert waits_out_another(tight, lambda: talk(client.with_options(max_retries=3)))
 

@@ -104,7 +104,7 @@ class Running:
 
 @pytest.mark.parametrize("error", ["RuntimeError('no')", "MemoryError()"])
 def test_a_step_that_raises(error):
-    """Those in the step get an error, all others an answer, and the operator one traceback a step."""
+    """Those in the step get an error, all others an answer, and the operator one traceback: all fail alike."""
     with Running(f"raise {error}", "--max-num-seqs", "2") as server:
         for _ in range(2):
             assert server.ask(FATAL) == (500, "engine_failed")
@@ -117,7 +117,7 @@ def test_a_step_that_raises(error):
         server.process.terminate()
         assert server.process.wait(30) == 143
         written = server.process.stderr.read()
-        assert written.count(error.partition("(")[0]) == 3, written
+        assert written.count("Traceback") == written.count(error.partition("(")[0]) == 1, written
 
 
 def test_metrics_that_raise():
@@ -148,7 +148,7 @@ def test_a_step_that_hangs_for_a_while():
 
 
 def test_a_step_that_hangs_for_good():
-    """A client may leave, and the server ends when it is told to."""
+    """A client may leave, and the server ends on SIGTERM."""
     with Running("time.sleep(1000)", "--grace", "0.5") as server:
         with socket.create_connection(("127.0.0.1", server.port)) as client:
             body = json.dumps({"model": "tiny-qwen3", "prompt": "Once", "max_tokens": FATAL}).encode()
@@ -162,7 +162,7 @@ def test_a_step_that_hangs_for_good():
 
 
 def test_an_engine_that_dies():
-    """Its clients are told at once, and the next server gets the port."""
+    """Its clients see it at once, and the next server gets the port."""
     with Running("os.abort()") as server:
         with pytest.raises((http.client.RemoteDisconnected, ConnectionResetError)):
             server.ask(FATAL)

@@ -149,8 +149,8 @@ def test_task_2_ragged_sweep():
 
 @property_test
 @given(
-    requests=st.integers(1, 3),
-    length=st.integers(1, 5),
+    requests=st.integers(1, 4),
+    length=st.integers(1, 6),
     base=st.sampled_from([QWEN3, QWEN25]),
     scored=st.sampled_from(["last", "all", "some", "end"]),
     number=st.integers(0, 999),

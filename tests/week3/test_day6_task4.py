@@ -348,12 +348,12 @@ def test_task_4_loop_seeds():
 
 @pytest.mark.parametrize("settings", [{"temp": 1.0}, {"temp": 1.0, "repetition_penalty": 1.6}], ids=setting_words)
 def test_task_4_loop_distribution(settings):
-    """800 outputs of two tokens, four at a time, each with its own seed: pairs are as frequent as without drafts.
+    """1,200 outputs of two tokens, twelve at a time, each with its own seed: pairs are as frequent as without drafts.
 
     The statistic is the sum of (found - expected)^2 / expected over 16 pairs. By chance it would exceed 55 less than
     once in 100,000 times.
     """
-    large, small, texts = random_logits(3, 4, 2, 1.0), random_logits(4, 4, 2, 1.0), 800
+    large, small, texts = random_logits(3, 4, 2, 1.0), random_logits(4, 4, 2, 1.0), 1200
     likely = probabilities64(small([0]), [], temp=1.0)
     case = f"{texts} outputs of 2 tokens, {setting_words(settings)}, seeds 0 to {texts - 1}, V 4, 2 drafted"
 
@@ -364,8 +364,8 @@ def test_task_4_loop_distribution(settings):
 
     found, drawn = Counter(), iter(np.random.default_rng(9).random((2 * texts, 1)).tolist())
     with noted(case):
-        for start in range(0, texts, 4):
-            requests = [Request([1, 2], 2, SamplingParams(**settings, seed=start + row)) for row in range(4)]
+        for start in range(0, texts, 12):
+            requests = [Request([1, 2], 2, SamplingParams(**settings, seed=start + row)) for row in range(12)]
             drafter = Scripted(Draft, propose)
             speculation = scheduling.Speculation(drafter, 2)
             loop = Scheduler(Told(large), Notes(case=case), policy=speculation.plan, sampler=speculation.sample)

@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 from tests.week3.engine_room import Room, asked
+from tests.week3.figures_script import MODEL, Clock, measured
 from tests.week3.virtual_time import now, play
 
 from tiny_llm_course.course.registry import load_course
@@ -19,8 +20,8 @@ CALLERS = {"A": (0.0, 0, 6), "B": (0.4, 2, 3), "C": (1.5, 0, 3)}
 
 
 def generated_parts() -> Parts:
-    """Return the figure, its numbers, and the table of "Break it"."""
-    return {"way": way(), "times": times(), "broken": broken()}
+    """Return the figure, its numbers, what /metrics says of it, and the table of "Break it"."""
+    return {"way": way(), "times": times(), "exposed": exposed(), "broken": broken()}
 
 
 def traced() -> tuple[dict[str, list[float]], dict[str, float], float]:
@@ -51,6 +52,24 @@ def traced() -> tuple[dict[str, list[float]], dict[str, float], float]:
 
 def _times(name: str, tokens: list[float]) -> tuple[float, float]:
     return tokens[0] - CALLERS[name][0], (tokens[-1] - tokens[0]) / (len(tokens) - 1)
+
+
+def exposed() -> str:
+    """Return the figure's queue times in the text format of Prometheus, without the empty buckets at first."""
+    from tiny_llm_solution.server.metrics import QUEUE_TIME, Metrics
+
+    tokens, begun, _ = traced()
+    calls = [(came, "arrived", who, 0) for who, (came, _, _) in enumerate(CALLERS.values())]
+    for who, name in enumerate(CALLERS):
+        first, *later, last = tokens[name]
+        steps = [begun[name] + 1 + number for number in range(int(first - begun[name] - 1))]  # without a token
+        calls += [(at, "new", who, 0) for at in steps] + [(at, "new", who, 1) for at in (first, *later)]
+        calls.append((last, "ends", who, 1))
+    clock = Clock()
+    text: str = measured(Metrics(MODEL, clock), clock, sorted(calls), [100] * len(CALLERS))
+    lines = [line for line in text.splitlines() if QUEUE_TIME in line]
+    shown = [line for line in lines if not line.endswith(" 0")]
+    return "\n".join(["```text", *shown[:2], "...", *shown[2:], "```", ""])
 
 
 def way() -> str:

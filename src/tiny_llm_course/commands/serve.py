@@ -37,7 +37,7 @@ from .options import Finite, bits_option, dtype_option, model_option
 @click.option(
     "--max-num-batched-tokens",
     type=click.IntRange(min=1),
-    help="Maximum tokens that a step computes, over all requests (default: 64; a GPU computes more at a time).",
+    help="Maximum tokens that a step computes, over all requests (default: 64; a GPU is faster with more).",
 )
 @click.option(
     "--waiting", type=click.IntRange(min=0), default=64, show_default=True, help="Maximum requests in the queue."

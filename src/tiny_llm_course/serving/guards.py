@@ -102,7 +102,9 @@ class Guard:
         host = request.headers.get("host", "").lower()
         name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
         if self._hosts is not None and name not in LOCAL and name not in self._hosts:
-            message = f"This server is not {name:.100}. Start it with --host to serve others, or with --allowed-host."
+            message = (
+                f"{name!r:.100} is no name of this server. --allowed-host allows it; --host serves other machines."
+            )
             raise Refusal(421, message)
         if self._key is None or (request.url.path in OPEN or request.url.path.startswith(OPEN[-1])):
             return

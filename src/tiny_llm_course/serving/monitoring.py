@@ -3,25 +3,51 @@
 import time
 from collections import deque
 from typing import Any
+from weakref import WeakKeyDictionary
 
 CELLS = 300  # of the picture of all pages
 SPAN = 2.0  # seconds over which throughput is measured
 
 
 class State:
-    """Observe a `serving.scheduler.Scheduler`, in the thread that steps it; `mode` is the name of its mode."""
+    """Observe a `serving.scheduler.Scheduler`; `mode` is the name of its mode."""
 
     def __init__(self, scheduler: Any, mode: str) -> None:
         self._scheduler, self._mode = scheduler, mode
+        self.cached: WeakKeyDictionary[Any, int] = WeakKeyDictionary()  # by request: tokens that the prefix cache had
         self._written: deque[tuple[float, int]] = deque()  # when, and how many tokens
 
     def stepped(self, step: Any) -> None:
-        """Count the tokens of a step."""
+        """Count the tokens of a step, and the cached ones of the requests that it admitted."""
         self._written.append((time.monotonic(), sum(map(len, step.new))))
         self._forget()
+        starts = {chunk.request: chunk.start for chunk in step.chunks}
+        for request in step.admitted:  # the step may have computed more
+            self.cached.setdefault(request, starts.get(request, request.num_computed_tokens))
+
+    def metrics(self) -> dict[str, float]:
+        """Return gauges and counters by their names. In any thread: what a step changes is copied first."""
+        scheduler, memory = self._scheduler, self._scheduler.kv_cache
+        found: dict[str, float] = {
+            "vllm:num_requests_running": len(scheduler.running),
+            "vllm:num_requests_waiting": len(scheduler.waiting),
+            "tiny_llm:slots": scheduler.max_num_seqs,
+        }
+        if pool := getattr(memory, "pool", None):
+            held = {page for table in list(memory.block_tables.values()) for page in tuple(table)}
+            found |= {"tiny_llm:pages": pool.pages, "tiny_llm:free_pages": pool.num_free}
+            found["vllm:kv_cache_usage_perc"] = len(held) / pool.pages
+        if hasattr(memory, "queried_tokens"):
+            found["vllm:prefix_cache_queries_total"] = memory.queried_tokens
+            found["vllm:prefix_cache_hits_total"] = memory.hit_tokens
+        speculation: Any = getattr(scheduler.policy, "__self__", None)
+        if hasattr(speculation, "num_draft_tokens"):
+            found["vllm:spec_decode_num_draft_tokens_total"] = speculation.num_draft_tokens
+            found["vllm:spec_decode_num_accepted_tokens_total"] = speculation.num_accepted_tokens
+        return found
 
     def now(self) -> dict[str, Any]:
-        """Return all that the page draws, as JSON."""
+        """Return all that the page draws, as JSON. Call it in the thread that steps."""
         self._forget()
         scheduler, cache = self._scheduler, self._scheduler.kv_cache
         has_prefixes = hasattr(cache, "queried_tokens")

@@ -4,6 +4,7 @@ import html
 import json
 import re
 from collections.abc import Iterator
+from importlib.metadata import version
 from typing import Any
 
 from pydantic.json_schema import models_json_schema
@@ -49,7 +50,7 @@ def openapi() -> dict[str, Any]:
     schemas = models_json_schema(bodies, ref_template="#/components/schemas/{model}")[1]["$defs"]  # type: ignore[arg-type]
     return {
         "openapi": "3.1.0",
-        "info": {"title": "tiny-llm", "version": "1"},
+        "info": {"title": "tiny-llm", "version": version("tiny-llm")},
         "paths": {
             path: {"post" if kind else "get": _operation(path, *ENDPOINTS[path])}
             for path, (_, kind) in ENDPOINTS.items()

@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from ..checkpoints.chat_template import render_chat
 from ..course.registry import UsageError
@@ -54,23 +53,19 @@ class Service:
         self._state = State(engine.scheduler, engine.mode.name)
         self._too_busy = engine.part("server.backpressure", "TooBusy")
         self.failures = tuple(engine.part("server.loop", name) for name in ("EngineFailed", "EngineClosed"))
-        self._cached: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
-        self._reported: BaseException | None = None
+        self._reported = ""
         self._longest_token = max(map(len, engine.tokenizer.token_bytes.values()), default=1)
 
     def _stepped(self, step: Any) -> None:
+        self._state.stepped(step)
         try:
             self.metrics.stepped(step)
-        except Exception as error:  # the learner's: the loop goes on, and the operator sees it once
+        except Exception as error:  # a slip of the learner's must not end the loop
             self._report(error)
-        self._state.stepped(step)
-        starts = {chunk.request: chunk.start for chunk in step.chunks}
-        for request in step.admitted:  # with the tokens of its prefix computed; this step may have computed more
-            self._cached.setdefault(request, starts.get(request, request.num_computed_tokens))
 
     def cached_tokens(self, request: Any) -> int:
-        """Return how many tokens of a request's prompt the prefix cache had when it was first admitted."""
-        return self._cached.get(request, 0)
+        """Return how many tokens of a request's prompt were in the prefix cache when it was first admitted."""
+        return self._state.cached.get(request, 0)
 
     async def state(self) -> dict[str, Any]:
         """Return the state of the engine between two steps."""
@@ -120,16 +115,16 @@ class Service:
                 self.metrics.finished(choice.request, finished if finished in ("stop", "length") else reason)
 
     def failed(self, error: Exception) -> Refusal:
-        """Return the error for a request that the engine could not finish; print a step's failure once, for all."""
-        if (cause := error.__cause__) and cause is not self._reported:
-            self._reported = cause
-            traceback.print_exception(cause, file=sys.stderr)
+        """Return the error for a request that the engine could not finish, and print its cause for the operator."""
+        if error.__cause__:
+            self._report(error.__cause__)
         return of_engine(error)
 
-    def _report(self, error: Exception) -> None:
-        if self._reported is None or type(error) is not type(self._reported):
-            self._reported = error
-            traceback.print_exception(error, file=sys.stderr)
+    def _report(self, error: BaseException) -> None:
+        """Print an error's traceback, but not that of the last one again: a thousand steps may fail in the same way."""
+        if (text := "".join(traceback.format_exception(error))) != self._reported:
+            self._reported = text
+            print(text, end="", file=sys.stderr)
 
     async def choices(self, params: Completion | Chat) -> list[Choice]:
         """Return the engine's requests for a client's request; raise Refusal if it is invalid."""
@@ -147,25 +142,8 @@ class Service:
         return self.engine.part("server.streaming", "TextStream")(news, texts)
 
     def metrics_text(self) -> str:
-        """Return the metrics in Prometheus' format. The worker may be in a step: what it changes is copied first."""
-        scheduler, memory = self.engine.scheduler, self.engine.scheduler.kv_cache
-        others: dict[str, float] = {
-            "vllm:num_requests_running": len(scheduler.running),
-            "vllm:num_requests_waiting": len(scheduler.waiting),
-            "tiny_llm:slots": scheduler.max_num_seqs,
-        }
-        if pool := getattr(memory, "pool", None):
-            held = {page for table in list(memory.block_tables.values()) for page in tuple(table)}
-            others |= {"tiny_llm:pages": pool.pages, "tiny_llm:free_pages": pool.num_free}
-            others["vllm:kv_cache_usage_perc"] = len(held) / pool.pages
-        if hasattr(memory, "queried_tokens"):
-            others["vllm:prefix_cache_queries_total"] = memory.queried_tokens
-            others["vllm:prefix_cache_hits_total"] = memory.hit_tokens
-        speculation: Any = getattr(scheduler.policy, "__self__", None)
-        if hasattr(speculation, "num_draft_tokens"):
-            others["vllm:spec_decode_num_draft_tokens_total"] = speculation.num_draft_tokens
-            others["vllm:spec_decode_num_accepted_tokens_total"] = speculation.num_accepted_tokens
-        text: str = self.metrics.exposition(others)
+        """Return the metrics in Prometheus' format."""
+        text: str = self.metrics.exposition(self._state.metrics())
         return text
 
     def tokenize(self, params: Tokenize) -> dict[str, Any]:
