@@ -83,7 +83,7 @@ def serve(
         options.pop(name) for name in ("max_num_seqs", "max_num_batched_tokens", "memory", "int8")
     )
     if memory and memory > (most := psutil.virtual_memory().total >> 20):
-        raise click.BadParameter(f"This machine has {most} MiB.", param_hint="'--memory'")
+        raise click.BadParameter(f"It exceeds this machine's {most} MiB.", param_hint="'--memory'")
     limits = Limits(seqs, tokens, kv_cache_bytes=memory and memory << 20, int8=int8 or None)
     try:
         log = AccessLog(access_log) if access_log else None
