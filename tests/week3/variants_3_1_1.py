@@ -38,21 +38,21 @@ known.probe_table(
 )
 
 
-@known.sized("a token of each of 8 requests with 512 cached, 16 heads, D 128")
+@known.sized("a token of each of 8 requests with 192 cached, 16 heads, D 128")
 def sized(program):
     draw, kv_cache = normals(1), DenseKVCache(1)
-    requests = [request.Request([0] * 513, 1) for _ in range(8)]
+    requests = [request.Request([0] * 193, 1) for _ in range(8)]
     for one in requests:
         kv_cache.admit(one)
-        chunk = request.Chunk(one, 0, [0] * 512, 0)
-        mx.eval(kv_cache.attend(0, draw(512, 16, 128), draw(512, 8, 128), draw(512, 8, 128), [chunk]))
-    chunks = [request.Chunk(one, 512, [0], 1) for one in requests]
+        chunk = request.Chunk(one, 0, [0] * 192, 0)
+        mx.eval(kv_cache.attend(0, draw(192, 16, 128), draw(192, 8, 128), draw(192, 8, 128), [chunk]))
+    chunks = [request.Chunk(one, 192, [0], 1) for one in requests]
     new = draw(8, 16, 128), draw(8, 8, 128), draw(8, 8, 128)
 
     def attend():
         found = program(kv_cache, 0, *new, chunks)
         for one in requests:
-            kv_cache.truncate(one, 512)
+            kv_cache.truncate(one, 192)
         return found
 
     return attend

@@ -106,7 +106,7 @@ class FaultInjector:
         thirds = self._variants[task.id].thirds
         for pair in evenly_sampled(buildable(self._variants[task.id].pairs), max_combinations(task)):
             both = frozenset(mistake.name for mistake in pair.both)
-            said = self._diagnosis(task, pair.program, [])
+            said = self._diagnosis(task, pair, [])
             whole = {mistake.name for mistake in said.mistakes} in (both, {thirds.get(both)})
             if not said.programs:
                 said = dataclasses.replace(said, programs=self._in_one_case(task, pair, said.likely))
@@ -118,14 +118,14 @@ class FaultInjector:
     def _in_one_case(self, task: Task, subject: Variant, likely: Sequence[Variant]) -> tuple[Variant, ...]:
         """Return the mistake that would be reported beside others if the probes were the task's checks."""
         known = self._variants[task.id]
-        mine = known.outcomes(subject.program)
+        mine = known.outcomes(subject)
         wrong = [n for n, each in enumerate(mine) if not known.equal(each, known.solution, n)]
         reported = explained(
             wrong, likely, lambda n, v: not isinstance(mine[n], Stopped) and known.equal(mine[n], v, n)
         )
         return reported[1:] if reported else ()
 
-    def _diagnosis(self, task: Task, subject: Program, needs: list[Task]) -> Candidates:
+    def _diagnosis(self, task: Task, subject: Program | Variant, needs: list[Task]) -> Candidates:
         return candidates(self._variants[task.id], subject, needs, math.inf)
 
 

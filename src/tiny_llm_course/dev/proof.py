@@ -177,7 +177,7 @@ class Prover:
                 else:
                     tests = name_of(tests_path(task))
                     proof.problems.append(f"the wrong program {variant.name} passes all tests ({tests})")
-            names = [mistake.name for v in mistakes(variants, wrong) for mistake in v.mistakes]
+            names = [mistake.name for v in mistakes(variants, variant) for mistake in v.mistakes]
             (name,) = (mistake.name for mistake in variant.mistakes)
             proof.named_at_all += bool(names)
             proof.named_as_one += len(names) == 1

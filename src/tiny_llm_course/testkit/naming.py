@@ -35,14 +35,17 @@ class Candidates:
         return [mistake for program in self.programs for mistake in program.mistakes]
 
 
-def candidates(known: Variants, subject: Program, needs: Sequence[Task], until: float = math.inf) -> Candidates:
+def candidates(
+    known: Variants, subject: Program | Variant, needs: Sequence[Task], until: float = math.inf
+) -> Candidates:
     """Return what may be wrong with a program whose task uses `needs`; stop trying pairs at this CPU time."""
     with solved(needs):
         mine = known.outcomes(subject)
         if not known.alike(mine, [known.solution]):
             alike = _wrong(known, mine) or _pair(known, mine, until)
             return Candidates(tuple(alike), likely=tuple(alike or likely(known, mine)))
-    return Candidates(culprits=culprits(lambda: right(known, subject), needs))
+    tried = subject.program if isinstance(subject, Variant) else subject
+    return Candidates(culprits=culprits(lambda: right(known, tried), needs))
 
 
 def right(known: Variants, subject: Program) -> bool:
@@ -51,7 +54,7 @@ def right(known: Variants, subject: Program) -> bool:
     return all(known.equal(each, known.solution, number) for number, each in enumerate(runs))
 
 
-def mistakes(known: Variants, subject: Program) -> list[Variant]:
+def mistakes(known: Variants, subject: Program | Variant) -> list[Variant]:
     """Return the wrong programs that the program equals on all probes; none if it equals the solution."""
     mine = known.outcomes(subject)
     return [] if known.alike(mine, [known.solution]) else _wrong(known, mine)

@@ -162,8 +162,10 @@ class Variants:
             for a, b in itertools.combinations([] if self.task.judges else self.wrong_programs, 2)
         ]
 
-    def outcomes(self, subject: Program) -> list[Outcome]:
-        """Return a program's outcome on each of the probes."""
+    def outcomes(self, subject: Program | Variant) -> list[Outcome]:
+        """Return a program's outcome on each of the probes; a known program's are computed once."""
+        if isinstance(subject, Variant):
+            return [found for n in range(len(self.probes)) if (found := self._outcome(subject, n)) is not None]
         return [outcome(probe.run, subject) for probe in self.probes]
 
     def alike(self, mine: list[Outcome], known: Sequence[Variant], until: float = math.inf) -> list[Variant]:
