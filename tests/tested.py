@@ -162,7 +162,7 @@ class Recorder:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        if str(self.file) in node.workeroutput:
+        if str(self.file) in getattr(node, "workeroutput", {}):  # a worker that died has none
             self.content = Content(*node.workeroutput[str(self.file)])
 
     def pytest_sessionfinish(self) -> None:
