@@ -23,6 +23,7 @@ VIEWS = {
     "rope-rotation": [{"layout": "halves", "query": 4, "key": 4}, {"layout": "neighbours", "query": 15, "key": 0}],
     "gqa-sharing": [{"kv_heads": heads} for heads in (1, 2, 6)],
     "model-zoom": [{}, {"box": "layers/attention/RoPE"}, {"box": "layers/attention/GQA/softmax"}, {"box": "sampler"}],
+    "kv-cache": [{"length": 16}, {"length": 200, "cached": True}],
     "story-teller": [{"step": 0}, {"step": 20}],
     "sampling-sliders": [{}, {"temperature": 0}, {"top_k": 3}],
 }

@@ -1,20 +1,23 @@
-"""Day 1's figure: the attention weights that are computed for each new token."""
+"""Day 1's figure and widget: what is computed for each new token, with a KV cache and without."""
 
 import numpy as np
 from book.generate.week1.heads import SENTENCE, example
 from tests.week1.formulas import causal64
+from tests.week1.reference_model import embedded_model
 
 from tiny_llm_course.dev.book.drawing import Canvas, squares
 from tiny_llm_course.dev.book.drawing.canvas import SMALL
+from tiny_llm_course.dev.book.html import element, table
 from tiny_llm_course.dev.book.parts import Parts
 
 TOKENS = SENTENCE.split()
 CELL, GAP = 13.0, 9.0  # pixels
+PROMPT, STORY = 16, 256  # tokens of the widget's prompt, and of its prompt and story
 
 
 def generated_parts() -> Parts:
-    """Return the figure."""
-    return {"anew": anew()}
+    """Return the figure and the widget."""
+    return {"anew": anew(), "kv-cache": kv_cache()}
 
 
 def anew() -> str:
@@ -52,3 +55,19 @@ def computed(cached: bool) -> int:
     """Count the weights that all steps compute together."""
     counts = np.arange(1, len(TOKENS) + 1)
     return int((counts if cached else counts**2).sum())
+
+
+def kv_cache() -> str:
+    """Return the widget, and a table of some of its steps; the bytes are those of the course's model in float32."""
+    config = embedded_model().config
+    a_token = 2 * config["num_hidden_layers"] * config["num_key_value_heads"] * config["head_dim"] * 4
+    rows = []
+    for length in (PROMPT, PROMPT + 1, 64, 128, STORY):
+        before = sum(range(PROMPT, length + 1))
+        step = length if length == PROMPT else 1
+        rows.append(
+            [str(length), str(length), f"{before:,}", str(step), str(length), f"{length * a_token // 1024:,} KiB"]
+        )
+    head = ["sequence", "computed without a cache", "in all", "computed with a cache", "in all", "in the cache"]
+    data = {"prompt": PROMPT, "tokens": STORY, "bytes": a_token}
+    return element("kv-cache", data, table("Tokens that pass through the model", head, rows))

@@ -1,0 +1,54 @@
+"""The widgets of week 2: their numbers are those of the course's own code, and they need no mouse."""
+
+import mlx.core as mx
+import pytest
+from tests.book.widget import Widget
+from tests.week1.reference_model import embedded_model
+
+from tiny_llm_course.programs.packages import load_solution
+
+pytestmark = pytest.mark.of_the_course
+mx.set_default_device(mx.cpu)
+load_solution()
+
+
+def test_the_kv_cache_is_the_solution_s(page):
+    """The bytes are those of the model's caches; a step without a cache computes the whole sequence again."""
+    from tiny_llm_solution.config import ModelConfig
+    from tiny_llm_solution.qwen3_cached.model import Qwen3CachedModel
+
+    widget, checkpoint = Widget(page, "kv-cache"), embedded_model()
+    data = widget.data()
+    model = Qwen3CachedModel(ModelConfig.from_dict(checkpoint.config), checkpoint.weights)
+    caches = model.new_caches()
+    model(mx.zeros((1, data["prompt"]), dtype=mx.int32), caches)
+    for length in range(data["prompt"], data["prompt"] + 4):
+        assert widget.change(length=length, cached=False)["computed"] == length
+        state = widget.change(cached=True)
+        assert state["computed"] == (data["prompt"] if length == data["prompt"] else 1)
+        assert state["anew"] == sum(range(data["prompt"], length + 1))
+        assert state["once"] == length == caches[0].offset
+        one = mx.zeros((1, checkpoint.config["num_key_value_heads"], 1, checkpoint.config["head_dim"]))
+        stored = [kept for cache in caches for kept in cache.update_and_fetch(one, one)]
+        assert state["bytes"] * (length + 1) == sum(kept.nbytes for kept in stored) * length
+
+
+@pytest.mark.parametrize("_", range(3))
+def test_the_kv_cache_by_keyboard(page, _):
+    widget = Widget(page, "kv-cache")
+    first = widget.state()["length"]
+    widget.focus("#next")
+    assert widget.press("Enter", "ArrowRight", "ArrowRight", "ArrowLeft")["length"] == first + 2
+    widget.focus("[name=cached]")
+    assert widget.press("Space")["computed"] == 1
+    widget.focus("#length")
+    assert widget.press("Home")["length"] == widget.data()["prompt"]
+    assert widget.element.locator("#back").get_attribute("aria-disabled") == "true"
+    widget.focus("#play")
+    widget.press("Enter")
+    page.wait_for_function("document.querySelector('kv-cache').state.length > 20")
+    widget.press("Enter")  # stops it
+    still = widget.state()["length"]
+    page.wait_for_timeout(200)
+    assert widget.state()["length"] == still
+    assert page.url == widget.address
