@@ -32,7 +32,7 @@ def logits_of_three(embedding: Any) -> str:
     why="2 - 5 is -3. The MLP's input is the norm of -3, which is -1, so the MLP adds nothing.",
     mistakes={
         "mlp-reads-x": "The MLP used the sign of 2 and added 4, as if attention had added nothing.",
-        "no-residual-at-attention": "Attention's -5 replaced the residual stream instead of being added to it.",
+        "no-residual-at-attention": "Attention's -5 replaced the 2 instead of being added to it.",
         "mlp-added-to-x": "The MLP correctly added nothing, but to the 2 from before attention.",
     },
 )
