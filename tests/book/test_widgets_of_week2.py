@@ -1,7 +1,10 @@
 """The widgets of week 2: their numbers are those of the course's own code, and they need no mouse."""
 
+import itertools
+
 import mlx.core as mx
 import pytest
+from book.generate.week2 import day2
 from tests.book.widget import Widget
 from tests.week1.reference_model import embedded_model
 
@@ -51,4 +54,40 @@ def test_the_kv_cache_by_keyboard(page, _):
     still = widget.state()["length"]
     page.wait_for_timeout(200)
     assert widget.state()["length"] == still
+    assert page.url == widget.address
+
+
+def test_the_roofline_counts_as_the_solution_does(page):
+    from tiny_llm_solution.config import ModelConfig
+    from tiny_llm_solution.measure.accounting import flops, traffic
+    from tiny_llm_solution.measure.roofline import Roofline
+    from tiny_llm_solution.measure.step import Step, Storage
+
+    widget, small = Widget(page, "roof-line"), embedded_model().config
+    machines = [Roofline(*limits) for limits in widget.data()["machines"].values()]
+    configs = [ModelConfig.from_dict(small | large) for large in ({}, day2.LARGE)]
+    storages = {32: Storage(4), 16: Storage(2), 8: Storage(2, 8, scale_size=2), 4: Storage(2, 4, scale_size=2)}
+    limits = set()
+    for model, (bits, storage) in itertools.product((0, 1), storages.items()):
+        for machine, batch, length, offset in ((0, 0, 0, 0), (1, 3, 0, 512), (2, 9, 0, 256), (1, 0, 9, 8192)):
+            state = widget.change(model=model, machine=machine, batch=batch, length=length, offset=offset, bits=bits)
+            step = Step(configs[model], 2**length, offset, 2**batch)
+            moved, work, roof = traffic(step, storage).total, flops(step).total, machines[machine]
+            assert (state["bytes"], state["flops"]) == (moved, work)
+            assert state["seconds"] == pytest.approx(roof.least_seconds(work, moved))
+            assert state["limit"] == {"memory": "memory", "arithmetic": "compute"}[roof.limit(work, moved)]
+            limits.add(state["limit"])
+    assert limits == {"memory", "compute"}
+
+
+@pytest.mark.parametrize("_", range(3))
+def test_the_roofline_by_keyboard(page, _):
+    widget = Widget(page, "roof-line")
+    widget.focus("[name=model]")
+    assert widget.press("ArrowDown")["model"] == 1
+    widget.focus("#batch")
+    assert widget.press("ArrowRight", "ArrowRight")["step"]["batch"] == 4
+    widget.focus("#length")
+    assert widget.press("End")["step"]["length"] == 1024
+    assert "compute-bound" in widget.said()
     assert page.url == widget.address

@@ -1,19 +1,34 @@
-"""Day 2's figures, from recorded measurements: the roofline of a whole engine, and the parts of a decode step."""
+"""Day 2's figures, from recorded measurements: the roofline of a whole engine, and the parts of a decode step. And a
+widget that counts the bytes and FLOPs of any step.
+"""
 
 import json
 from pathlib import Path
 from typing import Any
 
+from tests.week1.reference_model import embedded_model
+
 from tiny_llm_course.dev.book.bench_charts import ROOFLINE
 from tiny_llm_course.dev.book.drawing import Canvas, bars
+from tiny_llm_course.dev.book.html import element, table
 from tiny_llm_course.dev.book.measured import measured_on
 from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.measuring.clock import number
 from tiny_llm_course.measuring.roofline_text import lines_of
 from tiny_llm_course.paths import ROOT
+from tiny_llm_course.programs.packages import load_solution
 
 ENGINE = ROOT / "benches" / "engine_speed.json"  # pdm run bench engine --solution --json ...
 BOXES = ROOT / "benches" / "decode_boxes.json"  # benches/decode_boxes.py
+# What Qwen3-0.6B has other than the course's model.
+LARGE = {
+    "num_hidden_layers": 28, "hidden_size": 1024, "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 128,
+    "intermediate_size": 3072, "vocab_size": 151936,
+}  # fmt: skip
+SHAPE = {
+    "layers": "num_hidden_layers", "hidden": "hidden_size", "heads": "num_attention_heads",
+    "kv_heads": "num_key_value_heads", "dims": "head_dim", "mlp": "intermediate_size", "vocab": "vocab_size",
+}  # fmt: skip
 WIDTH = 80  # of the terminal in which `bench engine` is shown
 
 
@@ -24,6 +39,7 @@ def generated_parts() -> Parts:
         "roofline": _roofline(engine),
         "engine": _session(engine),
         "boxes": _boxes(boxes),
+        "roof-line": _widget(engine),
     }
 
 
@@ -53,13 +69,44 @@ def _boxes(found: dict[str, Any]) -> str:
     canvas = Canvas()
     times = {name: ms for name, _, ms in boxes} | {"the rest": max(rest, 0.0)}
     bars(canvas, times, lambda ms: f"{number(ms)} ms")
-    table = [("Box", "Traffic, KB", "Memory-bound time, ms", "Measured time, ms"), (":--", "--:", "--:", "--:")]
+    lines = [("Box", "Traffic, KB", "Memory-bound time, ms", "Measured time, ms"), (":--", "--:", "--:", "--:")]
     for name, moved, ms in [*boxes, ["the rest", 0, rest], [whole, size, taken]]:
-        table.append((name, number(moved / 1e3), number(1e3 * moved / found["bandwidth"]), number(ms)))
+        lines.append((name, number(moved / 1e3), number(1e3 * moved / found["bandwidth"]), number(ms)))
     told = "; ".join(f"{name}: {number(ms)} ms" for name, ms in times.items())
     caption = (
         "Each bar is the time of one box, timed alone, in all six layers. “The rest” is the remainder of the step."
     )
     about = f"{told}. The whole step takes {number(taken)} ms."
     figure = canvas.figure("boxes-2-2", "Time of each box in a decode step", about, caption)
-    return "\n".join([figure, *(f"| {' | '.join(row)} |" for row in table), "", f"*{measured_on(found)}*", ""])
+    return "\n".join([figure, *(f"| {' | '.join(row)} |" for row in lines), "", f"*{measured_on(found)}*", ""])
+
+
+def _widget(found: dict[str, Any]) -> str:
+    """Return the widget, and a table of some decode steps of Qwen3-0.6B in 4 bits on a small machine."""
+    load_solution()
+    from tiny_llm_solution.config import ModelConfig
+    from tiny_llm_solution.measure.accounting import flops, traffic
+    from tiny_llm_solution.measure.roofline import Roofline
+    from tiny_llm_solution.measure.step import Step, Storage
+
+    limits, processor = found["limits"], found["machine"]["processor"]
+    machines = {
+        f"the machine above ({processor})": [limits["bandwidth"], limits["rate"]],
+        "a laptop's GPU: 100 GB/s, 4 TFLOP/s": [1e11, 4e12],
+        "a data-center GPU: 3.3 TB/s, 1,000 TFLOP/s": [3.3e12, 1e15],
+    }
+    small = embedded_model().config
+    models = {"the course's model": ModelConfig.from_dict(small), "Qwen3-0.6B": ModelConfig.from_dict(small | LARGE)}
+    rows = []
+    for batch in (1, 8, 64, 512):
+        step = Step(models["Qwen3-0.6B"], offset=256, batch=batch)
+        moved, work = traffic(step, Storage(2, 4, scale_size=2)).total, flops(step).total
+        roof = Roofline(1e11, 4e12)
+        rate = batch / roof.least_seconds(work, moved)
+        rows.append([str(batch), number(moved / 1e6), number(work / 1e6), roof.limit(work, moved), f"{rate:,.0f}"])
+    head = ["sequences", "MB", "MFLOP", "limited by", "tokens/s at most"]
+    shapes = {name: {key: getattr(config, field) for key, field in SHAPE.items()} for name, config in models.items()}
+    data = {"models": shapes, "machines": machines}
+    return element(
+        "roof-line", data, table("Decode steps of Qwen3-0.6B in 4 bits, at 100 GB/s and 4 TFLOP/s", head, rows)
+    )

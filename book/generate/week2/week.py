@@ -22,6 +22,8 @@ def generated_parts() -> Parts:
     figure = PROGRESSION.figure(small | {"beside": large}, "progression-2", caption)
     rows = [f"| {row['name']} | {about_row(row, small['tokens'])} |" for row in measured(small["rows"])]
     short = [row["name"] for row in measured(large["rows"]) if row.get("tokens", large["tokens"]) < large["tokens"]]
-    note = f"On the larger model, these are too slow for {large['tokens']} tokens and generated fewer: {', '.join(short)}."
+    note = (
+        f"On the larger model, these are too slow for {large['tokens']} tokens and generated fewer: {', '.join(short)}."
+    )
     machine = f"*{measured_on(small)}*"
     return {"progression": "\n".join([figure, "| Bar | What it is |", "|:--|:--|", *rows, "", note, "", machine, ""])}

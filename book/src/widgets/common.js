@@ -108,7 +108,8 @@ BookWidget.style = `
   slot { display: none; }
   @media print { .live { display: none; } slot { display: block; } }
   .bar { display: flex; flex-wrap: wrap; gap: 0.5em 1em; align-items: center; margin-bottom: 0.7em; }
-  label { display: inline-flex; gap: 0.4em; align-items: center; }
+  label { display: inline-flex; gap: 0.4em; align-items: center; max-width: 100%; }
+  select { min-width: 0; }
   fieldset { display: inline-flex; flex-wrap: wrap; gap: 0.2em 0.9em; margin: 0; padding: 0; border: 0; }
   legend { float: left; padding: 0; margin-right: 0.7em; }
   button, select, input { font: inherit; color: inherit; }
