@@ -18,7 +18,8 @@ def generated_parts() -> Parts:
     caption = (
         f"Each bar is a serving mode, measured on the same {load['requests']} requests, half of which share a prefix, "
         f"with {load['read']:,} prompt tokens and {load['written']:,} output tokens. Above, all requests arrive at "
-        f"once. Below, arrivals are Poisson, {load['rate']:.0f} per second, and the bars are 95th percentiles of the latencies."
+        f"once. Below, arrivals are Poisson, {load['rate']:.0f} per second, and the bars are 95th percentiles of the "
+        "latencies."
     )
     figure = SERVING.figure(found, "servings-3", caption)
     titles = {mode.name: mode.title for mode in load_course().modes()}
