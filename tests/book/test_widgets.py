@@ -22,6 +22,7 @@ VIEWS = {
     "norm-gate": [{"token": 1, "gate": -4}, {"token": 2, "power": -4}, {"token": 3, "power": 2, "gate": 6}],
     "rope-rotation": [{"layout": "halves", "query": 4, "key": 4}, {"layout": "neighbours", "query": 15, "key": 0}],
     "roof-line": [{}, {"machine": 2, "model": 1, "batch": 9, "bits": 4}],
+    "quant-levels": [{}, {"scale": 0.012, "bias": -0.08}],
     "gqa-sharing": [{"kv_heads": heads} for heads in (1, 2, 6)],
     "model-zoom": [{}, {"box": "layers/attention/RoPE"}, {"box": "layers/attention/GQA/softmax"}, {"box": "sampler"}],
     "kv-cache": [{"length": 16}, {"length": 200, "cached": True}],

@@ -3,8 +3,9 @@
 import itertools
 
 import mlx.core as mx
+import numpy as np
 import pytest
-from book.generate.week2 import day2
+from book.generate.week2 import day2, day3
 from tests.book.widget import Widget
 from tests.week1.reference_model import embedded_model
 
@@ -90,4 +91,37 @@ def test_the_roofline_by_keyboard(page, _):
     widget.focus("#length")
     assert widget.press("End")["step"]["length"] == 1024
     assert "compute-bound" in widget.said()
+    assert page.url == widget.address
+
+
+def test_the_levels_and_errors_are_the_solution_s(page):
+    from tiny_llm_solution.quantized.affine import dequantize, quantize
+    from tiny_llm_solution.quantized.least_squares import quantize_least_squares
+
+    widget, weights = Widget(page, "quant-levels"), np.array(day3.group())[0]
+    for name, function in (("by min and max", quantize), ("least squares", quantize_least_squares)):
+        for bits in (4, 8):
+            packed, scales, biases = function(day3.group(), bits=bits)
+            errors = np.array(dequantize(packed, scales, biases, bits=bits))[0] - weights
+            scale, bias = widget.data()["fits"][name][str(bits)]
+            state = widget.change(bits=bits, scale=scale, bias=bias)
+            np.testing.assert_allclose(state["errors"], errors, atol=2e-6)
+            assert f"{name} {np.square(errors).sum():.5f}"[:-1] in widget.said()
+            assert state["error"] in state["others"]
+    worse = widget.change(bits=4, scale=0.02)
+    assert worse["error"] > max(worse["others"])
+
+
+@pytest.mark.parametrize("_", range(3))
+def test_the_levels_by_keyboard(page, _):
+    widget = Widget(page, "quant-levels")
+    first = widget.state()
+    widget.focus("#scale")
+    assert widget.press("ArrowRight", "ArrowRight")["scale"] == pytest.approx(first["scale"] + 0.0002, abs=6e-5)
+    widget.focus("#fit-1")
+    assert widget.press("Enter")["error"] < first["error"]
+    widget.focus("[name=bits]")
+    state = widget.press("ArrowDown")
+    assert state["bits"] == 8
+    assert state["error"] < first["error"] / 100
     assert page.url == widget.address

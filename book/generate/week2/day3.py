@@ -1,4 +1,4 @@
-"""Day 3's figure: a quantization group, its levels, and the error of each weight."""
+"""Day 3's figure and widget: a quantization group, its levels, and the error of each weight."""
 
 import mlx.core as mx
 import numpy as np
@@ -6,6 +6,7 @@ from book.generate.week1.heads import model
 
 from tiny_llm_course.dev.book.drawing import Canvas
 from tiny_llm_course.dev.book.drawing.canvas import SMALL
+from tiny_llm_course.dev.book.html import element, number, table
 from tiny_llm_course.dev.book.parts import Parts
 
 NAME = "model.layers.0.mlp.down_proj.weight"
@@ -14,8 +15,8 @@ LEFT = 58.0
 
 
 def generated_parts() -> Parts:
-    """Return the figure."""
-    return {"levels": levels()}
+    """Return the figure and the widget."""
+    return {"levels": levels(), "quant-levels": widget()}
 
 
 def group() -> mx.array:
@@ -79,3 +80,21 @@ def levels() -> str:
         "few and reduce that of the many."
     )
     return canvas.figure("levels-2-3", title, about, caption)
+
+
+def widget() -> str:
+    """Return the widget, and a table of both fits at 4 and 8 bits."""
+    from tiny_llm_solution.quantized.affine import dequantize, quantize
+    from tiny_llm_solution.quantized.least_squares import quantize_least_squares
+
+    fits: dict[str, dict[int, list[float]]] = {}
+    weights, rows = np.array(group())[0], []
+    for name, function in (("by min and max", quantize), ("least squares", quantize_least_squares)):
+        fits[name] = {}
+        for bits in (4, 8):
+            packed, scales, biases = function(group(), bits=bits)
+            fits[name][bits] = [round(scales.item(), 10), round(biases.item(), 8)]
+            error = float(np.square(np.array(dequantize(packed, scales, biases, bits=bits))[0] - weights).sum())
+            rows.append([f"{name}, {bits} bits", *(number(x, 5) for x in fits[name][bits]), f"{error:.6f}"])
+    data = {"weights": [round(float(x), 6) for x in weights], "fits": fits}
+    return element("quant-levels", data, table("The group's two fits", ["fit", "scale", "bias", "squared error"], rows))
