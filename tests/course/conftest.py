@@ -30,6 +30,8 @@ mx.set_default_device(mx.cpu)
 # pytest-xdist tells its workers a width, which would come before that of a test's terminal.
 for name in ("COLUMNS", "LINES"):
     os.environ.pop(name, None)
+# Where a test's pytest has no settings of the course: another package's plugin may need seconds to be imported.
+os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
 # A script in the background ignores Ctrl-C, and what it starts inherits that: the programs that tests interrupt, too.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

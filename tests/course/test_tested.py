@@ -108,7 +108,7 @@ def test_a_file_is_skipped_once_all_of_its_tests_have_passed(pytester, monkeypat
     """)
 
     def run(*words):
-        return pytester.runpytest_subprocess("-p", "no:cacheprovider", "-n", "2", "--dist", "loadfile", *words)
+        return pytester.runpytest_subprocess("-p", "no:cacheprovider", "-p", "xdist.plugin", "-n", "1", *words)
 
     pytester.makepyfile(test_it=TESTS.format(passes="number < 2"))
     run("--as-tested").assert_outcomes(passed=2, failed=1)
