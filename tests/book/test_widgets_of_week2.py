@@ -5,7 +5,7 @@ import itertools
 import mlx.core as mx
 import numpy as np
 import pytest
-from book.generate.week2 import day2, day3
+from book.generate.week2 import day2, day3, day7
 from tests.book.widget import Widget
 from tests.week1.reference_model import embedded_model
 
@@ -124,4 +124,38 @@ def test_the_levels_by_keyboard(page, _):
     state = widget.press("ArrowDown")
     assert state["bits"] == 8
     assert state["error"] < first["error"] / 100
+    assert page.url == widget.address
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+def test_the_online_softmax_is_the_solution_s(page, hidden):
+    from tiny_llm_solution.flash_attention.online_softmax import OnlineSoftmax
+
+    widget, (_, scores, values) = Widget(page, "online-softmax"), day7.last_query()
+    for size in (1, 2, 4, 6):
+        running = OnlineSoftmax(1, 1)
+        for step, first in enumerate(range(0, len(scores), size), 1):
+            some = mx.full((1, len(scores[first : first + size])), -mx.inf) if hidden and not first else None
+            block = mx.array(scores[None, first : first + size]).astype(mx.float32) if some is None else some
+            running.add(block, mx.array(values[first : first + size, :1]).astype(mx.float32))
+            state = widget.change(size=size, step=step, hidden=hidden)
+            assert state["total"] == pytest.approx(running.total.item(), abs=1e-3)
+            assert state["result"] == pytest.approx(running.result().item(), abs=1e-3)
+            assert float(str(state["largest"]).replace("Infinity", "inf")) == pytest.approx(
+                running.largest.item(), abs=1e-4
+            )
+    assert state["step"] == state["blocks"]
+
+
+@pytest.mark.parametrize("_", range(3))
+def test_the_online_softmax_by_keyboard(page, _):
+    widget = Widget(page, "online-softmax")
+    widget.focus("#next")
+    assert widget.press("Enter", "ArrowRight")["step"] == 2
+    assert widget.press(*["ArrowRight"] * 9)["step"] == widget.state()["blocks"]
+    assert "o / l is the output" in widget.said()
+    widget.focus("[name=hidden]")
+    assert widget.press("Space")["hidden"]
+    widget.focus("select")
+    assert widget.press("ArrowUp")["step"] == 0  # other blocks, from the beginning
     assert page.url == widget.address

@@ -11,7 +11,6 @@ import mlx.core as mx
 import pytest
 from hypothesis import settings
 from tests import tested
-from tests.course.checkpoint_folders import write_checkpoint
 from tests.course.fork_server import fork_from_now_on
 
 from tiny_llm_course.commands import cli
@@ -107,6 +106,8 @@ def typed(monkeypatch, capsys, tmp_path) -> Callable[..., tuple[int, str, str]]:
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Callable[..., Path]:
     """`checkpoint(model, ...)` writes a folder and gives its path; the arguments are those of `write_checkpoint`."""
+    from tests.course.checkpoint_folders import write_checkpoint
+
     return lambda model, **parts: write_checkpoint(tmp_path / f"model{len(list(tmp_path.iterdir()))}", model, **parts)
 
 

@@ -1,10 +1,11 @@
-"""Day 7's figures: online softmax, whose maximum changes from block to block, and the tiles of the weights."""
+"""Day 7's figures and widget: online softmax, whose maximum changes between blocks, and the tiles of the weights."""
 
 import numpy as np
 from book.generate.week1.heads import SENTENCE, SENTENCES, SHOWN, example, heads_of
 
 from tiny_llm_course.dev.book.drawing import Canvas, squares
 from tiny_llm_course.dev.book.drawing.canvas import FONT, SMALL
+from tiny_llm_course.dev.book.html import element, number, table, visible
 from tiny_llm_course.dev.book.parts import Parts
 
 TOKENS = SENTENCE.split()
@@ -14,11 +15,8 @@ CELL, SMALL_CELL = 40.0, 20.0  # pixels
 
 
 def generated_parts() -> Parts:
-    """Return the figures."""
-    return {
-        "running": running(),
-        "blocks": blocks(),
-    }
+    """Return the figures and the widget."""
+    return {"running": running(), "blocks": blocks(), "online-softmax": online_softmax()}
 
 
 def running() -> str:
@@ -81,3 +79,35 @@ def blocks() -> str:
         f"masked and never computed."
     )
     return canvas.figure("blocks-2-7", "Attention weights, one tile at a time", about, caption)
+
+
+def last_query() -> tuple[list[str], np.ndarray, np.ndarray]:
+    """Return the tokens of `LONGER`, and the scores and values, D numbers each, of the shown head's last query."""
+    layer, head = SHOWN
+    found, tokens = heads_of(LONGER)[layer], LONGER.split()
+    repeats = len(found.query) // len(found.value)
+    return tokens, found.scores[head][-1], found.value[head // repeats]
+
+
+def online_softmax() -> str:
+    """Return the widget, with one feature of the values, and a table of its blocks of four keys."""
+    tokens, scores, values = last_query()
+    feature = values[:, 0]
+    rows, before = [], -np.inf
+    for first in range(0, len(scores), SIZE):
+        largest = float(scores[: first + SIZE].max())
+        weights = np.exp(scores[: first + SIZE] - largest)
+        seen = float(weights @ feature[: first + SIZE])
+        kept = number(float(np.exp(before - largest)), 4) if first else ""
+        rows.append(
+            [f"{min(first + SIZE, len(scores))} keys", number(largest), number(weights.sum(), 4), number(seen, 4), kept]
+        )
+        before = largest
+    ids = [visible(token) for token in tokens]
+    data = {
+        "tokens": ids,
+        "scores": [round(float(x), 5) for x in scores],
+        "values": [round(float(x), 5) for x in feature],
+    }
+    head = ["after", "maximum m", "sum l", "weighted value o", "earlier ones times"]
+    return element("online-softmax", data, table("One query's online softmax, four keys at a time", head, rows))

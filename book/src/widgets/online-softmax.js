@@ -1,0 +1,119 @@
+// <online-softmax>: a query's scores arrive in blocks; the running maximum, sum and weighted value after each.
+// Data: {tokens, scores, values}: of one query and head, each key's score and one feature of its value.
+"use strict";
+
+{
+  const CELL = 30;
+  const { number, escape } = BookWidget;
+
+  class OnlineSoftmax extends BookWidget {
+    constructor() {
+      super();
+      this.label = "Online softmax, block by block";
+      this.view = { step: 0, size: 4, hidden: false };
+    }
+
+    get markup() {
+      return `<div class="bar">
+          <button type="button" id="back">Back</button><button type="button" id="next">Next block</button>
+          <label>Keys per block <select name="size" data-number="yes">${[1, 2, 4, 6].map((size) => `<option>${size}</option>`)}</select></label>
+          <label><input type="checkbox" name="hidden"> mask the first block</label>
+        </div>
+        <div class="scroll" tabindex="0" role="group" aria-label="The keys, their scores and weights">
+          <svg id="keys" width="${this.data.tokens.length * CELL * 1.5}" role="img" aria-labelledby="keys-title">
+            <title id="keys-title"></title><g></g></svg></div>
+        <div class="scroll" tabindex="0" role="group" aria-label="The three running numbers">
+          <table><thead><tr><th></th><th scope="col">maximum m</th><th scope="col">sum l</th><th scope="col">weighted value o</th><th scope="col">o / l</th></tr></thead>
+          <tbody></tbody></table></div>
+        <style>
+          #keys { max-width: none; margin-bottom: 0.6em; }
+          svg text { font-size: 9px; }
+          .block { fill: none; stroke: var(--fg, #000); stroke-width: 1.5; }
+          .axis { fill: none; stroke: var(--fg, #000); stroke-opacity: 0.6; }
+          .fill { --role: var(--weights); }
+        </style>`;
+    }
+
+    start() {
+      for (const name of ["size", "hidden"]) this.bind(name);
+      this.$("[name=size]").addEventListener("input", () => this.change({ step: 0 }));
+      this.$("#back").onclick = () => this.move(-1);
+      this.$("#next").onclick = () => this.move(1);
+    }
+
+    onKey(event) {
+      const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+      if (!by || event.target.matches("select, input")) return false;
+      this.move(by);
+      return true;
+    }
+
+    move(by) {
+      this.change({ step: Math.max(0, Math.min(this.blocks, this.view.step + by)) });
+    }
+
+    get blocks() {
+      return Math.ceil(this.data.scores.length / this.view.size);
+    }
+
+    /** What is stored after so many blocks, and the factor of the last one. */
+    after(step) {
+      const { size, hidden } = this.view;
+      const scores = this.data.scores.map((score, i) => (hidden && i < size ? -Infinity : score));
+      let [largest, total, seen, kept] = [-Infinity, 0, 0, 1];
+      for (let block = 0; block < step; block++) {
+        const some = scores.slice(block * size, (block + 1) * size);
+        const next = Math.max(largest, ...some);
+        const base = next === -Infinity ? 0 : next; // a row fully masked so far has no maximum
+        kept = Math.exp(largest - base);
+        const weights = some.map((score) => Math.exp(score - base));
+        total = total * kept + weights.reduce((sum, weight) => sum + weight, 0);
+        seen = seen * kept + weights.reduce((sum, weight, i) => sum + weight * this.data.values[block * size + i], 0);
+        largest = next;
+      }
+      return { largest, total, seen, kept, result: total ? seen / total : 0, scores };
+    }
+
+    get state() {
+      const { largest, total, seen, kept, result } = this.after(this.view.step);
+      return { ...this.view, blocks: this.blocks, largest, total, seen, kept, result };
+    }
+
+    draw() {
+      const { step, size, hidden } = this.view;
+      const [now, last] = [this.after(step), this.after(this.blocks)];
+      this.$("[name=size]").value = size;
+      this.$("[name=hidden]").checked = hidden;
+      this.dim("#back", step === 0);
+      this.dim("#next", step === this.blocks);
+      const count = this.data.tokens.length;
+      const cells = this.data.tokens.map((token, i) => {
+        const x = (i + 0.5) * CELL;
+        const text = `<text x="${x}" y="9" text-anchor="middle">${escape(token)}</text><text x="${x}" y="20" text-anchor="middle">${number(now.scores[i], 2)}</text>`;
+        const base = now.largest === -Infinity ? 0 : now.largest;
+        const side = i < step * size ? (CELL - 4) * Math.sqrt(Math.exp(now.scores[i] - base)) : 0;
+        const drawn = side < 1 ? "" : `<rect class="fill" x="${(x - side / 2).toFixed(1)}" y="${(25 + (CELL - side) / 2).toFixed(1)}" width="${side.toFixed(1)}" height="${side.toFixed(1)}"/>`;
+        return `${text}<rect class="axis" x="${i * CELL + 1}" y="25" width="${CELL - 2}" height="${CELL}"/>${drawn}`;
+      });
+      const first = (step - 1) * size;
+      const frame = step ? `<rect class="block" x="${first * CELL + 1}" y="24" width="${(Math.min(size, count - first) * CELL) - 2}" height="${CELL + 2}"/>` : "";
+      this.$("#keys").setAttribute("viewBox", `0 0 ${count * CELL} ${CELL + 30}`);
+      this.$("#keys g").innerHTML = cells.join("") + frame;
+      this.$("#keys-title").textContent = `Weights of ${Math.min(count, step * size)} of ${count} keys, relative to the largest score so far`;
+      const row = (name, { largest, total, seen, result }) =>
+        `<tr><th scope="row">${name}</th>${[largest, total, seen, result].map((x) => `<td>${number(x, 4)}</td>`).join("")}</tr>`;
+      this.$("tbody").innerHTML = row(`after ${step} of ${this.blocks} blocks`, now) + row("softmax of all keys", last);
+      const before = this.after(Math.max(0, step - 1));
+      const grew = step > 1 && now.largest > before.largest && before.largest > -Infinity;
+      const kept = grew
+        ? `The maximum rose from ${number(before.largest)} to ${number(now.largest)}, so the old sum and weighted value were multiplied by ${number(now.kept, 4)}.`
+        : step > 1 && before.largest > -Infinity ? "The maximum stayed, so nothing was rescaled." : "";
+      this.say(
+        step === 0 ? "No key has been processed: the maximum is −∞."
+          : now.largest === -Infinity ? "All keys so far are masked: the maximum is still −∞, and the sum is 0."
+            : `${kept} ${step === this.blocks ? "All keys are processed: o / l is the output." : ""}`.trim() || "The first block sets the maximum.",
+      );
+    }
+  }
+  customElements.define("online-softmax", OnlineSoftmax);
+}
