@@ -1,4 +1,4 @@
-"""Day 6's figures: a verified draft, the residual distribution after a rejection, and the tokens per step."""
+"""Day 6's figures and widget: a verified draft, the residual after a rejection, and the tokens per step."""
 
 from html import escape
 
@@ -12,6 +12,7 @@ from tests.week3.formulas_day6 import accept64
 from tiny_llm_course.checkpoints.checkpoint import load_checkpoint
 from tiny_llm_course.dev.book.drawing import Canvas, bars, lines
 from tiny_llm_course.dev.book.drawing.canvas import FONT
+from tiny_llm_course.dev.book.html import element, number, table
 from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.paths import EMBEDDED_MODEL, MODELS
 from tiny_llm_course.testkit.rounding import Array64
@@ -36,7 +37,11 @@ def _of_the_models() -> Parts:
     small = ReferenceModel(checkpoint.config, checkpoint.weights)
     q, p = (softmax64(model64(np.array([whole]), each)[0, len(prompt) - 1 :], -1) for each in (small, model()))
     accepted, token = accept64(p, q[:-1], drafted, DRAWS)
-    return {"judged": judged(p, q, drafted, accepted), "residual": residual(p[accepted], q[accepted], drafted, token)}
+    return {
+        "judged": judged(p, q, drafted, accepted),
+        "residual": residual(p[accepted], q[accepted], drafted, token),
+        "draft-accept": draft_accept(p[accepted], q[accepted]),
+    }
 
 
 def judged(p: Array64, q: Array64, drafted: list[int], accepted: int) -> str:
@@ -71,6 +76,21 @@ def residual(p: Array64, q: Array64, drafted: list[int], token: int) -> str:
         f"The acceptance rate at this position is {100 * kept:.0f} %."
     )
     return canvas.figure("residual-3-6", "The residual distribution after a rejected token", about, caption)
+
+
+def draft_accept(p: Array64, q: Array64) -> str:
+    """Return the widget over the likeliest tokens of both models, and a table of them; the others are left out."""
+    tokens = [int(token) for token in np.argsort(-np.maximum(p, q), kind="stable")[:SHOWN]]
+    target, draft = (np.round(row[tokens] / row[tokens].sum(), 6) for row in (p, q))
+    rest = np.clip(target - draft, 0, None) / np.clip(target - draft, 0, None).sum()
+    names = [_plain(token) for token in tokens]
+    rows = [[name, *(number(x, 3) for x in each)] for name, *each in zip(names, draft, target, rest, strict=True)]
+    data = {"tokens": names, "target": target.tolist(), "draft": draft.tolist()}
+    return element(
+        "draft-accept",
+        data,
+        table("Both models, and the residual", ["token", "draft, q", "target, p", "residual"], rows),
+    )
 
 
 def lengths() -> str:

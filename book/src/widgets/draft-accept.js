@@ -1,0 +1,89 @@
+// <draft-accept>: a draft token is accepted or rejected, what replaces it, and when drafting pays.
+// Data: {tokens, target, draft}: the probabilities of some tokens under both models, each summing to 1.
+"use strict";
+
+{
+  const { number, escape } = BookWidget;
+  const [LEFT, WIDE, ROW] = [64, 250, 40];
+
+  class DraftAccept extends BookWidget {
+    constructor() {
+      super();
+      this.label = "Speculative decoding: accept or reject a draft token";
+      this.view = { token: 0, u: 0.7, mix: 0, k: 4, v: 1, c: 0.1 };
+    }
+
+    get markup() {
+      const options = this.data.tokens.map((token, i) => `<option value="${i}">${escape(token)}</option>`);
+      const slider = (name, title, min, max, step) => `<label for="${name}">${title}</label>
+        <input type="range" id="${name}" name="${name}" min="${min}" max="${max}" step="${step}"><output id="at-${name}"></output>`;
+      return `<div class="bar"><label>Draft token <select name="token" data-number="yes">${options.join("")}</select></label></div>
+        <div class="sliders">${slider("u", "uniform sample u", 0, 0.99, 0.01)}${slider("mix", "draft model: − worse, + better", -1, 1, 0.05)}</div>
+        <svg id="rows" viewBox="0 0 ${LEFT + WIDE + 40} ${this.data.tokens.length * ROW}" role="img" aria-labelledby="rows-title">
+          <title id="rows-title"></title><g></g></svg>
+        <p class="legend"><span><i class="q"></i> draft, q</span><span><i class="p"></i> target, p</span><span><i class="rest"></i> residual</span></p>
+        <div class="sliders">${slider("k", "draft tokens k", 1, 8, 1)}${slider("v", "time of k + 1 rows, v", 1, 5, 0.1)}${slider("c", "time of a draft token, c", 0, 0.5, 0.02)}</div>
+        <p class="speed"></p>
+        <style>
+          #rows { width: 100%; max-width: 36em; }
+          svg text { font-size: 11px; }
+          .q { fill: var(--bg, #fff); stroke: var(--query); background: var(--bg, #fff); border-color: var(--query) !important; }
+          .p { fill: var(--query); background: var(--query); border-color: var(--query) !important; }
+          .rest { fill: var(--key); background: var(--key); border-color: var(--key) !important; }
+          .legend { display: flex; gap: 1.4em; margin: 0.3em 0 0.8em; }
+          .legend i { display: inline-block; width: 0.8em; height: 0.8em; border: 1.5px solid; }
+          .speed { margin: 0 0 0.4em; }
+        </style>`;
+    }
+
+    start() {
+      for (const name of Object.keys(this.view)) this.bind(name);
+    }
+
+    /** The draft model's probabilities: towards the target's, or towards a uniform row. */
+    draft(mix) {
+      const to = (i) => (mix > 0 ? this.data.target[i] : 1 / this.data.tokens.length);
+      return this.data.draft.map((q, i) => (1 - Math.abs(mix)) * q + Math.abs(mix) * to(i));
+    }
+
+    get state() {
+      const { token, u, mix, k, v, c } = this.view;
+      const [p, q] = [this.data.target, this.draft(mix)];
+      const above = p.map((x, i) => Math.max(x - q[i], 0));
+      const total = above.reduce((sum, x) => sum + x, 0);
+      const residual = above.map((x) => (total > 1e-9 ? x / total : 0));
+      const rate = p.reduce((sum, x, i) => sum + Math.min(x, q[i]), 0);
+      const tokens = rate > 1 - 1e-9 ? k + 1 : (1 - rate ** (k + 1)) / (1 - rate);
+      return { ...this.view, q, residual, ratio: p[token] / q[token], accepted: u * q[token] < p[token], rate, tokens, speed: tokens / (v + k * c) };
+    }
+
+    draw() {
+      const { token, u, q, residual, ratio, accepted, rate, tokens, speed, k, v, c, mix } = this.state;
+      this.$("[name=token]").value = token;
+      for (const [name, text] of Object.entries({ u: number(u), mix: number(mix), k: String(k), v: number(v, 1), c: number(c) })) {
+        this.$(`#${name}`).value = this.view[name];
+        this.$(`#at-${name}`).textContent = text;
+      }
+      const p = this.data.target;
+      const largest = Math.max(...p, ...q, ...residual);
+      const bar = (x, y, kind) => `<rect class="${kind}" x="${LEFT}" y="${y}" width="${((x / largest) * WIDE).toFixed(1)}" height="8"/>
+        <text x="${(LEFT + 4 + (x / largest) * WIDE).toFixed(1)}" y="${y + 8}">${number(x)}</text>`;
+      this.$("#rows g").innerHTML = this.data.tokens
+        .map((name, i) => {
+          const y = i * ROW + 4;
+          const weight = i === token ? ' font-weight="700"' : "";
+          return `<text x="${LEFT - 6}" y="${y + 15}" text-anchor="end"${weight}>${escape(name)}</text>${bar(q[i], y, "q")}${bar(p[i], y + 11, "p")}${accepted ? "" : bar(residual[i], y + 22, "rest")}`;
+        })
+        .join("");
+      this.$("#rows-title").textContent = `Probabilities of ${p.length} tokens under both models`;
+      this.$(".speed").textContent =
+        `Acceptance rate a = Σ min(p, q) = ${number(rate)}: a step yields ${number(tokens)} tokens, in ${number(v + k * c)} times the time of a step. Speed-up ${number(speed)}.`;
+      const name = this.data.tokens[token];
+      this.say(
+        `${name}: p / q is ${number(ratio)}, and u is ${number(u)}. ` +
+          (accepted ? "The token is accepted." : "The token is rejected, and its replacement is sampled from the residual."),
+      );
+    }
+  }
+  customElements.define("draft-accept", DraftAccept);
+}
