@@ -1,4 +1,4 @@
-"""Day 4's figures: the keys and values of a real layer, reconstructed from a few principal components."""
+"""Day 4's figures and widget: a layer's keys and values from a few principal components, and the size of the cache."""
 
 import functools
 from typing import NamedTuple
@@ -8,6 +8,7 @@ from book.generate.week1.heads import SENTENCE, SHOWN, model, streams_of
 from tests.week1.formulas import linear64, rms_norm64, rope64
 
 from tiny_llm_course.dev.book.drawing import Canvas, strips
+from tiny_llm_course.dev.book.html import element, table
 from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.paths import ROOT
 from tiny_llm_course.testkit.rounding import Array64
@@ -18,6 +19,14 @@ KEPT = (16, 32, 64, 80, 96, 128)  # numbers
 DRAWN = (80, 16)
 
 
+# The widget's models, by their config.json. Only the first has a latent; for the others, the rope key is as large.
+WIDGET = {
+    "DeepSeek-V3": {"layers": 61, "heads": 128, "dims": 128, "rope": 64},
+    "Llama 3.1 8B": {"layers": 32, "heads": 32, "dims": 128, "rope": 64},
+    "Qwen3-0.6B": {"layers": 28, "heads": 16, "dims": 128, "rope": 64},
+}
+
+
 class Vectors(NamedTuple):
     """Of one layer, the keys and values of all heads side by side: L x 2 H_kv D."""
 
@@ -26,11 +35,8 @@ class Vectors(NamedTuple):
 
 
 def generated_parts() -> Parts:
-    """Return the figure and the table."""
-    return {
-        "restored": restored(),
-        "shares": shares(),
-    }
+    """Return the figure, the table and the widget."""
+    return {"restored": restored(), "shares": shares(), "cache-bytes": cache_bytes()}
 
 
 def vectors_of(text: str) -> Vectors:
@@ -105,3 +111,14 @@ def shares() -> str:
         f"tokens of stories.*"
     )
     return "\n".join([heading, "| --: | --: | --: |", *rows, "", about, ""])
+
+
+def cache_bytes() -> str:
+    """Return the widget, and a table of what a token takes with four kinds of attention, at two bytes a number."""
+    rows = []
+    for name, sizes in WIDGET.items():
+        heads, dims = sizes["heads"], sizes["dims"]
+        numbers = (2 * heads * dims, 2 * max(1, heads // 8) * dims, 2 * dims, 512 + sizes["rope"])
+        rows.append([name, *(f"{2 * sizes['layers'] * count:,}" for count in numbers)])
+    head = ["bytes per token", "MHA", "GQA, 8 heads share", "MQA", "MLA, C = 512"]
+    return element("cache-bytes", {"models": WIDGET}, table("A token in the cache, bfloat16", head, rows))
