@@ -12,7 +12,7 @@
     constructor() {
       super();
       this.label = "Bytes in the KV cache with MHA, GQA, MQA and MLA";
-      this.view = { model: 0, share: 8, latent: 512, context: 17, size: 2 };
+      this.view = { model: 0, share: 3, latent: 512, context: 17, size: 2 };
     }
 
     get markup() {
@@ -66,7 +66,7 @@
         .join("");
       const ratio = (a, b) => (a / b).toPrecision(3);
       this.say(
-        `GQA has ${kv_heads} key-value heads. MLA's latent and rope key take as much as ${ratio(numbers.MLA, 2 * this.model.dims)} key-value heads would: ` +
+        `With GQA, there ${kv_heads === 1 ? "is 1 key-value head" : `are ${kv_heads} key-value heads`}. MLA's latent and rope key take as much as ${ratio(numbers.MLA, 2 * this.model.dims)} key-value heads would: ` +
           `1/${ratio(bytes.MHA, bytes.MLA)} of MHA.`,
       );
     }
