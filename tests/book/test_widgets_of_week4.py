@@ -1,5 +1,6 @@
 """The widgets of week 4: their numbers are those of the course's own code, and they need no mouse."""
 
+import numpy as np
 import pytest
 from tests.book.widget import Widget
 
@@ -42,4 +43,41 @@ def test_the_bytes_in_the_cache_by_keyboard(page, _):
     assert widget.press("Home")["numbers"]["MLA"] == 128
     widget.focus("#context")
     assert widget.press("ArrowLeft")["tokens"] == 2**16
+    assert page.url == widget.address
+
+
+def test_the_frequencies_of_each_scaling_are_the_solution_s(page):
+    from tiny_llm_solution.long_context.interpolation import linear_frequencies
+    from tiny_llm_solution.long_context.ntk import ntk_frequencies
+    from tiny_llm_solution.long_context.yarn import yarn_frequencies
+
+    widget = Widget(page, "rope-scaling")
+    dims, base, trained = (widget.data()[name] for name in ("dims", "base", "trained"))
+    unseen = {}
+    for power in (0, 1, 3, 5):
+        factor = 2.0**power
+        kinds = {
+            "none": linear_frequencies(dims, base, 1),
+            "interpolation": linear_frequencies(dims, base, factor),
+            "NTK-aware": ntk_frequencies(dims, base, factor),
+            "YaRN": yarn_frequencies(dims, base, factor, trained)[0],
+        }
+        for kind, expected in kinds.items():
+            state = widget.change(kind=kind, factor=power)
+            np.testing.assert_allclose(state["frequencies"], np.array(expected), rtol=1e-5)
+            unseen[kind, power] = sum(state["unseen"])
+    assert all(unseen[kind, 0] == 0 for kind in ("none", "interpolation", "NTK-aware", "YaRN"))
+    assert unseen["interpolation", 5] == unseen["YaRN", 5] == 0
+    assert 0 < unseen["NTK-aware", 3] < unseen["none", 3] == 21
+
+
+@pytest.mark.parametrize("_", range(3))
+def test_rope_scaling_by_keyboard(page, _):
+    widget = Widget(page, "rope-scaling")
+    widget.focus("[value=none]")
+    assert widget.press("ArrowDown")["kind"] == "interpolation"
+    widget.focus("#factor")
+    assert widget.press("End")["times"] == 32
+    widget.focus("#pair")
+    assert widget.press("Home")["pair"] == 0
     assert page.url == widget.address

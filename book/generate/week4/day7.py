@@ -1,10 +1,11 @@
-"""Day 7's figures: the frequency of each pair under each kind of scaling, of the embedded model and of Llama 3.1."""
+"""Day 7's figures and widget: each pair's frequency under each scaling, of the embedded model and of Llama 3.1."""
 
 import json
 
 import numpy as np
 
 from tiny_llm_course.dev.book.drawing import Canvas, lines
+from tiny_llm_course.dev.book.html import element, number, table
 from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.paths import EMBEDDED_MODEL
 
@@ -13,8 +14,8 @@ SHOWN = (0, 2, 4, 6, 8, 10, 12, 15, 18, 21, 24, 27, 31)  # pairs
 
 
 def generated_parts() -> Parts:
-    """Return the figures."""
-    return {"paces": paces(), "llama3": llama3()}
+    """Return the figures and the widget."""
+    return {"paces": paces(), "llama3": llama3(), "rope-scaling": rope_scaling()}
 
 
 def llama3() -> str:
@@ -73,3 +74,23 @@ def paces() -> str:
         f"lowers mainly the low ones, and YaRN keeps the high ones."
     )
     return canvas.figure("paces-4-7", "Three ways to lower RoPE's frequencies", about, caption)
+
+
+def rope_scaling() -> str:
+    """Return the widget, and a table of some pairs: turns in training, and at eight times the length by each method."""
+    from tiny_llm_solution.long_context.interpolation import linear_frequencies
+    from tiny_llm_solution.long_context.ntk import ntk_frequencies
+    from tiny_llm_solution.long_context.yarn import yarn_frequencies
+
+    config = json.loads((EMBEDDED_MODEL / "config.json").read_text(encoding="utf-8"))
+    dims, base = config["head_dim"], config["rope_theta"]
+    plain = linear_frequencies(dims, base, 1)
+    found = (ntk_frequencies(dims, base, FACTOR), yarn_frequencies(dims, base, FACTOR, TRAINED)[0])
+    kinds = (plain, linear_frequencies(dims, base, FACTOR), *found)
+    rows = []
+    for pair in (0, 6, 10, 12, 16, 24):
+        turns = [TRAINED * plain[pair].item(), *(FACTOR * TRAINED * kind[pair].item() for kind in kinds)]
+        rows.append([f"pair {pair}", *(number(x / (2 * np.pi), 3) for x in turns)])
+    head = ["turns", "in training", "no scaling", "interpolation", "NTK-aware", "YaRN"]
+    data = {"dims": dims, "base": base, "trained": TRAINED}
+    return element("rope-scaling", data, table(f"Turns over {FACTOR} times the training length", head, rows))
