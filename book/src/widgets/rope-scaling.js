@@ -94,7 +94,7 @@
       this.say(
         `${count} of ${before.length} pairs reach new angles. Pair ${pair} made ${before[pair].toPrecision(3)} turns in training and makes ` +
           `${after[pair].toPrecision(3)} now; its frequency is divided by ${number(slower)}. ` +
-          `Adjacent tokens are ${number(1 / slower)} of the step from training apart.`,
+          `Adjacent tokens differ by ${number(1 / slower)} of their difference in training.`,
       );
     }
   }
