@@ -76,7 +76,7 @@ def serve(
 
     from ..engine.serving import Limits, ServingEngine, load_scheduler
     from ..serving import run
-    from ..serving.access_log import AccessLog
+    from ..serving.guards import AccessLog
     from ..terminal.screen import say
 
     seqs, tokens, memory, int8 = (

@@ -1,7 +1,7 @@
-"""The routes."""
+"""The routes, and how answers are sent: work for a client that has disconnected ends at once."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine
 from contextlib import aclosing
 from typing import Any
 
@@ -13,15 +13,15 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from . import chat
-from .access_log import AccessLog
 from .dashboard import dashboard
-from .guards import Guard, body_of
+from .guards import AccessLog, Guard, body_of
 from .openapi import openapi, page
 from .refusals import Refusal
 from .responses import ResponseBuilder
 from .schema import Chat, Completion, Detokenize, GenerationRequest, Tokenize, checked, read_json
-from .sending import send_events, unless_disconnected
 from .service import Service
+
+PATIENCE = 60.0  # seconds that a client may not read
 
 
 class Endpoint:
@@ -40,7 +40,7 @@ class Endpoint:
         if params.model not in (None, self._service.name, str(self._service.engine.checkpoint.folder)):
             message = f"There is no model {params.model!r:.100}; this server has {self._service.name}."
             raise Refusal(404, message, param="model", code="model_not_found")
-        await unless_disconnected(receive, self._answer(params, scope, receive, send))
+        await _unless_disconnected(receive, self._answer(params, scope, receive, send))
 
     async def _answer(self, params: Any, scope: Scope, receive: Receive, send: Send) -> None:
         service = self._service
@@ -58,7 +58,7 @@ class Endpoint:
                     if params.stream:
                         last = builder.last if params.with_usage else None
                         events = stream.events(builder.piece, last, lambda error: service.failed(error).body())
-                        await send_events(events, send)
+                        await _send_events(events, send)
                         return
                     async with aclosing(stream.pieces()) as pieces:
                         found = [piece async for piece in pieces]
@@ -71,6 +71,40 @@ class Endpoint:
         await JSONResponse(builder.whole(found))(scope, receive, send)
 
 
+async def _unless_disconnected(receive: Receive, work: Coroutine[Any, Any, Any]) -> Any:
+    """Return the result of some work; None, and cancel it, if the client disconnects first."""
+    working, watching = asyncio.ensure_future(work), asyncio.ensure_future(_gone(receive))
+    try:
+        await asyncio.wait({working, watching}, return_when=asyncio.FIRST_COMPLETED)
+        return working.result() if working.done() else None
+    finally:
+        for task in (working, watching):
+            task.cancel()
+        await asyncio.gather(working, watching, return_exceptions=True)
+
+
+async def _send_events(events: AsyncGenerator[bytes, None], send: Send) -> None:
+    """Send Server-Sent Events; an error before the first one can still change the status."""
+    begun = False
+    try:
+        async for event in events:
+            if not begun:
+                headers = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache")]
+                await send({"type": "http.response.start", "status": 200, "headers": headers})
+                begun = True
+            body = {"type": "http.response.body", "body": event, "more_body": True}
+            async with asyncio.timeout(PATIENCE):  # Python 3.11's wait_for may swallow a cancellation
+                await send(body)
+    finally:
+        await events.aclose()
+    await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
 def make_app(
     service: Service,
     key: str | None = None,
@@ -81,9 +115,8 @@ def make_app(
     """Return the whole app; `key` is the clients' API key, if any, the rest is as for `Guard`."""
     model: dict[str, Any] = {"id": service.name, "object": "model", "created": 0, "owned_by": "tiny-llm"}
     model["max_model_len"] = service.engine.max_model_len  # tokens of prompt and answer, as vLLM reports it
-
-    async def models(request: Request) -> Response:
-        return JSONResponse({"object": "list", "data": [model]})
+    checkpoint = service.engine.checkpoint  # its special tokens by their names in a tokenizer_config.json, as in vLLM
+    tokenizer_info = {"eos_token": None, **checkpoint.special_tokens, "chat_template": checkpoint.chat_template}
 
     async def one_model(request: Request) -> Response:
         if request.path_params["name"] != service.name:
@@ -94,11 +127,9 @@ def make_app(
         closing = service.closing.is_set()
         return JSONResponse({"status": "shutting down" if closing else "ok"}, 503 if closing else 200)
 
-    async def tokenizer_info(request: Request) -> Response:
-        return JSONResponse(service.tokenizer_info())
-
     async def metrics(request: Request) -> Response:
-        return PlainTextResponse(service.metrics_text(), media_type="text/plain; version=0.0.4")
+        text = service.metrics.exposition(service.monitor.metrics())
+        return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
 
     def fixed(response: Response) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
@@ -130,9 +161,9 @@ def make_app(
         Route("/dashboard.json", fixed(JSONResponse(dashboard()))),
         Route("/openapi.json", fixed(JSONResponse(openapi()))),
         Route("/docs", fixed(HTMLResponse(page(), headers=chat.HEADERS))),
-        Route("/v1/models", models),
+        Route("/v1/models", fixed(JSONResponse({"object": "list", "data": [model]}))),
         Route("/v1/models/{name:path}", one_model),
-        Route("/tokenizer_info", tokenizer_info),
+        Route("/tokenizer_info", fixed(JSONResponse(tokenizer_info))),
         Route("/tokenize", Endpoint(service, Tokenize)),
         Route("/detokenize", Endpoint(service, Detokenize)),
         Route("/v1/completions", Endpoint(service, Completion)),

@@ -14,7 +14,9 @@ class State:
 
     def __init__(self, scheduler: Any, mode: str) -> None:
         self._scheduler, self._mode = scheduler, mode
-        self.cached: WeakKeyDictionary[Any, int] = WeakKeyDictionary()  # by request: tokens that the prefix cache had
+        self.cached: WeakKeyDictionary[Any, int] = (
+            WeakKeyDictionary()
+        )  # by request: tokens in the prefix cache when first admitted
         self._written: deque[tuple[float, int]] = deque()  # when, and how many tokens
 
     def stepped(self, step: Any) -> None:

@@ -14,6 +14,7 @@ STOPS = 4  # stop strings
 LONGEST_STOP = 1000  # characters, which every new token is compared with
 COLDEST = 1e-5  # the least temperature that logits are divided by; below it decoding is greedy
 SEEDS = 1 << 63
+NO_EFFECT: Any = Field(default=None, description="No effect.")
 
 TokenId = Annotated[int, Field(strict=True, ge=0)]
 Text = Annotated[str, Field(strict=True)]
@@ -109,16 +110,11 @@ class GenerationRequest(_Strict):
     """Return the logprob of each prompt token, with this many alternatives, as vLLM does; not in a stream."""
     user: Text | None = None
     """The sender: the scheduler's queue is fair among them."""
-    metadata: dict[str, Any] | None = None
-    """No effect."""
-    store: bool | None = None
-    """No effect."""
-    service_tier: Text | None = None
-    """No effect."""
-    safety_identifier: Text | None = None
-    """No effect."""
-    prompt_cache_key: Text | None = None
-    """No effect."""
+    metadata: dict[str, Any] | None = NO_EFFECT
+    store: bool | None = NO_EFFECT
+    service_tier: Text | None = NO_EFFECT
+    safety_identifier: Text | None = NO_EFFECT
+    prompt_cache_key: Text | None = NO_EFFECT
 
     @field_validator("logit_bias")
     @classmethod
@@ -277,8 +273,7 @@ class Chat(GenerationRequest, Templated):
     """Return the logprobs of the output tokens."""
     top_logprobs: int | None = Field(default=None, ge=0, le=20)
     """With this many alternatives each; needs `logprobs`."""
-    parallel_tool_calls: bool | None = None
-    """No effect."""
+    parallel_tool_calls: bool | None = NO_EFFECT
     response_format: Annotated[Any, _only({"type": "text"})] = None
     """Accepted if it is `{"type": "text"}`."""
     modalities: Annotated[Any, _only(["text"])] = None
