@@ -59,9 +59,8 @@ def bench(name: str | None, solution: bool, quick: bool, file: Path | None, prog
     if progression:
         if name or stage or whole.pop("bits"):
             other = name or (f"--stage {stage}" if stage else "--bits")
-            raise UsageError(
-                f"--progression covers all stages and cannot be combined with {other}: pdm run bench --progression"
-            )
+            what = f"--progression covers all stages and cannot be combined with {other}"
+            raise UsageError(f"{what}: pdm run bench --progression")
         from .bench_engines import bench_progression
 
         return bench_progression({**whole, "solution": solution}, quick, file, svg)

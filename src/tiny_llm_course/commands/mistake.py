@@ -46,9 +46,8 @@ def generate_with(
     from ..engine.engine import configured, load_engine
 
     _, config = configured(engine["model"], engine["window"], engine["sinks"])
-    task, stage, known, chosen = mistakes.chosen(
-        mistake, engine["solution"], engine["stage"], again, unsupported_features(config)
-    )
+    lacks = unsupported_features(config)
+    task, stage, known, chosen = mistakes.chosen(mistake, engine["solution"], engine["stage"], again, lacks)
     if chosen is None:
         _list(task, known, again)
         return 0

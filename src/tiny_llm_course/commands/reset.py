@@ -59,9 +59,8 @@ def reset(names: tuple[str, ...], week: int | None, day: int | None, yes: bool) 
             change.file.parent.mkdir(parents=True, exist_ok=True)
             change.file.write_bytes(change.text.encode())
         except OSError as error:
-            raise UsageError(
-                f"{name_of(change.file)} cannot be written: {error.strerror}.", "pdm run doctor"
-            ) from error
+            what = f"{name_of(change.file)} cannot be written: {error.strerror}."
+            raise UsageError(what, "pdm run doctor") from error
     for file in there:
         say(f"To restore your file:\n  cp {name_of(folder / file.relative_to(LEARNER))} {name_of(file)}")
     say(f"Next: pdm run test {tasks[0].id}")

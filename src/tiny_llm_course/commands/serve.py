@@ -79,9 +79,8 @@ def serve(
     from ..serving.guards import AccessLog
     from ..terminal.screen import say
 
-    seqs, tokens, memory, int8 = (
-        options.pop(name) for name in ("max_num_seqs", "max_num_batched_tokens", "memory", "int8")
-    )
+    names = ("max_num_seqs", "max_num_batched_tokens", "memory", "int8")
+    seqs, tokens, memory, int8 = map(options.pop, names)
     if memory and memory > (most := psutil.virtual_memory().total >> 20):
         raise click.BadParameter(f"It exceeds this machine's {most} MiB.", param_hint="'--memory'")
     limits = Limits(seqs, tokens, kv_cache_bytes=memory and memory << 20, int8=int8 or None)

@@ -143,7 +143,6 @@ def _load(folder: Path) -> Course:
     return Course(tuple(_week(week) for week in weeks))
 
 
-RUNS = ("build", "calls", "launches")
 TARGETS = ("target", "model", "generate", "config", "counts", "make")  # keys whose values are parsed
 
 
@@ -154,9 +153,8 @@ def _week(table: dict[str, Any]) -> Week:
     if "open" in table:
         days.append(_open_task(table["open"], number, max((day.number for day in days), default=0) + 1))
     modes = tuple(_made(Mode, each) for each in table.get("modes", []))
-    return Week(
-        number, table["title"], tuple(days), stages, modes, engines, **{key: table.get(key, "") for key in RUNS}
-    )
+    runs = {key: table.get(key, "") for key in ("build", "calls", "launches")}
+    return Week(number, table["title"], tuple(days), stages, modes, engines, **runs)
 
 
 def _made(kind: type[Any], table: dict[str, Any], **more: Any) -> Any:

@@ -84,7 +84,7 @@ def grade_day(
     if not left:
         begin()
     while left:
-        options = [*(["--solution"] if solution else []), "--oracle", oracle, *(f"--task={task}" for task in left)]
+        options = ["--solution"] * solution + ["--oracle", oracle, *(f"--task={task}" for task in left)]
         package = SOLUTION if solution else LEARNER
         job = {
             "test_files": [*map(str, tests_paths(results[task].task for task in left))],

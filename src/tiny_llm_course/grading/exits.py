@@ -85,9 +85,8 @@ def death_of_import(why: str, trace: Trace, module: str, package: Path) -> tuple
     """Return the module in whose own lines an import of `module` ended, and the finding for all that uses it."""
     place = trace.importing or module_path(package, module).relative_to(ROOT).as_posix()
     file = place.partition(":")[0]
-    return module_of(package, ROOT / file), Finding(
-        Kind.NO_IMPORT, f"{file} cannot be imported: {why}", frames=trace.frames, place=place
-    )
+    headline = f"{file} cannot be imported: {why}"
+    return module_of(package, ROOT / file), Finding(Kind.NO_IMPORT, headline, frames=trace.frames, place=place)
 
 
 def _unescaped(escape: re.Match[str]) -> str:

@@ -61,10 +61,8 @@ class Tree:
         self._guard: subprocess.Popen[bytes] | None = None
         with contextlib.suppress(OSError):
             # It ends the group when this process has ended, even by SIGKILL, as that closes the pipe.
-            command, quiet = ["/bin/sh", "-c", "read line; kill -9 0"], subprocess.DEVNULL
-            self._guard = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, process_group=pid
-            )
+            command, null = ["/bin/sh", "-c", "read line; kill -9 0"], subprocess.DEVNULL
+            self._guard = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=null, stderr=null, process_group=pid)
 
     def resident(self) -> int:
         """Return the resident memory of them all, in bytes; shared memory counts more than once."""

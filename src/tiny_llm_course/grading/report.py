@@ -90,11 +90,8 @@ def report_results(
     for fault in broken.values():
         report_fault(fault)
     statuses = {result.status for result in results}
-    alike = (
-        len(results) > 1
-        and len({result.left_out for result in results}) == 1
-        and statuses in ({"passed"}, {"not started"}, {"borrowed"})
-    )
+    alike = len(results) > 1 and len({result.left_out for result in results}) == 1
+    alike = alike and statuses in ({"passed"}, {"not started"}, {"borrowed"})
     if budget.several and not broken and alike and not any(result.road for result in results):
         _report_alike(results)
         budget.rows += len(results) - 1
@@ -208,9 +205,8 @@ def _details(result: TaskResult, package: str) -> list[Line]:
     lines = []
     if result.breakpoint and result.status in ("passed", "failed"):
         opened = f"pdm run case {task.id}" if result.status == "failed" else "pdm run python"
-        lines = [
-            partial(say, f"    breakpoint() at {result.breakpoint} does not stop under test; it does in: {opened}")
-        ]
+        said = f"    breakpoint() at {result.breakpoint} does not stop under test; it does in: {opened}"
+        lines = [partial(say, said)]
     if result.status not in ("failed", "not started") or (result.suffers and not result.culprits):
         return lines
     if finding and result.status == "failed":
@@ -239,9 +235,8 @@ def _prints(count: int, lines: Sequence[str], checks: int) -> list[Line]:
 
 def facts(finding: Finding) -> list[Line]:
     """Return the evidence of a finding, below its headline."""
-    lines = [
-        partial(say, f"      {line}", cut=finding.kind in (Kind.NOT_BUILT, Kind.NO_IMPORT)) for line in finding.lines
-    ]
+    code = finding.kind in (Kind.NOT_BUILT, Kind.NO_IMPORT)
+    lines = [partial(say, f"      {line}", cut=code) for line in finding.lines]
     if finding.case:
         lines.append(partial(say, f"      case      {finding.case}"))
     return lines + [partial(say, f"      {frame}", cut=True) for frame in few(finding.frames)]

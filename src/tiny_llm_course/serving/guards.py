@@ -128,10 +128,8 @@ class Guard:
         host = request.headers.get("host", "").lower()
         name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
         if self._hosts is not None and name not in LOCAL and name not in self._hosts:
-            message = (
-                f"{name!r:.100} is no name of this server. --allowed-host allows it; --host serves other machines."
-            )
-            raise Refusal(421, message)
+            message = f"{name!r:.100} is no name of this server."
+            raise Refusal(421, f"{message} --allowed-host allows it; --host serves other machines.")
         if self._key is None or (request.url.path in OPEN or request.url.path.startswith(OPEN[-1])):
             return
         scheme, _, given = request.headers.get("authorization", "").partition(" ")

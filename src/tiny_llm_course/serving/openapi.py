@@ -67,9 +67,8 @@ def _operation(path: str, returns: str, kind: type[Any] | None) -> dict[str, Any
     found: dict[str, Any] = {"summary": returns, "security": [{}, {"key": []}]}
     found["responses"] = {"200": {"description": returns}, "default": {"description": "An error.", "content": error}}
     if names := re.findall(r"{(\w+)}", path):
-        found["parameters"] = [
-            {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names
-        ]
+        shared = {"in": "path", "required": True, "schema": {"type": "string"}}
+        found["parameters"] = [{"name": name, **shared} for name in names]
     if kind:
         schema = {"$ref": f"#/components/schemas/{kind.__name__}"}
         found["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}

@@ -225,15 +225,9 @@ class Service:
 
     def _choice(self, params: Completion | Chat, prompt: list[int], echo: str, index: int, which: int) -> Choice:
         engine, part = self.engine, self.engine.part
-        given = {
-            "temp": params.temperature,
-            "top_k": params.top_k,
-            "top_p": params.top_p,
-            "min_p": params.min_p,
-            "repetition_penalty": params.repetition_penalty,
-            "seed": None if params.seed is None else params.seed + which,
-        }
-        given = {name: value for name, value in given.items() if value is not None}
+        given = params.model_dump(include={"top_k", "top_p", "min_p", "repetition_penalty"}, exclude_none=True)
+        given |= {} if params.temperature is None else {"temp": params.temperature}
+        given |= {} if params.seed is None else {"seed": params.seed + which}
         room, limit = engine.max_model_len - len(prompt), params.max_new_tokens
         ends = {*(() if params.ignore_eos else engine.checkpoint.eos_ids), *params.stop_token_ids}
         with engine.learners_code():

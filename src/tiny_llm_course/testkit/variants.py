@@ -223,8 +223,6 @@ class Variants:
 
 
 def _collect(keep: Callable[[Program], None]) -> Callable[[Program], Program]:
-    """Return a decorator that keeps what it decorates and returns it unchanged."""
-
     def decorate(program: Program) -> Program:
         keep(program)
         return program
