@@ -58,7 +58,6 @@ def give_back(names: tuple[str, ...], week: int | None, day: int | None, everyth
 
 
 def _named(names: Sequence[str], week: int | None, day: int | None, command: str) -> list[Task]:
-    """Return the named tasks in the order of the course, without duplicates."""
     chosen = named_tasks(names, week, day, command)
     return [task for task in load_course().tasks() if task in chosen]
 

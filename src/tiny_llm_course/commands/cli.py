@@ -50,7 +50,7 @@ SECTIONS = {
         "grade-class": (".export.grade_class:grade_class", "Grade a folder of submissions, for teachers."),
     },
     "For maintainers": {
-        "test-all": (".test_all:test_all", "Run every test of the course."),
+        "test-all": (".tools:test_all", "Run every test of the course."),
         "check": (".tools:check", "Run everything that CI runs."),
         "dev": (".dev:dev", "Generate stubs and listings, record, prove the course."),
     },

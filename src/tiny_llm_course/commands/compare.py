@@ -204,7 +204,6 @@ def show_one(listing: Listing) -> None:
 
 
 def _console() -> Console | None:
-    """Return a console for stdout, or None without a terminal."""
     if not sys.stdout.isatty():
         return None
     return Console(color_system="auto" if in_colour(sys.stdout) else None, width=columns(sys.stdout), highlight=False)

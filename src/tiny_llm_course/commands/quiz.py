@@ -137,7 +137,6 @@ def _line(prompt: str) -> str:
 
 
 def _comment(question: "Question", chosen: "Option", options: "list[Option]", spoil: bool) -> None:
-    """Print the verdict on an answer, with its explanation."""
     from ..dev.book.questions import OfProgram
     from ..terminal.markdown import show
 
@@ -178,7 +177,6 @@ def _show_program(question: "OfProgram", chosen: "Option", spoil: bool) -> None:
 
 
 def _code(lines: list[str]) -> None:
-    """Print lines of code after their diff sign, dedented."""
     code = textwrap.dedent("\n".join(line[1:] for line in lines)).split("\n")
     for sign, line in zip((line[:1] for line in lines), code, strict=True):
         say(f"    {sign} {line}".rstrip(), colour=DIFFERENCE.get(sign))

@@ -101,7 +101,6 @@ def _whole(path: str, stub: str, reason: str) -> Change:
 
 
 def _must_be_writable(files: Sequence[Path]) -> None:
-    """Raise UsageError, with the chmod command, before anything is asked or copied."""
     places = [file if file.exists() else file.parent for file in files]
     if denied := [name_of(place) for place in places if place.exists() and not os.access(place, os.W_OK)]:
         names = " ".join(dict.fromkeys(denied))

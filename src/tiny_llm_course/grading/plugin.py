@@ -156,7 +156,6 @@ def _device(item: pytest.Item) -> str:
 
 @contextmanager
 def _on_its_device(item: pytest.Item) -> Iterator[None]:
-    """Make the device that the check is marked with MLX's default while the block runs."""
     if not (wanted := _device(item)):
         yield
         return

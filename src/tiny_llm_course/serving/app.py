@@ -1,8 +1,9 @@
-"""The routes, and how answers are sent: work for a client that has disconnected ends at once."""
+"""The routes, the files of the chat page, and how answers are sent: work for a client that has left ends at once."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine
 from contextlib import aclosing
+from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
@@ -12,7 +13,6 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from . import chat
 from .dashboard import dashboard
 from .guards import AccessLog, Guard, body_of
 from .openapi import openapi, page
@@ -22,6 +22,17 @@ from .schema import Chat, Completion, Detokenize, GenerationRequest, Tokenize, c
 from .service import Service
 
 PATIENCE = 60.0  # seconds that a client may not read
+CHAT_PAGE = Path(__file__).with_name("chat_page")
+KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
+HEADERS = {
+    # The page shows a model's output as text; if some became a script all the same, it would not run.
+    "Content-Security-Policy": "default-src 'self'; img-src data:; base-uri 'none'; form-action 'self'; "
+    "frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-cache",
+}
+FILES = {file.name: file.read_bytes() for file in CHAT_PAGE.iterdir() if file.suffix in KINDS}
 
 
 class Endpoint:
@@ -118,6 +129,11 @@ def make_app(
     checkpoint = service.engine.checkpoint  # its special tokens by their names in a tokenizer_config.json, as in vLLM
     tokenizer_info = {"eos_token": None, **checkpoint.special_tokens, "chat_template": checkpoint.chat_template}
 
+    async def part_of_page(request: Request) -> Response:
+        if (name := request.path_params.get("name", "index.html")) not in FILES:
+            raise Refusal(404, f"The page has no part {name!r:.100}.")
+        return Response(FILES[name], media_type=KINDS[Path(name).suffix], headers=HEADERS)
+
     async def one_model(request: Request) -> Response:
         if request.path_params["name"] != service.name:
             raise Refusal(404, f"There is no such model; this server has {service.name}.", code="model_not_found")
@@ -153,14 +169,14 @@ def make_app(
         return error.response()
 
     routes = [
-        Route("/", chat.page),
-        Route("/page/{name}", chat.part),
+        Route("/", part_of_page),
+        Route("/page/{name}", part_of_page),
         Route("/state", state),
         Route("/health", health),
         Route("/metrics", metrics),
         Route("/dashboard.json", fixed(JSONResponse(dashboard()))),
         Route("/openapi.json", fixed(JSONResponse(openapi()))),
-        Route("/docs", fixed(HTMLResponse(page(), headers=chat.HEADERS))),
+        Route("/docs", fixed(HTMLResponse(page(), headers=HEADERS))),
         Route("/v1/models", fixed(JSONResponse({"object": "list", "data": [model]}))),
         Route("/v1/models/{name:path}", one_model),
         Route("/tokenizer_info", fixed(JSONResponse(tokenizer_info))),

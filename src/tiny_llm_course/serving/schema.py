@@ -219,17 +219,6 @@ class Completion(GenerationRequest):
         """The number of top tokens to report for each token; None for no log-probabilities."""
         return self.logprobs
 
-    @property
-    def max_new_tokens(self) -> int | None:
-        """The limit of new tokens."""
-        return 16 if self.token_limit is None else self.token_limit
-
-    @property
-    def num_prompt_logprobs(self) -> int | None:
-        """The number of top tokens to report for each prompt token; None for no log-probabilities."""
-        wanted = [n for n in (self.prompt_logprobs, self.logprobs if self.echo else None) if n is not None]
-        return max(wanted, default=None)
-
 
 class Part(_Strict):
     """A part of a message."""
@@ -295,16 +284,6 @@ class Chat(GenerationRequest, Templated):
     def num_logprobs(self) -> int | None:
         """The number of top tokens to report for each token; None for no log-probabilities."""
         return (self.top_logprobs or 0) if self.logprobs else None
-
-    @property
-    def max_new_tokens(self) -> int | None:
-        """The limit of new tokens; None for the rest of the context."""
-        return self.token_limit
-
-    @property
-    def num_prompt_logprobs(self) -> int | None:
-        """The number of top tokens to report for each prompt token; None for no log-probabilities."""
-        return self.prompt_logprobs
 
 
 class Tokenize(Templated):

@@ -228,7 +228,10 @@ class Service:
         given = params.model_dump(include={"top_k", "top_p", "min_p", "repetition_penalty"}, exclude_none=True)
         given |= {} if params.temperature is None else {"temp": params.temperature}
         given |= {} if params.seed is None else {"seed": params.seed + which}
-        room, limit = engine.max_model_len - len(prompt), params.max_new_tokens
+        room, limit, echoed = engine.max_model_len - len(prompt), params.token_limit, None
+        if isinstance(params, Completion):
+            limit = 16 if limit is None else limit  # OpenAI's default
+            echoed = params.logprobs if params.echo else None
         ends = {*(() if params.ignore_eos else engine.checkpoint.eos_ids), *params.stop_token_ids}
         with engine.learners_code():
             text = part("serving.stopping", "StopStrings")(self._detokenizer(params.skip_special_tokens), params.stops)
@@ -243,7 +246,7 @@ class Service:
             )
         options = LogitOptions(
             params.num_logprobs,
-            params.num_prompt_logprobs,
+            max((top for top in (params.prompt_logprobs, echoed) if top is not None), default=None),
             {int(token): bias for token, bias in params.logit_bias.items()},
             params.presence_penalty,
             params.frequency_penalty,
