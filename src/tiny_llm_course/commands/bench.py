@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..course.registry import UsageError, load_course, with_commands
+from ..course.registry import LearnerError, UsageError, load_course, with_commands
 from ..course.requirements import in_words, missing
 from ..course.selection import by_day
 from ..doctor import blas
@@ -15,7 +15,6 @@ from ..grading.build import must_be_built
 from ..grading.day import grade_day
 from ..learner import progress
 from ..paths import LEARNER, SOLUTION
-from ..programs.packages import LearnerError
 from ..terminal.screen import USUAL, columns, say
 from .options import OUT_FILE, Finite, bits_option, dtype_option
 from .out_file import must_take_measurement, waiting, write

@@ -8,8 +8,7 @@ import sys
 
 import click
 
-from ..course.findings import LearnerError
-from ..course.registry import UsageError
+from ..course.registry import LearnerError, UsageError
 from ..doctor.shadowing import shadowing_files
 from ..terminal.help_text import WIDEST, HelpText
 from ..terminal.screen import columns, nowhere_to_write, say

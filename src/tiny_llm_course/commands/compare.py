@@ -1,12 +1,11 @@
 """`pdm run compare 1.1.2`: the learner's code beside the solution and other accepted programs."""
 
-import dataclasses
 import json
 import sys
 import tempfile
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 from rich.console import Console, Group, RenderableType
@@ -17,14 +16,13 @@ from rich.text import Text
 
 from ..course.entities import Task
 from ..course.file_paths import variants_path
-from ..course.registry import load_course, with_commands
+from ..course.registry import LearnerError, load_course, with_commands
 from ..course.requirements import in_words, missing
 from ..course.selection import one_task
 from ..grading.day import grade_day
 from ..grading.supervisor import Limits
 from ..learner import progress
 from ..paths import LEARNER, ROOT, SOLUTION
-from ..programs.packages import LearnerError
 from ..source.targets import where
 from ..terminal.screen import columns, in_colour, say
 from .out_file import waiting
@@ -38,8 +36,7 @@ WORTH = 1 << 20  # bytes of peak memory below which no ratio is shown
 WIDE = 100  # columns for two listings side by side
 
 
-@dataclasses.dataclass(frozen=True)
-class Listing:
+class Listing(NamedTuple):
     """Code to show, with its location; `source` is None, and `missing` says why, if it is not there."""
 
     title: str
@@ -64,7 +61,7 @@ def compare(names: tuple[str, ...], spoil: bool) -> int:
     others = _others(variants)
     for other in others:
         say()
-        show_one(dataclasses.replace(other, title=f"another way: {other.title}"))
+        show_one(other._replace(title=f"another way: {other.title}"))
     say("\n" + "\n".join(_figures(variants, {other.title for other in others})))
     return 0
 

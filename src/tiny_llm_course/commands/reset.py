@@ -1,10 +1,10 @@
 """`pdm run reset 1.1.2`: restore a stub in the learner's file, after a backup."""
 
-import dataclasses
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
@@ -18,8 +18,7 @@ from ..terminal.screen import say
 from .options import named_tasks, names_of_tasks
 
 
-@dataclasses.dataclass
-class Change:
+class Change(NamedTuple):
     """The new text of a file, and why: one line per thing done to it."""
 
     file: Path

@@ -8,10 +8,9 @@ import sys
 
 import click
 
-from ..course.registry import UsageError, load_course
+from ..course.registry import LearnerError, UsageError, load_course
 from ..course.requirements import GETTING_A_COMPILER, is_here
 from ..paths import BOOK, LEARNER, ROOT, SOLUTION, shell_path
-from ..programs.packages import LearnerError
 from ..terminal.screen import say
 
 # What `test-all` runs, and its seconds on two cores, from which the time of later parts on this machine is estimated.

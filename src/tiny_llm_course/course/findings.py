@@ -102,10 +102,6 @@ class CheckFailed(AssertionError):
         self.finding = finding
 
 
-class LearnerError(Exception):
-    """The learner's engine is not finished or failed; the message is what to print."""
-
-
 def message_of(error: BaseException) -> str:
     """Return an exception's message; the learner's own `__str__` may raise."""
     try:

@@ -21,12 +21,11 @@ from pathlib import Path
 
 from ..course.entities import Task
 from ..course.findings import Finding, Kind
-from ..course.registry import UsageError, load_course
+from ..course.registry import LearnerError, UsageError, load_course
 from ..course.requirements import compiler, missing
 from ..doctor.checkout import BUILT_FROM, not_written
 from ..learner import progress
 from ..paths import ROOT, SOLUTION
-from ..programs.packages import LearnerError
 from ..terminal.screen import say
 from . import compiling
 from .processes import run_command

@@ -17,10 +17,10 @@ from memory_watch.faults import Line
 from ..course.entities import TASK_ID, Task
 from ..course.file_paths import module_path
 from ..course.findings import WIDTH, CheckFailed, Finding, Kind, few, message_of, shortened
-from ..course.registry import UsageError, load_course, with_commands
+from ..course.registry import LearnerError, UsageError, load_course, with_commands
 from ..paths import ROOT, SOLUTION
 from ..programs import kernels
-from ..programs.packages import SOLUTION_NAME, LearnerError, NotImportable
+from ..programs.packages import SOLUTION_NAME, NotImportable
 from ..programs.parts import KernelFault
 from ..source.targets import holds_stub, where
 from ..testkit.cases import CASE_NOTE, shape_words

@@ -1,10 +1,10 @@
 """Describe how a process that ran a learner's code ended: by what, and at which of the learner's lines."""
 
-import dataclasses
 import linecache
 import re
 import signal
 from pathlib import Path
+from typing import NamedTuple
 
 from ..course.file_paths import files_that_call, module_of, module_path
 from ..course.findings import Finding, Kind, shortened
@@ -24,8 +24,7 @@ COMPUTING = (COURSE / "testkit", TESTS)
 LAST_WORDS = 2  # lines of what native code wrote
 
 
-@dataclasses.dataclass(frozen=True)
-class Trace:
+class Trace(NamedTuple):
     """What faulthandler wrote: the graded package's lines at the end, innermost last."""
 
     frames: tuple[str, ...] = ()  # as in a finding

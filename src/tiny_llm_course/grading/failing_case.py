@@ -6,7 +6,6 @@ inputs before it (`values`) and the results (`actual`, `expected`). A check of t
 
 import ast
 import contextlib
-import dataclasses
 import inspect
 import re
 import textwrap
@@ -15,7 +14,7 @@ from collections.abc import Callable, Generator, Mapping
 from itertools import takewhile
 from pathlib import Path
 from types import FrameType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import mlx.core as mx
 import numpy as np
@@ -40,8 +39,7 @@ VERDICT = re.compile(r"\bfail(_\w+)?\(")  # in a helper of the tests: of no inte
 EDGE = 3  # numbers at both ends of an axis, where an array is too large
 
 
-@dataclasses.dataclass(frozen=True)
-class KeptCase:
+class KeptCase(NamedTuple):
     """A failing case: `names`, of which `listed` are shown; `call` repeats it; `source` is a test's own code."""
 
     names: dict[str, Any]

@@ -18,7 +18,7 @@ from typing import Any
 
 from ..course.entities import Target
 from ..course.findings import Finding
-from ..course.findings import LearnerError as LearnerError
+from ..course.registry import LearnerError as LearnerError
 from ..paths import SOLUTION
 from .parts import exchanged
 

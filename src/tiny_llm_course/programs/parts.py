@@ -18,15 +18,13 @@ exchanges: dict[tuple[str, str], dict[str, str]] = {}  # by package and file: th
 def exchanged(package: str, target: Target, lines: str) -> Iterator[None]:
     """Let a package have these lines as the part that a target names, while the block runs."""
     parts = exchanges.setdefault((package, target.file), {})
-    before = parts.get(target.name)
+    before = dict(parts)
     parts[target.name] = lines
     try:
         yield
     finally:
-        if before is None:
-            del parts[target.name]
-        else:
-            parts[target.name] = before
+        parts.clear()
+        parts.update(before)
 
 
 def exchange(package: str, target: Target, lines: str) -> None:

@@ -18,6 +18,8 @@ NO_EFFECT: Any = Field(default=None, description="No effect.")
 
 TokenId = Annotated[int, Field(strict=True, ge=0)]
 Text = Annotated[str, Field(strict=True)]
+Texts = Annotated[list[Text], Field(fail_fast=True)]
+TokenIds = Annotated[list[TokenId], Field(fail_fast=True)]
 EXPECTED = {  # of fields with several types
     "prompt": "expected a string, a list of strings, a list of token ids, or a list of such lists",
     "content": "expected a string, or parts of type text: the model takes nothing else",
@@ -73,7 +75,7 @@ class GenerationRequest(_Strict):
     """`include_usage` and `continuous_usage_stats`; needs `stream`."""
     n: int = Field(default=1, ge=1, le=128)
     """Number of answers to each prompt."""
-    stop: Text | Annotated[list[Text], Field(fail_fast=True)] | None = None
+    stop: Text | Texts | None = None
     """Strings that end an answer; it does not contain them."""
     seed: int | None = Field(default=None, ge=-SEEDS, le=SEEDS - 1)
     """Makes sampling repeatable."""
@@ -174,12 +176,7 @@ class GenerationRequest(_Strict):
 class Completion(GenerationRequest):
     """A body of /v1/completions."""
 
-    prompt: (
-        Text
-        | Annotated[list[Text], Field(fail_fast=True)]
-        | Annotated[list[TokenId], Field(fail_fast=True)]
-        | Annotated[list[Annotated[list[TokenId], Field(fail_fast=True)]], Field(fail_fast=True)]
-    )
+    prompt: Text | Texts | TokenIds | Annotated[list[TokenIds], Field(fail_fast=True)]
     """A text, or its token ids; or several of them, each of which is answered."""
     max_tokens: int | None = Field(default=None, ge=0)
     """Maximum number of output tokens; 0 scores a prompt, with `echo`. Default: 16."""
@@ -312,7 +309,7 @@ class Detokenize(_Strict):
 
     model: Text | None = None
     """The model's name, as in /v1/models."""
-    tokens: Annotated[list[TokenId], Field(fail_fast=True)]
+    tokens: TokenIds
     """Token ids."""
 
 

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import mlx.core as mx
 
@@ -55,16 +55,14 @@ class Variant:
         return self.make()
 
 
-@dataclasses.dataclass(frozen=True)
-class Probe:
+class Probe(NamedTuple):
     """What to run a program on, and how far equal outcomes may differ, as a share of the largest number."""
 
     run: Callable[[Program], Any]
     closeness: float  # wide enough for sums taken in another order; different programs differ by much more
 
 
-@dataclasses.dataclass(frozen=True)
-class Size:
+class Size(NamedTuple):
     """What a task's programs are timed on, in words, and how to build the function to time."""
 
     words: str

@@ -1,6 +1,6 @@
 """A verdict as exported: points, and text without terminal or markup control characters."""
 
-import dataclasses
+from typing import NamedTuple
 
 from ...course.entities import Day, Task
 from ...course.findings import few
@@ -10,8 +10,7 @@ from ...learner import attempts
 from ...learner.attempts import Attempt
 
 
-@dataclasses.dataclass(frozen=True)
-class Verdict:
+class Verdict(NamedTuple):
     """One task as exported; its text has no control characters."""
 
     task: Task
@@ -27,8 +26,7 @@ class Verdict:
     attempts: tuple[Attempt, ...] | None = None  # None unless requested
 
 
-@dataclasses.dataclass(frozen=True)
-class GradedDay:
+class GradedDay(NamedTuple):
     """The verdicts of a day's tasks, in the order of the course."""
 
     day: Day

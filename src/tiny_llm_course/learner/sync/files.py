@@ -4,6 +4,7 @@ import tempfile
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from ...course.registry import UsageError
 from ...source.languages import language_of
@@ -15,8 +16,7 @@ from .git import Entry, Git, GitError
 BOM = b"\xef\xbb\xbf"
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(NamedTuple):
     """A file of the work tree; None stands for no file."""
 
     path: str

@@ -2,8 +2,8 @@
 
 import os
 import shlex
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from ...course.registry import UsageError
 from .files import Package, merge_package, write_files
@@ -16,8 +16,7 @@ AGAIN = "pdm run sync"
 UNCHANGED = "Nothing has changed."
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(NamedTuple):
     """Everything that a sync will do."""
 
     base: str  # the commit that the learner started from
