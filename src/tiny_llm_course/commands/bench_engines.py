@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ..measuring.load.speed import EngineChoice
 
 SHOWN = 12  # requests of a replay
+Lines = Callable[[dict[str, Any], int], list[str]]  # of a result, for a width
 
 
 def bench_engine(which: dict[str, Any], quick: bool, file: Path | None, svg: Path | None) -> int:
@@ -109,12 +110,7 @@ def _send(which: "EngineChoice", load: Any, url: str) -> int:
     return 0
 
 
-def _show(
-    heading: str,
-    found: dict[str, Any],
-    lines_of: Callable[[dict[str, Any], int], list[str]],
-    small: str = "the sizes are",
-) -> None:
+def _show(heading: str, found: dict[str, Any], lines_of: Lines, small: str = "the sizes are") -> None:
     say(f"{heading}  ({found['package']})\n", bold=True)
     say("\n".join(lines_of(found, columns(sys.stdout) or USUAL)), cut=True)
     if found["quick"]:

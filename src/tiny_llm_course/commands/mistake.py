@@ -19,12 +19,7 @@ ALIKE = 0.0005  # bits per byte: half of the last digit shown
 
 
 def generate_with(
-    mistake: str,
-    prompt: str,
-    engine: Mapping[str, Any],
-    most: int | None,
-    sampling: "Sampling",
-    typed: Mapping[str, Any],
+    mistake: str, prompt: str, engine: dict[str, Any], most: int | None, sampling: "Sampling", typed: dict[str, Any]
 ) -> int:
     """List the known mistakes of a task, or run an engine with one and without.
 

@@ -14,10 +14,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
+from threading import Event, current_thread, main_thread
 
 from ..course.entities import Task
 from ..course.findings import Finding, Kind
@@ -38,7 +38,7 @@ COPY = "sources"  # folder of the copy with borrowed parts, beside the build's r
 
 
 def build_for(
-    tasks: Sequence[Task], packages: Iterable[Path], cancelled: threading.Event | None = None, alone: bool = True
+    tasks: Sequence[Task], packages: Iterable[Path], cancelled: Event | None = None, alone: bool = True
 ) -> dict[str, Finding]:
     """Build what some tasks need, only compiling kernels that can be called `alone`; return the failures by task id."""
     packages = list(packages)
@@ -79,9 +79,7 @@ def recipes(task: Task) -> list[str]:
     return found if found and not missing([*task.requires, "compiler"]) else []
 
 
-def build(
-    package: Path, recipe: str, *, seconds: float = SECONDS, cancelled: threading.Event | None = None
-) -> Finding | None:
+def build(package: Path, recipe: str, *, seconds: float = SECONDS, cancelled: Event | None = None) -> Finding | None:
     """Build one package if it has changed; return the finding if that fails."""
     program = package / recipe
     folder = program.parent.relative_to(ROOT).as_posix()
@@ -95,7 +93,7 @@ def build(
                 return None
             built_from.unlink(missing_ok=True)
             folder_to_build = _sources(package, program.parent, out)
-            if threading.current_thread() is threading.main_thread():  # other threads must not write over a screen
+            if current_thread() is main_thread():  # other threads must not write over a screen
                 say(f"Building {folder} ...", err=True)
             why = run_command(
                 [sys.executable, str(folder_to_build / program.name), str(out)],

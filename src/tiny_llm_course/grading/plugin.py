@@ -29,6 +29,7 @@ from .own_work import AnswerGuard, forbidden_kind, foreign_target
 from .returns import idle
 from .traps import Traps, nothing_compiled
 
+Reporting = Generator[None, pytest.TestReport, pytest.TestReport]
 TASK = pytest.StashKey[Task]()
 ABSENT = pytest.StashKey[tuple[str, ...]]()  # what the check needs and this machine lacks
 FINDING = pytest.StashKey[Finding]()
@@ -229,9 +230,7 @@ def _not_earned(task: Task, config: pytest.Config) -> str:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(
-    item: pytest.Item, call: pytest.CallInfo[None]
-) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Reporting:
     """Report a graded test's failure in one line."""
     report = yield
     if call.excinfo and not report.skipped and TASK in item.stash:

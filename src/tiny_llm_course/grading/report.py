@@ -17,6 +17,7 @@ from ..source.targets import where
 from ..terminal.screen import say
 
 Line = partial[None]  # a call that prints one line
+Faults = Mapping[str, Finding]  # the files that cannot be imported, by their places
 MARKS = {
     "passed": ("✓", "green"),
     "failed": ("✗", "red"),
@@ -80,11 +81,7 @@ class ScreenBudget:
 
 
 def report_results(
-    results: Sequence[TaskResult],
-    package: str,
-    broken: Mapping[str, Finding],
-    budget: ScreenBudget,
-    printed: Collection[str] = (),
+    results: Sequence[TaskResult], package: str, broken: Faults, budget: ScreenBudget, printed: Collection[str] = ()
 ) -> None:
     """Print the verdicts of a day except those `printed`, after the `faults` that have not been reported yet."""
     for fault in broken.values():
@@ -125,7 +122,7 @@ def _report_references(results: Iterable[TaskResult]) -> None:
         say(f"⇢ on the reference, as you have borrowed them: {', '.join(in_order)}", colour="yellow")
 
 
-def _report_day(results: Sequence[TaskResult], package: str, broken: Mapping[str, Finding]) -> None:
+def _report_day(results: Sequence[TaskResult], package: str, broken: Faults) -> None:
     say()
     passed = sum(r.status == "passed" for r in results)
     counted = f"{passed} of {len(results)} task{'s' * (len(results) > 1)} passed{_besides(results)}."
@@ -156,7 +153,7 @@ def report_sum(results: Sequence[TaskResult], package: str) -> None:
     say(f"{line}.{_next_step(results, {}, package)}", bold=True)
 
 
-def _next_step(results: Sequence[TaskResult], broken: Mapping[str, Finding], package: str) -> str:
+def _next_step(results: Sequence[TaskResult], broken: Faults, package: str) -> str:
     """Return the first thing to do, as the end of a line; if all has passed, the next task of the course."""
     left = sorted((r for r in results if r.status not in SETTLED), key=lambda r: r.task.optional)
     unfinished = [load_course().task(r.first) for r in left if not r.left_out or len(results) == 1]
