@@ -73,7 +73,5 @@ def _list() -> int:
 
 def _remember(ids: set[str] | frozenset[str]) -> None:
     if not progress.remember_borrowed(ids):
-        raise UsageError(
-            ".tiny-llm/progress.json, which records what is borrowed, cannot be written. Nothing has changed.",
-            "pdm run doctor",
-        )
+        what = ".tiny-llm/progress.json, which records what is borrowed, cannot be written. Nothing has changed."
+        raise UsageError(what, "pdm run doctor")

@@ -132,8 +132,7 @@ class Claim:
 
     def said(self, kind: Kind) -> str:
         """Return the facts as sentences, under a failure of this kind."""
-        seen = SEEN.get(kind, OUTPUT)
-        said = f"{seen} {', and '.join(self.facts)}."
+        said = f"{SEEN.get(kind, OUTPUT)} {', and '.join(self.facts)}."
         if self.here:
             return f"In this case, {said} It does not explain every failing case."
         return f"Two mistakes at once: {said}" if len(self.facts) > 1 else f"{said[0].upper()}{said[1:]}"

@@ -89,8 +89,7 @@ class Guard:
 
 def _same_objects(now: Mapping[str, Any], held: dict[str, Any]) -> bool:
     """Return whether the same names, in the same order, refer to the same objects. Fast: it runs after every check."""
-    same_names = len(now) == len(held) and all(map(is_, now, held))
-    return same_names and all(map(is_, now.values(), held.values()))
+    return len(now) == len(held) and all(map(is_, now, held)) and all(map(is_, now.values(), held.values()))
 
 
 def _is_guarded(name: str) -> bool:

@@ -128,8 +128,7 @@ def _is_own(thing: Any, traps: Traps, depth: int) -> bool:
             if traps.watches(thing.__globals__.get("__file__", "") if code.startswith("<") else code):
                 return True
             cells = [cell for cell in thing.__closure__ or () if cell != type(cell)()]  # not the empty ones
-            held = [cell.cell_contents for cell in cells]
-            parts = [getattr(thing, "__wrapped__", None), *filter(callable, held)]
+            parts = [getattr(thing, "__wrapped__", None), *filter(callable, (cell.cell_contents for cell in cells))]
         case MethodType():
             parts = [thing.__func__, thing.__self__]
         case type():

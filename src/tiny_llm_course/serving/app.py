@@ -45,8 +45,7 @@ class Endpoint:
         """Answer a request while the client is connected."""
         if scope["method"] != "POST":
             raise Refusal(405, f"{scope['path']} takes POST, not {scope['method']}.", headers={"Allow": "POST"})
-        request = Request(scope, receive)
-        body = await body_of(request, self._service.closing)
+        body = await body_of(Request(scope, receive), self._service.closing)
         params = await asyncio.to_thread(lambda: checked(self._kind, read_json(body)))  # the loop serves others
         if params.model not in (None, self._service.name, str(self._service.engine.checkpoint.folder)):
             message = f"There is no model {params.model!r:.100}; this server has {self._service.name}."

@@ -51,10 +51,7 @@ def openapi() -> dict[str, Any]:
     return {
         "openapi": "3.1.0",
         "info": {"title": "tiny-llm", "version": version("tiny-llm")},
-        "paths": {
-            path: {"post" if kind else "get": _operation(path, *ENDPOINTS[path])}
-            for path, (_, kind) in ENDPOINTS.items()
-        },
+        "paths": {path: {"post" if of[1] else "get": _operation(path, *of)} for path, of in ENDPOINTS.items()},
         "components": {
             "schemas": schemas | {"Error": ERROR},
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},

@@ -155,10 +155,8 @@ class Variants:
     @cached_property
     def pairs(self) -> list[Variant]:
         """The programs with two mistakes at once, built on demand; none for an open task, where that takes too long."""
-        return [
-            Variant(f"{a.name} + {b.name}", partial(self._combined, a, b), both=(a, b))
-            for a, b in itertools.combinations([] if self.task.judges else self.wrong_programs, 2)
-        ]
+        both = itertools.combinations([] if self.task.judges else self.wrong_programs, 2)
+        return [Variant(f"{a.name} + {b.name}", partial(self._combined, a, b), both=(a, b)) for a, b in both]
 
     def outcomes(self, subject: Program) -> list[Outcome]:
         """Return a program's outcome on each of the probes."""
