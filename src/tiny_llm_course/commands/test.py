@@ -72,8 +72,8 @@ def test(
     package = (SOLUTION if solution else LEARNER).relative_to(ROOT).as_posix()
     everything = not names and week is None
     borrowed = progress.borrowed()
-    everyone = solution or not everything
-    budget = ScreenBudget.of(t for t in tasks if everyone or t.id in borrowed or not holds_stub(t, LEARNER))
+    all_count = solution or not everything  # else only what is started
+    budget = ScreenBudget.of(t for t in tasks if all_count or t.id in borrowed or not holds_stub(t, LEARNER))
     exits, report = ExitState(), Report(package, budget, everything)
     if oracle == "torch" and find_spec("torch") is None:
         raise UsageError("PyTorch is not installed here. Without --oracle torch, its recorded answers are used.")
