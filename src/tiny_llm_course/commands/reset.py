@@ -14,6 +14,8 @@ from ..course.registry import UsageError, load_course
 from ..course.selection import spelled
 from ..learner.backups import back_up
 from ..paths import LEARNER, SOLUTION
+from ..source.languages import language_of_target
+from ..source.package import stub_package
 from ..terminal.screen import say
 from .options import named_tasks, names_of_tasks
 
@@ -31,8 +33,6 @@ class Change(NamedTuple):
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def reset(names: tuple[str, ...], week: int | None, day: int | None, yes: bool) -> int:
     """Restore the stub of a task (or of a day's tasks), after a backup of your file."""
-    from ..source.package import stub_package
-
     if not (chosen := named_tasks(names, week, day, "reset")):
         raise UsageError("Name a task or a day to reset:", "pdm run reset 1.1.1")
     tasks = [task for task in load_course().tasks() if task in chosen]
@@ -67,8 +67,6 @@ def reset(names: tuple[str, ...], week: int | None, day: int | None, yes: bool) 
 
 
 def _change(path: str, stub: str, tasks: Sequence[Task]) -> Change:
-    from ..source.languages import language_of_target
-
     file = LEARNER / path
     name = name_of(file)
     try:

@@ -73,11 +73,6 @@ class Finding:
         """Such as `src/tiny_llm/basics.py cannot be imported`."""
         return f"{self.file} cannot be {'built' if self.kind == Kind.NOT_BUILT else 'imported'}"
 
-    @property
-    def unexpected(self) -> bool:
-        """Whether it comes from an exception, whose traceback may be of interest."""
-        return self.kind == Kind.RAISED
-
     def rank(self) -> tuple[bool, bool, bool, int, bool, int, int]:
         """Return a sort key: oracles before properties, float32, by kind, examples before sweeps, smallest first."""
         narrow = self.case.startswith(("float16", "bfloat16")) and self.kind < Kind.NO_ERROR  # by the case's dtype

@@ -237,7 +237,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
         package = graded_package(item.config)
         finding = idle(finding_of(call.excinfo.value, package), item.stash[TASK].target, package)
         item.stash[FINDING] = finding
-        if not finding.unexpected:  # editors then show the verdict, not the harness's lines
+        if finding.kind != Kind.RAISED:  # editors then show the verdict, not the harness's lines
             report.longrepr = finding.text()
     return report
 
