@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tiny_llm_course.commands.test_all import test_all
+from tiny_llm_course.commands.tools import test_all
 from tiny_llm_course.paths import ROOT
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..course.registry import UsageError, load_course, with_commands
+from ..course.registry import LearnerError, UsageError, load_course, with_commands
 from ..course.requirements import in_words, missing
 from ..course.selection import by_day
 from ..doctor import blas
@@ -15,7 +15,6 @@ from ..grading.build import must_be_built
 from ..grading.day import grade_day
 from ..learner import progress
 from ..paths import LEARNER, SOLUTION
-from ..programs.packages import LearnerError
 from ..terminal.screen import USUAL, columns, say
 from .options import OUT_FILE, Finite, bits_option, dtype_option
 from .out_file import must_take_measurement, waiting, write
@@ -59,9 +58,8 @@ def bench(name: str | None, solution: bool, quick: bool, file: Path | None, prog
     if progression:
         if name or stage or whole.pop("bits"):
             other = name or (f"--stage {stage}" if stage else "--bits")
-            raise UsageError(
-                f"--progression covers all stages and cannot be combined with {other}: pdm run bench --progression"
-            )
+            what = f"--progression covers all stages and cannot be combined with {other}"
+            raise UsageError(f"{what}: pdm run bench --progression")
         from .bench_engines import bench_progression
 
         return bench_progression({**whole, "solution": solution}, quick, file, svg)

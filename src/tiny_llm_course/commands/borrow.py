@@ -58,7 +58,6 @@ def give_back(names: tuple[str, ...], week: int | None, day: int | None, everyth
 
 
 def _named(names: Sequence[str], week: int | None, day: int | None, command: str) -> list[Task]:
-    """Return the named tasks in the order of the course, without duplicates."""
     chosen = named_tasks(names, week, day, command)
     return [task for task in load_course().tasks() if task in chosen]
 
@@ -74,7 +73,5 @@ def _list() -> int:
 
 def _remember(ids: set[str] | frozenset[str]) -> None:
     if not progress.remember_borrowed(ids):
-        raise UsageError(
-            ".tiny-llm/progress.json, which records what is borrowed, cannot be written. Nothing has changed.",
-            "pdm run doctor",
-        )
+        what = ".tiny-llm/progress.json, which records what is borrowed, cannot be written. Nothing has changed."
+        raise UsageError(what, "pdm run doctor")

@@ -8,8 +8,7 @@ import sys
 
 import click
 
-from ..course.findings import LearnerError
-from ..course.registry import UsageError
+from ..course.registry import LearnerError, UsageError
 from ..doctor.shadowing import shadowing_files
 from ..terminal.help_text import WIDEST, HelpText
 from ..terminal.screen import columns, nowhere_to_write, say
@@ -50,7 +49,7 @@ SECTIONS = {
         "grade-class": (".export.grade_class:grade_class", "Grade a folder of submissions, for teachers."),
     },
     "For maintainers": {
-        "test-all": (".test_all:test_all", "Run every test of the course."),
+        "test-all": (".tools:test_all", "Run every test of the course."),
         "check": (".tools:check", "Run everything that CI runs."),
         "dev": (".dev:dev", "Generate stubs and listings, record, prove the course."),
     },

@@ -1,12 +1,11 @@
 """`pdm run compare 1.1.2`: the learner's code beside the solution and other accepted programs."""
 
-import dataclasses
 import json
 import sys
 import tempfile
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import click
 from rich.console import Console, Group, RenderableType
@@ -17,29 +16,28 @@ from rich.text import Text
 
 from ..course.entities import Task
 from ..course.file_paths import variants_path
-from ..course.registry import load_course, with_commands
+from ..course.registry import LearnerError, load_course, with_commands
 from ..course.requirements import in_words, missing
 from ..course.selection import one_task
 from ..grading.day import grade_day
+from ..grading.processes import run_limited
 from ..grading.supervisor import Limits
 from ..learner import progress
+from ..measuring.speed import Timing
 from ..paths import LEARNER, ROOT, SOLUTION
-from ..programs.packages import LearnerError
+from ..programs.patched import source_of
+from ..source.excerpts import NoSuchCode, code_of, code_of_variant
 from ..source.targets import where
 from ..terminal.screen import columns, in_colour, say
+from ..testkit.variants import Variants, load_variants
 from .out_file import waiting
-
-if TYPE_CHECKING:
-    from ..measuring.speed import Timing
-    from ..testkit.variants import Variants
 
 SAME = 0.1  # ratios closer to 1 than this count as equal
 WORTH = 1 << 20  # bytes of peak memory below which no ratio is shown
 WIDE = 100  # columns for two listings side by side
 
 
-@dataclasses.dataclass(frozen=True)
-class Listing:
+class Listing(NamedTuple):
     """Code to show, with its location; `source` is None, and `missing` says why, if it is not there."""
 
     title: str
@@ -53,8 +51,6 @@ class Listing:
 @click.option("--spoil", is_flag=True, help="Show ours even if the task has not passed.")
 def compare(names: tuple[str, ...], spoil: bool) -> int:
     """Show your code beside ours and other accepted ways, with speed and memory, once the task has passed."""
-    from ..testkit.variants import load_variants
-
     task = one_task(names, "compare", lambda task: progress.status_of(task.id) == "passed")
     if not spoil:
         _must_pass(task)
@@ -64,7 +60,7 @@ def compare(names: tuple[str, ...], spoil: bool) -> int:
     others = _others(variants)
     for other in others:
         say()
-        show_one(dataclasses.replace(other, title=f"another way: {other.title}"))
+        show_one(other._replace(title=f"another way: {other.title}"))
     say("\n" + "\n".join(_figures(variants, {other.title for other in others})))
     return 0
 
@@ -88,8 +84,6 @@ def _must_pass(task: Task) -> None:
 
 
 def _listing(title: str, package: Path, task: Task) -> Listing:
-    from ..source.excerpts import NoSuchCode, code_of
-
     place = where(task.target, package.relative_to(ROOT).as_posix())
     try:
         return Listing(title, place, code_of(package, task.target))
@@ -97,11 +91,8 @@ def _listing(title: str, package: Path, task: Task) -> Listing:
         return Listing(title, place, None, str(error))
 
 
-def _others(variants: "Variants") -> list[Listing]:
+def _others(variants: Variants) -> list[Listing]:
     """Return the accepted programs that are readable in one place or are edits of ours."""
-    from ..programs.patched import source_of
-    from ..source.excerpts import NoSuchCode, code_of_variant
-
     file = variants_path(variants.task)
     found = []
     for variant in variants.accepted_programs:
@@ -116,11 +107,8 @@ def _others(variants: "Variants") -> list[Listing]:
     return found
 
 
-def _figures(variants: "Variants", shown: Collection[str]) -> list[str]:
+def _figures(variants: Variants, shown: Collection[str]) -> list[str]:
     """Return the lines of the measured comparison, which runs in a child process, or why there is none."""
-    from ..grading.processes import run_limited
-    from ..measuring.speed import Timing
-
     if variants.size is None:
         return [f"Not timed: {variants.untimed or 'no size is stated'}."]
     task = variants.task
@@ -145,7 +133,7 @@ def _figures(variants: "Variants", shown: Collection[str]) -> list[str]:
     return ["Speed and memory, relative to ours:", *_table(rows), *foot, *([f"Stopped: {why}."] if why else [])]
 
 
-def _table(rows: Sequence[tuple[str, "Timing"]]) -> list[str]:
+def _table(rows: Sequence[tuple[str, Timing]]) -> list[str]:
     width = max(len(name) for name, _ in rows)
     lines = []
     for name, timing in rows:
@@ -157,7 +145,7 @@ def _table(rows: Sequence[tuple[str, "Timing"]]) -> list[str]:
     return lines
 
 
-def _time_words(timing: "Timing") -> str:
+def _time_words(timing: Timing) -> str:
     if abs(timing.ratio - 1) <= SAME:
         return "the same"
     if timing.low <= 1 + SAME and timing.high >= 1 - SAME:  # within the noise
@@ -165,7 +153,7 @@ def _time_words(timing: "Timing") -> str:
     return "faster" if timing.ratio < 1 else "slower"
 
 
-def _memory(timing: "Timing") -> list[str]:
+def _memory(timing: Timing) -> list[str]:
     """Return the peak memory in words; nothing if neither program uses 1 MB."""
     theirs = timing.memory * timing.memory_ratio
     if max(timing.memory, theirs) < WORTH:
@@ -204,7 +192,6 @@ def show_one(listing: Listing) -> None:
 
 
 def _console() -> Console | None:
-    """Return a console for stdout, or None without a terminal."""
     if not sys.stdout.isatty():
         return None
     return Console(color_system="auto" if in_colour(sys.stdout) else None, width=columns(sys.stdout), highlight=False)

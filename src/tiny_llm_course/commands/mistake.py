@@ -1,30 +1,28 @@
 """`pdm run generate "Once upon a time" --mistake 1.1.2:no-scale`: the engine with and without a known mistake."""
 
+import dataclasses
 import shlex
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import mlx.core as mx
+
+from ..checkpoints.features import unsupported_features
+from ..course.entities import Task
+from ..engine import mistakes, talk
+from ..engine.broken import STORIES, Bits, Breaker, Comparison, Written
+from ..engine.engine import Sampling, configured, load_engine
 from ..terminal.beside import SIGN, Parting, beside, parting, signed
 from ..terminal.screen import columns, say
-
-if TYPE_CHECKING:
-    from ..course.entities import Task
-    from ..engine.broken import Bits, Comparison, Written
-    from ..engine.engine import Sampling
-    from ..testkit.variants import Variant, Variants
+from ..testkit.variants import Variant, Variants
 
 SEED = 1
 ALIKE = 0.0005  # bits per byte: half of the last digit shown
 
 
 def generate_with(
-    mistake: str,
-    prompt: str,
-    engine: Mapping[str, Any],
-    most: int | None,
-    sampling: "Sampling",
-    typed: Mapping[str, Any],
+    mistake: str, prompt: str, engine: dict[str, Any], most: int | None, sampling: Sampling, typed: dict[str, Any]
 ) -> int:
     """List the known mistakes of a task, or run an engine with one and without.
 
@@ -32,32 +30,21 @@ def generate_with(
     print the command again; `most` is the number of tokens. Raises LearnerError for an unfinished engine, UsageError
     for an unknown name.
     """
-    import dataclasses
-
-    import mlx.core as mx
-
-    from ..engine import mistakes
 
     def again(mistake: str, **more: object) -> str:
         return _line(prompt, mistake, {**typed, **more})
 
     mx.set_default_device(mx.cpu)  # in float32, as when grading: the same text on every machine
-    from ..checkpoints.features import unsupported_features
-    from ..engine.engine import configured, load_engine
-
     _, config = configured(engine["model"], engine["window"], engine["sinks"])
-    task, stage, known, chosen = mistakes.chosen(
-        mistake, engine["solution"], engine["stage"], again, unsupported_features(config)
-    )
+    lacks = unsupported_features(config)
+    task, stage, known, chosen = mistakes.chosen(mistake, engine["solution"], engine["stage"], again, lacks)
     if chosen is None:
         _list(task, known, again)
         return 0
-    from ..engine import broken, talk
-
     if sampling.seed is None:
         sampling = dataclasses.replace(sampling, seed=SEED)
     note = talk.note if sys.stderr.isatty() else lambda line: None
-    breaker = broken.Breaker(load_engine(**{**engine, "stage": stage.name}), prompt, most, sampling, note)
+    breaker = Breaker(load_engine(**{**engine, "stage": stage.name}), prompt, most, sampling, note)
     talk.note_code(breaker.engine)
     found = breaker.compare(task, chosen.name)
     _show(task, chosen, found)
@@ -75,7 +62,7 @@ def _line(prompt: str, mistake: str, options: Mapping[str, object]) -> str:
     return " ".join(words)
 
 
-def _list(task: "Task", known: "Variants", again: Any) -> None:
+def _list(task: Task, known: Variants, again: Any) -> None:
     say(f"{task.label}: {len(known.wrong_programs)} known mistakes\n", bold=True)
     width = max(len(variant.name) for variant in known.wrong_programs)
     for variant in known.wrong_programs:
@@ -83,11 +70,9 @@ def _list(task: "Task", known: "Variants", again: Any) -> None:
     say(f"\nTo see one: {again(f'{task.id}:{known.wrong_programs[0].name}')}")
 
 
-def _show(task: "Task", mistake: "Variant", found: "Comparison") -> None:
-    from ..engine.talk import CONTROLS
-
+def _show(task: Task, mistake: Variant, found: Comparison) -> None:
     say(f"{task.label}, with a known mistake: {mistake.name}\n", bold=True)
-    texts = [written.text.translate(CONTROLS) for written in (found.right, found.broken)]
+    texts = [written.text.translate(talk.CONTROLS) for written in (found.right, found.broken)]
     place = parting(*texts)
     left = f"correct: {_length(found.right)}", signed(texts[0], place)
     right = f"with the mistake: {_length(found.broken)}", signed(texts[1], place)
@@ -100,7 +85,7 @@ def _show(task: "Task", mistake: "Variant", found: "Comparison") -> None:
     say(f"\nThe mistake: {mistake.fact}.\n{mistake.question}")
 
 
-def _length(written: "Written") -> str:
+def _length(written: Written) -> str:
     count = f"{written.tokens} token{'s' * (written.tokens != 1)}"
     return f"stopped after {count}" if written.stopped else f"ended after {count}" if written.ended else count
 
@@ -114,18 +99,15 @@ def _parting(place: Parting) -> str:
     return f'{begin}: "{place.left}" without the mistake, "{place.right}" with it.'
 
 
-def _bits(task: "Task", found: "Comparison", same_text: bool) -> list[str]:
+def _bits(task: Task, found: Comparison, same_text: bool) -> list[str]:
     """Return lines on what the mistake costs and what that means."""
-    from ..engine.broken import STORIES
-    from ..engine.mistakes import in_sampler
-
     right, broken = found.bits, found.broken_bits
     measure = f"Bits per byte on {STORIES} held-out stories"
     if broken is None:
         lines = [f"{measure}: {right.per_byte:.3f}. {task.title} does not affect them."]
         if same_text:
             lines.append("The text is the same too: with these settings the engine never takes that path.")
-        if same_text and task.id in in_sampler():
+        if same_text and task.id in mistakes.in_sampler():
             lines.append("Others may show it: --temp 2, --top-k 5, --top-p 0.7, --min-p 0.3, --repetition-penalty 2.")
         return lines
     if right.why_not:
@@ -146,5 +128,5 @@ def _bits(task: "Task", found: "Comparison", same_text: bool) -> list[str]:
     return same
 
 
-def _choices(bits: "Bits") -> str:
+def _choices(bits: Bits) -> str:
     return f"{bits.choices:.1f}" if bits.choices < 20 else f"{bits.choices:,.0f}"

@@ -7,7 +7,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import click
 
@@ -15,13 +15,16 @@ from ..course.entities import Day
 from ..course.file_paths import name_of, quiz_path, variants_path
 from ..course.registry import UsageError, load_course
 from ..course.selection import by_day
+from ..dev.book.questions import OfProgram, Option, Question
+from ..dev.book.quizzes import load_quiz
 from ..learner import progress, quizzes
 from ..learner.board import next_task, standings
+from ..programs.patched import source_of
+from ..source.excerpts import NoSuchCode, code_of_variant
+from ..terminal.markdown import show
 from ..terminal.screen import DIFFERENCE, say
+from ..testkit.variants import load_variants
 from .options import named_tasks, names_of_tasks
-
-if TYPE_CHECKING:
-    from ..dev.book.questions import OfProgram, Option, Question
 
 Thing = TypeVar("Thing")
 
@@ -40,9 +43,6 @@ def quiz(names: tuple[str, ...], week: int | None, day: int | None, spoil: bool)
     also come from a pipe, one per line.
     """
     the_day = _day(names, week, day)
-    from ..dev.book.quizzes import load_quiz
-    from ..terminal.markdown import show
-
     before = quizzes.last_round(the_day)
     with _readable(the_day):
         questions = _shuffled(load_quiz(the_day).questions, before, lambda question: question.text)
@@ -136,11 +136,7 @@ def _line(prompt: str) -> str:
     return typed.strip()
 
 
-def _comment(question: "Question", chosen: "Option", options: "list[Option]", spoil: bool) -> None:
-    """Print the verdict on an answer, with its explanation."""
-    from ..dev.book.questions import OfProgram
-    from ..terminal.markdown import show
-
+def _comment(question: Question, chosen: Option, options: list[Option], spoil: bool) -> None:
     say("✓ Right." if chosen.right else "✗ No.", colour="green" if chosen.right else "red", bold=True)
     show(chosen.explanation, "  ")
     if chosen.right:
@@ -152,12 +148,8 @@ def _comment(question: "Question", chosen: "Option", options: "list[Option]", sp
     show(right.explanation, "  ")
 
 
-def _show_program(question: "OfProgram", chosen: "Option", spoil: bool) -> None:
+def _show_program(question: OfProgram, chosen: Option, spoil: bool) -> None:
     """Show the program that gives a wrong answer; only if its task is done, or with --spoil."""
-    from ..programs.patched import source_of
-    from ..source.excerpts import NoSuchCode, code_of_variant
-    from ..testkit.variants import load_variants
-
     task = load_course().task(question.task)
     if not (spoil or progress.done(task)):
         say(f"  Its program is shown once {task.id} has passed, or with --spoil.")
@@ -178,7 +170,6 @@ def _show_program(question: "OfProgram", chosen: "Option", spoil: bool) -> None:
 
 
 def _code(lines: list[str]) -> None:
-    """Print lines of code after their diff sign, dedented."""
     code = textwrap.dedent("\n".join(line[1:] for line in lines)).split("\n")
     for sign, line in zip((line[:1] for line in lines), code, strict=True):
         say(f"    {sign} {line}".rstrip(), colour=DIFFERENCE.get(sign))

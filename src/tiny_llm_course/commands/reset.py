@@ -1,10 +1,10 @@
 """`pdm run reset 1.1.2`: restore a stub in the learner's file, after a backup."""
 
-import dataclasses
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
@@ -14,12 +14,13 @@ from ..course.registry import UsageError, load_course
 from ..course.selection import spelled
 from ..learner.backups import back_up
 from ..paths import LEARNER, SOLUTION
+from ..source.languages import language_of_target
+from ..source.package import stub_package
 from ..terminal.screen import say
 from .options import named_tasks, names_of_tasks
 
 
-@dataclasses.dataclass
-class Change:
+class Change(NamedTuple):
     """The new text of a file, and why: one line per thing done to it."""
 
     file: Path
@@ -32,8 +33,6 @@ class Change:
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def reset(names: tuple[str, ...], week: int | None, day: int | None, yes: bool) -> int:
     """Restore the stub of a task (or of a day's tasks), after a backup of your file."""
-    from ..source.package import stub_package
-
     if not (chosen := named_tasks(names, week, day, "reset")):
         raise UsageError("Name a task or a day to reset:", "pdm run reset 1.1.1")
     tasks = [task for task in load_course().tasks() if task in chosen]
@@ -59,9 +58,8 @@ def reset(names: tuple[str, ...], week: int | None, day: int | None, yes: bool) 
             change.file.parent.mkdir(parents=True, exist_ok=True)
             change.file.write_bytes(change.text.encode())
         except OSError as error:
-            raise UsageError(
-                f"{name_of(change.file)} cannot be written: {error.strerror}.", "pdm run doctor"
-            ) from error
+            what = f"{name_of(change.file)} cannot be written: {error.strerror}."
+            raise UsageError(what, "pdm run doctor") from error
     for file in there:
         say(f"To restore your file:\n  cp {name_of(folder / file.relative_to(LEARNER))} {name_of(file)}")
     say(f"Next: pdm run test {tasks[0].id}")
@@ -69,8 +67,6 @@ def reset(names: tuple[str, ...], week: int | None, day: int | None, yes: bool) 
 
 
 def _change(path: str, stub: str, tasks: Sequence[Task]) -> Change:
-    from ..source.languages import language_of_target
-
     file = LEARNER / path
     name = name_of(file)
     try:
@@ -102,7 +98,6 @@ def _whole(path: str, stub: str, reason: str) -> Change:
 
 
 def _must_be_writable(files: Sequence[Path]) -> None:
-    """Raise UsageError, with the chmod command, before anything is asked or copied."""
     places = [file if file.exists() else file.parent for file in files]
     if denied := [name_of(place) for place in places if place.exists() and not os.access(place, os.W_OK)]:
         names = " ".join(dict.fromkeys(denied))

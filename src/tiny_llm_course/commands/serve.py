@@ -11,6 +11,8 @@ import click
 from ..doctor import blas
 from .options import Finite, bits_option, dtype_option, model_option
 
+COUNT = click.IntRange(min=1)
+
 
 @click.command()
 @click.option("--solution", is_flag=True, help="Run our engine instead of yours.")
@@ -33,19 +35,17 @@ from .options import Finite, bits_option, dtype_option, model_option
 )
 @click.option("--root-path", default="", help="The path below which a proxy serves it, such as /llm.")
 @click.option("--access-log", metavar="FILE", help="Append a line of JSON per request; - for stderr.")
-@click.option("--max-num-seqs", type=click.IntRange(min=1), help="Maximum requests in the batch (default: 8).")
+@click.option("--max-num-seqs", type=COUNT, help="Maximum requests in the batch (default: 8).")
 @click.option(
     "--max-num-batched-tokens",
-    type=click.IntRange(min=1),
+    type=COUNT,
     help="Maximum tokens that a step computes, over all requests (default: 64; a GPU is faster with more).",
 )
 @click.option(
     "--waiting", type=click.IntRange(min=0), default=64, show_default=True, help="Maximum requests in the queue."
 )
 @click.option(
-    "--memory",
-    type=click.IntRange(min=1),
-    help="MiB of KV cache (default: 1024; for larger models up to half of the free memory).",
+    "--memory", type=COUNT, help="MiB of KV cache (default: 1024; for larger models up to half of the free memory)."
 )
 @click.option("--int8", is_flag=True, help="Quantize activations to int8: faster, less exact; needs the C++ kernels.")
 @click.option(
@@ -76,12 +76,11 @@ def serve(
 
     from ..engine.serving import Limits, ServingEngine, load_scheduler
     from ..serving import run
-    from ..serving.access_log import AccessLog
+    from ..serving.guards import AccessLog
     from ..terminal.screen import say
 
-    seqs, tokens, memory, int8 = (
-        options.pop(name) for name in ("max_num_seqs", "max_num_batched_tokens", "memory", "int8")
-    )
+    names = ("max_num_seqs", "max_num_batched_tokens", "memory", "int8")
+    seqs, tokens, memory, int8 = map(options.pop, names)
     if memory and memory > (most := psutil.virtual_memory().total >> 20):
         raise click.BadParameter(f"It exceeds this machine's {most} MiB.", param_hint="'--memory'")
     limits = Limits(seqs, tokens, kv_cache_bytes=memory and memory << 20, int8=int8 or None)

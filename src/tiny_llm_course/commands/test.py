@@ -18,15 +18,7 @@ from ..doctor.git import changed, differ
 from ..doctor.shadowing import shadowing_files
 from ..grading.day import ExitState, NothingSelected, grade_day
 from ..grading.processes import OWN_SETTINGS
-from ..grading.report import (
-    ScreenBudget,
-    faults,
-    report_fault,
-    report_heading,
-    report_results,
-    report_sum,
-    report_task,
-)
+from ..grading.report import ScreenBudget, faults, report_fault, report_heading, report_results, report_sum, report_task
 from ..grading.supervisor import Limits
 from ..learner import attempts, progress
 from ..paths import LEARNER, ROOT, SOLUTION
@@ -44,10 +36,7 @@ NAMED = 3  # changed files listed
 @click.option("--solution", is_flag=True, help="Grade solutions/tiny_llm instead of src/tiny_llm.")
 @click.option("--full", is_flag=True, help="Show pytest's own output, with arrays, without time and memory limits.")
 @click.option(
-    "--oracle",
-    type=click.Choice(["recorded", "torch"]),
-    default="recorded",
-    help="PyTorch's answers: recorded or live",
+    "--oracle", type=click.Choice(["recorded", "torch"]), default="recorded", help="PyTorch's answers: recorded or live"
 )
 @click.option("--time-limit", type=Finite(min=0.1), help="Seconds per task (default: mostly 20).")
 @click.option("--memory-limit", type=Finite(min=0.1), default=Limits.memory / 2**30, help="GB per task.")
@@ -83,9 +72,8 @@ def test(
     package = (SOLUTION if solution else LEARNER).relative_to(ROOT).as_posix()
     everything = not names and week is None
     borrowed = progress.borrowed()
-    budget = ScreenBudget.of(
-        t for t in tasks if solution or not everything or t.id in borrowed or not holds_stub(t, LEARNER)
-    )
+    all_count = solution or not everything  # else only what is started
+    budget = ScreenBudget.of(t for t in tasks if all_count or t.id in borrowed or not holds_stub(t, LEARNER))
     exits, report = ExitState(), Report(package, budget, everything)
     if oracle == "torch" and find_spec("torch") is None:
         raise UsageError("PyTorch is not installed here. Without --oracle torch, its recorded answers are used.")

@@ -34,8 +34,7 @@ def tour() -> int:
     _heading(1, "The board: what there is to build, and what you have built")
     board = _run("status")
 
-    wrong = next(scenario for scenario in scenarios() if scenario.name == MISTAKE)
-    edit = wrong.edits[0]
+    edit = next(scenario for scenario in scenarios() if scenario.name == MISTAKE).edits[0]
     _heading(2, "A mistake, and the message you would get")
     say(f"Suppose you had written `{edit.put}` in {edit.file}, where 1/sqrt(D) belongs:\n")
     with _folder_with(edit) as folder:

@@ -73,11 +73,6 @@ class Finding:
         """Such as `src/tiny_llm/basics.py cannot be imported`."""
         return f"{self.file} cannot be {'built' if self.kind == Kind.NOT_BUILT else 'imported'}"
 
-    @property
-    def unexpected(self) -> bool:
-        """Whether it comes from an exception, whose traceback may be of interest."""
-        return self.kind == Kind.RAISED
-
     def rank(self) -> tuple[bool, bool, bool, int, bool, int, int]:
         """Return a sort key: oracles before properties, float32, by kind, examples before sweeps, smallest first."""
         narrow = self.case.startswith(("float16", "bfloat16")) and self.kind < Kind.NO_ERROR  # by the case's dtype
@@ -100,10 +95,6 @@ class CheckFailed(AssertionError):
     def __init__(self, finding: Finding) -> None:
         super().__init__(finding.text())
         self.finding = finding
-
-
-class LearnerError(Exception):
-    """The learner's engine is not finished or failed; the message is what to print."""
 
 
 def message_of(error: BaseException) -> str:
@@ -136,8 +127,7 @@ class Claim:
 
     def said(self, kind: Kind) -> str:
         """Return the facts as sentences, under a failure of this kind."""
-        seen = SEEN.get(kind, OUTPUT)
-        said = f"{seen} {', and '.join(self.facts)}."
+        said = f"{SEEN.get(kind, OUTPUT)} {', and '.join(self.facts)}."
         if self.here:
             return f"In this case, {said} It does not explain every failing case."
         return f"Two mistakes at once: {said}" if len(self.facts) > 1 else f"{said[0].upper()}{said[1:]}"

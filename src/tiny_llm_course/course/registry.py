@@ -21,6 +21,10 @@ class UsageError(Exception):
         super().__init__(with_commands(what, *more))
 
 
+class LearnerError(Exception):
+    """The learner's engine is not finished or failed; the message is what to print."""
+
+
 def with_commands(what: str, *more: str) -> str:
     """Join a message and commands, indented; a line of `more` that ends with a colon introduces the next ones."""
     return "\n".join([what, *(line if line.endswith(":") else f"    {line}" for line in more)])
@@ -76,13 +80,9 @@ class Course:
 
     def needs(self, task_id: str) -> tuple[str, ...]:
         """Return the ids of all tasks that a task uses, directly or not, in the order of the course."""
-        found: set[str] = set()
-        waiting = [task_id]
-        while waiting:
-            for need in self.task(waiting.pop()).needs:
-                if need not in found:
-                    found.add(need)
-                    waiting.append(need)
+        found = set(self.task(task_id).needs)
+        for task in reversed(self.tasks()):  # a task comes after those that it needs
+            found |= set(task.needs) if task.id in found else set()
         return tuple(task.id for task in self.tasks() if task.id in found)
 
     def days(self) -> tuple[Day, ...]:
@@ -143,7 +143,6 @@ def _load(folder: Path) -> Course:
     return Course(tuple(_week(week) for week in weeks))
 
 
-RUNS = ("build", "calls", "launches")
 TARGETS = ("target", "model", "generate", "config", "counts", "make")  # keys whose values are parsed
 
 
@@ -154,9 +153,8 @@ def _week(table: dict[str, Any]) -> Week:
     if "open" in table:
         days.append(_open_task(table["open"], number, max((day.number for day in days), default=0) + 1))
     modes = tuple(_made(Mode, each) for each in table.get("modes", []))
-    return Week(
-        number, table["title"], tuple(days), stages, modes, engines, **{key: table.get(key, "") for key in RUNS}
-    )
+    runs = {key: table.get(key, "") for key in ("build", "calls", "launches")}
+    return Week(number, table["title"], tuple(days), stages, modes, engines, **runs)
 
 
 def _made(kind: type[Any], table: dict[str, Any], **more: Any) -> Any:

@@ -66,16 +66,19 @@ def check_registry(weeks: Sequence[Table]) -> None:
             tasks.append(_open_task(week))
         _check_distinct([day["number"] for day in week["days"]], f"week {week['number']}: day")
     _check_distinct([week["number"] for week in weeks], "week")
-    _check_distinct([task["id"] for task in tasks], "task")
-    _check_needs(tasks)
-    for task in tasks:
+    ids = [task["id"] for task in tasks]
+    _check_distinct(ids, "task")
+    for i, task in enumerate(tasks):
+        for need in task["needs"]:
+            if need not in ids[:i]:
+                fault = "which does not come before it" if need in ids else "which does not exist"
+                raise ValueError(f"task {task['id']}: 'needs' names {need}, {fault}")
         if task.get("seconds", 1) < 1:
             raise ValueError(f"task {task['id']}: 'seconds' must be at least 1, not {task['seconds']}")
         _check_requires(task, f"task {task['id']}")
     _check_targets(tasks)
     _check_boxes(weeks)
     stages = [stage for key in ("stages", "engines") for week in weeks for stage in week.get(key, [])]
-    ids = {task["id"] for task in tasks}
     _check_engines("stage", stages, ids, STAGE_KEYS, STAGE_OPTIONS)
     _check_engines("mode", [mode for week in weeks for mode in week.get("modes", [])], ids, MODE_KEYS, MODE_OPTIONS)
 
@@ -102,7 +105,7 @@ def _open_task(week: Table) -> Table:
     return {**week["open"], "id": f"{week['number']}.{OPEN}", "needs": [of]}
 
 
-def _check_engines(what: str, tables: list[Table], tasks: set[str], keys: Keys, options: Keys) -> None:
+def _check_engines(what: str, tables: list[Table], tasks: list[str], keys: Keys, options: Keys) -> None:
     for i, table in enumerate(tables, 1):
         place = f"{what} {table.get('name', i)}"
         _check_keys(table, keys, place, options)
@@ -135,15 +138,6 @@ def _check_distinct(items: Sequence[object], what: str) -> None:
     for i, item in enumerate(items):
         if item in items[:i]:
             raise ValueError(f"{what} {item} is listed twice")
-
-
-def _check_needs(tasks: list[Table]) -> None:
-    ids = [task["id"] for task in tasks]
-    for i, task in enumerate(tasks):
-        for need in task["needs"]:
-            if need not in ids[:i]:
-                fault = "which does not come before it" if need in ids else "which does not exist"
-                raise ValueError(f"task {task['id']}: 'needs' names {need}, {fault}")
 
 
 def _check_targets(tasks: list[Table]) -> None:

@@ -11,12 +11,11 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import cache, partial
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class Requirement:
+class Requirement(NamedTuple):
     """One requirement; `fix` is the command that installs it, if any. Each of `ways` satisfies it as well."""
 
     name: str  # completes "needs ..."

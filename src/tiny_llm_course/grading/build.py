@@ -14,29 +14,20 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
+from threading import Event, current_thread, main_thread
 
 from ..course.entities import Task
 from ..course.findings import Finding, Kind
-from ..course.registry import UsageError, load_course
+from ..course.registry import LearnerError, UsageError, load_course
 from ..course.requirements import compiler, missing
 from ..doctor.checkout import BUILT_FROM, not_written
 from ..learner import progress
 from ..paths import ROOT, SOLUTION
-from ..programs.packages import LearnerError
 from ..terminal.screen import say
-from .compiling import (
-    borrowed_parts,
-    compiled,
-    complaint,
-    is_called_alone,
-    last_words,
-    with_borrowed_parts,
-    without_simulator,
-)
+from . import compiling
 from .processes import run_command
 
 SECONDS = 300.0  # time limit of a build
@@ -47,14 +38,14 @@ COPY = "sources"  # folder of the copy with borrowed parts, beside the build's r
 
 
 def build_for(
-    tasks: Sequence[Task], packages: Iterable[Path], cancelled: threading.Event | None = None, alone: bool = True
+    tasks: Sequence[Task], packages: Iterable[Path], cancelled: Event | None = None, alone: bool = True
 ) -> dict[str, Finding]:
     """Build what some tasks need, only compiling kernels that can be called `alone`; return the failures by task id."""
     packages = list(packages)
-    kernels = [task for task in tasks if alone and is_called_alone(task)]
+    kernels = [task for task in tasks if alone and compiling.is_called_alone(task)]
     found: dict[str, Finding] = {}
     try:
-        found |= compiled(kernels, packages) | without_simulator(tasks)
+        found |= compiling.compiled(kernels, packages) | compiling.without_simulator(tasks)
         why = not_written(progress.FILE.parent) if found else ""  # the compiler cannot say it
     except OSError as error:
         why = error.strerror or str(error)
@@ -74,9 +65,8 @@ def must_be_built(tasks: Sequence[Task], package: Path) -> None:
     borrowed = [] if package == SOLUTION else [task for task in progress.borrowed_tasks() if task.target.is_python]
     used = {each for task in tasks for each in (*load_course().needs(task.id), task.id)}
     found = build_for(tasks, [package], alone=False)
-    for finding in (
-        found or build_for([task for task in borrowed if task.id in used], [SOLUTION], alone=False)
-    ).values():
+    found = found or build_for([task for task in borrowed if task.id in used], [SOLUTION], alone=False)
+    for finding in found.values():
         raise LearnerError("\n  ".join([finding.headline, *finding.lines]))
 
 
@@ -89,9 +79,7 @@ def recipes(task: Task) -> list[str]:
     return found if found and not missing([*task.requires, "compiler"]) else []
 
 
-def build(
-    package: Path, recipe: str, *, seconds: float = SECONDS, cancelled: threading.Event | None = None
-) -> Finding | None:
+def build(package: Path, recipe: str, *, seconds: float = SECONDS, cancelled: Event | None = None) -> Finding | None:
     """Build one package if it has changed; return the finding if that fails."""
     program = package / recipe
     folder = program.parent.relative_to(ROOT).as_posix()
@@ -105,7 +93,7 @@ def build(
                 return None
             built_from.unlink(missing_ok=True)
             folder_to_build = _sources(package, program.parent, out)
-            if threading.current_thread() is threading.main_thread():  # other threads must not write over a screen
+            if current_thread() is main_thread():  # other threads must not write over a screen
                 say(f"Building {folder} ...", err=True)
             why = run_command(
                 [sys.executable, str(folder_to_build / program.name), str(out)],
@@ -125,14 +113,14 @@ def build(
         return Finding(Kind.NOT_BUILT, f"{folder} cannot be built: {error}", place=folder)
     if why.startswith(("still", "used")):
         return Finding(Kind.NOT_BUILT, f"{folder} cannot be built: {why}, the limit of a build", place=folder)
-    return complaint(words, program.parent) or last_words(words, folder, why)
+    return compiling.complaint(words, program.parent) or compiling.last_words(words, folder, why)
 
 
 def _state(package: Path, program: Path) -> str:
     """Return what the result depends on: MLX's version, which comes first, and a hash of everything."""
     asked = subprocess.run([*compiler(), "--version"], capture_output=True, text=True).stdout
     own = [*compiler(), asked, version("mlx"), sys.implementation.cache_tag, platform.machine()]
-    own += [part for task, lines in borrowed_parts(package, program.parent) for part in (task.id, lines)]
+    own += [part for task, lines in compiling.borrowed_parts(package, program.parent) for part in (task.id, lines)]
     digest = hashlib.sha256("\0".join(map(str, own)).encode())
     for file in sorted(program.parent.rglob("*")):
         name = file.relative_to(program.parent)
@@ -144,13 +132,13 @@ def _state(package: Path, program: Path) -> str:
 
 def _sources(package: Path, folder: Path, out: Path) -> Path:
     """Return the folder to build in, or a copy with the borrowed parts, whose lines keep the file's name."""
-    files = {package / task.target.file for task, _ in borrowed_parts(package, folder)}
+    files = {package / task.target.file for task, _ in compiling.borrowed_parts(package, folder)}
     if not files:
         return folder
     copy = out / COPY
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(folder, copy, ignore=shutil.ignore_patterns(".*", "__pycache__"))
     for file in files:
-        text = f'#line 1 "{file}"\n{with_borrowed_parts(package, file)}'
+        text = f'#line 1 "{file}"\n{compiling.with_borrowed_parts(package, file)}'
         (copy / file.relative_to(folder)).write_text(text, encoding="utf-8", errors="surrogateescape")
     return copy

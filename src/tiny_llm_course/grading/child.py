@@ -42,8 +42,7 @@ def main() -> int:
     # `-s` and no faulthandler plugin: both are done here. Native tracebacks, as formatting a long message takes pytest
     # seconds; no unraisableexception, whose final garbage collections take as long as a day's quickest checks.
     left_out = ("-p", "no:faulthandler", "-p", "no:cacheprovider", "-p", "no:unraisableexception")
-    ours = (*OWN_SETTINGS, "-s", "--tb=native", *left_out)
-    args = [*job.test_files, *ours, *job.pytest_args]
+    args = [*job.test_files, *OWN_SETTINGS, "-s", "--tb=native", *left_out, *job.pytest_args]
     status = int(pytest.main(args, plugins=[reporter]))
     reporter.send("end", status=status)
     return status

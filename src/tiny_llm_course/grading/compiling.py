@@ -35,23 +35,16 @@ def compiled(tasks: Sequence[Task], packages: Iterable[Path]) -> dict[str, Findi
     jobs = [(file, files[file], checked) for file in files if file.is_file() for checked in (True, False)]
     with ThreadPoolExecutor(AT_ONCE) as pool:
         said = list(pool.map(_compiled, jobs))
-    failed = {(package, file): finding for (file, package, _), finding in zip(jobs, said, strict=True) if finding}
-    return {
-        task.id: finding
-        for (package, file), finding in failed.items()
-        for task in tasks
-        if package / task.target.file == file
-    }
+    failed = {job[:2]: finding for job, finding in zip(jobs, said, strict=True) if finding}
+    pairs = [(task.id, job) for job in failed for task in tasks if job[1] / task.target.file == job[0]]
+    return {task: failed[job] for task, job in pairs}
 
 
 def without_simulator(tasks: Iterable[Task]) -> dict[str, Finding]:
     """Compile the Metal simulator if a task needs it; return the finding by task id where that fails."""
     course = load_course()
-    wanted = [
-        task.id
-        for task in tasks
-        if any("simulator" in each.requires for each in (task, *map(course.task, course.needs(task.id))))
-    ]
+    used = {task.id: (task, *map(course.task, course.needs(task.id))) for task in tasks}
+    wanted = [name for name, some in used.items() if any("simulator" in each.requires for each in some)]
     if not wanted or missing(["simulator"]):
         return {}
     from ..programs import launches  # imports MLX
@@ -94,7 +87,7 @@ def complaint(words: str, folder: Path) -> Finding | None:
         file = (folder / error["file"]).resolve()
         if file.is_relative_to(folder.resolve()) and file.is_file():
             place = (folder / file.relative_to(folder.resolve())).relative_to(ROOT)
-            own.append((f"{place.as_posix()}:{error['line']}", error["what"], _line(file, int(error["line"]))))
+            own.append((f"{place.as_posix()}:{error['line']}", error["what"], source_line(file, int(error["line"]))))
     if not own:
         return None
     (first, what, line), *others = own[:REPORTED]
@@ -103,9 +96,12 @@ def complaint(words: str, folder: Path) -> Finding | None:
     return Finding(Kind.NOT_BUILT, headline, (shortened(line), *more), place=first)
 
 
-def _line(file: Path, number: int) -> str:
-    lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
-    return lines[number - 1].strip() if number <= len(lines) else ""
+def source_line(file: Path, number: int) -> str:
+    """Return a line of a file, stripped; "" if there is none."""
+    try:
+        return file.read_text(encoding="utf-8", errors="replace").splitlines()[number - 1].strip()
+    except (OSError, IndexError):
+        return ""
 
 
 def last_words(words: str, folder: str, why: str) -> Finding:

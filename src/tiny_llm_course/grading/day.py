@@ -21,7 +21,7 @@ from ..source.targets import is_within
 from .build import build_for
 from .exits import death, death_of_import
 from .processes import Worker
-from .supervisor import ChildProcess, Limits
+from .supervisor import ChildProcess, Limits, Tell
 
 # The result of one task while others are being graded, at last all results, or why there are none.
 Update = TaskResult | list[TaskResult] | BaseException
@@ -49,8 +49,8 @@ def grade_day(
     pytest_args: tuple[str, ...] = (),
     exits: ExitState | None = None,
     begin: Callable[[], None] = lambda: None,
-    diagnosing: Callable[[TaskResult], None] = lambda result: None,
-    finished: Callable[[TaskResult], None] = lambda result: None,
+    diagnosing: Tell = lambda result: None,
+    finished: Tell = lambda result: None,
     worker: Worker | None = None,
     cancelled: threading.Event | None = None,
 ) -> list[TaskResult]:
@@ -84,7 +84,7 @@ def grade_day(
     if not left:
         begin()
     while left:
-        options = [*(["--solution"] if solution else []), "--oracle", oracle, *(f"--task={task}" for task in left)]
+        options = ["--solution"] * solution + ["--oracle", oracle, *(f"--task={task}" for task in left)]
         package = SOLUTION if solution else LEARNER
         job = {
             "test_files": [*map(str, tests_paths(results[task].task for task in left))],

@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import mlx.core as mx
 import pytest
@@ -40,8 +40,7 @@ ENOUGH = 2  # failures that it must explain: one may be luck
 DEGENERATE = re.compile(r"\b1 x |x 1\b|\b(?!axis|seed)\w+ 0\b")  # a case with an axis of size 1, or an argument 0
 
 
-@dataclasses.dataclass(frozen=True)
-class Failure:
+class Failure(NamedTuple):
     """How a check fails: its finding, the exception if it is not the check's own, and the program's result."""
 
     finding: Finding
@@ -69,8 +68,7 @@ class Failure:
 Failures = Mapping[str, Failure | None]  # by check; None if it passes
 
 
-@dataclasses.dataclass(frozen=True)
-class Diagnosis:
+class Diagnosis(NamedTuple):
     """The mistakes to name or the tasks to blame, and the failure that shows it, if it is not the first one."""
 
     claims: tuple[Claim, ...] = ()

@@ -9,7 +9,6 @@ import re
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
@@ -18,15 +17,16 @@ from memory_watch.faults import Line
 from ..course.entities import TASK_ID, Task
 from ..course.file_paths import module_path
 from ..course.findings import WIDTH, CheckFailed, Finding, Kind, few, message_of, shortened
-from ..course.registry import UsageError, load_course, with_commands
+from ..course.registry import LearnerError, UsageError, load_course, with_commands
 from ..paths import ROOT, SOLUTION
 from ..programs import kernels
-from ..programs.packages import SOLUTION_NAME, LearnerError, NotImportable
+from ..programs.packages import SOLUTION_NAME, NotImportable
 from ..programs.parts import KernelFault
 from ..source.targets import holds_stub, where
 from ..testkit.cases import CASE_NOTE, shape_words
 from ..testkit.errors import course_fault, of_the_course
 from . import returns
+from .compiling import source_line
 
 SUGGESTION = re.compile(r"\. Did you [^\x1b\n]*")
 MISSING = re.compile(r"cannot import name '(\w+)' from 'tiny_llm\.([\w.]+)'")
@@ -204,14 +204,10 @@ def _place(line: Line) -> str:
 
 
 def _shown(line: Line) -> str:
-    try:
-        code = line.file.read_text(encoding="utf-8", errors="replace").splitlines()[line.number - 1].strip()
-    except (OSError, IndexError):
-        code = ""
-    return shortened(f"{_place(line)}  {code}".rstrip())
+    return shortened(f"{_place(line)}  {source_line(line.file, line.number)}".rstrip())
 
 
-@contextmanager
+@contextlib.contextmanager
 def learners_code(package: Path) -> Iterator[None]:
     """Turn what the package raises in the block into a LearnerError."""
     try:

@@ -1,10 +1,10 @@
 """Describe how a process that ran a learner's code ended: by what, and at which of the learner's lines."""
 
-import dataclasses
 import linecache
 import re
 import signal
 from pathlib import Path
+from typing import NamedTuple
 
 from ..course.file_paths import files_that_call, module_of, module_path
 from ..course.findings import Finding, Kind, shortened
@@ -24,8 +24,7 @@ COMPUTING = (COURSE / "testkit", TESTS)
 LAST_WORDS = 2  # lines of what native code wrote
 
 
-@dataclasses.dataclass(frozen=True)
-class Trace:
+class Trace(NamedTuple):
     """What faulthandler wrote: the graded package's lines at the end, innermost last."""
 
     frames: tuple[str, ...] = ()  # as in a finding
@@ -85,9 +84,8 @@ def death_of_import(why: str, trace: Trace, module: str, package: Path) -> tuple
     """Return the module in whose own lines an import of `module` ended, and the finding for all that uses it."""
     place = trace.importing or module_path(package, module).relative_to(ROOT).as_posix()
     file = place.partition(":")[0]
-    return module_of(package, ROOT / file), Finding(
-        Kind.NO_IMPORT, f"{file} cannot be imported: {why}", frames=trace.frames, place=place
-    )
+    headline = f"{file} cannot be imported: {why}"
+    return module_of(package, ROOT / file), Finding(Kind.NO_IMPORT, headline, frames=trace.frames, place=place)
 
 
 def _unescaped(escape: re.Match[str]) -> str:

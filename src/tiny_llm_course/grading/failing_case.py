@@ -6,16 +6,15 @@ inputs before it (`values`) and the results (`actual`, `expected`). A check of t
 
 import ast
 import contextlib
-import dataclasses
 import inspect
 import re
 import textwrap
 import traceback
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from itertools import takewhile
 from pathlib import Path
 from types import FrameType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import mlx.core as mx
 import numpy as np
@@ -29,7 +28,7 @@ from ..programs import packages
 from ..source.parsing import parse_or_none
 from ..testkit.cases import dtype_word, shape_words, type_words
 from ..testkit.rounding import exact, to_float64
-from .plugin import TASK
+from .plugin import TASK, Reporting
 
 NAMES = 12  # of a test's variables that are listed
 SOURCE = 12  # lines of a test that are shown
@@ -40,8 +39,7 @@ VERDICT = re.compile(r"\bfail(_\w+)?\(")  # in a helper of the tests: of no inte
 EDGE = 3  # numbers at both ends of an axis, where an array is too large
 
 
-@dataclasses.dataclass(frozen=True)
-class KeptCase:
+class KeptCase(NamedTuple):
     """A failing case: `names`, of which `listed` are shown; `call` repeats it; `source` is a test's own code."""
 
     names: dict[str, Any]
@@ -184,9 +182,7 @@ def with_numbers(case: KeptCase) -> list[str]:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(
-    item: pytest.Item, call: pytest.CallInfo[None]
-) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Reporting:
     """Show the arrays of the case below a failed check, in `pdm run test --full`."""
     report = yield
     graded = report.failed and TASK in item.stash

@@ -69,9 +69,8 @@ class Guard:
                 continue
             changed = [key for key, value in held.items() if now.get(key, self) is not value]
             for key in (key for key in changed if (name, key) not in REPLACED_BY_OTHERS):
-                with contextlib.suppress(
-                    AttributeError, TypeError
-                ):  # a class written in C may refuse, and has not changed
+                # A class written in C may refuse, and has not changed.
+                with contextlib.suppress(AttributeError, TypeError):
                     setattr(holder, key, held[key])
                     found = found or f"{name}.{key}"
             if len(now) != len(held):
@@ -90,8 +89,7 @@ class Guard:
 
 def _same_objects(now: Mapping[str, Any], held: dict[str, Any]) -> bool:
     """Return whether the same names, in the same order, refer to the same objects. Fast: it runs after every check."""
-    same_names = len(now) == len(held) and all(map(is_, now, held))
-    return same_names and all(map(is_, now.values(), held.values()))
+    return len(now) == len(held) and all(map(is_, now, held)) and all(map(is_, now.values(), held.values()))
 
 
 def _is_guarded(name: str) -> bool:
@@ -104,27 +102,21 @@ def import_oracles(test_file: Path, package: Path) -> list[str]:
         body = parse(test_file.read_bytes()).body
     except (SyntaxError, ValueError):  # pytest will report it
         return []
-    found: list[str] = []
+    found, own = list[str](), f"{LEARNER}."
     for node in body:
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         if isinstance(node, ast.ImportFrom) and node.module:
             parts = [f"{node.module}.{alias.name}" for alias in node.names]
-            files = [
-                part for part in parts if _is_file(part, package)
-            ]  # modules of a folder, "kernels"; others define names
+            # Modules of a folder, "kernels"; others define names.
+            files = [p for p in parts if p.startswith(own) and module_path(package, p.removeprefix(own)).is_file()]
             names = parts if node.module == LEARNER else files or [node.module]
         for name in names:
             if name.partition(".")[0] == LEARNER:
-                found.append(name.removeprefix(f"{LEARNER}."))
+                found.append(name.removeprefix(own))
             else:
                 with contextlib.suppress(ImportError):  # pytest will report it
                     importlib.import_module(name)
     return found
-
-
-def _is_file(name: str, package: Path) -> bool:
-    top, _, module = name.partition(".")
-    return top == LEARNER and module_path(package, module).is_file()
 
 
 def signal_no_others() -> None:

@@ -92,7 +92,6 @@ class AnswerGuard:
 
 
 def _answers_in(path: Any) -> Path | None:
-    """Return the folder of answers that a path leads to, or None."""
     if isinstance(path, int) or not path:
         return None
     real = os.path.realpath(os.fsdecode(path))
@@ -104,9 +103,8 @@ def _answers_in(path: Any) -> Path | None:
 @cache
 def _passes_on(file: str) -> bool:
     """Return whether a file belongs to Python's library, or is none: its imports are made for its caller."""
-    return file.startswith("<") or (
-        os.path.realpath(file).startswith(STANDARD) and not set(PACKAGES) & set(Path(file).parts)
-    )
+    standard = os.path.realpath(file).startswith(STANDARD) and not set(PACKAGES) & set(Path(file).parts)
+    return file.startswith("<") or standard
 
 
 def foreign_target(target: Any, traps: Traps) -> str:
@@ -130,10 +128,7 @@ def _is_own(thing: Any, traps: Traps, depth: int) -> bool:
             if traps.watches(thing.__globals__.get("__file__", "") if code.startswith("<") else code):
                 return True
             cells = [cell for cell in thing.__closure__ or () if cell != type(cell)()]  # not the empty ones
-            parts = [
-                getattr(thing, "__wrapped__", None),
-                *(c.cell_contents for c in cells if callable(c.cell_contents)),
-            ]
+            parts = [getattr(thing, "__wrapped__", None), *filter(callable, (cell.cell_contents for cell in cells))]
         case MethodType():
             parts = [thing.__func__, thing.__self__]
         case type():

@@ -29,6 +29,7 @@ from .own_work import AnswerGuard, forbidden_kind, foreign_target
 from .returns import idle
 from .traps import Traps, nothing_compiled
 
+Reporting = Generator[None, pytest.TestReport, pytest.TestReport]
 TASK = pytest.StashKey[Task]()
 ABSENT = pytest.StashKey[tuple[str, ...]]()  # what the check needs and this machine lacks
 FINDING = pytest.StashKey[Finding]()
@@ -156,7 +157,6 @@ def _device(item: pytest.Item) -> str:
 
 @contextmanager
 def _on_its_device(item: pytest.Item) -> Iterator[None]:
-    """Make the device that the check is marked with MLX's default while the block runs."""
     if not (wanted := _device(item)):
         yield
         return
@@ -230,16 +230,14 @@ def _not_earned(task: Task, config: pytest.Config) -> str:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(
-    item: pytest.Item, call: pytest.CallInfo[None]
-) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Reporting:
     """Report a graded test's failure in one line."""
     report = yield
     if call.excinfo and not report.skipped and TASK in item.stash:
         package = graded_package(item.config)
         finding = idle(finding_of(call.excinfo.value, package), item.stash[TASK].target, package)
         item.stash[FINDING] = finding
-        if not finding.unexpected:  # editors then show the verdict, not the harness's lines
+        if finding.kind != Kind.RAISED:  # editors then show the verdict, not the harness's lines
             report.longrepr = finding.text()
     return report
 

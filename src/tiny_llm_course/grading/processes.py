@@ -61,16 +61,18 @@ class Tree:
         self._guard: subprocess.Popen[bytes] | None = None
         with contextlib.suppress(OSError):
             # It ends the group when this process has ended, even by SIGKILL, as that closes the pipe.
-            command, quiet = ["/bin/sh", "-c", "read line; kill -9 0"], subprocess.DEVNULL
-            self._guard = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, process_group=pid
-            )
+            command, null = ["/bin/sh", "-c", "read line; kill -9 0"], subprocess.DEVNULL
+            self._guard = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=null, stderr=null, process_group=pid)
 
     def resident(self) -> int:
         """Return the resident memory of them all, in bytes; shared memory counts more than once."""
         if time.monotonic() - self._looked > FAMILY:
             self._look()
-        return sum(_resident(process) for process in self._members)
+        count = 0
+        for process in self._members:
+            with contextlib.suppress(psutil.Error):
+                count += process.memory_info().rss
+        return count
 
     def end(self) -> None:
         """End them all."""
@@ -95,13 +97,6 @@ class Tree:
                     found |= dict.fromkeys(process.children(recursive=True))
         self._members = list(found)
         self._looked = time.monotonic()
-
-
-def _resident(process: psutil.Process) -> int:
-    try:
-        return int(process.memory_info().rss)
-    except psutil.Error:
-        return 0
 
 
 def run_limited(module: str, arguments: Sequence[str], seconds: float, memory: int) -> str:

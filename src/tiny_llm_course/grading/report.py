@@ -17,6 +17,7 @@ from ..source.targets import where
 from ..terminal.screen import say
 
 Line = partial[None]  # a call that prints one line
+Faults = Mapping[str, Finding]  # the files that cannot be imported, by their places
 MARKS = {
     "passed": ("✓", "green"),
     "failed": ("✗", "red"),
@@ -80,21 +81,14 @@ class ScreenBudget:
 
 
 def report_results(
-    results: Sequence[TaskResult],
-    package: str,
-    broken: Mapping[str, Finding],
-    budget: ScreenBudget,
-    printed: Collection[str] = (),
+    results: Sequence[TaskResult], package: str, broken: Faults, budget: ScreenBudget, printed: Collection[str] = ()
 ) -> None:
     """Print the verdicts of a day except those `printed`, after the `faults` that have not been reported yet."""
     for fault in broken.values():
         report_fault(fault)
     statuses = {result.status for result in results}
-    alike = (
-        len(results) > 1
-        and len({result.left_out for result in results}) == 1
-        and statuses in ({"passed"}, {"not started"}, {"borrowed"})
-    )
+    alike = len(results) > 1 and len({result.left_out for result in results}) == 1
+    alike = alike and statuses in ({"passed"}, {"not started"}, {"borrowed"})
     if budget.several and not broken and alike and not any(result.road for result in results):
         _report_alike(results)
         budget.rows += len(results) - 1
@@ -128,7 +122,7 @@ def _report_references(results: Iterable[TaskResult]) -> None:
         say(f"⇢ on the reference, as you have borrowed them: {', '.join(in_order)}", colour="yellow")
 
 
-def _report_day(results: Sequence[TaskResult], package: str, broken: Mapping[str, Finding]) -> None:
+def _report_day(results: Sequence[TaskResult], package: str, broken: Faults) -> None:
     say()
     passed = sum(r.status == "passed" for r in results)
     counted = f"{passed} of {len(results)} task{'s' * (len(results) > 1)} passed{_besides(results)}."
@@ -159,7 +153,7 @@ def report_sum(results: Sequence[TaskResult], package: str) -> None:
     say(f"{line}.{_next_step(results, {}, package)}", bold=True)
 
 
-def _next_step(results: Sequence[TaskResult], broken: Mapping[str, Finding], package: str) -> str:
+def _next_step(results: Sequence[TaskResult], broken: Faults, package: str) -> str:
     """Return the first thing to do, as the end of a line; if all has passed, the next task of the course."""
     left = sorted((r for r in results if r.status not in SETTLED), key=lambda r: r.task.optional)
     unfinished = [load_course().task(r.first) for r in left if not r.left_out or len(results) == 1]
@@ -208,9 +202,8 @@ def _details(result: TaskResult, package: str) -> list[Line]:
     lines = []
     if result.breakpoint and result.status in ("passed", "failed"):
         opened = f"pdm run case {task.id}" if result.status == "failed" else "pdm run python"
-        lines = [
-            partial(say, f"    breakpoint() at {result.breakpoint} does not stop under test; it does in: {opened}")
-        ]
+        said = f"    breakpoint() at {result.breakpoint} does not stop under test; it does in: {opened}"
+        lines = [partial(say, said)]
     if result.status not in ("failed", "not started") or (result.suffers and not result.culprits):
         return lines
     if finding and result.status == "failed":
@@ -239,9 +232,8 @@ def _prints(count: int, lines: Sequence[str], checks: int) -> list[Line]:
 
 def facts(finding: Finding) -> list[Line]:
     """Return the evidence of a finding, below its headline."""
-    lines = [
-        partial(say, f"      {line}", cut=finding.kind in (Kind.NOT_BUILT, Kind.NO_IMPORT)) for line in finding.lines
-    ]
+    code = finding.kind in (Kind.NOT_BUILT, Kind.NO_IMPORT)
+    lines = [partial(say, f"      {line}", cut=code) for line in finding.lines]
     if finding.case:
         lines.append(partial(say, f"      case      {finding.case}"))
     return lines + [partial(say, f"      {frame}", cut=True) for frame in few(finding.frames)]

@@ -22,7 +22,7 @@ from ..testkit.outcomes import Stopped
 from .diagnosis import Checks, Diagnosis, Failure, diagnose
 from .exceptions import finding_of
 from .guard import Breakpoints
-from .plugin import ABSENT, BROKEN, FINDING, GUARD, IMPORTING, TASK, TRIAL, graded_package, run_again
+from .plugin import ABSENT, BROKEN, FINDING, GUARD, IMPORTING, TASK, TRIAL, Reporting, graded_package, run_again
 from .processes import CHECK_BEGINS
 
 FAILURE = pytest.StashKey[Failure]()  # how a check failed when it ran last
@@ -162,9 +162,7 @@ class Reporter:
             prints.end_line()
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)  # the outermost: after the plugin has made its finding
-    def pytest_runtest_makereport(
-        self, item: pytest.Item, call: pytest.CallInfo[None]
-    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> Reporting:
         """Send each check's result."""
         report = yield
         finding = item.stash.get(FINDING, None) if report.failed else None

@@ -48,11 +48,8 @@ def missing(error: BaseException, package: Path) -> tuple[str, ...]:
         return ()
     held = [each for frame, _ in traceback.walk_tb(error.__traceback__) for each in frame.f_globals.values()]
     parts = [part for each in held if isinstance(each, type) for part in vars(each).values()]
-    functions = filter(
-        lambda each: _lacks_return(each, package),
-        map(inspect.unwrap, [*held, *(getattr(part, "fget", part) for part in parts)]),
-    )
-    names = " and ".join(dict.fromkeys(f"`{each.__qualname__}`" for each in functions))
+    unwrapped = map(inspect.unwrap, [*held, *(getattr(part, "fget", part) for part in parts)])
+    names = " and ".join(dict.fromkeys(f"`{f.__qualname__}`" for f in unwrapped if _lacks_return(f, package)))
     return (f"{names} can return None{QUESTION}",) if names else ()
 
 

@@ -7,10 +7,10 @@ import os
 import queue
 import signal
 import subprocess
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from threading import Event, Thread
 from typing import IO, Any
 
 from ..course.entities import Task
@@ -25,6 +25,7 @@ SILENCE = 0.1  # seconds without output after which the stack is complete
 DIAGNOSIS = 60.0  # seconds for the diagnosis of a failing task, beyond the task's own, on a busy machine
 TAIL = 65536  # bytes kept of a child's output
 START = 60.0  # seconds to start Python and import the tests
+Tell = Callable[[TaskResult], None]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,9 +43,7 @@ class Limits:
 class ChildProcess:
     """One child process and what it has reported so far."""
 
-    def __init__(
-        self, worker: Worker, job: dict[str, Any], package: Path, limits: Limits, cancelled: threading.Event
-    ) -> None:
+    def __init__(self, worker: Worker, job: dict[str, Any], package: Path, limits: Limits, cancelled: Event) -> None:
         self.limits = limits
         self.package = package
         self.task = ""  # in progress: this task, or else the import of this module
@@ -63,7 +62,7 @@ class ChildProcess:
         assert self._process.stdout
         self._words = Tail(self._process.stdout)
         self._trace = Tail(os.fdopen(worker.trace, "rb"))
-        reader = threading.Thread(target=self._read_events, args=(os.fdopen(worker.events, "rb"),), daemon=True)
+        reader = Thread(target=self._read_events, args=(os.fdopen(worker.events, "rb"),), daemon=True)
         reader.start()
         self._threads = [reader, self._words, self._trace]
         worker.begin(**job)
@@ -82,11 +81,7 @@ class ChildProcess:
         return (errors or lines or ["it wrote nothing"])[-1]
 
     def watch(
-        self,
-        results: dict[str, TaskResult],
-        begin: Callable[[], None],
-        diagnosing: Callable[[TaskResult], None],
-        finished: Callable[[TaskResult], None],
+        self, results: dict[str, TaskResult], begin: Callable[[], None], diagnosing: Tell, finished: Tell
     ) -> None:
         """Take the events until the child has ended or has been ended; call `finished` with each complete result."""
         self._begin, self._diagnosing, self._finished = begin, diagnosing, finished
@@ -208,7 +203,7 @@ class ChildProcess:
         return self._words.text().rpartition(CHECK_BEGINS)[2] if self._ended_itself else ""
 
 
-class Tail(threading.Thread):
+class Tail(Thread):
     """Read a pipe to its end and keep its last bytes, so that much output neither blocks the child nor fills memory."""
 
     def __init__(self, pipe: IO[bytes]) -> None:

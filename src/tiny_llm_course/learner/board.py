@@ -1,9 +1,9 @@
 """The learner's progress: the state of every task, from the learner's files and the stored verdicts."""
 
-import dataclasses
 import enum
 import itertools
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from ..course.entities import Task
 from ..course.registry import load_course
@@ -28,8 +28,7 @@ class State(enum.Enum):
     NOT_HERE = "-"
 
 
-@dataclasses.dataclass(frozen=True)
-class Standing:
+class Standing(NamedTuple):
     """The state of a task, as a mark and in words."""
 
     state: State

@@ -114,22 +114,14 @@ def record(results: Sequence[TaskResult]) -> bool:
     for result in results:
         if result.status == "failed" and not (result.suffers or result.claims):
             needs = [need for need in course.needs(result.task.id) if need not in result.on_reference]
-            result.failing_need = next(filter(_fails, needs), "")
+            failing = (n for n in needs if (known := verdict(n)) and known.status == status_of(n) == "failed")
+            result.failing_need = next(failing, "")
     return saved
 
 
-def _fails(task_id: str) -> bool:
-    known = verdict(task_id)
-    return known is not None and known.status == "failed" and status_of(task_id) == "failed"
-
-
-def verdict(task_id: str) -> Verdict | None:
-    """Return a task's last verdict; None if there is none."""
-    return _verdict(table("tasks"), task_id)
-
-
-def _verdict(tasks: dict[str, Any], task_id: str) -> Verdict | None:
-    match tasks.get(task_id):
+def verdict(task_id: str, tasks: dict[str, Any] | None = None) -> Verdict | None:
+    """Return a task's last verdict, by default as stored; None if there is none."""
+    match (table("tasks") if tasks is None else tasks).get(task_id):
         case {"status": "passed" | "failed" as status, "code": str(code), **more}:
             culprits = table("culprits", {str(key): value for key, value in more.items()})
             return Verdict(status, code, {task.id: str(culprits[task.id]) for task in _tasks([*culprits])})
@@ -148,7 +140,7 @@ def blamed_by(task_id: str, code: str | None) -> str:
     """Return the first task that currently fails because of this one with this code; "" if there is none."""
     tasks = table("tasks")
     for task in load_course().tasks():
-        known = _verdict(tasks, task.id)
+        known = verdict(task.id, tasks)
         if known and code and known.culprits.get(task_id) == code and known.code == fingerprint(task, LEARNER):
             return task.id
     return ""

@@ -34,6 +34,5 @@ def remember(day: Day, right: int, questions: int) -> bool:
     """Store a round; return whether that worked."""
     before = last_round(day)
     taken = Round(right, questions, before.number + 1 if before else 1, f"{datetime.date.today()}")
-    return progress.save(
-        {**progress.load(), "quizzes": {**progress.table("quizzes"), day.name: dataclasses.asdict(taken)}}
-    )
+    rounds = progress.table("quizzes") | {day.name: dataclasses.asdict(taken)}
+    return progress.save(progress.load() | {"quizzes": rounds})

@@ -20,18 +20,13 @@ def install(tasks: Iterable[Task]) -> None:
 
 def _borrow(targets: list[Target], module: ModuleType) -> None:
     for target in targets:
-        _put(module, target)
-
-
-def _put(module: ModuleType, target: Target) -> None:
-    *path, last = target.name.split(".")
-    holder: Any = module
-    with suppress(AttributeError):  # a method of a class that is not there any more
-        for part in path:
-            holder = getattr(holder, part)
-        setattr(holder, last, program(target, SOLUTION_NAME))
-        if path:  # the solution's method may use private ones that the learner's class has not got
-            theirs = program(Target(target.module, ".".join(path)), SOLUTION_NAME)
-            for name, member in vars(theirs).items():
-                if name not in vars(holder):
-                    setattr(holder, name, member)
+        *path, last = target.name.split(".")
+        holder: Any = module
+        with suppress(AttributeError):  # a method of a class that is not there any more
+            for part in path:
+                holder = getattr(holder, part)
+            setattr(holder, last, program(target, SOLUTION_NAME))
+            if path:  # the solution's method may use private ones that the learner's class has not got
+                theirs = program(Target(target.module, ".".join(path)), SOLUTION_NAME)
+                for name in vars(theirs).keys() - vars(holder).keys():
+                    setattr(holder, name, vars(theirs)[name])

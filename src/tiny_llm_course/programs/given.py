@@ -25,7 +25,6 @@ def header_folders(file: Path) -> tuple[Path, ...]:
 
 
 def _given() -> dict[str, bytes]:
-    """Return the course's texts by the path of the learner's copy."""
     written = {task.target.file for task in load_course().tasks()}
     written |= {"README.md", "__init__.py"}  # the package's own file comes through another finder
     files = [file for file in files_of(SOLUTION) if file not in written]

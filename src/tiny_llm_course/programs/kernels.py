@@ -36,7 +36,7 @@ KEPT = ROOT / ".tiny-llm" / "kernels"  # what is built, by its content
 _header_folders = cache(header_folders)
 _fast = False
 _timed = False
-_last: list[Library] = []  # the one of the last checked call
+last_called: list[Library] = []  # the one of the last checked call, which has counted its chunks and loads
 _caught: set[tuple[str, str]] = set()  # those that have done wrong: no more of them is run unchecked
 _let_through: set[tuple[str, str]] = set()  # texts and functions that a checked call has found nothing wrong with
 
@@ -74,13 +74,13 @@ def run(package: str, source: Path, function: str, arguments: Sequence[Any]) -> 
     """Call a kernel and return its filled buffers; raise KernelFault, NotBuilt, or RuntimeError for a stub."""
     file = parts.below_package(source)
     text = parts.with_exchanges(package, file, source.read_text(encoding="utf-8"))
-    may = _timed or (_fast and not parts.is_exchanged(package, file))
+    may = _timed or (_fast and not parts.exchanges.get((package, file)))
     checked = not may or (text, function) not in _let_through - _caught
     fresh = [Fresh(a.shape, a.dtype) if type(a).__name__ == "Result" else a for a in arguments]
     called = library(Source(text, source, _header_folders(source)), checked)
     made, fault = called.call(function, fresh)
     if checked:
-        _last[:] = [called]
+        last_called[:] = [called]
     if fault and re.match(rf"{TASK_ID} ", fault.thrown or ""):
         raise RuntimeError(fault.thrown)
     if fault:
@@ -88,11 +88,6 @@ def run(package: str, source: Path, function: str, arguments: Sequence[Any]) -> 
         raise KernelFault(fault)
     _let_through.add((text, function))
     return made
-
-
-def last_called() -> Library:
-    """Return the library of the last checked call, which has counted its chunks and loads."""
-    return _last[0]
 
 
 @cache

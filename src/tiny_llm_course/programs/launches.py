@@ -73,7 +73,6 @@ def prepare() -> None:
 
 
 def _settle() -> None:
-    """Set the simulator's compiler and cache folder."""
     os.environ["METAL_SIMULATOR_CXX"] = shlex.join(compiler())
     os.environ["METAL_SIMULATOR_CACHE"] = str(KEPT)
 
@@ -97,7 +96,6 @@ def counted() -> Iterator[list[Counters]]:
 
 
 def _at_line(fault: metal_simulator.KernelFault, source: Path) -> Exception:
-    """Convert a fault to one at a line of the kernel's file."""
     refused = fault.kind is Kind.DOES_NOT_COMPILE
     lines = (Line(source, fault.line),) if fault.line else ()
     other = Line(source, fault.other.line) if fault.other else None

@@ -18,7 +18,7 @@ from typing import Any
 
 from ..course.entities import Target
 from ..course.findings import Finding
-from ..course.findings import LearnerError as LearnerError
+from ..course.registry import LearnerError as LearnerError
 from ..paths import SOLUTION
 from .parts import exchanged
 
@@ -50,7 +50,7 @@ class BrokenModule(ModuleType):
 
 
 class _PatchingFinder(MetaPathFinder):
-    """Finds modules to patch, by their full name or by their name below `tiny_llm`, the solution or the stubs."""
+    """Patch modules after their own lines have run, by full name or by name below `tiny_llm`, solution or stubs."""
 
     def __init__(self, kind: str, patches: Mapping[str, Patch]) -> None:
         self.kind, self._patches = kind, patches
@@ -58,7 +58,6 @@ class _PatchingFinder(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return Python's own answer, with a loader that patches the module after its own lines have run."""
         package, _, module = fullname.partition(".")
         patch = self._patches.get(fullname) or (package.startswith("tiny_llm") and self._patches.get(module))
         spec = PathFinder.find_spec(fullname, path, target) if patch else None
@@ -118,9 +117,8 @@ def put_package(folder: Path) -> None:
 def load_package(name: str, folder: Path) -> ModuleType:
     """Load the package in `folder` under another name, beside whatever `tiny_llm` is in this process."""
     if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(
-            name, folder / "__init__.py", submodule_search_locations=[str(folder)]
-        )
+        file, inside = folder / "__init__.py", [str(folder)]
+        spec = importlib.util.spec_from_file_location(name, file, submodule_search_locations=inside)
         assert spec
         assert spec.loader
         sys.modules[name] = importlib.util.module_from_spec(spec)

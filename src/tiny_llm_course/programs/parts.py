@@ -11,34 +11,32 @@ from ..paths import LEARNER, PUBLISHED, SOLUTION
 from ..source.edits import DoesNotApply
 from ..source.languages import language_of_target
 
-_exchanged: dict[tuple[str, str], dict[str, str]] = {}  # by package and file: the lines of each part, by its name
+exchanges: dict[tuple[str, str], dict[str, str]] = {}  # by package and file: the lines of each part, by its name
 
 
 @contextmanager
 def exchanged(package: str, target: Target, lines: str) -> Iterator[None]:
     """Let a package have these lines as the part that a target names, while the block runs."""
-    parts = _exchanged.setdefault((package, target.file), {})
-    before = parts.get(target.name)
+    parts = exchanges.setdefault((package, target.file), {})
+    before = dict(parts)
     parts[target.name] = lines
     try:
         yield
     finally:
-        if before is None:
-            del parts[target.name]
-        else:
-            parts[target.name] = before
+        parts.clear()
+        parts.update(before)
 
 
 def exchange(package: str, target: Target, lines: str) -> None:
     """Exchange a part permanently."""
-    _exchanged.setdefault((package, target.file), {})[target.name] = lines
+    exchanges.setdefault((package, target.file), {})[target.name] = lines
 
 
 def with_exchanges(package: str, file: str, text: str) -> str:
     """Return a file's text, the course's if it is given, with the exchanged parts; missing parts are skipped."""
     if package == LEARNER.name and (published := PUBLISHED.get(str(LEARNER / file))):
         text = published.decode()
-    for name, lines in _exchanged.get((package, file), {}).items():
+    for name, lines in exchanges.get((package, file), {}).items():
         text = with_part(text, Target(file, name), lines)
     return text
 
@@ -51,11 +49,6 @@ def with_part(text: str, target: Target, lines: str) -> str:
     all_lines = text.split("\n")
     all_lines[span[0] - 1 : span[1]] = [*lines.split("\n"), f"#line {span[1] + 1}"]
     return "\n".join(all_lines)
-
-
-def is_exchanged(package: str, file: str) -> bool:
-    """Return whether a file of a package has exchanged parts."""
-    return bool(_exchanged.get((package, file)))
 
 
 def solved_part(target: Target) -> str:

@@ -63,9 +63,8 @@ def _sources(target: Target, edits: Sequence[Edit]) -> dict[str, str]:
 
 @cache
 def _unchanged(target: Target) -> dict[str, str]:
-    return {
-        each.file: _definitions(each.file, target if each is target else None) for each in (*_given(target), target)
-    }
+    given = {each.file: _definitions(each.file, None) for each in _given(target)}
+    return given | {target.file: _definitions(target.file, target)}
 
 
 @cache

@@ -1,8 +1,9 @@
-"""The routes."""
+"""The routes, the files of the chat page, and how answers are sent: work for a client that has left ends at once."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine
 from contextlib import aclosing
+from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
@@ -12,16 +13,26 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from . import chat
-from .access_log import AccessLog
 from .dashboard import dashboard
-from .guards import Guard, body_of
+from .guards import AccessLog, Guard, body_of
 from .openapi import openapi, page
 from .refusals import Refusal
 from .responses import ResponseBuilder
 from .schema import Chat, Completion, Detokenize, GenerationRequest, Tokenize, checked, read_json
-from .sending import send_events, unless_disconnected
 from .service import Service
+
+PATIENCE = 60.0  # seconds that a client may not read
+CHAT_PAGE = Path(__file__).with_name("chat_page")
+KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
+HEADERS = {
+    # The page shows a model's output as text; if some became a script all the same, it would not run.
+    "Content-Security-Policy": "default-src 'self'; img-src data:; base-uri 'none'; form-action 'self'; "
+    "frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-cache",
+}
+FILES = {file.name: file.read_bytes() for file in CHAT_PAGE.iterdir() if file.suffix in KINDS}
 
 
 class Endpoint:
@@ -34,13 +45,12 @@ class Endpoint:
         """Answer a request while the client is connected."""
         if scope["method"] != "POST":
             raise Refusal(405, f"{scope['path']} takes POST, not {scope['method']}.", headers={"Allow": "POST"})
-        request = Request(scope, receive)
-        body = await body_of(request, self._service.closing)
+        body = await body_of(Request(scope, receive), self._service.closing)
         params = await asyncio.to_thread(lambda: checked(self._kind, read_json(body)))  # the loop serves others
         if params.model not in (None, self._service.name, str(self._service.engine.checkpoint.folder)):
             message = f"There is no model {params.model!r:.100}; this server has {self._service.name}."
             raise Refusal(404, message, param="model", code="model_not_found")
-        await unless_disconnected(receive, self._answer(params, scope, receive, send))
+        await _unless_disconnected(receive, self._answer(params, scope, receive, send))
 
     async def _answer(self, params: Any, scope: Scope, receive: Receive, send: Send) -> None:
         service = self._service
@@ -58,7 +68,7 @@ class Endpoint:
                     if params.stream:
                         last = builder.last if params.with_usage else None
                         events = stream.events(builder.piece, last, lambda error: service.failed(error).body())
-                        await send_events(events, send)
+                        await _send_events(events, send)
                         return
                     async with aclosing(stream.pieces()) as pieces:
                         found = [piece async for piece in pieces]
@@ -71,6 +81,40 @@ class Endpoint:
         await JSONResponse(builder.whole(found))(scope, receive, send)
 
 
+async def _unless_disconnected(receive: Receive, work: Coroutine[Any, Any, Any]) -> Any:
+    """Return the result of some work; None, and cancel it, if the client disconnects first."""
+    working, watching = asyncio.ensure_future(work), asyncio.ensure_future(_gone(receive))
+    try:
+        await asyncio.wait({working, watching}, return_when=asyncio.FIRST_COMPLETED)
+        return working.result() if working.done() else None
+    finally:
+        for task in (working, watching):
+            task.cancel()
+        await asyncio.gather(working, watching, return_exceptions=True)
+
+
+async def _send_events(events: AsyncGenerator[bytes, None], send: Send) -> None:
+    """Send Server-Sent Events; an error before the first one can still change the status."""
+    begun = False
+    try:
+        async for event in events:
+            if not begun:
+                headers = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache")]
+                await send({"type": "http.response.start", "status": 200, "headers": headers})
+                begun = True
+            body = {"type": "http.response.body", "body": event, "more_body": True}
+            async with asyncio.timeout(PATIENCE):  # Python 3.11's wait_for may swallow a cancellation
+                await send(body)
+    finally:
+        await events.aclose()
+    await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
 def make_app(
     service: Service,
     key: str | None = None,
@@ -81,9 +125,13 @@ def make_app(
     """Return the whole app; `key` is the clients' API key, if any, the rest is as for `Guard`."""
     model: dict[str, Any] = {"id": service.name, "object": "model", "created": 0, "owned_by": "tiny-llm"}
     model["max_model_len"] = service.engine.max_model_len  # tokens of prompt and answer, as vLLM reports it
+    checkpoint = service.engine.checkpoint  # its special tokens by their names in a tokenizer_config.json, as in vLLM
+    tokenizer_info = {"eos_token": None, **checkpoint.special_tokens, "chat_template": checkpoint.chat_template}
 
-    async def models(request: Request) -> Response:
-        return JSONResponse({"object": "list", "data": [model]})
+    async def part_of_page(request: Request) -> Response:
+        if (name := request.path_params.get("name", "index.html")) not in FILES:
+            raise Refusal(404, f"The page has no part {name!r:.100}.")
+        return Response(FILES[name], media_type=KINDS[Path(name).suffix], headers=HEADERS)
 
     async def one_model(request: Request) -> Response:
         if request.path_params["name"] != service.name:
@@ -94,11 +142,9 @@ def make_app(
         closing = service.closing.is_set()
         return JSONResponse({"status": "shutting down" if closing else "ok"}, 503 if closing else 200)
 
-    async def tokenizer_info(request: Request) -> Response:
-        return JSONResponse(service.tokenizer_info())
-
     async def metrics(request: Request) -> Response:
-        return PlainTextResponse(service.metrics_text(), media_type="text/plain; version=0.0.4")
+        text = service.metrics.exposition(service.monitor.metrics())
+        return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
 
     def fixed(response: Response) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
@@ -122,17 +168,17 @@ def make_app(
         return error.response()
 
     routes = [
-        Route("/", chat.page),
-        Route("/page/{name}", chat.part),
+        Route("/", part_of_page),
+        Route("/page/{name}", part_of_page),
         Route("/state", state),
         Route("/health", health),
         Route("/metrics", metrics),
         Route("/dashboard.json", fixed(JSONResponse(dashboard()))),
         Route("/openapi.json", fixed(JSONResponse(openapi()))),
-        Route("/docs", fixed(HTMLResponse(page(), headers=chat.HEADERS))),
-        Route("/v1/models", models),
+        Route("/docs", fixed(HTMLResponse(page(), headers=HEADERS))),
+        Route("/v1/models", fixed(JSONResponse({"object": "list", "data": [model]}))),
         Route("/v1/models/{name:path}", one_model),
-        Route("/tokenizer_info", tokenizer_info),
+        Route("/tokenizer_info", fixed(JSONResponse(tokenizer_info))),
         Route("/tokenize", Endpoint(service, Tokenize)),
         Route("/detokenize", Endpoint(service, Detokenize)),
         Route("/v1/completions", Endpoint(service, Completion)),

@@ -1,19 +1,21 @@
-"""Checks before the routes: the API key, the host name, the size of a body; and errors in OpenAI's format."""
+"""Checks before the routes: the API key, the host name, the size of a body; the access log; OpenAI's errors."""
 
 import asyncio
+import datetime
 import hmac
+import json
 import re
 import sys
 import time
 import traceback
 import uuid
 from collections.abc import Callable, Collection
+from pathlib import Path
 from typing import Any
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from .access_log import AccessLog
 from .refusals import Refusal
 from .schema import LARGEST
 
@@ -25,6 +27,30 @@ HEADERS, HEADER_BYTES = 100, 16 << 10
 VERSIONS = ("1.0", "1.1")
 REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")  # another one is replaced
 DISCONNECTED = 499  # in the access log, as nginx has it: the client has left before the end of its answer
+
+
+class AccessLog:
+    """Append a line of JSON per request to a file, or to stderr for "-"; nothing of a prompt, an answer or a key.
+
+    If it cannot be written, say so once; requests are served as before.
+    """
+
+    def __init__(self, file: str) -> None:
+        """Open the file; raise OSError if that fails."""
+        self._to = sys.stderr
+        if file != "-":
+            self._to = Path(file).open("a", encoding="utf-8", buffering=1)  # noqa: SIM115 # until the server ends
+        self._failed = False
+
+    def write(self, **entry: Any) -> None:
+        """Write one request."""
+        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
+        try:
+            self._to.write(json.dumps({"time": now, **entry}) + "\n")
+        except OSError as error:
+            if not self._failed:
+                print(f"The access log cannot be written: {error.strerror}.", file=sys.stderr)
+            self._failed = True
 
 
 class Guard:
@@ -102,10 +128,8 @@ class Guard:
         host = request.headers.get("host", "").lower()
         name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
         if self._hosts is not None and name not in LOCAL and name not in self._hosts:
-            message = (
-                f"{name!r:.100} is no name of this server. --allowed-host allows it; --host serves other machines."
-            )
-            raise Refusal(421, message)
+            message = f"{name!r:.100} is no name of this server."
+            raise Refusal(421, f"{message} --allowed-host allows it; --host serves other machines.")
         if self._key is None or (request.url.path in OPEN or request.url.path.startswith(OPEN[-1])):
             return
         scheme, _, given = request.headers.get("authorization", "").partition(" ")

@@ -4,13 +4,12 @@ import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import mlx.core as mx
 
 
-@dataclass(frozen=True)
-class TokenLogprobs:
+class TokenLogprobs(NamedTuple):
     """A token's log-probability, its rank among all tokens (1 for the most likely), and the top tokens beside it."""
 
     token: int

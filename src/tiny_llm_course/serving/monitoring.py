@@ -14,7 +14,8 @@ class State:
 
     def __init__(self, scheduler: Any, mode: str) -> None:
         self._scheduler, self._mode = scheduler, mode
-        self.cached: WeakKeyDictionary[Any, int] = WeakKeyDictionary()  # by request: tokens that the prefix cache had
+        # By request: the tokens that were in the prefix cache when it was first admitted.
+        self.cached: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
         self._written: deque[tuple[float, int]] = deque()  # when, and how many tokens
 
     def stepped(self, step: Any) -> None:

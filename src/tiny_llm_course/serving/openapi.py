@@ -51,10 +51,7 @@ def openapi() -> dict[str, Any]:
     return {
         "openapi": "3.1.0",
         "info": {"title": "tiny-llm", "version": version("tiny-llm")},
-        "paths": {
-            path: {"post" if kind else "get": _operation(path, *ENDPOINTS[path])}
-            for path, (_, kind) in ENDPOINTS.items()
-        },
+        "paths": {path: {"post" if of[1] else "get": _operation(path, *of)} for path, of in ENDPOINTS.items()},
         "components": {
             "schemas": schemas | {"Error": ERROR},
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
@@ -67,9 +64,8 @@ def _operation(path: str, returns: str, kind: type[Any] | None) -> dict[str, Any
     found: dict[str, Any] = {"summary": returns, "security": [{}, {"key": []}]}
     found["responses"] = {"200": {"description": returns}, "default": {"description": "An error.", "content": error}}
     if names := re.findall(r"{(\w+)}", path):
-        found["parameters"] = [
-            {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names
-        ]
+        shared = {"in": "path", "required": True, "schema": {"type": "string"}}
+        found["parameters"] = [{"name": name, **shared} for name in names]
     if kind:
         schema = {"$ref": f"#/components/schemas/{kind.__name__}"}
         found["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}

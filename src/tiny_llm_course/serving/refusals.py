@@ -19,6 +19,7 @@ CODES = {
     "server_failed": "500: the server failed.",
     "shutting_down": "503: the server is shutting down.",
 }
+Headers = Mapping[str, str] | None
 LONGEST = 300  # characters of a message, which may quote a million of a client's
 
 
@@ -26,13 +27,7 @@ class Refusal(Exception):
     """An answer that is an error."""
 
     def __init__(
-        self,
-        status: int,
-        message: str,
-        *,
-        param: str | None = None,
-        code: str | None = None,
-        headers: Mapping[str, str] | None = None,
+        self, status: int, message: str, *, param: str | None = None, code: str | None = None, headers: Headers = None
     ) -> None:
         assert code is None or code in CODES, code
         super().__init__(_sayable(message))

@@ -74,7 +74,7 @@ class ResponseBuilder:
         prompts = sum(len(choice.request.prompt) for choice in first)
         written = sum(len(choice.request.output) for choice in self._choices)
         counts = {"prompt_tokens": prompts, "completion_tokens": written, "total_tokens": prompts + written}
-        cached = sum(self._service.cached_tokens(choice.request) for choice in first)
+        cached = sum(self._service.monitor.cached.get(choice.request, 0) for choice in first)
         return counts | {"prompt_tokens_details": {"cached_tokens": cached}}
 
     def _reason(self, piece: Any) -> str | None:
@@ -119,10 +119,9 @@ class ResponseBuilder:
         found: list[dict[str, Any] | None] = [None]
         for at in range(1, len(choice.request.prompt)):
             score = choice.options.prompt_scores[at]
-            ranked = [(*pair, rank) for rank, pair in enumerate(score.top[: self._params.prompt_logprobs], 1)]
-            rows = {token: (logprob, rank) for token, logprob, rank in ranked} | {
-                score.token: (score.logprob, score.rank)
-            }
+            top = enumerate(score.top[: self._params.prompt_logprobs], 1)
+            rows = {token: (logprob, rank) for rank, (token, logprob) in top}
+            rows[score.token] = score.logprob, score.rank
             word = self._service.word
             found.append({str(t): {"logprob": lp, "rank": r, "decoded_token": word(t)} for t, (lp, r) in rows.items()})
         return found
@@ -131,5 +130,5 @@ class ResponseBuilder:
         return self._one(score.token, score.logprob) | {"top_logprobs": [self._one(*pair) for pair in score.top]}
 
     def _one(self, token: int, logprob: float) -> dict[str, Any]:
-        shown = self._service.word(token), list(self._service.bytes_of(token))
-        return {"token": shown[0], "logprob": logprob, "bytes": shown[1]}
+        service = self._service
+        return {"token": service.word(token), "logprob": logprob, "bytes": list(service.bytes_of(token))}

@@ -19,9 +19,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ..course.registry import UsageError
 from ..engine.serving import ServingEngine
-from .access_log import AccessLog
 from .app import make_app
-from .guards import HEADER_BYTES
+from .guards import HEADER_BYTES, AccessLog
 from .refusals import wrong
 from .service import Service
 

@@ -14,9 +14,12 @@ STOPS = 4  # stop strings
 LONGEST_STOP = 1000  # characters, which every new token is compared with
 COLDEST = 1e-5  # the least temperature that logits are divided by; below it decoding is greedy
 SEEDS = 1 << 63
+NO_EFFECT: Any = Field(default=None, description="No effect.")
 
 TokenId = Annotated[int, Field(strict=True, ge=0)]
 Text = Annotated[str, Field(strict=True)]
+Texts = Annotated[list[Text], Field(fail_fast=True)]
+TokenIds = Annotated[list[TokenId], Field(fail_fast=True)]
 EXPECTED = {  # of fields with several types
     "prompt": "expected a string, a list of strings, a list of token ids, or a list of such lists",
     "content": "expected a string, or parts of type text: the model takes nothing else",
@@ -72,7 +75,7 @@ class GenerationRequest(_Strict):
     """`include_usage` and `continuous_usage_stats`; needs `stream`."""
     n: int = Field(default=1, ge=1, le=128)
     """Number of answers to each prompt."""
-    stop: Text | Annotated[list[Text], Field(fail_fast=True)] | None = None
+    stop: Text | Texts | None = None
     """Strings that end an answer; it does not contain them."""
     seed: int | None = Field(default=None, ge=-SEEDS, le=SEEDS - 1)
     """Makes sampling repeatable."""
@@ -109,16 +112,11 @@ class GenerationRequest(_Strict):
     """Return the logprob of each prompt token, with this many alternatives, as vLLM does; not in a stream."""
     user: Text | None = None
     """The sender: the scheduler's queue is fair among them."""
-    metadata: dict[str, Any] | None = None
-    """No effect."""
-    store: bool | None = None
-    """No effect."""
-    service_tier: Text | None = None
-    """No effect."""
-    safety_identifier: Text | None = None
-    """No effect."""
-    prompt_cache_key: Text | None = None
-    """No effect."""
+    metadata: dict[str, Any] | None = NO_EFFECT
+    store: bool | None = NO_EFFECT
+    service_tier: Text | None = NO_EFFECT
+    safety_identifier: Text | None = NO_EFFECT
+    prompt_cache_key: Text | None = NO_EFFECT
 
     @field_validator("logit_bias")
     @classmethod
@@ -178,12 +176,7 @@ class GenerationRequest(_Strict):
 class Completion(GenerationRequest):
     """A body of /v1/completions."""
 
-    prompt: (
-        Text
-        | Annotated[list[Text], Field(fail_fast=True)]
-        | Annotated[list[TokenId], Field(fail_fast=True)]
-        | Annotated[list[Annotated[list[TokenId], Field(fail_fast=True)]], Field(fail_fast=True)]
-    )
+    prompt: Text | Texts | TokenIds | Annotated[list[TokenIds], Field(fail_fast=True)]
     """A text, or its token ids; or several of them, each of which is answered."""
     max_tokens: int | None = Field(default=None, ge=0)
     """Maximum number of output tokens; 0 scores a prompt, with `echo`. Default: 16."""
@@ -222,17 +215,6 @@ class Completion(GenerationRequest):
     def num_logprobs(self) -> int | None:
         """The number of top tokens to report for each token; None for no log-probabilities."""
         return self.logprobs
-
-    @property
-    def max_new_tokens(self) -> int | None:
-        """The limit of new tokens."""
-        return 16 if self.token_limit is None else self.token_limit
-
-    @property
-    def num_prompt_logprobs(self) -> int | None:
-        """The number of top tokens to report for each prompt token; None for no log-probabilities."""
-        wanted = [n for n in (self.prompt_logprobs, self.logprobs if self.echo else None) if n is not None]
-        return max(wanted, default=None)
 
 
 class Part(_Strict):
@@ -277,8 +259,7 @@ class Chat(GenerationRequest, Templated):
     """Return the logprobs of the output tokens."""
     top_logprobs: int | None = Field(default=None, ge=0, le=20)
     """With this many alternatives each; needs `logprobs`."""
-    parallel_tool_calls: bool | None = None
-    """No effect."""
+    parallel_tool_calls: bool | None = NO_EFFECT
     response_format: Annotated[Any, _only({"type": "text"})] = None
     """Accepted if it is `{"type": "text"}`."""
     modalities: Annotated[Any, _only(["text"])] = None
@@ -300,16 +281,6 @@ class Chat(GenerationRequest, Templated):
     def num_logprobs(self) -> int | None:
         """The number of top tokens to report for each token; None for no log-probabilities."""
         return (self.top_logprobs or 0) if self.logprobs else None
-
-    @property
-    def max_new_tokens(self) -> int | None:
-        """The limit of new tokens; None for the rest of the context."""
-        return self.token_limit
-
-    @property
-    def num_prompt_logprobs(self) -> int | None:
-        """The number of top tokens to report for each prompt token; None for no log-probabilities."""
-        return self.prompt_logprobs
 
 
 class Tokenize(Templated):
@@ -338,7 +309,7 @@ class Detokenize(_Strict):
 
     model: Text | None = None
     """The model's name, as in /v1/models."""
-    tokens: Annotated[list[TokenId], Field(fail_fast=True)]
+    tokens: TokenIds
     """Token ids."""
 
 

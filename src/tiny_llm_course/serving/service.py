@@ -50,26 +50,22 @@ class Service:
             # Stubs are found now, and not by the first client.
             engine.part("serving.stopping", "StopStrings")(self._detokenizer(), [])
             engine.part("server.streaming", "TextStream")(self.loop.stream([]), {})
-        self._state = State(engine.scheduler, engine.mode.name)
+        self.monitor = State(engine.scheduler, engine.mode.name)
         self._too_busy = engine.part("server.backpressure", "TooBusy")
         self.failures = tuple(engine.part("server.loop", name) for name in ("EngineFailed", "EngineClosed"))
         self._reported = ""
         self._longest_token = max(map(len, engine.tokenizer.token_bytes.values()), default=1)
 
     def _stepped(self, step: Any) -> None:
-        self._state.stepped(step)
+        self.monitor.stepped(step)
         try:
             self.metrics.stepped(step)
         except Exception as error:  # a slip of the learner's must not end the loop
             self._report(error)
 
-    def cached_tokens(self, request: Any) -> int:
-        """Return how many tokens of a request's prompt were in the prefix cache when it was first admitted."""
-        return self._state.cached.get(request, 0)
-
     async def state(self) -> dict[str, Any]:
         """Return the state of the engine between two steps."""
-        return await asyncio.get_running_loop().run_in_executor(self.worker, self._state.now)
+        return await asyncio.get_running_loop().run_in_executor(self.worker, self.monitor.now)
 
     async def close(self, seconds: float) -> None:
         """Let the running requests finish within so many seconds."""
@@ -141,11 +137,6 @@ class Service:
         texts = {choice.request: choice.text for choice in choices}
         return self.engine.part("server.streaming", "TextStream")(news, texts)
 
-    def metrics_text(self) -> str:
-        """Return the metrics in Prometheus' format."""
-        text: str = self.metrics.exposition(self._state.metrics())
-        return text
-
     def tokenize(self, params: Tokenize) -> dict[str, Any]:
         """Return vLLM's answer: the tokens of a text or a conversation, and how many there are."""
         tokens = self._encoded(params, params.prompt if params.prompt is not None else self._rendered(params))
@@ -156,11 +147,6 @@ class Service:
     def detokenize(self, params: Detokenize) -> dict[str, Any]:
         """Return vLLM's answer: the text of some tokens."""
         return {"prompt": b"".join(map(self.bytes_of, self._known(params.tokens, "tokens"))).decode(errors="replace")}
-
-    def tokenizer_info(self) -> dict[str, Any]:
-        """Return the special tokens and the chat template by their names in a tokenizer_config.json, as vLLM does."""
-        checkpoint = self.engine.checkpoint
-        return {"eos_token": None, **checkpoint.special_tokens, "chat_template": checkpoint.chat_template}
 
     def bytes_of(self, token: int) -> bytes:
         """Return a token's bytes; none for a row of the embedding that is no token."""
@@ -219,9 +205,8 @@ class Service:
         if room < wanted:
             raise self._too_long(params, f"The prompt has {_tokens(len(tokens))}, and {_tokens(wanted)} must follow")
         if params.min_tokens > room:
-            raise self._too_long(
-                params, f"The prompt has {_tokens(len(tokens))}, and min_tokens is {params.min_tokens}"
-            )
+            more = f"min_tokens is {params.min_tokens}"
+            raise self._too_long(params, f"The prompt has {_tokens(len(tokens))}, and {more}")
         return tokens
 
     def _known(self, tokens: Iterable[int], param: str) -> list[int]:
@@ -240,16 +225,13 @@ class Service:
 
     def _choice(self, params: Completion | Chat, prompt: list[int], echo: str, index: int, which: int) -> Choice:
         engine, part = self.engine, self.engine.part
-        given = {
-            "temp": params.temperature,
-            "top_k": params.top_k,
-            "top_p": params.top_p,
-            "min_p": params.min_p,
-            "repetition_penalty": params.repetition_penalty,
-            "seed": None if params.seed is None else params.seed + which,
-        }
-        given = {name: value for name, value in given.items() if value is not None}
-        room, limit = engine.max_model_len - len(prompt), params.max_new_tokens
+        given = params.model_dump(include={"top_k", "top_p", "min_p", "repetition_penalty"}, exclude_none=True)
+        given |= {} if params.temperature is None else {"temp": params.temperature}
+        given |= {} if params.seed is None else {"seed": params.seed + which}
+        room, limit, echoed = engine.max_model_len - len(prompt), params.token_limit, None
+        if isinstance(params, Completion):
+            limit = 16 if limit is None else limit  # OpenAI's default
+            echoed = params.logprobs if params.echo else None
         ends = {*(() if params.ignore_eos else engine.checkpoint.eos_ids), *params.stop_token_ids}
         with engine.learners_code():
             text = part("serving.stopping", "StopStrings")(self._detokenizer(params.skip_special_tokens), params.stops)
@@ -264,7 +246,7 @@ class Service:
             )
         options = LogitOptions(
             params.num_logprobs,
-            params.num_prompt_logprobs,
+            max((top for top in (params.prompt_logprobs, echoed) if top is not None), default=None),
             {int(token): bias for token, bias in params.logit_bias.items()},
             params.presence_penalty,
             params.frequency_penalty,

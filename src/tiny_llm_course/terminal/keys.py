@@ -4,6 +4,8 @@ import contextlib
 import os
 import signal
 import sys
+import termios
+import tty
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -20,8 +22,6 @@ class Keys:
 
     def __enter__(self) -> "Keys":
         if sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty():
-            import termios
-
             fd = sys.stdin.fileno()
             self._mode = termios.tcgetattr(fd)
             self.fd = fd
@@ -31,8 +31,6 @@ class Keys:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         if self.fd is not None:
-            import termios
-
             signal.signal(signal.SIGCONT, self._before)
             with contextlib.suppress(termios.error):  # the terminal was closed
                 termios.tcsetattr(self.fd, termios.TCSAFLUSH, self._mode)
@@ -49,9 +47,6 @@ class Keys:
         return "" if typed.startswith("\x1b") else typed[-1].lower().replace("\r", "\n")
 
     def _listen(self) -> None:
-        import termios
-        import tty
-
         assert self.fd is not None
         tty.setcbreak(self.fd, termios.TCSADRAIN)  # not raw: Ctrl-C remains a signal
 

@@ -8,7 +8,10 @@ import mlx.core as mx
 
 
 class Built:
-    """Wrap `make(*args)`, which builds an object and returns its call; `agrees` calls the same object again."""
+    """Wrap `make(*args)`, which builds an object and returns its call; `agrees` calls the same object again.
+
+    As `@built` it decorates a function that returns the call, as in `return lambda x: layer(x)`.
+    """
 
     def __init__(self, make: Callable[..., Callable[..., Any]]) -> None:
         self.make = make
@@ -27,9 +30,7 @@ class Built:
         return lambda **others: call(**{**inputs, **{name: v for name, v in others.items() if name in inputs}})
 
 
-def built(make: Callable[..., Callable[..., Any]]) -> Built:
-    """Decorate a function that builds an object and returns a call of it, as in `return lambda x: layer(x)`."""
-    return Built(make)
+built = Built
 
 
 def non_contiguous(v: Any) -> Any:

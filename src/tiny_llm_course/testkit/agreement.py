@@ -10,7 +10,7 @@ import numpy as np
 
 from ..course.findings import CheckFailed, Finding, Kind
 from .again import Built, backwards, non_contiguous
-from .cases import CASE_NOTE, describe, dtype_word, shape_words
+from .cases import describe, dtype_word, noted, shape_words
 from .errors import course_fault
 from .memo import memoized
 from .rounding import EPSILON, Array64, Perturbing, Round, allowed_distance, exact, to_float64
@@ -102,20 +102,16 @@ def agrees(
 
 def computed(run: Callable[..., Any], case: str, *args: Any, **kwargs: Any) -> Any:
     """Run the learner's program; attach the case to an exception."""
-    try:
+    with noted(case):
         actual = run(*args, **kwargs)
         if isinstance(actual, mx.array):
             mx.eval(actual)  # here, so that an exception of MLX's lazy evaluation belongs to this case
-    except Exception as error:
-        error.add_note(f"{CASE_NOTE}{case}")
-        raise
     return actual
 
 
 def _unchanged(
     arguments: dict[str, Any], before: dict[str, Array64], lists: dict[str, list[Any]], case: str, size: int
 ) -> None:
-    """Check that the caller's arrays and lists are unchanged."""
     for name, items in lists.items():
         if arguments[name] != items:
             arguments[name][:] = items  # `case` shows the learner the original
@@ -169,7 +165,6 @@ def compare(
         return
 
     def tell(kind: Kind, what: str, which: np.ndarray[Any, Any], where: str) -> None:
-        """Report the element with the largest number in `which`."""
         worst = np.unravel_index(int(np.argmax(which)), expected.shape)
         place = fields[int(worst[0])] if fields else f"[{', '.join(str(int(i)) for i in worst)}]"
         wanted, got = float(expected[worst]), float(numbers[worst])

@@ -75,7 +75,8 @@ class BlindPrograms:
             if now is not None:
                 array[...] = now
         if raised:
-            raise _exception(raised)(result)
+            kind = getattr(builtins, raised, None)
+            raise (kind if isinstance(kind, type) and issubclass(kind, Exception) else RuntimeError)(result)
         return result
 
     def _ask(self, *request: Any) -> Any:
@@ -141,11 +142,6 @@ def _arrays(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[mx.array]:
     return [value for value in (*args, *kwargs.values()) if isinstance(value, mx.array)]
 
 
-def _exception(name: str) -> type[Exception]:
-    kind = getattr(builtins, name, None)
-    return kind if isinstance(kind, type) and issubclass(kind, Exception) else RuntimeError
-
-
 # From one process to the other
 
 
@@ -196,7 +192,6 @@ def _send(pipe: Any, message: bytes) -> None:
 
 
 def _received(pipe: Any) -> Any:
-    """Read the next message; raise EOFError if the other process has ended."""
     size = pipe.read(LENGTH)
     if len(size) < LENGTH:
         raise EOFError

@@ -1,6 +1,5 @@
 """Describe a failing case in words: its inputs, shapes, dtypes and types."""
 
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -28,7 +27,6 @@ def describe(arguments: dict[str, Any], seed: int, dtype: mx.Dtype) -> tuple[str
 
     The first word is the result's dtype; floats of another dtype have theirs after the shape.
     """
-    arrays = {name: v for name, v in arguments.items() if isinstance(v, mx.array)}
     words = [dtype_word(dtype)]
     for name, v in arguments.items():
         if isinstance(v, mx.array):
@@ -39,7 +37,7 @@ def describe(arguments: dict[str, Any], seed: int, dtype: mx.Dtype) -> tuple[str
             if isinstance(v, list | tuple) and len(text) > 60:
                 text = f"{text[:56]} ..."
             words.append(f"no {name}" if v is None else f"{name} {text}")
-    return f"{', '.join(words)}, seed {seed}", sum(math.prod(v.shape) for v in arrays.values())
+    return f"{', '.join(words)}, seed {seed}", sum(v.size for v in arguments.values() if isinstance(v, mx.array))
 
 
 def shape_words(shape: tuple[int, ...]) -> str:

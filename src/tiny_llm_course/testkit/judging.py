@@ -89,8 +89,7 @@ def _verdict(check: Check, program: Callable[..., Any]) -> Verdict:
 
 @cache
 def _blind_programs(of: str) -> BlindPrograms:
-    """Return the known programs of a task: one process serves all checks."""
-    return BlindPrograms(of)
+    return BlindPrograms(of)  # one process serves all checks
 
 
 @cache

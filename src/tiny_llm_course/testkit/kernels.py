@@ -7,7 +7,6 @@ are the same on every machine.
 
 import inspect
 from collections.abc import Callable, Sequence
-from functools import wraps
 from typing import Any
 
 import mlx.core as mx
@@ -35,19 +34,13 @@ WORDS = {
 
 def fast(kernel: Callable[..., Any]) -> Callable[..., Any]:
     """Return the same function on the build that an engine runs."""
-
-    @wraps(kernel)
-    def faster(*args: Any, **kwargs: Any) -> Any:
-        with kernels.fast():
-            return kernel(*args, **kwargs)
-
-    return faster
+    return kernels.fast()(kernel)
 
 
 def watched(kernel: Callable[..., Any], *args: Any) -> Library:
     """Call a C++ kernel and return its library, which has counted the call's chunks and loads."""
     kernel(*args)
-    return kernels.last_called()
+    return kernels.last_called[0]
 
 
 def costs_at_most(program: Callable[..., mx.array], *args: Any, seed: int, **enough: int) -> None:

@@ -48,7 +48,6 @@ def key_of(*of: Any) -> bytes:
 
 
 def _add(digest: "hashlib.blake2b", value: Any) -> None:
-    """Add a value to the hash; raise TypeError if it is of another type."""
     digest.update(type(value).__name__.encode() + b"\0")
     if isinstance(value, mx.array):
         digest.update(repr((value.shape, value.dtype)).encode())

@@ -5,7 +5,8 @@ from collections.abc import Callable
 
 import mlx.core as mx
 
-from ..course.findings import CheckFailed, Finding, Kind
+from ..course.findings import Kind
+from .errors import fail
 
 
 def peak_bytes(run: Callable[[], mx.array]) -> int:
@@ -29,18 +30,15 @@ def copies_none_of(run: Callable[[], mx.array], names: str, *arrays: mx.array, c
     taken = peak_bytes(run)
     if taken > 2 * held:
         headline = f"{names} take {_megabytes(held)}, and your code allocates {_megabytes(taken)} more: it makes copies"
-        _fail(headline, 2 * held, case, sum(array.size for array in arrays))
+        fail(Kind.VALUES, headline, case, f"at most   {_megabytes(2 * held)}", size=sum(a.size for a in arrays))
 
 
 def holds_less(run: Callable[[], mx.array], most: int, than: str, *, case: str) -> None:
     """Check that a call's peak is below `most` bytes; `than` names what takes that much: "two bytes for each score"."""
     taken = peak_bytes(run)
     if taken >= most:
-        _fail(f"your code's peak memory is {_megabytes(taken)}, which is not below {than}", most, case, most)
-
-
-def _fail(headline: str, most: int, case: str, size: int) -> None:
-    raise CheckFailed(Finding(Kind.VALUES, headline, (f"at most   {_megabytes(most)}",), case, size))
+        headline = f"your code's peak memory is {_megabytes(taken)}, which is not below {than}"
+        fail(Kind.VALUES, headline, case, f"at most   {_megabytes(most)}", size=most)
 
 
 def _megabytes(count: int) -> str:

@@ -131,13 +131,10 @@ def solved(tasks: Sequence[Task]) -> Iterator[None]:
     for task in tasks:
         with contextlib.suppress(NotImportable, AttributeError):  # the file or the function is missing
             program(task.program)
-            replacements[task.program] = _solution_of(task)
+            replacements[task.program] = (
+                program(task.program, SOLUTION_NAME)
+                if task.target.is_python
+                else kernels.with_lines(task, parts.solved_part(task.target))
+            )
     with all_installed(replacements):
         yield
-
-
-def _solution_of(task: Task) -> Program:
-    if task.target.is_python:
-        solution: Program = program(task.program, SOLUTION_NAME)
-        return solution
-    return kernels.with_lines(task, parts.solved_part(task.target))

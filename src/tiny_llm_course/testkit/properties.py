@@ -1,7 +1,6 @@
 """Property tests: what holds for any inputs, tried on some."""
 
 import functools
-from collections.abc import Callable
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, settings
@@ -23,14 +22,12 @@ ALWAYS_THE_SAME = settings(
 
 def property_test(test: Any) -> Any:
     """Decorate a test made by `given`: an exception without a case gets the drawn example as its case."""
-    test.hypothesis.inner_test = _with_case(test.hypothesis.inner_test)
-    return ALWAYS_THE_SAME(test)
+    inner = test.hypothesis.inner_test
 
-
-def _with_case(inner: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(inner)
     def example(*args: Any, **drawn: Any) -> None:
         with noted(", ".join(f"{name} {value!a}"[:60] for name, value in drawn.items())):
             inner(*args, **drawn)
 
-    return example
+    test.hypothesis.inner_test = example
+    return ALWAYS_THE_SAME(test)

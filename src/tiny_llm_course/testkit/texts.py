@@ -97,9 +97,8 @@ def _parting(actual: Any, expected: Any, noun: str) -> tuple[str, int]:
     """Return where two texts or lists first differ, in words and as an index."""
     pairs = enumerate(zip(actual, expected, strict=False))
     at = next((i for i, (a, b) in pairs if a != b), min(len(actual), len(expected)))
-    if len(actual) == len(expected):
-        return f"wrong {noun}, first different at index {at}", at
-    return f"wrong {noun}: length {len(actual)} instead of {len(expected)}, first different at index {at}", at
+    length = "" if len(actual) == len(expected) else f": length {len(actual)} instead of {len(expected)}"
+    return f"wrong {noun}{length}, first different at index {at}", at
 
 
 def _window(items: list[Any], begin: int) -> str:

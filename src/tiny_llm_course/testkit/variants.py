@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import mlx.core as mx
 
@@ -55,16 +55,14 @@ class Variant:
         return self.make()
 
 
-@dataclasses.dataclass(frozen=True)
-class Probe:
+class Probe(NamedTuple):
     """What to run a program on, and how far equal outcomes may differ, as a share of the largest number."""
 
     run: Callable[[Program], Any]
     closeness: float  # wide enough for sums taken in another order; different programs differ by much more
 
 
-@dataclasses.dataclass(frozen=True)
-class Size:
+class Size(NamedTuple):
     """What a task's programs are timed on, in words, and how to build the function to time."""
 
     words: str
@@ -157,10 +155,8 @@ class Variants:
     @cached_property
     def pairs(self) -> list[Variant]:
         """The programs with two mistakes at once, built on demand; none for an open task, where that takes too long."""
-        return [
-            Variant(f"{a.name} + {b.name}", partial(self._combined, a, b), both=(a, b))
-            for a, b in itertools.combinations([] if self.task.judges else self.wrong_programs, 2)
-        ]
+        both = itertools.combinations([] if self.task.judges else self.wrong_programs, 2)
+        return [Variant(f"{a.name} + {b.name}", partial(self._combined, a, b), both=(a, b)) for a, b in both]
 
     def outcomes(self, subject: Program | Variant) -> list[Outcome]:
         """Return a program's outcome on each of the probes; a known program's are computed once."""
@@ -225,8 +221,6 @@ class Variants:
 
 
 def _collect(keep: Callable[[Program], None]) -> Callable[[Program], Program]:
-    """Return a decorator that keeps what it decorates and returns it unchanged."""
-
     def decorate(program: Program) -> Program:
         keep(program)
         return program

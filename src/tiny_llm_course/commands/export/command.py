@@ -56,9 +56,8 @@ def export(
         out_file.must_be_writable(out, "export", formats.is_export)
     tasks = selected(names, week, day, f"export --format {form}")
     begun = datetime.datetime.now(datetime.UTC).replace(microsecond=0)
-    borrowed = progress.borrowed()
     exits = ExitState()
-    days = [_graded(the_day, its_tasks, points, borrowed, exits, history) for the_day, its_tasks in by_day(tasks)]
+    days = [_graded(the_day, its_tasks, points, exits, history) for the_day, its_tasks in by_day(tasks)]
     source = provenance.of(begun.isoformat())
     text = formats.FORMATS[form](days, source)
     if out is None:
@@ -74,10 +73,8 @@ def export(
     return 0
 
 
-def _graded(
-    day: Day, tasks: list[Task], points: str, borrowed: frozenset[str], exits: ExitState, history: bool
-) -> GradedDay:
-    started = time.monotonic()
+def _graded(day: Day, tasks: list[Task], points: str, exits: ExitState, history: bool) -> GradedDay:
+    started, borrowed = time.monotonic(), progress.borrowed()
     why = "the tests were stopped before it"
     try:
         results = {result.task.id: result for result in grade_day(day, tasks=tasks, exits=exits)}

@@ -1,6 +1,6 @@
 """A verdict as exported: points, and text without terminal or markup control characters."""
 
-import dataclasses
+from typing import NamedTuple
 
 from ...course.entities import Day, Task
 from ...course.findings import few
@@ -9,11 +9,8 @@ from ...course.results import TaskResult
 from ...learner import attempts
 from ...learner.attempts import Attempt
 
-KEPT_CONTROLS = "\t\n"
 
-
-@dataclasses.dataclass(frozen=True)
-class Verdict:
+class Verdict(NamedTuple):
     """One task as exported; its text has no control characters."""
 
     task: Task
@@ -29,8 +26,7 @@ class Verdict:
     attempts: tuple[Attempt, ...] | None = None  # None unless requested
 
 
-@dataclasses.dataclass(frozen=True)
-class GradedDay:
+class GradedDay(NamedTuple):
     """The verdicts of a day's tasks, in the order of the course."""
 
     day: Day
@@ -90,13 +86,10 @@ def _details(result: TaskResult) -> list[str]:
 
 def clean(text: str) -> str:
     """Return the text with control characters, and those that XML 1.0 forbids, escaped like \\x1b."""
-    return "".join(c if c.isprintable() or c in KEPT_CONTROLS or _plain(c) else _escape(c) for c in text)
+    return "".join(c if _harmless(c) else c.encode("unicode_escape").decode() for c in text)
 
 
-def _plain(character: str) -> bool:
-    """Return whether a character that `isprintable` rejects is harmless: other spaces, the joiners of emoji."""
-    return (ord(character) >= 0xA0 and character.isspace()) or character in "\u200c\u200d"
-
-
-def _escape(character: str) -> str:
-    return character.encode("unicode_escape").decode()
+def _harmless(character: str) -> bool:
+    # Beyond `isprintable`: other spaces, and the joiners of emoji.
+    spaces = character in "\t\n\u200c\u200d" or (ord(character) >= 0xA0 and character.isspace())
+    return character.isprintable() or spaces

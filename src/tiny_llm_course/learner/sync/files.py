@@ -4,6 +4,7 @@ import tempfile
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from ...course.registry import UsageError
 from ...source.languages import language_of
@@ -15,8 +16,7 @@ from .git import Entry, Git, GitError
 BOM = b"\xef\xbb\xbf"
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(NamedTuple):
     """A file of the work tree; None stands for no file."""
 
     path: str
@@ -88,18 +88,15 @@ def merge_file(
         return mine, Merged("", kept=[Kept("the whole file", "you and upstream both changed it")])
     if mine == base:
         return new, merged
-    return (mine if content == has else _like(mine, content)), merged
+    if content == has:
+        return mine, merged
+    windows = mine.count(b"\r\n") * 2 > mine.count(b"\n")  # keep its line ends and BOM
+    return BOM * mine.startswith(BOM) + (content.replace(b"\n", b"\r\n") if windows else content), merged
 
 
 def _plain(content: bytes | None) -> bytes | None:
     """Return the content without BOM and CRLF."""
     return None if content is None else content.removeprefix(BOM).replace(b"\r\n", b"\n")
-
-
-def _like(example: bytes, content: bytes) -> bytes:
-    """Return the content with the line ends and BOM of an example."""
-    windows = example.count(b"\r\n") * 2 > example.count(b"\n")
-    return BOM * example.startswith(BOM) + (content.replace(b"\n", b"\r\n") if windows else content)
 
 
 def _decoded(content: bytes) -> str:

@@ -24,8 +24,7 @@ class Git:
         if shutil.which("git") is None:
             raise UsageError("sync needs git, which is not on the PATH. To fix it:", "pdm run doctor")
         try:
-            top = self.line("rev-parse", "--show-toplevel")
-            is_top = os.path.samefile(top, root)
+            is_top = os.path.samefile(self.line("rev-parse", "--show-toplevel"), root)
         except (GitError, OSError):
             is_top = False
         if not is_top:

@@ -2,8 +2,8 @@
 
 import os
 import shlex
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from ...course.registry import UsageError
 from .files import Package, merge_package, write_files
@@ -16,8 +16,7 @@ AGAIN = "pdm run sync"
 UNCHANGED = "Nothing has changed."
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(NamedTuple):
     """Everything that a sync will do."""
 
     base: str  # the commit that the learner started from
@@ -37,31 +36,27 @@ def fetch(git: Git, remote: str | None) -> tuple[str, str]:
             begin = f"A {what} is in progress here. To continue it:"
             raise UsageError(begin, f"git {what} --continue", "To abort it:", f"git {what} --abort")
     if unmerged := git.paths("diff", "--name-only", "--diff-filter=U", "-z"):
-        raise UsageError(
-            f"There are conflicts in {some(unmerged)}. Resolve them, then:", f"git add -- {shlex.join(unmerged)}", AGAIN
-        )
+        what = f"There are conflicts in {some(unmerged)}. Resolve them, then:"
+        raise UsageError(what, f"git add -- {shlex.join(unmerged)}", AGAIN)
     if not git.says("symbolic-ref", "--quiet", "HEAD"):
-        raise UsageError(
-            "HEAD is detached. Create a branch here:", "git switch -c my-work", "Or return to yours:", "git switch -"
-        )
+        what = "HEAD is detached. Create a branch here:"
+        raise UsageError(what, "git switch -c my-work", "Or return to yours:", "git switch -")
     remotes = git.line("remote").split()
     wanted = [remote] if remote else [*(name for name in ("upstream", "origin") if name in remotes), *remotes][:1]
     if not wanted:
         raise UsageError("This clone has no remote. Add the course's:", "git remote add upstream URL", AGAIN)
     if wanted[0] not in remotes:
         known = f"Remotes: {', '.join(remotes)}." if remotes else "To add it:"
-        raise UsageError(
-            f"There is no remote {wanted[0]}. {known}", *([AGAIN] if remotes else [f"git remote add {wanted[0]} URL"])
-        )
+        command = AGAIN if remotes else f"git remote add {wanted[0]} URL"
+        raise UsageError(f"There is no remote {wanted[0]}. {known}", command)
     name = wanted[0]
     try:
         head = git.line("ls-remote", "--symref", name, "HEAD")
         branch = head.split("\t")[0].removeprefix("ref: refs/heads/") if head.startswith("ref: ") else "main"
         git.run("fetch", "--quiet", "--no-tags", name, f"+refs/heads/{branch}:refs/remotes/{name}/{branch}")
     except GitError as error:
-        raise UsageError(
-            f"{name} cannot be reached ({error}). {UNCHANGED} To see its URL:", "git remote -v", "To retry:", AGAIN
-        ) from error
+        what = f"{name} cannot be reached ({error}). {UNCHANGED} To see its URL:"
+        raise UsageError(what, "git remote -v", "To retry:", AGAIN) from error
     return f"{name}/{branch}", git.line("rev-parse", f"refs/remotes/{name}/{branch}")
 
 
@@ -73,13 +68,11 @@ def make_plan(git: Git, folder: str, name: str, theirs: str) -> Plan | None:
     try:
         base = git.line("merge-base", ours, theirs)
     except GitError as error:
-        alone = f"You and {name} have no commit in common. {UNCHANGED}"
+        alone, remote = f"You and {name} have no commit in common. {UNCHANGED}", name.partition("/")[0]
         if git.line("rev-parse", "--is-shallow-repository") == "true":
-            remote = name.partition("/")[0]
-            raise UsageError(
-                f"{alone} Fetch the rest of your history:", f"git fetch --unshallow {remote}", AGAIN
-            ) from error
-        url = shlex.quote(git.line("remote", "get-url", name.partition("/")[0]))
+            what = f"{alone} Fetch the rest of your history:"
+            raise UsageError(what, f"git fetch --unshallow {remote}", AGAIN) from error
+        url = shlex.quote(git.line("remote", "get-url", remote))
         raise UsageError(
             f"{alone} Clone the course again, and copy your files there:",
             f"git clone {url} ../tiny-llm-new",
@@ -87,9 +80,8 @@ def make_plan(git: Git, folder: str, name: str, theirs: str) -> Plan | None:
         ) from error
     fast_forward = base == ours
     if not fast_forward and not (git.says("var", "GIT_COMMITTER_IDENT") and git.says("var", "GIT_AUTHOR_IDENT")):
-        raise UsageError(
-            "A merge needs your name and address:", "git config user.name NAME", "git config user.email ADDRESS", AGAIN
-        )
+        commands = ("git config user.name NAME", "git config user.email ADDRESS", AGAIN)
+        raise UsageError("A merge needs your name and address:", *commands)
     merged, conflicts = (theirs, []) if fast_forward else git.merged(ours, theirs, folder)
     if conflicts:
         files = shlex.join(conflicts)
@@ -146,9 +138,8 @@ def carry_out(git: Git, plan: Plan, folder: str, name: str) -> None:
     except BaseException as error:
         _undo(git, plan, index, before)
         if isinstance(error, OSError | GitError):
-            raise UsageError(
-                f"The sync failed: {error}. Everything was restored. To find the cause:", "pdm run doctor", AGAIN
-            ) from error
+            what = f"The sync failed: {error}. Everything was restored. To find the cause:"
+            raise UsageError(what, "pdm run doctor", AGAIN) from error
         raise
     git.says("update-index", "-q", "--refresh")
 
