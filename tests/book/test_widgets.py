@@ -27,6 +27,7 @@ VIEWS = {
     "draft-accept": [{"u": 0.1}, {"u": 0.99, "mix": -1}],
     "cache-bytes": [{}, {"model": 2, "share": 1}],
     "rope-scaling": [{}, {"kind": "YaRN", "factor": 5}, {"kind": "NTK-aware", "pair": 31}],
+    "scheduler-replay": [{}, {"policy": 2, "budget": 2, "pages": 1}, {"step": 5}],
     "gqa-sharing": [{"kv_heads": heads} for heads in (1, 2, 6)],
     "model-zoom": [{}, {"box": "layers/attention/RoPE"}, {"box": "layers/attention/GQA/softmax"}, {"box": "sampler"}],
     "kv-cache": [{"length": 16}, {"length": 200, "cached": True}],

@@ -56,7 +56,7 @@ known.change(
     "no-scale",
     ("query.shape[-1] ** -0.5", "1.0"),
     fact="the default scale 1/sqrt(D) is missing",
-    question="How far do dot products of random vectors spread when D grows from 1 to 128?",
+    question="How does the spread of random vectors' dot products grow from D = 1 to D = 128?",
 )
 known.change(
     "scale-1-over-D",

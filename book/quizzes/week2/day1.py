@@ -63,7 +63,7 @@ def averages(attention: Any) -> str:
     "Which tokens does each call pass to the model?",
     why="The prompt's logits predict 5. The second call passes 5 and predicts 6, and no third call is needed.",
     mistakes={
-        "new-caches-for-every-token": "That is week 1's loop: it is correct, but it recomputes everything.",
+        "new-caches-for-every-token": "This is week 1's loop.",
         "prompt-s-last-token-twice": "The caches would contain the 4 twice.",
         "prompt-in-two-calls": "An extra call for the 4 loads all weights once more.",
         "chosen-token-unread": "The model would never see the 5 that it generated.",

@@ -1,0 +1,142 @@
+// <scheduler-replay>: one load, recorded from the course's scheduler under many settings, step by step.
+// Data: {names, comes, prompts, settings: {name: [values]}, runs: {"policy,slots,budget,pages": number}, recorded:
+// [{states, tokens}], fixed}: a request's letters, one per step, as in the timeline (P prefills and yields a token), and
+// each step's tokens; a step takes `fixed` plus its tokens.
+"use strict";
+
+{
+  const [WIDE, ROW, LEFT] = [360, 18, 22];
+  const { number } = BookWidget;
+
+  class SchedulerReplay extends BookWidget {
+    constructor() {
+      super();
+      this.label = "A scheduler's run, step by step";
+      this.view = { policy: 0, slots: 1, budget: 1, pages: 0, step: 1000 };
+    }
+
+    get markup() {
+      const lists = Object.entries(this.data.settings).map(([name, values]) => {
+        const options = values.map((value, i) => `<option value="${i}">${value}</option>`);
+        return `<label>${name} <select name="${name}" data-number="yes">${options.join("")}</select></label>`;
+      });
+      return `<div class="bar">${lists.join("")}</div>
+        <div class="bar"><button type="button" id="back">Back</button><button type="button" id="next">Next step</button>
+          <button type="button" id="play">Play</button></div>
+        <div class="sliders"><label for="step">step</label><input type="range" id="step" name="step" min="0" step="1"><output id="at-step"></output></div>
+        <svg id="run" viewBox="0 0 ${LEFT + WIDE} ${this.data.names.length * ROW + 6}" role="img" aria-labelledby="run-title">
+          <title id="run-title"></title><g></g></svg>
+        <p class="legend"><span><i class="p"></i> prefills</span><span><i class="d"></i> decodes</span><span><i class="w"></i> waits</span><span>✕ is preempted</span></p>
+        <p class="figures mono"></p>
+        <style>
+          #run { width: 100%; max-width: 44em; }
+          svg text { font-size: 10px; }
+          .p { fill: var(--query); background: var(--query); }
+          .d { fill: var(--bg, #fff); stroke: var(--query); background: var(--bg, #fff); }
+          .w { fill: var(--rules, GrayText); background: var(--rules, GrayText); }
+          .legend { display: flex; flex-wrap: wrap; gap: 0.2em 1.4em; margin: 0.3em 0; }
+          .legend i { display: inline-block; width: 0.8em; height: 0.8em; border: 1px solid var(--query); }
+          .legend .w { width: 0.25em; height: 0.25em; border: 0; vertical-align: 0.25em; }
+          .now { stroke: var(--fg, #000); stroke-dasharray: 2 2; }
+          .figures { margin: 0.4em 0 0; }
+        </style>`;
+    }
+
+    start() {
+      for (const name of [...Object.keys(this.data.settings), "step"]) this.bind(name);
+      this.$("#back").onclick = () => this.move(-1);
+      this.$("#next").onclick = () => this.move(1);
+      this.$("#play").onclick = () => this.play(!this.timer);
+      this.longest = Math.max(...this.data.recorded.map((run) => this.clock(run).at(-1)));
+    }
+
+    onKey(event) {
+      const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+      if (!by || event.target.matches("select, input")) return false;
+      this.move(by);
+      return true;
+    }
+
+    move(by) {
+      this.change({ step: Math.max(0, Math.min(this.run.tokens.length, this.at + by)) });
+    }
+
+    play(on) {
+      clearInterval(this.timer);
+      if (on && this.at === this.run.tokens.length) this.change({ step: 0 });
+      this.timer = on && setInterval(() => (this.at < this.run.tokens.length ? this.move(1) : this.play(false)), 250);
+      this.$("#play").textContent = on ? "Pause" : "Play";
+    }
+
+    get run() {
+      const { policy, slots, budget, pages } = this.view;
+      return this.data.recorded[this.data.runs[[policy, slots, budget, pages].join()]];
+    }
+
+    get at() {
+      return Math.min(this.view.step, this.run.tokens.length);
+    }
+
+    /** The time before each step and after the last one. */
+    clock(run) {
+      return run.tokens.reduce((clock, tokens) => [...clock, clock.at(-1) + this.data.fixed + tokens], [0]);
+    }
+
+    /** Each request's times of its tokens, of those within the first steps. */
+    times(run, clock, steps) {
+      return run.states.map((states) => {
+        const found = [];
+        for (let step = 0; step < steps; step++) if ("Pdf".includes(states[step])) found.push(clock[step + 1]);
+        return found;
+      });
+    }
+
+    get state() {
+      const run = this.run;
+      const clock = this.clock(run);
+      const times = this.times(run, clock, this.at);
+      const arrived = this.data.comes.map((step) => clock[step]);
+      const firsts = times.map((each, i) => (each.length ? each[0] - arrived[i] : null));
+      const gaps = times.flatMap((each) => each.slice(1).map((time, i) => time - each[i]));
+      const count = times.reduce((sum, each) => sum + each.length, 0);
+      return { ...this.view, at: this.at, steps: run.tokens.length, now: clock[this.at], firsts, longest: Math.max(0, ...gaps), tokens: count, rate: this.at ? (100 * count) / clock[this.at] : 0, preempted: run.states.join("").split("x").length - 1 };
+    }
+
+    draw() {
+      const { at, steps, firsts, longest, tokens, rate, now, preempted } = this.state;
+      for (const name of Object.keys(this.data.settings)) this.$(`[name=${name}]`).value = this.view[name];
+      this.$("#step").max = steps;
+      this.$("#step").value = at;
+      this.$("#at-step").textContent = `${at} of ${steps}`;
+      this.dim("#back", at === 0);
+      this.dim("#next", at === steps);
+      const clock = this.clock(this.run);
+      const x = (time) => LEFT + (time / this.longest) * (WIDE - 4);
+      const rows = this.run.states.map((states, i) => {
+        const y = i * ROW + 4;
+        const cells = [...states].slice(0, at).map((state, step) => {
+          const [left, right] = [x(clock[step]), x(clock[step + 1])];
+          const box = `x="${(left + 0.5).toFixed(1)}" width="${Math.max(right - left - 1, 1).toFixed(1)}"`;
+          if ("pP".includes(state)) return `<rect class="p" ${box} y="${y}" height="12"/>`;
+          if ("df".includes(state)) return `<rect class="d" ${box} y="${y + 3}" height="6"/>`;
+          if (state === "x") return `<text x="${((left + right) / 2).toFixed(1)}" y="${y + 10}" text-anchor="middle">✕</text>`;
+          return state === "w" ? `<circle class="w" cx="${((left + right) / 2).toFixed(1)}" cy="${y + 6}" r="1"/>` : "";
+        });
+        return `<text x="2" y="${y + 10}">${this.data.names[i]}</text>${cells.join("")}`;
+      });
+      const line = `<path class="now" d="M${x(clock[at]).toFixed(1)} 0V${this.data.names.length * ROW + 4}"/>`;
+      this.$("#run g").innerHTML = rows.join("") + line;
+      this.$("#run-title").textContent = `${this.data.names.length} requests after ${at} of ${steps} steps`;
+      const known = firsts.filter((first) => first !== null).sort((a, b) => a - b);
+      const median = known.length ? known[Math.floor((known.length - 1) / 2)] : 0;
+      this.$(".figures").textContent =
+        `time ${now} · ${tokens} tokens · TTFT median ${median}, max ${known.at(-1) ?? 0} · max ITL ${longest} · ${number(rate, 1)} tokens per 100 units`;
+      this.say(
+        at === steps
+          ? `All requests are finished after ${steps} steps, at time ${now}${preempted ? `, with ${preempted} preemption${preempted > 1 ? "s" : ""}` : ""}.`
+          : `Step ${at}: ${at ? `${this.run.tokens[at - 1]} tokens were processed.` : "no request has been processed."}`,
+      );
+    }
+  }
+  customElements.define("scheduler-replay", SchedulerReplay);
+}
