@@ -1,5 +1,5 @@
 // Split-K: partial sums of y = x W^T for a 4-bit W and an x of 1 to 8 rows. The inputs are cut into parts, each with
-// its own sum, so that there is work for more threadgroups than W has rows for.
+// its own sum, which occupies more threadgroups than the rows of W alone.
 //
 // packed: O x I / 8 words of 8 weights, the first in the lowest 4 bits. scales, biases: O x groups elements of type S;
 // a weight is scale * q + bias. x: N x I elements of type T, N at most 8. partial: parts x N x O, float32. I and
