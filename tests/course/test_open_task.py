@@ -106,7 +106,7 @@ def test_a_check_is_told_the_first_that_it_gets_wrong():
         x = mx.ones((2, 3, 5), mx.float16)
         assert attention(x, x, x, mask=mx.zeros((3, 3))).dtype == mx.bfloat16
 
-    with pytest.raises(CheckFailed, match="How far do dot products") as caught:
+    with pytest.raises(CheckFailed, match="How does the spread of random vectors") as caught:
         rejects_wrong_programs(only_shapes, of="1.1.2")
     case = kept_case(caught.value, only_shapes)
     assert (case.call, case.listed[-1]) == ("program(misjudged)", "misjudged")
