@@ -16,14 +16,11 @@
     }
 
     get markup() {
-      const options = Object.keys(this.data.models).map((name, i) => `<option value="${i}">${BookWidget.escape(name)}</option>`);
-      const sizes = [["float32", 4], ["bfloat16", 2], ["float8", 1]].map(([name, size]) => `<option value="${size}">${name}</option>`);
-      const slider = (name, title, min, max, step) => `<label for="${name}">${title}</label>
-        <input type="range" id="${name}" name="${name}" min="${min}" max="${max}" step="${step}"><output id="at-${name}"></output>`;
-      return `<div class="bar"><label>Model <select name="model" data-number="yes">${options.join("")}</select></label>
-          <label>Numbers in <select name="size" data-number="yes">${sizes.join("")}</select></label></div>
-        <div class="sliders">${slider("share", "GQA: query heads per key-value head", 0, 7, 1)}
-          ${slider("latent", "MLA: latent C", 64, 1024, 64)}${slider("context", "tokens in the cache", 8, 20, 1)}</div>
+      const { list, slider } = BookWidget;
+      const sizes = list("size", "Numbers in", ["float32", "bfloat16", "float8"], [4, 2, 1]);
+      return `<div class="bar">${list("model", "Model", Object.keys(this.data.models))}${sizes}</div>
+        <div class="sliders">${slider("share", "GQA: query heads per key-value head", 0, 7)}
+          ${slider("latent", "MLA: latent C", 64, 1024, 64)}${slider("context", "tokens in the cache", 8, 20)}</div>
         <div class="scroll" tabindex="0" role="group" aria-label="The four caches">
           <table><thead><tr><th></th><th scope="col">per layer</th><th scope="col">per token</th><th scope="col">in all</th><th></th></tr></thead><tbody></tbody></table></div>
         <style>

@@ -60,6 +60,30 @@ class BookWidget extends HTMLElement {
     this.$(selector).setAttribute("aria-disabled", String(dimmed));
   }
 
+  /** What an arrow key adds to a step; 0 where the key belongs to a slider or a list. */
+  static arrow(event) {
+    return event.target.matches("select, input") ? 0 : ({ ArrowLeft: -1, ArrowRight: 1 }[event.key] ?? 0);
+  }
+
+  /** The button #play: calls `advance` every so many milliseconds, until it returns false or the button is pressed. */
+  play(on, advance, every) {
+    clearInterval(this.timer);
+    this.timer = on && setInterval(() => advance() || this.play(false), every);
+    this.$("#play").textContent = on ? "Pause" : "Play";
+  }
+
+  /** A slider with its name and number, for the grid `.sliders`. */
+  static slider(name, title, min, max, step = 1) {
+    return `<label for="${name}">${title}</label>
+      <input type="range" id="${name}" name="${name}" min="${min}" max="${max}" step="${step}"><output id="at-${name}"></output>`;
+  }
+
+  /** A list of choices, whose value is the number of the chosen one, or what `values` has for it. */
+  static list(name, title, choices, values = choices.map((_, i) => i)) {
+    const options = choices.map((choice, i) => `<option value="${values[i]}">${BookWidget.escape(String(choice))}</option>`);
+    return `<label>${title} <select name="${name}" data-number="yes">${options.join("")}</select></label>`;
+  }
+
   static number(x, digits = 2) {
     if (!Number.isFinite(x)) return x < 0 ? "−∞" : "∞";
     const text = Math.abs(x).toFixed(digits);

@@ -14,10 +14,8 @@
     }
 
     get markup() {
-      const options = this.data.tokens.map((token, i) => `<option value="${i}">${escape(token)}</option>`);
-      const slider = (name, title, min, max, step) => `<label for="${name}">${title}</label>
-        <input type="range" id="${name}" name="${name}" min="${min}" max="${max}" step="${step}"><output id="at-${name}"></output>`;
-      return `<div class="bar"><label>Draft token <select name="token" data-number="yes">${options.join("")}</select></label></div>
+      const { list, slider } = BookWidget;
+      return `<div class="bar">${list("token", "Draft token", this.data.tokens)}</div>
         <div class="sliders">${slider("u", "uniform sample u", 0, 0.99, 0.01)}${slider("mix", "draft model: − worse, + better", -1, 1, 0.05)}</div>
         <svg id="rows" viewBox="0 0 ${LEFT + WIDE + 40} ${this.data.tokens.length * ROW}" role="img" aria-labelledby="rows-title">
           <title id="rows-title"></title><g></g></svg>

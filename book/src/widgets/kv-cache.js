@@ -20,8 +20,7 @@
           <button type="button" id="play">Play</button>
           <label><input type="checkbox" name="cached"> KV cache</label>
         </div>
-        <div class="sliders"><label for="length">Tokens</label>
-          <input type="range" id="length" name="length" min="${prompt}" max="${tokens}" step="1"><output id="at-length"></output></div>
+        <div class="sliders">${BookWidget.slider("length", "Tokens", prompt, tokens)}</div>
         <svg id="tokens" viewBox="0 0 ${WIDE} ${(tokens / ACROSS) * CELL}" role="img" aria-labelledby="tokens-title">
           <title id="tokens-title"></title><g></g></svg>
         <p class="legend"><span><i class="computed"></i> computed in this step</span>
@@ -48,26 +47,21 @@
       for (const name of ["length", "cached"]) this.bind(name);
       this.$("#back").onclick = () => this.step(-1);
       this.$("#next").onclick = () => this.step(1);
-      this.$("#play").onclick = () => this.play(!this.timer);
+      this.$("#play").onclick = () => this.play(!this.timer, () => this.step(1), 60);
       this.$("#length").addEventListener("pointerdown", () => this.play(false));
     }
 
     onKey(event) {
-      const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-      if (!by || event.target.matches("input")) return false;
-      this.step(by);
-      return true;
+      const by = BookWidget.arrow(event);
+      if (by) this.step(by);
+      return by !== 0;
     }
 
+    /** Whether there is a further step. */
     step(by) {
       const { prompt, tokens } = this.data;
       this.change({ length: Math.max(prompt, Math.min(tokens, this.view.length + by)) });
-    }
-
-    play(on) {
-      clearInterval(this.timer);
-      this.timer = on && setInterval(() => (this.view.length < this.data.tokens ? this.step(1) : this.play(false)), 60);
-      this.$("#play").textContent = on ? "Pause" : "Play";
+      return this.view.length < tokens;
     }
 
     /** Tokens that all steps together pass through the model, until the sequence has this length. */

@@ -16,7 +16,7 @@
     get markup() {
       return `<div class="bar">
           <button type="button" id="back">Back</button><button type="button" id="next">Next block</button>
-          <label>Keys per block <select name="size" data-number="yes">${[1, 2, 4, 6].map((size) => `<option>${size}</option>`)}</select></label>
+          ${BookWidget.list("size", "Keys per block", [1, 2, 4, 6], [1, 2, 4, 6])}
           <label><input type="checkbox" name="hidden"> mask the first block</label>
         </div>
         <div class="scroll" tabindex="0" role="group" aria-label="The keys, their scores and weights">
@@ -42,10 +42,9 @@
     }
 
     onKey(event) {
-      const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-      if (!by || event.target.matches("select, input")) return false;
-      this.move(by);
-      return true;
+      const by = BookWidget.arrow(event);
+      if (by) this.move(by);
+      return by !== 0;
     }
 
     move(by) {

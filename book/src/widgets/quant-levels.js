@@ -15,11 +15,9 @@
 
     get markup() {
       const fits = Object.keys(this.data.fits).map((name, i) => `<button type="button" id="fit-${i}">${name}</button>`);
-      const slider = (name, min, max) => `<label for="${name}">${name}</label>
-        <input type="range" id="${name}" name="${name}" min="${min}" max="${max}" step="0.0001"><output id="at-${name}"></output>`;
-      return `<div class="bar"><label>Bits <select name="bits" data-number="yes"><option>4</option><option>8</option></select></label>
-          ${fits.join("")}</div>
-        <div class="sliders">${slider("scale", -0.02, 0.02)}${slider("bias", -0.12, 0.12)}</div>
+      const { list, slider } = BookWidget;
+      return `<div class="bar">${list("bits", "Bits", [4, 8], [4, 8])}${fits.join("")}</div>
+        <div class="sliders">${slider("scale", "scale", -0.02, 0.02, 0.0001)}${slider("bias", "bias", -0.12, 0.12, 0.0001)}</div>
         <svg id="levels" viewBox="0 0 ${WIDE} ${2 * TALL + 62}" role="img" aria-labelledby="levels-title">
           <title id="levels-title"></title><g></g></svg>
         <style>

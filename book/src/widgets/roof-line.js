@@ -19,15 +19,12 @@
     }
 
     get markup() {
-      const list = (name, title, choices) => `<label>${title} <select name="${name}" data-number="yes">${choices.join("")}</select></label>`;
-      const options = (names) => Object.keys(names).map((name, i) => `<option value="${i}">${BookWidget.escape(name)}</option>`);
-      const bits = [32, 16, 8, 4].map((bits) => `<option value="${bits}">${bits} bits</option>`);
-      const slider = (name, title, max, step) => `<label for="${name}">${title}</label>
-        <input type="range" id="${name}" name="${name}" min="0" max="${max}" step="${step}"><output id="at-${name}"></output>`;
-      return `<div class="bar">${list("model", "Model", options(this.data.models))}
-          ${list("machine", "Machine", options(this.data.machines))}${list("bits", "Weights", bits)}</div>
-        <div class="sliders">${slider("batch", "Sequences", 9, 1)}${slider("length", "New tokens each", 10, 1)}
-          ${slider("offset", "Cached tokens each", 8192, 256)}</div>
+      const { list, slider } = BookWidget;
+      const bits = [32, 16, 8, 4];
+      return `<div class="bar">${list("model", "Model", Object.keys(this.data.models))}
+          ${list("machine", "Machine", Object.keys(this.data.machines))}${list("bits", "Bits per weight", bits, bits)}</div>
+        <div class="sliders">${slider("batch", "Sequences", 0, 9)}${slider("length", "New tokens each", 0, 10)}
+          ${slider("offset", "Cached tokens each", 0, 8192, 256)}</div>
         <svg id="plot" viewBox="0 0 ${WIDE + LEFT + 8} ${HIGH + 34}" role="img" aria-labelledby="plot-title">
           <title id="plot-title"></title><g></g></svg>
         <style>

@@ -16,10 +16,9 @@
 
     get markup() {
       const kinds = KINDS.map((kind) => `<label><input type="radio" name="kind" value="${kind}"> ${kind}</label>`);
-      const slider = (name, title, max) => `<label for="${name}">${title}</label>
-        <input type="range" id="${name}" name="${name}" min="0" max="${max}" step="1"><output id="at-${name}"></output>`;
+      const { slider } = BookWidget;
       return `<div class="bar"><fieldset><legend>Scaling</legend>${kinds.join("")}</fieldset></div>
-        <div class="sliders">${slider("factor", "times the training length", 5)}${slider("pair", "pair", this.data.dims / 2 - 1)}</div>
+        <div class="sliders">${slider("factor", "times the training length", 0, 5)}${slider("pair", "pair", 0, this.data.dims / 2 - 1)}</div>
         <svg id="pairs" viewBox="0 -4 ${WIDE} ${HIGH + 26}" role="img" aria-labelledby="pairs-title"><title id="pairs-title"></title><g></g></svg>
         <p class="legend"><span><i class="known"></i> turns made in training</span><span><i class="new"></i> new angles</span>
           <span><i class="again"></i> angles seen before</span></p>

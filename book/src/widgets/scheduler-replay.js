@@ -16,14 +16,11 @@
     }
 
     get markup() {
-      const lists = Object.entries(this.data.settings).map(([name, values]) => {
-        const options = values.map((value, i) => `<option value="${i}">${value}</option>`);
-        return `<label>${name} <select name="${name}" data-number="yes">${options.join("")}</select></label>`;
-      });
+      const lists = Object.entries(this.data.settings).map(([name, values]) => BookWidget.list(name, name, values));
       return `<div class="bar">${lists.join("")}</div>
         <div class="bar"><button type="button" id="back">Back</button><button type="button" id="next">Next step</button>
           <button type="button" id="play">Play</button></div>
-        <div class="sliders"><label for="step">step</label><input type="range" id="step" name="step" min="0" step="1"><output id="at-step"></output></div>
+        <div class="sliders">${BookWidget.slider("step", "step", 0, 100)}</div>
         <svg id="run" viewBox="0 0 ${LEFT + WIDE} ${this.data.names.length * ROW + 6}" role="img" aria-labelledby="run-title">
           <title id="run-title"></title><g></g></svg>
         <p class="legend"><span><i class="p"></i> prefills</span><span><i class="d"></i> decodes</span><span><i class="w"></i> waits</span><span>✕ is preempted</span></p>
@@ -46,26 +43,23 @@
       for (const name of [...Object.keys(this.data.settings), "step"]) this.bind(name);
       this.$("#back").onclick = () => this.move(-1);
       this.$("#next").onclick = () => this.move(1);
-      this.$("#play").onclick = () => this.play(!this.timer);
+      this.$("#play").onclick = () => {
+        if (!this.timer && this.at === this.run.tokens.length) this.change({ step: 0 });
+        this.play(!this.timer, () => this.move(1), 250);
+      };
       this.longest = Math.max(...this.data.recorded.map((run) => this.clock(run).at(-1)));
     }
 
     onKey(event) {
-      const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-      if (!by || event.target.matches("select, input")) return false;
-      this.move(by);
-      return true;
+      const by = BookWidget.arrow(event);
+      if (by) this.move(by);
+      return by !== 0;
     }
 
+    /** Whether there is a further step. */
     move(by) {
       this.change({ step: Math.max(0, Math.min(this.run.tokens.length, this.at + by)) });
-    }
-
-    play(on) {
-      clearInterval(this.timer);
-      if (on && this.at === this.run.tokens.length) this.change({ step: 0 });
-      this.timer = on && setInterval(() => (this.at < this.run.tokens.length ? this.move(1) : this.play(false)), 250);
-      this.$("#play").textContent = on ? "Pause" : "Play";
+      return this.at < this.run.tokens.length;
     }
 
     get run() {
