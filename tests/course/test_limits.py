@@ -3,6 +3,7 @@
 import dataclasses
 import subprocess
 import sys
+import threading
 
 import psutil
 import pytest
@@ -73,7 +74,7 @@ def test_a_command_with_too_large_a_child_is_ended():
 
 
 def test_a_command_that_nobody_waits_for_is_ended():
-    cancelled = supervisor.threading.Event()
+    cancelled = threading.Event()
     cancelled.set()
     with pytest.raises(Cancelled):
         run_command([sys.executable, "-c", "import time; time.sleep(60)"], 20.0, 1 << 30, cancelled=cancelled)

@@ -204,7 +204,7 @@ def scheduler_replay() -> str:
     rows = []
     for policy, name in enumerate(SETTINGS["policy"]):
         tokens = kept[runs[f"{policy},1,1,0"]]["tokens"]
-        rows.append([name, str(len(tokens)), str(sum(tokens) + FIXED * len(tokens)), str(max(tokens))])
+        rows.append([str(name), str(len(tokens)), str(sum(tokens) + FIXED * len(tokens)), str(max(tokens))])
     names = [chr(65 + number) for number in range(len(LOAD))]
     data = {
         "names": names,
