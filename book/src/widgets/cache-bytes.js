@@ -22,7 +22,7 @@
         <div class="sliders">${slider("share", "GQA: query heads per key-value head", 0, 7)}
           ${slider("latent", "MLA: latent C", 64, 1024, 64)}${slider("context", "tokens in the cache", 8, 20)}</div>
         <div class="scroll" tabindex="0" role="group" aria-label="The four caches">
-          <table><thead><tr><th></th><th scope="col">per layer</th><th scope="col">per token</th><th scope="col">in all</th><th></th></tr></thead><tbody></tbody></table></div>
+          <table><thead><tr><td></td><th scope="col">per layer</th><th scope="col">per token</th><th scope="col">in all</th><td></td></tr></thead><tbody></tbody></table></div>
         <style>
           table { width: 100%; max-width: 44em; }
           td.bar-of { width: 40%; min-width: 6em; padding: 2px; border: 0; }

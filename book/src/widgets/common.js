@@ -160,7 +160,8 @@ BookWidget.style = `
     border: 1px solid var(--line); border-radius: 3px; font-size: 0.9em; }
   @media (min-width: 501px) { caption { white-space: nowrap; } }
   @media (max-width: 500px) { td { min-width: 2.6em; padding: 0.25em 0.1em; } th { padding: 0.1em 0.2em; }
-    thead th { white-space: normal; } }
+    thead th { white-space: normal; }
+    .sliders { grid-template-columns: minmax(0, 1fr) max-content; } .sliders label { grid-column: 1 / -1; } }
   svg { display: block; max-width: 100%; height: auto; }
   svg text { fill: var(--fg, CanvasText); font-family: inherit; }
   svg.strip { width: 100%; min-width: 12em; }

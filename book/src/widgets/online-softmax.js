@@ -23,7 +23,7 @@
           <svg id="keys" width="${this.data.tokens.length * CELL * 1.5}" role="img" aria-labelledby="keys-title">
             <title id="keys-title"></title><g></g></svg></div>
         <div class="scroll" tabindex="0" role="group" aria-label="The three running numbers">
-          <table><thead><tr><th></th><th scope="col">maximum m</th><th scope="col">sum l</th><th scope="col">weighted value o</th><th scope="col">o / l</th></tr></thead>
+          <table><thead><tr><td></td><th scope="col">maximum m</th><th scope="col">sum l</th><th scope="col">weighted value o</th><th scope="col">o / l</th></tr></thead>
           <tbody></tbody></table></div>
         <style>
           #keys { max-width: none; margin-bottom: 0.6em; }
