@@ -129,10 +129,12 @@ class Prover:
             return
         unsolved = []
         for item in items:
-            started = time.process_time()
-            if not run_again(item):
+            solved, item.stash[SECONDS] = _timed(item)
+            for _ in range(2):
+                if item.stash[SECONDS] > MOST_SECONDS:  # what else the machine runs can double a measurement
+                    item.stash[SECONDS] = min(item.stash[SECONDS], _timed(item)[1])
+            if not solved:
                 unsolved.append(item.name)
-            item.stash[SECONDS] = time.process_time() - started
             if item.stash[SECONDS] > MOST_SECONDS:
                 slow = f"{item.stash[SECONDS]:.1f} s of CPU time, at most {MOST_SECONDS:.0f} are allowed"
                 proof.problems.append(f"{item.name} takes {slow} ({tests})")
@@ -187,6 +189,12 @@ class Prover:
             else:
                 said = " and ".join(names) or "nothing"
                 proof.problems.append(f"the wrong program {variant.name} is named {said} ({programs})")
+
+
+def _timed(item: pytest.Function) -> tuple[bool, float]:
+    """Return whether a check passes, and the seconds of CPU time that it takes."""
+    started = time.process_time()
+    return run_again(item), time.process_time() - started
 
 
 def _size_problems(variants: Variants) -> list[str]:
