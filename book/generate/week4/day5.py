@@ -7,7 +7,7 @@ from book.generate.week1.heads import SENTENCE, SENTENCES, model, streams_of
 from tests.week1.formulas import qwen_attention64, rms_norm64
 from tests.week4.formulas_day5 import load64, route64
 
-from tiny_llm_course.dev.book.drawing import Canvas, bars, matrix
+from tiny_llm_course.dev.book.drawing import Canvas, at_both_widths, bars, matrix
 from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.testkit.rounding import Array64, to_float64
 
@@ -79,8 +79,8 @@ def load() -> str:
     probabilities = route64(read, router(), EXPERTS, False)
     indices = np.argsort(-probabilities, axis=-1)[:, :TOP_K]
     found, even = load64(indices.astype(np.float64), probabilities), TOP_K * len(read) / EXPERTS
-    canvas = Canvas()
-    bars(canvas, {f"expert {e}": float(n) for e, n in enumerate(found["tokens"])}, lambda n: f"{n:.0f}")
+    counts = {f"expert {e}": float(n) for e, n in enumerate(found["tokens"])}
+    canvas = at_both_widths(lambda canvas: bars(canvas, counts, lambda n: f"{n:.0f}"))
     told = ", ".join(f"{n:.0f}" for n in found["tokens"])
     caption = (
         f"Each bar is the number of tokens routed to one expert, out of {len(read)} tokens of {len(SENTENCES)} "
