@@ -105,21 +105,22 @@ def threads() -> str:
             canvas.text(x(came), clients + 5, name, "strong", "middle")
             canvas.path([(x(came), clients + 11), (x(came), loop - 6)], "line", arrow=True)
             canvas.circle(x(came), loop, 4.5, "fill series-0")
-            canvas.path([(x(came), loop + 6), (x(came), queue), (x(at) + 4, queue)], "line series-0")
-            canvas.path([(x(at) + 4, queue), (x(at) + 4, worker - 14)], "line series-0", arrow=True)
-            canvas.rect(x(at), worker - 12, 8, 24, "fill series-0")
+            canvas.path([(x(came), loop + 6), (x(came), queue), (x(at), queue)], "line series-0")
+            canvas.path([(x(at), queue), (x(at), worker - 14)], "line series-0", arrow=True)
+            canvas.rect(x(at) - 4, worker - 12, 8, 24, "fill series-0")
             if at > came:
-                canvas.text((x(came) + x(at)) / 2 + 4, queue - 6, f"submit {name}", "small", "middle")
+                said = f"submit {name}" if second > 120 else name  # a phone has room for the name
+                canvas.text((x(came) + x(at)) / 2 - 4, queue - 6, said, "small", "middle")
         number = 0
         for at, task in begun:
             if task == "step":
                 number += 1
-                canvas.rect(x(at) + 11, worker - 12, second - 17, 24, "frame", 3)
-                canvas.text(x(at + 0.5) + 3, worker + 5, f"step {number}", "", "middle")
+                canvas.rect(x(at) + 8, worker - 12, second - 16, 24, "frame", 3)
+                canvas.text(x(at + 0.5), worker + 5, f"step {number}", "", "middle")
         for at in updates:
-            canvas.path([(x(at) - 8, worker - 14), (x(at) - 8, loop + 6)], "line series-2", arrow=True)
-            canvas.circle(x(at) - 8, loop, 4.5, "fill series-0")
-            canvas.path([(x(at) - 8, loop - 6), (x(at) - 8, clients + 4)], "line series-2", arrow=True)
+            canvas.path([(x(at) - 11, worker - 14), (x(at) - 11, loop + 6)], "line series-2", arrow=True)
+            canvas.circle(x(at) - 11, loop, 4.5, "fill series-0")
+            canvas.path([(x(at) - 11, loop - 6), (x(at) - 11, clients + 4)], "line series-2", arrow=True)
         for each in range(SEEN + 1):
             canvas.path([(x(each), worker + 20), (x(each), worker + 25)], "axis")
             canvas.text(x(each), worker + 25 + SMALL, f"{each} s", "small", "middle")
