@@ -40,8 +40,8 @@ def way() -> str:
         "again": " next step",
         "sampler": "sampler\nday 6: drafts",
         "policy": "policy\nday 2: chunks",
-        "worker": " day 1",
-        "model": ("forward pass\nday 4: pages", "stream"),
+        "worker": " loop\nday 1",
+        "model": "forward pass\nday 4: pages",
         "cache": "KV cache\nday 3: pages; day 5: shared prefixes",
     }
     grid = [
