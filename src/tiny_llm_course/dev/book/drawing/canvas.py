@@ -20,6 +20,7 @@ FONT, SMALL = 14.0, 12.0  # pixels; a wider figure would be scaled down to unrea
 WIDEST = 372.0
 COLUMN = 664.0  # what fills the column of a page
 SCALE = 1.15  # at most; then text is as large as the page's
+LARGER = 1.5  # of a figure that is drawn once: `book/figures.css` makes its text smaller in return
 MARGIN = 2.0
 # Styles that a figure gets from its page, and a file must contain.
 COLOURS = "svg{background:white;font-size:14px} :root{--fg:#1d1d1d;--bg:white;--links:#1a56a8;--mono-font:monospace}"
@@ -103,8 +104,8 @@ class Canvas:
         if width > self.width:
             where = "a phone" if self.width == WIDEST else "a page"
             raise ValueError(f"figure {name} is {width:.0f} pixels wide, {self.width:.0f} is what {where} shows")
-        kind = f'class="{looks}" ' if looks else ""
-        return self.drawing(name, title, about, f'{kind}style="max-width:{width * SCALE:.0f}px"')
+        kind, scale = (f'class="{looks}" ', SCALE) if looks else ("", LARGER)
+        return self.drawing(name, title, about, f'{kind}style="max-width:{width * scale:.0f}px"')
 
     def drawing(self, name: str, title: str, about: str, attributes: str = "", style: str = "") -> str:
         """Return the SVG, with its own `style` if it is for a file, where the page's does not apply."""
