@@ -8,8 +8,20 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from tiny_llm_course.dev.book.drawing import ROLES, Canvas, bars, curves, flow, lines, matrix, squares, strips
-from tiny_llm_course.dev.book.drawing.canvas import WIDEST
+from tiny_llm_course.dev.book.drawing import (
+    ROLES,
+    Canvas,
+    at_both_widths,
+    bars,
+    curves,
+    flow,
+    lines,
+    matrix,
+    squares,
+    strips,
+)
+from tiny_llm_course.dev.book.drawing.canvas import COLUMN, WIDEST
+from tiny_llm_course.dev.book.drawing.charts import legend
 from tiny_llm_course.paths import BOOK
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -66,6 +78,27 @@ def test_what_a_phone_would_shrink_is_refused():
         canvas.figure("wide", "t", "d")
 
 
+def test_a_chart_is_drawn_for_a_phone_and_for_the_column():
+    canvas = at_both_widths(lambda canvas: bars(canvas, {"one": 2.0, "other": 1.0}, str))
+    tree = ElementTree.fromstring(canvas.figure("bars", "t", "d"))
+    narrow, wide = tree.findall(SVG + "svg")
+    assert (narrow.get("class"), wide.get("class")) == ("narrow", "wide")
+    assert len({part.get("id") for part in tree.iter() if part.get("id")}) == 4
+    widths = [float(part.get("viewBox").split()[2]) for part in (narrow, wide)]
+    assert widths[0] <= WIDEST < 1.5 * widths[0] < widths[1] <= COLUMN
+    assert [part.text for part in narrow.iter(SVG + "text")] == [part.text for part in wide.iter(SVG + "text")]
+
+
+def test_names_of_series_take_a_line_of_their_own_only_where_they_must():
+    def levels(width):
+        canvas = Canvas(width)
+        legend(canvas, ["x" * 20, "y" * 20, "z" * 20], 0)
+        return [float(re.search(r' y="([^"]+)"', shape)[1]) for shape in canvas._shapes if "<text" in shape]
+
+    assert len(set(levels(WIDEST))) == 3
+    assert len(set(levels(COLUMN))) == 1
+
+
 def test_a_square_is_as_large_as_its_number():
     canvas = Canvas()
     squares(canvas, 10, 20, np.array([[4.0, 1.0], [-4.0, 0.0]]), 17.5, "weights")
@@ -105,7 +138,7 @@ def test_bars_are_as_long_as_their_numbers():
 def test_what_doubles_goes_up_by_equal_steps():
     canvas = Canvas()
     lines(canvas, [1, 2, 4], {"a": [3, 6, 12], "b": [1, 1, 1]}, ("L", "ms"), str)
-    first, second = map(points, shapes(canvas, "polyline", "line")[::2])
+    first, second = map(points, shapes(canvas, "polyline", "line")[2:])  # after the legend
     (x0, y0), (x1, y1), (x2, y2) = first
     assert x1 - x0 == pytest.approx(x2 - x1, abs=0.11)
     assert y0 - y1 == pytest.approx(y1 - y2, abs=0.11)

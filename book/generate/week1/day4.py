@@ -6,7 +6,7 @@ import numpy as np
 from book.generate.week1.heads import SENTENCE, streams_of
 from tests.week1.formulas import rms_norm64, silu64
 
-from tiny_llm_course.dev.book.drawing import TIMES, Boxes, Canvas, bars, curves, flow
+from tiny_llm_course.dev.book.drawing import TIMES, Boxes, Canvas, at_both_widths, bars, curves, flow
 from tiny_llm_course.dev.book.html import element, number, table
 from tiny_llm_course.dev.book.parts import Parts
 
@@ -51,8 +51,8 @@ def sizes() -> str:
     streams = streams_of(SENTENCE)
     rms = [math.sqrt(float(np.mean(stream[-1] ** 2))) for stream in streams]
     names = ["embedding", *(f"layer {layer}" for layer in range(len(rms) - 1))]
-    canvas = Canvas()
-    bars(canvas, dict(zip(names, rms, strict=True)), lambda x: number(x), "stream")
+    sizes = dict(zip(names, rms, strict=True))
+    canvas = at_both_widths(lambda canvas: bars(canvas, sizes, number, "stream"))
     said = ", ".join(f"{name} {number(x)}" for name, x in zip(names, rms, strict=True))
     title = "RMS of dog's residual stream after each layer"
     caption = (

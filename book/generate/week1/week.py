@@ -1,4 +1,4 @@
-"""The story of the front page, token by token, with the model's likeliest tokens at each position.
+"""The front page: what each week changes, and a story, token by token, with the likeliest tokens at each position.
 
 The embedded model generated it in float64 at temperature 0.7. One forward pass over the story returns the probabilities
 of all its tokens, so nothing is sampled here.
@@ -11,6 +11,8 @@ from book.generate.week1.heads import model, tokens_of
 from tests.week1.formulas import softmax64
 from tests.week1.reference_model import model64
 
+from tiny_llm_course.dev.book.drawing import Boxes, Canvas, at_both_widths, flow
+from tiny_llm_course.dev.book.drawing.canvas import SMALL, WIDEST, width_of
 from tiny_llm_course.dev.book.html import element
 from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.paths import EMBEDDED_MODEL
@@ -24,8 +26,76 @@ BEST = 4  # likeliest tokens for each position
 
 
 def generated_parts() -> Parts:
-    """Return the story."""
-    return {"story": story()}
+    """Return the story and the figure."""
+    return {"story": story(), "weeks": weeks()}
+
+
+def weeks() -> str:
+    """Draw the residual stream through one layer, and beside each part what each week makes of it."""
+    notes = {
+        "tokens": [(3, "of many requests")],
+        "attention": [(2, "KV cache"), (2, "flash attention"), (3, "pages, prefixes"), (4, "masks, MLA, windows")],
+        "mlp": [(2, "4-bit weights, kernels"), (4, "experts, shared layers")],
+        "sampler": [(3, "checks draft tokens")],
+    }
+    boxes: Boxes = {
+        "tokens": "tokens",
+        "embedding": ("embedding", "stream"),
+        "attention": ("attention", "weights"),
+        "mlp": "MLP",
+        "+": ("+", "stream"),
+        "between": ("stream", "stream"),
+        "++": ("+", "stream"),
+        "head": ("head", "logits"),
+        "sampler": "sampler",
+    }
+    grid = [
+        ["tokens"],
+        ["embedding"],
+        ["", "attention"],
+        ["+"],
+        ["between"],
+        ["", "mlp"],
+        ["++"],
+        ["head"],
+        ["sampler"],
+    ]
+    arrows: list[tuple[str, ...]] = [
+        ("tokens", "embedding"),
+        ("embedding", "+"),
+        ("embedding", "attention"),
+        ("attention", "+"),
+        ("+", "between"),
+        ("between", "++"),
+        ("between", "mlp"),
+        ("mlp", "++"),
+        ("++", "head"),
+        ("head", "sampler"),
+    ]
+    said = "; ".join(
+        f"{boxes[name][0] if isinstance(boxes[name], tuple) else boxes[name]}: "
+        + ", ".join(f"{what} in week {week}" for week, what in each)
+        for name, each in notes.items()
+    )
+
+    def draw(canvas: Canvas) -> None:
+        wide = canvas.width > WIDEST
+        frames = flow(canvas, grid, boxes, arrows, gap=60 if wide else 12)
+        left = max(x + width for x, _, width, _ in frames.values()) + (40 if wide else 10)
+        for name, each in notes.items():
+            _, y, _, height = frames[name]
+            top = y + height / 2 + 5 - 9 * (len(each) - 1)
+            for i, (week, what) in enumerate(each):
+                label = f"week {week}" if wide else f"{week}"
+                canvas.text(left, top + 18 * i, label, "strong small")
+                canvas.text(left + width_of(label, SMALL) + 8, top + 18 * i, what, "" if wide else "small")
+
+    about = f"A column from tokens to sampler, in which attention and MLP add to the residual stream. {said}."
+    caption = (
+        "A layer of the model; all layers are alike. Attention and the MLP read the residual stream and add to it. "
+        "Week 1 builds all of this; the numbers are the weeks that change a part."
+    )
+    return at_both_widths(draw).figure("weeks", "The engine, and what each week changes in it", about, caption)
 
 
 def story() -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from tests.week1.reference_model import embedded_model
 
 from tiny_llm_course.dev.book.bench_charts import ROOFLINE
-from tiny_llm_course.dev.book.drawing import Canvas, bars
+from tiny_llm_course.dev.book.drawing import at_both_widths, bars
 from tiny_llm_course.dev.book.html import element, table
 from tiny_llm_course.dev.book.measured import measured_on
 from tiny_llm_course.dev.book.parts import Parts
@@ -66,9 +66,8 @@ def _boxes(found: dict[str, Any]) -> str:
     """Draw the time of each box, and list its memory traffic and the time that the traffic alone would take."""
     *boxes, (whole, size, taken) = found["rows"]
     rest = taken - sum(ms for _, _, ms in boxes)
-    canvas = Canvas()
     times = {name: ms for name, _, ms in boxes} | {"the rest": max(rest, 0.0)}
-    bars(canvas, times, lambda ms: f"{number(ms)} ms")
+    canvas = at_both_widths(lambda canvas: bars(canvas, times, lambda ms: f"{number(ms)} ms"))
     lines = [("Box", "Traffic, KB", "Memory-bound time, ms", "Measured time, ms"), (":--", "--:", "--:", "--:")]
     for name, moved, ms in [*boxes, ["the rest", 0, rest], [whole, size, taken]]:
         lines.append((name, number(moved / 1e3), number(1e3 * moved / found["bandwidth"]), number(ms)))

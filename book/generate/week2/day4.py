@@ -1,11 +1,11 @@
-"""Day 4's figure: a register of packed words, the digit that shift and mask extract from each, and its factor x."""
+"""Day 4's figures: a register of packed words, the digit extracted from each, and its factor x; a tile of registers."""
 
 import mlx.core as mx
 from book.generate.week1.heads import model
 from book.generate.week2.day3 import NAME
 
-from tiny_llm_course.dev.book.drawing import Canvas
-from tiny_llm_course.dev.book.drawing.canvas import FONT, SMALL
+from tiny_llm_course.dev.book.drawing import Canvas, at_both_widths
+from tiny_llm_course.dev.book.drawing.canvas import FONT, SMALL, WIDEST
 from tiny_llm_course.dev.book.parts import Parts
 
 LANES = DIGITS = 8
@@ -15,8 +15,8 @@ GAP = 56.0
 
 
 def generated_parts() -> Parts:
-    """Return the figure."""
-    return {"register": register()}
+    """Return the figures."""
+    return {"register": register(), "tile": tile()}
 
 
 def words() -> list[int]:
@@ -66,3 +66,47 @@ def register() -> str:
         "stored in the same order."
     )
     return canvas.figure("register-2-4", title, about, caption)
+
+
+def tile() -> str:
+    """Draw one step of a tile: an element of each token times two registers of the panel, added to the sums."""
+    tokens, registers, walked, shown = 6, 2, 5, 2  # of AVX2; steps that are drawn, and the current one
+    rows = registers * LANES
+
+    def draw(canvas: Canvas) -> None:
+        cell = 15.0 if canvas.width == WIDEST else 22.0
+        left, top = walked * cell + 16, walked * cell + 16
+        canvas.text(left, SMALL, f"panel: {rows} rows of W", "small")
+        y0, x0 = SMALL + 8, 0.0
+        for step in range(walked):
+            for register in range(registers):
+                x = left + register * (LANES * cell + 4)
+                for lane in range(LANES):
+                    looks = "fill series-1" if step == shown else "axis"
+                    canvas.rect(x + lane * cell, y0 + step * cell, cell - 2, cell - 2, looks)
+        for token in range(tokens):
+            y = y0 + top + token * cell
+            for step in range(walked):
+                canvas.rect(x0 + step * cell, y, cell - 2, cell - 2, "fill series-1" if step == shown else "axis")
+            for register in range(registers):
+                x = left + register * (LANES * cell + 4)
+                canvas.rect(x - 1, y - 1, LANES * cell, cell, "frame", 2)
+                for lane in range(LANES):
+                    canvas.rect(x + lane * cell + 2, y + 2, cell - 6, cell - 6, "fill series-0")
+        bottom = y0 + top + tokens * cell
+        canvas.text(0, y0 + top - 6, "x", "small strong")
+        canvas.text(0, bottom + SMALL + 2, f"{tokens} tokens", "small")
+        canvas.text(left, bottom + SMALL + 2, f"tile: {tokens * registers} registers of sums", "small")
+        across = left + 2 * LANES * cell + 16
+        canvas.path([(across, y0), (across, y0 + walked * cell)], "line", arrow=True)
+
+    about = (
+        f"The panel has {rows} columns, in {registers} registers of {LANES} lanes; x has {tokens} rows. The tile of "
+        f"{tokens} x {registers} registers of sums is where they meet. A row of the panel and a column of x are lit."
+    )
+    caption = (
+        f"One step of a tile with AVX2. Two loads bring {rows} numbers of the panel, one of each row of W, "
+        f"and one element of each token is broadcast: {tokens * registers} multiply-adds update all the sums. Then the "
+        "kernel takes the next row of the panel and the next column of x; the sums stay in registers."
+    )
+    return at_both_widths(draw).figure("tile-2-4", "A tile of sums, which stays in registers", about, caption)

@@ -1,22 +1,23 @@
-"""Day 7's figures and widget: online softmax, whose maximum changes between blocks, and the tiles of the weights."""
+"""Day 7's figures and widget: online softmax over blocks, the tiles of the weights, and the Metal kernel's threads."""
 
 import numpy as np
 from book.generate.week1.heads import SENTENCE, SENTENCES, SHOWN, example, heads_of
 
-from tiny_llm_course.dev.book.drawing import Canvas, squares
-from tiny_llm_course.dev.book.drawing.canvas import FONT, SMALL
+from tiny_llm_course.dev.book.drawing import Canvas, at_both_widths, squares
+from tiny_llm_course.dev.book.drawing.canvas import FONT, SMALL, WIDEST
 from tiny_llm_course.dev.book.html import element, number, table, visible
 from tiny_llm_course.dev.book.parts import Parts
 
 TOKENS = SENTENCE.split()
 BLOCKS = ((0, 2), (2, 4), (4, 5))  # of the example's keys
 LONGER, SIZE = SENTENCES[2], 4  # of the second picture
+GROUPS, LANES, QUERIES, FEATURES = 4, 32, 16, 128  # of a threadgroup of the Metal kernel, and of a head
 CELL, SMALL_CELL = 40.0, 20.0  # pixels
 
 
 def generated_parts() -> Parts:
     """Return the figures and the widget."""
-    return {"running": running(), "blocks": blocks(), "online-softmax": online_softmax()}
+    return {"running": running(), "blocks": blocks(), "roles": roles(), "online-softmax": online_softmax()}
 
 
 def running() -> str:
@@ -79,6 +80,50 @@ def blocks() -> str:
         f"masked and never computed."
     )
     return canvas.figure("blocks-2-7", "Attention weights, one tile at a time", about, caption)
+
+
+def roles() -> str:
+    """Draw what one thread of the Metal kernel computes in both halves of a block."""
+    lane, group, side, tall = 5, 1, 288.0, 9.0
+
+    def half(canvas: Canvas, left: float, top: float, heading: str, columns: int, below: str) -> None:
+        width = side / columns
+        canvas.text(left, top + FONT, heading, "strong")
+        top += FONT + 8
+        for query in range(QUERIES):
+            y = top + tall * query
+            if query % GROUPS == group:
+                canvas.rect(left, y, side, tall - 1, "fill series-1")
+        for column in range(lane, columns, LANES):
+            canvas.rect(left + width * column, top, width, tall * QUERIES - 1, "hollow")
+            for query in range(group, QUERIES, GROUPS):
+                canvas.rect(left + width * column, top + tall * query, width, tall - 1, "fill series-0")
+        canvas.rect(left, top - 1, side, tall * QUERIES + 1, "frame", 2)
+        canvas.text(left, top + tall * QUERIES + SMALL + 4, below, "small")
+
+    def draw(canvas: Canvas) -> None:
+        canvas.text(0, FONT + 8 + tall * 9, "queries", "small")
+        half(canvas, 50, 0, "scores", LANES, f"{LANES} keys: lane {lane} has key {lane}")
+        left, top = (50.0, canvas.bottom + 14) if canvas.width == WIDEST else (50 + side + 26, 0.0)
+        if top:
+            canvas.text(0, top + FONT + 8 + tall * 9, "queries", "small")
+        some = ", ".join(str(feature) for feature in range(lane, FEATURES, LANES))
+        half(canvas, left, top, "weighted values", FEATURES, f"{FEATURES} features: lane {lane} has {some}")
+
+    mine = ", ".join(str(query) for query in range(group, QUERIES, GROUPS))
+    about = (
+        f"Two tables with {QUERIES} rows, the queries of a threadgroup: one with a column per key, one with a column "
+        f"per feature. SIMD-group {group} has rows {mine}; its lane {lane} has one column of the first table and "
+        f"{FEATURES // LANES} of the second."
+    )
+    caption = (
+        f"Shaded rows: the queries {mine} of SIMD-group {group}. Outlined: what lane {lane} reads from the tile, one "
+        f"key and then some features of all values. Solid: what this thread computes. Between the halves, the lanes "
+        "of a group exchange their weights."
+    )
+    return at_both_widths(draw).figure(
+        "roles-2-7", "What one thread computes, for scores and for values", about, caption
+    )
 
 
 def last_query() -> tuple[list[str], np.ndarray, np.ndarray]:

@@ -10,7 +10,7 @@ from tests.week1.reference_model import ReferenceModel, model64
 from tests.week3.formulas_day6 import accept64
 
 from tiny_llm_course.checkpoints.checkpoint import load_checkpoint
-from tiny_llm_course.dev.book.drawing import Canvas, bars, lines
+from tiny_llm_course.dev.book.drawing import Canvas, at_both_widths, bars, lines
 from tiny_llm_course.dev.book.drawing.canvas import FONT
 from tiny_llm_course.dev.book.html import element, number, table
 from tiny_llm_course.dev.book.parts import Parts
@@ -60,12 +60,15 @@ def residual(p: Array64, q: Array64, drafted: list[int], token: int) -> str:
     rest = np.clip(p - q, 0, None)
     rest = rest / rest.sum()
     order = np.argsort(-np.maximum(np.maximum(p, q), rest), kind="stable")[:SHOWN]
-    canvas, tall = Canvas(), SHOWN * (FONT + 8) + FONT + 26
+    tall = SHOWN * (FONT + 8) + FONT + 26
     largest = max(float(each[order].max()) for each in (p, q, rest))
     headings = ("draft, q", "target, p", "residual: max(p - q, 0), normalized")
-    for i, (row, heading) in enumerate(zip((q, p, rest), headings, strict=True)):
-        values = {_plain(each): float(row[each]) for each in map(int, order)}
-        bars(canvas, values, lambda x: f"{x:.3f}", "weights", y=i * tall, heading=heading, largest=largest)
+
+    def draw(canvas: Canvas) -> None:
+        for i, (row, heading) in enumerate(zip((q, p, rest), headings, strict=True)):
+            values = {_plain(each): float(row[each]) for each in map(int, order)}
+            bars(canvas, values, lambda x: f"{x:.3f}", "weights", y=i * tall, heading=heading, largest=largest)
+
     kept = float(np.minimum(p, q).sum())
     refused = drafted[2]
     about = "; ".join(f"{_plain(t)}: q {q[t]:.3f}, p {p[t]:.3f}, residual {rest[t]:.3f}" for t in map(int, order))
@@ -75,7 +78,9 @@ def residual(p: Array64, q: Array64, drafted: list[int], token: int) -> str:
         f"The uniform sample u = {DRAWS[-1]:.2f} selects <code>{_word(token)}</code> from the residual. "
         f"The acceptance rate at this position is {100 * kept:.0f} %."
     )
-    return canvas.figure("residual-3-6", "The residual distribution after a rejected token", about, caption)
+    return at_both_widths(draw).figure(
+        "residual-3-6", "The residual distribution after a rejected token", about, caption
+    )
 
 
 def draft_accept(p: Array64, q: Array64) -> str:
@@ -95,10 +100,9 @@ def draft_accept(p: Array64, q: Array64) -> str:
 
 def lengths() -> str:
     """Draw the tokens per step over the acceptance rate, for several draft lengths."""
-    canvas = Canvas()
     series = {f"{k} draft tokens": [(1 - a ** (k + 1)) / (1 - a) for a in RATES] for k in COUNTS}
     axes = "acceptance rate", "tokens per step"
-    lines(canvas, RATES, series, axes, lambda x: f"{x:g}", logarithmic=False)
+    canvas = at_both_widths(lambda canvas: lines(canvas, RATES, series, axes, lambda x: f"{x:g}", logarithmic=False))
     about = "; ".join(f"{name}: from {each[0]:.2f} at 0.1 to {each[-1]:.2f} at 0.9" for name, each in series.items())
     caption = (
         "Each line is the mean number of tokens per step for one draft length. Long drafts pay off only at high "

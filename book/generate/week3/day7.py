@@ -1,27 +1,27 @@
-"""Day 7's figure: three requests on a timeline; and tokens that are computed for disconnected clients."""
+"""Day 7's figures, timelines of requests and of the two threads; and tokens computed for disconnected clients."""
 
 import asyncio
 from typing import Any
 
-from tests.week3.engine_room import Room, asked
+from tests.week3.engine_room import Request, Room, Step, asked
 from tests.week3.figures_script import MODEL, Clock, measured
 from tests.week3.virtual_time import now, play
 
 from tiny_llm_course.course.registry import load_course
-from tiny_llm_course.dev.book.drawing import Canvas
+from tiny_llm_course.dev.book.drawing import Canvas, at_both_widths
 from tiny_llm_course.dev.book.drawing.canvas import FONT, SMALL
 from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.testkit.variants import load_variants
 
 LEFT, SECOND, ROW = 22.0, 38.0, 58.0  # pixels
-SLOTS = 2
+SLOTS, SEEN = 2, 3  # seconds of the second figure
 # For each caller: its arrival time, prefill steps before the one that yields its first token, and max tokens.
 CALLERS = {"A": (0.0, 0, 6), "B": (0.4, 2, 3), "C": (1.5, 0, 3)}
 
 
 def generated_parts() -> Parts:
     """Return the figure, its numbers, what /metrics says of it, and the table of "Break it"."""
-    return {"way": way(), "times": times(), "exposed": exposed(), "broken": broken()}
+    return {"way": way(), "threads": threads(), "times": times(), "exposed": exposed(), "broken": broken()}
 
 
 def traced() -> tuple[dict[str, list[float]], dict[str, float], float]:
@@ -48,6 +48,93 @@ def traced() -> tuple[dict[str, list[float]], dict[str, float], float]:
 
     found: tuple[dict[str, list[float]], dict[str, float], float] = play(script())
     return found
+
+
+def worked() -> list[tuple[float, str]]:
+    """Return what the worker begins, and when, with the figure's callers: `submit A`, `step`."""
+    from tiny_llm_solution.server.loop import EngineLoop
+
+    async def script() -> list[tuple[float, str]]:
+        room, begun = Room(EngineLoop, SLOTS), list[tuple[float, str]]()
+        requests = {name: asked(100, most, before=before) for name, (_, before, most) in CALLERS.items()}
+        submit, step = room.scheduler.submit, room.scheduler.step
+
+        def submits(request: Request) -> None:
+            (name,) = (name for name, each in requests.items() if each is request)
+            begun.append((now(), f"submit {name}"))
+            submit(request)
+
+        def steps() -> Step:
+            begun.append((now(), "step"))
+            return step()
+
+        room.scheduler.submit, room.scheduler.step = submits, steps  # type: ignore[method-assign]
+
+        async def reads(name: str) -> None:
+            await asyncio.sleep(CALLERS[name][0])
+            async for _ in room.engine.stream([requests[name]]):
+                pass
+
+        await asyncio.gather(*map(reads, CALLERS))
+        return begun
+
+    found: list[tuple[float, str]] = play(script())
+    return found
+
+
+def threads() -> str:
+    """Draw the first seconds of the same requests: clients, event loop, task queue and worker."""
+    begun = [(at, task) for at, task in worked() if at < SEEN]
+    submitted = {task[-1]: at for at, task in begun if task != "step"}
+    updates = sorted({at for each in traced()[0].values() for at in each if at <= SEEN})
+    clients, loop, queue, worker = 14.0, 64.0, 114.0, 164.0  # the heights of the rows
+
+    def draw(canvas: Canvas) -> None:
+        left = 86.0
+        second = (canvas.width - left - 24) / SEEN
+
+        def x(seconds: float) -> float:
+            return left + 6 + second * seconds
+
+        for level, name in ((clients, "clients"), (loop, "event loop"), (queue, "task queue"), (worker, "worker")):
+            canvas.text(0, level + 5, name, "strong")
+        canvas.path([(left, loop), (x(SEEN), loop)], "axis")
+        for name, at in submitted.items():
+            came = CALLERS[name][0]
+            canvas.circle(x(came), clients, 10, "frame")
+            canvas.text(x(came), clients + 5, name, "strong", "middle")
+            canvas.path([(x(came), clients + 11), (x(came), loop - 6)], "line", arrow=True)
+            canvas.circle(x(came), loop, 4.5, "fill series-0")
+            canvas.path([(x(came), loop + 6), (x(came), queue), (x(at), queue)], "line series-0")
+            canvas.path([(x(at), queue), (x(at), worker - 14)], "line series-0", arrow=True)
+            canvas.rect(x(at) - 4, worker - 12, 8, 24, "fill series-0")
+            if at > came:
+                said = f"submit {name}" if second > 120 else name  # a phone has room for the name
+                canvas.text((x(came) + x(at)) / 2 - 4, queue - 6, said, "small", "middle")
+        number = 0
+        for at, task in begun:
+            if task == "step":
+                number += 1
+                canvas.rect(x(at) + 8, worker - 12, second - 16, 24, "frame", 3)
+                canvas.text(x(at + 0.5), worker + 5, f"step {number}", "", "middle")
+        for at in updates:
+            canvas.path([(x(at) - 11, worker - 14), (x(at) - 11, loop + 6)], "line series-2", arrow=True)
+            canvas.circle(x(at) - 11, loop, 4.5, "fill series-0")
+            canvas.path([(x(at) - 11, loop - 6), (x(at) - 11, clients + 4)], "line series-2", arrow=True)
+        for each in range(SEEN + 1):
+            canvas.path([(x(each), worker + 20), (x(each), worker + 25)], "axis")
+            canvas.text(x(each), worker + 25 + SMALL, f"{each} s", "small", "middle")
+
+    about = "; ".join(
+        f"{name} arrives at {CALLERS[name][0]} s and is submitted at {at} s" for name, at in submitted.items()
+    )
+    about = f"Four rows over time. {about}. A step takes a second; after each one, tokens go to the clients."
+    caption = (
+        "Each disc is the event loop at work, for milliseconds; in between, it waits for the next event. It queues "
+        "each request's <code>submit</code> (a bar when the worker runs it), and the worker never runs two tasks at "
+        "once. Dotted: a step's new tokens, on their way to the clients. Recorded from the solution's engine loop."
+    )
+    return at_both_widths(draw).figure("threads-3-7", "The event loop and the worker thread", about, caption)
 
 
 def _times(name: str, tokens: list[float]) -> tuple[float, float]:

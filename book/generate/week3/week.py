@@ -1,4 +1,4 @@
-"""The week as one figure, from its record: throughput and latency of each serving mode; the server's reference."""
+"""A request's way through the server; the recorded throughput and latency of each mode; its reference."""
 
 import json
 
@@ -6,13 +6,14 @@ from book.generate.week3.server_reference import reference_parts
 
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.dev.book.bench_charts import SERVING
+from tiny_llm_course.dev.book.drawing import Boxes, at_both_widths, flow
 from tiny_llm_course.dev.book.measured import measured_on
 from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.measuring.load.speed import RECORD
 
 
 def generated_parts() -> Parts:
-    """Return the figure, a table of its bars and the machine; the tables of the server's parameters and errors."""
+    """Return the figures, a table of its bars and the machine; the tables of the server's parameters and errors."""
     found = json.loads(RECORD.read_text(encoding="utf-8"))
     load = found["load"]
     caption = (
@@ -25,4 +26,55 @@ def generated_parts() -> Parts:
     titles = {mode.name: mode.title for mode in load_course().modes()}
     rows = [f"| {row['name']} | {titles[row['name']]} |" for row in found["rows"]]
     text = "\n".join([figure, "| Mode | What it does |", "|:--|:--|", *rows, "", f"*{measured_on(found)}*", ""])
-    return {"servings": text} | reference_parts()
+    return {"way": way(), "servings": text} | reference_parts()
+
+
+def way() -> str:
+    """Draw a request's way from its client through the scheduler's step and back."""
+    boxes: Boxes = {
+        "client": "client\nOpenAI's API",
+        "gate": "gate\nadmits, or 429",
+        "stream": "stream\ntext in pieces",
+        "loop": "event loop\nday 7: serves clients, queues tasks",
+        "queue": "queue\nday 2: fair",
+        "again": " next step",
+        "sampler": "sampler\nday 6: drafts",
+        "policy": "policy\nday 2: chunks",
+        "worker": " loop\nday 1",
+        "model": "forward pass\nday 4: pages",
+        "cache": "KV cache\nday 3: pages; day 5: shared prefixes",
+    }
+    grid = [
+        ["client"] * 3,
+        ["gate", "", "stream"],
+        ["loop"] * 3,
+        ["queue", "again", "sampler"],
+        ["policy", "worker", "model"],
+        ["cache"] * 3,
+    ]
+    arrows: list[tuple[str, ...]] = [
+        ("client", "gate"),
+        ("gate", "loop"),
+        ("loop", "queue"),
+        ("queue", "policy"),
+        ("policy", "cache"),
+        ("cache", "model"),
+        ("model", "sampler"),
+        ("sampler", "again"),
+        ("again", "queue"),
+        ("sampler", "loop"),
+        ("loop", "stream"),
+        ("stream", "client"),
+    ]
+    about = (
+        "A request goes from the client through the gate to the event loop, and from there into the queue. A step of "
+        "the scheduler goes round: queue, policy, KV cache, forward pass, sampler, and the next step begins. Sampled "
+        "tokens go back through the event loop and the stream to the client."
+    )
+    caption = (
+        "Down on the left, up on the right: a request and its tokens. What is below the event loop runs in the worker "
+        "thread, step after step, and each step computes tokens of many requests. Day 1 builds this loop; the other "
+        "days replace its parts."
+    )
+    canvas = at_both_widths(lambda canvas: flow(canvas, grid, boxes, arrows, gap=(canvas.width - 348) / 2))
+    return canvas.figure("way-3", "A request's way through the server", about, caption)

@@ -1,4 +1,4 @@
-"""Day 4's figures and widget: a layer's keys and values from a few principal components, and the size of the cache."""
+"""Day 4's figures and widget: keys and values from a few principal components, two ways to attend, the cache's size."""
 
 import functools
 from typing import NamedTuple
@@ -7,7 +7,8 @@ import numpy as np
 from book.generate.week1.heads import SENTENCE, SHOWN, model, streams_of
 from tests.week1.formulas import linear64, rms_norm64, rope64
 
-from tiny_llm_course.dev.book.drawing import Canvas, strips
+from tiny_llm_course.dev.book.drawing import Boxes, Canvas, at_both_widths, flow, strips
+from tiny_llm_course.dev.book.drawing.canvas import WIDEST
 from tiny_llm_course.dev.book.html import element, table
 from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.paths import ROOT
@@ -17,6 +18,7 @@ STORIES = ROOT / "models" / "held-out-stories.txt"  # not in the training data
 READ = 1800  # characters
 KEPT = (16, 32, 64, 80, 96, 128)  # numbers
 DRAWN = (80, 16)
+GAP = 36.0  # pixels between two diagrams
 
 
 # The widget's models, by their config.json. Only the first has a latent; for the others, the rope key is as large.
@@ -25,6 +27,9 @@ WIDGET = {
     "Llama 3.1 8B": {"layers": 32, "heads": 32, "dims": 128, "rope": 64},
     "Qwen3-0.6B": {"layers": 28, "heads": 16, "dims": 128, "rope": 64},
 }
+
+
+V3 = WIDGET["DeepSeek-V3"] | {"latent": 512}
 
 
 class Vectors(NamedTuple):
@@ -36,7 +41,7 @@ class Vectors(NamedTuple):
 
 def generated_parts() -> Parts:
     """Return the figure, the table and the widget."""
-    return {"restored": restored(), "shares": shares(), "cache-bytes": cache_bytes()}
+    return {"restored": restored(), "paths": paths(), "shares": shares(), "cache-bytes": cache_bytes()}
 
 
 def vectors_of(text: str) -> Vectors:
@@ -97,6 +102,86 @@ def restored() -> str:
         f"components were computed on other stories."
     )
     return canvas.figure("restored-4-4", "A key, restored from a latent", about, caption)
+
+
+def paths() -> str:
+    """Draw the attention of one head in a decode step, expanded and absorbed, with DeepSeek-V3's sizes."""
+    plain, rope, latent = V3["dims"], V3["rope"], V3["latent"]
+    cache = f"latent c\nS x {latent}"
+    expanded: Boxes = {
+        "query": (f"query\n{plain} + {rope}", "query"),
+        "latent": cache,
+        "rope": (f"rope key\nS x {rope}", "key"),
+        "key": (f"key\nS x {plain}", "key"),
+        "value": (f"value\nS x {plain}", "value"),
+        "attention": ("attention\nall S keys, all S values", "weights"),
+        "out": (f"output\n{plain}", "value"),
+    }
+    absorbed: Boxes = {
+        "query": (f"query\n{plain} + {rope}", "query"),
+        "latent": cache,
+        "rope": (f"rope key\nS x {rope}", "key"),
+        "absorbed": (f"absorbed\n{latent} + {rope}", "query"),
+        "attention": ("attention\nlatents as keys and values", "weights"),
+        "sum": f"weighted sum\n{latent}",
+        "out": (f"output\n{plain}", "value"),
+    }
+    grids = {
+        "Expanded": [
+            ["query", "latent", "latent", "rope"],
+            ["", "key", "value", ""],
+            ["attention"] * 4,
+            ["", "out", "out", ""],
+        ],
+        "Absorbed": [
+            ["query", "latent", "rope"],
+            ["absorbed", "", ""],
+            ["attention"] * 3,
+            ["", "sum", ""],
+            ["", "out", ""],
+        ],
+    }
+    ways: dict[str, list[tuple[str, ...]]] = {
+        "Expanded": [
+            ("latent", "key", "W^K"),
+            ("latent", "value", "W^V"),
+            ("query", "attention"),
+            ("key", "attention"),
+            ("value", "attention"),
+            ("rope", "attention"),
+            ("attention", "out"),
+        ],
+        "Absorbed": [
+            ("query", "absorbed", "W^K"),
+            ("latent", "attention"),
+            ("rope", "attention"),
+            ("absorbed", "attention"),
+            ("attention", "sum"),
+            ("sum", "out", "W^V"),
+        ],
+    }
+
+    def draw(canvas: Canvas) -> None:
+        x = y = 0.0
+        for name, boxes in (("Expanded", expanded), ("Absorbed", absorbed)):
+            canvas.text(x, y + 14, name, "strong")
+            frames = flow(canvas, grids[name], boxes, ways[name], corner=(x, y + 26))
+            right = max(left + width for left, _, width, _ in frames.values())
+            if canvas.width > WIDEST:
+                x = right + GAP
+            else:
+                y = canvas.bottom + 22
+
+    about = (
+        f"Expanded: every step computes the keys and values of all S tokens from their latents, and attends to them. "
+        f"Absorbed: the key matrix multiplies the query, attention compares the result with the {latent} numbers of "
+        f"each latent, and the value matrix multiplies the weighted sum of the latents, once."
+    )
+    caption = (
+        "One head of DeepSeek-V3 in a decode step, with S tokens in the cache, which holds the latents and the rope "
+        "keys. Expanded, each matrix multiplies S latents; absorbed, it multiplies one vector. The output is the same."
+    )
+    return at_both_widths(draw).figure("paths-4-4", "Latent attention, expanded and absorbed", about, caption)
 
 
 def shares() -> str:

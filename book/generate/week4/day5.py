@@ -1,4 +1,4 @@
-"""Day 5's figures: the experts to which a router with random weights sends the tokens of real sentences."""
+"""Day 5's figures: the experts to which a random router sends the tokens of real sentences; a grouped matmul."""
 
 import functools
 
@@ -7,17 +7,20 @@ from book.generate.week1.heads import SENTENCE, SENTENCES, model, streams_of
 from tests.week1.formulas import qwen_attention64, rms_norm64
 from tests.week4.formulas_day5 import load64, route64
 
-from tiny_llm_course.dev.book.drawing import Canvas, bars, matrix
+from tiny_llm_course.dev.book.drawing import Canvas, at_both_widths, bars, matrix
+from tiny_llm_course.dev.book.drawing.canvas import FONT, WIDEST
 from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.testkit.rounding import Array64, to_float64
 
 LAYER, EXPERTS, TOP_K = 3, 8, 2
+ROUTED = (2, 0, 0, 1, 2, 1)  # the experts of three tokens, in the chapter's example
 
 
 def generated_parts() -> Parts:
     """Return the figures."""
     return {
         "chosen": chosen(),
+        "grouped": grouped(),
         "load": load(),
     }
 
@@ -73,14 +76,53 @@ def chosen() -> str:
     return canvas.figure("chosen-4-5", "Routing of a sentence's tokens to experts", about, caption)
 
 
+def grouped() -> str:
+    """Draw the chapter's six rows, sorted by expert, and one product per expert."""
+    count = len(ROUTED)
+    order = sorted(range(count), key=lambda row: ROUTED[row])
+    high, step = 24.0, 32.0
+
+    def draw(canvas: Canvas) -> None:
+        left, row_width, gap = 98.0, 60.0, 48.0 if canvas.width == WIDEST else 160.0
+        sorted_left = left + row_width + gap
+        matrix_left = sorted_left + row_width + 26
+        for x, heading in ((left, "rows"), (sorted_left, "sorted"), (matrix_left, "products")):
+            canvas.text(x, FONT, heading, "strong")
+        top = FONT + 12
+        for row, expert in enumerate(ROUTED):
+            y = top + step * row
+            canvas.text(left - 6, y + 17, f"token {row // TOP_K}, to {expert}", "small", "end")
+            canvas.rect(left, y, row_width, high, "frame", 3)
+            canvas.text(left + row_width / 2, y + 17, f"row {row}", "", "middle")
+            there = top + step * order.index(row) + high / 2
+            canvas.path([(left + row_width, y + high / 2), (sorted_left, there)], f"line series-{expert}")
+        for i, row in enumerate(order):
+            canvas.rect(sorted_left, top + step * i, row_width, high, "frame", 3)
+            canvas.text(sorted_left + row_width / 2, top + step * i + 17, f"row {row}", "", "middle")
+        for expert in sorted(set(ROUTED)):
+            first, length = [ROUTED[row] for row in order].index(expert), ROUTED.count(expert)
+            y, tall = top + step * first, step * length - (step - high)
+            canvas.path([(sorted_left + row_width + 4, y + tall / 2), (matrix_left, y + tall / 2)], "line", arrow=True)
+            canvas.rect(matrix_left, y, 76, tall, f"frame series-{expert}", 3)
+            canvas.text(matrix_left + 38, y + tall / 2 + 5, f"expert {expert}", "strong", "middle")
+
+    about = f"Rows {', '.join(map(str, range(count)))} go to experts {', '.join(map(str, ROUTED))}. Sorted by expert, "
+    about += f"the rows are {', '.join(map(str, order))}, and each expert multiplies {count // 3} adjacent rows."
+    caption = (
+        "A row is a token on its way to one of its experts. Sorted, the rows of an expert are adjacent, so there is "
+        "one product per expert. Row numbers are counted before sorting; afterwards each row returns to its place."
+    )
+    return at_both_widths(draw).figure("grouped-4-5", "A grouped matmul: rows sorted by expert", about, caption)
+
+
 def load() -> str:
     """Draw the number of tokens that each expert gets from all sentences."""
     read = np.concatenate([read_by_the_mlp(sentence) for sentence in SENTENCES])
     probabilities = route64(read, router(), EXPERTS, False)
     indices = np.argsort(-probabilities, axis=-1)[:, :TOP_K]
     found, even = load64(indices.astype(np.float64), probabilities), TOP_K * len(read) / EXPERTS
-    canvas = Canvas()
-    bars(canvas, {f"expert {e}": float(n) for e, n in enumerate(found["tokens"])}, lambda n: f"{n:.0f}")
+    counts = {f"expert {e}": float(n) for e, n in enumerate(found["tokens"])}
+    canvas = at_both_widths(lambda canvas: bars(canvas, counts, lambda n: f"{n:.0f}"))
     told = ", ".join(f"{n:.0f}" for n in found["tokens"])
     caption = (
         f"Each bar is the number of tokens routed to one expert, out of {len(read)} tokens of {len(SENTENCES)} "

@@ -9,7 +9,7 @@ import numpy as np
 from book.generate.week1.heads import SENTENCE, model, streams_of
 from tests.week1.formulas import linear64, rms_norm64
 
-from tiny_llm_course.dev.book.drawing import Canvas, lines, strips
+from tiny_llm_course.dev.book.drawing import Canvas, at_both_widths, lines, strips
 from tiny_llm_course.dev.book.drawing.canvas import FONT
 from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.measuring.clock import number
@@ -93,8 +93,8 @@ def trained(found: dict[str, Any]) -> str:
     runs = {run["model"]: run for run in found["runs"] if run["seed"] == seed}
     drawn = {name: [math.exp(entry["held_out_loss"]) for entry in runs[name]["log"]] for name in DRAWN if name in runs}
     steps = [entry["step"] for entry in next(iter(runs.values()))["log"]]
-    canvas = Canvas()
-    lines(canvas, steps, drawn, ("steps", "perplexity, held out"), number)
+    axes = "steps", "perplexity, held out"
+    canvas = at_both_widths(lambda canvas: lines(canvas, steps, drawn, axes, number))
     about = "; ".join(f"{name}: {', '.join(map(number, values))}" for name, values in drawn.items())
     caption = "Each line is a small model's perplexity per token on held-out stories during training. Lower is better."
     figure = canvas.figure("trained-4-6", "Training runs that share weights", f"At steps {steps}. {about}.", caption)

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 
-from tiny_llm_course.dev.book.drawing import Canvas, lines
+from tiny_llm_course.dev.book.drawing import at_both_widths, lines
 from tiny_llm_course.dev.book.html import element, number, table
 from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.paths import EMBEDDED_MODEL
@@ -32,9 +32,10 @@ def llama3() -> str:
     }
     series = {name: (np.array(found) / plain).tolist() for name, found in kinds.items()}
     changed = {name: next(pair for pair, share in enumerate(shares) if share < 1) for name, shares in series.items()}
-    shown, canvas = range(14, 40, 2), Canvas()
+    shown = range(14, 40, 2)
     axes = "pair, higher frequencies first", "frequency, relative to that before scaling"
-    lines(canvas, shown, {n: [s[pair] for pair in shown] for n, s in series.items()}, axes, str, logarithmic=False)
+    drawn = {n: [s[pair] for pair in shown] for n, s in series.items()}
+    canvas = at_both_widths(lambda canvas: lines(canvas, shown, drawn, axes, str, logarithmic=False))
     about = "; ".join(f"{name} first lowers pair {pair}" for name, pair in changed.items())
     caption = (
         f"The frequencies of pairs {shown[0]} to {shown[-1]} of Llama 3.1's {dims // 2}, for {factor:g} times "
@@ -60,10 +61,9 @@ def paces() -> str:
     }
     shares = {name: np.array(found) / plain for name, found in kinds.items()}
     round_once = int((TRAINED * plain / (2 * np.pi) >= 1).sum())
-    canvas = Canvas()
     series = {name: [float(share[pair]) for pair in SHOWN] for name, share in shares.items()}
     axes = "pair, highest frequency first", "frequency, relative to training"
-    lines(canvas, SHOWN, series, axes, lambda x: f"{x:g}", logarithmic=False)
+    canvas = at_both_widths(lambda canvas: lines(canvas, SHOWN, series, axes, lambda x: f"{x:g}", logarithmic=False))
     about = "; ".join(
         f"{name}: from {s[0]:.2f} for pair 0 to {s[-1]:.2f} for pair {dims // 2 - 1}" for name, s in shares.items()
     )

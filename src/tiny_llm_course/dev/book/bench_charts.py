@@ -6,7 +6,7 @@ from typing import Any
 
 from ...measuring import progression_text, roofline_text
 from ...measuring.clock import number
-from .drawing import Canvas, bars, decade_bars, roofline
+from .drawing import Canvas, at_both_widths, bars, decade_bars, roofline
 
 Found = dict[str, Any]  # a benchmark's record
 LOOKS = {"stage": "fill series-0", "peer": "hollow", "limit": "line"}
@@ -20,20 +20,23 @@ class BenchChart:
 
     name: str
     title: str
-    draw: Callable[[Found], Canvas]
+    draw: Callable[[Canvas, Found], None]
     about: Callable[[Found], str]
 
     def figure(self, found: Found, name: str, caption: str) -> str:
         """Return the chart for a page."""
-        return self.draw(found).figure(name, self.title, self.about(found), caption)
+        return at_both_widths(lambda canvas: self.draw(canvas, found)).figure(
+            name, self.title, self.about(found), caption
+        )
 
     def in_a_file(self, found: Found) -> str:
         """Return the chart as an SVG file."""
-        return self.draw(found).in_a_file(self.name, self.title, self.about(found))
+        canvas = Canvas()
+        self.draw(canvas, found)
+        return canvas.in_a_file(self.name, self.title, self.about(found))
 
 
-def _roofline(found: Found) -> Canvas:
-    canvas = Canvas()
+def _roofline(canvas: Canvas, found: Found) -> None:
     points = {row["step"]: (row["flops"] / row["bytes"], row["flops"] / row["seconds"]) for row in found["rows"]}
     limits = found["limits"]["bandwidth"], found["limits"]["rate"]
     prefills = [(step.rpartition(" ")[2], point) for step, point in points.items() if step.startswith("prefill")]
@@ -44,7 +47,6 @@ def _roofline(found: Found) -> Canvas:
         series[after] = [("", point) for _, point in decodes]
     ends = roofline_text.extent(*limits, list(points.values()))
     roofline(canvas, limits, {name: of for name, of in series.items() if of}, ends, number)
-    return canvas
 
 
 def _about_roofline(found: Found) -> str:
@@ -65,16 +67,15 @@ def _rates(found: Found) -> list[tuple[str, str, float, str]]:
     return [(row["name"], row["kind"], rate, number(rate) + (f" ({x})" if x else "")) for row, rate, x in rates]
 
 
-def _progression(found: Found) -> Canvas:
+def _progression(canvas: Canvas, found: Found) -> None:
     """Draw a record, and the one of another model that it may have under "beside"."""
-    canvas, values = Canvas(), dict[str, list[tuple[float, str, str]]]()
+    values = dict[str, list[tuple[float, str, str]]]()
     models = [found, *([found["beside"]] if "beside" in found else [])]
     for model, looks in zip(models, (LOOKS, BESIDE), strict=False):
         for name, kind, rate, words in _rates(model):
             values.setdefault(name, []).append((rate, words, looks[kind]))
     ends = progression_text.extent([row for model in models for row in model["rows"]])
     decade_bars(canvas, values, ends, number, "tokens per second")
-    return canvas
 
 
 def _about_progression(found: Found) -> str:
@@ -91,12 +92,11 @@ def _measures(rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
     }
 
 
-def _serving(found: Found) -> Canvas:
-    canvas, y = Canvas(), 0.0
+def _serving(canvas: Canvas, found: Found) -> None:
+    y = 0.0
     for heading, values in _measures(found["rows"]).items():
         bars(canvas, values, number, y=y, heading=heading)
         y += GAP + 22 * (len(values) + 1)
-    return canvas
 
 
 def _about_serving(found: Found) -> str:

@@ -11,7 +11,7 @@ from ...course.file_paths import bench_path, record_path
 from ...measuring.clock import number
 from ...measuring.machine import in_words
 from ...source.parsing import parse
-from .drawing import Canvas, bars, lines
+from .drawing import Canvas, at_both_widths, bars, lines
 from .parts import Parts, is_there
 
 
@@ -40,16 +40,19 @@ def _drawn(found: dict[str, Any], chart: Chart) -> str:
     first, *_ = found["columns"]
     columns = {name: [row[found["columns"].index(name)] for row in found["rows"]] for name in names}
     across = [row[0] for row in found["rows"]]
-    canvas = Canvas()
-    if kind == "lines":
-        lines(canvas, across, columns, (first, axis), number)
-    else:
+
+    def draw(canvas: Canvas) -> None:
+        if kind == "lines":
+            lines(canvas, across, columns, (first, axis), number)
+            return
         for name, values in columns.items():
             named = {f"{first} {x}" if isinstance(x, int) else x: y for x, y in zip(across, values, strict=True)}
             bars(canvas, named, number, y=canvas.bottom + (14 if canvas.bottom else 0), heading=name)
+
     about = "; ".join(f"{name}: {', '.join(map(number, values))}" for name, values in columns.items())
     where = ", ".join(map(number, across))
-    return canvas.figure(f"measured-{found['day'].replace('.', '-')}", found["title"], f"For {first} {where}. {about}.")
+    name = f"measured-{found['day'].replace('.', '-')}"
+    return at_both_widths(draw).figure(name, found["title"], f"For {first} {where}. {about}.")
 
 
 def measured_on(found: dict[str, Any]) -> str:
@@ -62,5 +65,12 @@ def _page(found: dict[str, Any], chart: Chart | None) -> str:
     rows = [[number(cell) for cell in row] for row in found["rows"]]
     sides = [":--" if isinstance(cell, str) and not i else "--:" for i, cell in enumerate(found["rows"][0])]
     table = [found["columns"], sides, *rows]
-    drawn = [_drawn(found, chart)] if chart else []
-    return "\n".join([*drawn, *(f"| {' | '.join(line)} |" for line in table), "", f"*{measured_on(found)}*", ""])
+    shown = [f"| {' | '.join(line)} |" for line in table]
+    if chart:
+        shown = [_drawn(found, chart), *folded("The numbers", shown)]
+    return "\n".join([*shown, "", f"*{measured_on(found)}*", ""])
+
+
+def folded(summary: str, table: list[str]) -> list[str]:
+    """Return the lines of a table behind a summary: its chart shows the same."""
+    return ["<details>", f"<summary>{summary}</summary>", "", *table, "", "</details>"]

@@ -2,6 +2,7 @@
 book.
 """
 
+from collections.abc import Callable
 from html import escape
 
 from ....paths import BOOK
@@ -17,6 +18,9 @@ ROLES = {
 }
 FONT, SMALL = 14.0, 12.0  # pixels; a wider figure would be scaled down to unreadable text on a phone
 WIDEST = 372.0
+COLUMN = 664.0  # what fills the column of a page
+SCALE = 1.15  # at most; then text is as large as the page's
+LARGER = 1.5  # of a figure that is drawn once: `book/figures.css` makes its text smaller in return
 MARGIN = 2.0
 # Styles that a figure gets from its page, and a file must contain.
 COLOURS = "svg{background:white;font-size:14px} :root{--fg:#1d1d1d;--bg:white;--links:#1a56a8;--mono-font:monospace}"
@@ -35,7 +39,9 @@ def place(number: float) -> str:
 class Canvas:
     """A drawing in pixels from the upper left corner, y downwards; it grows with its shapes."""
 
-    def __init__(self) -> None:
+    def __init__(self, width: float = WIDEST) -> None:
+        self.width = width  # what there is; a drawing may be narrower
+        self.wide: Canvas | None = None  # the same for the column of a page
         self._shapes: list[str] = []
         self._left = self._top = self._right = self._bottom = 0.0
 
@@ -81,10 +87,10 @@ class Canvas:
 
     def figure(self, name: str, title: str, about: str, caption: str = "") -> str:
         """Return one block of HTML; `name` is unique in the book. Raise ValueError if it is too wide for a phone."""
-        width = self._right - self._left + 2 * MARGIN
-        if width > WIDEST:
-            raise ValueError(f"figure {name} is {width:.0f} pixels wide, {WIDEST:.0f} is what a phone shows")
-        drawing = self.drawing(name, title, about, f'style="max-width:{width * 1.15:.0f}px"')
+        drawings = [self._fitting(name, title, about, "narrow" if self.wide else "")]
+        if self.wide:
+            drawings.append(self.wide._fitting(f"{name}-wide", title, about, "wide"))
+        drawing = "\n".join(drawings)
         below = f"<figcaption>{caption}</figcaption>\n" if caption else ""
         return f'<figure class="drawn">{drawing}\n{below}</figure>\n'
 
@@ -92,6 +98,14 @@ class Canvas:
         """Return the SVG as a file of its own."""
         style = COLOURS + (BOOK / "figures.css").read_text(encoding="utf-8")
         return self.drawing(name, title, about, 'class="drawn"', style) + "\n"
+
+    def _fitting(self, name: str, title: str, about: str, looks: str) -> str:
+        width = self._right - self._left + 2 * MARGIN
+        if width > self.width:
+            where = "a phone" if self.width == WIDEST else "a page"
+            raise ValueError(f"figure {name} is {width:.0f} pixels wide, {self.width:.0f} is what {where} shows")
+        kind, scale = (f'class="{looks}" ', SCALE) if looks else ("", LARGER)
+        return self.drawing(name, title, about, f'{kind}style="max-width:{width * scale:.0f}px"')
 
     def drawing(self, name: str, title: str, about: str, attributes: str = "", style: str = "") -> str:
         """Return the SVG, with its own `style` if it is for a file, where the page's does not apply."""
@@ -109,6 +123,15 @@ class Canvas:
         for x, y in points:
             self._left, self._right = min(self._left, x), max(self._right, x)
             self._top, self._bottom = min(self._top, y), max(self._bottom, y)
+
+
+def at_both_widths(draw: Callable[[Canvas], object]) -> Canvas:
+    """Draw a figure for a phone, and again for the column of a page; the page shows the one that fits."""
+    canvas = Canvas()
+    draw(canvas)
+    canvas.wide = Canvas(COLUMN)
+    draw(canvas.wide)
+    return canvas
 
 
 def looks_of(role: str | None) -> str:

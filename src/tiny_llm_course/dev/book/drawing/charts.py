@@ -24,12 +24,12 @@ def bars(
         y += FONT + 8
     top = largest or max(values.values())
     left = max(map(width_of, values)) + 10
-    room = 358 - left - max(width_of(words(value)) for value in values.values())
+    room = canvas.width - 14 - left - max(width_of(words(value)) for value in values.values())
     for i, (name, value) in enumerate(values.items()):
         level = y + i * (FONT + 8)
         canvas.text(left - 10, level + FONT, name, "", "end")
         length = max(room * value / top, 1)
-        canvas.rect(left, level + 1, length, FONT + 2, f"fill {looks_of(role)}".strip())
+        canvas.rect(left, level + 1, length, FONT + 2, f"fill {looks_of(role) or 'series-0'}")
         canvas.text(left + length + 6, level + FONT, words(value))
 
 
@@ -46,7 +46,7 @@ def decade_bars(
     """
     low, high = extent
     most = max(map(len, values.values()))
-    width, thick = 352.0, 12 if most == 1 else 8
+    width, thick = canvas.width - 20, 12 if most == 1 else 8
     tall = FONT + 14 + (thick + 2) * most
 
     def place(value: float) -> float:
@@ -91,9 +91,10 @@ def lines(
     marks = _round_numbers(low, high, logarithmic)
     low, high = min(low, marks[0]), max(high, marks[-1])
     left = max(width_of(words(mark), SMALL) for mark in marks) + 8
-    right = 352.0
+    right = canvas.width - 20
     first, last = min(across), max(across)
-    top = FONT + 10.0
+    canvas.text(0, FONT, named[1], "small")
+    top = legend(canvas, list(series), FONT + 8, line=True) + 8
 
     def point(x: float, y: float) -> tuple[float, float]:
         return (
@@ -101,7 +102,6 @@ def lines(
             top + height * (scale(high) - scale(y)) / (scale(high) - scale(low)),
         )
 
-    canvas.text(0, FONT, named[1], "small")
     for mark in marks:
         y = point(first, mark)[1]
         canvas.path([(left, y), (right, y)], "axis")
@@ -109,17 +109,11 @@ def lines(
     for x in across:
         canvas.text(point(x, low)[0], top + height + SMALL + 8, words(x), "small mono", "middle")
     canvas.text(right, top + height + 2 * SMALL + 12, named[0], "small", "end")
-    legend = top + height + 2 * SMALL + 34
-    for i, (name, numbers) in enumerate(series.items()):
-        looks = f"series-{i}"
+    for i, numbers in enumerate(series.values()):
         places = [point(x, y) for x, y in zip(across, numbers, strict=True)]
-        canvas.path(places, f"line {looks}")
+        canvas.path(places, f"line series-{i}")
         for place in places:
             mark_of(canvas, *place, i)
-        level = legend + i * (FONT + 7)
-        canvas.path([(left, level - 5), (left + 30, level - 5)], f"line {looks}")
-        mark_of(canvas, left + 15, level - 5, i)
-        canvas.text(left + 38, level, name)
 
 
 def curves(
@@ -165,6 +159,21 @@ def curves(
             canvas.text(place[0] + 9, place[1] + FONT, name, "strong")
         else:
             canvas.text(place[0], place[1] - 10, name, "strong", "middle")
+
+
+def legend(canvas: Canvas, names: Sequence[str], y: float, *, line: bool = False) -> float:
+    """Draw each series' mark and name, side by side where they fit; return where they end."""
+    x, key = 0.0, 30 if line else 12
+    for i, name in enumerate(names):
+        length = key + 8 + width_of(name)
+        if x and x + length > canvas.width - 4:
+            x, y = 0.0, y + FONT + 7
+        if line:
+            canvas.path([(x, y + 9), (x + key, y + 9)], f"line series-{i}")
+        mark_of(canvas, x + key / 2, y + 9, i)
+        canvas.text(x + key + 8, y + FONT, name)
+        x += length + 16
+    return y + FONT + 7
 
 
 def mark_of(canvas: Canvas, x: float, y: float, series: int) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from .canvas import FONT, SMALL, Canvas, looks_of, width_of
 
 Cell = tuple[int, int]
+Frame = tuple[float, float, float, float]
 # A box: one or two lines of words, perhaps with its role.
 Box = str | tuple[str, str]
 Boxes = dict[str, Box]  # by their names in the grid
@@ -20,11 +21,13 @@ def flow(
     arrows: Sequence[tuple[str, ...]],
     *,
     gap: float = GAP,
-) -> None:
+    corner: tuple[float, float] = (0.0, 0.0),
+) -> dict[str, Frame]:
     """Draw each name of `grid`, rows x columns, as its box, and the arrows: two names, and perhaps a label.
 
     A name in neighbouring cells is one wide box; "" is empty. Arrows are straight, have one bend, or two in the gap
     below their first row. Words that begin with a space have no frame.
+    Return each name's box: x, y, width, height.
     """
     cells: dict[str, list[Cell]] = {}
     for i, row in enumerate(grid):
@@ -38,8 +41,8 @@ def flow(
         for j in range(count)
     ]
     heights = [max([10.0, *(_height(texts[name]) for name in row if name)]) for row in grid]
-    lefts = [sum(widths[:j]) + gap * j for j in range(count)]
-    tops = [sum(heights[:i]) + STEP * i for i in range(len(grid))]
+    lefts = [corner[0] + sum(widths[:j]) + gap * j for j in range(count)]
+    tops = [corner[1] + sum(heights[:i]) + STEP * i for i in range(len(grid))]
     frames = {}
     for name, at in cells.items():
         (level, first), last = at[0], at[-1][1]
@@ -66,9 +69,7 @@ def flow(
         for i, line in enumerate(texts[name]):
             looks = f"{'small mono' if i else 'strong'} {role}".strip()
             canvas.text(x + width / 2, y + 6 + (FONT + 4) * i + FONT - 2, line.strip(), looks, "middle")
-
-
-Frame = tuple[float, float, float, float]
+    return frames
 
 
 def _way(

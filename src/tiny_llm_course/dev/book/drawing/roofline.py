@@ -4,10 +4,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 from .canvas import FONT, SMALL, Canvas, width_of
-from .charts import mark_of
+from .charts import legend, mark_of
 
 Point = tuple[float, float]  # FLOP/byte, FLOP/s
-RIGHT, HEIGHT = 352.0, 230.0
+HEIGHT = 230.0
 
 
 def roofline(
@@ -19,40 +19,37 @@ def roofline(
 ) -> None:
     """Draw `limits` in bytes/s and FLOP/s and labelled points; `extent` are the axes' ends as powers of ten."""
     bandwidth, rate = limits
+    end = canvas.width - 20
     left, right, bottom, top = extent
     marks = [10.0**power for power in range(math.ceil(bottom), math.floor(top) + 1)]
     margin = max(width_of(words(mark / 1e9), SMALL) for mark in marks) + 8
-    upper = FONT + 10.0
+    canvas.text(0, FONT, "GFLOP/s", "small")
+    upper = legend(canvas, list(series), FONT + 8) + 8
 
     def place(intensity: float, speed: float) -> tuple[float, float]:
         return (
-            margin + (RIGHT - margin) * (math.log10(intensity) - left) / (right - left),
+            margin + (end - margin) * (math.log10(intensity) - left) / (right - left),
             upper + HEIGHT * (top - math.log10(speed)) / (top - bottom),
         )
 
-    canvas.text(0, FONT, "GFLOP/s", "small")
     for mark in marks:
         y = place(1, mark)[1]
-        canvas.path([(margin, y), (RIGHT, y)], "axis")
+        canvas.path([(margin, y), (end, y)], "axis")
         canvas.text(margin - 5, y + SMALL / 3, words(mark / 1e9), "small mono", "end")
     for power in range(math.ceil(left), math.floor(right) + 1):
         canvas.text(place(10.0**power, rate)[0], upper + HEIGHT + SMALL + 6, words(10.0**power), "small mono", "middle")
-    canvas.text(RIGHT, upper + HEIGHT + 2 * SMALL + 10, "FLOPs per byte", "small", "end")
+    canvas.text(end, upper + HEIGHT + 2 * SMALL + 10, "FLOPs per byte", "small", "end")
     start = max(10.0**left, 10.0**bottom / bandwidth)  # where the slope comes into the picture
     ridge = rate / bandwidth
     roof = [place(start, start * bandwidth), place(ridge, rate), place(10.0**right, rate)]
     canvas.path(roof, "line")
-    canvas.text(RIGHT, roof[1][1] + SMALL + 4, f"{words(rate / 1e9)} GFLOP/s", "small", "end")
+    canvas.text(end, roof[1][1] - 6, f"{words(rate / 1e9)} GFLOP/s", "small", "end")
     middle = math.sqrt(start * ridge)
     x, y = place(middle, middle * bandwidth)
     canvas.text(x - 6, y - 6, f"{words(bandwidth / 1e9)} GB/s", "small", "end")
-    legend = upper + HEIGHT + 2 * SMALL + 32
-    for i, (name, points) in enumerate(series.items()):
+    for i, points in enumerate(series.values()):
         for above, point in points:
             x, y = place(*point)
             mark_of(canvas, x, y, i)
             if above:
                 canvas.text(x, y - 9, above, "small", "middle")
-        level = legend + i * (FONT + 7)
-        mark_of(canvas, 6, level - 5, i)
-        canvas.text(18, level, name)
