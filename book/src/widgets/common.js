@@ -125,7 +125,7 @@ class BookWidget extends HTMLElement {
 }
 
 BookWidget.style = `
-  :host { display: block; margin: 1.5em 0;
+  :host { display: block; max-width: var(--column); margin: 1.5em 0;
     --line: color-mix(in srgb, var(--fg, CanvasText) 30%, var(--bg, Canvas)); }
   .live { padding: 0.8em 1em; border: 1px solid var(--line); border-radius: 6px;
     color: var(--fg, CanvasText); background: var(--bg, Canvas); font-size: 0.9em; line-height: 1.45; }
