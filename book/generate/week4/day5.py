@@ -111,8 +111,9 @@ def expert_load() -> str:
     tokenizer = ByteLevelBPE.from_file(EMBEDDED_MODEL / "tokenizer.json")
     sentences = [
         {
+            "text": sentence,
             "tokens": [visible(str(tokenizer.decode([token])).strip()) for token in tokens_of(sentence)],
-            "scores": np.round(read_by_the_mlp(sentence) @ router().T, 4).tolist(),
+            "scores": np.round(read_by_the_mlp(sentence) @ router().T, 5).tolist(),
         }
         for sentence in SENTENCES
     ]

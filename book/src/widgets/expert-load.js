@@ -1,5 +1,5 @@
 // <expert-load>: a router's choice for each token, and the load of its experts, with a bias that balances it.
-// Data: {sentences: [{tokens, scores}], rate}: each token's score for each expert; an update changes a bias by `rate`.
+// Data: {sentences: [{text, tokens, scores}], rate}: each token's score for each expert; an update changes a bias by `rate`.
 "use strict";
 
 {
@@ -16,7 +16,7 @@
 
     get markup() {
       const { list, slider } = BookWidget;
-      return `<div class="bar">${list("sentence", "Sentence", this.data.sentences.map(({ tokens }) => tokens.join(" ")))}</div>
+      return `<div class="bar">${list("sentence", "Sentence", this.data.sentences.map(({ text }) => text))}</div>
         <div class="bar"><button type="button" id="back">Back</button><button type="button" id="next">Update the biases</button>
           <button type="button" id="play">Play</button></div>
         <div class="sliders">${slider("k", "experts per token k", 1, this.experts)}${slider("step", "bias updates", 0, UPDATES)}</div>
@@ -118,12 +118,12 @@
         const height = (EVEN * count) / even;
         return `<text class="middle" x="${x(e)}" y="11">${e}</text>
           <rect class="bar-of" x="${x(e) - 9}" y="${(bottom - height).toFixed(1)}" width="18" height="${height.toFixed(1)}"/>
-          <text class="middle" x="${x(e)}" y="${(bottom - height - 3).toFixed(1)}">${count}</text><text class="middle" x="${x(e)}" y="${bottom + 13}">${signed(bias[e])}</text>`;
+          <text class="middle" x="${x(e)}" y="${bottom + 12}">${count}</text><text class="middle" x="${x(e)}" y="${bottom + 26}">${signed(bias[e])}</text>`;
       });
       const right = LEFT + this.experts * WIDE;
-      this.$("#load").setAttribute("viewBox", `0 0 ${right} ${bottom + 18}`);
+      this.$("#load").setAttribute("viewBox", `0 0 ${right} ${bottom + 30}`);
       this.$("#load g").innerHTML = `${rows.join("")}${bars.join("")}<path class="even" d="M${LEFT} ${bottom - EVEN}H${right}"/>
-        <text x="${LEFT - 6}" y="11" text-anchor="end">expert</text><text x="${LEFT - 6}" y="${bottom - EVEN + 4}" text-anchor="end">load</text><text x="${LEFT - 6}" y="${bottom + 13}" text-anchor="end">bias</text>`;
+        <text x="${LEFT - 6}" y="11" text-anchor="end">expert</text><text x="${LEFT - 6}" y="${bottom + 12}" text-anchor="end">tokens</text><text x="${LEFT - 6}" y="${bottom + 26}" text-anchor="end">bias</text>`;
       this.$("#load-title").textContent = `Experts of each token: ${shown.tokens.map((token, i) => `${token} ${chosen[i].join(", ")}`).join("; ")}`;
       this.$(".figures").textContent = `imbalance ${number(imbalance)} · auxiliary loss ${number(loss, 3)}`;
       const largest = Math.max(...tokens);

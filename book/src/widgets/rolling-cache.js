@@ -22,8 +22,9 @@
     get markup() {
       const { list, slider } = BookWidget;
       const size = this.data.tokens * CELL;
-      return `<div class="bar">${list("kind", "Mask", KINDS)}<button type="button" id="back">Back</button>
-          <button type="button" id="next">Step</button><button type="button" id="play">Play</button></div>
+      return `<div class="bar">${list("kind", "Mask", KINDS)}</div>
+        <div class="bar"><button type="button" id="back">Back</button><button type="button" id="next">Step</button>
+          <button type="button" id="play">Play</button></div>
         <div class="sliders">${slider("window", "window W", 1, 10)}${slider("sinks", "sinks", 0, 4)}${slider("chunk", "tokens per call", 1, 8)}</div>
         <div class="both"><svg id="mask" viewBox="0 0 ${LEFT + size + 2} ${TOP + size + 2}" role="img" aria-labelledby="mask-title">
           <title id="mask-title"></title><g></g></svg>
@@ -44,7 +45,7 @@
           .frame { fill: none; stroke: var(--fg, #000); stroke-width: 1.5; }
           .new { fill: var(--bg, #fff); stroke: var(--key); stroke-width: 3; }
           .legend { display: flex; flex-wrap: wrap; gap: 0.2em 1.4em; margin: 0.5em 0 0; }
-          .legend i { display: inline-block; width: 0.8em; height: 0.8em; border: 1px solid var(--weights); }
+          .legend i { display: inline-block; box-sizing: border-box; width: 0.8em; height: 0.8em; border: 1px solid var(--weights); }
           .legend .frame { border: 2px solid var(--fg, #000); }
           .legend .new { border: 3px solid var(--key); }
         </style>`;
