@@ -128,7 +128,7 @@
       this.$(".figures").textContent = `imbalance ${number(imbalance)} · auxiliary loss ${number(loss, 3)}`;
       const largest = Math.max(...tokens);
       this.say(
-        `Each of ${this.scores.length} tokens goes to ${k} of ${this.experts} experts, so an even load is ${number(even, 1)} tokens per expert. ` +
+        `Each of ${this.scores.length} tokens goes to ${k} of ${this.experts} experts, so an even load is ${Number(even.toFixed(2))} tokens per expert. ` +
           (largest === even ? "Every expert has as many." : `Expert ${tokens.indexOf(largest)} has the most, ${largest}: ${number(imbalance)} times as many.`) +
           (step ? ` After ${step} update${step > 1 ? "s" : ""}, the biases are between ${signed(Math.min(...bias))} and ${signed(Math.max(...bias))}.` : " No expert has a bias."),
       );
