@@ -26,6 +26,8 @@ VIEWS = {
     "online-softmax": [{"step": 0}, {"step": 2}, {"step": 1, "hidden": True}],
     "draft-accept": [{"u": 0.1}, {"u": 0.99, "mix": -1}],
     "cache-bytes": [{}, {"model": 2, "share": 1}],
+    "rolling-cache": [{}, {"kind": 0}, {"kind": 1, "chunk": 6, "step": 2}],
+    "expert-load": [{}, {"sentence": 8, "k": 1, "step": 20}],
     "rope-scaling": [{}, {"kind": "YaRN", "factor": 5}, {"kind": "NTK-aware", "pair": 31}],
     "scheduler-replay": [{}, {"policy": 2, "budget": 2, "pages": 1}, {"step": 5}],
     "gqa-sharing": [{"kv_heads": heads} for heads in (1, 2, 6)],
