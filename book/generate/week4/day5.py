@@ -1,4 +1,4 @@
-"""Day 5's figures and widget: the experts to which a random router sends the tokens of real sentences; a grouped matmul."""
+"""Day 5's figures and widget: the experts that a random router chooses for real tokens; a grouped matmul."""
 
 import functools
 
@@ -132,7 +132,8 @@ def measured(top_k: int) -> Load64:
 
 def load() -> str:
     """Draw the number of tokens that each expert gets from all sentences."""
-    found, even = measured(TOP_K), TOP_K * len(probabilities()) / EXPERTS
+    found, count = measured(TOP_K), len(probabilities())
+    even = TOP_K * count / EXPERTS
     counts = {f"expert {e}": float(n) for e, n in enumerate(found["tokens"])}
     canvas = at_both_widths(lambda canvas: bars(canvas, counts, lambda n: f"{n:.0f}"))
     told = ", ".join(f"{n:.0f}" for n in found["tokens"])
