@@ -150,12 +150,6 @@ known.change(
     fact="blocks are cut at H and at 2 H, as if there were as many keys as queries",
     question="With four query heads and two KV heads, after how many vectors do the values start?",
 )
-known.change(
-    "keys-and-values-exchanged-in-blocks",
-    ("query, key, value = mx.split(", "query, value, key = mx.split("),
-    fact='in the layout "blocks", keys and values are swapped',
-    question="Which block follows the queries?",
-)
 
 
 def refused(fused, num_heads, num_kv_heads, layout):
