@@ -68,6 +68,6 @@ def _page(found: dict[str, Any], chart: Chart | None) -> str:
     shown = [f"| {' | '.join(line)} |" for line in table]
     if chart:
         left = [column for column in found["columns"][1:] if column not in chart[2]]
-        summary = "All numbers" + (f", with {', '.join(left)}" if left else "")
+        summary = "All numbers" + (f", with {'; '.join(left)}" if left else "")
         shown = [_drawn(found, chart), "<details>", f"<summary>{summary}</summary>", "", *shown, "", "</details>"]
     return "\n".join([*shown, "", f"*{measured_on(found)}*", ""])
