@@ -24,6 +24,7 @@ VIEWS = {
     "roof-line": [{}, {"machine": 2, "model": 1, "batch": 9, "bits": 4}],
     "quant-levels": [{}, {"scale": 0.012, "bias": -0.08}],
     "online-softmax": [{"step": 0}, {"step": 2}, {"step": 1, "hidden": True}],
+    "register-tile": [{"step": 0}, {"step": 3, "tokens": 7}, {"step": 8, "kind": 2, "tokens": 12}],
     "draft-accept": [{"u": 0.1}, {"u": 0.99, "mix": -1}],
     "cache-bytes": [{}, {"model": 2, "share": 1}],
     "rope-scaling": [{}, {"kind": "YaRN", "factor": 5}, {"kind": "NTK-aware", "pair": 31}],

@@ -1,22 +1,29 @@
-"""Day 4's figure: a register of packed words, the digit that shift and mask extract from each, and its factor x."""
+"""Day 4's figure and widget: a register of packed words and their factors x; a tile of sums, input by input."""
+
+import re
 
 import mlx.core as mx
-from book.generate.week1.heads import model
+import numpy as np
+from book.generate.week1.heads import SENTENCES, model, streams_of
 from book.generate.week2.day3 import NAME
 
 from tiny_llm_course.dev.book.drawing import Canvas
 from tiny_llm_course.dev.book.drawing.canvas import FONT, SMALL
+from tiny_llm_course.dev.book.html import element, number, table
 from tiny_llm_course.dev.book.parts import Parts
+from tiny_llm_course.paths import SOLUTION
+from tiny_llm_course.testkit.rounding import Array64
 
 LANES = DIGITS = 8
 SHOWN = 1  # the digit that is brought down
 LEFT, CELL, ROW = 52.0, 19.0, 21.0  # pixels
 GAP = 56.0
+TOKENS, INPUTS, ROWS = 16, 8, 32  # of the widget's product
 
 
 def generated_parts() -> Parts:
-    """Return the figure."""
-    return {"register": register()}
+    """Return the figure and the widget."""
+    return {"register": register(), "register-tile": register_tile()}
 
 
 def words() -> list[int]:
@@ -66,3 +73,37 @@ def register() -> str:
         "stored in the same order."
     )
     return canvas.figure("register-2-4", title, about, caption)
+
+
+def product() -> tuple[Array64, Array64]:
+    """Return tokens x inputs of a residual stream, and inputs x rows of a quantized matrix, as `unpack` stores them."""
+    from tiny_llm_solution.quantized.affine import dequantize, quantize
+
+    streams = np.concatenate([streams_of(text)[3] for text in SENTENCES[1:3]])
+    weight = model().weights["model.layers.3.self_attn.q_proj.weight"][:ROWS].astype(mx.float32)
+    panel = np.array(dequantize(*quantize(weight)), dtype=np.float64).T
+    return np.round(streams[:TOKENS, :INPUTS], 3), np.round(panel[:INPUTS], 3)
+
+
+def processors() -> dict[str, dict[str, int]]:
+    """Return each processor's lanes and registers, and the tokens per tile that the solution chooses for it."""
+    source = (SOLUTION / "kernels" / "matmul.cpp").read_text(encoding="utf-8")
+    many, few = (int(found) for found in re.findall(r"constexpr int TILE = (\d+);", source))
+    return {
+        "AVX2: 16 registers of 8 lanes": {"lanes": 8, "registers": 16, "tile": few},
+        "AVX-512: 32 registers of 16 lanes": {"lanes": 16, "registers": 32, "tile": many},
+        "NEON: 32 registers of 4 lanes": {"lanes": 4, "registers": 32, "tile": many},
+    }
+
+
+def register_tile() -> str:
+    """Return the widget, and a table of the loads and multiply-adds per input of some tiles."""
+    x, panel = product()
+    rows = []
+    for tokens, registers in ((1, 1), (1, 2), (2, 2), (4, 2), (6, 2), (12, 2)):
+        loads, products, used = tokens + registers, tokens * registers, tokens * registers + registers + 1
+        row = [f"{tokens} x {registers}", str(loads), str(products), number(loads / products), str(used)]
+        rows.append(row)
+    head = ["tokens x registers of rows", "loads", "multiply-adds", "loads per multiply-add", "registers used"]
+    data = {"x": x.tolist(), "panel": panel.tolist(), "kinds": processors(), "of": model().config["hidden_size"]}
+    return element("register-tile", data, table("What a tile does for one input", head, rows))
