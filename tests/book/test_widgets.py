@@ -29,6 +29,7 @@ VIEWS = {
     "cache-bytes": [{}, {"model": 2, "share": 1}],
     "rope-scaling": [{}, {"kind": "YaRN", "factor": 5}, {"kind": "NTK-aware", "pair": 31}],
     "scheduler-replay": [{}, {"policy": 2, "budget": 2, "pages": 1}, {"step": 5}],
+    "prefix-tree": [{}, {"actions": [["admit", 0], ["admit", 1]]}, {"actions": [["admit", 0], ["finish", 0]]}],
     "gqa-sharing": [{"kv_heads": heads} for heads in (1, 2, 6)],
     "model-zoom": [{}, {"box": "layers/attention/RoPE"}, {"box": "layers/attention/GQA/softmax"}, {"box": "sampler"}],
     "kv-cache": [{"length": 16}, {"length": 200, "cached": True}],

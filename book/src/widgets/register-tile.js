@@ -22,18 +22,18 @@
       Object.assign(this, { left, top });
       return `<div class="bar">${list("kind", "Processor", Object.keys(this.data.kinds))}</div>
         <div class="sliders">${slider("tokens", "tokens per tile", 1, tokens)}${slider("registers", "registers of rows per tile", 1, 2)}</div>
-        <div class="bar"><button type="button" id="back">Back</button><button type="button" id="next">Next input</button>
-          <button type="button" id="play">Play</button></div>
+        ${BookWidget.stepBar("Next input")}
         <svg id="tile" viewBox="0 0 ${left + rows * CELL + 2} ${top + tokens * CELL + 2}" role="img" aria-labelledby="tile-title">
           <title id="tile-title"></title>
           <text x="${left}" y="10">panel: ${inputs} of ${this.data.of} inputs by ${rows} rows of W</text>
           <text x="1" y="${top - 6}">x, by token</text><text x="${left}" y="${top - 6}" id="name"></text><g></g></svg>
         <p class="legend"><span><i class="loaded"></i> loaded now</span><span><i class="line"></i> cache lines touched</span><span><i class="kept"></i> a register of sums</span><span><i class="spilled"></i> without a register</span></p>
         <div class="scroll" tabindex="0" role="group" aria-label="Loads and multiply-adds">
-          <table><thead><tr><td></td><th scope="col">loads of the panel</th><th scope="col">loads of x</th><th scope="col">multiply-adds</th><th scope="col">loads per multiply-add</th></tr></thead><tbody></tbody></table></div>
+          <table><thead><tr><td></td><th scope="col">loads: panel + x</th><th scope="col">multiply-adds</th><th scope="col">loads per multiply-add</th></tr></thead><tbody></tbody></table></div>
         <style>
           #tile { width: 100%; max-width: 40em; margin-bottom: 0.4em; }
           svg text { font-size: 10px; }
+          thead td { border: 0; }
           .x { --role: var(--query); } .w { --role: var(--key); } .y { --role: var(--value); }
           .loaded, .kept, .spilled, .all { fill: none; stroke: var(--fg, #000); }
           .loaded { stroke-width: 2; } .kept, .spilled { stroke-width: 0.6; } .all { stroke-width: 0.4; }
@@ -49,18 +49,7 @@
     start() {
       for (const name of ["kind", "tokens", "registers"]) this.bind(name);
       this.$("[name=kind]").addEventListener("input", () => this.change({ tokens: this.kind.tile, registers: 2 }));
-      this.$("#back").onclick = () => this.move(-1);
-      this.$("#next").onclick = () => this.move(1);
-      this.$("#play").onclick = () => {
-        if (!this.timer && this.view.step === this.data.panel.length) this.change({ step: 0 });
-        this.play(!this.timer, () => this.move(1), 800);
-      };
-    }
-
-    onKey(event) {
-      const by = BookWidget.arrow(event);
-      if (by) this.move(by);
-      return by !== 0;
+      this.steps(800, { step: 0 });
     }
 
     /** Whether there is a further input. */
@@ -149,9 +138,9 @@
       this.$("#name").textContent = `sums of the tile: ${tokens} × ${width}`;
       this.$("#tile-title").textContent = `A tile of ${many(tokens, "token")} and ${width} rows after ${step} of ${inputs} inputs`;
       const row = (name, { panel, x, products }) =>
-        `<tr><th scope="row">${name}</th><td>${panel}</td><td>${x}</td><td>${products}</td><td>${products ? number((panel + x) / products) : ""}</td></tr>`;
+        `<tr><th scope="row">${name}</th><td>${panel} + ${x}</td><td>${products}</td><td>${products ? number((panel + x) / products) : ""}</td></tr>`;
       this.$("tbody").innerHTML = row("this input", now) + row(`this tile, ${many(step, "input")}`, sofar) + row(`all ${x.length} × ${rows}`, whole);
-      const room = `Registers: ${tokens * registers} for sums, ${registers} for the panel and 1 for x are ${used} of ${limit}.`;
+      const room = `Registers: ${tokens * registers} for sums, ${registers} for the panel and 1 for x make ${used} of ${limit}.`;
       const full = spilled
         ? ` That is ${spilled} too many: the compiler keeps at least ${many(spilled, "register")} in memory, which adds loads and stores that are not counted here.`
         : "";
