@@ -23,17 +23,17 @@ WIDTH, BAR = 275.0, 16.0  # pixels
 # The widget: each request's prompt and answer, a word per token, and its example.
 POOL = 10
 REQUESTS = {
-    "A": ("That is a blue dog .", "It runs fast"),
+    "A": ("That is a blue cat !", "It sleeps well"),
     "B": ("That is a blue dog .", "It runs fast"),
-    "C": ("That is a blue cat !", "It sleeps well"),
-    "D": ("Once upon a time there was", "a red ball"),
+    "C": ("That is a blue dog .", "It runs fast"),
+    "D": ("Once upon a time there was", "a red ball for Tom"),
     "E": ("That is a blue dog . It runs fast Why ?", "It saw food"),
     "F": ("That was a red ball .", "Tom kicked it"),
 }
 DEMO = tuple(
     (action, "ABCDEF".index(name))
     for action, name in (step.split() for step in (
-        "admit A", "admit B", "finish A", "finish B", "admit C", "finish C", "admit D", "finish D", "admit E", "finish E",
+        "admit A", "finish A", "admit B", "admit C", "finish B", "finish C", "admit D", "finish D", "admit E", "finish E",
     ))
 )  # fmt: skip
 
@@ -165,7 +165,7 @@ class Replay:
 
         self.words = sorted({word for texts in REQUESTS.values() for text in texts for word in text.split()})
         self.memory = PrefixKVCache(SimpleNamespace(page_size=PAGE, pages=POOL))
-        self.running: dict[int, Any] = {}
+        self.running, self.preempted = dict[int, Any](), dict[int, Any]()
 
     def tokens(self, text: str) -> list[int]:
         """Return a token per word."""
@@ -177,17 +177,19 @@ class Replay:
 
         prompt, answer = map(self.tokens, list(REQUESTS.values())[number])
         if action == "admit":
-            request = Request(prompt, len(answer))
+            request = self.preempted.get(number) or Request(prompt, len(answer))
             if not self.memory.admit(request):
                 return False
+            self.preempted.pop(number, None)
             request.num_computed_tokens = request.num_tokens
-            request.output.append(answer[0])
+            request.output.append(answer[len(request.output)])
             self.running[number] = request
             return True
         request, enough = self.running.pop(number), True
-        for token in answer[1:]:
+        for token in answer[len(request.output) :]:
             enough = self.memory.reserve(request, 1)
             if not enough:
+                self.preempted[number] = request
                 break
             request.num_computed_tokens = request.num_tokens
             request.output.append(token)

@@ -1,6 +1,6 @@
 // <prefix-tree>: requests are admitted and finish; the radix tree of their pages grows, splits and evicts.
 // Data: {page_size, pages, requests: [{name, prompt, answer}], demo: [[action, request]]}: a token is a word. `Cache`
-// does what the solution's `PrefixKVCache` does, call by call: the tests compare them.
+// is the solution's `PrefixKVCache`: the tests compare them.
 "use strict";
 
 {
@@ -11,11 +11,12 @@
     constructor({ page_size, pages, requests }) {
       Object.assign(this, { size: page_size, requests, clock: 0, queried: 0, hits: 0, running: new Map() });
       this.refs = Array(pages).fill(0);
+      this.tokens = requests.map(({ prompt }) => [...prompt]); // a preempted request keeps its output
       this.root = { texts: [], pages: [], used: 0, children: [] }; // a node has the text of each page
     }
 
     get free() {
-      return this.refs.flatMap((refs, page) => (refs ? [] : [page]));
+      return this.refs.flatMap((count, page) => (count ? [] : [page]));
     }
 
     retain(pages, by = 1) {
@@ -41,7 +42,7 @@
         if (other > 0) {
           const rest = { ...child, texts: child.texts.splice(other), pages: child.pages.splice(other) };
           child.children = [rest];
-          this.log.split.push(rest.pages[0]);
+          this.log["Split before"].push(rest.pages[0]);
         }
         child.used = this.clock;
         found = [...found, ...child.pages];
@@ -57,8 +58,8 @@
       if (fresh.length) node.children.push({ texts, pages: fresh, used: this.clock, children: [] });
       this.retain(pages.slice(0, all.length), -1);
       const old = pages.splice(0, all.length, ...this.retain([...found, ...fresh]));
-      this.log.inserted.push(...fresh);
-      this.log.duplicates.push(...old.filter((page, i) => page !== pages[i]));
+      this.log.Inserted.push(...fresh);
+      this.log["Duplicates released"].push(...old.filter((page, i) => page !== pages[i]));
     }
 
     /** Evict, least recently used first, until so many pages are free; whether that succeeded. */
@@ -69,40 +70,43 @@
         const [first] = ends(this.root).sort((a, b) => a.node.used - b.node.used);
         if (!first) return false;
         const { parent, node } = first;
-        this.log.evicted.push(...this.retain(node.pages.splice(-1), -1));
+        this.log.Evicted.push(...this.retain(node.pages.splice(-1), -1));
         node.texts.pop();
         if (!node.pages.length) parent.children.splice(parent.children.indexOf(node), 1);
       }
       return true;
     }
 
+    rest(number) {
+      const { prompt, answer } = this.requests[number];
+      return answer.slice(this.tokens[number].length - prompt.length);
+    }
+
     /** Admit a request and compute its prompt, which yields the first token of the answer. */
     admit(number) {
       this.running.forEach((other) => this.share(other));
-      const { prompt, answer } = this.requests[number];
-      const found = (this.log.matched = this.retain(this.walk(prompt.slice(0, -1)).found)); // the last token's logits are needed
-      const needed = this.pagesFor(prompt.length) - found.length;
+      const tokens = this.tokens[number];
+      const found = (this.log.Found = this.retain(this.walk(tokens.slice(0, -1)).found)); // the last token's logits are needed
+      const needed = this.pagesFor(tokens.length) - found.length;
       if (!this.makeFree(needed + this.running.size)) {
         this.retain(found, -1);
         return "must wait: too few pages can be freed";
       }
-      this.queried += prompt.length;
+      this.queried += tokens.length;
       this.hits += found.length * this.size;
       const pages = [...found, ...this.allocate(needed)];
-      this.running.set(number, { pages, tokens: [...prompt, answer[0]], computed: prompt.length });
-      return "is admitted";
+      this.running.set(number, { number, pages, tokens, computed: tokens.length });
+      tokens.push(this.rest(number)[0]);
+      return found.length ? "is admitted" : "is admitted, and none of its pages is cached";
     }
 
     /** Compute the rest of a request's answer and release it. */
     finish(number) {
       const request = this.running.get(number);
-      let end = "is finished";
-      for (const token of this.requests[number].answer.slice(1)) {
+      let enough = true;
+      for (const token of this.rest(number)) {
         const missing = this.pagesFor(request.computed + 1) - request.pages.length;
-        if (!this.makeFree(missing)) {
-          end = "is preempted: no page can be freed";
-          break;
-        }
+        if (!(enough = this.makeFree(missing))) break;
         request.pages.push(...this.allocate(missing));
         request.computed++;
         request.tokens.push(token);
@@ -110,12 +114,14 @@
       this.share(request);
       this.running.delete(number);
       this.retain(request.pages, -1);
-      return end;
+      if (!enough) return "is preempted: no page can be freed";
+      this.tokens[number] = [...this.requests[number].prompt];
+      return "is finished";
     }
 
     act([action, number]) {
-      this.log = { matched: [], inserted: [], split: [], duplicates: [], evicted: [], action, number };
-      this.log.end = this[action](number);
+      this.log = { Found: [], "Split before": [], Evicted: [], "Duplicates released": [], Inserted: [] };
+      this.end = `${this.requests[number].name} ${this[action](number)}.`;
     }
   }
 
@@ -132,13 +138,13 @@
           <button type="button" id="admit">Admit</button><button type="button" id="finish">Finish</button></div>
         ${BookWidget.stepBar("Next step")}
         <ul id="pool" aria-label="The pool's pages"></ul><div id="tree"></div>
-        <p>×2: two references. <span class="chip held">held by a request</span> <span class="chip hit">found</span> <span class="chip new">inserted</span></p><div id="running"></div><div class="figures"></div>
+        <p>×2: two references <span class="chip held">held by a request</span> <span class="chip hit">found</span> <span class="chip new">inserted</span></p><div id="running"></div><div class="figures"></div>
         <style>
           select { max-width: 100%; }
           ul { list-style: none; margin: 0; padding: 0; }
           #pool, li div { display: flex; flex-wrap: wrap; gap: 4px; }
           .chip { padding: 0 0.4em; border: 1px solid var(--line); border-radius: 3px; }
-          .held { border: 2px solid var(--fg, #000); }
+          .held { border: 2px solid; }
           .hit { background: color-mix(in srgb, var(--key) 20%, var(--bg, #fff)); }
           .new { border-style: dashed; }
           #tree { margin: 0.8em 0; }
@@ -150,17 +156,23 @@
     start() {
       this.bind("request");
       for (const action of ["admit", "finish"]) {
-        this.$(`#${action}`).onclick = () => {
+        this.$(`#${action}`).onclick = ({ target }) => {
           const { actions, request } = this.view;
-          if (this.cache.running.has(request) === (action === "finish")) this.change({ actions: [...actions, [action, request]] });
+          if (target.ariaDisabled !== "true") this.change({ actions: [...actions, [action, request]] });
         };
       }
       this.steps(1500, { actions: [] });
     }
 
+    /** The example's next action; none at its end, or once the reader has acted otherwise. */
+    get next() {
+      const [{ actions }, { demo }] = [this.view, this.data];
+      return actions.every((action, i) => String(action) === String(demo[i])) && demo[actions.length];
+    }
+
     /** Whether the example goes on. */
     move(by) {
-      const { view: { actions }, next } = this;
+      const [{ actions }, next] = [this.view, this.next];
       if (by < 0) this.change({ actions: actions.slice(0, -1) });
       else if (next) this.change({ actions: [...actions, next], request: next[1] });
       return Boolean(this.next);
@@ -173,12 +185,12 @@
     }
 
     get state() {
-      const { refs, root, clock, queried, hits, running, log = null } = this.cache;
-      return { ...this.view, refs, root, clock, queried, hits, log, running: [...running].map(([number, { pages, computed }]) => ({ number, pages, computed })) };
+      const { running, ...cache } = this.cache;
+      return { ...this.view, ...cache, running: [...running.values()] };
     }
 
     draw() {
-      const { request, refs, root, queried, hits, running, log } = this.state;
+      const { request, refs, root, queried, hits, running, log, end } = this.state;
       this.$("[name=request]").value = request;
       const active = running.some(({ number }) => number === request);
       this.dim("#admit", active);
@@ -186,21 +198,18 @@
       this.dim("#back", !this.view.actions.length);
       this.dim("#next", !this.next);
       const look = (page) =>
-        `chip${running.some(({ pages }) => pages.includes(page)) ? " held" : ""}${log?.matched.includes(page) ? " hit" : ""}${log?.inserted.includes(page) ? " new" : ""}`;
+        `chip${running.some(({ pages }) => pages.includes(page)) ? " held" : ""}${log?.Found.includes(page) ? " hit" : ""}${log?.Inserted.includes(page) ? " new" : ""}`;
       const list = (nodes) =>
         nodes.length &&
         `<ul>${nodes.map(({ texts, pages, used, children }) => `<li><div>${pages.map((page, i) => `<span class="${look(page)}">${escape(texts[i])} <b>${page}</b></span>`).join("")}
           used ${used}</div>${list(children) || ""}</li>`).join("")}</ul>`;
       this.$("#tree").innerHTML = list(root.children) || "The tree is empty.";
       this.$("#pool").innerHTML = refs.map((count, page) => `<li class="${look(page)}"><b>${page}</b> ${count ? `×${count}` : "free"}</li>`).join("");
-      const name = (number) => this.data.requests[number].name;
-      this.$("#running").innerHTML = running.map(({ number, pages, computed }) => `${name(number)} runs: ${listed(pages)}; ${computed} tokens computed<br>`).join("");
+      this.$("#running").innerHTML = running.map(({ number, pages, computed }) => `${this.data.requests[number].name} runs: ${listed(pages)}; ${computed} tokens computed<br>`).join("");
       this.$(".figures").textContent = `Hit rate: ${hits} of ${queried} tokens. Free: ${refs.filter((count) => !count).length} of ${refs.length} pages.`;
       if (!log) return this.say(`All ${refs.length} pages are free. A page holds ${this.data.page_size} tokens.`);
-      const { matched, inserted, split, duplicates, evicted } = log;
-      const parts = { Found: matched, Inserted: inserted, "Split before": split, "Duplicates released": duplicates, "Evicted, least recently used first": evicted };
-      const told = Object.entries(parts).map(([what, pages]) => (pages.length ? ` ${what}: ${listed(pages)}.` : ""));
-      this.say(`${name(log.number)} ${log.end}.${log.action === "admit" && !matched.length ? " None of its pages is cached." : ""}${told.join("")}`);
+      const told = Object.entries(log).map(([what, pages]) => (pages.length ? ` ${what}: ${listed(pages)}.` : ""));
+      this.say(end + told.join(""));
     }
   }
   customElements.define("prefix-tree", PrefixTree);
