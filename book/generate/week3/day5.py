@@ -30,12 +30,8 @@ REQUESTS = {
     "E": ("That is a blue dog . It runs fast Why ?", "It saw food"),
     "F": ("That was a red ball .", "Tom kicked it"),
 }
-DEMO = tuple(
-    (action, "ABCDEF".index(name))
-    for action, name in (step.split() for step in (
-        "admit A", "finish A", "admit B", "admit C", "finish B", "finish C", "admit D", "finish D", "admit E", "finish E",
-    ))
-)  # fmt: skip
+ACTIONS = "admit A, finish A, admit B, admit C, finish B, finish C, admit D, finish D, admit E, finish E"
+DEMO = [(action, "ABCDEF".index(name)) for action, name in map(str.split, ACTIONS.split(", "))]
 
 
 def generated_parts() -> Parts:
@@ -172,7 +168,7 @@ class Replay:
         return [self.words.index(word) for word in text.split()]
 
     def act(self, action: str, number: int) -> bool:
-        """Admit a request and compute its prompt, or compute its answer and release it; return whether pages sufficed."""
+        """Admit a request and compute its prompt, or compute its answer and release it; return whether it had pages."""
         from tiny_llm_solution.serving.request import Request
 
         prompt, answer = map(self.tokens, list(REQUESTS.values())[number])

@@ -9,14 +9,13 @@
 
   class Cache {
     constructor({ page_size, pages, requests }) {
-      Object.assign(this, { size: page_size, requests, clock: 0, queried: 0, hits: 0, running: new Map() });
-      this.refs = Array(pages).fill(0);
+      Object.assign(this, { size: page_size, requests, clock: 0, queried: 0, hits: 0, running: new Map(), refs: Array(pages).fill(0) });
       this.tokens = requests.map(({ prompt }) => [...prompt]); // a preempted request keeps its output
       this.root = { texts: [], pages: [], used: 0, children: [] }; // a node has the text of each page
     }
 
     get free() {
-      return this.refs.flatMap((count, page) => (count ? [] : [page]));
+      return [...this.refs.keys()].filter((page) => !this.refs[page]);
     }
 
     retain(pages, by = 1) {
@@ -126,11 +125,8 @@
   }
 
   class PrefixTree extends BookWidget {
-    constructor() {
-      super();
-      this.label = "A prefix cache, action by action";
-      this.view = { actions: [], request: 0 };
-    }
+    label = "A prefix cache, action by action";
+    view = { actions: [], request: 0 };
 
     get markup() {
       const names = this.data.requests.map(({ name, prompt }) => `${name}: ${prompt.join(" ")}`);
@@ -202,9 +198,9 @@
       const list = (nodes) =>
         nodes.length &&
         `<ul>${nodes.map(({ texts, pages, used, children }) => `<li><div>${pages.map((page, i) => `<span class="${look(page)}">${escape(texts[i])} <b>${page}</b></span>`).join("")}
-          used ${used}</div>${list(children) || ""}</li>`).join("")}</ul>`;
+          used ${used}</div>${list(children) || ""}`).join("")}</ul>`;
       this.$("#tree").innerHTML = list(root.children) || "The tree is empty.";
-      this.$("#pool").innerHTML = refs.map((count, page) => `<li class="${look(page)}"><b>${page}</b> ${count ? `×${count}` : "free"}</li>`).join("");
+      this.$("#pool").innerHTML = refs.map((count, page) => `<li class="${look(page)}"><b>${page}</b> ${count ? `×${count}` : "free"}`).join("");
       this.$("#running").innerHTML = running.map(({ number, pages, computed }) => `${this.data.requests[number].name} runs: ${listed(pages)}; ${computed} tokens computed<br>`).join("");
       this.$(".figures").textContent = `Hit rate: ${hits} of ${queried} tokens. Free: ${refs.filter((count) => !count).length} of ${refs.length} pages.`;
       if (!log) return this.say(`All ${refs.length} pages are free. A page holds ${this.data.page_size} tokens.`);

@@ -34,6 +34,7 @@
           #tile { width: 100%; max-width: 40em; margin-bottom: 0.4em; }
           svg text { font-size: 10px; }
           thead td { border: 0; }
+          @media (max-width: 500px) { tbody th { white-space: normal; } }
           .x { --role: var(--query); } .w { --role: var(--key); } .y { --role: var(--value); }
           .loaded, .kept, .spilled, .all { fill: none; stroke: var(--fg, #000); }
           .loaded { stroke-width: 2; } .kept, .spilled { stroke-width: 0.6; } .all { stroke-width: 0.4; }
