@@ -50,7 +50,7 @@
       return { node, found, texts, all };
     }
 
-    /** Insert a request's full computed pages; it switches to those that the tree has already. */
+    /** Insert a request's full computed pages; it takes those that the tree has. */
     share({ tokens, computed, pages }) {
       const { node, found, texts, all } = this.walk(tokens.slice(0, computed - (computed % this.size)));
       const fresh = this.retain(pages.slice(found.length, all.length));
@@ -203,7 +203,7 @@
       this.$("#pool").innerHTML = refs.map((count, page) => `<li class="${look(page)}"><b>${page}</b> ${count ? `×${count}` : "free"}`).join("");
       this.$("#running").innerHTML = running.map(({ number, pages, computed }) => `${this.data.requests[number].name} runs: ${listed(pages)}; ${computed} tokens computed<br>`).join("");
       this.$(".figures").textContent = `Hit rate: ${hits} of ${queried} tokens. Free: ${refs.filter((count) => !count).length} of ${refs.length} pages.`;
-      if (!log) return this.say(`All ${refs.length} pages are free. A page holds ${this.data.page_size} tokens.`);
+      if (!log) return this.say(`All ${refs.length} pages are free. A page has ${this.data.page_size} tokens.`);
       const told = Object.entries(log).map(([what, pages]) => (pages.length ? ` ${what}: ${listed(pages)}.` : ""));
       this.say(end + told.join(""));
     }
