@@ -72,6 +72,26 @@ class BookWidget extends HTMLElement {
     this.$("#play").textContent = on ? "Pause" : "Play";
   }
 
+  /** The buttons of `stepBar` and the arrow keys call `move(by)`, which returns whether there is a further step. */
+  steps(every, first) {
+    this.onKey = (event) => {
+      const by = BookWidget.arrow(event);
+      if (by) this.move(by);
+      return by !== 0;
+    };
+    this.$("#back").onclick = () => this.move(-1);
+    this.$("#next").onclick = () => this.move(1);
+    this.$("#play").onclick = () => {
+      if (!this.timer && this.$("#next").getAttribute("aria-disabled") === "true") this.change(first);
+      this.play(!this.timer, () => this.move(1), every);
+    };
+  }
+
+  static stepBar(next) {
+    const button = (id, text) => `<button type="button" id="${id}">${text}</button>`;
+    return `<div class="bar">${button("back", "Back")}${button("next", next)}${button("play", "Play")}</div>`;
+  }
+
   /** A slider with its name and number, for the grid `.sliders`. */
   static slider(name, title, min, max, step = 1) {
     return `<label for="${name}">${title}</label>
