@@ -10,7 +10,7 @@ import pytest
 
 from tiny_llm_course.course.registry import UsageError
 from tiny_llm_course.dev.book.math import protect, render
-from tiny_llm_course.dev.book.mdbook import run_mdbook
+from tiny_llm_course.dev.book.page_metadata import run_mdbook
 from tiny_llm_course.dev.book.tex import BadFormula, Formula, formulas
 from tiny_llm_course.paths import BOOK, ROOT
 

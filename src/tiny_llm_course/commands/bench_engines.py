@@ -13,7 +13,7 @@ from ..engine.engine import load_engine
 from ..engine.stages import undone
 from ..measuring import engine_speed, progression, progression_text, roofline_text
 from ..measuring.clock import number
-from ..measuring.load import outcome, sending, speed, workload
+from ..measuring.load import sending, speed
 from ..terminal.screen import USUAL, columns, say
 from .out_file import must_take_measurement, waiting, write
 
@@ -49,7 +49,7 @@ def bench_serve(
 ) -> int:
     """Run the load on all modes, send it to a URL, or replay it on `stage`; print the result and write the files."""
     engine = speed.EngineChoice(**which)
-    load = workload.Load(**{name: typed[name] for name in ("requests", "rate", "seed") if typed[name] is not None})
+    load = sending.Load(**{name: typed[name] for name in ("requests", "rate", "seed") if typed[name] is not None})
     if typed["replay"] or typed["url"]:
         if file or svg or (typed["replay"] and typed["url"]):
             raise UsageError("--replay and --url combine neither with --json or --svg nor with each other.")
@@ -59,7 +59,7 @@ def bench_serve(
     must_take_measurement(file, svg, "title", "load", "rows", "machine")
     with waiting("measuring, a minute or two"):
         found = speed.measure(engine, load, quick, note=lambda _: None)
-    _show(found["title"], found, outcome.lines_of, small="the load is")
+    _show(found["title"], found, speed.lines_of, small="the load is")
     say(f"All ran with {found['runs'].partition(', ')[2]}.")
     return _write(found, file, svg, SERVING.in_a_file)
 
@@ -77,7 +77,7 @@ def _send(which: speed.EngineChoice, load: Any, url: str) -> int:
     model = sending.model_at(url)
     engine = dataclasses.replace(which, solution=True).loaded(None)  # for its tokenizer only
     with waiting(f"sending {load.requests} requests"):
-        answered = sending.send(url, model, engine, workload.arrivals(engine, load))
+        answered = sending.send(url, model, engine, sending.arrivals(engine, load))
     found = answered.summary()
     say(f"{model} at {url}: {load.requests} requests, {found['failed']} failed", bold=True)
     say(f"  {number(answered.throughput)} tokens/s")

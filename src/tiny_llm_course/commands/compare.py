@@ -26,8 +26,8 @@ from ..learner import progress
 from ..measuring.speed import Timing
 from ..paths import LEARNER, ROOT, SOLUTION
 from ..programs.patched import source_of
+from ..source.code import where
 from ..source.excerpts import NoSuchCode, code_of, code_of_variant
-from ..source.targets import where
 from ..terminal.screen import columns, in_colour, say
 from ..testkit.variants import Variants, load_variants
 from .out_file import waiting

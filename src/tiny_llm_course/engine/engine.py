@@ -17,8 +17,7 @@ from ..paths import EMBEDDED_MODEL, ROOT, SOLUTION
 from ..programs.packages import LearnerError
 from . import stages
 from .pace import MINUTE, USUAL_TOKENS, Pace
-from .package import Package
-from .precision import may_pack, runs
+from .package import Package, may_pack, runs
 
 DTYPES = {"float32": mx.float32, "float16": mx.float16, "bfloat16": mx.bfloat16}
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")

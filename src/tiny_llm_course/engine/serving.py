@@ -11,8 +11,7 @@ from ..course.registry import UsageError, load_course
 from ..course.requirements import in_words, missing
 from ..learner import progress
 from .engine import configured, read_model
-from .package import Package
-from .precision import may_pack, runs
+from .package import Package, may_pack, runs
 from .stages import lacking, simulated
 
 

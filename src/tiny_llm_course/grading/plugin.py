@@ -19,8 +19,8 @@ from ..course.requirements import in_words, missing
 from ..learner import progress
 from ..paths import LEARNER, SOLUTION, make_importable, put_first
 from ..programs import borrowing, kernels
-from ..programs.given import use_published
 from ..programs.packages import NotImportable, import_learner, program, put_broken, put_package
+from ..programs.parts import use_published
 from ..source.imports import Imports
 from ..testkit.recordings import MODES, Recordings
 from .exceptions import finding_of

@@ -13,7 +13,7 @@ from ..course.requirements import missing
 from ..course.results import SETTLED, TaskResult, verdict
 from ..learner.board import State, next_task, standings
 from ..paths import LEARNER, ROOT
-from ..source.targets import where
+from ..source.code import where
 from ..terminal.screen import say
 
 Line = partial[None]  # a call that prints one line

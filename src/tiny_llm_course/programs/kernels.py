@@ -26,9 +26,8 @@ from ..course.requirements import compiler
 from ..paths import ROOT, SOLUTION
 from ..source.edits import DoesNotApply, Edit, changed
 from . import parts
-from .given import header_folders
 from .packages import SOLUTION_NAME, install_patches, program
-from .parts import KernelFault, NotBuilt
+from .parts import KernelFault, NotBuilt, header_folders
 
 KIND = "kernels"  # of patches
 AT_ONCE = 2  # compilers

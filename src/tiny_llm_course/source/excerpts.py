@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ..course.entities import Target
-from .names import with_helpers
-from .targets import region
-from .text import Definition, Edit, Text, decorated_line, definitions, docstring, end_line
+from .code import region
+from .text import Definition, Edit, Text, decorated_line, definitions, docstring, end_line, with_helpers
 
 
 class NoSuchCode(Exception):

@@ -22,12 +22,9 @@ from torch.nn.utils import clip_grad_norm_, parameters_to_vector, vector_to_para
 
 from ..checkpoints.held_out import END, Tokens
 from ..course.registry import UsageError
-from .conversations import TURN_END
-from .export import export
 from .judging import continuation, loss_on, mixed_precision
-from .optimizing import optimizers, share_of_peak
-from .packing import Packer, held_out
-from .qwen3_torch import Qwen3
+from .packing import TURN_END, Packer, export, held_out
+from .qwen3_torch import Qwen3, optimizers, share_of_peak
 from .recipe import Recipe
 
 SAMPLE = "Once upon a time"

@@ -1,12 +1,21 @@
 """The charts of measured engines, for pages and as SVG files."""
 
+import ast
+import datetime
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from ...course.entities import Day
+from ...course.file_paths import bench_path, record_path
 from ...measuring import progression_text, roofline_text
 from ...measuring.clock import number
-from .drawing import Canvas, bars, decade_bars, roofline
+from ...measuring.machine import in_words
+from ...source.parsing import parse
+from .drawing import Canvas, bars, decade_bars, lines, roofline
+from .parts import Parts, is_there
 
 Found = dict[str, Any]  # a benchmark's record
 LOOKS = {"stage": "fill series-0", "peer": "hollow", "limit": "line"}
@@ -108,3 +117,54 @@ TITLE = "Roofline: the machine's limits, and the engine's steps"
 ROOFLINE = BenchChart("roofline", TITLE, _roofline, _about_roofline)
 PROGRESSION = BenchChart("progression", "Throughput on the same text", _progression, _about_progression)
 SERVING = BenchChart("servings", "Serving modes on the same requests", _serving, _about_serving)
+
+
+def measured_parts(day: Day) -> Parts:
+    """Return the `measured` of a day with a recorded benchmark: a chart, a table and the machine."""
+    file, record = bench_path(day), record_path(day)
+    if not (is_there(file) and is_there(record)):
+        return {}
+    return {"measured": _page(json.loads(record.read_text(encoding="utf-8")), _chart_of(file))}
+
+
+Chart = tuple[str, str, tuple[str, ...]]
+
+
+def _chart_of(file: Path) -> Chart | None:
+    """Read the benchmark's CHART without running it, as it imports the learner's package."""
+    for node in parse(file.read_bytes()).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "CHART":
+            chart: Chart = ast.literal_eval(node.value)
+            return chart
+    return None
+
+
+def _drawn(found: dict[str, Any], chart: Chart) -> str:
+    kind, axis, names = chart
+    first, *_ = found["columns"]
+    columns = {name: [row[found["columns"].index(name)] for row in found["rows"]] for name in names}
+    across = [row[0] for row in found["rows"]]
+    canvas = Canvas()
+    if kind == "lines":
+        lines(canvas, across, columns, (first, axis), number)
+    else:
+        for name, values in columns.items():
+            named = {f"{first} {x}" if isinstance(x, int) else x: y for x, y in zip(across, values, strict=True)}
+            bars(canvas, named, number, y=canvas.bottom + (14 if canvas.bottom else 0), heading=name)
+    about = "; ".join(f"{name}: {', '.join(map(number, values))}" for name, values in columns.items())
+    where = ", ".join(map(number, across))
+    return canvas.figure(f"measured-{found['day'].replace('.', '-')}", found["title"], f"For {first} {where}. {about}.")
+
+
+def measured_on(found: dict[str, Any]) -> str:
+    """Say when and on which machine a record was taken."""
+    day = datetime.date.fromisoformat(found["date"])
+    return f"Our solution on {day.day} {day:%B} {day.year}: {in_words(found['machine'])}."
+
+
+def _page(found: dict[str, Any], chart: Chart | None) -> str:
+    rows = [[number(cell) for cell in row] for row in found["rows"]]
+    sides = [":--" if isinstance(cell, str) and not i else "--:" for i, cell in enumerate(found["rows"][0])]
+    table = [found["columns"], sides, *rows]
+    drawn = [_drawn(found, chart)] if chart else []
+    return "\n".join([*drawn, *(f"| {' | '.join(line)} |" for line in table), "", f"*{measured_on(found)}*", ""])

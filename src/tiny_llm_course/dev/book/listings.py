@@ -13,9 +13,9 @@ from ...course.registry import Course, load_course
 from ...paths import BOOK, LEARNER, ROOT, SOLUTION, make_importable
 from ...programs.packages import load_solution
 from ...source.languages import language_of_target
+from .bench_charts import measured_parts
 from .engine import map_parts
 from .legend import legend_parts
-from .measured import measured_parts
 from .mistake_diffs import mistake_parts
 from .model import Facts, Sentence, model_page
 from .parts import Parts, is_there

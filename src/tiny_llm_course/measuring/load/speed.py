@@ -11,10 +11,40 @@ from ...course.registry import load_course
 from ...engine.serving import ServingEngine, load_scheduler
 from ...engine.stages import lacking, simulated
 from ...paths import ROOT
+from ...terminal.tables import in_columns
+from ..clock import number
 from ..engine_speed import name_of
-from ..machine import circumstances
-from .sending import play
-from .workload import Arrival, Load, arrivals, tokens_of
+from ..machine import circumstances, in_words
+from .sending import Arrival, Load, arrivals, play, tokens_of
+
+TIMES = ("p50", "p95", "p99")
+HEADINGS = ("mode", "tokens/s", "x", *(f"TTFT {p}" for p in TIMES), *(f"TPOT {p}" for p in TIMES), "preempted", "hits")
+
+
+def lines_of(found: dict[str, Any], width: int) -> list[str]:
+    """Return the printed lines, except the heading."""
+    rows, load = found["rows"], found["load"]
+    lines = in_columns(HEADINGS, [_cells(row, rows[0]) for row in rows], width)
+    read, written, rate = number(load["read"]), number(load["written"]), number(load["rate"])
+    median = f", the median of {found['turns']}" if found["turns"] > 1 else ""
+    return [
+        *lines,
+        "",
+        f"tokens/s: all {load['requests']} requests at once{median}; {read} prompt and {written} output tokens.",
+        f"TTFT, TPOT: Poisson arrivals, {rate} requests/s, in ms: time to first token, time per output token.",
+        "preempted: number of preemptions. hits: share of prompt tokens found in the prefix cache.",
+        "" if found["fused"] else "Without the kernels of week 2 and day 4: pdm run doctor says what they need.",
+        in_words(found["machine"]),
+    ]
+
+
+def _cells(row: dict[str, Any], first: dict[str, Any]) -> Sequence[str]:
+    pace = row["tokens/s"]
+    times = [number(1000 * row[key][p]) if row[key] else "-" for key in ("ttft", "tpot") for p in TIMES]
+    hits = f"{100 * row['hits']:.0f} %" if "hits" in row else "-"
+    ratio = "" if row is first else number(pace / first["tokens/s"])
+    return row["name"], number(pace), ratio, *times, str(row["preemptions"]), hits
+
 
 RECORD = ROOT / "benches" / "bench_serve.json"  # of our solution, for the book
 BUSY = 0.8  # default request rate, as a share of what `continuous` can serve

@@ -4,8 +4,9 @@ import ast
 from dataclasses import dataclass, field, replace
 
 from ..parsing import parse
+from ..text import mentioned
 from .imports import imported, is_import, merge_import, paired
-from .units import NOTHING, Block, Lines, Unit, mentioned, parameters, plain, same, soundness, split
+from .units import NOTHING, Block, Lines, Unit, parameters, plain, same, soundness, split
 
 ABSENT = ("\0",)  # a part that equals no text
 

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ..names import attributes, names
 from ..parsing import parse_or_none
 from ..text import Definition, Function, Text, decorated_line, docstring, end_line
 
@@ -90,11 +89,6 @@ def same(one: Unit | None, other: Unit | None) -> bool:
     if one is None or other is None:
         return one is other
     return plain(one.lead) == plain(other.lead) and plain(one.own) == plain(other.own)
-
-
-def mentioned(tree: ast.AST) -> set[str]:
-    """Return every name that code uses, also attributes. Names that are only imported do not count."""
-    return names(tree) | attributes(tree)
 
 
 def parameters(unit: Unit) -> set[str]:

@@ -4,9 +4,8 @@ import ast
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from ..names import attributes, names
 from ..parsing import parse
-from ..text import Definition, Edit, Text, is_private
+from ..text import Definition, Edit, Text, is_private, mentioned, names
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,7 @@ def _units(
             yield from _units(node.body, targets, f"{prefix}{name}.", owner or name, in_target or is_target)
             continue
         uses = names(node)
-        mentions = uses | attributes(node)
+        mentions = mentioned(node)
         uses |= {f".{mention}" for mention in mentions}
         if owner:
             uses |= {f"{owner}.{mention}" for mention in mentions}

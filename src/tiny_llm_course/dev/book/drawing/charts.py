@@ -188,3 +188,55 @@ def _round_numbers(low: float, high: float, logarithmic: bool) -> list[float]:
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(digit * power for digit in (1, 2, 5, 10) if digit * power >= rough)
     return [step * i for i in range(math.floor(low / step), math.ceil(high / step) + 1)]
+
+
+Point = tuple[float, float]  # FLOP/byte, FLOP/s
+RIGHT, HEIGHT = 352.0, 230.0
+
+
+def roofline(
+    canvas: Canvas,
+    limits: tuple[float, float],
+    series: Mapping[str, Sequence[tuple[str, Point]]],
+    extent: Sequence[float],
+    words: Callable[[float], str],
+) -> None:
+    """Draw `limits` in bytes/s and FLOP/s and labelled points; `extent` are the axes' ends as powers of ten."""
+    bandwidth, rate = limits
+    left, right, bottom, top = extent
+    marks = [10.0**power for power in range(math.ceil(bottom), math.floor(top) + 1)]
+    margin = max(width_of(words(mark / 1e9), SMALL) for mark in marks) + 8
+    upper = FONT + 10.0
+
+    def place(intensity: float, speed: float) -> tuple[float, float]:
+        return (
+            margin + (RIGHT - margin) * (math.log10(intensity) - left) / (right - left),
+            upper + HEIGHT * (top - math.log10(speed)) / (top - bottom),
+        )
+
+    canvas.text(0, FONT, "GFLOP/s", "small")
+    for mark in marks:
+        y = place(1, mark)[1]
+        canvas.path([(margin, y), (RIGHT, y)], "axis")
+        canvas.text(margin - 5, y + SMALL / 3, words(mark / 1e9), "small mono", "end")
+    for power in range(math.ceil(left), math.floor(right) + 1):
+        canvas.text(place(10.0**power, rate)[0], upper + HEIGHT + SMALL + 6, words(10.0**power), "small mono", "middle")
+    canvas.text(RIGHT, upper + HEIGHT + 2 * SMALL + 10, "FLOPs per byte", "small", "end")
+    start = max(10.0**left, 10.0**bottom / bandwidth)  # where the slope comes into the picture
+    ridge = rate / bandwidth
+    roof = [place(start, start * bandwidth), place(ridge, rate), place(10.0**right, rate)]
+    canvas.path(roof, "line")
+    canvas.text(RIGHT, roof[1][1] + SMALL + 4, f"{words(rate / 1e9)} GFLOP/s", "small", "end")
+    middle = math.sqrt(start * ridge)
+    x, y = place(middle, middle * bandwidth)
+    canvas.text(x - 6, y - 6, f"{words(bandwidth / 1e9)} GB/s", "small", "end")
+    legend = upper + HEIGHT + 2 * SMALL + 32
+    for i, (name, points) in enumerate(series.items()):
+        for above, point in points:
+            x, y = place(*point)
+            mark_of(canvas, x, y, i)
+            if above:
+                canvas.text(x, y - 9, above, "small", "middle")
+        level = legend + i * (FONT + 7)
+        mark_of(canvas, 6, level - 5, i)
+        canvas.text(18, level, name)
