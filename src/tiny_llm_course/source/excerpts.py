@@ -55,9 +55,8 @@ def _excerpt(text: Text, nodes: Iterable[Definition], decorators: bool = True) -
     for node in nodes:
         first = decorated_line(node) if decorators else node.lineno
         lines = text.lines[first - 1 : text.last_line(node)]
-        dropped = [
-            edit for inner in ast.walk(node) if isinstance(inner, Definition) for edit in _docstring(text, inner)
-        ]
+        inner = [each for each in ast.walk(node) if isinstance(each, Definition)]
+        dropped = [edit for each in inner for edit in _docstring(text, each)]
         parts.append("\n".join(_without(lines, first, dropped, node.col_offset)).strip("\n"))
     return "\n\n".join(parts) + "\n"
 

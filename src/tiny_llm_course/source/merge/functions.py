@@ -81,9 +81,8 @@ class _Merge:
             used, bound = mentioned(tree), set(_bindings(split(self.merged.text)))
         except SyntaxError:
             return set()
-        found = {
-            name for name in self.merged.removed if name.split(".")[-1] in used - (set() if "." in name else bound)
-        }
+        gone = self.merged.removed
+        found = {name for name in gone if name.split(".")[-1] in used - (set() if "." in name else bound)}
         for unit in (*base.units, *new.units):
             if is_import(unit):
                 found |= {f"{unit.key}:{name}" for name in imported(unit).keys() & (used - bound)}

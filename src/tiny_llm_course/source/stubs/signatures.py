@@ -26,10 +26,8 @@ def signatures(source: str) -> dict[str, Signature]:
         else:
             args, returns = ast.unparse(node.args), ast.unparse(node.returns) if node.returns else None
         number = 1 + sum(known.split("#")[0] == name for known in found)
-        decorators = tuple(map(ast.unparse, node.decorator_list))
-        found[name if number == 1 else f"{name}#{number}"] = Signature(
-            args, returns, decorators, ast.get_docstring(node)
-        )
+        key, decorators = name if number == 1 else f"{name}#{number}", tuple(map(ast.unparse, node.decorator_list))
+        found[key] = Signature(args, returns, decorators, ast.get_docstring(node))
     return found
 
 

@@ -58,9 +58,8 @@ def drop_imports(source: str, stub: str, needed: Collection[Target]) -> str:
     for node in text.tree.body:
         if not isinstance(node, ast.Import | ast.ImportFrom) or getattr(node, "module", "") == "__future__":
             continue
-        kept = [
-            alias for alias in node.names if bound_name(node, alias) not in orphans or _is_needed(node, alias, needed)
-        ]
+        names_of = node.names
+        kept = [each for each in names_of if bound_name(node, each) not in orphans or _is_needed(node, each, needed)]
         if len(kept) < len(node.names):
             comment = text.comments.get(end_line(node))
             first = text.first_line(node) if not kept else node.lineno
