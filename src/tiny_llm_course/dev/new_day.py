@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import tempfile
+from functools import partial
 from pathlib import Path
 from string import Template
 
@@ -69,8 +70,7 @@ def _registry(week: int, number: int, title: str, week_title: str, target: str) 
     return {file: (file.read_text(encoding="utf-8") if file.exists() else head) + day}
 
 
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)  # which TOML reads as well
+_quoted = partial(json.dumps, ensure_ascii=False)  # which TOML reads as well
 
 
 def _with_registry(registry: Files) -> Course:

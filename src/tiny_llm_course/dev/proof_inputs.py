@@ -58,8 +58,8 @@ def _closure(roots: Iterable[Path]) -> set[Path]:
     found = set(roots)
     waiting = [*found]
     for file in waiting:  # which grows meanwhile
-        more = [each for each in _reached_from(file) if each not in found]
-        found.update(more)
+        more = _reached_from(file) - found
+        found |= more
         waiting += more
     return found
 
@@ -68,9 +68,8 @@ def _closure(roots: Iterable[Path]) -> set[Path]:
 def _reached_from(file: Path) -> frozenset[Path]:
     if not file.is_file():
         return frozenset()
-    found = set(_imported(file)) if file.suffix == ".py" else set()
-    found |= {each / "__init__.py" for each in file.parents if (each / "__init__.py").is_file()}  # its packages
-    return frozenset(found | set(_data_beside(file)))
+    packages = {each / "__init__.py" for each in file.parents if (each / "__init__.py").is_file()}
+    return frozenset({*packages, *_data_beside(file), *(_imported(file) if file.suffix == ".py" else ())})
 
 
 def _data_beside(file: Path) -> Iterator[Path]:

@@ -147,18 +147,12 @@ def run(command: str, checkout: Path, answers: Sequence[str] = ()) -> subprocess
     return subprocess.run(typed, cwd=checkout, env=env, input=lines, stdout=PIPE, stderr=STDOUT, encoding="utf-8")
 
 
-def is_proven(scenario: Scenario) -> bool:
-    """Return whether nothing has changed since the scenario last matched its transcript."""
-    return _known().get(scenario.name) == state(scenario)
-
-
 def keep(some: Iterable[Scenario]) -> None:
     """Record that these scenarios match their transcripts now."""
-    names = {each.name for each in scenarios()}
-    known = {name: state for name, state in _known().items() if name in names}
-    known |= {each.name: state(each) for each in some}
+    names, now = {each.name for each in scenarios()}, {each.name: state(each) for each in some}
+    states = {name: state for name, state in sorted((known() | now).items()) if name in names}
     KNOWN.parent.mkdir(exist_ok=True)
-    KNOWN.write_text(json.dumps(dict(sorted(known.items())), indent=1) + "\n", encoding="utf-8", newline="\n")
+    KNOWN.write_text(json.dumps(states, indent=1) + "\n", encoding="utf-8", newline="\n")
 
 
 def state(scenario: Scenario) -> str:
@@ -167,7 +161,8 @@ def state(scenario: Scenario) -> str:
     return hashlib.sha256(f"{anywhere}{_checkout_state()}{scenario.recorded}".encode()).hexdigest()[:32]
 
 
-def _known() -> dict[str, str]:
+def known() -> dict[str, str]:
+    """Return the stored states, by scenario: where it is still the same, the transcript need not be played."""
     try:
         return dict(json.loads(KNOWN.read_text(encoding="utf-8")))
     except (OSError, ValueError):
@@ -192,8 +187,7 @@ def _checkout_state() -> str:
 
 def differences(scenario: Scenario) -> list[str]:
     """Return nothing if the scenario prints what is recorded, else a headline with the diff."""
-    recorded, played = scenario.recorded, play(scenario)
-    if recorded == played:
+    if (recorded := scenario.recorded) == (played := play(scenario)):
         return []
     lines = difflib.unified_diff(recorded.splitlines(), played.splitlines(), "recorded", "now", lineterm="", n=1)
     headline = f"the transcript {scenario.name} is out of date (pdm run dev transcripts {scenario.name})"

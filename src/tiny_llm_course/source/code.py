@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from ..course.entities import Target, Task
@@ -84,16 +85,15 @@ def fingerprint(task: Task, package: Path) -> str | None:
     return Code(package).fingerprint(task)
 
 
-def text_of(file: Path) -> str | None:
-    """Return a file's text with \\n as line ends and invalid UTF-8 escaped; None if it cannot be read."""
-    try:
-        return _read(file)
-    except OSError:
-        return None
-
-
 def _read(file: Path) -> str:
+    """Return a file's text with \\n as line ends and invalid UTF-8 escaped."""
     return file.read_text(encoding="utf-8", errors="surrogateescape").lstrip("\ufeff")
+
+
+def _text_of(file: Path) -> str:
+    with suppress(OSError):
+        return _read(file)
+    return ""
 
 
 def _with_needs(task: Task) -> list[Task]:
@@ -102,23 +102,23 @@ def _with_needs(task: Task) -> list[Task]:
 
 def where(target: Target, package: str) -> str:
     """Return `src/tiny_llm/basics.py:12`, the present line of the target."""
-    line = language_of_target(target).line(text_of(ROOT / package / target.file) or "", target.name)
+    line = language_of_target(target).line(_text_of(ROOT / package / target.file), target.name)
     return f"{package}/{target.file}" + (f":{line}" if line else "")
 
 
 def holds_stub(task: Task, package: Path) -> bool:
     """Return whether the task's stub statement is still in its file."""
-    return language_of_target(task.target).holds_stub(text_of(package / task.target.file) or "", task)
+    return language_of_target(task.target).holds_stub(_text_of(package / task.target.file), task)
 
 
 def is_within(place: str, task: Task, package: Path) -> bool:
     """Return whether a place, `src/tiny_llm/basics.py:12`, is in the learner's part of the task."""
     file, _, number = place.rpartition(":")
     path = package / task.target.file
-    span = language_of_target(task.target).span(text_of(path) or "", task.target.name)
+    span = language_of_target(task.target).span(_text_of(path), task.target.name)
     return bool(span and ROOT / file == path and span[0] <= int(number) <= span[1])
 
 
 def region(target: Target, package: Path) -> str | None:
     """Return the learner's part: a definition in Python, elsewhere the lines between the marks."""
-    return language_of_target(target).region(text_of(package / target.file) or "", target.name)
+    return language_of_target(target).region(_text_of(package / target.file), target.name)
