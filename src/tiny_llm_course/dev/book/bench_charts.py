@@ -124,7 +124,12 @@ def measured_parts(day: Day) -> Parts:
     file, record = bench_path(day), record_path(day)
     if not (is_there(file) and is_there(record)):
         return {}
-    return {"measured": _page(json.loads(record.read_text(encoding="utf-8")), _chart_of(file))}
+    found: Found = json.loads(record.read_text(encoding="utf-8"))
+    rows = [[number(cell) for cell in row] for row in found["rows"]]
+    sides = [":--" if isinstance(cell, str) and not i else "--:" for i, cell in enumerate(found["rows"][0])]
+    table = [f"| {' | '.join(line)} |" for line in (found["columns"], sides, *rows)]
+    drawn = [_drawn(found, chart)] if (chart := _chart_of(file)) else []
+    return {"measured": "\n".join([*drawn, *table, "", f"*{measured_on(found)}*", ""])}
 
 
 Chart = tuple[str, str, tuple[str, ...]]
@@ -139,7 +144,7 @@ def _chart_of(file: Path) -> Chart | None:
     return None
 
 
-def _drawn(found: dict[str, Any], chart: Chart) -> str:
+def _drawn(found: Found, chart: Chart) -> str:
     kind, axis, names = chart
     first, *_ = found["columns"]
     columns = {name: [row[found["columns"].index(name)] for row in found["rows"]] for name in names}
@@ -156,15 +161,7 @@ def _drawn(found: dict[str, Any], chart: Chart) -> str:
     return canvas.figure(f"measured-{found['day'].replace('.', '-')}", found["title"], f"For {first} {where}. {about}.")
 
 
-def measured_on(found: dict[str, Any]) -> str:
+def measured_on(found: Found) -> str:
     """Say when and on which machine a record was taken."""
     day = datetime.date.fromisoformat(found["date"])
     return f"Our solution on {day.day} {day:%B} {day.year}: {in_words(found['machine'])}."
-
-
-def _page(found: dict[str, Any], chart: Chart | None) -> str:
-    rows = [[number(cell) for cell in row] for row in found["rows"]]
-    sides = [":--" if isinstance(cell, str) and not i else "--:" for i, cell in enumerate(found["rows"][0])]
-    table = [found["columns"], sides, *rows]
-    drawn = [_drawn(found, chart)] if chart else []
-    return "\n".join([*drawn, *(f"| {' | '.join(line)} |" for line in table), "", f"*{measured_on(found)}*", ""])

@@ -52,15 +52,11 @@ def parts_of(name: str) -> Parts:
 def _of_the_tasks(day: Day) -> Parts:
     files = dict.fromkeys(f"`{PACKAGE}/{task.target.file}`" for task in day.tasks)
     parts = {"time": f"**Time** {_minutes(day)} minutes. **You edit** {', '.join(files)}.\n", "tasks": _tasks(day)}
-    for task in day.tasks:
-        parts[f"signature-{task.number}"] = _signature(task)
-    return parts
+    return parts | {f"signature-{task.number}": _signature(task) for task in day.tasks}
 
 
 def _of_the_script(week: int, name: str) -> Parts:
-    script = _script(week, name)
-    parts: Parts = script.generated_parts() if script else {}
-    return parts
+    return dict(script.generated_parts()) if (script := _script(week, name)) else {}
 
 
 def _script(week: int, name: str) -> ModuleType | None:
@@ -100,17 +96,12 @@ def _length(minutes: int) -> str:
 
 
 def _tasks(day: Day) -> str:
-    rows = [
-        f"| [{task.label}](#task-{task.id.replace('.', '-')}) | {_name(task)} | {task.minutes} |" for task in day.tasks
-    ]
-    head = ["| Task | You write | Minutes |", "|---|---|---|"]
-    return "\n".join([*head, *rows, ""])
-
-
-def _name(task: Task) -> str:
-    """Return the target's name with line-break opportunities for phones."""
-    name = re.sub(r"([._])(?=\w\w)|(?<=[a-z])(?=[A-Z])", r"\1<wbr>", str(task.target).replace(":", "."))
-    return f"<code>{name}</code>"
+    lines = ["| Task | You write | Minutes |", "|---|---|---|"]
+    for task in day.tasks:
+        # With line-break opportunities for phones.
+        name = re.sub(r"([._])(?=\w\w)|(?<=[a-z])(?=[A-Z])", r"\1<wbr>", str(task.target).replace(":", "."))
+        lines.append(f"| [{task.label}](#task-{task.id.replace('.', '-')}) | <code>{name}</code> | {task.minutes} |")
+    return "\n".join([*lines, ""])
 
 
 def _signature(task: Task) -> str:

@@ -56,12 +56,11 @@ def render(found: list[tuple[str, bool]], katex: str) -> dict[tuple[str, bool], 
 
 def protect(html: str) -> str:
     """Return the HTML in one line, escaped so that Markdown leaves it alone."""
-    one_line = re.sub(r"\s*\n\s*", " ", html)
-    return re.sub(r"(?<=>)[^<>]+(?=<)", lambda text: _encode(text[0]), one_line)
 
+    def encode(text: re.Match[str]) -> str:
+        return re.sub(r"&#?\w+;|[^&]+", lambda p: p[0] if p[0][0] == "&" else p[0].translate(MARKDOWN), text[0])
 
-def _encode(text: str) -> str:
-    return re.sub(r"&#?\w+;|[^&]+", lambda part: part[0] if part[0][0] == "&" else part[0].translate(MARKDOWN), text)
+    return re.sub(r"(?<=>)[^<>]+(?=<)", encode, re.sub(r"\s*\n\s*", " ", html))
 
 
 def set_formulas(pages: dict[str, dict[str, Any]], katex: str) -> list[tuple[str, BadFormula]]:
@@ -78,7 +77,7 @@ def set_formulas(pages: dict[str, dict[str, Any]], katex: str) -> list[tuple[str
                 continue
             answer = html[formula.tex, formula.display]
             if isinstance(answer, BadFormula):
-                wrong.append((path, BadFormula(formula.line + answer.line, str(answer))))
+                wrong.append((path, BadFormula(formula.line + answer.line, answer.message)))
             else:
                 tag = '<div class="formula">{}</div>' if formula.display else "{}"
                 parts += [text[end : formula.start], tag.format(protect(answer))]

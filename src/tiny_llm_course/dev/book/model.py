@@ -69,9 +69,7 @@ def model_page(course: Course, sentence: Sentence, facts: Mapping[str, Facts]) -
         box["shares"] = [round(100 * x / total, 2) for x, total in zip(sums[part.path], totals, strict=True)]
         if known := facts.get(part.path):
             box |= {"about": known.about, "shape": known.shape, "rows": known.rows}
-            box["arrays"] = [
-                {**vars(shown), "values": (shown.values.round(2) + 0.0).tolist()} for shown in known.arrays
-            ]
+            box["arrays"] = [vars(each) | {"values": (each.values.round(2) + 0.0).tolist()} for each in known.arrays]
         return box
 
     all_data = [data_of(part) for part in boxes]

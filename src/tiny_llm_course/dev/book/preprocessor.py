@@ -85,7 +85,7 @@ def main(arguments: list[str]) -> int:
     except NoEngine as reason:
         print(reason, file=sys.stderr)
         return 1
-    wrong += [(path, mistake.line, str(mistake)) for path, mistake in bad]
+    wrong += [(path, *mistake) for path, mistake in bad]
     for path, line, fault in sorted(wrong):
         print(f"{(root.name / source / path).as_posix()}:{line}: {fault}", file=sys.stderr)
     if wrong:

@@ -115,9 +115,8 @@ class OfMessage:
         right = [known.fact for known in variants.wrong_programs if f" {known.fact}." in named]
         if len(right) != 1:
             raise ValueError(f"the transcript {self.transcript} does not name one mistake of task {self.task}")
-        wrong = {
-            name: (_sentence(_known(variants, self.task, name).fact), text) for name, text in self.mistakes.items()
-        }
+        facts = {name: _known(variants, self.task, name).fact for name in self.mistakes}
+        wrong = {name: (_sentence(fact), self.mistakes[name]) for name, fact in facts.items()}
         return _in_order(self.asked, (_sentence(right[0]), self.why), wrong)
 
     def _message(self) -> tuple[str, str]:

@@ -6,7 +6,7 @@ formula would otherwise be read as prose.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 # Alternatives in order: text to skip comes first.
 TOKEN = re.compile(
@@ -26,16 +26,14 @@ TOKEN = re.compile(
 )
 
 
-class BadFormula(Exception):
-    """A formula that cannot be rendered, with its line number, counted from 1."""
+class BadFormula(NamedTuple):
+    """A formula that cannot be rendered: its line number, counted from 1, and what is wrong."""
 
-    def __init__(self, line: int, message: str) -> None:
-        super().__init__(message)
-        self.line = line
+    line: int
+    message: str
 
 
-@dataclass(frozen=True)
-class Formula:
+class Formula(NamedTuple):
     """A formula: its TeX, the part of the text that it takes, and the line where its TeX begins."""
 
     tex: str

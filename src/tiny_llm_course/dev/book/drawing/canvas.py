@@ -1,6 +1,4 @@
-"""Shapes and the SVG figure made of them. Looks are classes of `book/figures.css`; roles look the same in the whole
-book.
-"""
+"""Shapes and the SVG figure made of them. Looks are classes of `book/figures.css`; roles look alike everywhere."""
 
 from html import escape
 
@@ -61,9 +59,7 @@ class Canvas:
             head = " ".join(f"{place(x)},{place(y)}" for x, y in [(x1, y1), *wings])
             self._add(f'<polygon points="{head}" class="head {looks}"/>', *wings)
 
-    def text(
-        self, x: float, y: float, words: str, looks: str = "", anchor: str = "start", *, length: float = 0
-    ) -> None:
+    def text(self, x: float, y: float, words: str, looks: str = "", anchor: str = "start", length: float = 0) -> None:
         """Draw words with their baseline at y and the `anchor` at x; a `length` in pixels also keeps their spaces."""
         size = SMALL if "small" in looks.split() else FONT
         width = length or width_of(words, size)
@@ -113,8 +109,6 @@ class Canvas:
 
 def looks_of(role: str | None) -> str:
     """Return the class of a role, "" for None; raise ValueError for an unknown one."""
-    if role is None:
-        return ""
-    if role not in ROLES:
+    if role not in (None, *ROLES):
         raise ValueError(f"no role {role!r}, there are {', '.join(ROLES)}")
-    return f"role-{role}"
+    return f"role-{role}" if role else ""

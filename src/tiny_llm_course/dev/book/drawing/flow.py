@@ -31,12 +31,11 @@ def flow(
         for j, name in enumerate(row):
             if name:
                 cells.setdefault(name, []).append((i, j))
-    texts = {name: _lines(boxes[name]) for name in cells}
+    words = {name: (box, None) if isinstance(box, str) else box for name, box in boxes.items()}
+    texts = {name: words[name][0].split("\n") for name in cells}
     count = max(len(row) for row in grid)
-    widths = [
-        max([30.0, *(_width(texts[name]) for name, at in cells.items() if len(at) == 1 and at[0][1] == j)])
-        for j in range(count)
-    ]
+    single = [(name, at[0][1]) for name, at in cells.items() if len(at) == 1]
+    widths = [max([30.0, *(_width(texts[name]) for name, column in single if column == j)]) for j in range(count)]
     heights = [max([10.0, *(_height(texts[name]) for name in row if name)]) for row in grid]
     lefts = [sum(widths[:j]) + gap * j for j in range(count)]
     tops = [sum(heights[:i]) + STEP * i for i in range(len(grid))]
@@ -51,14 +50,12 @@ def flow(
     for start, end, *label in arrows:
         ring = texts[end] in RINGS
         points = _way(frames[start], frames[end], cells[start], cells[end], taken, ring)
-        role = boxes[start][1] if isinstance(boxes[start], tuple) else None
-        canvas.path(points, f"line {looks_of(role)}".strip(), arrow=True)
+        canvas.path(points, f"line {looks_of(words[start][1])}".strip(), arrow=True)
         if label:
             (x0, y0), (x1, y1) = points[-2:]
             canvas.text(max(x0, x1) + 6, (y0 + y1) / 2 + SMALL / 3, label[0], "small mono")
     for name, (x, y, width, height) in frames.items():
-        box = boxes[name]
-        role = looks_of(box[1]) if isinstance(box, tuple) else ""
+        role = looks_of(words[name][1])
         if texts[name] in RINGS:
             canvas.circle(x + width / 2, y + height / 2, height / 2, f"frame {role}".strip())
         elif not texts[name][0].startswith(" "):
@@ -69,15 +66,14 @@ def flow(
 
 
 Frame = tuple[float, float, float, float]
+Points = list[tuple[float, float]]
 
 
-def _way(
-    start: Frame, end: Frame, start_cells: list[Cell], end_cells: list[Cell], taken: set[Cell], ring: bool
-) -> list[tuple[float, float]]:
+def _way(start: Frame, end: Frame, begins: list[Cell], ends: list[Cell], taken: set[Cell], ring: bool) -> Points:
     """Return the points of an arrow from one frame to another. A ring is entered from the side."""
     (x, y, width, height), (u, v, breadth, depth) = start, end
-    (row, _), (goal, _) = start_cells[0], end_cells[0]
-    columns, goals = ({j for _, j in cells} for cells in (start_cells, end_cells))
+    (row, _), (goal, _) = begins[0], ends[0]
+    columns, goals = ({j for _, j in cells} for cells in (begins, ends))
     if row == goal:
         level = y + height / 2
         return [(x + width, level), (u, level)] if u > x else [(x, level), (u + breadth, level)]
@@ -95,10 +91,6 @@ def _way(
         return [(x + width / 2, leave), (x + width / 2, v + depth / 2), (far, v + depth / 2)]
     bend = leave + STEP / 2 if down else leave - STEP / 2
     return [(x + width / 2, leave), (x + width / 2, bend), (u + breadth / 2, bend), (u + breadth / 2, enter)]
-
-
-def _lines(box: Box) -> list[str]:
-    return (box[0] if isinstance(box, tuple) else box).split("\n")
 
 
 def _width(texts: list[str]) -> float:
