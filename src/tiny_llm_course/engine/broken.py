@@ -105,12 +105,13 @@ class Comparison:
     broken_bits: Bits | None
 
 
+Note = Callable[[str], None]
+
+
 class Breaker:
     """Run an engine, then the same one with a mistake; `most` limits a text's tokens, `note` gets what is happening."""
 
-    def __init__(
-        self, engine: Engine, prompt: str, most: int | None, sampling: Sampling, note: Callable[[str], None]
-    ) -> None:
+    def __init__(self, engine: Engine, prompt: str, most: int | None, sampling: Sampling, note: Note) -> None:
         self.engine, self._prompt, self._most, self._sampling, self._note = engine, prompt, most, sampling, note
         self._stories, self._mark = shipped_stories()[:STORIES], mark_of(self.engine)
 
@@ -201,11 +202,8 @@ def _stopped(error: Exception) -> str:
     cause = error.__cause__
     if cause is None:
         return str(error).splitlines()[0].partition(": ")[2] or str(error)
-    frames = [frame for frame in traceback.extract_tb(cause.__traceback__) if _ours(frame.filename)]
-    where = f", at {name_of(Path(frames[-1].filename))}:{frames[-1].lineno}" if frames else ""
+    frames = [(Path(frame.filename), frame.lineno) for frame in traceback.extract_tb(cause.__traceback__)]
+    theirs = {"tiny_llm_course", ".venv"}
+    ours = [(file, line) for file, line in frames if file.is_relative_to(ROOT) and not theirs & {*file.parts}]
+    where = f", at {name_of(ours[-1][0])}:{ours[-1][1]}" if ours else ""
     return f"{type(cause).__name__}: {first_line(cause).rstrip('.')}{where}"
-
-
-def _ours(file: str) -> bool:
-    path = Path(file)
-    return path.is_relative_to(ROOT) and "tiny_llm_course" not in path.parts and ".venv" not in path.parts

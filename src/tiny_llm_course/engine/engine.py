@@ -21,6 +21,7 @@ from .package import Package, may_pack, runs
 
 DTYPES = {"float32": mx.float32, "float16": mx.float16, "bfloat16": mx.bfloat16}
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
+Sampler = Callable[..., mx.array]  # from logits and tokens to tokens
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,18 +102,18 @@ class Engine(Package):
         tokens: Iterator[int] = self.target(self.stage.generate)(self.model, prompt, count)
         return tokens
 
-    def sampler(self, sampling: Sampling) -> Callable[..., mx.array]:
+    def sampler(self, sampling: Sampling) -> Sampler:
         """Return the function that chooses tokens; raise UsageError for a setting out of range."""
         given = {name: value for name, value in dataclasses.asdict(sampling).items() if value is not None}
         with self.learners_code():
             make_sampler = self.part("sampler", "make_sampler")
             try:
-                chosen: Callable[..., mx.array] = make_sampler(**{"temp": 0.7, **self.checkpoint.sampling, **given})
+                chosen: Sampler = make_sampler(**{"temp": 0.7, **self.checkpoint.sampling, **given})
             except ValueError as error:
                 raise UsageError(str(error)) from error
         return chosen
 
-    def answer(self, prompt: list[int], max_tokens: int | None, sampler: Callable[..., mx.array]) -> Answer:
+    def answer(self, prompt: list[int], max_tokens: int | None, sampler: Sampler) -> Answer:
         """Continue a prompt; its pieces raise LearnerError where the logits are not finite.
 
         Without max_tokens it ends after USUAL_TOKENS or a minute. Raise UsageError if the prompt is empty or too long.
@@ -127,9 +128,7 @@ class Engine(Package):
         answer.pieces = self._pieces(answer, prompt, max_tokens, sampler)
         return answer
 
-    def _pieces(
-        self, answer: Answer, prompt: list[int], max_tokens: int | None, sampler: Callable[..., mx.array]
-    ) -> Iterator[str]:
+    def _pieces(self, answer: Answer, prompt: list[int], max_tokens: int | None, sampler: Sampler) -> Iterator[str]:
         started = time.perf_counter()
         with self.learners_code():
             # It would skip all added tokens, even Qwen3's <think>, which its chat template needs in the next turn.
@@ -162,7 +161,7 @@ class Engine(Package):
         else:
             answer.stopped = "end of text"
 
-    def _of_numbers(self, sampler: Callable[..., mx.array]) -> Callable[..., mx.array]:
+    def _of_numbers(self, sampler: Sampler) -> Sampler:
         """Return the sampler guarded against logits that are not finite, from which it would choose a token, too."""
 
         def choose(logits: mx.array, tokens: list[list[int]]) -> mx.array:
@@ -228,9 +227,8 @@ def find_model(model: str | None) -> Path:
     if model is None:
         if not EMBEDDED_MODEL.is_dir():
             where = EMBEDDED_MODEL.relative_to(ROOT).as_posix()
-            raise UsageError(
-                f"{where} is missing: restore it with `git checkout {where}`, or name another with --model."
-            )
+            restoring = f"restore it with `git checkout {where}`, or name another with --model."
+            raise UsageError(f"{where} is missing: {restoring}")
         return EMBEDDED_MODEL
     path = Path(model)
     with suppress(OSError, RuntimeError, ValueError):  # too long, no such user, or no path at all

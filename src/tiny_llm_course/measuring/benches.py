@@ -64,10 +64,8 @@ def _read(course: Course, day: Day) -> Measurement:
     tree = parse(file.read_bytes())
     imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
     used = {(f"{node.module}", alias.name) for node in imports for alias in node.names}
-    names = {
-        task.id: (f"tiny_llm.{task.program.module}", task.program.name.partition(".")[0]) for task in course.tasks()
-    }
-    own = {id for id, name in names.items() if name in used}
+    programs = {task.id: task.program for task in course.tasks()}
+    own = {id for id, it in programs.items() if (f"tiny_llm.{it.module}", it.name.partition(".")[0]) in used}
     every = own.union(*(course.needs(task) for task in own))
     title = (ast.get_docstring(tree) or file.name).splitlines()[0].rstrip(".")
     return Measurement(day, file, title, tuple(task for task in course.tasks() if task.id in every))

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, redirect_stdout
+from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Any
@@ -109,7 +110,7 @@ def measure(
         first = next(iter(engines.values()))
         prompt = first.encode(WORDS)
         count = min(QUICK if quick else TOKENS, first.context_length - len(prompt))
-        writers = {name: _writer(engine, prompt) for name, engine in engines.items()}
+        writers: dict[str, Writer] = {name: partial(_write, engine, prompt) for name, engine in engines.items()}
         others: dict[str, Callable[[], tuple[str, Writer]]] = {
             "mlx-lm": lambda: mlx_lm(first, prompt),
             "llama.cpp": lambda: llama_cpp(first, prompt, stack, llama_python),
@@ -166,12 +167,9 @@ def _stages(model: str | None, solution: bool, dtype: str | None) -> tuple[dict[
     return engines, rows
 
 
-def _writer(engine: Engine, prompt: list[int]) -> Writer:
-    def write(count: int, limit: float) -> Pace:
-        with engine.learners_code():
-            return paced(engine.likeliest(prompt, count), count, limit)
-
-    return write
+def _write(engine: Engine, prompt: list[int], count: int, limit: float) -> Pace:
+    with engine.learners_code():
+        return paced(engine.likeliest(prompt, count), count, limit)
 
 
 def in_turns(writers: Mapping[str, Writer], count: int, turns: int, budget: float) -> dict[str, list[Pace] | str]:

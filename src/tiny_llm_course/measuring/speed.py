@@ -85,9 +85,8 @@ def against(name: str, size: Size, subject: Program, ours: Program) -> Timing:
     low, ratio, high = statistics.quantiles(ratios, n=4, method="inclusive")
     # Peak memory varies from run to run with how far MLX's scheduling runs ahead.
     memory, our_memory = (max(1, *(peak_memory(each) for _ in range(min(runs, 5)))) for each in (run, our_run))
-    return Timing(
-        name, runs, statistics.median(ours_taken), ratio, low, high, our_memory, memory_ratio=memory / our_memory
-    )
+    median = statistics.median(ours_taken)
+    return Timing(name, runs, median, ratio, low, high, our_memory, memory_ratio=memory / our_memory)
 
 
 def _once(run: Callable[[], Any]) -> tuple[Any, float]:

@@ -35,9 +35,10 @@ class Candidates:
         return [mistake for program in self.programs for mistake in program.mistakes]
 
 
-def candidates(
-    known: Variants, subject: Program | Variant, needs: Sequence[Task], until: float = math.inf
-) -> Candidates:
+Subject = Program | Variant
+
+
+def candidates(known: Variants, subject: Subject, needs: Sequence[Task], until: float = math.inf) -> Candidates:
     """Return what may be wrong with a program whose task uses `needs`; stop trying pairs at this CPU time."""
     with solved(needs):
         mine = known.outcomes(subject)
@@ -54,7 +55,7 @@ def right(known: Variants, subject: Program) -> bool:
     return all(known.equal(each, known.solution, number) for number, each in enumerate(runs))
 
 
-def mistakes(known: Variants, subject: Program | Variant) -> list[Variant]:
+def mistakes(known: Variants, subject: Subject) -> list[Variant]:
     """Return the wrong programs that the program equals on all probes; none if it equals the solution."""
     mine = known.outcomes(subject)
     return [] if known.alike(mine, [known.solution]) else _wrong(known, mine)
@@ -91,15 +92,13 @@ def likely(known: Variants, mine: list[Outcome]) -> list[Variant]:
     return [v for v in known.wrong_programs if all(known.equal(each, v, number) for number, each in correct)]
 
 
-def explained(
-    cases: Iterable[Case], likely: Sequence[Variant], equal: Callable[[Case, Variant], bool]
-) -> tuple[Case, Variant] | None:
+Equal = Callable[[Case, Variant], bool]
+
+
+def explained(cases: Iterable[Case], likely: Sequence[Variant], equal: Equal[Case]) -> tuple[Case, Variant] | None:
     """Return the first failing case that exactly one known program explains, and that program; else None."""
-    for case in cases:
-        alike = [v for v in likely if equal(case, v)]
-        if len(alike) == 1:
-            return case, alike[0]
-    return None
+    alike = ((case, [v for v in likely if equal(case, v)]) for case in cases)
+    return next(((case, found[0]) for case, found in alike if len(found) == 1), None)
 
 
 def culprits(enough: Callable[[], bool], needs: Sequence[Task]) -> tuple[Task, ...]:
@@ -131,10 +130,8 @@ def solved(tasks: Sequence[Task]) -> Iterator[None]:
     for task in tasks:
         with contextlib.suppress(NotImportable, AttributeError):  # the file or the function is missing
             program(task.program)
-            replacements[task.program] = (
-                program(task.program, SOLUTION_NAME)
-                if task.target.is_python
-                else kernels.with_lines(task, parts.solved_part(task.target))
-            )
+            ours = program(task.program, SOLUTION_NAME)
+            is_python, target = task.target.is_python, task.target
+            replacements[task.program] = ours if is_python else kernels.with_lines(task, parts.solved_part(target))
     with all_installed(replacements):
         yield

@@ -10,6 +10,7 @@ from ..checkpoints.held_out import Tokens
 from .qwen3_torch import Qwen3
 
 IGNORED = -100  # cross_entropy's ignore_index
+MOST = 80  # tokens of a sample
 
 
 def mixed_precision(device: torch.device) -> torch.autocast:
@@ -46,14 +47,12 @@ def loss_on(model: torch.nn.Module, rows: list[Tokens], device: torch.device) ->
 
 
 @torch.no_grad()
-def continuation(
-    model: Qwen3, prompt: list[int], end: set[int], seed: int, device: torch.device, most: int = 80
-) -> list[int]:
-    """Return tokens sampled after the prompt, at temperature 0.7."""
+def continuation(model: Qwen3, prompt: list[int], end: set[int], seed: int, device: torch.device) -> list[int]:
+    """Return at most MOST tokens sampled after the prompt, at temperature 0.7."""
     model.eval()
     draw = torch.Generator().manual_seed(seed)
     tokens = list(prompt)
-    while len(tokens) < min(len(prompt) + most, len(model.cos)):
+    while len(tokens) < min(len(prompt) + MOST, len(model.cos)):
         logits = model(torch.tensor([tokens], device=device))[0, -1].float().cpu()
         token = int(torch.multinomial((logits / 0.7).softmax(dim=-1), 1, generator=draw))
         if token in end:

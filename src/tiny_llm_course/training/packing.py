@@ -36,7 +36,8 @@ REQUESTS = (
     "story about {}",
 )
 OPEN_REQUESTS = ("Tell me a story.", "Write a story.", "Can you tell me a story?", "Another story, please.")
-SMALL_TALK = (
+Talk = tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]  # what a user says, and answers to it
+SMALL_TALK: Talk = (
     (
         ("Hello!", "Hello", "Hi!", "Hi", "Hey", "Good morning!", "Hi there!"),
         (
@@ -114,9 +115,7 @@ def conversation(story: str, about: list[str], draw: random.Random) -> list[tupl
     return turns
 
 
-def small_talk(
-    draw: random.Random, talk: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = SMALL_TALK
-) -> list[tuple[str, str]]:
+def small_talk(draw: random.Random, talk: Talk = SMALL_TALK) -> list[tuple[str, str]]:
     """Return an exchange that asks for no story."""
     said, answers = draw.choice(talk)
     return [("user", draw.choice(said)), ("assistant", draw.choice(answers))]

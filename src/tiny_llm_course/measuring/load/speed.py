@@ -69,9 +69,10 @@ class EngineChoice:
         return load_scheduler(self.model, self.solution, mode, dtype=self.dtype, draft=self.draft, bits=self.bits)
 
 
-def measure(
-    which: EngineChoice, load: Load, quick: bool = False, note: Callable[[str], None] = print
-) -> dict[str, Any]:
+Note = Callable[[str], None]
+
+
+def measure(which: EngineChoice, load: Load, quick: bool = False, note: Note = print) -> dict[str, Any]:
     """Return a row per mode, as JSON data; LearnerError if the learner's code is unfinished or fails.
 
     Each mode gets the load all at once, interleaved, for its throughput, and as Poisson arrivals for its latencies.
@@ -82,9 +83,8 @@ def measure(
     turns: list[list[dict[str, float]]] = []
     while not turns or (not quick and len(turns) < TURNS and time.perf_counter() - begun < LONG):
         turns.append([_throughput(which, mode, load, note) for mode in modes])
-    medians = [
-        {key: statistics.median(each[key] for each in found) for key in found[0]} for found in zip(*turns, strict=True)
-    ]
+    by_mode = zip(*turns, strict=True)
+    medians = [{key: statistics.median(each[key] for each in found) for key in found[0]} for found in by_mode]
     rows = [{"name": mode.name, "about": mode.title, **median} for mode, median in zip(modes, medians, strict=True)]
     rate = load.rate or BUSY * rows[min(1, len(rows) - 1)]["requests/s"]
     for mode, row in zip(modes, rows, strict=True):
@@ -110,7 +110,7 @@ def there(solution: bool) -> Sequence[Mode]:
     return [first, *(mode for mode in others if not (simulated(mode) or lacking(mode, solution)))]
 
 
-def _throughput(which: EngineChoice, mode: Mode, load: Load, note: Callable[[str], None]) -> dict[str, float]:
+def _throughput(which: EngineChoice, mode: Mode, load: Load, note: Note) -> dict[str, float]:
     note(mode.name)
     engine = which.loaded(mode.name)
     at_once = arrivals(engine, dataclasses.replace(load, rate=None))
