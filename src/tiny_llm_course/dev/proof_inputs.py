@@ -45,23 +45,19 @@ def files_of(task: Task) -> set[Path]:
     # pytest's settings, and the program that is started: Hypothesis samples constants of all loaded modules.
     begins = [ROOT / "pyproject.toml", COURSE / "bootstrap.py"]
     data = [recordings_path(day), *EMBEDDED_MODEL.rglob("*"), *begins]
-    return {file for file in [*_closure(roots), *data] if file.is_file()}
-
-
-def left_out(opened: Iterable[Path], tasks: Iterable[Task]) -> list[Path]:
-    """Return the opened files that no task's key covers. Keys cover the registry by its entries."""
-    covered = {file for task in tasks for file in files_of(task)}
-    return sorted(file for file in set(opened) - covered if not file.is_relative_to(REGISTRY))
-
-
-def _closure(roots: Iterable[Path]) -> set[Path]:
     found = set(roots)
     waiting = [*found]
     for file in waiting:  # which grows meanwhile
         more = _reached_from(file) - found
         found |= more
         waiting += more
-    return found
+    return {file for file in [*found, *data] if file.is_file()}
+
+
+def left_out(opened: Iterable[Path], tasks: Iterable[Task]) -> list[Path]:
+    """Return the opened files that no task's key covers. Keys cover the registry by its entries."""
+    covered = {file for task in tasks for file in files_of(task)}
+    return sorted(file for file in set(opened) - covered if not file.is_relative_to(REGISTRY))
 
 
 @cache

@@ -129,6 +129,12 @@ class Engine(Package):
         return answer
 
     def _pieces(self, answer: Answer, prompt: list[int], max_tokens: int | None, sampler: Sampler) -> Iterator[str]:
+        def choose(logits: mx.array, tokens: list[list[int]]) -> mx.array:
+            # A sampler would choose a token from NaN, too; single logits may be -inf.
+            if not mx.isfinite(mx.logsumexp(logits)).item():
+                raise LearnerError(self._why_no_numbers())
+            return sampler(logits, tokens)
+
         started = time.perf_counter()
         with self.learners_code():
             # It would skip all added tokens, even Qwen3's <think>, which its chat template needs in the next turn.
@@ -139,7 +145,7 @@ class Engine(Package):
                 max_tokens or USUAL_TOKENS,
                 eos_ids=self.checkpoint.eos_ids,
                 context_length=self.context_length,
-                sampler=self._of_numbers(sampler),
+                sampler=choose,
             )
             late = False
             for token in tokens:
@@ -160,16 +166,6 @@ class Engine(Package):
             answer.stopped = f"the context is full ({self.context_length} tokens)"
         else:
             answer.stopped = "end of text"
-
-    def _of_numbers(self, sampler: Sampler) -> Sampler:
-        """Return the sampler guarded against logits that are not finite, from which it would choose a token, too."""
-
-        def choose(logits: mx.array, tokens: list[list[int]]) -> mx.array:
-            if not mx.isfinite(mx.logsumexp(logits)).item():  # single logits may be -inf
-                raise LearnerError(self._why_no_numbers())
-            return sampler(logits, tokens)
-
-        return choose
 
     def _why_no_numbers(self) -> str:
         weights, what = self.checkpoint.weights, "the logits are NaN or infinite"

@@ -43,7 +43,13 @@ def candidates(known: Variants, subject: Subject, needs: Sequence[Task], until: 
     with solved(needs):
         mine = known.outcomes(subject)
         if not known.alike(mine, [known.solution]):
-            alike = _wrong(known, mine) or _pair(known, mine, until)
+            alike = _wrong(known, mine)
+            if not alike:
+                pairs: Iterable[Variant] = known.pairs
+                if not known.task.target.is_python:  # kernels have to be compiled: filter first
+                    pairs = (pair for pair in pairs if time.process_time() < until and could_match(known, mine, pair))
+                both = known.alike(mine, list(pairs), until)
+                alike = both if len(both) == 1 else []  # none if several have the same outcomes
             return Candidates(tuple(alike), likely=tuple(alike or likely(known, mine)))
     tried = subject.program if isinstance(subject, Variant) else subject
     return Candidates(culprits=culprits(lambda: right(known, tried), needs))
@@ -64,15 +70,6 @@ def mistakes(known: Variants, subject: Subject) -> list[Variant]:
 def _wrong(known: Variants, mine: list[Outcome]) -> list[Variant]:
     """Return the wrong programs with the same outcomes on all probes, or else those made of a reworded solution."""
     return known.alike(mine, known.wrong_programs) or known.alike(mine, known.in_other_words)
-
-
-def _pair(known: Variants, mine: list[Outcome], until: float) -> list[Variant]:
-    """Return the one program with two mistakes and the same outcomes; none if there are several."""
-    pairs: Iterable[Variant] = known.pairs
-    if not known.task.target.is_python:  # kernels have to be compiled: filter first
-        pairs = (pair for pair in pairs if time.process_time() < until and could_match(known, mine, pair))
-    alike = known.alike(mine, list(pairs), until)
-    return alike if len(alike) == 1 else []
 
 
 def could_match(known: Variants, mine: list[Outcome], pair: Variant) -> bool:

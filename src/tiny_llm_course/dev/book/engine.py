@@ -58,9 +58,13 @@ def map_parts(course: Course, week: int, today: Day | None = None) -> Parts:
     own = course.week(week).days
     if not any(task.makes for day in ([today] if today else own) for task in day.tasks):
         return {}
-    days = [day for day in course.days() if day.week <= week]
+    days, page = [day for day in course.days() if day.week <= week], (today or own[0]).chapter
     boxes = engine([task for day in days for task in day.tasks])
-    return {"map": _map(boxes, (today or own[0]).chapter, days, today)}
+    by_number = {(day.week, day.number): day for day in days}
+    lines = ['<nav class="engine-map" aria-label="The engine, part by part">', *_list(boxes, page, by_number, today)]
+    whole = f'<a href="{posixpath.relpath(PAGE, posixpath.dirname(page))}">The whole engine, with all its numbers</a>'
+    lines.append(f"<p>{'Highlighted: today. ✓: done. Dashed: later. ' if today else ''}{whole}.</p>")
+    return {"map": "\n".join([*lines, "</nav>", ""])}
 
 
 def link(part: Part, days: dict[tuple[int, int], Day], page: str) -> tuple[str, str]:
@@ -69,14 +73,6 @@ def link(part: Part, days: dict[tuple[int, int], Day], page: str) -> tuple[str, 
     day = days[part.task.week, part.task.day]
     address = f"{posixpath.relpath(day.chapter, posixpath.dirname(page))}#task-{part.task.id.replace('.', '-')}"
     return address, f"Week {day.week}, {day.called}: {day.title}"
-
-
-def _map(boxes: list[Part], page: str, days: Sequence[Day], today: Day | None) -> str:
-    by_number = {(day.week, day.number): day for day in days}
-    lines = ['<nav class="engine-map" aria-label="The engine, part by part">', *_list(boxes, page, by_number, today)]
-    whole = f'<a href="{posixpath.relpath(PAGE, posixpath.dirname(page))}">The whole engine, with all its numbers</a>'
-    lines.append(f"<p>{'Highlighted: today. ✓: done. Dashed: later. ' if today else ''}{whole}.</p>")
-    return "\n".join([*lines, "</nav>", ""])
 
 
 def _list(boxes: list[Part], page: str, days: dict[tuple[int, int], Day], today: Day | None) -> Iterator[str]:

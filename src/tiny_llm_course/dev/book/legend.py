@@ -8,12 +8,7 @@ from .parts import Parts
 
 def legend_parts() -> Parts:
     """Return `roles`, a table of the colors, and `squares`, a drawing of a small array."""
-    return {"roles": _roles(), "squares": _squares()}
-
-
-def _roles() -> str:
-    """Show each role in a sentence, in a formula, as a box and as a square."""
-    rows = []
+    rows = []  # of a role: a sentence, a formula, a box and a square
     for role, (letter, meaning) in ROLES.items():
         looks = f"role-{role}"
         drawn = (
@@ -26,12 +21,10 @@ def _roles() -> str:
         cells = [f'<span class="{looks}">{role}</span>', f'<span class="{looks}"><i>{letter}</i></span>']
         cells += [f'<span class="drawn">{drawn}</span>', meaning]
         rows.append(f"| {' | '.join(cells)} |")
-    return "\n".join(["| In a sentence | Letter | In a picture | What it is |", "|---|---|---|---|", *rows, ""])
-
-
-def _squares() -> str:
+    roles = "\n".join(["| In a sentence | Letter | In a picture | What it is |", "|---|---|---|---|", *rows, ""])
     canvas, values = Canvas(), np.array([[4.0, 1.0, 0.25], [-4.0, -1.0, 0.0]])
     hidden = np.array([[False, False, False], [False, False, True]])
     matrix(canvas, values, ["first", "second"], ["first", "second", "third"], None, hidden=hidden)
     about = "Filled squares of three sizes for 4, 1 and 0.25; hollow squares for -4 and -1; a dot for a masked number."
-    return canvas.figure("squares-course", "An array of two rows and three columns", about)
+    squares = canvas.figure("squares-course", "An array of two rows and three columns", about)
+    return {"roles": roles, "squares": squares}

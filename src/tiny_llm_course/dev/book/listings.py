@@ -44,15 +44,12 @@ def parts_of(name: str) -> Parts:
         return {"hours": _hours(course)} | legend_parts() | _engine(course)
     for day in course.days():
         if day.name == name:
-            own = _of_the_tasks(day) | _of_the_script(day.week, f"day{name.rpartition('.')[2]}")
+            files = ", ".join(dict.fromkeys(f"`{PACKAGE}/{task.target.file}`" for task in day.tasks))
+            own = {"time": f"**Time** {_minutes(day)} minutes. **You edit** {files}.\n", "tasks": _tasks(day)}
+            own |= {f"signature-{task.number}": _signature(task) for task in day.tasks}
+            own |= _of_the_script(day.week, f"day{name.rpartition('.')[2]}")
             return own | map_parts(course, day.week, day) | quiz_parts(day) | measured_parts(day) | mistake_parts(day)
     return _of_the_script(int(name), "week") | map_parts(course, int(name))
-
-
-def _of_the_tasks(day: Day) -> Parts:
-    files = dict.fromkeys(f"`{PACKAGE}/{task.target.file}`" for task in day.tasks)
-    parts = {"time": f"**Time** {_minutes(day)} minutes. **You edit** {', '.join(files)}.\n", "tasks": _tasks(day)}
-    return parts | {f"signature-{task.number}": _signature(task) for task in day.tasks}
 
 
 def _of_the_script(week: int, name: str) -> Parts:

@@ -58,7 +58,10 @@ def model_page(course: Course, sentence: Sentence, facts: Mapping[str, Facts]) -
     """Return the widget, with all boxes nested below it."""
     boxes = engine(course.tasks())
     days = {(day.week, day.number): day for day in course.days()}
-    sums = {part.path: _sums(facts, part.path) for whole in boxes for part in whole}
+    sums = {}
+    for path in (part.path for whole in boxes for part in whole):
+        inside = [known for name, known in facts.items() if f"{name}/".startswith(f"{path}/")]
+        sums[path] = sum(known.weights for known in inside), sum(known.milliseconds for known in inside)
     totals = [sum(column) or 1.0 for column in zip(*(sums[part.path] for part in boxes), strict=True)]
 
     def data_of(part: Part) -> dict[str, Any]:
@@ -76,11 +79,6 @@ def model_page(course: Course, sentence: Sentence, facts: Mapping[str, Facts]) -
     data = {**vars(sentence), "boxes": all_data, "weights": int(totals[0])}
     nested = [line for box in all_data for line in _nested(box, facts, sentence)]
     return element("model-zoom", data, *nested, f"<p>{escape(sentence.measured)}</p>")
-
-
-def _sums(facts: Mapping[str, Facts], path: str) -> tuple[int, float]:
-    inside = [known for name, known in facts.items() if f"{name}/".startswith(f"{path}/")]
-    return sum(known.weights for known in inside), sum(known.milliseconds for known in inside)
 
 
 def _nested(box: dict[str, Any], facts: Mapping[str, Facts], sentence: Sentence) -> Iterator[str]:

@@ -56,16 +56,6 @@ def chapters(items: list[Any]) -> Iterator[dict[str, Any]]:
             yield from chapters(item["Chapter"]["sub_items"])
 
 
-def link_terms(pages: dict[str, dict[str, Any]]) -> None:
-    """Link terms to the glossary in the days' chapters."""
-    chapters_of_days = {day.chapter for day in load_course().days()} & pages.keys()
-    if chapters_of_days:
-        terms = Terms(pages[GLOSSARY]["content"])
-        for path in chapters_of_days:
-            page = pages[path]
-            page["content"] = terms.link(page["content"], "../" * path.count("/") + GLOSSARY)
-
-
 def main(arguments: list[str]) -> int:
     """Answer whether mdBook's renderer is supported; without arguments, process the book."""
     if arguments[:1] == ["supports"]:
@@ -79,7 +69,11 @@ def main(arguments: list[str]) -> int:
         for path, page in pages.items()
         for line, fault in faults(page["content"], root / source / path)
     ]
-    link_terms(pages)
+    if chapters_of_days := {day.chapter for day in load_course().days()} & pages.keys():
+        terms = Terms(pages[GLOSSARY]["content"])
+        for path in chapters_of_days:  # their terms are linked to the glossary
+            address = "../" * path.count("/") + GLOSSARY
+            pages[path]["content"] = terms.link(pages[path]["content"], address)
     try:
         bad = set_formulas(pages, (root / "katex" / "katex.min.js").read_text(encoding="utf-8"))
     except NoEngine as reason:
