@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from tiny_llm_course.course.registry import UsageError
-from tiny_llm_course.dev.book.math import protect, render
+from tiny_llm_course.dev.book.math import BadFormula, Formula, formulas, protect, render
 from tiny_llm_course.dev.book.page_metadata import run_mdbook
-from tiny_llm_course.dev.book.tex import BadFormula, Formula, formulas
 from tiny_llm_course.paths import BOOK, ROOT
 
 pytestmark = pytest.mark.maintainers

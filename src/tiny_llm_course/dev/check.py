@@ -32,9 +32,7 @@ LEAST_WRONG, LEAST_ACCEPTED, HINTS = 4, 1, 3
 
 
 def main(tasks: Sequence[Task], as_json: bool, fresh: bool = False, again: int = 0) -> int:
-    """Check some tasks and all else of their days; `again` stored proofs, chosen by the commit, must come out as
-    before.
-    """
+    """Check tasks and all else of their days; `again` stored proofs, chosen by the commit, must come out as before."""
     started = time.monotonic()
     found = {} if fresh else proof_store.look_up(tasks)
     chosen = random.Random(ask_git("rev-parse", "HEAD").stdout).sample(list(found), min(again, len(found)))

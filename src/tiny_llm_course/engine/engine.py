@@ -58,8 +58,7 @@ class Answer:
 
 
 class Engine(Package):
-    """A model and its tokenizer, built from a checkpoint by one of the two packages, at a stage or the latest
-    available.
+    """A model and its tokenizer, built from a checkpoint by one of the two packages, at a stage or the latest one.
 
     Raise LearnerError if the learner's code is not finished, or fails, UsageError if the checkpoint or stage is
     unsuitable.

@@ -50,8 +50,7 @@ def _behind(*targets: Target) -> frozenset[str]:
 def chosen(
     wanted: str, solution: bool, stage: str | None, again: Again, unsupported: str = ""
 ) -> tuple[Task, Stage, Variants, Variant | None]:
-    """Return the task of "1.1.2" or "1.1.2:no-scale", its stage, its known programs, and the mistake, None if not
-    named.
+    """Return the task of "1.1.2" or "1.1.2:no-scale", its stage, its known programs, and the mistake if named.
 
     The stage is the one that was typed, or else the first that uses the task, so that its story does not change with
     new stages; for `unsupported` features it is the engine that has them. Raise LearnerError if the learner's task has

@@ -22,9 +22,8 @@ from torch.nn.utils import clip_grad_norm_, parameters_to_vector, vector_to_para
 
 from ..checkpoints.held_out import END, Tokens
 from ..course.registry import UsageError
-from .judging import continuation, loss_on, mixed_precision
 from .packing import TURN_END, Packer, export, held_out
-from .qwen3_torch import Qwen3, optimizers, share_of_peak
+from .qwen3_torch import Qwen3, continuation, loss_on, mixed_precision, optimizers, share_of_peak
 from .recipe import Recipe
 
 SAMPLE = "Once upon a time"

@@ -132,7 +132,7 @@ def measured_parts(day: Day) -> Parts:
     return {"measured": "\n".join([*drawn, *table, "", f"*{measured_on(found)}*", ""])}
 
 
-Chart = tuple[str, str, tuple[str, ...]]
+Chart = tuple[str, str, tuple[str, ...]]  # a benchmark's CHART: a kind, a vertical axis, and columns
 
 
 def _chart_of(file: Path) -> Chart | None:

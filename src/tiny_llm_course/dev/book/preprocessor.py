@@ -20,7 +20,7 @@ GLOSSARY = "glossary.md"
 
 
 def faults(text: str, page: Path) -> Iterator[tuple[int, str]]:
-    """Yield the broken directives of a page, each with its line number, counted from 1."""
+    """Yield a page's broken directives and their lines: mdBook warns of a missing file, and ignores a missing part."""
     for opening in OPENING.finditer(text):
         if reason := _fault(DIRECTIVE.match(text, opening.start()), page):
             yield text.count("\n", 0, opening.start()) + 1, reason

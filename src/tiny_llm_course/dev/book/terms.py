@@ -1,12 +1,9 @@
-"""Link each term to the glossary where a chapter first uses it, by its name or by what it abbreviates.
-
-Headings, tables, code, formulas, links and blocks of HTML are left alone.
-"""
+"""Link each term to the glossary where a chapter's sentences first use it, by its name or by what it abbreviates."""
 
 import re
 from collections.abc import Iterator
 
-from .tex import TOKEN
+from .math import TOKEN
 
 ENTRY = re.compile(r"^(\S.*)\n: (.*)", re.MULTILINE)
 # An abbreviation's full name begins its explanation.

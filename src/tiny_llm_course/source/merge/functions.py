@@ -31,8 +31,7 @@ class Merged:
 
 
 def merge(base: str | None, mine: str, new: str) -> Merged:
-    """Merge upstream's `new` file into the learner's, which started from `base`; raise SyntaxError for other than
-    Python.
+    """Merge upstream's `new` file into the learner's, which started from `base`; SyntaxError if one is not Python.
 
     An untouched function becomes upstream's. A touched one keeps its body, and takes a new signature or docstring only
     if the learner has not touched that and the body fits. Lines end with newlines in all three texts.

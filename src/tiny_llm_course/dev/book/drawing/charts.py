@@ -40,10 +40,7 @@ def decade_bars(
     words: Callable[[float], str],
     unit: str,
 ) -> None:
-    """Draw rows of bars on a scale of powers of ten.
-
-    A bar has a number, words, and its class, or "line" for a limit.
-    """
+    """Draw rows of bars on a scale of powers of ten; a bar is a number, words, and its class, or "line" for a limit."""
     low, high = extent
     most = max(map(len, values.values()))
     width, thick = 352.0, 12 if most == 1 else 8
