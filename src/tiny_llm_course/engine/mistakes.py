@@ -1,6 +1,7 @@
 """The known mistakes that can be put into an engine: of which tasks, by which names, and for which package."""
 
 from collections.abc import Callable
+from functools import partial
 
 from ..course.entities import Stage, Target, Task
 from ..course.registry import UsageError, load_course, with_commands
@@ -28,11 +29,6 @@ def in_bits(stage: Stage) -> frozenset[str]:
     return in_engine(stage) - (_behind(stage.generate, SHOW, CHOOSE) - _in_model(stage) - _behind(ENCODE))
 
 
-def in_sampler() -> frozenset[str]:
-    """Return those that choose tokens."""
-    return _behind(CHOOSE)
-
-
 def _in_model(stage: Stage) -> frozenset[str]:
     """Return those that the stage's model uses. The model may be no task itself: the stage's other needs are its."""
     course = load_course()
@@ -45,6 +41,9 @@ def _behind(*targets: Target) -> frozenset[str]:
     course = load_course()
     own = [task.id for task in course.tasks() if task.program in targets]
     return frozenset(own).union(*map(course.needs, own))
+
+
+in_sampler = partial(_behind, CHOOSE)  # the tasks that choose tokens
 
 
 def chosen(

@@ -55,8 +55,10 @@ def fast(edited: bool = False) -> Iterator[None]:
 def install(borrowed: Iterable[Task] = ()) -> None:
     """Check the kernels of every package imported from now on; borrow some tasks' parts in `tiny_llm`."""
     weeks = load_course().weeks
-    calls = [(Target.parse(week.calls), _calls) for week in weeks if week.calls]
-    calls += [(Target.parse(week.launches), _launches) for week in weeks if week.launches]
+    ways: list[tuple[str, Callable[[str, Run], Run]]]
+    ways = [(week.calls, lambda package, original: partial(run, package)) for week in weeks if week.calls]
+    ways += [(week.launches, _launches) for week in weeks if week.launches]
+    calls = [(Target.parse(call), replacement) for call, replacement in ways]
     install_patches(KIND, {call.module: partial(_take_over, call.name, replacement) for call, replacement in calls})
     for task in borrowed:
         if not task.target.is_python:
@@ -140,10 +142,6 @@ def with_lines(task: Task, lines: str, package: str = SOLUTION_NAME) -> Callable
 
 
 Run = Callable[..., list[Any]]
-
-
-def _calls(package: str, original: Run) -> Run:
-    return partial(run, package)
 
 
 def _launches(package: str, original: Run) -> Run:

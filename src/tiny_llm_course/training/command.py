@@ -17,14 +17,12 @@ from typing import Any
 import torch
 
 from ..terminal.screen import say
-from .preparing import prepare
+from .preparing import Teacher, Texts, prepare
 from .recipe import Recipe
 from .trainer import Job, Report, Run, assist, join
 
 
-def train(
-    recipe: Recipe, texts: tuple[Path, ...], out: Path, device: str | None, workers: int | None, teacher: Path | None
-) -> int:
+def train(recipe: Recipe, texts: Texts, out: Path, device: str | None, workers: int | None, teacher: Teacher) -> int:
     """Train the recipe's model on texts, to the end or until Ctrl-C; return the exit code."""
     job = prepare(recipe, texts, out, device, workers, teacher)
     by = f"{job.workers} process{'es' * (job.workers > 1)}"
@@ -54,7 +52,7 @@ def train(
     return 0
 
 
-def _write_record(run: Run, texts: tuple[Path, ...]) -> None:
+def _write_record(run: Run, texts: Texts) -> None:
     """Write training/record.json: what a model card says about the training."""
     job = run.job
     record = {
