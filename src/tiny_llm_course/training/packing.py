@@ -3,7 +3,9 @@
 import json
 import random
 import re
+import tomllib
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,40 +27,9 @@ CHAT_TEMPLATE = (
     f"{{% if add_generation_prompt %}}{{{{ '{TURN_BEGIN}assistant\\n' }}}}{{% endif %}}"
 )
 
-REQUESTS = (
-    "Write a story about {}.",
-    "Tell me a story about {}.",
-    "Write a short story about {}.",
-    "Can you tell me a story about {}?",
-    "Please write a story about {}.",
-    "I would like a story about {}.",
-    "A story about {}, please.",
-    "story about {}",
-)
-OPEN_REQUESTS = ("Tell me a story.", "Write a story.", "Can you tell me a story?", "Another story, please.")
-Talk = tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]  # what a user says, and answers to it
-SMALL_TALK: Talk = (
-    (
-        ("Hello!", "Hello", "Hi!", "Hi", "Hey", "Good morning!", "Hi there!"),
-        (
-            "Hello! I tell short stories. What should one be about?",
-            "Hi! Would you like a story? Name something for it.",
-        ),
-    ),
-    (
-        ("Who are you?", "What are you?", "What is your name?", "Are you a robot?"),
-        ("I am a very small language model. All I know is how to tell short stories.",),
-    ),
-    (
-        ("What can you do?", "Can you help me?", "Help", "How are you?", "What do you know?"),
-        ("I can tell a short story. Say what it should be about: a cat, a boat or a tree.",),
-    ),
-    (
-        ("Thank you!", "Thanks!", "Thank you", "That was nice.", "Nice story!", "I liked that."),
-        ("You are welcome! Shall I tell another one?", "I am glad you liked it!"),
-    ),
-    (("Bye!", "Goodbye!", "Good night!", "Bye"), ("Goodbye! Come back for another story.", "Good night! Sleep well.")),
-)
+TALK = tomllib.loads(Path(__file__).with_name("conversations.toml").read_text(encoding="utf-8"))
+Talk = Sequence[dict[str, list[str]]]  # what a user says, and answers to it
+BEFORE, AFTER = TALK["small_talk"][:3], TALK["small_talk"][3:]  # a story
 OPENING = 160  # characters of a story's opening
 NAMED = re.compile(r"\ban? (?:[a-z]+ )?([a-z]+) (?:named|called) ([A-Z][a-z]+)")
 
@@ -104,21 +75,21 @@ def conversation(story: str, about: list[str], draw: random.Random) -> list[tupl
     """Return user and assistant turns that tell the story; usually just two."""
     turns: list[tuple[str, str]] = []
     if draw.random() < 0.06:
-        turns += small_talk(draw, SMALL_TALK[:3])
+        turns += small_talk(draw, BEFORE)
     if about and draw.random() < 0.95:
-        request = draw.choice(REQUESTS).format(draw.choice(about))
+        request = draw.choice(TALK["requests"]).format(draw.choice(about))
     else:
-        request = draw.choice(OPEN_REQUESTS)
+        request = draw.choice(TALK["open_requests"])
     turns += [("user", request), ("assistant", story)]
     if draw.random() < 0.06:
-        turns += small_talk(draw, SMALL_TALK[3:])
+        turns += small_talk(draw, AFTER)
     return turns
 
 
-def small_talk(draw: random.Random, talk: Talk = SMALL_TALK) -> list[tuple[str, str]]:
+def small_talk(draw: random.Random, talk: Talk = TALK["small_talk"]) -> list[tuple[str, str]]:
     """Return an exchange that asks for no story."""
-    said, answers = draw.choice(talk)
-    return [("user", draw.choice(said)), ("assistant", draw.choice(answers))]
+    exchange = draw.choice(talk)
+    return [("user", draw.choice(exchange["said"])), ("assistant", draw.choice(exchange["answers"]))]
 
 
 def with_article(word: str) -> str:

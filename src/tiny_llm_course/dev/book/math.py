@@ -7,6 +7,7 @@ reported: half a formula would otherwise be read as prose.
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from .drawing import ROLES
@@ -68,23 +69,7 @@ def _alone(text: str, start: int, end: int) -> bool:
     return (not before or before.endswith("\n\n")) and (not after or bool(re.match(r"\n[ \t]*(?:\n|\Z)", after)))
 
 
-# Rejects unknown or doubtful TeX, and adds MathML to the HTML, for screen readers.
-RENDER = """
-function renderAll(formulas) {
-  return JSON.stringify(formulas.map(([tex, displayMode]) => {
-    const options = {
-      displayMode, throwOnError: true, output: "htmlAndMathml", macros: ROLES,
-      trust: ({ command }) => command === "\\\\htmlClass",
-      strict: (code) => code === "htmlExtension" ? "ignore" : "error",
-    };
-    try {
-      return { html: katex.renderToString(tex, options) };
-    } catch (error) {
-      return { error: error.rawMessage || String(error), position: error.position || 0 };
-    }
-  }));
-}
-"""
+RENDER = Path(__file__).with_name("render.js")
 # \query{Q} has the colour of queries in the whole book, and so on.
 MACROS = {f"\\{role}": rf"\htmlClass{{role-{role}}}{{#1}}" for role in ROLES}
 # Markdown syntax, to be escaped in text that is HTML already.
@@ -103,7 +88,7 @@ def render(found: list[tuple[str, bool]], katex: str) -> dict[tuple[str, bool], 
         raise NoEngine("formulas need the package mini-racer: pdm install") from None
     with mini_racer() as engine:  # without the with-block Python may hang when it ends
         engine.eval(katex)
-        engine.eval(f"const ROLES = {json.dumps(MACROS)};" + RENDER)
+        engine.eval(f"const ROLES = {json.dumps(MACROS)};" + RENDER.read_text(encoding="utf-8"))
         answers = json.loads(str(engine.eval(f"renderAll({json.dumps(found)})")))
     return {
         (tex, display): answer["html"]
