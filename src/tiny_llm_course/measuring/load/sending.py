@@ -61,11 +61,6 @@ def arrivals(serving: ServingEngine, load: Load) -> list[Arrival]:
     return found
 
 
-def tokens_of(found: Sequence[Arrival]) -> tuple[int, int]:
-    """Return the total prompt tokens and output tokens."""
-    return sum(len(arrival.prompt) for arrival in found), sum(arrival.max_tokens for arrival in found)
-
-
 PERCENTILES = (50, 95, 99)
 PATIENCE = 120.0  # seconds without data
 UNNAMED = "default_model"
