@@ -1,13 +1,12 @@
 """The benchmarks `benches/weekN/dayM.py`, whose function `measure` returns a `Table`: list, run and record them."""
 
 import ast
-import dataclasses
 import importlib.util
 import io
 import json
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..course.entities import Day, Task
 from ..course.file_paths import bench_path, record_path
@@ -20,24 +19,14 @@ from ..source.parsing import parse
 from .clock import Table
 
 
-@dataclasses.dataclass(frozen=True)
-class Measurement:
+class Measurement(NamedTuple):
     """A day's benchmark."""
 
-    day: Day
+    name: str  # which a learner types
     file: Path
+    record: Path  # of our own result
     title: str
     uses: tuple[Task, ...]  # whose code it runs, in the order of the course
-
-    @property
-    def name(self) -> str:
-        """Return what a learner types."""
-        return self.day.name
-
-    @property
-    def record(self) -> Path:
-        """Return the file with our own recorded result."""
-        return record_path(self.day)
 
 
 def measurements(course: Course) -> list[Measurement]:
@@ -68,7 +57,8 @@ def _read(course: Course, day: Day) -> Measurement:
     own = {id for id, it in programs.items() if (f"tiny_llm.{it.module}", it.name.partition(".")[0]) in used}
     every = own.union(*(course.needs(task) for task in own))
     title = (ast.get_docstring(tree) or file.name).splitlines()[0].rstrip(".")
-    return Measurement(day, file, title, tuple(task for task in course.tasks() if task.id in every))
+    uses = tuple(task for task in course.tasks() if task.id in every)
+    return Measurement(day.name, file, record_path(day), title, uses)
 
 
 def choose(solution: bool) -> Path:
