@@ -5,7 +5,6 @@ build on each other. A scenario runs in a checkout of its own, so the learner's 
 times are replaced by one.
 """
 
-import dataclasses
 import difflib
 import hashlib
 import json
@@ -22,7 +21,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from subprocess import PIPE, STDOUT
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..course.registry import load_course
 from ..paths import COURSE, EMBEDDED_MODEL, LEARNER, REGISTRY, ROOT, SOLUTION, TESTS, WATCHERS
@@ -39,8 +38,7 @@ WHEN = "2026-11-02 09:30"
 DATE = re.compile(r"\b\d{4}-\d\d-\d\d(?: \d\d:\d\d)?\b")
 
 
-@dataclasses.dataclass(frozen=True)
-class Edit:
+class Edit(NamedTuple):
     """Replace `find` by `put` in a file of the learner's package; without `find`, append."""
 
     file: str
@@ -48,8 +46,7 @@ class Edit:
     find: str = ""
 
 
-@dataclasses.dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """Edits, then commands; each command reads the `answers`, a line each, from its standard input."""
 
     typed: tuple[str, ...]
@@ -63,8 +60,7 @@ class Step:
         return cls(tuple(table["typed"]), edits, tuple(table.get("answers", ())))
 
 
-@dataclasses.dataclass(frozen=True)
-class Scenario:
+class Scenario(NamedTuple):
     """A state of the learner's files, and the steps typed in it. Tasks in `solved` start from the solution."""
 
     name: str
@@ -157,7 +153,7 @@ def keep(some: Iterable[Scenario]) -> None:
 
 def state(scenario: Scenario) -> str:
     """Return a hash of a scenario, its transcript, and everything that its commands may read or run."""
-    anywhere = dataclasses.replace(scenario, root=Path())
+    anywhere = scenario._replace(root=Path())
     return hashlib.sha256(f"{anywhere}{_checkout_state()}{scenario.recorded}".encode()).hexdigest()[:32]
 
 

@@ -1,11 +1,10 @@
 """The findings of `doctor`: one line per check."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """One finding. A problem has a `fix`, one command; `stops` marks a problem that blocks the course."""
 
     name: str

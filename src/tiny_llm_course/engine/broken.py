@@ -1,10 +1,10 @@
 """Run an engine with a known mistake beside the same one without: what each writes, and what the mistake costs."""
 
-import dataclasses
 import math
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import mlx.core as mx
 import numpy as np
@@ -73,8 +73,7 @@ LEAST = 16  # tokens, however slow the machine
 STORIES = 4  # for bits per byte
 
 
-@dataclasses.dataclass(frozen=True)
-class Written:
+class Written(NamedTuple):
     """What an engine wrote: the text, its number of tokens, whether it ended by itself, the error that stopped it."""
 
     text: str
@@ -83,8 +82,7 @@ class Written:
     stopped: str = ""
 
 
-@dataclasses.dataclass(frozen=True)
-class Bits:
+class Bits(NamedTuple):
     """How well an engine predicts the held-out stories, or why that is unknown."""
 
     per_byte: float = math.nan
@@ -93,8 +91,7 @@ class Bits:
     why_not: str = ""
 
 
-@dataclasses.dataclass(frozen=True)
-class Comparison:
+class Comparison(NamedTuple):
     """Both engines; `broken_bits` is None where the mistake does not affect the bits."""
 
     right: Written
@@ -177,7 +174,7 @@ class Breaker:
             if _spelled(self.engine, own.rows) != _spelled(self.engine, rows.rows):
                 return Bits(why_not="its tokens do not spell the stories")
             bits = _bits(engine, rows, own)
-            return bits if bits.why_not else dataclasses.replace(bits, ahead=reads_ahead(engine, own.rows[0]))
+            return bits if bits.why_not else bits._replace(ahead=reads_ahead(engine, own.rows[0]))
         except (LearnerError, UsageError) as error:
             return Bits(why_not=_stopped(error))
 

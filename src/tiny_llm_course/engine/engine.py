@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import mlx.core as mx
 
@@ -24,8 +24,7 @@ HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 Sampler = Callable[..., mx.array]  # from logits and tokens to tokens
 
 
-@dataclasses.dataclass(frozen=True)
-class Sampling:
+class Sampling(NamedTuple):
     """How to choose tokens; None means the model's own setting, or else the default of `make_sampler`."""
 
     temp: float | None = None
@@ -103,7 +102,7 @@ class Engine(Package):
 
     def sampler(self, sampling: Sampling) -> Sampler:
         """Return the function that chooses tokens; raise UsageError for a setting out of range."""
-        given = {name: value for name, value in dataclasses.asdict(sampling).items() if value is not None}
+        given = {name: value for name, value in sampling._asdict().items() if value is not None}
         with self.learners_code():
             make_sampler = self.part("sampler", "make_sampler")
             try:

@@ -1,6 +1,5 @@
 """Prefill and decode speed against the machine's limits; FLOPs and bytes are those of a step with caches."""
 
-import dataclasses
 import functools
 import io
 import statistics
@@ -31,8 +30,7 @@ Count = Callable[[int, int], tuple[int, int]]  # new tokens, and tokens before t
 GROUP_SIZES = (32, 64, 128)
 
 
-@dataclasses.dataclass(frozen=True)
-class Kind:
+class Kind(NamedTuple):
     """A measured step: `length` tokens are processed after `offset` cached ones."""
 
     name: str
@@ -63,7 +61,7 @@ def measure(engine: Engine, quick: bool = False) -> dict[str, Any]:
         "title": f"{name_of(engine.checkpoint.folder)}, stage {engine.stage.name}",
         "storage": in_words(storage),
         **circumstances(engine.package, quick),
-        "limits": dataclasses.asdict(machine_limits),
+        "limits": machine_limits._asdict(),
         "ridge": roofline.ridge(),
         "rows": rows,
         "left out": [kind.name for kind in _kinds(prefills, decodes) if kind not in taken],

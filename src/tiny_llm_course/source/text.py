@@ -4,7 +4,7 @@ import ast
 import io
 import tokenize
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from .parsing import parse, parse_expression
 
@@ -13,8 +13,7 @@ Definition = Function | ast.ClassDef
 WIDTH = 120  # of the course's lines
 
 
-@dataclass(frozen=True)
-class Edit:
+class Edit(NamedTuple):
     """Replaces the lines from `first` to `last` (from 1, inclusive) by `lines`; drops them if there are none."""
 
     first: int

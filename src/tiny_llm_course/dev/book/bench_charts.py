@@ -4,9 +4,8 @@ import ast
 import datetime
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...course.entities import Day
 from ...course.file_paths import bench_path, record_path
@@ -23,8 +22,7 @@ BESIDE = {**LOOKS, "stage": "fill series-1"}  # of a second model
 GAP = 30.0
 
 
-@dataclass(frozen=True)
-class BenchChart:
+class BenchChart(NamedTuple):
     """A chart of a record; `about` describes it in a sentence."""
 
     name: str

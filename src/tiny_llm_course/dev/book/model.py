@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,8 +33,7 @@ class Shown:
     causal: bool = False  # its columns are tokens, and later ones are masked
 
 
-@dataclass(frozen=True)
-class Facts:
+class Facts(NamedTuple):
     """The facts of a box, without the boxes inside it."""
 
     about: str

@@ -8,7 +8,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -22,8 +22,7 @@ OWN = (8, 64)  # unshared prompt tokens: minimum, maximum
 WRITTEN = (4, 64, 256)  # output tokens: minimum, mean, maximum (shifted exponential)
 
 
-@dataclasses.dataclass(frozen=True)
-class Arrival:
+class Arrival(NamedTuple):
     """One request."""
 
     at: float  # seconds, or steps, after the first
@@ -31,8 +30,7 @@ class Arrival:
     max_tokens: int
 
 
-@dataclasses.dataclass(frozen=True)
-class Load:
+class Load(NamedTuple):
     """The size and rate of a load."""
 
     requests: int = 32

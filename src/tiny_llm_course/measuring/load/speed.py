@@ -1,6 +1,5 @@
 """`bench serve`: one load on every available serving mode, from static batching to all features together."""
 
-import dataclasses
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -37,7 +36,7 @@ def measure(which: Which, load: Load, quick: bool = False, note: Note = print) -
     Each mode gets the load all at once, interleaved, for its throughput, and as Poisson arrivals for its latencies.
     """
     if quick:
-        load = dataclasses.replace(load, requests=QUICK)
+        load = load._replace(requests=QUICK)
     modes, begun = there(which["solution"]), time.perf_counter()
     turns: list[list[dict[str, float]]] = []
     while not turns or (not quick and len(turns) < TURNS and time.perf_counter() - begun < LONG):
@@ -49,13 +48,13 @@ def measure(which: Which, load: Load, quick: bool = False, note: Note = print) -
     for mode, row in zip(modes, rows, strict=True):
         note(f"{mode.name}, {rate:.1f} requests a second")
         engine = load_scheduler(**which, mode=mode.name)
-        come = arrivals(engine, dataclasses.replace(load, rate=rate))
+        come = arrivals(engine, load._replace(rate=rate))
         row |= play(engine, come).summary()
     read, written = sum(len(each.prompt) for each in come), sum(each.max_tokens for each in come)
     return {
         "title": f"{name_of(engine.checkpoint.folder)}, {load.requests} requests",
         **circumstances(engine.package, quick),
-        "load": dataclasses.asdict(load) | {"rate": rate, "read": read, "written": written},
+        "load": load._asdict() | {"rate": rate, "read": read, "written": written},
         "turns": len(turns),
         "fused": not engine.lacks_kernels,
         "runs": engine.runs,
@@ -72,8 +71,8 @@ def there(solution: bool) -> Sequence[Mode]:
 def _throughput(which: Which, mode: Mode, load: Load, note: Note) -> dict[str, float]:
     note(mode.name)
     engine = load_scheduler(**which, mode=mode.name)
-    at_once = arrivals(engine, dataclasses.replace(load, rate=None))
-    play(engine, [dataclasses.replace(arrival, prompt=arrival.prompt[:8]) for arrival in at_once[:2]])  # warms up
+    at_once = arrivals(engine, load._replace(rate=None))
+    play(engine, [arrival._replace(prompt=arrival.prompt[:8]) for arrival in at_once[:2]])  # warms up
     outcome = play(engine, at_once)
     seconds = max(answer.tokens[-1] for answer in outcome.served)
     return {"tokens/s": outcome.throughput, "requests/s": len(outcome.served) / seconds}
@@ -81,9 +80,9 @@ def _throughput(which: Which, mode: Mode, load: Load, note: Note) -> dict[str, f
 
 def sample(load: Load, engine: ServingEngine, most: int) -> list[Arrival]:
     """Return a load's first requests, with times in steps, for `--replay`."""
-    found = arrivals(engine, dataclasses.replace(load, requests=min(load.requests, most), rate=load.rate or 0.25))
-    short = [dataclasses.replace(arrival, max_tokens=min(arrival.max_tokens, SHORT)) for arrival in found]
-    return [dataclasses.replace(arrival, at=float(round(arrival.at))) for arrival in short]
+    found = arrivals(engine, load._replace(requests=min(load.requests, most), rate=load.rate or 0.25))
+    short = [arrival._replace(max_tokens=min(arrival.max_tokens, SHORT)) for arrival in found]
+    return [arrival._replace(at=float(round(arrival.at))) for arrival in short]
 
 
 def lines_of(found: dict[str, Any], width: int) -> list[str]:

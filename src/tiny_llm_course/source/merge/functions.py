@@ -2,6 +2,7 @@
 
 import ast
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from ..parsing import parse
 from ..text import mentioned
@@ -11,8 +12,7 @@ from .units import NOTHING, Block, Lines, Unit, parameters, plain, same, soundne
 ABSENT = ("\0",)  # a part that equals no text
 
 
-@dataclass(frozen=True)
-class Kept:
+class Kept(NamedTuple):
     """Something that upstream changed and that stays as the learner has it."""
 
     name: str

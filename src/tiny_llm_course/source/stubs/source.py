@@ -2,8 +2,8 @@
 
 import ast
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 from ...course.entities import Target, Task
 from ..parsing import parse
@@ -11,8 +11,7 @@ from ..text import Definition, Edit, Text, bound_name, end_line, import_lines, i
 from .bodies import replace_bodies
 
 
-@dataclass(frozen=True)
-class _Unit:
+class _Unit(NamedTuple):
     """A statement that stays or goes as a whole.
 
     Its key is how others mention it: `_f` for a module's helper, `._f` for a method on any object, `C._f` for a method
