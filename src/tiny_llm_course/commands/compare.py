@@ -3,7 +3,7 @@
 import json
 import sys
 import tempfile
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -130,11 +130,15 @@ def _figures(variants: Variants, shown: Collection[str]) -> list[str]:
         f"On {variants.size.words} (CPU, {mine.runs} interleaved runs; ours takes {mine.seconds * 1e3:.3g} ms).",
         f"Within {SAME * 100:.0f} % counts as the same. Earlier tasks run our code on both sides.",
     ]
-    lines, width = ["Speed and memory, relative to ours:"], max(len(name) for name, _ in rows)
+    return ["Speed and memory, relative to ours:", *_table(rows), *foot, *([f"Stopped: {why}."] if why else [])]
+
+
+def _table(rows: Sequence[tuple[str, Timing]]) -> list[str]:
+    lines, width = [], max(len(name) for name, _ in rows)
     for name, timing in rows:
         parts = [f"time {_number(timing.ratio)} ({_time_words(timing)})", *_memory(timing)]
         lines.append(f"  {name:<{width}}  " + (timing.failed or " · ".join(parts)))
-    return [*lines, *foot, *([f"Stopped: {why}."] if why else [])]
+    return lines
 
 
 def _time_words(timing: Timing) -> str:
