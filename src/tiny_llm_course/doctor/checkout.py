@@ -11,8 +11,8 @@ from pathlib import Path
 
 from ..paths import EMBEDDED_MODEL, LEARNER, REGISTRY, ROOT, SOLUTION, shell_path
 from ..source.package import files_of
+from . import Check, Line
 from .git import ask_git, restoring
-from .lines import Check, Line
 
 BUILT_FROM = "built-from"  # a file in the build folder: `mlx 0.32.4 HASH`, the hash of all inputs
 PROBE = 1 << 20  # bytes written to find out whether that is possible

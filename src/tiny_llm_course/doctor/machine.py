@@ -14,8 +14,8 @@ from importlib.util import find_spec
 
 from ..course import requirements
 from ..paths import COURSE, ROOT
+from . import Check, Line
 from .blas import OFF, is_off
-from .lines import Check, Line
 from .shadowing import shadowing_files
 
 PATIENCE = 30  # seconds for a subprocess

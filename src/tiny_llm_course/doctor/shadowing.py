@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ..course.registry import with_commands
 from ..paths import COURSE, LEARNER, ROOT, TESTS, shell_path
-from .lines import Line
+from . import Line
 
 SOURCES = LEARNER.parent
 STARTED_WITH_PYTHON = ("sitecustomize", "usercustomize")

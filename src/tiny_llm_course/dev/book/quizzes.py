@@ -58,8 +58,8 @@ def quiz_parts(day: Day) -> Parts:
     """Return the `quiz` of a day that has questions."""
     if not is_there(quiz_path(day)):
         return {}
+    questions = enumerate(load_quiz(day).questions, 1)
     try:
-        questions = enumerate(load_quiz(day).questions, 1)
         return {"quiz": "\n".join(_markdown(f"{day.name}.{i}", each.text, each.options(day)) for i, each in questions)}
     except ValueError as error:
         raise ValueError(f"{name_of(quiz_path(day))}: {error}") from error
