@@ -38,8 +38,7 @@ def as_rows(engine: Engine, stories: Sequence[str], mark: str) -> HeldOut:
 
 def nats_per_token(engine: Engine, rows: Sequence[Tokens]) -> float:
     """Return the mean loss over all predicted tokens; LearnerError if the model fails or lacks logits for some."""
-    device = mx.default_device()
-    streams = [mx.new_stream(device) for _ in range(AT_ONCE)]
+    streams = [mx.new_stream(mx.default_device()) for _ in range(AT_ONCE)]
     with engine.learners_code():
         losses = []
         for number, row in enumerate(rows):

@@ -37,8 +37,7 @@ def measurements(course: Course) -> list[Measurement]:
 def find(name: str) -> Measurement:
     """Return the benchmark of the day named like 1.1; raise UsageError if there is none."""
     course = load_course()
-    task = resolve(course, name)[0]
-    day = course.day_of(task).name
+    day = course.day_of(resolve(course, name)[0]).name
     if name.count(".") != 1:
         raise UsageError(f"{name} is not a day; benchmarks are per day: pdm run bench {day}")
     known = {measurement.name: measurement for measurement in measurements(course)}

@@ -169,8 +169,7 @@ def export(folder: Path, recipe: Recipe, weights: dict[str, Tensor], tokenizer: 
     ids = {token: tokenizer.token_to_id(token) for token in SPECIAL}
     config = recipe.architecture.config()
     rope = {"rope_type": "default", "rope_theta": recipe.architecture.rope_theta}  # for transformers 5
-    eos = [ids[TURN_END], ids[END]]
-    ends = {"eos_token_id": eos, "pad_token_id": ids[END]}
+    ends = {"eos_token_id": [ids[TURN_END], ids[END]], "pad_token_id": ids[END]}
     _write(folder / "config.json", {**config, "rope_parameters": rope, "dtype": "bfloat16", **ends})
     _write(folder / "generation_config.json", {**ends, "do_sample": True, "temperature": 1.0, "min_p": 0.1})
     tokenizer.save(str(folder / "tokenizer.json"))

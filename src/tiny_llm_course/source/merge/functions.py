@@ -76,8 +76,7 @@ class _Merge:
     def missing(self, base: Block, new: Block) -> set[str]:
         """Return what the merged text mentions but no longer contains."""
         try:
-            tree = parse(self.merged.text)
-            used, bound = mentioned(tree), set(_bindings(split(self.merged.text)))
+            used, bound = mentioned(parse(self.merged.text)), set(_bindings(split(self.merged.text)))
         except SyntaxError:
             return set()
         gone = self.merged.removed

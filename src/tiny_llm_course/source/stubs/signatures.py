@@ -38,8 +38,7 @@ def listing(source: str, name: str) -> str:
     if not nodes:
         raise ValueError(f"there is no {name}")
     margin = " " * nodes[0].col_offset
-    lines = [line.removeprefix(margin) for node in nodes for line in _listed(text, node)]
-    return "\n".join(lines) + "\n"
+    return "".join(f"{line.removeprefix(margin)}\n" for node in nodes for line in _listed(text, node))
 
 
 def _listed(text: Text, node: Definition) -> Iterator[str]:

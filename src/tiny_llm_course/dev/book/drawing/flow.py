@@ -48,8 +48,7 @@ def flow(
         frames[name] = (middle - width / 2, tops[level] + (heights[level] - height) / 2, width, height)
     taken = {cell for at in cells.values() for cell in at}
     for start, end, *label in arrows:
-        ring = texts[end] in RINGS
-        points = _way(frames[start], frames[end], cells[start], cells[end], taken, ring)
+        points = _way(frames[start], frames[end], cells[start], cells[end], taken, ring=texts[end] in RINGS)
         canvas.path(points, f"line {looks_of(words[start][1])}".strip(), arrow=True)
         if label:
             (x0, y0), (x1, y1) = points[-2:]
