@@ -23,6 +23,7 @@ class Measurement(NamedTuple):
     """A day's benchmark."""
 
     name: str  # which a learner types
+    day: Day
     file: Path
     record: Path  # of our own result
     title: str
@@ -57,7 +58,7 @@ def _read(course: Course, day: Day) -> Measurement:
     every = own.union(*(course.needs(task) for task in own))
     title = (ast.get_docstring(tree) or file.name).splitlines()[0].rstrip(".")
     uses = tuple(task for task in course.tasks() if task.id in every)
-    return Measurement(day.name, file, record_path(day), title, uses)
+    return Measurement(day.name, day, file, record_path(day), title, uses)
 
 
 def choose(solution: bool) -> Path:
