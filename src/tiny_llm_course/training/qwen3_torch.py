@@ -166,11 +166,11 @@ def mixed_precision(device: torch.device) -> torch.autocast:
     return torch.autocast(device.type, torch.bfloat16)
 
 
-def batches(rows: list[Tokens], tokens: int = 8192) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Yield rows of unequal length as padded inputs and targets, B x L, about `tokens` tokens per batch."""
+def batches(rows: list[Tokens]) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """Yield rows of unequal length as padded inputs and targets, B x L, about 8,192 tokens per batch."""
     ordered = sorted(rows, key=len)
     while ordered:
-        count = max(1, tokens // len(ordered[-1]))
+        count = max(1, 8192 // len(ordered[-1]))
         taken, ordered = ordered[-count:], ordered[:-count]
         table = np.full((len(taken), max(map(len, taken))), IGNORED)
         for row, filled in zip(taken, table, strict=True):

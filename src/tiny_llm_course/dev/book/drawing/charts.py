@@ -5,13 +5,16 @@ from collections.abc import Callable, Mapping, Sequence
 
 from .canvas import FONT, SMALL, Canvas, looks_of, width_of
 
+Words = Callable[[float], str]  # from a number to what is written beside its mark
+Series = Mapping[str, Sequence[float]]
+Names = tuple[str, str]  # of both axes
 SHAPES = ("disc", "square", "ring", "box")  # of a series' points, in their order
 
 
 def bars(
     canvas: Canvas,
     values: Mapping[str, float],
-    words: Callable[[float], str],
+    words: Words,
     role: str | None = None,
     *,
     y: float = 0,
@@ -33,13 +36,10 @@ def bars(
         canvas.text(left + length + 6, level + FONT, words(value))
 
 
-def decade_bars(
-    canvas: Canvas,
-    values: Mapping[str, Sequence[tuple[float, str, str]]],
-    extent: tuple[int, int],
-    words: Callable[[float], str],
-    unit: str,
-) -> None:
+Rows = Mapping[str, Sequence[tuple[float, str, str]]]
+
+
+def decade_bars(canvas: Canvas, values: Rows, extent: tuple[int, int], words: Words, unit: str) -> None:
     """Draw rows of bars on a scale of powers of ten; a bar is a number, words, and its class, or "line" for a limit."""
     low, high = extent
     most = max(map(len, values.values()))
@@ -70,14 +70,7 @@ def decade_bars(
 
 
 def lines(
-    canvas: Canvas,
-    across: Sequence[float],
-    series: Mapping[str, Sequence[float]],
-    named: tuple[str, str],
-    words: Callable[[float], str],
-    *,
-    logarithmic: bool = True,
-    height: float = 190,
+    canvas: Canvas, across: Sequence[float], series: Series, named: Names, words: Words, *, logarithmic: bool = True
 ) -> None:
     """Draw a line per series over `across`; `named` are the labels of both axes."""
     scale: Callable[[float], float] = math.log if logarithmic else float
@@ -90,7 +83,7 @@ def lines(
     left = max(width_of(words(mark), SMALL) for mark in marks) + 8
     right = 352.0
     first, last = min(across), max(across)
-    top = FONT + 10.0
+    top, height = FONT + 10.0, 190.0
 
     def point(x: float, y: float) -> tuple[float, float]:
         return (
@@ -120,19 +113,13 @@ def lines(
 
 
 def curves(
-    canvas: Canvas,
-    across: Sequence[float],
-    series: Mapping[str, Sequence[float]],
-    words: Callable[[float], str],
-    *,
-    dots: Mapping[str, float] | None = None,
-    width: float = 330,
+    canvas: Canvas, across: Sequence[float], series: Series, words: Words, *, dots: Mapping[str, float] | None = None
 ) -> None:
     """Draw functions over `across`, on the same scale for both axes; `dots` mark points of the first curve."""
     left, right = min(across), max(across)
     everything = [0.0, *(value for numbers in series.values() for value in numbers)]
     low, high = min(everything), max(everything)
-    unit = width / (right - left)
+    unit = 330 / (right - left)
 
     def point(x: float, y: float) -> tuple[float, float]:
         return unit * (x - left), unit * (high - y)
@@ -196,7 +183,7 @@ def roofline(
     limits: tuple[float, float],
     series: Mapping[str, Sequence[tuple[str, Point]]],
     extent: Sequence[float],
-    words: Callable[[float], str],
+    words: Words,
 ) -> None:
     """Draw `limits` in bytes/s and FLOP/s and labelled points; `extent` are the axes' ends as powers of ten."""
     bandwidth, rate = limits
