@@ -18,7 +18,7 @@ from book.generate.week2 import day4
 from book.generate.week3 import day5
 
 from tiny_llm_course.course.registry import load_course
-from tiny_llm_course.dev.book.open_task_steps import Count, count_programs
+from tiny_llm_course.dev.book.mistake_diffs import Count, count_programs
 from tiny_llm_course.dev.book.parts import present
 from tiny_llm_course.paths import BOOK, EMBEDDED_MODEL, ROOT, SOLUTION, TESTS
 from tiny_llm_course.programs.packages import load_solution

@@ -1,12 +1,9 @@
-"""Link each term to the glossary where a chapter first uses it, by its name or by what it abbreviates.
-
-Headings, tables, code, formulas, links and blocks of HTML are left alone.
-"""
+"""Link each term to the glossary where a chapter's sentences first use it, by its name or by what it abbreviates."""
 
 import re
 from collections.abc import Iterator
 
-from .tex import TOKEN
+from .math import TOKEN
 
 ENTRY = re.compile(r"^(\S.*)\n: (.*)", re.MULTILINE)
 # An abbreviation's full name begins its explanation.
@@ -31,7 +28,8 @@ class Terms:
                 full = IN_FULL.match(meaning)
                 names = [name.partition(",")[0], *(full.groups() if full else ())]  # "Detokenizer, streaming"
                 ways.append(f"({'|'.join(map(_ways_to_write, names))})")
-                self.anchors.append(anchor_of(name))
+                # The id that mdBook gives a term of the glossary.
+                self.anchors.append(re.sub(r"\s", "-", re.sub(r"[^\w\s-]", "", name.lower())))
         self.pattern = re.compile(rf"(?<![\w/.-])(?:{'|'.join(ways)})(?![\w-]|\.\w)")
 
     def link(self, page: str, glossary: str) -> str:
@@ -47,11 +45,6 @@ class Terms:
                     parts += [page[end : match.start()], f"[{match[0]}]({glossary}#{anchor})"]
                     end = match.end()
         return "".join([*parts, page[end:]])
-
-
-def anchor_of(name: str) -> str:
-    """Return the id that mdBook gives a term of the glossary."""
-    return re.sub(r"\s", "-", re.sub(r"[^\w\s-]", "", name.lower()))
 
 
 def _ways_to_write(name: str) -> str:
