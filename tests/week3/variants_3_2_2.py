@@ -176,6 +176,14 @@ known.change(
     question="Eight slots are free, and nothing is computed yet. Ann gets the first slot. Who gets the second?",
 )
 known.change(
+    "no-counters",
+    (CHARGE, "pass"),
+    (SUM, "self.counters[user]"),
+    fact="no counter ever rises, and an admitted request does not count either: every user is always at 0",
+    question="Ann has had 500 tokens, Bob none. By what does the queue know?",
+)
+known.together("never-charged", "nothing-claimed", makes="no-counters")
+known.change(
     "requests-claimed",
     (SUM, "self.counters[user] + sum(1 for one in self._admitted if one.user == user)"),
     fact="each admitted request is claimed as one token, whatever its length",
