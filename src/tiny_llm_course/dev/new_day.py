@@ -133,9 +133,9 @@ def _in_summary(course: Course, day: Day) -> Files:
         margin = lines[of_week[-1]].partition("-")[0]
         lines.insert(of_week[-1] + 1, f"{margin}- {link}")
     else:
-        title = f"# Week {day.week}: {course.week(day.week).title}"
+        title = f"Week {day.week}: {course.week(day.week).title}"
         page = SUMMARY.with_name(f"week{day.week}") / "overview.md"
-        files = {page: f"{title}\n\n## Check yourself\n"}
+        files = {page: f"# {title}\n\n## Check yourself\n"}
         place = chapters[-1] + 1 if chapters else len(lines)
-        lines[place:place] = ["", title, "", f"- [The week](week{day.week}/overview.md)", f"  - {link}"]
+        lines[place:place] = [f"- [{title}](week{day.week}/overview.md)", f"  - {link}"]
     return {**files, SUMMARY: "\n".join([*lines, ""])}

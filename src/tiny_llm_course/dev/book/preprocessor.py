@@ -11,7 +11,7 @@ from ...course.registry import load_course
 from ...paths import ROOT
 from .math import NoEngine, set_formulas
 from .parts import FOLDER
-from .terms import Terms
+from .terms import Terms, as_sections
 
 OPENING = re.compile(r"(?<!\\)\{\{\s*#")
 DIRECTIVE = re.compile(r"\{\{\s*#\s*(\w+)\s+([^\s{}:]+)(?::([^\s{}]*))?\s*\}\}")
@@ -74,6 +74,7 @@ def main(arguments: list[str]) -> int:
         for path in chapters_of_days:  # their terms are linked to the glossary
             address = "../" * path.count("/") + GLOSSARY
             pages[path]["content"] = terms.link(pages[path]["content"], address)
+        pages[GLOSSARY]["content"] = as_sections(pages[GLOSSARY]["content"])
     try:
         bad = set_formulas(pages, (root / "katex" / "katex.min.js").read_text(encoding="utf-8"))
     except NoEngine as reason:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from .math import TOKEN
 
-ENTRY = re.compile(r"^(\S.*)\n: (.*)", re.MULTILINE)
+ENTRY = re.compile(r"^(\S.*)\n: ((?:.+\n?)*)", re.MULTILINE)
 # An abbreviation's full name begins its explanation.
 IN_FULL = re.compile(r"([A-Z][\w -]{3,30}): ")
 # Too common in other senses to be found by their names.
@@ -21,15 +21,14 @@ class Terms:
     """The terms of a glossary, found in sentences."""
 
     def __init__(self, glossary: str) -> None:
-        self.anchors: list[str] = []
+        self.targets: list[str] = []  # each with the first sentence of its meaning, which terms.js shows
         ways = []
         for name, meaning in sorted(ENTRY.findall(glossary), key=lambda entry: -len(entry[0])):
             if name not in ORDINARY:
                 full = IN_FULL.match(meaning)
                 names = [name.partition(",")[0], *(full.groups() if full else ())]  # "Detokenizer, streaming"
                 ways.append(f"({'|'.join(map(_ways_to_write, names))})")
-                # The id that mdBook gives a term of the glossary.
-                self.anchors.append(re.sub(r"\s", "-", re.sub(r"[^\w\s-]", "", name.lower())))
+                self.targets.append(f'{anchor(name)} "{first_sentence(meaning)}"')
         self.pattern = re.compile(rf"(?<![\w/.-])(?:{'|'.join(ways)})(?![\w-]|\.\w)")
 
     def link(self, page: str, glossary: str) -> str:
@@ -39,12 +38,29 @@ class Terms:
         for start, stop in _sentences(page):
             for match in self.pattern.finditer(page, start, stop):
                 assert match.lastindex
-                anchor = self.anchors[match.lastindex - 1]
-                if anchor not in seen:
-                    seen.add(anchor)
-                    parts += [page[end : match.start()], f"[{match[0]}]({glossary}#{anchor})"]
+                target = self.targets[match.lastindex - 1]
+                if target not in seen:
+                    seen.add(target)
+                    parts += [page[end : match.start()], f"[{match[0]}]({glossary}#{target})"]
                     end = match.end()
         return "".join([*parts, page[end:]])
+
+
+def anchor(name: str) -> str:
+    """Return the id of a term's entry, as mdBook makes it from a heading."""
+    return re.sub(r"\s", "-", re.sub(r"[^\w\s-]", "", name.lower()))
+
+
+def first_sentence(meaning: str) -> str:
+    """Return the first sentence of an entry as plain text."""
+    plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", " ".join(meaning.split()))
+    plain = re.sub(r"[*`$\\]", "", plain).replace('"', "'").replace("<", "&lt;")
+    return re.split(r"(?<=[.!?]) (?=[A-Z])", plain, maxsplit=1)[0]
+
+
+def as_sections(glossary: str) -> str:
+    """Return the glossary with a heading per entry: the search finds sections."""
+    return ENTRY.sub(lambda entry: f"## {entry[1]} {{#{anchor(entry[1])}}}\n\n{entry[2]}", glossary)
 
 
 def _ways_to_write(name: str) -> str:
