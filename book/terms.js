@@ -33,7 +33,7 @@
     term.removeAttribute("title");
     let tapped = false;
     term.addEventListener("pointerdown", (event) => (tapped = event.pointerType === "touch" && shown !== term));
-    term.addEventListener("pointerenter", () => show(term));
+    term.addEventListener("pointerenter", (event) => event.pointerType === "touch" || show(term));
     term.addEventListener("pointerleave", (event) => event.pointerType === "touch" || hide());
     term.addEventListener("focus", () => show(term));
     term.addEventListener("blur", hide);
