@@ -12,11 +12,20 @@
   note.hidden = true;
   document.querySelector("main").append(note);
   let shown = null;
+  let leaving = 0;
   const hide = () => {
+    clearTimeout(leaving);
     note.hidden = true;
     shown?.removeAttribute("aria-describedby");
     shown = null;
   };
+  // Long enough for the pointer to cross the gap between a term and its note, which then stays.
+  const leave = () => {
+    clearTimeout(leaving);
+    leaving = setTimeout(hide, 200);
+  };
+  note.addEventListener("pointerenter", () => clearTimeout(leaving));
+  note.addEventListener("pointerleave", leave);
   const show = (term) => {
     hide();
     shown = term;
@@ -34,7 +43,7 @@
     let tapped = false;
     term.addEventListener("pointerdown", (event) => (tapped = event.pointerType === "touch" && shown !== term));
     term.addEventListener("pointerenter", (event) => event.pointerType === "touch" || show(term));
-    term.addEventListener("pointerleave", (event) => event.pointerType === "touch" || hide());
+    term.addEventListener("pointerleave", (event) => event.pointerType === "touch" || leave());
     term.addEventListener("focus", () => show(term));
     term.addEventListener("blur", hide);
     term.addEventListener("click", (event) => {
