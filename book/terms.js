@@ -33,8 +33,10 @@
     note.hidden = false;
     term.setAttribute("aria-describedby", note.id);
     const [at, around] = [term.getClientRects()[0], note.offsetParent.getBoundingClientRect()];
-    const room = document.documentElement.clientWidth - note.offsetWidth - 8;
-    note.style.left = `${Math.max(8, Math.min(at.left, room)) - around.left}px`;
+    // What is outside the column is cut off on a phone.
+    const column = note.parentElement.getBoundingClientRect();
+    const left = Math.max(column.left, Math.min(at.left, column.right - note.offsetWidth));
+    note.style.left = `${left - around.left}px`;
     note.style.top = `${at.bottom + 6 - around.top}px`;
   };
   for (const term of terms) {
