@@ -12,11 +12,20 @@
   note.hidden = true;
   document.querySelector("main").append(note);
   let shown = null;
+  let leaving = 0;
   const hide = () => {
+    clearTimeout(leaving);
     note.hidden = true;
     shown?.removeAttribute("aria-describedby");
     shown = null;
   };
+  // Long enough for the pointer to cross the gap between a term and its note, which then stays.
+  const leave = () => {
+    clearTimeout(leaving);
+    leaving = setTimeout(hide, 200);
+  };
+  note.addEventListener("pointerenter", () => clearTimeout(leaving));
+  note.addEventListener("pointerleave", leave);
   const show = (term) => {
     hide();
     shown = term;
@@ -24,8 +33,10 @@
     note.hidden = false;
     term.setAttribute("aria-describedby", note.id);
     const [at, around] = [term.getClientRects()[0], note.offsetParent.getBoundingClientRect()];
-    const room = document.documentElement.clientWidth - note.offsetWidth - 8;
-    note.style.left = `${Math.max(8, Math.min(at.left, room)) - around.left}px`;
+    // What is outside the column is cut off on a phone.
+    const column = note.parentElement.getBoundingClientRect();
+    const left = Math.max(column.left, Math.min(at.left, column.right - note.offsetWidth));
+    note.style.left = `${left - around.left}px`;
     note.style.top = `${at.bottom + 6 - around.top}px`;
   };
   for (const term of terms) {
@@ -34,7 +45,7 @@
     let tapped = false;
     term.addEventListener("pointerdown", (event) => (tapped = event.pointerType === "touch" && shown !== term));
     term.addEventListener("pointerenter", (event) => event.pointerType === "touch" || show(term));
-    term.addEventListener("pointerleave", (event) => event.pointerType === "touch" || hide());
+    term.addEventListener("pointerleave", (event) => event.pointerType === "touch" || leave());
     term.addEventListener("focus", () => show(term));
     term.addEventListener("blur", hide);
     term.addEventListener("click", (event) => {

@@ -8,6 +8,8 @@ from .math import TOKEN
 ENTRY = re.compile(r"^(\S.*)\n: ((?:.+\n?)*)", re.MULTILINE)
 # An abbreviation's full name begins its explanation.
 IN_FULL = re.compile(r"([A-Z][\w -]{3,30}): ")
+# So does a term's abbreviation.
+ABBREVIATION = re.compile(r"([A-Z][A-Za-z]*[A-Z]): ")
 # Too common in other senses to be found by their names.
 ORDINARY = {"Up"}
 # Skipped in addition to TOKEN: links, headings, rows of tables, blocks of HTML.
@@ -59,8 +61,13 @@ def first_sentence(meaning: str) -> str:
 
 
 def as_sections(glossary: str) -> str:
-    """Return the glossary with a heading per entry: the search finds sections."""
-    return ENTRY.sub(lambda entry: f"## {entry[1]} {{#{anchor(entry[1])}}}\n\n{entry[2]}", glossary)
+    """Return the glossary with a heading per entry, with its abbreviation: the search ranks words of headings first."""
+
+    def section(entry: re.Match[str]) -> str:
+        short = ABBREVIATION.match(entry[2])
+        return f"## {entry[1]}{f' ({short[1]})' if short else ''} {{#{anchor(entry[1])}}}\n\n{entry[2]}"
+
+    return ENTRY.sub(section, glossary)
 
 
 def _ways_to_write(name: str) -> str:
