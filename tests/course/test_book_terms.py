@@ -97,6 +97,7 @@ def test_the_text_is_the_same_but_for_the_links():
             "The *state* of `x[0]`, about 0.5 of\nthe [whole](day.md). Next.",
             "The state of x[0], about 0.5 of the whole.",
         ),
+        ("A list. vLLM's term too.", "A list."),
         ('It is "so", $x < y$', "It is 'so', x &lt; y"),
     ],
 )

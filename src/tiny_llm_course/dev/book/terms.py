@@ -57,7 +57,7 @@ def first_sentence(meaning: str) -> str:
     """Return the first sentence of an entry as plain text."""
     plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", " ".join(meaning.split()))
     plain = re.sub(r"[*`$\\]", "", plain).replace('"', "'").replace("<", "&lt;")
-    return re.split(r"(?<=[.!?]) (?=[A-Z])", plain, maxsplit=1)[0]
+    return re.split(r"(?<=[.!?]) (?=[A-Z]|vLLM|llama|mlx)", plain, maxsplit=1)[0]
 
 
 def as_sections(glossary: str) -> str:
