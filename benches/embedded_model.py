@@ -39,8 +39,9 @@ from tiny_llm_course.engine.broken import as_rows, mark_of, nats_per_token
 from tiny_llm_course.engine.engine import Engine
 from tiny_llm_course.paths import EMBEDDED_MODEL, MODELS
 from tiny_llm_course.training.packing import held_out, topics, words_for_things
-from tiny_llm_course.training.preparing import read_stories, training_stories
-from tiny_llm_course.training.preparing import unseen as not_in
+from tiny_llm_course.training.preparing import training_stories
+from tiny_llm_course.training.stories import read_stories
+from tiny_llm_course.training.stories import unseen as not_in
 
 ORDER = 5
 LONGEST = 500  # tokens of an answer

@@ -12,7 +12,7 @@ from tiny_llm_course.checkpoints.held_out import END, HeldOut, shipped_stories
 from tiny_llm_course.course.registry import UsageError
 from tiny_llm_course.paths import EMBEDDED_MODEL, ROOT
 from tiny_llm_course.programs.packages import load_solution
-from tiny_llm_course.training.preparing import unseen
+from tiny_llm_course.training.stories import unseen
 
 STORIES = shipped_stories()
 

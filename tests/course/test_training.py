@@ -32,14 +32,10 @@ from tiny_llm_course.training.packing import (  # noqa: E402
     train_tokenizer,
     words_for_things,
 )
-from tiny_llm_course.training.preparing import (  # noqa: E402
-    read_stories,
-    split,
-    training_stories,
-    unseen,
-)
+from tiny_llm_course.training.preparing import training_stories  # noqa: E402
 from tiny_llm_course.training.qwen3_torch import optimizers, share_of_peak  # noqa: E402
 from tiny_llm_course.training.recipe import read_recipe  # noqa: E402
+from tiny_llm_course.training.stories import read_stories, split, unseen  # noqa: E402
 
 pytestmark = pytest.mark.maintainers
 RECIPE = """
