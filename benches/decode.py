@@ -37,10 +37,9 @@ from decode_engines import SHAPE, write_checkpoint  # noqa: E402
 from tiny_llm_course.course.registry import load_course  # noqa: E402
 from tiny_llm_course.grading.build import must_be_built  # noqa: E402
 from tiny_llm_course.measuring import progression  # noqa: E402
-from tiny_llm_course.measuring.llama import started  # noqa: E402
+from tiny_llm_course.measuring.llama import Process, started  # noqa: E402
 from tiny_llm_course.measuring.machine import machine  # noqa: E402
-from tiny_llm_course.measuring.orders import Process  # noqa: E402
-from tiny_llm_course.measuring.peers import MODELS  # noqa: E402
+from tiny_llm_course.measuring.progression import MODELS  # noqa: E402
 from tiny_llm_course.paths import SOLUTION  # noqa: E402
 
 HERE = Path(__file__).parent

@@ -1,6 +1,6 @@
 """Run one of the engines that `decode.py` interleaves, in its own process: `python decode_engines.py NAME FOLDER`.
 
-They obey as `tiny_llm_course.measuring.orders` says; llama.cpp's process is `tiny_llm_course.measuring.llama`.
+They obey as `tiny_llm_course.measuring.llama` says, which is also llama.cpp's process.
 """
 
 import json
@@ -12,7 +12,7 @@ from typing import Any
 
 import mlx.core as mx
 
-from tiny_llm_course.measuring.orders import Obeying, obey
+from tiny_llm_course.measuring.llama import Obeying, obey
 from tiny_llm_course.paths import EMBEDDED_MODEL
 
 # Qwen3-0.6B.

@@ -35,11 +35,10 @@ from tokenizers import Tokenizer
 from tiny_llm_course.checkpoints.chat_template import render_chat
 from tiny_llm_course.checkpoints.checkpoint import load_checkpoint
 from tiny_llm_course.checkpoints.held_out import HeldOut, shipped_stories
+from tiny_llm_course.engine.broken import as_rows, mark_of, nats_per_token
 from tiny_llm_course.engine.engine import Engine
-from tiny_llm_course.engine.judging import as_rows, mark_of, nats_per_token
 from tiny_llm_course.paths import EMBEDDED_MODEL, MODELS
-from tiny_llm_course.training.conversations import topics, words_for_things
-from tiny_llm_course.training.packing import held_out
+from tiny_llm_course.training.packing import held_out, topics, words_for_things
 from tiny_llm_course.training.preparing import training_stories
 from tiny_llm_course.training.stories import read_stories
 from tiny_llm_course.training.stories import unseen as not_in

@@ -27,8 +27,7 @@ import mlx.core as mx  # noqa: E402
 
 from tiny_llm_course.checkpoints.held_out import shipped_stories  # noqa: E402
 from tiny_llm_course.engine.serving import ServingEngine, load_scheduler  # noqa: E402
-from tiny_llm_course.measuring.load.sending import model_at, send  # noqa: E402
-from tiny_llm_course.measuring.load.workload import Arrival, Load, arrivals  # noqa: E402
+from tiny_llm_course.measuring.load.sending import Arrival, Load, arrivals, model_at, send  # noqa: E402
 from tiny_llm_course.measuring.machine import in_words, machine  # noqa: E402
 from tiny_llm_course.paths import EMBEDDED_MODEL  # noqa: E402
 from tiny_llm_course.testkit.servers import running_server  # noqa: E402

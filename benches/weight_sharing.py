@@ -26,11 +26,9 @@ from torch.nn.utils import clip_grad_norm_
 
 from tiny_llm_course.checkpoints.held_out import HeldOut, Tokens, shipped_stories
 from tiny_llm_course.measuring.machine import machine
-from tiny_llm_course.training.judging import loss_on
-from tiny_llm_course.training.optimizing import optimizers, share_of_peak
 from tiny_llm_course.training.packing import Packer, held_out, train_tokenizer
 from tiny_llm_course.training.preparing import training_stories
-from tiny_llm_course.training.qwen3_torch import INITIAL_SPREAD, Qwen3
+from tiny_llm_course.training.qwen3_torch import INITIAL_SPREAD, Qwen3, loss_on, optimizers, share_of_peak
 from tiny_llm_course.training.recipe import Architecture, Schedule
 
 # The embedded model's recipe in small. 4 heads of 32 are not 64.

@@ -26,9 +26,12 @@
   };
   // Also called when a part comes to light, in a <details> that is opened.
   const observer = new ResizeObserver((parts) => parts.forEach(update));
-  for (const part of document.querySelectorAll("main :is(pre > code, .table-wrapper, .formula)")) {
+  const wide = [...document.querySelectorAll("main :is(pre > code, .table-wrapper, .formula)")];
+  for (const part of wide) {
     part.addEventListener("keydown", stay);
     part.addEventListener("scroll", update, { passive: true });
     observer.observe(part);
   }
+  // A font that arrives late changes what is inside a part, not the part's own size.
+  document.fonts.addEventListener("loadingdone", () => wide.forEach((target) => update({ target })));
 })();

@@ -24,4 +24,17 @@
     box.click();
   });
   tell();
+
+  // The chapters before and after this one, by their names in the contents.
+  const names = new Map([...contents.querySelectorAll("a[href]")].map((link) => [link.href, link.textContent.trim()]));
+  for (const link of document.querySelectorAll("a.mobile-nav-chapters, a.nav-chapters")) {
+    const name = names.get(link.href);
+    if (!name) continue;
+    link.title = link.getAttribute("aria-label").replace("chapter", `chapter: ${name}`);
+    link.setAttribute("aria-label", link.title);
+    const label = document.createElement("span");
+    label.className = "name";
+    label.textContent = name;
+    if (link.classList.contains("mobile-nav-chapters")) link.append(label);
+  }
 })();

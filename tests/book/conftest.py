@@ -22,7 +22,7 @@ import pytest
 from tests import tested
 from tests.book.browser import launch
 
-from tiny_llm_course.dev.book.mdbook import build_book
+from tiny_llm_course.dev.book.page_metadata import build_book
 from tiny_llm_course.paths import ROOT
 
 if TYPE_CHECKING:

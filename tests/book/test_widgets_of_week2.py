@@ -5,7 +5,7 @@ import itertools
 import mlx.core as mx
 import numpy as np
 import pytest
-from book.generate.week2 import day2, day3, day7
+from book.generate.week2 import day2, day3, day4, day7
 from tests.book.widget import Widget
 from tests.week1.reference_model import embedded_model
 
@@ -158,4 +158,61 @@ def test_the_online_softmax_by_keyboard(page, _):
     assert widget.press("Space")["hidden"]
     widget.focus("select")
     assert widget.press("ArrowUp")["step"] == 0  # other blocks, from the beginning
+    assert page.url == widget.address
+
+
+def test_the_register_tile_counts_and_sums_as_the_loops_do(page):
+    widget, (x, panel) = Widget(page, "register-tile"), day4.product()
+    kinds = list(widget.data()["kinds"].values())
+    fits = {kind: max(tokens for tokens in range(17) if 3 + 2 * tokens <= kinds[kind]["registers"]) for kind in (0, 1)}
+    assert fits == {0: kinds[0]["tile"], 1: 14}
+    for kind, tokens, registers in ((0, 1, 1), (0, 6, 2), (0, 7, 2), (1, 12, 2), (1, 15, 2), (2, 12, 1), (2, 5, 2)):
+        lanes, limit = kinds[kind]["lanes"], kinds[kind]["registers"]
+        width = lanes * registers
+        for step in (0, 1, 5, len(panel)):
+            sums, loads, products, lines = np.zeros((tokens, width)), 0, 0, set()
+            for i in range(step):
+                for r in range(registers):
+                    loads += 1
+                    lines |= {("panel", (i * width + r * lanes + lane) // 16) for lane in range(lanes)}
+                for t in range(tokens):
+                    loads += 1
+                    lines.add((f"x {t}", i // 16))
+                    for r in range(registers):
+                        products += 1
+                        part = slice(r * lanes, (r + 1) * lanes)
+                        sums[t, part] += x[t, i] * panel[i, part]
+            state = widget.change(kind=kind, tokens=tokens, registers=registers, step=step)
+            np.testing.assert_allclose(state["sums"], sums, atol=1e-12)
+            np.testing.assert_allclose(sums, x[:tokens, :step] @ panel[:step, :width], atol=1e-12)
+            assert sum(state["lines"].values()) == len(lines)
+            assert (state["sofar"]["panel"] + state["sofar"]["x"], state["sofar"]["products"]) == (loads, products)
+        assert state["used"] == tokens * registers + registers + 1
+        assert state["spilled"] == max(0, state["used"] - limit)
+        assert ("too many" in widget.said()) == (state["used"] > limit)
+        whole = [
+            (registers + len(x[first : first + tokens]), registers * len(x[first : first + tokens]))
+            for _ in range(0, panel.shape[1], width)
+            for first in range(0, len(x), tokens)
+            for _ in range(len(panel))
+        ]
+        found = state["whole"]
+        assert [found["panel"] + found["x"], found["products"]] == np.sum(whole, axis=0).tolist()
+
+
+@pytest.mark.parametrize("_", range(3))
+def test_the_register_tile_by_keyboard(page, _):
+    widget = Widget(page, "register-tile")
+    widget.focus("#next")
+    assert widget.press("Enter", "ArrowRight", "ArrowLeft")["step"] == 2
+    widget.focus("[name=kind]")
+    state = widget.press("ArrowDown")
+    assert (state["tokens"], state["used"], state["limit"]) == (12, 27, 32)
+    widget.focus("#tokens")
+    assert widget.press("End")["spilled"] == 3
+    assert "3 too many" in widget.said()
+    widget.focus("#play")
+    widget.press("Enter")
+    page.wait_for_function("document.querySelector('register-tile').state.step >= 4")
+    widget.press("Enter")
     assert page.url == widget.address

@@ -1,11 +1,13 @@
 """The widgets of week 3: their numbers are those of the course's own code, and they need no mouse."""
 
 import itertools
+import random
+import re
 
 import mlx.core as mx
 import numpy as np
 import pytest
-from book.generate.week3 import day3
+from book.generate.week3 import day3, day5
 from tests.book.widget import Widget
 
 from tiny_llm_course.programs.packages import load_solution
@@ -92,5 +94,102 @@ def test_the_replay_by_keyboard(page, _):
     widget.focus("#play")
     widget.press("Enter")
     page.wait_for_function("document.querySelector('scheduler-replay').state.at >= 2")
+    widget.press("Enter")
+    assert page.url == widget.address
+
+
+def drawn_actions(seed):
+    """The example, or many random actions; each is possible where it occurs."""
+    if seed < 0:
+        return list(day5.DEMO)
+    rng, actions, replay = random.Random(seed), [], day5.Replay()
+    for _ in range(25):
+        number = rng.randrange(len(day5.REQUESTS))
+        actions.append(("finish" if number in replay.running else "admit", number))
+        replay.act(*actions[-1])
+    return actions
+
+
+def test_the_prefix_tree_is_the_solution_s(page, monkeypatch):
+    """After each action of many sequences: the tree, the references, the block tables, what was found and evicted."""
+    from tiny_llm_solution.prefix import kv_cache, tree
+    from tiny_llm_solution.prefix.node import subtree_pages
+
+    evict, insert, split = kv_cache.evict, tree.RadixTree.insert, tree.RadixTree._split
+    log = {}
+
+    def evicts(*arguments):
+        log["evicted"] += (gone := evict(*arguments))
+        return gone
+
+    def inserts(self, tokens, pages):
+        known = set(subtree_pages(self.root))
+        kept = insert(self, tokens, pages)
+        log["inserted"] += [page for page in kept if page not in known]
+        log["duplicates"] += [page for page, own in zip(pages, kept, strict=True) if page != own]
+        return kept
+
+    def splits(self, node, count):
+        log["split"].append(node.pages[count])
+        split(self, node, count)
+
+    monkeypatch.setattr(kv_cache, "evict", evicts)
+    monkeypatch.setattr(tree.RadixTree, "insert", inserts)
+    monkeypatch.setattr(tree.RadixTree, "_split", splits)
+    widget, seen = Widget(page, "prefix-tree"), set()
+    for seed in range(-1, 60):
+        actions = drawn_actions(seed)
+        states, _ = widget.look([{"actions": actions[: n + 1]} for n in range(len(actions))], ".say")
+        replay = day5.Replay()
+        memory = replay.memory
+
+        def shape(node, words=replay.words):
+            pages = [" ".join(words[t] for t in node.tokens[i : i + 2]) for i in range(0, len(node.tokens), 2)]
+            return [pages, node.pages, node.last_access, [shape(child) for child in node.children.values()]]
+
+        for (action, number), state in zip(actions, states, strict=True):
+            log = {"split": [], "evicted": [], "duplicates": [], "inserted": []}
+            enough = replay.act(action, number)
+            assert plain(state["root"]) == shape(memory.tree.root)
+            assert state["refs"] == [memory.pool.ref_count(page) for page in range(day5.POOL)]
+            assert (state["clock"], state["hits"], state["queried"]) == (
+                memory.tree.clock,
+                memory.hit_tokens,
+                memory.queried_tokens,
+            )
+            assert {each["number"]: [each["pages"], each["computed"]] for each in state["running"]} == {
+                n: [memory.block_tables[request], request.num_computed_tokens] for n, request in replay.running.items()
+            }
+            assert list(state["log"].values())[1:] == list(log.values())
+            end = re.search("is admitted|is finished|must wait|is preempted", state["end"])[0]
+            assert enough == (end in ("is admitted", "is finished"))
+            seen |= {name for name in log if log[name]} | {end}
+    assert len(seen) == 8  # all kinds of events: four of the tree, four ends of an action
+
+
+def plain(node):
+    return [node["texts"], node["pages"], node["used"], [plain(child) for child in node["children"]]]
+
+
+@pytest.mark.parametrize("_", range(3))
+def test_the_prefix_tree_by_keyboard(page, _):
+    widget = Widget(page, "prefix-tree")
+    widget.focus("#next")
+    state = widget.press("Enter", "ArrowRight", "ArrowRight", "ArrowRight", "ArrowLeft")
+    assert state["actions"] == [["admit", 0], ["finish", 0], ["admit", 1]]
+    assert "Found: pages 0, 1. Split before: page 2." in widget.said()
+    widget.change(request=3)
+    widget.focus("[name=request]")
+    assert widget.press("ArrowUp")["request"] == 2
+    widget.change(request=3)
+    widget.focus("#admit")
+    assert widget.press("Enter")["actions"][-1] == ["admit", 3]
+    assert widget.press("Enter")["actions"][-2:] == [["admit", 1], ["admit", 3]]  # it runs already
+    assert widget.element.locator("#next").get_attribute("aria-disabled") == "true"
+    widget.focus("#finish")
+    assert widget.press("Enter")["actions"][-1] == ["finish", 3]
+    widget.focus("#play")
+    widget.press("Enter")  # from the example's beginning
+    page.wait_for_function("document.querySelector('prefix-tree').state.actions.length == 1")
     widget.press("Enter")
     assert page.url == widget.address

@@ -16,7 +16,7 @@ from tiny_llm_course.course import file_paths
 from tiny_llm_course.course.entities import Day
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.dev.book import current, page_metadata, parts
-from tiny_llm_course.dev.book.mdbook import build_book
+from tiny_llm_course.dev.book.page_metadata import build_book
 from tiny_llm_course.paths import BOOK, ROOT
 
 pytestmark = pytest.mark.maintainers

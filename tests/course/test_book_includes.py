@@ -2,7 +2,7 @@
 
 import pytest
 
-from tiny_llm_course.dev.book.includes import faults
+from tiny_llm_course.dev.book.preprocessor import faults
 from tiny_llm_course.paths import BOOK
 
 pytestmark = pytest.mark.maintainers

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from tiny_llm_course.course.registry import UsageError
-from tiny_llm_course.dev.book.math import protect, render
-from tiny_llm_course.dev.book.mdbook import run_mdbook
-from tiny_llm_course.dev.book.tex import BadFormula, Formula, formulas
+from tiny_llm_course.dev.book.math import BadFormula, Formula, formulas, protect, render
+from tiny_llm_course.dev.book.page_metadata import run_mdbook
 from tiny_llm_course.paths import BOOK, ROOT
 
 pytestmark = pytest.mark.maintainers
@@ -79,7 +78,7 @@ def test_katex_sets_and_refuses():
     assert 'class="katex-display"' in html[good]
     assert "<math" in html[good]
     assert isinstance(html[bad], BadFormula)
-    assert (html[bad].line, "\\nothing" in str(html[bad])) == (1, True)
+    assert (html[bad].line, "\\nothing" in html[bad].message) == (1, True)
     assert isinstance(html[doubtful], BadFormula)
 
 

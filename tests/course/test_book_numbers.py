@@ -14,9 +14,11 @@ import mlx.core as mx
 import numpy as np
 import pytest
 from book.generate.week1 import day1, day6, dayC, engine, heads
+from book.generate.week2 import day4
+from book.generate.week3 import day5
 
 from tiny_llm_course.course.registry import load_course
-from tiny_llm_course.dev.book.open_task_steps import Count, count_programs
+from tiny_llm_course.dev.book.mistake_diffs import Count, count_programs
 from tiny_llm_course.dev.book.parts import present
 from tiny_llm_course.paths import BOOK, EMBEDDED_MODEL, ROOT, SOLUTION, TESTS
 from tiny_llm_course.programs.packages import load_solution
@@ -55,6 +57,45 @@ def first_gap(dtype: mx.Dtype) -> int:
 
 def vocabulary() -> int:
     return int(json.loads((EMBEDDED_MODEL / "config.json").read_text(encoding="utf-8"))["vocab_size"])
+
+
+def registers(tokens: int) -> int:
+    """The registers that a tile of so many tokens takes, with two registers of rows."""
+    return 2 * tokens + 2 + 1
+
+
+def loads(tokens: int, rows: int) -> float:
+    """A tile's loads per multiply-add."""
+    return (tokens + rows) / (tokens * rows)
+
+
+def largest_tile(limit: int) -> int:
+    return max(tokens for tokens in range(limit) if registers(tokens) <= limit)
+
+
+def evicted_texts() -> list[str]:
+    """The text of each page that leaves the tree in the example of week 3 day 5's widget, in order."""
+    from tiny_llm_solution.prefix import kv_cache
+    from tiny_llm_solution.prefix.node import descendants
+    from tiny_llm_solution.prefix.tree import RadixTree
+
+    replay, found, evict = day5.Replay(), list[str](), kv_cache.evict
+
+    def spied(tree: RadixTree, count: int) -> list[int]:
+        texts = {
+            page: " ".join(replay.words[token] for token in node.tokens[day5.PAGE * i : day5.PAGE * (i + 1)])
+            for _, node in descendants(tree.root)
+            for i, page in enumerate(node.pages)
+        }
+        gone: list[int] = evict(tree, count)
+        found.extend(texts[page] for page in gone)
+        return gone
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kv_cache, "evict", spied)
+        for action, number in day5.DEMO:
+            replay.act(action, number)
+    return found
 
 
 def mlp_share() -> float:
@@ -204,6 +245,24 @@ SENTENCES: list[tuple[str, str, Callable[[], bool]]] = [
         "week3/checks.md",
         "miss three, and these are yours",
         lambda: as_counted("3.C", "stand").stopped + as_counted("3.C", "refused").stopped == 25 - 3,
+    ),
+    (
+        "week2/day4.md",
+        "needs two loads for each multiply-add, and 6 tokens with two registers need 0.67. Six tokens are the largest",
+        lambda: (loads(1, 1), round(loads(6, 2), 2), largest_tile(16)) == (2, 0.67, 6),
+    ),
+    (
+        "week2/day4.md",
+        "because a seventh makes it 17. With 32 registers, 14 tokens fit in 31. The solution uses 12, which leaves",
+        lambda: (
+            (registers(7), largest_tile(32), registers(14), 32 - registers(12)) == (17, 14, 31, 5)
+            and {kind["registers"]: kind["tile"] for kind in day4.processors().values()} == {16: 6, 32: 12}
+        ),
+    ),
+    (
+        "week3/day5.md",
+        "`It sleeps` is evicted first, then `cat !`, `ball for` and `a red`",
+        lambda: evicted_texts() == ["It sleeps", "cat !", "ball for", "a red"],
     ),
     ("week1/day7.md", "its 2048 tokens", lambda: vocabulary() == 2048),
     ("week1/day7.md", "win one sample in five", lambda: round(10_000 * 0.00002, 6) == 1 / 5),

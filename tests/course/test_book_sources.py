@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tiny_llm_course.dev.book.math import formulas
 from tiny_llm_course.dev.book.parts import FOLDER
-from tiny_llm_course.dev.book.tex import formulas
 from tiny_llm_course.paths import BOOK, COURSE, ROOT
 
 pytestmark = pytest.mark.maintainers

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tiny_llm_course.dev.book.terms import Terms
+from tiny_llm_course.dev.book.terms import Terms, as_sections, first_sentence
 
 pytestmark = pytest.mark.maintainers
 GLOSSARY = """# Glossary
@@ -35,7 +35,8 @@ Up
 def linked(page: str) -> list[str]:
     """The words that are links, each with its goal."""
     return [
-        f"{words} {goal}" for words, goal in re.findall(r"\[([^]]+)\]\(g#([^)]+)\)", Terms(GLOSSARY).link(page, "g"))
+        f"{words} {goal}"
+        for words, goal in re.findall(r"\[([^]]+)\]\(g#(\S+) [^)]+\)", Terms(GLOSSARY).link(page, "g"))
     ]
 
 
@@ -83,5 +84,28 @@ def test_a_summary_before_the_sections_has_no_links():
 def test_the_text_is_the_same_but_for_the_links():
     page = "## A head\n\nThe head, its query.\n\n```text\nhead\n```\n"
     assert Terms(GLOSSARY).link(page, "../g.md") == page.replace(
-        "The head, its query", "The [head](../g.md#head), its [query](../g.md#query)"
+        "The head, its query",
+        'The [head](../g.md#head "One of several."), its [query](../g.md#query "What is looked for.")',
+    )
+
+
+@pytest.mark.parametrize(
+    ("meaning", "first"),
+    [
+        ("One of several. Not all.", "One of several."),
+        (
+            "The *state* of `x[0]`, about 0.5 of\nthe [whole](day.md). Next.",
+            "The state of x[0], about 0.5 of the whole.",
+        ),
+        ("A list. vLLM's term too.", "A list."),
+        ('It is "so", $x < y$', "It is 'so', x &lt; y"),
+    ],
+)
+def test_a_note_is_a_first_sentence_as_plain_text(meaning, first):
+    assert first_sentence(meaning) == first
+
+
+def test_each_entry_is_a_section_which_the_search_finds():
+    assert "\n## Detokenizer, streaming {#detokenizer-streaming}\n\nDecodes while tokens arrive.\n" in as_sections(
+        GLOSSARY
     )

@@ -18,7 +18,7 @@ from tiny_llm_course.commands import cli, tools
 from tiny_llm_course.course import registry
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.course.selection import selected, spelled
-from tiny_llm_course.dev.book import mdbook
+from tiny_llm_course.dev.book import page_metadata
 from tiny_llm_course.dev.transcripts import run
 from tiny_llm_course.learner import progress
 from tiny_llm_course.paths import REGISTRY, ROOT
@@ -234,7 +234,9 @@ def test_an_output_that_cannot_be_written_is_one_line(monkeypatch, capsys):
 
 def test_the_book_is_served_at_a_port_that_is_free(monkeypatch):
     called = []
-    monkeypatch.setattr(mdbook, "run_mdbook", lambda *words: called.append(words) or SimpleNamespace(returncode=0))
+    monkeypatch.setattr(
+        page_metadata, "run_mdbook", lambda *words: called.append(words) or SimpleNamespace(returncode=0)
+    )
     with socket.socket() as free:
         free.bind(("localhost", 0))
         free.listen()

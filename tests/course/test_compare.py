@@ -1,6 +1,5 @@
 """`pdm run compare`: it has to be earned, it shows both codes and other ways, and its figures are measured."""
 
-import dataclasses
 import os
 import pty
 import re
@@ -257,10 +256,10 @@ def test_figures_claim_no_more_than_was_measured():
     first = speed.Timing("", 9, 0.01, 1.05, 1.0, 1.1, 4 << 20, 1.0)
     rows = [
         ("yours", first),
-        ("slow", dataclasses.replace(first, ratio=12.3, low=11, high=13, memory_ratio=0.5)),
-        ("noisy", dataclasses.replace(first, ratio=1.3, low=0.9, high=1.9, memory=100, memory_ratio=9.0)),
-        ("large", dataclasses.replace(first, ratio=0.5, low=0.4, high=0.6, memory=1 << 19, memory_ratio=8.0)),
-        ("unfit", dataclasses.replace(first, failed="raises MemoryError")),
+        ("slow", first._replace(ratio=12.3, low=11, high=13, memory_ratio=0.5)),
+        ("noisy", first._replace(ratio=1.3, low=0.9, high=1.9, memory=100, memory_ratio=9.0)),
+        ("large", first._replace(ratio=0.5, low=0.4, high=0.6, memory=1 << 19, memory_ratio=8.0)),
+        ("unfit", first._replace(failed="raises MemoryError")),
     ]
     assert command._table(rows) == [
         "  yours  time 1.05 (the same) · memory 1.00 (the same)",

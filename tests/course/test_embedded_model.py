@@ -18,8 +18,8 @@ from tests.week1.reference_model import ReferenceModel, model64
 
 from tiny_llm_course.checkpoints.chat_template import render_chat
 from tiny_llm_course.checkpoints.held_out import shipped_stories
+from tiny_llm_course.engine.broken import as_rows, mark_of, nats_per_token
 from tiny_llm_course.engine.engine import Sampling, load_engine
-from tiny_llm_course.engine.judging import as_rows, mark_of, nats_per_token
 from tiny_llm_course.paths import EMBEDDED_MODEL, MODELS
 
 pytestmark = pytest.mark.maintainers

@@ -12,7 +12,7 @@ from tests.course.terminal import Terminal
 
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.dev.transcripts import Edit, run
-from tiny_llm_course.source import targets
+from tiny_llm_course.source.code import holds_stub
 
 pytestmark = pytest.mark.maintainers
 WRITTEN = ("1.1.1", "1.1.2", "1.2.1")
@@ -179,7 +179,7 @@ STUB = 'raise NotImplementedError("1.1.1 Softmax")'
 )
 def test_what_is_left_of_a_stub_does_not_make_one(tmp_path, body, is_stub):
     (tmp_path / "basics.py").write_text(f"def softmax(x, axis):\n{body}\n", encoding="utf-8")
-    assert targets.holds_stub(load_course().task("1.1.1"), tmp_path) == is_stub
+    assert holds_stub(load_course().task("1.1.1"), tmp_path) == is_stub
 
 
 def test_a_stub_that_was_left_behind_a_return_is_graded():

@@ -12,10 +12,10 @@ from tiny_llm_course.grading import exceptions
 from tiny_llm_course.learner.sync.files import merge_file
 from tiny_llm_course.learner.sync.git import Git
 from tiny_llm_course.source import code
+from tiny_llm_course.source.code import holds_stub, is_within, region, where
 from tiny_llm_course.source.excerpts import NoSuchCode, code_of
 from tiny_llm_course.source.languages import CPP, LANGUAGES, METAL, language_of
 from tiny_llm_course.source.package import differences, stub_package, write_stubs
-from tiny_llm_course.source.targets import holds_stub, is_within, region, where
 
 AXPY = """\
 #include <stdexcept>

@@ -9,10 +9,20 @@ import pytest
 
 from tiny_llm_course.course.registry import UsageError
 from tiny_llm_course.engine.serving import Limits, load_scheduler
-from tiny_llm_course.measuring.load.outcome import Answer, Outcome
-from tiny_llm_course.measuring.load.sending import UNNAMED, model_at, play, replay, send
+from tiny_llm_course.measuring.load.sending import (
+    SHARED,
+    UNNAMED,
+    Answer,
+    Arrival,
+    Load,
+    Outcome,
+    arrivals,
+    model_at,
+    play,
+    replay,
+    send,
+)
 from tiny_llm_course.measuring.load.speed import there
-from tiny_llm_course.measuring.load.workload import SHARED, Arrival, Load, arrivals
 
 pytestmark = pytest.mark.maintainers
 

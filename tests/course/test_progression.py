@@ -14,9 +14,8 @@ from tiny_llm_course.dev.book.bench_charts import PROGRESSION
 from tiny_llm_course.dev.transcripts import run
 from tiny_llm_course.engine import stages
 from tiny_llm_course.learner import progress
-from tiny_llm_course.measuring import peers, progression
-from tiny_llm_course.measuring.llama import LlamaCpp
-from tiny_llm_course.measuring.orders import Obeying, Process
+from tiny_llm_course.measuring import progression
+from tiny_llm_course.measuring.llama import LlamaCpp, Obeying, Process
 from tiny_llm_course.measuring.progression_text import about, extent, lines_of, times
 from tiny_llm_course.paths import ROOT
 from tiny_llm_course.programs.packages import LearnerError
@@ -114,7 +113,7 @@ def bare(monkeypatch):
     passed = set()
     monkeypatch.setattr(stages, "missing", lambda words: tuple(words))
     monkeypatch.setattr(progress, "done", lambda task: task.id in passed)
-    monkeypatch.setattr(peers, "find_spec", lambda name: None)
+    monkeypatch.setattr(progression, "find_spec", lambda name: None)
     return passed
 
 

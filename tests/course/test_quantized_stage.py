@@ -11,8 +11,8 @@ from tiny_llm_course.checkpoints.checkpoint import Checkpoint
 from tiny_llm_course.checkpoints.held_out import shipped_stories
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.engine import mistakes
+from tiny_llm_course.engine.broken import as_rows, mark_of, nats_per_token
 from tiny_llm_course.engine.engine import Engine, load_engine
-from tiny_llm_course.engine.judging import as_rows, mark_of, nats_per_token
 
 pytestmark = pytest.mark.maintainers
 # Widths that are multiples of 64.

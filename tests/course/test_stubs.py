@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tiny_llm_course.course.entities import Target, Task
-from tiny_llm_course.source.stubs import stub_source
+from tiny_llm_course.source.stubs.source import stub_source
 
 pytestmark = pytest.mark.maintainers
 TASK = Task("1.1.1", "Thing", Target("module", "name"), "tests", (), 10, 1, (), (), 1, 1)

@@ -5,7 +5,7 @@ from textwrap import dedent
 import pytest
 
 from tiny_llm_course.course.entities import Target, Task
-from tiny_llm_course.source.stubs import stub_source
+from tiny_llm_course.source.stubs.source import stub_source
 
 TASK = Task("1.1.1", "Thing", Target("module", "name"), "tests", (), 10, 1, (), (), 1, 1)
 RAISE = 'raise NotImplementedError("1.1.1 Thing")'

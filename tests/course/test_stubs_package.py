@@ -16,7 +16,7 @@ from tiny_llm_course.course.entities import Day, Target, Task, Week
 from tiny_llm_course.course.registry import Course, load_course
 from tiny_llm_course.paths import SOLUTION
 from tiny_llm_course.source.package import differences, stub_package, write_stubs
-from tiny_llm_course.source.stubs import listing, signatures
+from tiny_llm_course.source.stubs.signatures import listing, signatures
 
 SOLVED = {
     "__init__.py": '"""The package."""\n',

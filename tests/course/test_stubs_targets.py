@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tiny_llm_course.course.entities import Target, Task
-from tiny_llm_course.source.stubs import stub_source
+from tiny_llm_course.source.stubs.source import stub_source
 
 
 def task(task_id: str, title: str = "Thing") -> Task:

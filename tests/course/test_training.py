@@ -24,14 +24,16 @@ pytest.importorskip("tokenizers", reason="not run here: tokenizers is not instal
 
 from tokenizers import Tokenizer  # noqa: E402
 
-from tiny_llm_course.training.conversations import conversation, topics, words_for_things  # noqa: E402
-from tiny_llm_course.training.optimizing import optimizers, share_of_peak  # noqa: E402
 from tiny_llm_course.training.packing import (  # noqa: E402
     Packer,
+    conversation,
     held_out,
+    topics,
     train_tokenizer,
+    words_for_things,
 )
 from tiny_llm_course.training.preparing import training_stories  # noqa: E402
+from tiny_llm_course.training.qwen3_torch import optimizers, share_of_peak  # noqa: E402
 from tiny_llm_course.training.recipe import read_recipe  # noqa: E402
 from tiny_llm_course.training.stories import read_stories, split, unseen  # noqa: E402
 

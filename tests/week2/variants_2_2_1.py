@@ -72,19 +72,6 @@ known.change(
     question="A model returns logits and caches. Which of them does your clock wait for?",
 )
 known.change(
-    "not-so-deep",
-    (
-        "started = clock()\nmx.eval(program())",
-        """
-        started = clock()
-        result = program()
-        mx.eval([x for x in result if isinstance(x, mx.array)] if isinstance(result, list | tuple) else result)
-        """,
-    ),
-    fact="arrays in a list are evaluated in the timed region, but nested ones are not",
-    question="What may a list contain besides arrays?",
-)
-known.change(
     "started-only",
     ("started = clock()\nmx.eval(program())", "started = clock()\nmx.async_eval(program())"),
     fact="the timed region starts the work, but does not wait for it to finish",
@@ -152,18 +139,6 @@ known.change(
     question="How many of the runs took no longer than your median?",
 )
 known.change(
-    "last-for-median",
-    ("Timing(statistics.median(taken)", "Timing(taken[-1]"),
-    fact="the last run is returned as the median",
-    question="How many of the runs took no longer than your median?",
-)
-known.change(
-    "ends-swapped",
-    ("min(taken), max(taken)", "max(taken), min(taken)"),
-    fact="the fastest and slowest runs are swapped",
-    question="In what order does Timing take its fields?",
-)
-known.change(
     "one-is-enough",
     ("len(taken) < least_runs or", "len(taken) < least_runs and"),
     fact="timing stops as soon as either least_runs or least_seconds is reached",
@@ -220,12 +195,6 @@ known.change(
     ("taken: list[float] = []", "    clock()\ntaken: list[float] = []"),
     fact="the clock is also read before and after each warm-up run",
     question="Which runs does the docstring say are timed?",
-)
-known.change(
-    "sums-up",
-    ("taken.append(clock() - started)", "taken.append(clock() - started + sum(taken))"),
-    fact="each run's time includes the times of all earlier runs",
-    question="When does your clock start for the third run?",
 )
 known.change(
     "clock-ignored",

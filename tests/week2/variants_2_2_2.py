@@ -111,12 +111,6 @@ known.change(
     question="Which weights does a Qwen3 layer have that a Qwen2.5 layer does not?",
 )
 known.change(
-    "head-norms-for-each-head",
-    ("2 * c.head_dim if", "queries + keys if"),
-    fact="the norms of queries and keys have separate weights for each head",
-    question="What is the shape of self_attn.q_norm.weight?",
-)
-known.change(
     "no-biases",
     ("else queries + 2 * keys)", "else 0)"),
     fact="the biases (Qwen2.5) are not counted",
@@ -133,12 +127,6 @@ known.change(
     ("else queries + 2 * keys)", "else 2 * keys)"),
     fact="the bias of the query projection (Qwen2.5) is not counted",
     question="Which projections of a Qwen2.5 layer have biases, and how long is each?",
-)
-known.change(
-    "output-bias",
-    ("else queries + 2 * keys)", "else queries + 2 * keys + c.hidden_size)"),
-    fact="the output projection (Qwen2.5) also has a bias",
-    question="Which of the four projections have biases?",
 )
 known.change(
     "biases-for-all",
@@ -242,12 +230,6 @@ known.change(
     question="What is needed besides the packed weights to dequantize them?",
 )
 known.change(
-    "scales-of-a-number-s-size",
-    ("storage.scale_size", "storage.size"),
-    fact="scales and biases of the groups take as many bytes as an unpacked number",
-    question="Which field of Storage gives the size of a scale?",
-)
-known.change(
     "ends-unpacked",
     (
         "ends = matrix(step.batch * step.length, c.hidden_size) + matrix(c.vocab_size, c.hidden_size)",
@@ -255,12 +237,6 @@ known.change(
     ),
     fact="embedding and head are not packed",
     question="What does the docstring of Storage say about embedding and head?",
-)
-known.change(
-    "cache-packed",
-    ("* keys * storage.size", "* keys * (storage.bits or 8 * storage.size) // 8"),
-    fact="keys and values are packed like weights",
-    question="How many bytes does each number of a key take when the weights are quantized?",
 )
 known.change(
     "floats",

@@ -146,6 +146,18 @@ known.change(
     fact="weights that do not fill a group are silently dropped",
     question="What happens to the last weight of a row of 65?",
 )
+known.change(
+    "q-from-the-min",
+    ("(groups - bias) / scale", "(groups - low) / scale"),
+    fact="q counts the steps from min, although the bias may be max",
+    question="A group's bias is its max. What should q be for that weight?",
+)
+known.change(
+    "q-from-the-min-upwards",
+    ("(groups - bias) / scale", "(groups - low) / mx.abs(scale)"),
+    fact="q counts the steps from min upwards, although the bias may be max and the scale negative",
+    question="A group's bias is its max. What does scale * q + bias give for that weight?",
+)
 
 
 @known.accepted("group-by-group")

@@ -147,6 +147,29 @@ known.change(
     fact="an MLX array is returned",
     question="Which type does the docstring specify?",
 )
+MEAN = "float(mx.mean(mx.concatenate(losses)))"
+known.change(
+    "first-tokens-counted",
+    (MEAN, "float(mx.sum(mx.concatenate(losses))) / sum(map(len, texts))"),
+    fact="the sum of the losses is divided by the number of all tokens, the first of each sequence included",
+    question="A sequence has 7 tokens. How many of them does the model predict?",
+)
+known.change(
+    "divided-by-the-texts",
+    (MEAN, "float(mx.sum(mx.concatenate(losses))) / len(losses)"),
+    fact="the sum of the losses is divided by the number of sequences",
+    question="Is your mean over sequences or over tokens?",
+)
+for epsilon in ("1e-8", "1e-9", "1e-10", "1e-12"):
+    known.change(
+        f"epsilon-of-{epsilon}",
+        (
+            "mx.logsumexp(logits, axis=-1) - right",
+            f"-mx.log(mx.softmax(logits, -1)[mx.arange(len(right)), mx.array(text[1:])] + {epsilon})",
+        ),
+        fact=f"{epsilon} is added to each probability before its logarithm is taken",
+        question="A token has a probability of exp(-120). What is the largest loss that your program can report?",
+    )
 
 
 @known.accepted("by-a-sum")

@@ -158,6 +158,25 @@ known.change(
     fact="nothing is evaluated until the end, so the scores of many blocks are in memory at once",
     question="When does MLX compute the scores of your first block, and when can it free them?",
 )
+known.change(
+    "one-state-for-all-queries",
+    ("scale = dims**-0.5", "state = []\nscale = dims**-0.5"),
+    ("running = OnlineSoftmax(*queries.shape)", "state = state or [OnlineSoftmax(*queries.shape)]\n(running,) = state"),
+    fact="all blocks of queries use one OnlineSoftmax, which still has the state of the blocks before",
+    question="What has your OnlineSoftmax accumulated when the second block of queries begins?",
+)
+known.change(
+    "mask-scaled",
+    ("+ mask[..., first:last, some]", "+ mask[..., first:last, some] * scale"),
+    fact="the mask is multiplied by the scale along with the scores",
+    question="Is the mask added before or after scaling?",
+)
+known.change(
+    "values-of-the-first-keys",
+    ("value[..., some, :]", "value[..., : some.stop - some.start, :]"),
+    fact="every block of keys uses the values of the first block",
+    question="Which values belong to the second block of keys?",
+)
 
 
 @known.wrong(

@@ -148,29 +148,6 @@ known.change(
     question="Which two arrays does RoPE rotate?",
 )
 known.change(
-    "rope-before-norms",
-    (
-        """
-        if self.q_norm and self.k_norm:
-            query, key = self.q_norm(query), self.k_norm(key)
-        query, key = apply_rope(query, cos, sin), apply_rope(key, cos, sin)  # T x H x D, T x H_kv x D
-        """,
-        """
-        query, key = apply_rope(query, cos, sin), apply_rope(key, cos, sin)
-        if self.q_norm and self.k_norm:
-            query, key = self.q_norm(query), self.k_norm(key)
-        """,
-    ),
-    fact="RoPE is applied before q_norm and k_norm",
-    question="Which comes first in Qwen3: the norm of a head's query or its rotation?",
-)
-known.change(
-    "sines-and-cosines-exchanged",
-    ("mx.cos(angles), mx.sin(angles)", "mx.sin(angles), mx.cos(angles)"),
-    fact="cosines and sines are swapped",
-    question="All angles at position 0 are 0. What should RoPE do to that token?",
-)
-known.change(
     "theta-default",
     ("self.longest, config.rope_theta", "self.longest, 10000.0"),
     fact="theta is 10,000 instead of the config's rope_theta",
@@ -195,28 +172,10 @@ known.change(
     question="Two requests have three tokens each. Which of the six rows predict a next token?",
 )
 known.change(
-    "row-before",
-    ("mx.array(rows or [0])", "mx.array([max(0, row - 1) for row in rows] or [0])"),
-    fact="logits come from one row before each requested row",
-    question="Which row of a chunk predicts the token after its last?",
-)
-known.change(
     "every-row-scored",
     ("self.head(self.norm(x[mx.array(rows or [0])]))[: len(rows)]", "self.head(self.norm(x))"),
     fact="logits are computed for every token, whatever num_logits says",
     question="How many rows should there be for a prompt of 100 tokens and three decoding requests?",
-)
-known.change(
-    "one-row-or-all",
-    (
-        "rows = logit_rows(chunks)",
-        """
-        counts = [len(each.tokens) if each.num_logits > 1 else each.num_logits for each in chunks]
-        rows = logit_rows([Chunk(each.request, each.start, each.tokens, n) for each, n in zip(chunks, counts)])
-        """,
-    ),
-    fact="a chunk for which several logits are wanted gets those of all its tokens",
-    question="A prompt's last chunk has five tokens and two draft tokens. After which of the seven are logits wanted?",
 )
 known.change(
     "one-row-a-chunk",
@@ -226,19 +185,6 @@ known.change(
     ),
     fact="each chunk gets logits for its last token only, whatever its num_logits says",
     question="What does num_logits = 0 mean, and num_logits = 3?",
-)
-known.change(
-    "nothing-computed-without-logits",
-    (
-        "x = self.embedding(tokens)  # T x E",
-        """
-        x = self.embedding(tokens)
-        if not logit_rows(chunks):
-            return self.head(self.norm(x))[:0]
-        """,
-    ),
-    fact="the layers are skipped and nothing is cached when no chunk needs logits",
-    question="The first half of a prompt needs no logits. What will need its keys?",
 )
 known.change(
     "no-final-norm",
@@ -307,13 +253,6 @@ known.change(
     question="Which of Qwen2.5's weights do you not use?",
 )
 known.change(
-    "eps-default",
-    ('weights["input_layernorm.weight"], eps)', 'weights["input_layernorm.weight"])'),
-    ('weights["post_attention_layernorm.weight"], eps)', 'weights["post_attention_layernorm.weight"])'),
-    fact="a layer's two norms use their default eps instead of the config's rms_norm_eps",
-    question="Where does the norms' eps come from?",
-)
-known.change(
     "parts-left-alone",
     ("super().__init__", "parts = DENSE\nsuper().__init__"),
     fact="the projections are built straight from the checkpoint, ignoring the layer factory that is passed in",
@@ -336,12 +275,6 @@ known.change(
     ("max(chunk.end for chunk in chunks)", "sum(chunk.end for chunk in chunks)"),
     fact="the total over all requests is compared with max_position_embeddings",
     question="Eight requests of 600 tokens, and a model with a limit of 4,096. Is one of them too long?",
-)
-known.change(
-    "refused-by-the-last",
-    ("max(chunk.end for chunk in chunks)", "chunks[-1].end"),
-    fact="only the last chunk is checked for too many tokens",
-    question="The first of two requests exceeds max_position_embeddings. Should the call raise?",
 )
 known.change(
     "refused-by-the-first",

@@ -275,18 +275,6 @@ known.change(
     question="What does static=True mean for the waiting requests?",
 )
 known.change(
-    "static-lets-in-one",
-    ("and not closed:", "and not (self.static and self.running):"),
-    fact="static mode admits a single request, because after it one is running",
-    question="Static, three slots, none running. How many of five waiting requests are admitted together?",
-)
-known.change(
-    "one-at-a-time-let-in",
-    ("and not closed:", "and not closed and not step.admitted:"),
-    fact="at most one request is admitted per step",
-    question="Two slots are free and two requests wait. How many steps may the second one wait?",
-)
-known.change(
     "one-slot-too-many",
     ("len(self.running) < self.max_num_seqs", "len(self.running) <= self.max_num_seqs"),
     fact="one request more than max_num_seqs runs",
@@ -305,22 +293,10 @@ known.change(
     question="What does admit return, and where do you use it?",
 )
 known.change(
-    "left-in-the-queue",
-    ("self.waiting.remove(request)", "pass"),
-    fact="an admitted request stays in the queue and is admitted again",
-    question="After a request was admitted, which one is next in the queue?",
-)
-known.change(
     "order-of-arrival-lost",
     ("insort(self.running, request, key=lambda one: one.request_id)", "self.running.append(request)"),
     fact="running is in the order of admission instead of the order of request ids",
     question="The queue may release a younger request first. Which running request is the oldest?",
-)
-known.change(
-    "admitted-not-reported",
-    ("step.admitted.append(request)", "pass"),
-    fact="the step does not report the admitted requests",
-    question="Which of Step's five lists do you fill?",
 )
 known.change(
     "own-plan",
@@ -344,28 +320,10 @@ known.change(
     question="What does reserve return, and what must happen if that is False?",
 )
 known.change(
-    "room-for-who-was-put-back",
-    ("if chunk.request not in self.running:", "if False:"),
-    fact="slots are reserved for a chunk whose request has just been preempted",
-    question="The policy ran before the preemption. Whose chunks still count?",
-)
-known.change(
-    "put-back-and-read",
-    ("step.chunks = [chunk for chunk in step.chunks if chunk.request in self.running]", "pass"),
-    fact="a scheduled chunk runs even if its request was preempted afterwards",
-    question="A request is preempted after slots were reserved for its chunk. Where are its keys now?",
-)
-known.change(
     "not-rolled-back",
     ("for request in self.running:", "for request in []:"),
     fact="after an error the KV cache keeps the failed step's tokens",
     question="The model fails after the first layer. How many tokens are cached, and what is num_computed_tokens?",
-)
-known.change(
-    "error-swallowed",
-    ("raise\n", "pass"),
-    fact="an error of the model is swallowed",
-    question="Who should get an error, if not the caller?",
 )
 known.change(
     "eos-in-the-text",
@@ -387,31 +345,6 @@ known.change(
     question="What else may end a request's output?",
 )
 known.change(
-    "goes-on-after-stop",
-    (
-        """
-        if request.stop and request.stop(token):
-            return tokens[: count + 1], "stop"
-        if len(request.output) >= request.max_tokens:
-            return tokens[: count + 1], "length"
-        """,
-        """
-        stopped = request.stop and request.stop(token) or count and stopped
-        if len(request.output) >= request.max_tokens:
-            return tokens[: count + 1], "stop" if stopped else "length"
-        """,
-    ),
-    ('return tokens, ""', 'return tokens, "stop" if tokens and stopped else ""'),
-    fact="`stop` returning True does not end the loop over a step's tokens",
-    question="A step samples three tokens, and `stop` returns True for the second. What happens to the third?",
-)
-known.change(
-    "ended-twice",
-    ("if request.finish_reason:  # cancelled", "if request.finish_reason and not reason:  # cancelled"),
-    fact="a request that its own `stop` cancels is removed a second time when that token also ends its output",
-    question="`stop` cancels its own request and returns True. Is the request still in running?",
-)
-known.change(
     "first-token-only",
     ("new, reason = _append_tokens", "tokens = tokens[:1]\nnew, reason = _append_tokens"),
     fact="only the first of a step's tokens is appended to an output",
@@ -429,26 +362,6 @@ known.change(
     ("if request.stop and", "if len(request.output) < request.max_tokens and request.stop and"),
     fact="`stop` is not called for the last token of max_tokens",
     question="A server gets each token through `stop`. What does its stream lack at the end?",
-)
-known.change(
-    "stop-gets-eos",
-    ("if request.finish_reason or", "ended = request.stop and request.stop(token)\nif request.finish_reason or"),
-    ("if request.stop and request.stop(token):", "if ended:"),
-    fact="`stop` is also called with EOS tokens",
-    question="An EOS token is not part of the output. Which callback should get it?",
-)
-known.change(
-    "new-lacks-who-was-cancelled",
-    ("step.new.append(new)", "pass"),
-    ("request.num_computed_tokens = min(", "step.new.append(new)\nrequest.num_computed_tokens = min("),
-    fact="`new` has no list for a chunk whose request was cancelled during the step",
-    question="Three chunks ran, and `new` has two lists. Which chunk has none?",
-)
-known.change(
-    "cancelled-is-finished",
-    ("continue\n", "step.finished.append(request)\ncontinue"),
-    fact="the step's `finish_reason` includes requests that were cancelled during it",
-    question="What does the comment on Step's `finish_reason` say about cancelled requests?",
 )
 known.change(
     "read-in-vain-not-charged",
@@ -516,12 +429,6 @@ known.change(
     question="How can a queue be fair if it does not know what was served?",
 )
 known.change(
-    "charged-for-new",
-    ("self.waiting.charge(request, len(chunk.tokens))", "self.waiting.charge(request, len(tokens))"),
-    fact="the queue is charged for new tokens, not for computed ones",
-    question="What does a long prompt cost: the tokens it generates, or those it contains?",
-)
-known.change(
     "finished-keeps-its-slot",
     ("self._leave(request, reason)", "request.finish_reason = reason"),
     fact="a finished request stays in running and keeps its slot",
@@ -538,21 +445,6 @@ known.change(
     ("step.finished.append(request)", "pass"),
     fact="the step does not report the finished requests",
     question="Which of Step's five lists do you fill?",
-)
-known.change(
-    "leaves-at-the-next-step",
-    ("self._leave(request, reason)", "request.finish_reason = reason"),
-    (
-        "step, closed = Step(), self.static and bool(self.running)",
-        """
-        for one in [one for one in self.running if one.finish_reason]:
-            self.running.remove(one)
-            self.kv_cache.release(one)
-        step, closed = Step(), self.static and bool(self.running)
-        """,
-    ),
-    fact="a finished request is released only when the next step begins",
-    question="A request finishes in this step. When is its KV cache free?",
 )
 known.change(
     "cancelled-ones-go-on",

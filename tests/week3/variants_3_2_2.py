@@ -104,12 +104,6 @@ known.change(
     question="Ann and Bob have had nothing yet, and Ann came first. Who is next?",
 )
 known.change(
-    "ties-by-name",
-    (CLAIM, "(self._claim(one.user), one.user)"),
-    fact="a tie goes to the user whose name sorts first",
-    question="Ann and Bob have had nothing yet, and Bob came first. Who is next?",
-)
-known.change(
     "requests-counted",
     (CHARGE, "self.counters[request.user] += 1"),
     fact="each call of charge counts as one token",
@@ -132,12 +126,6 @@ known.change(
     (CHARGE, "self.counters[self._last] += tokens"),
     fact="tokens are charged to the user whose request was admitted last, not to the request's user",
     question="Ann's and Bob's requests run together. Whose counter should Ann's tokens raise?",
-)
-known.change(
-    "charged-only-prompts",
-    (CHARGE, "self.counters[request.user] += tokens * (not request.output)"),
-    fact="tokens are charged only until the request has output",
-    question="A short prompt gets a long answer. What is the user charged for?",
 )
 known.change(
     "not-lifted",
@@ -182,31 +170,19 @@ known.change(
     question="Ann has been served for an hour, and Bob arrives while none of her requests waits. Where does he start?",
 )
 known.change(
-    "counter-of-when-it-left",
-    ('self._last = ""', "self._last = 0"),
-    ("self.counters.get(self._last, 0)", "self._last"),
-    ("self._last = request.user", "self._last = self.counters[request.user]"),
-    fact="an empty queue lifts to the counter the last user had on leaving, not to today's",
-    question="Ann leaves the queue at 4 tokens, and 500 more are computed. Bob arrives. Which of her counters applies?",
-)
-known.change(
-    "lifted-to-the-lowest-if-empty",
-    (LEAST, "min((self.counters[one] for one in self._waiting), default=min(self.counters.values(), default=0))"),
-    fact="an empty queue lifts a new user to the lowest counter of all users ever seen",
-    question="One user had three tokens last week, and the queue is empty. Where does a new user start?",
-)
-known.change(
-    "claims-of-claims",
-    (LEAST, "min((self._claim(one) for one in self._waiting), default=self.counters.get(self._last, 0))"),
-    fact="a returning user is lifted to the lowest claim instead of the lowest counter",
-    question="Ann's first prompt was admitted, and none of it is computed. Has she had more than Bob, who is new?",
-)
-known.change(
     "nothing-claimed",
     (SUM, "self.counters[user]"),
     fact="an admitted request does not count until it is computed",
     question="Eight slots are free, and nothing is computed yet. Ann gets the first slot. Who gets the second?",
 )
+known.change(
+    "no-counters",
+    (CHARGE, "pass"),
+    (SUM, "self.counters[user]"),
+    fact="no counter ever rises, and an admitted request does not count either: every user is always at 0",
+    question="Ann has had 500 tokens, Bob none. By what does the queue know?",
+)
+known.together("never-charged", "nothing-claimed", makes="no-counters")
 known.change(
     "requests-claimed",
     (SUM, "self.counters[user] + sum(1 for one in self._admitted if one.user == user)"),
@@ -218,12 +194,6 @@ known.change(
     (SUM, "self.counters[user] + sum(len(one.prompt) for one in self._admitted if one.user == user)"),
     fact="the whole prompt is claimed, including tokens that were computed and charged",
     question="Four of eight tokens were computed and charged. How many are still to come?",
-)
-known.change(
-    "written-not-claimed",
-    (SUM, SUM.replace("one.num_uncomputed_tokens", "max(0, len(one.prompt) - one.num_computed_tokens)")),
-    fact="only uncomputed prompt tokens are claimed, not uncomputed output tokens",
-    question="A prompt is computed, and one token generated. How many tokens must the model still compute?",
 )
 known.change(
     "finished-claims",
@@ -278,12 +248,6 @@ known.change(
     ("self._waiting.get(request.user, deque())", "self._waiting[request.user]"),
     fact="remove does not raise ValueError for a user without waiting requests",
     question="Which error does the docstring of remove promise?",
-)
-known.change(
-    "users-counted",
-    ("sum(map(len, self._waiting.values()))", "len(self._waiting)"),
-    fact="the length is the number of waiting users, not of waiting requests",
-    question="Ann has three waiting requests. How long is the queue?",
 )
 
 

@@ -74,22 +74,6 @@ known.change(
     question="A task is cancelled, and once more inside its finally. Which of its lines still run?",
 )
 known.change(
-    "waits-once-for-all",
-    (
-        """
-        for request in requests:
-            if self._callers.pop(request, None):
-                self._worker.submit(self._cancel, request)
-        """,
-        """
-        for request in [each for each in requests if self._callers.pop(each, None)]:
-            await self._do(self._cancel, request)
-        """,
-    ),
-    fact="a caller that leaves waits for the current step, and one that is cancelled twice leaves requests for ever",
-    question="A task is cancelled, and once more at its next await. What happens to a queued job that has not started?",
-)
-known.change(
     "the-first-stays",
     ("if self._callers.pop(request, None):", "if self._callers.pop(request, None) and request.output:"),
     fact="only requests with tokens are cancelled, so one submitted before a failed submit stays",
@@ -161,12 +145,6 @@ known.change(
     question="How does a caller distinguish the model's ValueError from one about an invalid request?",
 )
 known.change(
-    "again-and-again",
-    ("for request in failed or list(self._callers):", "for request in failed:"),
-    fact="a step that fails with no request running is retried for ever",
-    question="No request was running when the step failed. What will be different next time?",
-)
-known.change(
     "a-step-ahead",
     ('finished = request.finish_reason if request in step.finished else ""', "finished = request.finish_reason"),
     ("while ended < len(requests):", "while ended < len(requests) and not all(r.finish_reason for r in requests):"),
@@ -233,51 +211,6 @@ known.change(
     ('inbox.fail(EngineClosed("the server is shutting down"))', "pass"),
     fact="callers that close cuts off are not notified and wait for ever",
     question="What wakes up a caller whose request will never get another token?",
-)
-known.change(
-    "close-ends-the-stepping",
-    (
-        "await asyncio.wait([self._stepping], timeout=seconds)",
-        "with suppress(TimeoutError):\n    await asyncio.wait_for(self._stepping, seconds)",
-    ),
-    (
-        "if self._stepping:\n    await self._stepping",
-        "if self._stepping:\n    with suppress(asyncio.CancelledError):\n        await self._stepping",
-    ),
-    fact="close cancels the stepping task at its timeout, so the last step is reported to no caller",
-    question="What happens to the task that asyncio.wait_for awaits when the timeout expires?",
-)
-known.change(
-    "closes-one-by-one",
-    (
-        "asyncio.gather(*(self._do(self._cancel, request) for request, _ in left))",
-        "asyncio.sleep(0)\nfor request, _ in left:\n    await self._do(self._cancel, request)",
-    ),
-    fact="close cancels requests one await at a time, so later ones get tokens from one more step",
-    question="You await one job and submit the next. What can another task have submitted in between?",
-)
-known.change(
-    "closed-in-a-step",
-    ("if self._stepping:\n    await self._stepping", ""),
-    fact="close does not wait for a step whose callers have all left",
-    question="The last caller leaves in the middle of a step, and close is called. When is the worker idle?",
-)
-known.change(
-    "closed-is-asked-once",
-    (
-        """
-        for request in requests:
-            if self._closed:
-                raise EngineClosed("the server is shutting down")
-        """,
-        """
-        if self._closed:
-            raise EngineClosed("the server is shutting down")
-        for request in requests:
-        """,
-    ),
-    fact="`closed` is checked only before the first of several submits",
-    question="You await between two submits. What else may have been called by then?",
 )
 
 

@@ -204,6 +204,12 @@ known.change(
     fact="a group that leaves frees capacity for one request",
     question="Three leave at once. How many are inside?",
 )
+known.change(
+    "rounded-to-the-nearest",
+    ("max(1, math.ceil(seconds))", "max(1, round(seconds))"),
+    fact="Retry-After is rounded to the nearest second, so some clients return too early",
+    question="There is capacity in 3.4 s. What Retry-After do you send?",
+)
 
 
 @known.accepted("plain lists")

@@ -108,19 +108,6 @@ known.change(
     question="A caller leaves during a step, which is reported afterwards. What is known about its arrival?",
 )
 known.change(
-    "kept-after-it-has-left",
-    (
-        f"{FIRST}\n    self._times[TTFT].add(now - self._arrivals[request])\n",
-        """
-        if tokens and request not in self._first:
-            if request in self._arrivals:
-                self._times[TTFT].add(now - self._arrivals[request])
-        """,
-    ),
-    fact="a step reported after its request has left adds that request again, for ever",
-    question="`finish_reason` has removed a request. What puts it into your table again?",
-)
-known.change(
     "first-token-every-time",
     (FIRST, "if tokens and request in self._arrivals:"),
     fact="every token is recorded as a TTFT",
@@ -137,12 +124,6 @@ known.change(
     (EACH, "if len(request.output) - count:\n    self._times[TPOT].add((now - began) / len(request.output))"),
     fact="TPOT is divided by the number of tokens, not of the intervals between them",
     question="Between the first and the fifth token, how many intervals are there?",
-)
-known.change(
-    "first-step-is-one-token",
-    ("self._first[request] = now, len(tokens)", "self._first[request] = now, 1"),
-    fact="the first step counts as one token, however many it produced",
-    question="The first step produced three tokens. How many came after it?",
 )
 known.change(
     "one-token-has-a-gap",
@@ -188,25 +169,6 @@ known.change(
     question="In which bucket is a request that waited two minutes?",
 )
 known.change(
-    "six-digits",
-    ("{self._label}}} {value}", "{self._label}}} {value:g}"),
-    fact="numbers have six digits, so a counter in the millions no longer changes",
-    question='What does f"{1234567:g}" print?',
-)
-known.change(
-    "last-line-open",
-    ('return "".join(f"{line}\\n" for line in lines)', 'return "\\n".join(lines)'),
-    fact="the last line has no newline",
-    question="What follows the last number?",
-)
-known.change(
-    "kept-for-ever",
-    ("self._arrivals.pop(request, None)\n", ""),
-    ("self._first.pop(request, None)\n", ""),
-    fact="requests are kept after they have left",
-    question="How many requests does your object know after a million have come and gone?",
-)
-known.change(
     "first-tokens-kept",
     ("self._first.pop(request, None)\n", ""),
     fact="the times of first tokens are kept after their requests have left",
@@ -225,22 +187,10 @@ known.change(
     question="When did the user of a preempted request stop waiting in the queue?",
 )
 known.change(
-    "queued-kept",
-    ("self._queued.discard(request)\n", ""),
-    fact="requests that left the queue before they were admitted are kept",
-    question="Ten thousand clients give up while they wait. How many does your set have?",
-)
-known.change(
     "latency-of-the-tokens",
     ("self._times[LATENCY].add(now - self._arrivals[request])", "self._times[LATENCY].add(now - began)"),
     fact="the latency is measured from the first token, not from the arrival",
     question="A user waits 8 s for the first token and 1 s for the rest. How long did the request take?",
-)
-known.change(
-    "no-help",
-    ('[f"# HELP {name} {HELP[name]}", f"# TYPE {name} {kind}"]', '[f"# TYPE {name} {kind}"]'),
-    fact="there are no HELP lines",
-    question="Which two lines come before the samples of a metric?",
 )
 known.change(
     "labels-as-they-are",
@@ -250,46 +200,16 @@ known.change(
 )
 PREEMPTED = "self._counts[PREEMPTIONS] += len(step.preempted)"
 known.change(
-    "preempted-tokens-taken-back",
-    (PREEMPTED, f"{PREEMPTED}\nself._counts[OUTPUT_TOKENS] -= sum(len(one.output) for one in step.preempted)\n"),
-    fact="the counter of output tokens falls when a request is preempted",
-    question="A preempted request loses its KV cache. Does it lose its output, which its caller has already read?",
-)
-known.change(
     "preempted-starts-again",
     (PREEMPTED, f"{PREEMPTED}\nfor request in step.preempted:\n    self._first.pop(request, None)\n"),
     fact="a preempted request has a second TTFT, and its TPOT starts there",
     question="When does the user of a preempted request see its first token?",
 )
 known.change(
-    "refused-are-requests",
-    ("self._counts[REFUSED] += 1", 'self._counts[REFUSED] += 1\nself._reasons["refused"] += 1'),
-    fact="rejected requests also count as requests",
-    question="Was a rejected request ever admitted?",
-)
-known.change(
     "steps-for-tokens",
     ("self._counts[OUTPUT_TOKENS] += len(tokens)", "self._counts[OUTPUT_TOKENS] += bool(tokens)"),
     fact="a step counts as one token per request, however many it produced",
     question="A step produces three tokens for a request. By how much does the counter rise?",
-)
-known.change(
-    "whole-gauges",
-    ("{self._label}}} {value}", "{self._label}}} {int(value)}"),
-    fact="gauges are truncated to integers",
-    question="A hit rate is a number between 0 and 1. What does int make of it?",
-)
-known.change(
-    "steps-with-preemptions",
-    ("self._counts[PREEMPTIONS] += len(step.preempted)", "self._counts[PREEMPTIONS] += bool(step.preempted)"),
-    fact="a step that preempts several requests counts as one preemption",
-    question="Two requests are preempted for one long prompt. How many preemptions is that?",
-)
-known.change(
-    "any-preemption",
-    ("self._counts[PREEMPTIONS] += len(step.preempted)", "self._counts[PREEMPTIONS] += len(step.admitted)"),
-    fact="the preemption counter counts admissions",
-    question="Which list of a step has the preempted requests?",
 )
 
 

@@ -161,6 +161,12 @@ known.change(
     fact="dropped values stay as they are, and only the others are scaled up",
     question="What is a value after it has been dropped?",
 )
+known.change(
+    "a-rate-of-1-rejected",
+    ("if not 0 <= rate <= 1:", "if not 0 <= rate < 1:"),
+    fact="a rate of 1 raises",
+    question="What does dropout return if every element is dropped?",
+)
 
 
 @known.accepted("uniform-numbers")

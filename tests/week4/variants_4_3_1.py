@@ -162,6 +162,18 @@ known.change(
     fact="a negative number of sinks is accepted",
     question="What are -1 sinks?",
 )
+known.change(
+    "nothing-hidden-behind-a-cache",
+    ("if window is not None:", "if S > L:\n    seen = seen | True\nelif window is not None:"),
+    fact="nothing is hidden as soon as there are more keys than queries",
+    question="Three queries, eight keys, a window of 3. Does query 0 see key 7?",
+)
+known.change(
+    "nothing-hidden-from-one-query",
+    ("if window is not None:", "if window is not None and L > 1:"),
+    fact="a single query sees all keys, whatever window is",
+    question="One query at position 40 and a window of 3. How many keys does it see?",
+)
 
 
 @known.accepted("rows in NumPy, two triangles")

@@ -198,6 +198,12 @@ known.change(
     fact="more queries than keys are accepted",
     question="Twelve queries and eleven keys: what is the position of the first query?",
 )
+known.change(
+    "one-sink-too-many",
+    ("before = keys - length", "sinks += 1\nbefore = keys - length"),
+    fact="one key too many is a sink",
+    question="With two sinks, which keys are they?",
+)
 
 
 @known.wrong(

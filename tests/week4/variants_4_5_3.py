@@ -129,6 +129,15 @@ known.change(
     fact="the result is float32 although x and the weights are not",
     question="What should be the dtype of the result for float16?",
 )
+known.change(
+    "silu-of-the-product",
+    (
+        "silu(groups.linear(rows, self.w_gate)) * groups.linear(rows, self.w_up)",
+        "silu(groups.linear(rows, self.w_gate) * groups.linear(rows, self.w_up))",
+    ),
+    fact="SiLU is applied to the product of w_gate's and w_up's outputs",
+    question="Which of the two outputs goes through SiLU, and is that before or after they are multiplied?",
+)
 
 
 @known.wrong(

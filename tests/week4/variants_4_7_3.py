@@ -20,6 +20,7 @@ known.probe_table(
     other_betas=lambda program: both(program(32, 300, 2.5, 900, 8, 0.5)),
     not_truncated=lambda program: both(program(64, 10000, 8, 3000, truncate=False)),
     low_below_0=lambda program: both(program(16, 300, 4, 20)),
+    both_below_0=lambda program: both(program(16, 300, 4, 3)),
     behind_the_last_pair=lambda program: both(program(16, 300, 4, 2000000)),
     wide=lambda program: both(program(16, 300, 4, 900, 1000, 0.001)),
     empty_range=lambda program: both(program(16, 300, 4, 2000000, 10, 9, truncate=False)),
@@ -148,6 +149,12 @@ known.change(
     (FACTOR, "0.1 * math.log10(factor) + 1"),
     fact="the attention factor uses a base-10 logarithm",
     question="With a factor of e, which is 2.718, what should the attention factor be?",
+)
+known.change(
+    "no-least-width",
+    ("max(high - low, 0.001)", "(high - low)"),
+    fact="high - low may be 0, or even negative",
+    question="Both limits are below pair 0. What do you divide by?",
 )
 
 

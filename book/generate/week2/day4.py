@@ -1,22 +1,29 @@
-"""Day 4's figures: a register of packed words, the digit extracted from each, and its factor x; a tile of registers."""
+"""Day 4's figure and widget: a register of packed words and their factors x; a tile of sums, input by input."""
+
+import re
 
 import mlx.core as mx
-from book.generate.week1.heads import model
+import numpy as np
+from book.generate.week1.heads import SENTENCES, model, streams_of
 from book.generate.week2.day3 import NAME
 
-from tiny_llm_course.dev.book.drawing import Canvas, at_both_widths
-from tiny_llm_course.dev.book.drawing.canvas import FONT, SMALL, WIDEST
+from tiny_llm_course.dev.book.drawing import Canvas
+from tiny_llm_course.dev.book.drawing.canvas import FONT, SMALL
+from tiny_llm_course.dev.book.html import element, number, table
 from tiny_llm_course.dev.book.parts import Parts
+from tiny_llm_course.paths import SOLUTION
+from tiny_llm_course.testkit.rounding import Array64
 
 LANES = DIGITS = 8
 SHOWN = 1  # the digit that is brought down
 LEFT, CELL, ROW = 52.0, 19.0, 21.0  # pixels
 GAP = 56.0
+TOKENS, INPUTS, ROWS = 16, 8, 32  # of the widget's product
 
 
 def generated_parts() -> Parts:
-    """Return the figures."""
-    return {"register": register(), "tile": tile()}
+    """Return the figure and the widget."""
+    return {"register": register(), "register-tile": register_tile()}
 
 
 def words() -> list[int]:
@@ -68,45 +75,35 @@ def register() -> str:
     return canvas.figure("register-2-4", title, about, caption)
 
 
-def tile() -> str:
-    """Draw one step of a tile: an element of each token times two registers of the panel, added to the sums."""
-    tokens, registers, walked, shown = 6, 2, 5, 2  # of AVX2; steps that are drawn, and the current one
-    rows = registers * LANES
+def product() -> tuple[Array64, Array64]:
+    """Return tokens x inputs of a residual stream, and inputs x rows of a quantized matrix, as `unpack` stores them."""
+    from tiny_llm_solution.quantized.affine import dequantize, quantize
 
-    def draw(canvas: Canvas) -> None:
-        cell = 15.0 if canvas.width == WIDEST else 22.0
-        left, top = walked * cell + 16, walked * cell + 16
-        canvas.text(left, SMALL, f"panel: {rows} rows of W", "small")
-        y0, x0 = SMALL + 8, 0.0
-        for step in range(walked):
-            for register in range(registers):
-                x = left + register * (LANES * cell + 4)
-                for lane in range(LANES):
-                    looks = "fill series-1" if step == shown else "axis"
-                    canvas.rect(x + lane * cell, y0 + step * cell, cell - 2, cell - 2, looks)
-        for token in range(tokens):
-            y = y0 + top + token * cell
-            for step in range(walked):
-                canvas.rect(x0 + step * cell, y, cell - 2, cell - 2, "fill series-1" if step == shown else "axis")
-            for register in range(registers):
-                x = left + register * (LANES * cell + 4)
-                canvas.rect(x - 1, y - 1, LANES * cell, cell, "frame", 2)
-                for lane in range(LANES):
-                    canvas.rect(x + lane * cell + 2, y + 2, cell - 6, cell - 6, "fill series-0")
-        bottom = y0 + top + tokens * cell
-        canvas.text(0, y0 + top - 6, "x", "small strong")
-        canvas.text(0, bottom + SMALL + 2, f"{tokens} tokens", "small")
-        canvas.text(left, bottom + SMALL + 2, f"tile: {tokens * registers} registers of sums", "small")
-        across = left + 2 * LANES * cell + 16
-        canvas.path([(across, y0), (across, y0 + walked * cell)], "line", arrow=True)
+    streams = np.concatenate([streams_of(text)[3] for text in SENTENCES[1:3]])
+    weight = model().weights["model.layers.3.self_attn.q_proj.weight"][:ROWS].astype(mx.float32)
+    panel = np.array(dequantize(*quantize(weight)), dtype=np.float64).T
+    return np.round(streams[:TOKENS, :INPUTS], 3), np.round(panel[:INPUTS], 3)
 
-    about = (
-        f"The panel has {rows} columns, in {registers} registers of {LANES} lanes; x has {tokens} rows. The tile of "
-        f"{tokens} x {registers} registers of sums is where they meet. A row of the panel and a column of x are lit."
-    )
-    caption = (
-        f"One step of a tile with AVX2. Two loads bring {rows} numbers of the panel, one of each row of W, "
-        f"and one element of each token is broadcast: {tokens * registers} multiply-adds update all the sums. Then the "
-        "kernel takes the next row of the panel and the next column of x; the sums stay in registers."
-    )
-    return at_both_widths(draw).figure("tile-2-4", "A tile of sums, which stays in registers", about, caption)
+
+def processors() -> dict[str, dict[str, int]]:
+    """Return each processor's lanes and registers, and the tokens per tile that the solution chooses for it."""
+    source = (SOLUTION / "kernels" / "matmul.cpp").read_text(encoding="utf-8")
+    many, few = (int(found) for found in re.findall(r"constexpr int TILE = (\d+);", source))
+    return {
+        "AVX2: 16 registers of 8 lanes": {"lanes": 8, "registers": 16, "tile": few},
+        "AVX-512: 32 registers of 16 lanes": {"lanes": 16, "registers": 32, "tile": many},
+        "NEON: 32 registers of 4 lanes": {"lanes": 4, "registers": 32, "tile": many},
+    }
+
+
+def register_tile() -> str:
+    """Return the widget, and a table of the loads and multiply-adds per input of some tiles."""
+    x, panel = product()
+    rows = []
+    for tokens, registers in ((1, 1), (1, 2), (2, 2), (4, 2), (6, 2), (12, 2)):
+        loads, products, used = tokens + registers, tokens * registers, tokens * registers + registers + 1
+        row = [f"{tokens} x {registers}", str(loads), str(products), number(loads / products), str(used)]
+        rows.append(row)
+    head = ["tokens x registers of rows", "loads", "multiply-adds", "loads per multiply-add", "registers used"]
+    data = {"x": x.tolist(), "panel": panel.tolist(), "kinds": processors(), "of": model().config["hidden_size"]}
+    return element("register-tile", data, table("What a tile does for one input", head, rows))

@@ -1,4 +1,4 @@
-"""Day 5's figures: a radix tree that grows and evicts, and the cache hits of chats that share a system prompt."""
+"""Day 5's figures and widget: a radix tree that grows and evicts, and the hits of chats that share a system prompt."""
 
 from collections.abc import Sequence
 from types import SimpleNamespace
@@ -6,6 +6,7 @@ from typing import Any
 
 from tiny_llm_course.dev.book.drawing import Canvas, flow
 from tiny_llm_course.dev.book.drawing.canvas import FONT, SMALL
+from tiny_llm_course.dev.book.html import element, table
 from tiny_llm_course.dev.book.parts import Parts
 
 PAGE = 2  # tokens, in the pictures of the tree
@@ -19,10 +20,23 @@ TEXTS = (
 SYSTEM, QUESTION, ANSWER, CHAT_PAGE = 48, 10, 12, 16  # tokens, in the picture of the chats
 WIDTH, BAR = 275.0, 16.0  # pixels
 
+# The widget: each request's prompt and answer, a word per token, and its example.
+POOL = 10
+REQUESTS = {
+    "A": ("That is a blue cat !", "It sleeps well"),
+    "B": ("That is a blue dog .", "It runs fast"),
+    "C": ("That is a blue dog .", "It runs fast"),
+    "D": ("Once upon a time there was", "a red ball for Tom"),
+    "E": ("That is a blue dog . It runs fast Why ?", "It saw food"),
+    "F": ("That was a red ball .", "Tom kicked it"),
+}
+ACTIONS = "admit A, finish A, admit B, admit C, finish B, finish C, admit D, finish D, admit E, finish E"
+DEMO = [(action, "ABCDEF".index(name)) for action, name in map(str.split, ACTIONS.split(", "))]
+
 
 def generated_parts() -> Parts:
-    """Return two traces of the solution."""
-    return {"tree": tree(), "chats": chats()}
+    """Return two traces of the solution, and the widget."""
+    return {"tree": tree(), "chats": chats(), "prefix-tree": prefix_tree()}
 
 
 def tree() -> str:
@@ -137,3 +151,62 @@ def chats() -> str:
         f"{memory.queried_tokens} prompt tokens were cached, a hit rate of {100 * memory.hit_rate:.0f} %."
     )
     return canvas.figure("chats-3-5", "Prefix-cache hits of six prompts", f"{rows}.", caption)
+
+
+class Replay:
+    """The solution's prefix cache, driven by the widget's actions; no model computes anything."""
+
+    def __init__(self) -> None:
+        from tiny_llm_solution.prefix.kv_cache import PrefixKVCache
+
+        self.words = sorted({word for texts in REQUESTS.values() for text in texts for word in text.split()})
+        self.memory = PrefixKVCache(SimpleNamespace(page_size=PAGE, pages=POOL))
+        self.running, self.preempted = dict[int, Any](), dict[int, Any]()
+
+    def tokens(self, text: str) -> list[int]:
+        """Return a token per word."""
+        return [self.words.index(word) for word in text.split()]
+
+    def act(self, action: str, number: int) -> bool:
+        """Admit a request and compute its prompt, or compute its answer and release it; return whether it had pages."""
+        from tiny_llm_solution.serving.request import Request
+
+        prompt, answer = map(self.tokens, list(REQUESTS.values())[number])
+        if action == "admit":
+            request = self.preempted.get(number) or Request(prompt, len(answer))
+            if not self.memory.admit(request):
+                return False
+            self.preempted.pop(number, None)
+            request.num_computed_tokens = request.num_tokens
+            request.output.append(answer[len(request.output)])
+            self.running[number] = request
+            return True
+        request, enough = self.running.pop(number), True
+        for token in answer[len(request.output) :]:
+            enough = self.memory.reserve(request, 1)
+            if not enough:
+                self.preempted[number] = request
+                break
+            request.num_computed_tokens = request.num_tokens
+            request.output.append(token)
+        self.memory.release(request)
+        return enough
+
+
+def prefix_tree() -> str:
+    """Return the widget, and a table of its example."""
+    from tiny_llm_solution.prefix.node import subtree_pages
+
+    replay, rows, hits = Replay(), list[list[str]](), 0
+    memory = replay.memory
+    for action, number in DEMO:
+        replay.act(action, number)
+        found = str(memory.hit_tokens - hits) if action == "admit" else ""
+        hits = memory.hit_tokens
+        name, (prompt, answer) = list(REQUESTS.items())[number]
+        text = f"{action} {name}: {prompt if action == 'admit' else answer}"
+        rows.append([text, found, str(len(subtree_pages(memory.tree.root))), str(memory.pool.num_free)])
+    requests = [{"name": name, "prompt": p.split(), "answer": a.split()} for name, (p, a) in REQUESTS.items()]
+    data = {"page_size": PAGE, "pages": POOL, "requests": requests, "demo": DEMO}
+    head = ["action", "tokens found", "pages in the tree", "free pages"]
+    return element("prefix-tree", data, table(f"Six requests and a pool of {POOL} pages", head, rows))

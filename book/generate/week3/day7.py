@@ -109,7 +109,7 @@ def threads() -> str:
             canvas.path([(x(at), queue), (x(at), worker - 14)], "line series-0", arrow=True)
             canvas.rect(x(at) - 4, worker - 12, 8, 24, "fill series-0")
             if at > came:
-                said = f"submit {name}" if second > 120 else name  # a phone has room for the name
+                said = f"submit {name}" if second > 120 else name  # on a phone, the name alone fits
                 canvas.text((x(came) + x(at)) / 2 - 4, queue - 6, said, "small", "middle")
         number = 0
         for at, task in begun:

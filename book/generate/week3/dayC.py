@@ -1,7 +1,7 @@
 """The check in the chapter of week 3's open task, as it grows."""
 
 from tiny_llm_course.course.registry import load_course
-from tiny_llm_course.dev.book.open_task_steps import check_steps
+from tiny_llm_course.dev.book.mistake_diffs import check_steps
 from tiny_llm_course.dev.book.parts import Parts
 
 DRAWN = """\

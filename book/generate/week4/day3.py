@@ -1,22 +1,25 @@
-"""Day 3's figure: one head's weights with all keys, and with a window and a sink."""
+"""Day 3's figure and widget: one head's weights with all keys and with a window; the slots of a rolling cache."""
 
+import mlx.core as mx
 import numpy as np
-from book.generate.week1.heads import SENTENCES, SHOWN, heads_of
+from book.generate.week1.heads import SENTENCES, SHOWN, heads_of, model
 from tests.week1.formulas import softmax64
 from tests.week4.formulas_day3 import window64
 
 from tiny_llm_course.dev.book.drawing import Canvas, squares
 from tiny_llm_course.dev.book.drawing.canvas import FONT
+from tiny_llm_course.dev.book.html import element, table
 from tiny_llm_course.dev.book.parts import Parts
 
 LONGER = SENTENCES[2]
 WINDOW, SINKS, BLOCK = 3, 1, 3
 CELL, GAP = 14.0, 24.0  # pixels
+DRAWN, LONG = 20, 4096  # tokens in the widget, and in the sequence whose full cache it names
 
 
 def generated_parts() -> Parts:
-    """Return the figure."""
-    return {"window": window()}
+    """Return the figure and the widget."""
+    return {"window": window(), "rolling-cache": rolling_cache()}
 
 
 def window() -> str:
@@ -51,3 +54,22 @@ def window() -> str:
         f"computed."
     )
     return canvas.figure("window-4-3", "Full causal attention, and a sliding window with a sink", about, caption)
+
+
+def rolling_cache() -> str:
+    """Return the widget, with what a token takes in one layer in bfloat16, and a table of a ring's slots."""
+    from tiny_llm_solution.local_attention.cache import RollingCache
+
+    config, width, sinks = model().config, 4, 1
+    cache, slots, rows = RollingCache(width, sinks), width + sinks, []
+    for token in range(2 * slots):
+        new = mx.full((1, 1, 1, 1), token)
+        keys = cache.update_and_fetch(new, new)[0].flatten().tolist()
+        rows.append([str(token), *(str(key) for key in keys), *[""] * (slots - len(keys))])
+    data = {
+        "tokens": DRAWN,
+        "bytes": 2 * config["num_key_value_heads"] * config["head_dim"] * mx.bfloat16.size,
+        "long": LONG,
+    }
+    head = ["after token", *("sink" if slot < sinks else f"slot {slot}" for slot in range(slots))]
+    return element("rolling-cache", data, table(f"The tokens in a ring, with a window of {width}", head, rows))

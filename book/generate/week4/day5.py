@@ -1,27 +1,31 @@
-"""Day 5's figures: the experts to which a random router sends the tokens of real sentences; a grouped matmul."""
+"""Day 5's figures and widget: the experts that a random router chooses for real tokens; a grouped matmul."""
 
 import functools
 
 import numpy as np
-from book.generate.week1.heads import SENTENCE, SENTENCES, model, streams_of
+from book.generate.week1.heads import SENTENCE, SENTENCES, model, streams_of, tokens_of
 from tests.week1.formulas import qwen_attention64, rms_norm64
-from tests.week4.formulas_day5 import load64, route64
+from tests.week4.formulas_day5 import Load64, load64, route64
 
 from tiny_llm_course.dev.book.drawing import Canvas, at_both_widths, bars, matrix
 from tiny_llm_course.dev.book.drawing.canvas import FONT, WIDEST
+from tiny_llm_course.dev.book.html import element, number, table, visible
 from tiny_llm_course.dev.book.parts import Parts
+from tiny_llm_course.paths import EMBEDDED_MODEL
 from tiny_llm_course.testkit.rounding import Array64, to_float64
 
 LAYER, EXPERTS, TOP_K = 3, 8, 2
 ROUTED = (2, 0, 0, 1, 2, 1)  # the experts of three tokens, in the chapter's example
+RATE = 0.1  # what the widget's update adds to a bias or subtracts from it
 
 
 def generated_parts() -> Parts:
-    """Return the figures."""
+    """Return the figures and the widget."""
     return {
         "chosen": chosen(),
         "grouped": grouped(),
         "load": load(),
+        "expert-load": expert_load(),
     }
 
 
@@ -115,20 +119,51 @@ def grouped() -> str:
     return at_both_widths(draw).figure("grouped-4-5", "A grouped matmul: rows sorted by expert", about, caption)
 
 
+def probabilities() -> Array64:
+    """Return the router's probabilities for the tokens of all sentences, L x X."""
+    return route64(np.concatenate([read_by_the_mlp(sentence) for sentence in SENTENCES]), router(), EXPERTS, False)
+
+
+def measured(top_k: int) -> Load64:
+    """Return the load of all sentences' tokens if each is routed to `top_k` experts."""
+    every = probabilities()
+    return load64(np.argsort(-every, axis=-1)[:, :top_k].astype(np.float64), every)
+
+
 def load() -> str:
     """Draw the number of tokens that each expert gets from all sentences."""
-    read = np.concatenate([read_by_the_mlp(sentence) for sentence in SENTENCES])
-    probabilities = route64(read, router(), EXPERTS, False)
-    indices = np.argsort(-probabilities, axis=-1)[:, :TOP_K]
-    found, even = load64(indices.astype(np.float64), probabilities), TOP_K * len(read) / EXPERTS
+    found, count = measured(TOP_K), len(probabilities())
+    even = TOP_K * count / EXPERTS
     counts = {f"expert {e}": float(n) for e, n in enumerate(found["tokens"])}
     canvas = at_both_widths(lambda canvas: bars(canvas, counts, lambda n: f"{n:.0f}"))
     told = ", ".join(f"{n:.0f}" for n in found["tokens"])
     caption = (
-        f"Each bar is the number of tokens routed to one expert, out of {len(read)} tokens of {len(SENTENCES)} "
+        f"Each bar is the number of tokens routed to one expert, out of {count} tokens of {len(SENTENCES)} "
         f"sentences, each routed to {TOP_K} experts by the same random router. With a balanced load, each expert would "
         f"have {even:.1f}. The load imbalance (max / mean) is {float(found['imbalance']):.2f}, and the auxiliary loss "
         f"is {float(found['auxiliary_loss']):.3f}."
     )
     about = f"A bar for each of {EXPERTS} experts: {told} tokens."
     return canvas.figure("load-4-5", "Tokens per expert", about, caption)
+
+
+def expert_load() -> str:
+    """Return the widget, and a table of the load for each number of experts per token."""
+    from tiny_llm_solution.tokenizer import ByteLevelBPE
+
+    tokenizer = ByteLevelBPE.from_file(EMBEDDED_MODEL / "tokenizer.json")
+    sentences = [
+        {
+            "text": sentence,
+            "tokens": [visible(str(tokenizer.decode([token])).strip()) for token in tokens_of(sentence)],
+            "scores": np.round(read_by_the_mlp(sentence) @ router().T, 5).tolist(),
+        }
+        for sentence in SENTENCES
+    ]
+    rows = []
+    for top_k in range(1, EXPERTS + 1):
+        found = measured(top_k)
+        counts = [f"{n:.0f}" for n in found["tokens"]]
+        rows.append([str(top_k), *counts, number(float(found["imbalance"])), number(float(found["auxiliary_loss"]), 3)])
+    head = ["k", *(f"expert {e}" for e in range(EXPERTS)), "imbalance", "loss"]
+    return element("expert-load", {"sentences": sentences, "rate": RATE}, table("Tokens per expert", head, rows))

@@ -72,6 +72,26 @@ class BookWidget extends HTMLElement {
     this.$("#play").textContent = on ? "Pause" : "Play";
   }
 
+  /** The buttons of `stepBar` and the arrow keys call `move(by)`, which returns whether there is a further step. */
+  steps(every, first) {
+    this.onKey = (event) => {
+      const by = BookWidget.arrow(event);
+      if (by) this.move(by);
+      return by !== 0;
+    };
+    this.$("#back").onclick = () => this.move(-1);
+    this.$("#next").onclick = () => this.move(1);
+    this.$("#play").onclick = () => {
+      if (!this.timer && this.$("#next").getAttribute("aria-disabled") === "true") this.change(first);
+      this.play(!this.timer, () => this.move(1), every);
+    };
+  }
+
+  static stepBar(next) {
+    const button = (id, text) => `<button type="button" id="${id}">${text}</button>`;
+    return `<div class="bar">${button("back", "Back")}${button("next", next)}${button("play", "Play")}</div>`;
+  }
+
   /** A slider with its name and number, for the grid `.sliders`. */
   static slider(name, title, min, max, step = 1) {
     return `<label for="${name}">${title}</label>
@@ -125,7 +145,7 @@ class BookWidget extends HTMLElement {
 }
 
 BookWidget.style = `
-  :host { display: block; margin: 1.5em 0;
+  :host { display: block; max-width: var(--column); margin: 1.5em 0;
     --line: color-mix(in srgb, var(--fg, CanvasText) 30%, var(--bg, Canvas)); }
   .live { padding: 0.8em 1em; border: 1px solid var(--line); border-radius: 6px;
     color: var(--fg, CanvasText); background: var(--bg, Canvas); font-size: 0.9em; line-height: 1.45; }

@@ -28,6 +28,7 @@
         <div id="level" role="group" aria-label="Boxes; the arrow keys go from one to the next, Escape leaves the frame"></div>
         <div id="panel"></div>
         <style>
+          :host { max-width: none; }
           .crumbs { display: flex; flex-wrap: wrap; gap: 0.3em 0.6em; align-items: center; margin-bottom: 0.6em; }
           .crumbs button + button::before { content: "› "; }
           .crumbs button[aria-current] { font-weight: 700; }

@@ -18,8 +18,7 @@
     get markup() {
       const lists = Object.entries(this.data.settings).map(([name, values]) => BookWidget.list(name, name, values));
       return `<div class="bar">${lists.join("")}</div>
-        <div class="bar"><button type="button" id="back">Back</button><button type="button" id="next">Next step</button>
-          <button type="button" id="play">Play</button></div>
+        ${BookWidget.stepBar("Next step")}
         <div class="sliders">${BookWidget.slider("step", "step", 0, 100)}</div>
         <svg id="run" viewBox="0 0 ${LEFT + WIDE} ${this.data.names.length * ROW + 6}" role="img" aria-labelledby="run-title">
           <title id="run-title"></title><g></g></svg>
@@ -41,19 +40,8 @@
 
     start() {
       for (const name of [...Object.keys(this.data.settings), "step"]) this.bind(name);
-      this.$("#back").onclick = () => this.move(-1);
-      this.$("#next").onclick = () => this.move(1);
-      this.$("#play").onclick = () => {
-        if (!this.timer && this.at === this.run.tokens.length) this.change({ step: 0 });
-        this.play(!this.timer, () => this.move(1), 250);
-      };
+      this.steps(250, { step: 0 });
       this.longest = Math.max(...this.data.recorded.map((run) => this.clock(run).at(-1)));
-    }
-
-    onKey(event) {
-      const by = BookWidget.arrow(event);
-      if (by) this.move(by);
-      return by !== 0;
     }
 
     /** Whether there is a further step. */

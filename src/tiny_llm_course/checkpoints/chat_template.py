@@ -65,10 +65,10 @@ def _environment() -> Any:
     def tojson(value: Any, **options: Any) -> str:
         return json.dumps(value, **{"ensure_ascii": False, **options})  # Jinja's own escapes HTML
 
-    environment = jinja2.sandbox.ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=[Generation, jinja2.ext.loopcontrols]
-    )
+    settings: dict[str, Any] = {"trim_blocks": True, "lstrip_blocks": True}
+    settings["extensions"] = [Generation, jinja2.ext.loopcontrols]
+    environment = jinja2.sandbox.ImmutableSandboxedEnvironment(**settings)
     environment.filters["tojson"] = tojson
-    environment.globals["raise_exception"] = raise_exception
-    environment.globals["strftime_now"] = lambda form: datetime.datetime.now().strftime(form)
+    now = datetime.datetime.now
+    environment.globals |= {"raise_exception": raise_exception, "strftime_now": lambda form: now().strftime(form)}
     return environment

@@ -76,7 +76,11 @@ def load_checkpoint(folder: Path, dtype: mx.Dtype | None = None, packed: bool = 
     weights = read_weights(folder, stored, wanted, config.get("quantization"), dtype, packed)
     ids, hidden, first = read_tokens(tokenizer, config["vocab_size"])  # the embedding's rows
     settings = read_json(folder / "tokenizer_config.json", required=False)
-    template, special = _chat_template(folder, settings), _special_tokens(settings)
+    template = _chat_template(folder, settings)
+    # `eos_token` and so on; each is a string, or an object with `content`.
+    named = {name: value for name, value in settings.items() if name.endswith("_token")}
+    texts = {name: value.get("content") if isinstance(value, dict) else value for name, value in named.items()}
+    special = {name: text for name, text in texts.items() if isinstance(text, str)}
     generation_file = folder / "generation_config.json"
     generation = read_json(generation_file, required=False)
     eos = _eos_ids(folder, config, generation) or tuple(ids[t] for t in [special.get("eos_token")] if t in ids)
@@ -97,13 +101,6 @@ def _chat_template(folder: Path, settings: dict[str, Any]) -> str | None:
         file, seen = folder / "tokenizer_config.json", shortened(repr(template))
         raise UsageError(f"{file} has chat_template = {seen}, expected a text, or a list with one named default")
     return template
-
-
-def _special_tokens(settings: dict[str, Any]) -> dict[str, str]:
-    """Return tokenizer_config.json's `eos_token` and so on; each is a string, or an object with `content`."""
-    named = {name: value for name, value in settings.items() if name.endswith("_token")}
-    texts = {name: value.get("content") if isinstance(value, dict) else value for name, value in named.items()}
-    return {name: text for name, text in texts.items() if isinstance(text, str)}
 
 
 def _eos_ids(folder: Path, config: dict[str, Any], generation: dict[str, Any]) -> tuple[int, ...]:

@@ -71,9 +71,8 @@ def check_layers(file: Path, config: dict[str, Any], weights: Collection[str]) -
 def axes_of_weights(config: dict[str, Any], stored: Collection[str]) -> Iterator[tuple[str, Axes]]:
     """Yield the name and axes of every weight; `stored` shows whether experts are stacked (MLX) or not (the Hub)."""
     heads, kv_heads, dims = _heads(config)
-    vocabulary, hidden, width = (
-        Dimension(name, config[name]) for name in ("vocab_size", "hidden_size", "intermediate_size")
-    )
+    names = ("vocab_size", "hidden_size", "intermediate_size")
+    vocabulary, hidden, width = (Dimension(name, config[name]) for name in names)
     head = Dimension("head_dim", dims)
     queries = Dimension("num_attention_heads * head_dim", heads * dims)
     keys = Dimension("num_key_value_heads * head_dim", kv_heads * dims)
@@ -106,9 +105,8 @@ def _mlp(width: Dimension, hidden: Dimension, name: str = "mlp") -> dict[str, Ax
 
 
 def _experts(config: dict[str, Any], prefix: str, stored: Collection[str]) -> dict[str, Axes]:
-    experts, hidden, width = (
-        Dimension(name, config[name]) for name in ("num_experts", "hidden_size", "moe_intermediate_size")
-    )
+    names = ("num_experts", "hidden_size", "moe_intermediate_size")
+    experts, hidden, width = (Dimension(name, config[name]) for name in names)
     router: dict[str, Axes] = {"mlp.gate.weight": (experts, hidden)}
     if f"{prefix}{STACKED}.gate_proj.weight" in stored:
         return router | {name: (experts, *axes) for name, axes in _mlp(width, hidden, f"mlp.{STACKED}").items()}

@@ -44,11 +44,9 @@ def with_window(file: Path, config: Config, window: int | None, sinks: int | Non
 
 def rope_table(config: Config) -> dict[str, Any]:
     """Return the merged rope_parameters (newer files) and rope_scaling (older files); empty if there are none."""
-    tables = (config.get(name) or {} for name in ("rope_parameters", "rope_scaling"))
-    merged: dict[str, Any] = {}
-    for table in tables:
-        merged |= table if isinstance(table, dict) else {"rope_type": table}
-    return merged
+    newer, older = (config.get(name) or {} for name in ("rope_parameters", "rope_scaling"))
+    newer, older = (table if isinstance(table, dict) else {"rope_type": table} for table in (newer, older))
+    return {**newer, **older}
 
 
 def rope_type(config: Config) -> Any:
@@ -101,9 +99,8 @@ def _check_rope(file: Path, config: Config) -> None:
         low = table["low_freq_factor"]
         raise UsageError(f"{file} has low_freq_factor = {low}, expected less than high_freq_factor")
     if (part := table.get("partial_rotary_factor", config.get("partial_rotary_factor"))) not in (None, 1):
-        raise UsageError(
-            f"{file} has partial_rotary_factor = {part!r}, but this engine's RoPE rotates whole heads only"
-        )
+        what = f"partial_rotary_factor = {part!r}, but this engine's RoPE rotates whole heads only"
+        raise UsageError(f"{file} has {what}")
     if kind == "dynamic" and is_windowed(config):
         raise UsageError(f"{file} has RoPE scaling of type 'dynamic' and a sliding window; no engine supports both")
 

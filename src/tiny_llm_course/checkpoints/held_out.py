@@ -1,8 +1,8 @@
 """Held-out stories and bits per byte: some ship with the course, `train` holds out more of its own text."""
 
-import dataclasses
 import math
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,7 @@ COMMENT = "#"  # begins a comment line
 Tokens = NDArray[np.int64]
 
 
-@dataclasses.dataclass(frozen=True)
-class HeldOut:
+class HeldOut(NamedTuple):
     """Stories as tokens: one row each, with the end mark before and after it."""
 
     rows: list[Tokens]

@@ -35,9 +35,8 @@ def open_weights(folder: Path) -> dict[str, Stored]:
     for file in sorted(files):
         for name, array in _load(file).items():
             if name in found:
-                raise UsageError(
-                    f"{file} and {found[name].file.name} both have the weight {name}, expected one of them"
-                )
+                other = found[name].file.name
+                raise UsageError(f"{file} and {other} both have the weight {name}, expected one of them")
             found[name] = Stored(file, array)
     if not found:
         raise UsageError(f"{folder} has no *.safetensors file")
@@ -192,8 +191,7 @@ def _dequantized(name: str, stored: Mapping[str, Stored], quantization: Any) -> 
     group_size, bits = settings.get("group_size"), settings.get("bits")
     if type(group_size) is not int or type(bits) is not int:
         raise UsageError(f"{file}: {name} is quantized, but config.json has no group_size and bits for it")
-    parts = (f"{layer}.scales", f"{layer}.biases")
-    for part in parts:
+    for part in (parts := (f"{layer}.scales", f"{layer}.biases")):
         if part not in stored:
             raise UsageError(f"{file} has a quantized {name}, but no {part}")
         if (dtype := stored[part].array.dtype) not in DTYPES:

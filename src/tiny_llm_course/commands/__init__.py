@@ -1,1 +1,1 @@
-"""The commands, one file or folder each. Only these modules and `terminal.help_text` import click."""
+"""The commands, one file or folder each. Only these modules import click."""

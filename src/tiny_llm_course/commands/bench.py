@@ -75,7 +75,14 @@ def bench(name: str | None, solution: bool, quick: bool, file: Path | None, prog
     if name is None:
         if file:
             raise UsageError("--json needs a day: pdm run bench 1.1 --json FILE")
-        _list(benches.measurements(load_course()))
+        known = benches.measurements(load_course())
+        say("Benchmarks, up to about 20 seconds each:", bold=True)
+        for measurement in known:
+            say(f"  {measurement.name}  {measurement.title}")
+        say("  engine  One engine, against this machine's limits")
+        say("  --progression  All stages and other engines, in a minute")
+        say("  serve  All serving modes, under the same load")
+        say(f"\nYour code: pdm run bench {known[0].name}; ours: pdm run bench {known[0].name} --solution")
         return 0
     measurement = benches.find(name)
     if absent := missing(word for task in measurement.uses for word in task.requires):
@@ -92,16 +99,6 @@ def bench(name: str | None, solution: bool, quick: bool, file: Path | None, prog
     if file:
         write(file, benches.as_json(found))
     return 0
-
-
-def _list(known: "list[Measurement]") -> None:
-    say("Benchmarks, up to about 20 seconds each:", bold=True)
-    for measurement in known:
-        say(f"  {measurement.name}  {measurement.title}")
-    say("  engine  One engine, against this machine's limits")
-    say("  --progression  All stages and other engines, in a minute")
-    say("  serve  All serving modes, under the same load")
-    say(f"\nYour code: pdm run bench {known[0].name}; ours: pdm run bench {known[0].name} --solution")
 
 
 def _must_pass(measurement: "Measurement") -> None:

@@ -1,6 +1,5 @@
 """Benchmarks of whole engines: `bench engine` (one, against the machine), `bench --progression` and `bench serve`."""
 
-import dataclasses
 import json
 import sys
 from collections.abc import Callable
@@ -10,10 +9,11 @@ from typing import Any
 from ..course.registry import UsageError, load_course
 from ..dev.book.bench_charts import PROGRESSION, ROOFLINE, SERVING
 from ..engine.engine import load_engine
+from ..engine.serving import load_scheduler
 from ..engine.stages import undone
 from ..measuring import engine_speed, progression, progression_text, roofline_text
 from ..measuring.clock import number
-from ..measuring.load import outcome, sending, speed, workload
+from ..measuring.load import sending, speed
 from ..terminal.screen import USUAL, columns, say
 from .out_file import must_take_measurement, waiting, write
 
@@ -48,24 +48,23 @@ def bench_serve(
     which: dict[str, Any], stage: str | None, typed: dict[str, Any], quick: bool, file: Path | None, svg: Path | None
 ) -> int:
     """Run the load on all modes, send it to a URL, or replay it on `stage`; print the result and write the files."""
-    engine = speed.EngineChoice(**which)
-    load = workload.Load(**{name: typed[name] for name in ("requests", "rate", "seed") if typed[name] is not None})
+    load = sending.Load(**{name: typed[name] for name in ("requests", "rate", "seed") if typed[name] is not None})
     if typed["replay"] or typed["url"]:
         if file or svg or (typed["replay"] and typed["url"]):
             raise UsageError("--replay and --url combine neither with --json or --svg nor with each other.")
-        return _replay(engine, stage, load) if typed["replay"] else _send(engine, load, typed["url"])
+        return _replay(which, stage, load) if typed["replay"] else _send(which, load, typed["url"])
     if stage:
         raise UsageError("All stages are measured; --stage only selects the stage that --replay shows.")
     must_take_measurement(file, svg, "title", "load", "rows", "machine")
     with waiting("measuring, a minute or two"):
-        found = speed.measure(engine, load, quick, note=lambda _: None)
-    _show(found["title"], found, outcome.lines_of, small="the load is")
+        found = speed.measure(which, load, quick, note=lambda _: None)
+    _show(found["title"], found, speed.lines_of, small="the load is")
     say(f"All ran with {found['runs'].partition(', ')[2]}.")
     return _write(found, file, svg, SERVING.in_a_file)
 
 
-def _replay(which: speed.EngineChoice, stage: str | None, load: Any) -> int:
-    engine = which.loaded(stage)
+def _replay(which: speed.Which, stage: str | None, load: Any) -> int:
+    engine = load_scheduler(**which, mode=stage)
     steps, came = sending.replay(engine, speed.sample(load, engine, SHOWN))
     timeline, render = engine.part("serving.timeline", "timeline"), engine.part("serving.timeline", "render")
     say(f"Stage {engine.mode.name}: {engine.mode.title}. A column is a step.\n", bold=True)
@@ -73,11 +72,11 @@ def _replay(which: speed.EngineChoice, stage: str | None, load: Any) -> int:
     return 0
 
 
-def _send(which: speed.EngineChoice, load: Any, url: str) -> int:
+def _send(which: speed.Which, load: Any, url: str) -> int:
     model = sending.model_at(url)
-    engine = dataclasses.replace(which, solution=True).loaded(None)  # for its tokenizer only
+    engine = load_scheduler(**which | {"solution": True})  # for its tokenizer only
     with waiting(f"sending {load.requests} requests"):
-        answered = sending.send(url, model, engine, workload.arrivals(engine, load))
+        answered = sending.send(url, model, engine, sending.arrivals(engine, load))
     found = answered.summary()
     say(f"{model} at {url}: {load.requests} requests, {found['failed']} failed", bold=True)
     say(f"  {number(answered.throughput)} tokens/s")

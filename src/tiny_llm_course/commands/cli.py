@@ -10,9 +10,8 @@ import click
 
 from ..course.registry import LearnerError, UsageError
 from ..doctor.shadowing import shadowing_files
-from ..terminal.help_text import WIDEST, HelpText
 from ..terminal.screen import columns, nowhere_to_write, say
-from .groups import Commands, explained
+from .groups import WIDEST, Commands, HelpText, explained
 
 # Where each command is defined, and what it does. Only the one that runs is imported: importing all takes a second.
 SECTIONS = {

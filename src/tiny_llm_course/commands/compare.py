@@ -26,8 +26,8 @@ from ..learner import progress
 from ..measuring.speed import Timing
 from ..paths import LEARNER, ROOT, SOLUTION
 from ..programs.patched import source_of
+from ..source.code import where
 from ..source.excerpts import NoSuchCode, code_of, code_of_variant
-from ..source.targets import where
 from ..terminal.screen import columns, in_colour, say
 from ..testkit.variants import Variants, load_variants
 from .out_file import waiting
@@ -134,14 +134,10 @@ def _figures(variants: Variants, shown: Collection[str]) -> list[str]:
 
 
 def _table(rows: Sequence[tuple[str, Timing]]) -> list[str]:
-    width = max(len(name) for name, _ in rows)
-    lines = []
+    lines, width = [], max(len(name) for name, _ in rows)
     for name, timing in rows:
-        if timing.failed:
-            lines.append(f"  {name:<{width}}  {timing.failed}")
-            continue
         parts = [f"time {_number(timing.ratio)} ({_time_words(timing)})", *_memory(timing)]
-        lines.append(f"  {name:<{width}}  " + " · ".join(parts))
+        lines.append(f"  {name:<{width}}  " + (timing.failed or " · ".join(parts)))
     return lines
 
 

@@ -1,6 +1,5 @@
 """`pdm run generate "Once upon a time" --mistake 1.1.2:no-scale`: the engine with and without a known mistake."""
 
-import dataclasses
 import shlex
 import sys
 from collections.abc import Mapping
@@ -42,7 +41,7 @@ def generate_with(
         _list(task, known, again)
         return 0
     if sampling.seed is None:
-        sampling = dataclasses.replace(sampling, seed=SEED)
+        sampling = sampling._replace(seed=SEED)
     note = talk.note if sys.stderr.isatty() else lambda line: None
     breaker = Breaker(load_engine(**{**engine, "stage": stage.name}), prompt, most, sampling, note)
     talk.note_code(breaker.engine)

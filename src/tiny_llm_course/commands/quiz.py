@@ -10,6 +10,10 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 import click
+from rich.console import Console
+from rich.markdown import Markdown
+from rich.table import Column, Table
+from rich.theme import Theme
 
 from ..course.entities import Day
 from ..course.file_paths import name_of, quiz_path, variants_path
@@ -21,8 +25,7 @@ from ..learner import progress, quizzes
 from ..learner.board import next_task, standings
 from ..programs.patched import source_of
 from ..source.excerpts import NoSuchCode, code_of_variant
-from ..terminal.markdown import show
-from ..terminal.screen import DIFFERENCE, say
+from ..terminal.screen import DIFFERENCE, USUAL, columns, in_colour, say
 from ..testkit.variants import load_variants
 from .options import named_tasks, names_of_tasks
 
@@ -173,3 +176,23 @@ def _code(lines: list[str]) -> None:
     code = textwrap.dedent("\n".join(line[1:] for line in lines)).split("\n")
     for sign, line in zip((line[:1] for line in lines), code, strict=True):
         say(f"    {sign} {line}".rstrip(), colour=DIFFERENCE.get(sign))
+
+
+# The terminal's own colours and background.
+THEME = Theme({"markdown.code": "cyan", "markdown.code_block": "cyan"})
+
+
+def show(markdown: str, before: str = "") -> None:
+    """Print Markdown with `before` ahead of its first line; the other lines align with the text."""
+    console = Console(
+        color_system="auto" if in_colour(sys.stdout) else None,
+        width=columns(sys.stdout) or USUAL,
+        theme=THEME,
+        highlight=False,
+    )
+    table = Table.grid(Column(width=len(before)), Column())
+    table.add_row(before, Markdown(markdown, code_theme="ansi_dark"))
+    with console.capture() as captured:
+        console.print(table)
+    lines = [line.rstrip() for line in captured.get().splitlines()]
+    print("\n".join(lines).rstrip("\n"), flush=True)

@@ -41,7 +41,10 @@ def reset(names: tuple[str, ...], week: int | None, day: int | None, yes: bool) 
     if not changes:
         say(f"{', '.join(task.id for task in tasks)}: already a stub, nothing to reset.")
         return 0
-    _must_be_writable([change.file for change in changes])
+    places = [change.file if change.file.exists() else change.file.parent for change in changes]
+    if denied := [name_of(place) for place in places if place.exists() and not os.access(place, os.W_OK)]:
+        which = " ".join(dict.fromkeys(denied))
+        raise UsageError(f"{which} cannot be written, so nothing was changed. To allow it:", f"chmod u+w {which}")
     say("\n".join(line for change in changes for line in change.why))
     if not yes:
         if not sys.stdin.isatty():
@@ -95,10 +98,3 @@ def _whole(path: str, stub: str, reason: str) -> Change:
     """Return a change that replaces the whole file by its stub, naming all tasks that this affects."""
     file, inside = LEARNER / path, [task.id for task in load_course().tasks() if task.target.file == path]
     return Change(file, stub, [f"{name_of(file)} {reason}: the whole file becomes its stub, with {', '.join(inside)}."])
-
-
-def _must_be_writable(files: Sequence[Path]) -> None:
-    places = [file if file.exists() else file.parent for file in files]
-    if denied := [name_of(place) for place in places if place.exists() and not os.access(place, os.W_OK)]:
-        names = " ".join(dict.fromkeys(denied))
-        raise UsageError(f"{names} cannot be written, so nothing was changed. To allow it:", f"chmod u+w {names}")

@@ -12,6 +12,7 @@ from ..doctor import blas
 from .options import Finite, bits_option, dtype_option, model_option
 
 COUNT = click.IntRange(min=1)
+shown = partial(click.option, show_default=True)
 
 
 @click.command()
@@ -20,10 +21,8 @@ COUNT = click.IntRange(min=1)
 @model_option
 @dtype_option
 @bits_option
-@click.option(
-    "--host", default="127.0.0.1", show_default=True, help="Address to listen on; 0.0.0.0 accepts other machines."
-)
-@click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0 picks a free port.")
+@shown("--host", default="127.0.0.1", help="Address to listen on; 0.0.0.0 accepts other machines.")
+@shown("--port", type=click.IntRange(0, 65535), default=8000, help="0 picks a free port.")
 @click.option(
     "--api-key", envvar="TINY_LLM_API_KEY", help="The key that clients must send (default: $TINY_LLM_API_KEY)."
 )
@@ -41,18 +40,15 @@ COUNT = click.IntRange(min=1)
     type=COUNT,
     help="Maximum tokens that a step computes, over all requests (default: 64; a GPU is faster with more).",
 )
-@click.option(
-    "--waiting", type=click.IntRange(min=0), default=64, show_default=True, help="Maximum requests in the queue."
-)
+@shown("--waiting", type=click.IntRange(min=0), default=64, help="Maximum requests in the queue.")
 @click.option(
     "--memory", type=COUNT, help="MiB of KV cache (default: 1024; for larger models up to half of the free memory)."
 )
 @click.option("--int8", is_flag=True, help="Quantize activations to int8: faster, less exact; needs the C++ kernels.")
-@click.option(
+@shown(
     "--grace",
     type=Finite(min=0),
     default=10.0,
-    show_default=True,
     help="Seconds for running requests to finish after Ctrl-C; a second Ctrl-C ends them at once.",
 )
 def serve(

@@ -31,16 +31,12 @@ def sync(dry_run: bool, remote: str | None) -> int:
     try:
         bring_in(ROOT, dry_run, remote)
     except UsageError as error:
-        raise UsageError(_from_here(str(error))) from error
+        first, *more = str(error).splitlines()
+        # git's commands need a `cd` before them if the current folder is not the clone's root.
+        if Path.cwd() == ROOT or all(not line.startswith("    ") or line.startswith("    pdm run") for line in more):
+            raise
+        raise UsageError("\n".join([first, f"    cd {shlex.quote(os.path.relpath(ROOT))}", *more])) from error
     return 0
-
-
-def _from_here(message: str) -> str:
-    """Return the message with a `cd` before git's commands if the current folder is not the clone's root."""
-    first, *more = message.splitlines()
-    if Path.cwd() == ROOT or all(not line.startswith("    ") or line.startswith("    pdm run") for line in more):
-        return message
-    return "\n".join([first, f"    cd {shlex.quote(os.path.relpath(ROOT))}", *more])
 
 
 def bring_in(root: Path, dry_run: bool = False, remote: str | None = None) -> None:
@@ -64,7 +60,12 @@ def bring_in(root: Path, dry_run: bool = False, remote: str | None = None) -> No
     _report(plan, backup)
     if LOCK in plan.changed:
         say("✓ the course's packages have changed\n    pdm install", bold=True)
-    _report_days(old, new)
+    known = {day.name for day in old.days()} if old else set()
+    fresh = [day for day in new.days() if day.name not in known] if old and new else []
+    for day in fresh[:SHOWN]:
+        say(f"✓ new {'open task' if day.is_open else 'day'} {day.name} {day.title}")
+    if fresh:
+        say(f"    read {name_of(chapter_path(fresh[0]))}")
     again = _worth_testing(root, plan, new) if new else []
     if again:
         say(f"Worth testing again:\n    pdm run test {' '.join(again)}", bold=True)
@@ -120,15 +121,6 @@ def _report_change(change: Change, backup: str) -> None:
             say(f"      {line}")
     if backup and merged.kept and change.upstream is not None:
         say(f"    upstream's file, to compare:\n    {backup}/{_beside(change.path.removeprefix(f'{FOLDER}/'))}")
-
-
-def _report_days(old: Course | None, new: Course | None) -> None:
-    known = {day.name for day in old.days()} if old else set()
-    fresh = [day for day in new.days() if day.name not in known] if old and new else []
-    if fresh:
-        for day in fresh[:SHOWN]:
-            say(f"✓ new {'open task' if day.is_open else 'day'} {day.name} {day.title}")
-        say(f"    read {name_of(chapter_path(fresh[0]))}")
 
 
 def _worth_testing(root: Path, plan: Plan, course: Course) -> list[str]:

@@ -22,8 +22,8 @@ from ..grading.report import ScreenBudget, faults, report_fault, report_heading,
 from ..grading.supervisor import Limits
 from ..learner import attempts, progress
 from ..paths import LEARNER, ROOT, SOLUTION
-from ..programs.given import differing
-from ..source.targets import holds_stub
+from ..programs.parts import differing
+from ..source.code import holds_stub
 from ..terminal.screen import say
 from .options import Finite, names_of_tasks
 from .out_file import waiting

@@ -70,7 +70,7 @@ def doctor() -> int:
 @click.option("--no-open", is_flag=True, help="Do not open a browser.")
 def book(build: bool, port: int, no_open: bool) -> int:
     """Serve the book and open it in a browser; Ctrl-C stops it."""
-    from ..dev.book.mdbook import build_book, run_mdbook
+    from ..dev.book.page_metadata import build_book, run_mdbook
 
     if build:
         return 1 if build_book(BOOK / "book").returncode else 0

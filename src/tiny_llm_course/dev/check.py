@@ -32,9 +32,7 @@ LEAST_WRONG, LEAST_ACCEPTED, HINTS = 4, 1, 3
 
 
 def main(tasks: Sequence[Task], as_json: bool, fresh: bool = False, again: int = 0) -> int:
-    """Check some tasks and all else of their days; `again` stored proofs, chosen by the commit, must come out as
-    before.
-    """
+    """Check tasks and all else of their days; `again` stored proofs, chosen by the commit, must come out as before."""
     started = time.monotonic()
     found = {} if fresh else proof_store.look_up(tasks)
     chosen = random.Random(ask_git("rev-parse", "HEAD").stdout).sample(list(found), min(again, len(found)))
@@ -78,16 +76,12 @@ def main(tasks: Sequence[Task], as_json: bool, fresh: bool = False, again: int =
     for problem in problems:
         say(problem, colour="red")
     say(_summary(proofs, claims, problems))
-    say(f"({time.monotonic() - started:.0f} s; {_origin([found[t].on for t in found if t not in chosen], len(new))})")
+    origin = f"{len(new)} proven now"  # after: 118 of 120 tasks as proven on 2026-12-02,
+    if dates := [found[task].on for task in found if task not in chosen]:
+        when = f"on {dates[0]}" if len(set(dates)) == 1 else f"from {min(dates)} to {max(dates)}"
+        origin = f"{len(dates)} of {len(dates) + len(new)} tasks as proven {when}, {origin}"
+    say(f"({time.monotonic() - started:.0f} s; {origin})")
     return bool(problems)
-
-
-def _origin(days: Sequence[str], now: int) -> str:
-    """Return where the proofs come from: `118 of 120 tasks as proven on 2026-12-02, 2 proven now`."""
-    if not days:
-        return f"{now} proven now"
-    when = f"on {days[0]}" if len(set(days)) == 1 else f"from {min(days)} to {max(days)}"
-    return f"{len(days)} of {len(days) + now} tasks as proven {when}, {now} proven now"
 
 
 def total(found: Sequence[Proof | DiagnosisScore], key: str) -> int:
@@ -156,7 +150,8 @@ def _listing_problems(days: Sequence[Day], fresh: bool) -> list[str]:
 
 def _transcript_problems(days: Sequence[Day], fresh: bool) -> list[str]:
     shown = [(day, scenario) for day in days for scenario in scenarios_of(day)]
-    to_play = [(day, scenario) for day, scenario in shown if fresh or not transcripts.is_proven(scenario)]
+    known = {} if fresh else transcripts.known()
+    to_play = [(day, scenario) for day, scenario in shown if known.get(scenario.name) != transcripts.state(scenario)]
     with ThreadPoolExecutor(os.cpu_count()) as pool:  # each is played by processes of its own
         differing = list(pool.map(lambda one: transcripts.differences(one[1]), to_play))
     played = list(zip(to_play, differing, strict=True))

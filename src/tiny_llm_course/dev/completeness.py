@@ -80,7 +80,8 @@ def _chapter(day: Day) -> Iterator[str]:
 
 def link_to(day: Day) -> str:
     """Return the line of the day's chapter in the book's table of contents."""
-    return f"[{day.called.capitalize()}: {day.title}]({day.chapter})"
+    number = f"{day.called.capitalize()}:" if day.is_open else day.name
+    return f"[{number} {day.title}]({day.chapter})"
 
 
 def _no(day: Day, what: str, file: Path, command: str = "") -> str:

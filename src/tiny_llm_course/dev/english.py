@@ -45,7 +45,8 @@ def main() -> int:
         say(f"{points:4}  {name}: {text}")
     for name, count in sorted(counts.items()):
         for phrase, number in count.items():
-            say(f"{name}: {number} x '{phrase}'; write: {_instead(phrase, settings)}", colour="red")
+            instead = next(w for p, w in settings["phrases"].items() if re.fullmatch(p, phrase, re.IGNORECASE))
+            say(f"{name}: {number} x '{phrase}'; write: {instead}", colour="red")
     say(f"{sum(count.total() for count in counts.values())} avoided phrases in {len(counts)} of {len(found)} files")
     return bool(counts)
 
@@ -90,11 +91,6 @@ def _pattern(settings: dict[str, Any], name: str) -> re.Pattern[str]:
     """Return a pattern of the phrases that count in a file: all but those of `only` that are about other files."""
     only = settings["only"]
     return re.compile("|".join(p for p in settings["phrases"] if re.search(only.get(p, ""), name)), re.IGNORECASE)
-
-
-def _instead(phrase: str, settings: dict[str, Any]) -> str:
-    """Return what to write in place of a phrase."""
-    return next(str(words) for p, words in settings["phrases"].items() if re.fullmatch(p, phrase, re.IGNORECASE))
 
 
 def _python(text: str) -> Iterator[str]:

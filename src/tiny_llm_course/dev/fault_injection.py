@@ -11,8 +11,7 @@ import itertools
 import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import mlx.core as mx
 
@@ -30,6 +29,7 @@ MAX_COMBINATIONS = 16  # combinations of one kind for one task
 MAX_KERNEL_COMBINATIONS = 4  # where each has to be compiled
 
 T = TypeVar("T")
+Faults = list[tuple[Task, Variant]]  # wrong programs, each with its task
 
 
 @dataclasses.dataclass
@@ -70,12 +70,10 @@ class FaultInjector:
         self._two_mistakes(task, found)
         return found
 
-    def _one_fault(
-        self, task: Task, needs: list[Task], faults: list[tuple[Task, Variant]], found: DiagnosisScore
-    ) -> None:
-        for need, fault in evenly_sampled(faults, max_combinations(task)):
+    def _one_fault(self, task: Task, needs: list[Task], faults: Faults, found: DiagnosisScore) -> None:
+        for need, fault in evenly_sampled(faults, task):
             found.planted += 1
-            with injected(need, fault):
+            with installed(need.program, fault.program):
                 if right(self._variants[task.id], program(task.program)):
                     continue
                 found.caught += 1
@@ -85,26 +83,22 @@ class FaultInjector:
                 found.wrong_claims += 1
                 found.problems.append(f"{fault.name} of {need.id} is blamed on {_said(said)}")
 
-    def _two_faults(
-        self, task: Task, needs: list[Task], faults: list[tuple[Task, Variant]], found: DiagnosisScore
-    ) -> None:
+    def _two_faults(self, task: Task, needs: list[Task], faults: Faults, found: DiagnosisScore) -> None:
         pairs = [(a, b) for a, b in itertools.combinations(faults, 2) if a[0] is not b[0]]
-        for (need, fault), (other, another) in evenly_sampled(pairs, max_combinations(task)):
-            with injected(need, fault), injected(other, another):
+        for (need, fault), (other, another) in evenly_sampled(pairs, task):
+            with installed(need.program, fault.program), installed(other.program, another.program):
                 said = self._diagnosis(task, program(task.program), needs)
             _count(found, said, [], [need, other], f"{fault.name} of {need.id} and {another.name}")
 
-    def _fault_and_mistake(self, task: Task, needs: list[Task], faults: list[Any], found: DiagnosisScore) -> None:
-        for (need, fault), mistake in evenly_sampled(
-            list(itertools.product(faults, self._own[task.id])), max_combinations(task)
-        ):
-            with injected(need, fault):
+    def _fault_and_mistake(self, task: Task, needs: list[Task], faults: Faults, found: DiagnosisScore) -> None:
+        for (need, fault), mistake in evenly_sampled(list(itertools.product(faults, self._own[task.id])), task):
+            with installed(need.program, fault.program):
                 said = self._diagnosis(task, mistake.program, needs)
             _count(found, said, [mistake.name], [], f"{fault.name} of {need.id} and {mistake.name}")
 
     def _two_mistakes(self, task: Task, found: DiagnosisScore) -> None:
         thirds = self._variants[task.id].thirds
-        for pair in evenly_sampled(buildable(self._variants[task.id].pairs), max_combinations(task)):
+        for pair in evenly_sampled(buildable(self._variants[task.id].pairs), task):
             both = frozenset(mistake.name for mistake in pair.both)
             said = self._diagnosis(task, pair, [])
             whole = {mistake.name for mistake in said.mistakes} in (both, {thirds.get(both)})
@@ -120,9 +114,8 @@ class FaultInjector:
         known = self._variants[task.id]
         mine = known.outcomes(subject)
         wrong = [n for n, each in enumerate(mine) if not known.equal(each, known.solution, n)]
-        reported = explained(
-            wrong, likely, lambda n, v: not isinstance(mine[n], Stopped) and known.equal(mine[n], v, n)
-        )
+        ended = [n for n in wrong if not isinstance(mine[n], Stopped)]
+        reported = explained(ended, likely, lambda n, v: known.equal(mine[n], v, n))
         return reported[1:] if reported else ()
 
     def _diagnosis(self, task: Task, subject: Program | Variant, needs: list[Task]) -> Candidates:
@@ -147,20 +140,9 @@ def buildable(variants: Iterable[Variant]) -> list[Variant]:
     return found
 
 
-def injected(task: Task, fault: Variant) -> AbstractContextManager[None]:
-    """Solve a task with a wrong program while the block runs."""
-    return installed(task.program, fault.program)
-
-
-def max_combinations(task: Task) -> int:
-    """Return how many combinations are tried for a task."""
-    return MAX_COMBINATIONS if task.target.is_python else MAX_KERNEL_COMBINATIONS
-
-
-def evenly_sampled(items: Sequence[T], number: int = MAX_COMBINATIONS) -> list[T]:
-    """Return all items, or `number` of them, evenly spaced."""
-    if len(items) <= number:
-        return list(items)
+def evenly_sampled(items: Sequence[T], task: Task) -> list[T]:
+    """Return all combinations for a task, or as many as are tried, evenly spaced."""
+    number = min(MAX_COMBINATIONS if task.target.is_python else MAX_KERNEL_COMBINATIONS, len(items))
     return [items[i * len(items) // number] for i in range(number)]
 
 

@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import tempfile
+from functools import partial
 from pathlib import Path
 from string import Template
 
@@ -43,7 +44,14 @@ def scaffold(name: str, title: str = "", week_title: str = "", target: str = "")
     if week_title and registry_path(week).exists():
         raise UsageError(f"Week {week} has its title: {name_of(registry_path(week))}")
     registry = _registry(week, number, title or UNTITLED, week_title or UNTITLED, target)
-    course = _with_registry(registry)
+    with tempfile.TemporaryDirectory() as folder:  # the course as it will be once the registry is written
+        shutil.copytree(REGISTRY, folder, dirs_exist_ok=True)
+        for file, text in registry.items():
+            Path(folder, file.name).write_text(text, encoding="utf-8")
+        try:
+            course = load_course(Path(folder))
+        except ValueError as error:  # a target that is none, or another task's
+            raise UsageError(f"{error}.") from error
     day = course.day(week, number)
     own = _solution(day) | _of_day(day)
     if taken := [file for file in own if file.exists()]:
@@ -69,20 +77,7 @@ def _registry(week: int, number: int, title: str, week_title: str, target: str) 
     return {file: (file.read_text(encoding="utf-8") if file.exists() else head) + day}
 
 
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)  # which TOML reads as well
-
-
-def _with_registry(registry: Files) -> Course:
-    """Return the course as it will be once the registry is written."""
-    with tempfile.TemporaryDirectory() as folder:
-        shutil.copytree(REGISTRY, folder, dirs_exist_ok=True)
-        for file, text in registry.items():
-            Path(folder, file.name).write_text(text, encoding="utf-8")
-        try:
-            return load_course(Path(folder))
-        except ValueError as error:  # a target that is none, or another task's
-            raise UsageError(f"{error}.") from error
+_quoted = partial(json.dumps, ensure_ascii=False)  # which TOML reads as well
 
 
 def _solution(day: Day) -> Files:
@@ -138,9 +133,9 @@ def _in_summary(course: Course, day: Day) -> Files:
         margin = lines[of_week[-1]].partition("-")[0]
         lines.insert(of_week[-1] + 1, f"{margin}- {link}")
     else:
-        title = f"# Week {day.week}: {course.week(day.week).title}"
+        title = f"Week {day.week}: {course.week(day.week).title}"
         page = SUMMARY.with_name(f"week{day.week}") / "overview.md"
-        files = {page: f"{title}\n\n## Check yourself\n"}
+        files = {page: f"# {title}\n\n## Check yourself\n"}
         place = chapters[-1] + 1 if chapters else len(lines)
-        lines[place:place] = ["", title, "", f"- [The week](week{day.week}/overview.md)", f"  - {link}"]
+        lines[place:place] = [f"- [{title}](week{day.week}/overview.md)", f"  - {link}"]
     return {**files, SUMMARY: "\n".join([*lines, ""])}

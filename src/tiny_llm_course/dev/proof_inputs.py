@@ -45,7 +45,13 @@ def files_of(task: Task) -> set[Path]:
     # pytest's settings, and the program that is started: Hypothesis samples constants of all loaded modules.
     begins = [ROOT / "pyproject.toml", COURSE / "bootstrap.py"]
     data = [recordings_path(day), *EMBEDDED_MODEL.rglob("*"), *begins]
-    return {file for file in [*_closure(roots), *data] if file.is_file()}
+    found = set(roots)
+    waiting = [*found]
+    for file in waiting:  # which grows meanwhile
+        more = _reached_from(file) - found
+        found |= more
+        waiting += more
+    return {file for file in [*found, *data] if file.is_file()}
 
 
 def left_out(opened: Iterable[Path], tasks: Iterable[Task]) -> list[Path]:
@@ -54,23 +60,12 @@ def left_out(opened: Iterable[Path], tasks: Iterable[Task]) -> list[Path]:
     return sorted(file for file in set(opened) - covered if not file.is_relative_to(REGISTRY))
 
 
-def _closure(roots: Iterable[Path]) -> set[Path]:
-    found = set(roots)
-    waiting = [*found]
-    for file in waiting:  # which grows meanwhile
-        more = [each for each in _reached_from(file) if each not in found]
-        found.update(more)
-        waiting += more
-    return found
-
-
 @cache
 def _reached_from(file: Path) -> frozenset[Path]:
     if not file.is_file():
         return frozenset()
-    found = set(_imported(file)) if file.suffix == ".py" else set()
-    found |= {each / "__init__.py" for each in file.parents if (each / "__init__.py").is_file()}  # its packages
-    return frozenset(found | set(_data_beside(file)))
+    packages = {each / "__init__.py" for each in file.parents if (each / "__init__.py").is_file()}
+    return frozenset({*packages, *_data_beside(file), *(_imported(file) if file.suffix == ".py" else ())})
 
 
 def _data_beside(file: Path) -> Iterator[Path]:

@@ -13,7 +13,7 @@ import json
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..course.entities import Task
 from ..course.registry import load_course
@@ -26,8 +26,7 @@ from .proof_inputs import files_of
 FOLDER = TESTS / "proofs"
 
 
-@dataclasses.dataclass(frozen=True)
-class Kept:
+class Kept(NamedTuple):
     """A task's proof and the date it was made, as 2026-11-23."""
 
     proven: Proven
@@ -65,7 +64,9 @@ def key(task: Task) -> str:
     weeks = [course.week(number) for number in sorted({each.week for each in [task, *needs]})]
     digest = hashlib.sha256(repr([*entries, *((w.build, w.calls, w.launches) for w in weeks)]).encode())
     for file in sorted(files_of(task)):
-        digest.update(f"{_name(file)}\0{_content(file)}\0".encode())
+        # Relative to the checkout, or to the harness if that is installed elsewhere.
+        name = file.relative_to(ROOT if file.is_relative_to(ROOT) else COURSE.parent).as_posix()
+        digest.update(f"{name}\0{_content(file)}\0".encode())
     return digest.hexdigest()[:32]
 
 
@@ -112,11 +113,6 @@ def _write(week: int, entries: Mapping[str, list[dict[str, Any]]]) -> None:
     path(week).write_text("{\n" + ",\n".join(tasks) + "\n}\n", encoding="utf-8", newline="\n")
 
 
-def _name(file: Path) -> str:
-    """Return a file's path relative to the checkout, or to the harness if that is installed elsewhere."""
-    return file.relative_to(ROOT if file.is_relative_to(ROOT) else COURSE.parent).as_posix()
-
-
 @functools.cache
 def _content(file: Path) -> str:
     content = file.read_bytes()
@@ -127,7 +123,6 @@ def _content(file: Path) -> str:
 
 def _what_a_proof_reads(pyproject: str) -> bytes:
     """Return pytest's settings and the dependencies, so that commands, linters and prose invalidate no proof."""
-    table = tomllib.loads(pyproject)
-    project, tools = table.get("project", {}), table.get("tool", {})
-    read = [project.get("requires-python"), project.get("dependencies"), tools.get("pytest"), tools.get("hypothesis")]
+    project, tools = (tomllib.loads(pyproject).get(name, {}) for name in ("project", "tool"))
+    read = [*map(project.get, ("requires-python", "dependencies")), *map(tools.get, ("pytest", "hypothesis"))]
     return json.dumps(read, sort_keys=True).encode()

@@ -5,7 +5,6 @@ build on each other. A scenario runs in a checkout of its own, so the learner's 
 times are replaced by one.
 """
 
-import dataclasses
 import difflib
 import hashlib
 import json
@@ -22,7 +21,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from subprocess import PIPE, STDOUT
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..course.registry import load_course
 from ..paths import COURSE, EMBEDDED_MODEL, LEARNER, REGISTRY, ROOT, SOLUTION, TESTS, WATCHERS
@@ -39,8 +38,7 @@ WHEN = "2026-11-02 09:30"
 DATE = re.compile(r"\b\d{4}-\d\d-\d\d(?: \d\d:\d\d)?\b")
 
 
-@dataclasses.dataclass(frozen=True)
-class Edit:
+class Edit(NamedTuple):
     """Replace `find` by `put` in a file of the learner's package; without `find`, append."""
 
     file: str
@@ -48,8 +46,7 @@ class Edit:
     find: str = ""
 
 
-@dataclasses.dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """Edits, then commands; each command reads the `answers`, a line each, from its standard input."""
 
     typed: tuple[str, ...]
@@ -63,8 +60,7 @@ class Step:
         return cls(tuple(table["typed"]), edits, tuple(table.get("answers", ())))
 
 
-@dataclasses.dataclass(frozen=True)
-class Scenario:
+class Scenario(NamedTuple):
     """A state of the learner's files, and the steps typed in it. Tasks in `solved` start from the solution."""
 
     name: str
@@ -147,27 +143,22 @@ def run(command: str, checkout: Path, answers: Sequence[str] = ()) -> subprocess
     return subprocess.run(typed, cwd=checkout, env=env, input=lines, stdout=PIPE, stderr=STDOUT, encoding="utf-8")
 
 
-def is_proven(scenario: Scenario) -> bool:
-    """Return whether nothing has changed since the scenario last matched its transcript."""
-    return _known().get(scenario.name) == state(scenario)
-
-
 def keep(some: Iterable[Scenario]) -> None:
     """Record that these scenarios match their transcripts now."""
-    names = {each.name for each in scenarios()}
-    known = {name: state for name, state in _known().items() if name in names}
-    known |= {each.name: state(each) for each in some}
+    names, now = {each.name for each in scenarios()}, {each.name: state(each) for each in some}
+    states = {name: state for name, state in sorted((known() | now).items()) if name in names}
     KNOWN.parent.mkdir(exist_ok=True)
-    KNOWN.write_text(json.dumps(dict(sorted(known.items())), indent=1) + "\n", encoding="utf-8", newline="\n")
+    KNOWN.write_text(json.dumps(states, indent=1) + "\n", encoding="utf-8", newline="\n")
 
 
 def state(scenario: Scenario) -> str:
     """Return a hash of a scenario, its transcript, and everything that its commands may read or run."""
-    anywhere = dataclasses.replace(scenario, root=Path())
+    anywhere = scenario._replace(root=Path())
     return hashlib.sha256(f"{anywhere}{_checkout_state()}{scenario.recorded}".encode()).hexdigest()[:32]
 
 
-def _known() -> dict[str, str]:
+def known() -> dict[str, str]:
+    """Return the stored states, by scenario: where it is still the same, the transcript need not be played."""
     try:
         return dict(json.loads(KNOWN.read_text(encoding="utf-8")))
     except (OSError, ValueError):
@@ -192,8 +183,7 @@ def _checkout_state() -> str:
 
 def differences(scenario: Scenario) -> list[str]:
     """Return nothing if the scenario prints what is recorded, else a headline with the diff."""
-    recorded, played = scenario.recorded, play(scenario)
-    if recorded == played:
+    if (recorded := scenario.recorded) == (played := play(scenario)):
         return []
     lines = difflib.unified_diff(recorded.splitlines(), played.splitlines(), "recorded", "now", lineterm="", n=1)
     headline = f"the transcript {scenario.name} is out of date (pdm run dev transcripts {scenario.name})"

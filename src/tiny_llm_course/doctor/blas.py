@@ -35,9 +35,11 @@ def load() -> None:
     global _in_place, _name
     if sys.platform != "linux" or is_off() or _in_place or "mlx.core" in sys.modules:
         return
-    with suppress(OSError, AttributeError, subprocess.SubprocessError):
-        file = _built()
-        library, openblas = ctypes.CDLL(str(file)), ctypes.CDLL(str(_openblas()))
+    with suppress(OSError, AttributeError, StopIteration, subprocess.SubprocessError):
+        file, spec = _built(), find_spec("numpy")
+        libraries = Path(spec.origin).parents[1] / "numpy.libs" if spec and spec.origin else Path()
+        bundled = next(libraries.glob("libscipy_openblas64_*.so"))  # there is none if NumPy uses another library
+        library, openblas = ctypes.CDLL(str(file)), ctypes.CDLL(str(bundled))
         config = openblas.scipy_openblas_get_config64_
         config.restype = ctypes.c_char_p
         library.tiny_llm_sgemm_by(
@@ -90,16 +92,6 @@ def _stored(rows: Sequence[Sequence[float]], transposed: bool) -> tuple[Any, int
     lines = list(zip(*rows, strict=True)) if transposed else rows
     flat = [number for line in lines for number in (*line, math.nan)]
     return (ctypes.c_float * len(flat))(*flat), len(lines[0]) + 1
-
-
-def _openblas() -> Path:
-    """Return the path of NumPy's bundled OpenBLAS; raise FileNotFoundError if NumPy uses another library."""
-    spec = find_spec("numpy")
-    libraries = Path(spec.origin).parents[1] / "numpy.libs" if spec and spec.origin else Path()
-    found = next(libraries.glob("libscipy_openblas64_*.so"), None)
-    if found is None:
-        raise FileNotFoundError
-    return found
 
 
 def _built() -> Path:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from ..paths import EMBEDDED_MODEL, LEARNER, REGISTRY, ROOT, SOLUTION, shell_path
 from ..source.package import files_of
+from . import Check, Line
 from .git import ask_git, restoring
-from .lines import Check, Line
 
 BUILT_FROM = "built-from"  # a file in the build folder: `mlx 0.32.4 HASH`, the hash of all inputs
 PROBE = 1 << 20  # bytes written to find out whether that is possible
@@ -76,12 +76,10 @@ def kernels() -> Iterator[Line]:
             text = f"{name} is not built yet: commands that need it build it, as does pdm run build-ext"
             yield Line("kernels", text, absent=True)
             continue
-        installed = version(of)
-        if installed == number:
-            yield Line("kernels", f"{name} is built, for {of} {number}")
-        else:
+        text = f"{name} is built, for {of} {number}"
+        if (installed := version(of)) != number:
             text = f"{name} is built for {of} {number}, but {installed} is installed: commands that need it rebuild it"
-            yield Line("kernels", text, absent=True)
+        yield Line("kernels", text, absent=installed != number)
 
 
 def model() -> Iterator[Line]:
@@ -90,11 +88,9 @@ def model() -> Iterator[Line]:
     config, weights = EMBEDDED_MODEL / "config.json", EMBEDDED_MODEL / "model.safetensors"
     fix = f"git restore {shell_path(EMBEDDED_MODEL)}"
     if not config.exists() and not weights.exists():
-        if ask_git("ls-files", "--error-unmatch", f"{name}/config.json").returncode == 0:
-            yield Line("model", f"{name} is missing.", fix=fix)
-        else:
-            text = f"{name} is not part of this checkout: generate and chat need --model"
-            yield Line("model", text, absent=True)
+        text = f"{name} is not part of this checkout: generate and chat need --model"
+        is_part = not ask_git("ls-files", "--error-unmatch", f"{name}/config.json").returncode
+        yield Line("model", f"{name} is missing.", fix=fix) if is_part else Line("model", text, absent=True)
         return
     try:
         kind = json.loads(config.read_text(encoding="utf-8"))["model_type"]
@@ -127,9 +123,8 @@ def writing() -> Iterator[Line]:
     memory = ROOT / ".tiny-llm"
     places = [LEARNER, *(LEARNER / file for file in files_of(LEARNER)), *([memory] if memory.exists() else [ROOT])]
     if memory.exists() and not memory.is_dir():
-        yield Line(
-            "writing", ".tiny-llm is a file; the course needs a folder of this name.", fix="mv .tiny-llm tiny-llm.old"
-        )
+        text = ".tiny-llm is a file; the course needs a folder of this name."
+        yield Line("writing", text, fix="mv .tiny-llm tiny-llm.old")
         places.remove(memory)
     if memory.is_dir():
         places += filter(Path.is_dir, memory.iterdir())
@@ -141,8 +136,7 @@ def writing() -> Iterator[Line]:
         yield Line("writing", f"{folder} cannot be written: {why}.", fix=f"df -h {shell_path(folder)}", stops=True)
     else:
         yield Line("writing", "your files and .tiny-llm can be written")
-    free = shutil.disk_usage(ROOT).free
-    if free < ROOM:
+    if (free := shutil.disk_usage(ROOT).free) < ROOM:
         yield Line("disk", f"{free / 1e9:.1f} GB are free; an update may need 1 GB.", fix="pdm cache clear")
     else:
         yield Line("disk", f"{free / 1e9:.0f} GB are free")

@@ -3,8 +3,7 @@
 from collections.abc import Callable
 
 from ..terminal.screen import say
-from . import checkout, machine
-from .lines import Check, Line
+from . import Check, Line, checkout, machine
 from .shadowing import shadowing
 
 WIDTH = 10  # of the names on the left

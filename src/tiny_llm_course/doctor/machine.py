@@ -14,8 +14,8 @@ from importlib.util import find_spec
 
 from ..course import requirements
 from ..paths import COURSE, ROOT
+from . import Check, Line
 from .blas import OFF, is_off
-from .lines import Check, Line
 from .shadowing import shadowing_files
 
 PATIENCE = 30  # seconds for a subprocess
@@ -58,7 +58,6 @@ def python() -> Iterator[Line]:
 def system() -> Iterator[Line]:
     """Check that MLX is built for this system."""
     machine, needed = platform.machine(), "Apple silicon with macOS 14, or Linux with glibc 2.35, on x86-64 or ARM"
-    another = f"use another machine: {needed}"
     if sys.platform == "darwin":
         release = platform.mac_ver()[0]
         text = f"macOS {release}, {machine}"
@@ -77,7 +76,7 @@ def system() -> Iterator[Line]:
     if fits and machine in ("x86_64", "aarch64"):
         yield Line("system", text)
     else:
-        yield Line("system", f"{text}: MLX has no build for it.", fix=another, stops=True)
+        yield Line("system", f"{text}: MLX has no build for it.", fix=f"use another machine: {needed}", stops=True)
 
 
 def packages() -> Iterator[Line]:
@@ -146,9 +145,8 @@ def own_blas() -> str:
 
 
 def _asked() -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", ASK_MLX, str(COURSE.parent)], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE
-    )
+    command = [sys.executable, "-c", ASK_MLX, str(COURSE.parent)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE)
 
 
 def blas(libraries: list[str]) -> str:

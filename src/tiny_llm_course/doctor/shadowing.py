@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ..course.registry import with_commands
 from ..paths import COURSE, LEARNER, ROOT, TESTS, shell_path
-from .lines import Line
+from . import Line
 
 SOURCES = LEARNER.parent
 STARTED_WITH_PYTHON = ("sitecustomize", "usercustomize")
@@ -16,6 +16,9 @@ BEFORE_PYPROJECT = ("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini")
 
 def shadowing_files() -> dict[Path, str]:
     """Return the files in src that shadow a module (src is first on Python's path) or run at start-up, and why."""
+    places = {entry: Path(entry or ".").resolve() for entry in sys.path}
+    # Python's path without this course or another copy of it.
+    elsewhere = [entry for entry, place in places.items() if place != ROOT and not (place / COURSE.name).is_dir()]
     found = {}
     for path in sorted(SOURCES.iterdir()):
         name, shown = path.stem, path.relative_to(ROOT).as_posix()
@@ -25,7 +28,7 @@ def shadowing_files() -> dict[Path, str]:
             found[path] = f"{shown} runs whenever Python starts here, before your code and the tests."
         elif name in sys.stdlib_module_names:
             found[path] = f"{shown} shadows Python's own {name}, in your code and in the tests."
-        elif PathFinder.find_spec(name, _elsewhere()):
+        elif PathFinder.find_spec(name, elsewhere):
             found[path] = f"{shown} shadows the library {name}, in your code and in the tests."
     return found
 
@@ -34,12 +37,6 @@ def startup_problem() -> str:
     """Return the message, with a fix, if a file in src runs when Python starts; else ""."""
     found = [(text, path) for path, text in shadowing_files().items() if path.stem in STARTED_WITH_PYTHON]
     return with_commands(f"{found[0][0]} Move it away:", _aside(found[0][1])) if found else ""
-
-
-def _elsewhere() -> list[str]:
-    """Return Python's path without this course or another copy of it."""
-    places = {entry: Path(entry or ".").resolve() for entry in sys.path}
-    return [entry for entry, place in places.items() if place != ROOT and not (place / COURSE.name).is_dir()]
 
 
 def shadowing() -> Iterator[Line]:

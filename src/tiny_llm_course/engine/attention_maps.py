@@ -1,7 +1,6 @@
 """Capture the attention weights of every layer while an engine reads a text."""
 
-import dataclasses
-from typing import Any
+from typing import Any, NamedTuple
 
 import mlx.core as mx
 import numpy as np
@@ -19,8 +18,7 @@ WITH_WEIGHTS, ATTENTION = "4.2.4", "1.3.2"  # the task that returns the weights,
 MOST = 64  # tokens in a picture
 
 
-@dataclasses.dataclass(frozen=True)
-class AttentionMaps:
+class AttentionMaps(NamedTuple):
     """The attention weights of a whole text."""
 
     tokens: tuple[str, ...]  # as they are written, with the space before them

@@ -1,12 +1,15 @@
 """Run an engine with a known mistake beside the same one without: what each writes, and what the mistake costs."""
 
-import dataclasses
 import math
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-from ..checkpoints.held_out import HeldOut, Tokens, shipped_stories
+import mlx.core as mx
+import numpy as np
+
+from ..checkpoints.held_out import END, HeldOut, Tokens, shipped_stories
 from ..course.entities import Task
 from ..course.file_paths import name_of
 from ..course.registry import UsageError
@@ -15,8 +18,53 @@ from ..paths import ROOT, SOLUTION
 from ..programs.packages import SOLUTION_NAME, LearnerError, installed
 from ..testkit.variants import Program, load_variants
 from .engine import Engine, Sampling
-from .judging import as_rows, mark_of, nats_per_token, reads_ahead
 from .mistakes import in_bits
+
+AT_ONCE = 4  # rows computed concurrently
+SAME = 1e-3  # how far logits of one row in two batches may differ, as a share of the largest; float16 needs it
+
+
+def mark_of(engine: Engine) -> str:
+    """Return what is put before and after a story: the end mark, or nothing if the tokenizer has no token for it."""
+    return END if len(engine.encode(END)) == 1 else ""
+
+
+def as_rows(engine: Engine, stories: Sequence[str], mark: str) -> HeldOut:
+    """Return the stories that fit the context, as tokens of an engine's tokenizer."""
+    encoded = [(story, engine.encode(f"{mark}{story}{mark}")) for story in stories]
+    fitting = [(story, row) for story, row in encoded if len(row) <= engine.context_length]
+    return HeldOut([np.array(row) for _, row in fitting], sum(len(story.encode()) for story, _ in fitting))
+
+
+def nats_per_token(engine: Engine, rows: Sequence[Tokens]) -> float:
+    """Return the mean loss over all predicted tokens; LearnerError if the model fails or lacks logits for some."""
+    streams = [mx.new_stream(mx.default_device()) for _ in range(AT_ONCE)]
+    with engine.learners_code():
+        losses = []
+        for number, row in enumerate(rows):
+            with mx.stream(streams[number % AT_ONCE]):
+                losses.append(_losses(engine, row))
+        mx.eval(losses)
+        return float(np.concatenate([np.array(each) for each in losses]).astype(np.float64).mean())
+
+
+def reads_ahead(engine: Engine, row: Tokens) -> bool:
+    """Return whether the logits of a row's first half depend on its second half; LearnerError if the model fails."""
+    half = len(row) // 2
+    with engine.learners_code():
+        whole, alone = (engine.logits(mx.array(part[None])).astype(mx.float32) for part in (row[:-1], row[:half]))
+        apart = mx.max(mx.abs(whole[:, :half] - alone)) / mx.maximum(mx.max(mx.abs(alone)), 1e-30)
+        return bool((apart > SAME).item())
+
+
+def _losses(engine: Engine, row: Tokens) -> mx.array:
+    logits = engine.logits(mx.array(row[None, :-1]))
+    if logits.ndim != 3 or logits.shape[:2] != (1, len(row) - 1):
+        raise ValueError(f"the logits for 1 x {len(row) - 1} tokens have shape {logits.shape}")
+    wide = logits[0].astype(mx.float32)
+    chosen = mx.take_along_axis(wide, mx.array(row[1:, None]), axis=-1)[:, 0]
+    return mx.logsumexp(wide, axis=-1) - chosen
+
 
 TOKENS = 100  # of a text by default
 SECONDS = 3.0  # limit of its time then
@@ -24,8 +72,7 @@ LEAST = 16  # tokens, however slow the machine
 STORIES = 4  # for bits per byte
 
 
-@dataclasses.dataclass(frozen=True)
-class Written:
+class Written(NamedTuple):
     """What an engine wrote: the text, its number of tokens, whether it ended by itself, the error that stopped it."""
 
     text: str
@@ -34,8 +81,7 @@ class Written:
     stopped: str = ""
 
 
-@dataclasses.dataclass(frozen=True)
-class Bits:
+class Bits(NamedTuple):
     """How well an engine predicts the held-out stories, or why that is unknown."""
 
     per_byte: float = math.nan
@@ -44,8 +90,7 @@ class Bits:
     why_not: str = ""
 
 
-@dataclasses.dataclass(frozen=True)
-class Comparison:
+class Comparison(NamedTuple):
     """Both engines; `broken_bits` is None where the mistake does not affect the bits."""
 
     right: Written
@@ -56,12 +101,13 @@ class Comparison:
     broken_bits: Bits | None
 
 
+Note = Callable[[str], None]
+
+
 class Breaker:
     """Run an engine, then the same one with a mistake; `most` limits a text's tokens, `note` gets what is happening."""
 
-    def __init__(
-        self, engine: Engine, prompt: str, most: int | None, sampling: Sampling, note: Callable[[str], None]
-    ) -> None:
+    def __init__(self, engine: Engine, prompt: str, most: int | None, sampling: Sampling, note: Note) -> None:
         self.engine, self._prompt, self._most, self._sampling, self._note = engine, prompt, most, sampling, note
         self._stories, self._mark = shipped_stories()[:STORIES], mark_of(self.engine)
 
@@ -127,7 +173,7 @@ class Breaker:
             if _spelled(self.engine, own.rows) != _spelled(self.engine, rows.rows):
                 return Bits(why_not="its tokens do not spell the stories")
             bits = _bits(engine, rows, own)
-            return bits if bits.why_not else dataclasses.replace(bits, ahead=reads_ahead(engine, own.rows[0]))
+            return bits if bits.why_not else bits._replace(ahead=reads_ahead(engine, own.rows[0]))
         except (LearnerError, UsageError) as error:
             return Bits(why_not=_stopped(error))
 
@@ -152,11 +198,8 @@ def _stopped(error: Exception) -> str:
     cause = error.__cause__
     if cause is None:
         return str(error).splitlines()[0].partition(": ")[2] or str(error)
-    frames = [frame for frame in traceback.extract_tb(cause.__traceback__) if _ours(frame.filename)]
-    where = f", at {name_of(Path(frames[-1].filename))}:{frames[-1].lineno}" if frames else ""
+    frames = [(Path(frame.filename), frame.lineno) for frame in traceback.extract_tb(cause.__traceback__)]
+    theirs = {"tiny_llm_course", ".venv"}
+    ours = [(file, line) for file, line in frames if file.is_relative_to(ROOT) and not theirs & {*file.parts}]
+    where = f", at {name_of(ours[-1][0])}:{ours[-1][1]}" if ours else ""
     return f"{type(cause).__name__}: {first_line(cause).rstrip('.')}{where}"
-
-
-def _ours(file: str) -> bool:
-    path = Path(file)
-    return path.is_relative_to(ROOT) and "tiny_llm_course" not in path.parts and ".venv" not in path.parts

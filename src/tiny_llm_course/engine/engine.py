@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import mlx.core as mx
 
@@ -17,15 +17,14 @@ from ..paths import EMBEDDED_MODEL, ROOT, SOLUTION
 from ..programs.packages import LearnerError
 from . import stages
 from .pace import MINUTE, USUAL_TOKENS, Pace
-from .package import Package
-from .precision import may_pack, runs
+from .package import Package, may_pack, runs
 
 DTYPES = {"float32": mx.float32, "float16": mx.float16, "bfloat16": mx.bfloat16}
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
+Sampler = Callable[..., mx.array]  # from logits and tokens to tokens
 
 
-@dataclasses.dataclass(frozen=True)
-class Sampling:
+class Sampling(NamedTuple):
     """How to choose tokens; None means the model's own setting, or else the default of `make_sampler`."""
 
     temp: float | None = None
@@ -58,8 +57,7 @@ class Answer:
 
 
 class Engine(Package):
-    """A model and its tokenizer, built from a checkpoint by one of the two packages, at a stage or the latest
-    available.
+    """A model and its tokenizer, built from a checkpoint by one of the two packages, at a stage or the latest one.
 
     Raise LearnerError if the learner's code is not finished, or fails, UsageError if the checkpoint or stage is
     unsuitable.
@@ -102,18 +100,18 @@ class Engine(Package):
         tokens: Iterator[int] = self.target(self.stage.generate)(self.model, prompt, count)
         return tokens
 
-    def sampler(self, sampling: Sampling) -> Callable[..., mx.array]:
+    def sampler(self, sampling: Sampling) -> Sampler:
         """Return the function that chooses tokens; raise UsageError for a setting out of range."""
-        given = {name: value for name, value in dataclasses.asdict(sampling).items() if value is not None}
+        given = {name: value for name, value in sampling._asdict().items() if value is not None}
         with self.learners_code():
             make_sampler = self.part("sampler", "make_sampler")
             try:
-                chosen: Callable[..., mx.array] = make_sampler(**{"temp": 0.7, **self.checkpoint.sampling, **given})
+                chosen: Sampler = make_sampler(**{"temp": 0.7, **self.checkpoint.sampling, **given})
             except ValueError as error:
                 raise UsageError(str(error)) from error
         return chosen
 
-    def answer(self, prompt: list[int], max_tokens: int | None, sampler: Callable[..., mx.array]) -> Answer:
+    def answer(self, prompt: list[int], max_tokens: int | None, sampler: Sampler) -> Answer:
         """Continue a prompt; its pieces raise LearnerError where the logits are not finite.
 
         Without max_tokens it ends after USUAL_TOKENS or a minute. Raise UsageError if the prompt is empty or too long.
@@ -128,9 +126,13 @@ class Engine(Package):
         answer.pieces = self._pieces(answer, prompt, max_tokens, sampler)
         return answer
 
-    def _pieces(
-        self, answer: Answer, prompt: list[int], max_tokens: int | None, sampler: Callable[..., mx.array]
-    ) -> Iterator[str]:
+    def _pieces(self, answer: Answer, prompt: list[int], max_tokens: int | None, sampler: Sampler) -> Iterator[str]:
+        def choose(logits: mx.array, tokens: list[list[int]]) -> mx.array:
+            # A sampler would choose a token from NaN, too; single logits may be -inf.
+            if not mx.isfinite(mx.logsumexp(logits)).item():
+                raise LearnerError(self._why_no_numbers())
+            return sampler(logits, tokens)
+
         started = time.perf_counter()
         with self.learners_code():
             # It would skip all added tokens, even Qwen3's <think>, which its chat template needs in the next turn.
@@ -141,7 +143,7 @@ class Engine(Package):
                 max_tokens or USUAL_TOKENS,
                 eos_ids=self.checkpoint.eos_ids,
                 context_length=self.context_length,
-                sampler=self._of_numbers(sampler),
+                sampler=choose,
             )
             late = False
             for token in tokens:
@@ -162,16 +164,6 @@ class Engine(Package):
             answer.stopped = f"the context is full ({self.context_length} tokens)"
         else:
             answer.stopped = "end of text"
-
-    def _of_numbers(self, sampler: Callable[..., mx.array]) -> Callable[..., mx.array]:
-        """Return the sampler guarded against logits that are not finite, from which it would choose a token, too."""
-
-        def choose(logits: mx.array, tokens: list[list[int]]) -> mx.array:
-            if not mx.isfinite(mx.logsumexp(logits)).item():  # single logits may be -inf
-                raise LearnerError(self._why_no_numbers())
-            return sampler(logits, tokens)
-
-        return choose
 
     def _why_no_numbers(self) -> str:
         weights, what = self.checkpoint.weights, "the logits are NaN or infinite"
@@ -229,9 +221,8 @@ def find_model(model: str | None) -> Path:
     if model is None:
         if not EMBEDDED_MODEL.is_dir():
             where = EMBEDDED_MODEL.relative_to(ROOT).as_posix()
-            raise UsageError(
-                f"{where} is missing: restore it with `git checkout {where}`, or name another with --model."
-            )
+            restoring = f"restore it with `git checkout {where}`, or name another with --model."
+            raise UsageError(f"{where} is missing: {restoring}")
         return EMBEDDED_MODEL
     path = Path(model)
     with suppress(OSError, RuntimeError, ValueError):  # too long, no such user, or no path at all

@@ -1,6 +1,7 @@
 """The known mistakes that can be put into an engine: of which tasks, by which names, and for which package."""
 
 from collections.abc import Callable
+from functools import partial
 
 from ..course.entities import Stage, Target, Task
 from ..course.registry import UsageError, load_course, with_commands
@@ -28,11 +29,6 @@ def in_bits(stage: Stage) -> frozenset[str]:
     return in_engine(stage) - (_behind(stage.generate, SHOW, CHOOSE) - _in_model(stage) - _behind(ENCODE))
 
 
-def in_sampler() -> frozenset[str]:
-    """Return those that choose tokens."""
-    return _behind(CHOOSE)
-
-
 def _in_model(stage: Stage) -> frozenset[str]:
     """Return those that the stage's model uses. The model may be no task itself: the stage's other needs are its."""
     course = load_course()
@@ -47,11 +43,13 @@ def _behind(*targets: Target) -> frozenset[str]:
     return frozenset(own).union(*map(course.needs, own))
 
 
+in_sampler = partial(_behind, CHOOSE)  # the tasks that choose tokens
+
+
 def chosen(
     wanted: str, solution: bool, stage: str | None, again: Again, unsupported: str = ""
 ) -> tuple[Task, Stage, Variants, Variant | None]:
-    """Return the task of "1.1.2" or "1.1.2:no-scale", its stage, its known programs, and the mistake, None if not
-    named.
+    """Return the task of "1.1.2" or "1.1.2:no-scale", its stage, its known programs, and the mistake if named.
 
     The stage is the one that was typed, or else the first that uses the task, so that its story does not change with
     new stages; for `unsupported` features it is the engine that has them. Raise LearnerError if the learner's task has

@@ -3,17 +3,19 @@
 import importlib
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
 
 from ..checkpoints.checkpoint import Checkpoint
+from ..checkpoints.weights import open_weights, storage_of
 from ..course.entities import Target
 from ..course.registry import UsageError, load_course
 from ..grading.build import must_be_built
 from ..grading.exceptions import learners_code, must_be_started
 from ..learner import progress
-from ..paths import LEARNER, SOLUTION, put_first
+from ..paths import EMBEDDED_MODEL, LEARNER, SOLUTION, put_first
 from ..programs import borrowing, kernels
 from ..programs.packages import SOLUTION_NAME, LearnerError, installed, load_solution
 from . import stages
@@ -72,3 +74,25 @@ class Package:
     def learners_code(self) -> AbstractContextManager[None]:
         """Turn what the package raises into a LearnerError."""
         return learners_code(self.package)
+
+
+def may_pack(folder: Path, config: dict[str, Any], bits: int | None) -> bool:
+    """Return whether a stage that packs may be the default: with `bits`, without loss, or for the course's two models.
+
+    Raise UsageError if the weights are quantized already, and `bits` given.
+    """
+    words, alike = storage_of(open_weights(folder), config.get("quantization"))
+    if bits and "-bit" in words:
+        raise UsageError(f"{folder} has {words} weights; --bits quantizes weights of full precision only.")
+    ours = folder.resolve() in (EMBEDDED_MODEL, EMBEDDED_MODEL.with_name("tiny-qwen3-draft"))
+    return alike or bits is not None or ours
+
+
+def runs(name: str, checkpoint: Checkpoint, weights: dict[str, mx.array], packs: bool, simulated: bool = False) -> str:
+    """Return what runs in a line, such as "fused, 4-bit weights made from bfloat16"."""
+    hidden, table = checkpoint.config["hidden_size"], weights["model.embed_tokens.weight"]
+    kept = f"{32 * table.shape[-1] // hidden}-bit" if table.dtype == mx.uint32 else "4-bit"
+    if table.dtype != mx.uint32 and (not packs or hidden % 64):
+        kept = str(table.dtype).removeprefix("mlx.core.")
+    made = "as stored" if kept == checkpoint.stored_as else f"made from {checkpoint.stored_as}"
+    return f"{name}, {kept} weights {made}{', on the simulator' * simulated}"

@@ -11,8 +11,7 @@ from ..course.registry import UsageError, load_course
 from ..course.requirements import in_words, missing
 from ..learner import progress
 from .engine import configured, read_model
-from .package import Package
-from .precision import may_pack, runs
+from .package import Package, may_pack, runs
 from .stages import lacking, simulated
 
 
@@ -111,10 +110,8 @@ def load_scheduler(
     if "kernels" in chosen.requires and not packs:
         raise UsageError(f"The stage {chosen.name} multiplies by 4-bit weights; {found.folder} needs --bits 4.")
     if drafting and drafting.config["vocab_size"] != found.config["vocab_size"]:
-        sizes = drafting.config["vocab_size"], found.config["vocab_size"]
-        raise UsageError(
-            f"{drafting.folder} has {sizes[0]} tokens, but {found.folder} has {sizes[1]}: it cannot draft."
-        )
+        has, needs = (f"{each.folder} has {each.config['vocab_size']}" for each in (drafting, found))
+        raise UsageError(f"{has} tokens, but {needs}: it cannot draft.")
     return ServingEngine(found, solution, chosen, limits or Limits(), drafting, kernels and packs and fits)
 
 

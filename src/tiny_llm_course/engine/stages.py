@@ -35,10 +35,7 @@ def choose(name: str | None, solution: bool, unsupported: str = "", packs: bool 
 
 
 def runnable(solution: bool) -> list[Stage]:
-    """Return the first stage, and the others that this machine runs and, for the learner, whose tasks have passed.
-
-    Without those that run only if their name is typed.
-    """
+    """Return the first stage, and those that run here and whose tasks have passed; none that run only if asked for."""
     first, *others = load_course().stages()
     return [first, *(stage for stage in others if not (stage.asked or lacking(stage, solution)))]
 

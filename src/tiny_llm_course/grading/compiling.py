@@ -13,9 +13,8 @@ from ..course.registry import load_course
 from ..course.requirements import missing
 from ..learner import progress
 from ..paths import LEARNER, ROOT
-from ..programs.given import header_folders
 from ..programs.kernels import AT_ONCE, built
-from ..programs.parts import NotBuilt, solved_part, with_part
+from ..programs.parts import NotBuilt, header_folders, solved_part, with_part
 
 SIMULATOR = "the Metal simulator"
 REPORTED = 3  # of a compiler's errors

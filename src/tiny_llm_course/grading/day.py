@@ -17,7 +17,7 @@ from ..course.results import TaskResult
 from ..course.selection import by_day
 from ..learner import progress
 from ..paths import LEARNER, SOLUTION
-from ..source.targets import is_within
+from ..source.code import is_within
 from .build import build_for
 from .exits import death, death_of_import
 from .processes import Worker

@@ -29,7 +29,7 @@ from ..course.registry import load_course
 from ..learner import progress
 from ..paths import LEARNER
 from ..programs.packages import NotImportable, installed, program
-from ..source.targets import holds_stub
+from ..source.code import holds_stub
 from ..testkit.naming import Candidates, candidates, culprits, explained, solved
 from ..testkit.outcomes import Stopped
 from ..testkit.rounding import EPSILON, close

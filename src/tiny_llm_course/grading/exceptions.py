@@ -22,7 +22,7 @@ from ..paths import ROOT, SOLUTION
 from ..programs import kernels
 from ..programs.packages import SOLUTION_NAME, NotImportable
 from ..programs.parts import KernelFault
-from ..source.targets import holds_stub, where
+from ..source.code import holds_stub, where
 from ..testkit.cases import CASE_NOTE, shape_words
 from ..testkit.errors import course_fault, of_the_course
 from . import returns

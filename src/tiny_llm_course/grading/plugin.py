@@ -19,8 +19,8 @@ from ..course.requirements import in_words, missing
 from ..learner import progress
 from ..paths import LEARNER, SOLUTION, make_importable, put_first
 from ..programs import borrowing, kernels
-from ..programs.given import use_published
 from ..programs.packages import NotImportable, import_learner, program, put_broken, put_package
+from ..programs.parts import use_published
 from ..source.imports import Imports
 from ..testkit.recordings import MODES, Recordings
 from .exceptions import finding_of
@@ -103,7 +103,9 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
     broken = stash[BROKEN]
     known = sorted(module.removesuffix(".__init__") for module in broken)  # a folder before its files
     for module in dict.fromkeys([*known, *(task.program.module for task in day.tasks), *used]):
-        if finding := next((broken[one] for one in (module, *_folders(module)) if one in broken), None):
+        parts = module.split(".")  # without these files there is no such module
+        folders = [".".join([*parts[:depth], "__init__"]) for depth in range(len(parts), -1, -1)]
+        if finding := next((broken[one] for one in (module, *folders) if one in broken), None):
             put_broken(module, NotImportable(module, finding))
             continue
         stash[IMPORTING](module)
@@ -113,12 +115,6 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
             put_broken(module, NotImportable(module, f"it replaces {replaced}, which the tests rely on"))
     put_package(graded_package(parent.config))
     stash[IMPORTING]("")
-
-
-def _folders(module: str) -> list[str]:
-    """Return the files without which there is no such module, as "kernels.__init__" and "__init__"."""
-    parts = module.split(".")
-    return [".".join([*parts[:depth], "__init__"]) for depth in range(len(parts), -1, -1)]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -13,7 +13,7 @@ from ..course.requirements import missing
 from ..course.results import SETTLED, TaskResult, verdict
 from ..learner.board import State, next_task, standings
 from ..paths import LEARNER, ROOT
-from ..source.targets import where
+from ..source.code import where
 from ..terminal.screen import say
 
 Line = partial[None]  # a call that prints one line
@@ -214,20 +214,16 @@ def _details(result: TaskResult, package: str) -> list[Line]:
             for claim in result.claims:
                 lines.append(partial(say, f"    {claim.said(finding.kind)}", bold=True))
                 lines += [partial(say, f"    {question}") for question in claim.questions]
-        lines += _prints(*result.prints, result.passed + result.failed)
+        (count, printed), checks = result.prints, result.passed + result.failed
+        first = f", the first {len(printed)}" * (count > len(printed))
+        head = f"    your code printed {count} line{'s' * (count > 1)} in {checks} check{'s' * (checks != 1)}{first}:"
+        shown = [partial(say, head), *(partial(say, f"      | {line}", cut=True) for line in printed)]
+        lines += shown if count else []
     task = load_course().task(result.first) if result.culprits and lines else task  # where the mistake is
     place, hint = f"code {where(task.target, package)}", f"hint: pdm run hint {task.id}"
     if package == LEARNERS and result.status == "failed" and finding and finding.check:
         return [*lines, partial(say, f"    {place}"), partial(say, f"    look: pdm run case {result.task.id} · {hint}")]
     return [*lines, partial(say, f"    {place} · {hint}")]
-
-
-def _prints(count: int, lines: Sequence[str], checks: int) -> list[Line]:
-    if not count:
-        return []
-    first = f", the first {len(lines)}" * (count > len(lines))
-    head = f"    your code printed {count} line{'s' * (count > 1)} in {checks} check{'s' * (checks != 1)}{first}:"
-    return [partial(say, head), *(partial(say, f"      | {line}", cut=True) for line in lines)]
 
 
 def facts(finding: Finding) -> list[Line]:

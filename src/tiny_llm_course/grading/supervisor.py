@@ -26,6 +26,7 @@ DIAGNOSIS = 60.0  # seconds for the diagnosis of a failing task, beyond the task
 TAIL = 65536  # bytes kept of a child's output
 START = 60.0  # seconds to start Python and import the tests
 Tell = Callable[[TaskResult], None]
+Results = dict[str, TaskResult]  # by task
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,9 +81,7 @@ class ChildProcess:
         errors = [line for line in lines if "rror:" in line]
         return (errors or lines or ["it wrote nothing"])[-1]
 
-    def watch(
-        self, results: dict[str, TaskResult], begin: Callable[[], None], diagnosing: Tell, finished: Tell
-    ) -> None:
+    def watch(self, results: Results, begin: Callable[[], None], diagnosing: Tell, finished: Tell) -> None:
         """Take the events until the child has ended or has been ended; call `finished` with each complete result."""
         self._begin, self._diagnosing, self._finished = begin, diagnosing, finished
         stopwatch = Stopwatch()
@@ -119,7 +118,7 @@ class ChildProcess:
         finally:
             self._worker.end()
 
-    def _take(self, event: dict[str, Any], results: dict[str, TaskResult]) -> None:
+    def _take(self, event: dict[str, Any], results: Results) -> None:
         match event["event"]:
             case "importing":
                 self.module = event["module"]

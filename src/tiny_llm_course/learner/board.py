@@ -10,8 +10,7 @@ from ..course.registry import load_course
 from ..course.requirements import in_words, missing
 from ..doctor.git import restoring
 from ..paths import LEARNER, ROOT
-from ..source.code import Code
-from ..source.targets import holds_stub, where
+from ..source.code import Code, holds_stub, where
 from . import progress
 
 PACKAGE = LEARNER.relative_to(ROOT).as_posix()

@@ -14,8 +14,7 @@ from ..course.registry import load_course
 from ..course.requirements import missing
 from ..course.results import TaskResult
 from ..paths import LEARNER, ROOT
-from ..source.code import fingerprint
-from ..source.targets import holds_stub
+from ..source.code import fingerprint, holds_stub
 
 FORGOTTEN = "This was not saved: .tiny-llm cannot be written to. To fix it: pdm run doctor"
 FILE = ROOT / ".tiny-llm" / "progress.json"

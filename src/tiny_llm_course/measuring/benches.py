@@ -1,13 +1,12 @@
 """The benchmarks `benches/weekN/dayM.py`, whose function `measure` returns a `Table`: list, run and record them."""
 
 import ast
-import dataclasses
 import importlib.util
 import io
 import json
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..course.entities import Day, Task
 from ..course.file_paths import bench_path, record_path
@@ -20,24 +19,15 @@ from ..source.parsing import parse
 from .clock import Table
 
 
-@dataclasses.dataclass(frozen=True)
-class Measurement:
+class Measurement(NamedTuple):
     """A day's benchmark."""
 
+    name: str  # which a learner types
     day: Day
     file: Path
+    record: Path  # of our own result
     title: str
     uses: tuple[Task, ...]  # whose code it runs, in the order of the course
-
-    @property
-    def name(self) -> str:
-        """Return what a learner types."""
-        return self.day.name
-
-    @property
-    def record(self) -> Path:
-        """Return the file with our own recorded result."""
-        return record_path(self.day)
 
 
 def measurements(course: Course) -> list[Measurement]:
@@ -48,8 +38,7 @@ def measurements(course: Course) -> list[Measurement]:
 def find(name: str) -> Measurement:
     """Return the benchmark of the day named like 1.1; raise UsageError if there is none."""
     course = load_course()
-    task = resolve(course, name)[0]
-    day = course.day_of(task).name
+    day = course.day_of(resolve(course, name)[0]).name
     if name.count(".") != 1:
         raise UsageError(f"{name} is not a day; benchmarks are per day: pdm run bench {day}")
     known = {measurement.name: measurement for measurement in measurements(course)}
@@ -64,13 +53,12 @@ def _read(course: Course, day: Day) -> Measurement:
     tree = parse(file.read_bytes())
     imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
     used = {(f"{node.module}", alias.name) for node in imports for alias in node.names}
-    names = {
-        task.id: (f"tiny_llm.{task.program.module}", task.program.name.partition(".")[0]) for task in course.tasks()
-    }
-    own = {id for id, name in names.items() if name in used}
+    programs = {task.id: task.program for task in course.tasks()}
+    own = {id for id, it in programs.items() if (f"tiny_llm.{it.module}", it.name.partition(".")[0]) in used}
     every = own.union(*(course.needs(task) for task in own))
     title = (ast.get_docstring(tree) or file.name).splitlines()[0].rstrip(".")
-    return Measurement(day, file, title, tuple(task for task in course.tasks() if task.id in every))
+    uses = tuple(task for task in course.tasks() if task.id in every)
+    return Measurement(day.name, day, file, record_path(day), title, uses)
 
 
 def choose(solution: bool) -> Path:

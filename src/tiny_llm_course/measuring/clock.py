@@ -7,7 +7,7 @@ interleaved, so that a slow phase affects all; the median of several runs counts
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import mlx.core as mx
 
@@ -18,8 +18,7 @@ Program = Callable[[], object]  # may return lazy arrays, or anything
 Cell = str | int | float
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(NamedTuple):
     """A benchmark's result: the first column names the row, the others are numbers; `see` says what they show."""
 
     columns: tuple[str, ...]

@@ -1,6 +1,5 @@
 """Prefill and decode speed against the machine's limits; FLOPs and bytes are those of a step with caches."""
 
-import dataclasses
 import functools
 import io
 import statistics
@@ -31,8 +30,7 @@ Count = Callable[[int, int], tuple[int, int]]  # new tokens, and tokens before t
 GROUP_SIZES = (32, 64, 128)
 
 
-@dataclasses.dataclass(frozen=True)
-class Kind:
+class Kind(NamedTuple):
     """A measured step: `length` tokens are processed after `offset` cached ones."""
 
     name: str
@@ -63,22 +61,23 @@ def measure(engine: Engine, quick: bool = False) -> dict[str, Any]:
         "title": f"{name_of(engine.checkpoint.folder)}, stage {engine.stage.name}",
         "storage": in_words(storage),
         **circumstances(engine.package, quick),
-        "limits": dataclasses.asdict(machine_limits),
+        "limits": machine_limits._asdict(),
         "ridge": roofline.ridge(),
         "rows": rows,
         "left out": [kind.name for kind in _kinds(prefills, decodes) if kind not in taken],
     }
 
 
-def _kinds(prefills: tuple[int, ...], decodes: tuple[int, ...]) -> list[Kind]:
-    return [
-        *(Kind(f"prefill {length}", length, 0) for length in prefills),
-        *(Kind(f"decode after {length}", 1, length + WRITTEN // 2) for length in decodes),
-    ]
+Lengths = tuple[int, ...]
+
+
+def _kinds(prefills: Lengths, decodes: Lengths) -> list[Kind]:
+    found = [Kind(f"prefill {length}", length, 0) for length in prefills]
+    return found + [Kind(f"decode after {length}", 1, length + WRITTEN // 2) for length in decodes]
 
 
 def _steps(
-    engine: Engine, prefills: tuple[int, ...], decodes: tuple[int, ...], rounds: int, budget: float = BUDGET
+    engine: Engine, prefills: Lengths, decodes: Lengths, rounds: int, budget: float = BUDGET
 ) -> dict[Kind, float]:
     """Return the median seconds of each step, interleaved; beyond the budget, the longest prompts are left out."""
     with engine.learners_code(), redirect_stdout(io.StringIO()):
@@ -92,21 +91,15 @@ def _steps(
                 if found and time.perf_counter() - started > budget:
                     return {kind: statistics.median(found[kind]) for kind in kinds.values() if found[kind]}
                 prompt = (text * (length // len(text) + 1))[:length]
-                times = _times(engine, prompt, 1 + WRITTEN if length in decodes else 1)
+                times, tokens = [], engine.likeliest(prompt, count := 1 + WRITTEN if length in decodes else 1)
+                for _ in range(count):  # a token is a Python int, so it is evaluated when it arrives
+                    begun = time.perf_counter()
+                    next(tokens)
+                    times.append(time.perf_counter() - begun)
                 found[kinds[length, 0]].append(times[0])
                 if length in decodes:
                     found[kinds[1, length + WRITTEN // 2]] += times[1:]
     return {kind: statistics.median(found[kind]) for kind in kinds.values()}
-
-
-def _times(engine: Engine, prompt: list[int], count: int) -> list[float]:
-    """Return the seconds of each token. A token is a Python int, so it is evaluated when it arrives."""
-    tokens, times = engine.likeliest(prompt, count), []
-    for _ in range(count):
-        started = time.perf_counter()
-        next(tokens)
-        times.append(time.perf_counter() - started)
-    return times
 
 
 def counts(engine: Engine) -> tuple[Count, Any]:

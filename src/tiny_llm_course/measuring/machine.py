@@ -1,6 +1,5 @@
 """This machine: its description, memory bandwidth and peak FLOP/s, each the best of several runs."""
 
-import dataclasses
 import datetime
 import os
 import platform
@@ -9,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import mlx.core as mx
 import numpy as np
@@ -62,8 +61,7 @@ def _name(device: mx.Device) -> str:
     return str(mx.device_info(device).get("device_name") or platform.machine())
 
 
-@dataclasses.dataclass(frozen=True)
-class Limits:
+class Limits(NamedTuple):
     """A machine's bandwidth (bytes/s) and peak rate (FLOP/s), and how they were measured."""
 
     bandwidth: float

@@ -1,15 +1,21 @@
 """Greedy decoding speed of every stage on one prompt, interleaved, beside other engines and the bandwidth limit."""
 
 import io
+import itertools
 import json
 import math
 import shlex
 import statistics
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, redirect_stdout
+from functools import partial
+from importlib.metadata import version
+from importlib.util import find_spec
 from typing import Any
+
+import mlx.core as mx
 
 from ..checkpoints.checkpoint import Checkpoint, read_config
 from ..checkpoints.features import unsupported_features
@@ -18,9 +24,65 @@ from ..engine.engine import Engine, find_model, read_model
 from ..engine.stages import lacking, simulated, undone
 from ..paths import EMBEDDED_MODEL, ROOT
 from ..programs.packages import LearnerError
+from . import llama
 from .engine_speed import counts, in_words, name_of
 from .machine import circumstances, limits
-from .peers import NotHere, Pace, Writer, llama_cpp, mlx_lm, paced
+
+MODELS = ROOT / ".tiny-llm" / "benches"  # llama.cpp's generated models
+
+Pace = tuple[int, float]  # tokens, seconds
+Writer = Callable[[int, float], Pace]  # (token count, limit in seconds)
+
+
+class NotHere(Exception):
+    """The engine cannot run; the message completes "not run here: "."""
+
+
+def paced(tokens: Iterator[object], count: int, limit: float) -> Pace:
+    """Consume `count` tokens, fewer after `limit` seconds."""
+    begun, written, taken = time.perf_counter(), 0, 0.0
+    for _ in itertools.islice(tokens, count):
+        written, taken = written + 1, time.perf_counter() - begun
+        if taken > limit:
+            break
+    return written, taken
+
+
+def mlx_lm(engine: Engine, prompt: list[int]) -> tuple[str, Writer]:
+    """Return title and writer of mlx-lm on the same folder and dtype (unless quantized); NotHere if unsupported."""
+    if not find_spec("mlx_lm"):
+        raise NotHere("needs mlx-lm (pdm run pip install mlx-lm)")
+    from mlx_lm.generate import generate_step
+    from mlx_lm.utils import load_model
+
+    dtype = engine.checkpoint.weights["model.norm.weight"].dtype
+    try:
+        model, _ = load_model(engine.checkpoint.folder)
+        model.set_dtype(dtype)
+    except Exception as error:  # mlx-lm raises many types
+        raise NotHere(f"mlx-lm does not support this model ({type(error).__name__})") from error
+    tokens = mx.array(prompt)
+
+    def write(count: int, limit: float) -> Pace:
+        return paced(generate_step(tokens, model, max_tokens=count), count, limit)
+
+    return f"mlx-lm {version('mlx-lm')}, on the same weights", write
+
+
+def llama_cpp(engine: Engine, prompt: list[int], stack: ExitStack, python: str) -> tuple[str, Writer]:
+    """Return the title and the writer of llama.cpp, in a process that ends with the stack; or raise NotHere."""
+    try:
+        process = llama.started(engine.checkpoint.config, MODELS, python)
+    except RuntimeError as error:
+        raise NotHere(f"needs {llama.NEEDED}") from error
+    stack.callback(process.end)
+
+    def write(count: int, limit: float) -> Pace:
+        written, taken = process.tell(write=count, prompt=len(prompt), limit=limit)
+        return written, taken
+
+    return f"{process.title}, random weights", write
+
 
 RECORD = ROOT / "benches" / "progression.json"  # of our solution, on the included model
 LARGE = RECORD.with_name("progression_large.json")  # on random weights in the shape of Qwen3-0.6B
@@ -48,7 +110,7 @@ def measure(
         first = next(iter(engines.values()))
         prompt = first.encode(WORDS)
         count = min(QUICK if quick else TOKENS, first.context_length - len(prompt))
-        writers = {name: _writer(engine, prompt) for name, engine in engines.items()}
+        writers: dict[str, Writer] = {name: partial(_write, engine, prompt) for name, engine in engines.items()}
         others: dict[str, Callable[[], tuple[str, Writer]]] = {
             "mlx-lm": lambda: mlx_lm(first, prompt),
             "llama.cpp": lambda: llama_cpp(first, prompt, stack, llama_python),
@@ -105,12 +167,9 @@ def _stages(model: str | None, solution: bool, dtype: str | None) -> tuple[dict[
     return engines, rows
 
 
-def _writer(engine: Engine, prompt: list[int]) -> Writer:
-    def write(count: int, limit: float) -> Pace:
-        with engine.learners_code():
-            return paced(engine.likeliest(prompt, count), count, limit)
-
-    return write
+def _write(engine: Engine, prompt: list[int], count: int, limit: float) -> Pace:
+    with engine.learners_code():
+        return paced(engine.likeliest(prompt, count), count, limit)
 
 
 def in_turns(writers: Mapping[str, Writer], count: int, turns: int, budget: float) -> dict[str, list[Pace] | str]:

@@ -26,9 +26,8 @@ def lines_of(found: dict[str, Any], width: int) -> list[str]:
     headings = ("step", "tokens/s", "ms", "MB", "MFLOP", "of bandwidth", "of peak", "limited by")
     where = f"{number(at_most['bandwidth'] / 1e9)} GB/s, {number(at_most['rate'] / 1e9)} GFLOP/s"
     points = [(row["flops"] / row["bytes"], row["flops"] / row["seconds"]) for row in rows]
-    left_out = (
-        [f"Left out, because it would take too long:  {', '.join(found['left out'])}."] if found["left out"] else []
-    )
+    missing = ", ".join(found["left out"])
+    left_out = [f"Left out, because it would take too long:  {missing}."] * bool(missing)
     return [
         *in_columns(headings, table, width),
         "",

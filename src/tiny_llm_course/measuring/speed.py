@@ -1,6 +1,5 @@
 """Times a task's programs against the solution: `python -m tiny_llm_course.measuring.speed TASK FILE` (JSON lines)."""
 
-import dataclasses
 import io
 import json
 import statistics
@@ -9,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import mlx.core as mx
 
@@ -28,8 +27,7 @@ TOO_LONG = 1.0  # seconds; a slower program is not timed further
 CLOSENESS = 1e-3  # tolerance of the result check; the graded tests are stricter
 
 
-@dataclasses.dataclass(frozen=True)
-class Timing:
+class Timing(NamedTuple):
     """One program against the solution. The learner's has no name; `failed` says why there are no figures."""
 
     name: str
@@ -85,9 +83,8 @@ def against(name: str, size: Size, subject: Program, ours: Program) -> Timing:
     low, ratio, high = statistics.quantiles(ratios, n=4, method="inclusive")
     # Peak memory varies from run to run with how far MLX's scheduling runs ahead.
     memory, our_memory = (max(1, *(peak_memory(each) for _ in range(min(runs, 5)))) for each in (run, our_run))
-    return Timing(
-        name, runs, statistics.median(ours_taken), ratio, low, high, our_memory, memory_ratio=memory / our_memory
-    )
+    median = statistics.median(ours_taken)
+    return Timing(name, runs, median, ratio, low, high, our_memory, memory_ratio=memory / our_memory)
 
 
 def _once(run: Callable[[], Any]) -> tuple[Any, float]:
@@ -104,7 +101,7 @@ def main() -> None:
     silence = io.StringIO()
     with Path(sys.argv[2]).open("w", encoding="utf-8") as file, redirect_stdout(silence), redirect_stderr(silence):
         for timing in timings(load_course().task(sys.argv[1])):
-            print(json.dumps(dataclasses.asdict(timing)), file=file, flush=True)
+            print(json.dumps(timing._asdict()), file=file, flush=True)
 
 
 if __name__ == "__main__":

@@ -26,9 +26,8 @@ from ..course.requirements import compiler
 from ..paths import ROOT, SOLUTION
 from ..source.edits import DoesNotApply, Edit, changed
 from . import parts
-from .given import header_folders
 from .packages import SOLUTION_NAME, install_patches, program
-from .parts import KernelFault, NotBuilt
+from .parts import KernelFault, NotBuilt, header_folders
 
 KIND = "kernels"  # of patches
 AT_ONCE = 2  # compilers
@@ -55,10 +54,9 @@ def fast(edited: bool = False) -> Iterator[None]:
 
 def install(borrowed: Iterable[Task] = ()) -> None:
     """Check the kernels of every package imported from now on; borrow some tasks' parts in `tiny_llm`."""
-    weeks = load_course().weeks
-    calls = [(Target.parse(week.calls), _calls) for week in weeks if week.calls]
-    calls += [(Target.parse(week.launches), _launches) for week in weeks if week.launches]
-    install_patches(KIND, {call.module: partial(_take_over, call.name, replacement) for call, replacement in calls})
+    ways = [(week.calls, week.launches) for week in load_course().weeks]
+    calls, launched = ({Target.parse(call) for call in each if call} for each in zip(*ways, strict=True))
+    install_patches(KIND, {call.module: partial(_take_over, call, call in launched) for call in (*calls, *launched)})
     for task in borrowed:
         if not task.target.is_python:
             parts.exchange("tiny_llm", task.target, parts.solved_part(task.target))
@@ -140,20 +138,12 @@ def with_lines(task: Task, lines: str, package: str = SOLUTION_NAME) -> Callable
     return kernel
 
 
-Run = Callable[..., list[Any]]
-
-
-def _calls(package: str, original: Run) -> Run:
-    return partial(run, package)
-
-
-def _launches(package: str, original: Run) -> Run:
-    from . import launches  # and with it MLX, which a command that only builds does without
-
-    return launches.simulated(package, original)
-
-
-def _take_over(function: str, replacement: Callable[[str, Run], Run], module: ModuleType) -> None:
+def _take_over(call: Target, is_launch: bool, module: ModuleType) -> None:
     """Replace the function of a module through which its package calls or launches kernels."""
     package = module.__name__.partition(".")[0]
-    setattr(module, function, replacement(package, getattr(module, function)))
+    replacement: Callable[..., list[Any]] = partial(run, package)
+    if is_launch:
+        from . import launches  # and with it MLX, which a command that only builds does without
+
+        replacement = launches.simulated(package, getattr(module, call.name))
+    setattr(module, call.name, replacement)

@@ -7,7 +7,7 @@ the import's error whenever something of it is used.
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import _lru_cache_wrapper, lru_cache
 from importlib.abc import MetaPathFinder
@@ -55,9 +55,7 @@ class _PatchingFinder(MetaPathFinder):
     def __init__(self, kind: str, patches: Mapping[str, Patch]) -> None:
         self.kind, self._patches = kind, patches
 
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
+    def find_spec(self, fullname: str, path: Any, target: ModuleType | None = None) -> ModuleSpec | None:
         package, _, module = fullname.partition(".")
         patch = self._patches.get(fullname) or (package.startswith("tiny_llm") and self._patches.get(module))
         spec = PathFinder.find_spec(fullname, path, target) if patch else None
@@ -141,9 +139,10 @@ def program(target: Target, package: str = "tiny_llm") -> Any:
     return found
 
 
-def installed(
-    target: Target, replacement: Callable[..., Any], package: str = "tiny_llm"
-) -> AbstractContextManager[None]:
+Program = Callable[..., Any]
+
+
+def installed(target: Target, replacement: Program, package: str = "tiny_llm") -> AbstractContextManager[None]:
     """Replace a target in a package while the block runs, wherever and as whatever it was imported.
 
     Not in the replacement's own module: what it calls by the target's name is the original.
@@ -152,7 +151,7 @@ def installed(
 
 
 @contextmanager
-def all_installed(replacements: Mapping[Target, Callable[..., Any]], package: str = "tiny_llm") -> Iterator[None]:
+def all_installed(replacements: Mapping[Target, Program], package: str = "tiny_llm") -> Iterator[None]:
     """Replace several targets while the block runs."""
     places: list[tuple[Any, str, Any, Any]] = []  # a module or class, a name in it, what it stands and shall stand for
     functions: dict[int, tuple[Any, Any]] = {}

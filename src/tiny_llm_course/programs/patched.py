@@ -12,8 +12,7 @@ from ..course.entities import Target
 from ..course.registry import load_course
 from ..paths import SOLUTION
 from ..source.edits import DoesNotApply, Edit, changed
-from ..source.names import with_helpers
-from ..source.text import Definition, Text, decorated_line, definitions
+from ..source.text import Definition, Text, decorated_line, definitions, with_helpers
 from .packages import SOLUTION_NAME, load_solution, program
 from .parts import solved_part
 

@@ -53,6 +53,9 @@ class AccessLog:
             self._failed = True
 
 
+Hosts = Collection[str] | None
+
+
 class Guard:
     """Give each request an id, and log it; require the API key, if any, and a known host name.
 
@@ -60,9 +63,7 @@ class Guard:
     remove `root_path` from the paths that they pass on: both are accepted.
     """
 
-    def __init__(
-        self, app: ASGIApp, key: str | None, hosts: Collection[str] | None, log: AccessLog | None, root_path: str
-    ) -> None:
+    def __init__(self, app: ASGIApp, key: str | None, hosts: Hosts, log: AccessLog | None, root_path: str) -> None:
         self._app, self._key, self._hosts, self._log, self._root_path = app, key, hosts, log, root_path
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

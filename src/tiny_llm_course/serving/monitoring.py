@@ -78,20 +78,18 @@ class State:
                 owners[page] = request.request_id
         kept = owners.count("kept")
         each = -(-pool.pages // CELLS)
+        parts = (owners[at : at + each] for at in range(0, pool.pages, each))
+        cells = [next((o for o in part if isinstance(o, int)), "kept" if "kept" in part else None) for part in parts]
         return {
             "all": pool.pages,
             "size": memory.storage.page_size,
             "free": pool.num_free,
             "kept": kept,
             "each": each,
-            "cells": [_owner(owners[at : at + each]) for at in range(0, pool.pages, each)],
+            "cells": cells,
         }
 
     def _forget(self) -> None:
         since = time.monotonic() - SPAN
         while self._written and self._written[0][0] < since:
             self._written.popleft()
-
-
-def _owner(part: list[Any]) -> Any:
-    return next((owner for owner in part if isinstance(owner, int)), "kept" if "kept" in part else None)

@@ -1,14 +1,15 @@
-"""The code that a task runs: fingerprints that change with it, and reasons why it cannot be read."""
+"""The code of a task: where it is, whether it is still a stub, and fingerprints that change with it."""
 
 import hashlib
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
-from ..course.entities import Task
+from ..course.entities import Target, Task
 from ..course.registry import load_course
 from ..paths import ROOT
 from .language import Reach
-from .languages import language_of
+from .languages import language_of, language_of_target
 
 
 class Code:
@@ -84,17 +85,40 @@ def fingerprint(task: Task, package: Path) -> str | None:
     return Code(package).fingerprint(task)
 
 
-def text_of(file: Path) -> str | None:
-    """Return a file's text with \\n as line ends and invalid UTF-8 escaped; None if it cannot be read."""
-    try:
-        return _read(file)
-    except OSError:
-        return None
-
-
 def _read(file: Path) -> str:
+    """Return a file's text with \\n as line ends and invalid UTF-8 escaped."""
     return file.read_text(encoding="utf-8", errors="surrogateescape").lstrip("\ufeff")
+
+
+def _text_of(file: Path) -> str:
+    with suppress(OSError):
+        return _read(file)
+    return ""
 
 
 def _with_needs(task: Task) -> list[Task]:
     return [task, *map(load_course().task, load_course().needs(task.id))]
+
+
+def where(target: Target, package: str) -> str:
+    """Return `src/tiny_llm/basics.py:12`, the present line of the target."""
+    line = language_of_target(target).line(_text_of(ROOT / package / target.file), target.name)
+    return f"{package}/{target.file}" + (f":{line}" if line else "")
+
+
+def holds_stub(task: Task, package: Path) -> bool:
+    """Return whether the task's stub statement is still in its file."""
+    return language_of_target(task.target).holds_stub(_text_of(package / task.target.file), task)
+
+
+def is_within(place: str, task: Task, package: Path) -> bool:
+    """Return whether a place, `src/tiny_llm/basics.py:12`, is in the learner's part of the task."""
+    file, _, number = place.rpartition(":")
+    path = package / task.target.file
+    span = language_of_target(task.target).span(_text_of(path), task.target.name)
+    return bool(span and ROOT / file == path and span[0] <= int(number) <= span[1])
+
+
+def region(target: Target, package: Path) -> str | None:
+    """Return the learner's part: a definition in Python, elsewhere the lines between the marks."""
+    return language_of_target(target).region(_text_of(package / target.file), target.name)

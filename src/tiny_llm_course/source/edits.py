@@ -17,7 +17,12 @@ def changed(text: str, edits: Sequence[Edit]) -> str:
     """
     for old, new in edits:
         if "\n" in old:
-            text = _whole_lines(text, _lines(old), _lines(new))
+            lines, wanted = text.split("\n"), _lines(old)
+            size = len(wanted)
+            places = [i for i, line in enumerate(lines) if lines[i : i + size] == _indented(wanted, _margin(line))]
+            _must_be_once(len(places), f"{wanted[0]}...")
+            lines[places[0] : places[0] + size] = _indented(_lines(new), _margin(lines[places[0]]))
+            text = "\n".join(lines)
             continue
         _must_be_once(text.count(old), old)
         before, after = text.split(old)
@@ -29,15 +34,6 @@ def changed(text: str, edits: Sequence[Edit]) -> str:
 def _lines(words: str) -> list[str]:
     """Split words into dedented lines; several may start and end with a line break."""
     return textwrap.dedent(words).strip("\n").split("\n") if "\n" in words else [words]
-
-
-def _whole_lines(text: str, old: list[str], new: list[str]) -> str:
-    lines = text.split("\n")
-    places = [i for i, line in enumerate(lines) if lines[i : i + len(old)] == _indented(old, _margin(line))]
-    _must_be_once(len(places), f"{old[0]}...")
-    (first,) = places
-    lines[first : first + len(old)] = _indented(new, _margin(lines[first]))
-    return "\n".join(lines)
 
 
 def _must_be_once(times: int, old: str) -> None:

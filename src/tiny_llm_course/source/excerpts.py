@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ..course.entities import Target
-from .names import with_helpers
-from .targets import region
-from .text import Definition, Edit, Text, decorated_line, definitions, docstring, end_line
+from .code import region
+from .text import Definition, Edit, Text, decorated_line, definitions, docstring, end_line, with_helpers
 
 
 class NoSuchCode(Exception):
@@ -56,9 +55,8 @@ def _excerpt(text: Text, nodes: Iterable[Definition], decorators: bool = True) -
     for node in nodes:
         first = decorated_line(node) if decorators else node.lineno
         lines = text.lines[first - 1 : text.last_line(node)]
-        dropped = [
-            edit for inner in ast.walk(node) if isinstance(inner, Definition) for edit in _docstring(text, inner)
-        ]
+        inner = [each for each in ast.walk(node) if isinstance(each, Definition)]
+        dropped = [edit for each in inner for edit in _docstring(text, each)]
         parts.append("\n".join(_without(lines, first, dropped, node.col_offset)).strip("\n"))
     return "\n\n".join(parts) + "\n"
 

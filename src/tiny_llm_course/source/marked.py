@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from posixpath import dirname, join, normpath
 
 from ..course.entities import Target, Task
-from .language import ITS_END, YOUR_CODE, Language, MergeLines, Reach
+from .language import ITS_END, YOUR_CODE, MergeLines, Reach, Spans
 from .merge.functions import Kept, Merged
 from .reset import plain, with_lines
 
@@ -31,7 +31,7 @@ RETURNS = re.compile(r"(?:^|[;{}] )return\b[^;{}]*; $")  # at the end of code
 
 
 @dataclass(frozen=True)
-class Marked(Language):
+class Marked(Spans):
     """A language with `//` comments. `unwritten` stands for an unwritten part, with {} for the quoted task label."""
 
     unwritten: str
@@ -79,6 +79,15 @@ class Marked(Language):
         except ValueError:
             return None
 
+    def line(self, text: str, name: str) -> int | None:
+        """Return the line after the first mark."""
+        span = self.span(text, name)
+        return span[0] if span else None
+
+    def fault(self, text: str) -> str:
+        """Return "": such a file is given to its compiler as it is."""
+        return ""
+
     def merge(self, base: str | None, mine: str, new: str, merge_lines: MergeLines) -> Merged:
         """Take upstream's given code, merged by line where the learner changed it; what is written stays."""
         both = Merged(mine, kept=[Kept("the whole file", "you and upstream both changed it")])
@@ -95,7 +104,10 @@ class Marked(Language):
             return both
         if lost := written.keys() - there:
             return Merged(mine, kept=[Kept(min(lost), "upstream removed it; you wrote in it")])
-        merged = Merged(_put_together(given, {**own, **fresh, **written}))
+        lines = given.split("\n")
+        for name, (first, last) in reversed(_parts(given).items()):
+            lines[first - 1 : last] = {**own, **fresh, **written}[name]
+        merged = Merged("\n".join(lines))
         merged.added = [name for name in there if name not in own]
         merged.removed = [name for name in own if name not in there]
         merged.taken = [name for name in there if name in own and (given != has or name not in written)]
@@ -154,13 +166,6 @@ def _taken_apart(text: str) -> tuple[str, dict[str, Lines]]:
     for first, last in reversed(_parts(text).values()):
         del lines[first - 1 : last]
     return "\n".join(lines), parts
-
-
-def _put_together(given: str, parts: Mapping[str, Lines]) -> str:
-    lines = given.split("\n")
-    for name, (first, last) in reversed(_parts(given).items()):
-        lines[first - 1 : last] = parts[name]
-    return "\n".join(lines)
 
 
 def _code(text: str) -> str:

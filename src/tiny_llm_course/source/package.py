@@ -49,7 +49,9 @@ def differences(solution_dir: Path, learner_dir: Path, course: Course) -> list[s
         elif path not in wanted:
             found.append(f"{path} is not in the solution")
         elif present[path] != wanted[path]:
-            line = _first_difference(present[path], wanted[path])
+            ones, others = present[path].split("\n"), wanted[path].split("\n")  # one may be a prefix of the other
+            pairs = enumerate(zip(ones, others, strict=False), 1)
+            line = next((i for i, (a, b) in pairs if a != b), min(len(ones), len(others)) + 1)
             found.append(f"{path} differs from the generated stub at line {line}")
     return found
 
@@ -77,16 +79,5 @@ def _stub(path: str, text: str, tasks: dict[str, Task], course: Course, solved: 
 
 
 def _texts(directory: Path) -> dict[str, str]:
-    return {path: _text(directory / path) for path in files_of(directory)}
-
-
-def _text(file: Path) -> str:
-    text = file.read_bytes().decode(errors="surrogateescape")
-    return text.replace("\r\n", "\n") if language_of(file.name) else text
-
-
-def _first_difference(one: str, other: str) -> int:
-    """Return the first line number where two different texts differ; one may be a prefix."""
-    ones, others = one.split("\n"), other.split("\n")
-    pairs = zip(ones, others, strict=False)
-    return next((i for i, (a, b) in enumerate(pairs, 1) if a != b), min(len(ones), len(others)) + 1)
+    texts = {path: (directory / path).read_bytes().decode(errors="surrogateescape") for path in files_of(directory)}
+    return {path: text.replace("\r\n", "\n") if language_of(path) else text for path, text in texts.items()}

@@ -3,32 +3,40 @@
 from collections.abc import Collection, Mapping
 
 from ..course.entities import Target, Task
-from .language import Language, MergeLines, Reach
+from .language import MergeLines, Reach, Spans
 from .merge.functions import Merged, merge
 from .parsing import parse
 from .reach import definitions_by_name, reach
 from .reset import is_python, reset_target
-from .stubs import Signature, listing, signatures, stub_source
+from .stubs.signatures import Signature, listing, signatures
+from .stubs.source import stub_source
 from .text import decorated_line, end_line, indent
 
 
-class Python(Language):
+class Python(Spans):
     """A target is a function, a method or a class."""
 
-    fence = "python"
+    fence = "python"  # what the book calls the language
 
     def stub(self, text: str, tasks: Mapping[str, Task], solved: Collection[str], needed: Collection[Target]) -> str:
-        """Replace bodies by `raise NotImplementedError("1.1.1 Softmax")`."""
+        """Turn the solution's file into the learner's, with `raise NotImplementedError("1.1.1 Softmax")` for bodies.
+
+        `tasks` are the file's, by target name; code of `solved` names stays, and so do imports of `needed` targets.
+        Raise ValueError if a target is missing or badly marked.
+        """
         return stub_source(text, {name: task for name, task in tasks.items() if name not in solved}, needed)
 
     def holds_stub(self, text: str, task: Task) -> bool:
-        """Return whether a raise is left that is neither in a comment nor after a return. The text need not parse."""
+        """Return whether the task's raise is left, neither in a comment nor after a return. The text need not parse."""
         stub = f'raise NotImplementedError("{task.label}")'
         lines = [line for line in text.split("\n") if line.strip() and not line.lstrip().startswith("#")]
         return any(line.strip() == stub and not _follows_return(line, lines[:i]) for i, line in enumerate(lines))
 
     def reach(self, text: str, file: str, name: str | None, targets: Mapping[str, Collection[str]]) -> Reach:
-        """Follow the names that the code mentions and the imports of the learner's own files."""
+        """Return the code of a target without other tasks' code; for the name None, all code that is no task's.
+
+        `file` is the path below the package; `targets` has the names of all targets by file. Invalid UTF-8 is escaped.
+        """
         return reach(text, file, name, targets)
 
     def span(self, text: str, name: str) -> tuple[int, int] | None:
@@ -37,12 +45,12 @@ class Python(Language):
         return (decorated_line(node), end_line(node)) if node else None
 
     def line(self, text: str, name: str) -> int | None:
-        """Return the line with `def` or `class`."""
+        """Return the line where a learner should write the target: the one with `def` or `class`."""
         node = definitions_by_name(text).get(name)
         return node.lineno if node else None
 
     def fault(self, text: str) -> str:
-        """Return the parser's message."""
+        """Return why a text cannot be run, as a suffix of its file name (":3 is not Python: ..."), or ""."""
         try:
             parse(text.encode(errors="surrogateescape"))
         except SyntaxError as error:
@@ -52,11 +60,19 @@ class Python(Language):
         return ""
 
     def merge(self, base: str | None, mine: str, new: str, merge_lines: MergeLines) -> Merged:
-        """Merge definition by definition, never by lines."""
+        """Merge upstream's changes into the learner's file, definition by definition; what the learner wrote stays.
+
+        `base` is the file that the learner started from, if any; `merge_lines` merges text that is not parsed. Raise
+        SyntaxError if a file must be parsed and cannot be.
+        """
         return merge(base, mine, new)
 
     def reset(self, text: str, stub: str, name: str) -> tuple[str, str]:
-        """Restore a definition, at its place among the others if it is gone."""
+        """Restore one target's stub in the learner's file, whatever its line ends; a missing one among the others.
+
+        Return the text, and the name of a missing definition that was restored, or "". Raise ValueError if it cannot be
+        done; the message completes "the file ...".
+        """
         if not is_python(text):
             raise ValueError("is not Python")
         after, missing = reset_target(text, stub, name)
@@ -65,11 +81,11 @@ class Python(Language):
         return after, missing
 
     def listing(self, text: str, name: str) -> str:
-        """Return the signature and docstring."""
+        """Return what the book prints of a target: its head and docstring. Raise ValueError if there is none."""
         return listing(text, name)
 
-    def signatures(self, text: str, name: str) -> Mapping[str, Signature]:
-        """Return those of the target and its methods."""
+    def signatures(self, text: str, name: str) -> Mapping[str, Signature | str]:
+        """Return what a stub and its solution share, by name: the target and its methods."""
         return {part: one for part, one in signatures(text).items() if f"{part}.".startswith(f"{name}.")}
 
 

@@ -26,7 +26,7 @@ class _Piece(NamedTuple):
 
 
 def reach(text: str, file: str, name: str | None, targets: Targets) -> Reach:
-    """Return the code of a target in a file, as `Language.reach` specifies.
+    """Return the code of a target in a file, as `Python.reach` specifies.
 
     In the target's own file, that is what it uses, directly or not, and what importing the file does: statements that
     define no name and import no target. Of another file it is all but the targets. If the file does not define the
@@ -40,9 +40,8 @@ def reach(text: str, file: str, name: str | None, targets: Targets) -> Reach:
         mine = [node for node in statements if not _bound(node) & others]
         pieces = [_Piece(min(_bound(node), default=""), node, others) for node in mine]
     elif name in definitions_by_name(text):
-        always = [
-            n for n in statements if not _bound(n) or (not isinstance(n, Definition) and _files(n, file, targets))
-        ]
+        others_too = [n for n in statements if not isinstance(n, Definition) and _files(n, file, targets)]
+        always = [n for n in statements if not _bound(n) or n in others_too]
         pieces = _used(always, name, _bindings(statements), others)
     else:
         return Reach([text], [*files, *(found for node in statements for found in _files(node, file, targets))])
@@ -112,9 +111,7 @@ def _bindings(statements: Sequence[ast.stmt]) -> dict[str, list[ast.stmt]]:
     return found
 
 
-def _used(
-    always: Sequence[ast.stmt], name: str, known: Mapping[str, Sequence[ast.stmt]], others: frozenset[str]
-) -> list[_Piece]:
+def _used(always: list[ast.stmt], name: str, known: dict[str, list[ast.stmt]], others: frozenset[str]) -> list[_Piece]:
     """Return the pieces that always count, those of a name, and all that they use that is no other task's."""
     pieces, seen = [_Piece("", node) for node in always], set(others)
 

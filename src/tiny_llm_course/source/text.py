@@ -1,20 +1,19 @@
-"""A module's text beside its syntax tree: whole lines are cut and replaced, all others stay unchanged."""
+"""A module's text beside its syntax tree: whole lines are cut and replaced; and the names that code mentions."""
 
 import ast
 import io
 import tokenize
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
-from .parsing import parse
+from .parsing import parse, parse_expression
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Definition = Function | ast.ClassDef
 WIDTH = 120  # of the course's lines
 
 
-@dataclass(frozen=True)
-class Edit:
+class Edit(NamedTuple):
     """Replaces the lines from `first` to `last` (from 1, inclusive) by `lines`; drops them if there are none."""
 
     first: int
@@ -152,3 +151,58 @@ def import_lines(node: ast.Import | ast.ImportFrom, words: Iterable[str], tail: 
     start = f"from {'.' * node.level}{node.module or ''} import "
     line = start + ", ".join(words)
     return (line + tail,) if len(line) <= WIDTH else (f"{start}(", *(f"    {word}," for word in words), f"){tail}")
+
+
+def names(node: ast.AST) -> set[str]:
+    """Return the variables that code reads or sets, names in quoted annotations, and those in `__all__`."""
+    found = set()
+    for inner in ast.walk(node):
+        match inner:
+            case ast.Name(id=name):
+                found.add(name)
+            case ast.arg(annotation=annotation) if annotation is not None:
+                found |= _quoted(annotation)
+            case ast.FunctionDef(returns=annotation) | ast.AsyncFunctionDef(returns=annotation) if annotation:
+                found |= _quoted(annotation)
+            case ast.AnnAssign(target=target, annotation=annotation, value=value):
+                found |= _quoted(annotation) | _exported([target], value)
+            case ast.Assign(targets=targets, value=value):
+                found |= _exported(targets, value)
+            case ast.AugAssign(target=target, value=value):
+                found |= _exported([target], value)
+    return found
+
+
+def mentioned(node: ast.AST) -> set[str]:
+    """Return these and every `x` of an `object.x`. Names that are only imported do not count."""
+    return names(node) | {inner.attr for inner in ast.walk(node) if isinstance(inner, ast.Attribute)}
+
+
+def with_helpers(known: Mapping[str, Definition], name: str) -> list[Definition]:
+    """Return a definition of those `known` and the private ones that it uses, directly or not, in text order."""
+    chosen, more = set[str](), {name}
+    while more:
+        chosen |= more
+        used = set().union(*(mentioned(known[one]) for one in chosen))
+        outside = [one for one in known if not any(f"{one}.".startswith(f"{each}.") for each in chosen)]
+        more = {one for one in outside if is_private(last := one.split(".")[-1]) and last in used}
+    return [node for one, node in known.items() if one in chosen]
+
+
+def _quoted(annotation: ast.expr) -> set[str]:
+    found = set()
+    for text in _strings(annotation):
+        try:
+            found |= names(parse_expression(text))
+        except SyntaxError:
+            continue  # Literal["not code"]
+    return found
+
+
+def _exported(targets: list[ast.expr], value: ast.expr | None) -> set[str]:
+    is_export = any(isinstance(target, ast.Name) and target.id == "__all__" for target in targets)
+    return _strings(value) if is_export and value is not None else set()
+
+
+def _strings(node: ast.AST) -> set[str]:
+    return {i.value for i in ast.walk(node) if isinstance(i, ast.Constant) and isinstance(i.value, str)}

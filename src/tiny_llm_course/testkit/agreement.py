@@ -81,7 +81,7 @@ def agrees(
         check(built)
     else:
         check(function, "", *args, **kwargs)
-    _unchanged(bound.arguments, values, lists, case, size)
+    _unchanged(bound.arguments, {**lists, **values}, case, size)
     if dtype != mx.float32 or once:
         return
     if isinstance(function, Built):
@@ -109,18 +109,17 @@ def computed(run: Callable[..., Any], case: str, *args: Any, **kwargs: Any) -> A
     return actual
 
 
-def _unchanged(
-    arguments: dict[str, Any], before: dict[str, Array64], lists: dict[str, list[Any]], case: str, size: int
-) -> None:
-    for name, items in lists.items():
-        if arguments[name] != items:
-            arguments[name][:] = items  # `case` shows the learner the original
+def _unchanged(arguments: dict[str, Any], before: dict[str, Array64 | list[Any]], case: str, size: int) -> None:
+    for name, items in before.items():
+        now = arguments[name]
+        if isinstance(items, list) and now != items:
+            now[:] = items  # `case` shows the learner the original
             line = "append, sort and x[...] = change a list in place, for every reference to it"
-            raise CheckFailed(Finding(Kind.INPUT_CHANGED, f"the caller's `{name}` was changed", (line,), case, size))
-    for name, numbers in before.items():
-        if not np.array_equal(numbers, to_float64(arguments[name]), equal_nan=True):
+        elif not isinstance(items, list) and not np.array_equal(items, to_float64(now), equal_nan=True):
             line = "-=, +=, *=, /= and x[...] = change an MLX array in place, for every reference to it"
-            raise CheckFailed(Finding(Kind.INPUT_CHANGED, f"the caller's `{name}` was changed", (line,), case, size))
+        else:
+            continue
+        raise CheckFailed(Finding(Kind.INPUT_CHANGED, f"the caller's `{name}` was changed", (line,), case, size))
 
 
 def filtered(x: Array64 | None, expected: Array64) -> bool:

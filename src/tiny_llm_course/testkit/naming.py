@@ -35,14 +35,21 @@ class Candidates:
         return [mistake for program in self.programs for mistake in program.mistakes]
 
 
-def candidates(
-    known: Variants, subject: Program | Variant, needs: Sequence[Task], until: float = math.inf
-) -> Candidates:
+Subject = Program | Variant
+
+
+def candidates(known: Variants, subject: Subject, needs: Sequence[Task], until: float = math.inf) -> Candidates:
     """Return what may be wrong with a program whose task uses `needs`; stop trying pairs at this CPU time."""
     with solved(needs):
         mine = known.outcomes(subject)
         if not known.alike(mine, [known.solution]):
-            alike = _wrong(known, mine) or _pair(known, mine, until)
+            alike = _wrong(known, mine)
+            if not alike:
+                pairs: Iterable[Variant] = known.pairs
+                if not known.task.target.is_python:  # kernels have to be compiled: filter first
+                    pairs = (pair for pair in pairs if time.process_time() < until and could_match(known, mine, pair))
+                both = known.alike(mine, list(pairs), until)
+                alike = both if len(both) == 1 else []  # none if several have the same outcomes
             return Candidates(tuple(alike), likely=tuple(alike or likely(known, mine)))
     tried = subject.program if isinstance(subject, Variant) else subject
     return Candidates(culprits=culprits(lambda: right(known, tried), needs))
@@ -54,7 +61,7 @@ def right(known: Variants, subject: Program) -> bool:
     return all(known.equal(each, known.solution, number) for number, each in enumerate(runs))
 
 
-def mistakes(known: Variants, subject: Program | Variant) -> list[Variant]:
+def mistakes(known: Variants, subject: Subject) -> list[Variant]:
     """Return the wrong programs that the program equals on all probes; none if it equals the solution."""
     mine = known.outcomes(subject)
     return [] if known.alike(mine, [known.solution]) else _wrong(known, mine)
@@ -63,15 +70,6 @@ def mistakes(known: Variants, subject: Program | Variant) -> list[Variant]:
 def _wrong(known: Variants, mine: list[Outcome]) -> list[Variant]:
     """Return the wrong programs with the same outcomes on all probes, or else those made of a reworded solution."""
     return known.alike(mine, known.wrong_programs) or known.alike(mine, known.in_other_words)
-
-
-def _pair(known: Variants, mine: list[Outcome], until: float) -> list[Variant]:
-    """Return the one program with two mistakes and the same outcomes; none if there are several."""
-    pairs: Iterable[Variant] = known.pairs
-    if not known.task.target.is_python:  # kernels have to be compiled: filter first
-        pairs = (pair for pair in pairs if time.process_time() < until and could_match(known, mine, pair))
-    alike = known.alike(mine, list(pairs), until)
-    return alike if len(alike) == 1 else []
 
 
 def could_match(known: Variants, mine: list[Outcome], pair: Variant) -> bool:
@@ -91,15 +89,13 @@ def likely(known: Variants, mine: list[Outcome]) -> list[Variant]:
     return [v for v in known.wrong_programs if all(known.equal(each, v, number) for number, each in correct)]
 
 
-def explained(
-    cases: Iterable[Case], likely: Sequence[Variant], equal: Callable[[Case, Variant], bool]
-) -> tuple[Case, Variant] | None:
+Equal = Callable[[Case, Variant], bool]
+
+
+def explained(cases: Iterable[Case], likely: Sequence[Variant], equal: Equal[Case]) -> tuple[Case, Variant] | None:
     """Return the first failing case that exactly one known program explains, and that program; else None."""
-    for case in cases:
-        alike = [v for v in likely if equal(case, v)]
-        if len(alike) == 1:
-            return case, alike[0]
-    return None
+    alike = ((case, [v for v in likely if equal(case, v)]) for case in cases)
+    return next(((case, found[0]) for case, found in alike if len(found) == 1), None)
 
 
 def culprits(enough: Callable[[], bool], needs: Sequence[Task]) -> tuple[Task, ...]:
@@ -131,10 +127,8 @@ def solved(tasks: Sequence[Task]) -> Iterator[None]:
     for task in tasks:
         with contextlib.suppress(NotImportable, AttributeError):  # the file or the function is missing
             program(task.program)
-            replacements[task.program] = (
-                program(task.program, SOLUTION_NAME)
-                if task.target.is_python
-                else kernels.with_lines(task, parts.solved_part(task.target))
-            )
+            ours = program(task.program, SOLUTION_NAME)
+            is_python, target = task.target.is_python, task.target
+            replacements[task.program] = ours if is_python else kernels.with_lines(task, parts.solved_part(target))
     with all_installed(replacements):
         yield

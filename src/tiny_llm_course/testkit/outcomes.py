@@ -40,18 +40,13 @@ class Stopped:
         except Exception:
             message = ""
         found = re.match(r"\[(\w+)\]|(\w+)\(\)", message) or re.search(r"'([^']*)'", message)
-        if _was_raised(error):
+        at = error.__traceback__
+        while at and at.tb_next:
+            at = at.tb_next
+        if at and at.tb_frame.f_code.co_code[at.tb_lasti] == dis.opmap["RAISE_VARARGS"]:  # the innermost line raised it
             return Stopped(kind)
         about = (found[1] or found[found.lastindex or 0]).lower() if found else " ".join(message.split()[:3])
         return Stopped(kind, SAME_OPERATOR.get(about, about))
-
-
-def _was_raised(error: BaseException) -> bool:
-    """Return whether the innermost line of the traceback is a `raise`."""
-    at = error.__traceback__
-    while at and at.tb_next:
-        at = at.tb_next
-    return bool(at and at.tb_frame.f_code.co_code[at.tb_lasti] == dis.opmap["RAISE_VARARGS"])
 
 
 Outcome = tuple[Any, ...] | Stopped  # the arrays of one probe

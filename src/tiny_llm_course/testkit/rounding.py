@@ -85,9 +85,10 @@ def to_float64(x: mx.array) -> Array64:
     return np.array(x.astype(mx.float32), dtype=np.float64)  # NumPy has no bfloat16; float32 holds it exactly
 
 
-def allowed_distance(
-    at: Callable[[Round], Array64], expected: Array64, dtype: mx.Dtype, closely: bool = True
-) -> float | Array64:
+Formula = Callable[[Round], Array64]
+
+
+def allowed_distance(at: Formula, expected: Array64, dtype: mx.Dtype, closely: bool = True) -> float | Array64:
     """Return the largest allowed distance from the formula, `at(r)`.
 
     In float32 each element has its own: FACTOR times how far it moves when perturbed, and at least one spacing of its
@@ -114,7 +115,7 @@ def allowed_distance(
     return FACTOR * np.maximum(moved, EPSILON[dtype] * size) + FLOOR
 
 
-def _movement(at: Callable[[Round], Array64], expected: Array64, share: float, times: int) -> Array64:
+def _movement(at: Formula, expected: Array64, share: float, times: int) -> Array64:
     """Return how far each element moves at most, ignoring those that become infinite or NaN."""
     with np.errstate(all="ignore"):
         moved = [np.abs(at(Perturbing(share, seed)) - expected) for seed in range(times)]

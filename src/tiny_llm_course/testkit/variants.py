@@ -1,5 +1,4 @@
-"""Known programs for each task: wrong ones with names, right ones written in other ways, and probes that tell them
-apart.
+"""Known programs for each task: wrong ones with names, right ones written in other ways, and probes between them.
 
 `variants_1_1_2.py`, beside the day's tests, creates `known = Variants("1.1.2")`. A wrong program is a change of the
 solution's text, or a decorated function or class. A probe runs a program on inputs of its own and returns an array or a

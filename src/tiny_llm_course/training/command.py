@@ -17,14 +17,12 @@ from typing import Any
 import torch
 
 from ..terminal.screen import say
-from .preparing import prepare
+from .preparing import Teacher, Texts, prepare
 from .recipe import Recipe
-from .trainer import Job, Report, Run, assist, join
+from .trainer import Job, OnCheck, OnStep, Run, assist, join
 
 
-def train(
-    recipe: Recipe, texts: tuple[Path, ...], out: Path, device: str | None, workers: int | None, teacher: Path | None
-) -> int:
+def train(recipe: Recipe, texts: Texts, out: Path, device: str | None, workers: int | None, teacher: Teacher) -> int:
     """Train the recipe's model on texts, to the end or until Ctrl-C; return the exit code."""
     job = prepare(recipe, texts, out, device, workers, teacher)
     by = f"{job.workers} process{'es' * (job.workers > 1)}"
@@ -40,7 +38,7 @@ def train(
         say(f"{recipe.name}: {weights:,} parameters; random guessing has a loss of {guessing:.2f}")
         with _progress(recipe, run.step) as report:
             try:
-                finished = run.go(report)
+                finished = run.go(*report)
             except RuntimeError as error:
                 if job.workers == 1:
                     raise
@@ -54,7 +52,7 @@ def train(
     return 0
 
 
-def _write_record(run: Run, texts: tuple[Path, ...]) -> None:
+def _write_record(run: Run, texts: Texts) -> None:
     """Write training/record.json: what a model card says about the training."""
     job = run.job
     record = {
@@ -97,7 +95,7 @@ def _about(seconds: float) -> str:
 
 
 @contextmanager
-def _progress(recipe: Recipe, start: int) -> Iterator[Report]:
+def _progress(recipe: Recipe, start: int) -> Iterator[tuple[OnStep, OnCheck]]:
     """Show a progress bar on a terminal, and print a line per evaluation."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -126,4 +124,4 @@ def _progress(recipe: Recipe, start: int) -> Iterator[Report]:
         say("  " + sample.replace("\n", "\n  "), dim=True)
 
     with bar:
-        yield Report(step, check)
+        yield step, check

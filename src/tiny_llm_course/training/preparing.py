@@ -16,10 +16,11 @@ from .recipe import Recipe
 from .stories import read_stories, split, unseen
 from .trainer import Job
 
+Texts = tuple[Path, ...]
+Teacher = Path | None  # a model's folder
 
-def prepare(
-    recipe: Recipe, texts: tuple[Path, ...], out: Path, device: str | None, workers: int | None, teacher: Path | None
-) -> Job:
+
+def prepare(recipe: Recipe, texts: Texts, out: Path, device: str | None, workers: int | None, teacher: Teacher) -> Job:
     """Return the job; raise UsageError if a text, folder, device or teacher is unsuitable."""
     device, workers = _processes(device, workers, recipe.schedule.rows)
     _check_teacher(recipe, teacher)
@@ -31,7 +32,7 @@ def prepare(
     return job
 
 
-def training_stories(texts: tuple[Path, ...]) -> tuple[list[str], list[str]]:
+def training_stories(texts: Texts) -> tuple[list[str], list[str]]:
     """Return training stories and unseen held-out ones of the first text; UsageError for an unusable text."""
     first, *others = [_stories_to_train_on(file) for file in texts]
     stories, held_out = split(first)
@@ -76,7 +77,7 @@ def _check_folder(job: Job) -> None:
         raise UsageError(f"{job.out} cannot be written to: {error.strerror}") from error
 
 
-def _check_teacher(recipe: Recipe, teacher: Path | None) -> None:
+def _check_teacher(recipe: Recipe, teacher: Teacher) -> None:
     learns = recipe.schedule.teacher_share > 0
     if learns and teacher is None:
         raise UsageError(f"The recipe {recipe.name} distils a larger model: name its folder with --teacher")
@@ -92,7 +93,7 @@ def _check_teacher(recipe: Recipe, teacher: Path | None) -> None:
         raise UsageError(f"{teacher} has a context of {context} tokens, fewer than the recipe's")
 
 
-def _tokenizer(teacher: Path | None, stories: list[str], recipe: Recipe) -> str:
+def _tokenizer(teacher: Teacher, stories: list[str], recipe: Recipe) -> str:
     """Return the teacher's tokenizer, or a new one, as JSON."""
     if teacher is None:
         tokenizer = train_tokenizer(stories, recipe.architecture.vocab_size)

@@ -1,10 +1,16 @@
 """Qwen3 in PyTorch, which trains several times faster than MLX on a CPU; parameter names are a checkpoint's."""
 
+import math
+from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+
+from ..checkpoints.held_out import Tokens
+from .recipe import Schedule
 
 INITIAL_SPREAD = 0.02  # standard deviation, as in Qwen
 
@@ -119,3 +125,86 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """Apply RoPE on halves: x is B x H x L x D, cosines and sines are L x D/2."""
     a, b = x.chunk(2, dim=-1)
     return torch.cat((a * cos - b * sin, b * cos + a * sin), dim=-1)
+
+
+def share_of_peak(step: int, schedule: Schedule) -> float:
+    """Return the learning rate's share of its peak: linear warm-up, then half a cosine."""
+    if step < schedule.warmup:
+        return (step + 1) / schedule.warmup
+    done = (step - schedule.warmup) / max(1, schedule.steps - schedule.warmup)
+    return schedule.final_share + (1 - schedule.final_share) * (1 + math.cos(math.pi * done)) / 2
+
+
+def optimizers(model: torch.nn.Module, schedule: Schedule) -> list[torch.optim.Optimizer]:
+    """Return AdamW for all parameters, or, if the recipe sets it, Muon for the layers' matrices and AdamW beside it."""
+    by_kind: dict[str, list[Tensor]] = {"matrix": [], "embedding": [], "norm": []}
+    for name, weight in model.named_parameters():
+        by_kind["norm" if weight.dim() == 1 else "embedding" if "embed_tokens" in name else "matrix"].append(weight)
+    betas = (schedule.betas[0], schedule.betas[1])
+    found: list[torch.optim.Optimizer] = []
+    if schedule.muon_learning_rate:
+        # Jordan et al. 2024: a matrix's update is its momentum, orthogonalized (singular values near one).
+        peak, decay = schedule.muon_learning_rate, schedule.weight_decay
+        found.append(torch.optim.Muon(by_kind.pop("matrix"), lr=peak, weight_decay=decay, momentum=0.95))
+    groups = [  # no weight decay for norms
+        {"params": weights, "weight_decay": 0.0 if kind == "norm" else schedule.weight_decay}
+        for kind, weights in by_kind.items()
+    ]
+    found.append(torch.optim.AdamW(groups, lr=schedule.learning_rate, betas=betas, fused=True))
+    for optimizer in found:
+        for group in optimizer.param_groups:
+            group["peak"] = group["lr"]
+    return found
+
+
+IGNORED = -100  # cross_entropy's ignore_index
+MOST = 80  # tokens of a sample
+
+
+def mixed_precision(device: torch.device) -> torch.autocast:
+    """Return the context for bfloat16 products with float32 accumulation."""
+    return torch.autocast(device.type, torch.bfloat16)
+
+
+def batches(rows: list[Tokens]) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """Yield rows of unequal length as padded inputs and targets, B x L, about 8,192 tokens per batch."""
+    ordered = sorted(rows, key=len)
+    while ordered:
+        count = max(1, 8192 // len(ordered[-1]))
+        taken, ordered = ordered[-count:], ordered[:-count]
+        table = np.full((len(taken), max(map(len, taken))), IGNORED)
+        for row, filled in zip(taken, table, strict=True):
+            filled[: len(row)] = row
+        both = torch.from_numpy(table)
+        yield both[:, :-1].clamp(min=0), both[:, 1:]
+
+
+@torch.no_grad()
+def loss_on(model: torch.nn.Module, rows: list[Tokens], device: torch.device) -> float:
+    """Return the nats per token over rows that do not see one another."""
+    model.eval()
+    total, count = 0.0, 0
+    for inputs, targets in batches(rows):
+        with mixed_precision(device):
+            logits = model(inputs.to(device))
+        flat = targets.flatten().to(device)
+        total += F.cross_entropy(logits.float().flatten(0, 1), flat, ignore_index=IGNORED, reduction="sum").item()
+        count += int((flat != IGNORED).sum())
+    model.train()
+    return total / count
+
+
+@torch.no_grad()
+def continuation(model: Qwen3, prompt: list[int], end: set[int], seed: int, device: torch.device) -> list[int]:
+    """Return at most MOST tokens sampled after the prompt, at temperature 0.7."""
+    model.eval()
+    draw = torch.Generator().manual_seed(seed)
+    tokens = list(prompt)
+    while len(tokens) < min(len(prompt) + MOST, len(model.cos)):
+        logits = model(torch.tensor([tokens], device=device))[0, -1].float().cpu()
+        token = int(torch.multinomial((logits / 0.7).softmax(dim=-1), 1, generator=draw))
+        if token in end:
+            break
+        tokens.append(token)
+    model.train()
+    return tokens[len(prompt) :]

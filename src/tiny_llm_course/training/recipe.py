@@ -82,10 +82,9 @@ def read_recipe(file: Path, **changes: Any) -> Recipe:
     architecture = _fill(Architecture, file, "model", table["model"])
     schedule = _fill(Schedule, file, "schedule", table["schedule"])
     shares = (schedule.final_share, schedule.dropout, schedule.chat_share, schedule.teacher_share)
+    uneven = architecture.num_attention_heads % architecture.num_key_value_heads
     rules = {
-        "num_attention_heads must be a multiple of num_key_value_heads": (
-            architecture.num_attention_heads % architecture.num_key_value_heads == 0
-        ),
+        "num_attention_heads must be a multiple of num_key_value_heads": not uneven,
         "head_dim must be even": architecture.head_dim % 2 == 0,
         "context must be below max_position_embeddings": schedule.context < architecture.max_position_embeddings,
         "betas must be two numbers below 1": len(schedule.betas) == 2 and max(schedule.betas) < 1,

@@ -22,17 +22,15 @@ from torch.nn.utils import clip_grad_norm_, parameters_to_vector, vector_to_para
 
 from ..checkpoints.held_out import END, Tokens
 from ..course.registry import UsageError
-from .conversations import TURN_END
-from .export import export
-from .judging import continuation, loss_on, mixed_precision
-from .optimizing import optimizers, share_of_peak
-from .packing import Packer, held_out
-from .qwen3_torch import Qwen3
+from .packing import TURN_END, Packer, export, held_out
+from .qwen3_torch import Qwen3, continuation, loss_on, mixed_precision, optimizers, share_of_peak
 from .recipe import Recipe
 
 SAMPLE = "Once upon a time"
 WEIGHTS = "model.safetensors"
 KEPT = ("step", "epoch", "row", "seconds", "recent", "log")
+OnStep = Callable[[int, float, float], None]  # gets the step, its loss, and tokens/s
+OnCheck = Callable[[dict[str, Any], str], None]  # gets a log entry and a sample text
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,14 +71,6 @@ class Job:
             what = "recipe, text, tokenizer or teacher"
             raise UsageError(f"{self.out} holds a run with another {what}: choose another --out, or delete it")
         return state
-
-
-@dataclasses.dataclass
-class Report:
-    """Callbacks for progress."""
-
-    step: Callable[[int, float, float], None]  # step, loss, tokens/s
-    check: Callable[[dict[str, Any], str], None]  # log entry, sample text
 
 
 def load_weights(folder: Path, model: torch.nn.Module) -> None:
@@ -124,7 +114,7 @@ class Run:
         if not len(self._rows):
             raise UsageError(f"The text does not fill one row of {schedule.context} tokens: add text, or lower context")
 
-    def go(self, report: Report) -> bool:
+    def go(self, step: OnStep, check: OnCheck) -> bool:
         """Train to the end, or until Ctrl-C; return whether the end was reached."""
         schedule = self.job.recipe.schedule
         stopped = False
@@ -145,7 +135,7 @@ class Run:
             if self.rank:
                 continue
             pace = schedule.rows * schedule.context / (time.perf_counter() - start)
-            report.step(self.step, self.recent[-1], pace)
+            step(self.step, self.recent[-1], pace)
             if self.step % schedule.every == 0 or self.step == schedule.steps:
                 nats = loss_on(self.model, unseen.rows, self.device)
                 entry = {
@@ -163,7 +153,7 @@ class Run:
                 prompt = self.tokenizer.encode(END + SAMPLE).ids
                 ends = {self.tokenizer.token_to_id(END), self.tokenizer.token_to_id(TURN_END)}
                 written = continuation(self.model, prompt, ends, self.step, self.device)
-                report.check(entry, SAMPLE + str(self.tokenizer.decode(written)))
+                check(entry, SAMPLE + str(self.tokenizer.decode(written)))
         if stopped:
             self.seconds = time.perf_counter() - began
             self._save()
@@ -238,7 +228,7 @@ def assist(rank: int, job: Job, rendezvous: str) -> None:
     """Run a worker process: the same steps on its share of the rows. Rank 0 ends it."""
     with suppress(RuntimeError, UsageError):  # rank 0 has exited, or reports the error
         join(rank, job, rendezvous)
-        Run(job, rank).go(Report(lambda *_: None, lambda *_: None))
+        Run(job, rank).go(lambda *_: None, lambda *_: None)
 
 
 def join(rank: int, job: Job, rendezvous: str) -> None:

@@ -10,7 +10,7 @@ from ...course.file_paths import name_of
 from ...doctor.git import ask_git, changed, differ, steering
 from ...doctor.machine import version_of
 from ...paths import COURSE, LEARNER, REGISTRY, ROOT, TESTS, WATCHERS
-from ...programs.given import differing
+from ...programs.parts import differing
 
 PACKAGES = ("tiny-llm", "mlx", "numpy", "pytest", "hypothesis")
 

@@ -86,10 +86,8 @@ def _details(result: TaskResult) -> list[str]:
 
 def clean(text: str) -> str:
     """Return the text with control characters, and those that XML 1.0 forbids, escaped like \\x1b."""
-    return "".join(c if _harmless(c) else c.encode("unicode_escape").decode() for c in text)
 
+    def harmless(c: str) -> bool:  # beyond `isprintable`: other spaces, and the joiners of emoji
+        return c.isprintable() or c in "\t\n\u200c\u200d" or (ord(c) >= 0xA0 and c.isspace())
 
-def _harmless(character: str) -> bool:
-    # Beyond `isprintable`: other spaces, and the joiners of emoji.
-    spaces = character in "\t\n\u200c\u200d" or (ord(character) >= 0xA0 and character.isspace())
-    return character.isprintable() or spaces
+    return "".join(c if harmless(c) else c.encode("unicode_escape").decode() for c in text)

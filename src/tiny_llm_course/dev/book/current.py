@@ -10,7 +10,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from hashlib import sha256
@@ -71,28 +71,22 @@ def differences(names: Collection[str] | None = None, fresh: bool = False) -> li
     every = names_of_files(load_course())
     names = every if names is None else names
     made = _make(names if fresh else stale(names))
-    found = []
-    for name, (text, _) in made.items():
-        found += _faults(name, text, present_text(name))
-    if set(names) == set(every):
-        found += [line for name in _left_over(every) for line in _faults(name, "", present_text(name))]
+    wanted = {name: text for name, (text, _) in made.items()}
+    wanted |= dict.fromkeys(_left_over(every) if set(names) == set(every) else (), "")
+    found = [line for name, text in wanted.items() for line in _faults(name, text, present_text(name))]
     _keep({name: one for name, one in made.items() if one.text == present_text(name)})
     return found
 
 
-def _faults(name: str, wanted: str, there: str) -> list[str]:
-    file = name_of(FOLDER / f"{name}.md")
-    if wanted == there:
-        return []
-    ours, theirs = parts_in(wanted), parts_in(there)
-    apart = [anchor for anchor in ours | theirs if ours.get(anchor) != theirs.get(anchor)]
-    if not wanted or not there or not apart:  # without `apart`, what differs is none of its parts
-        return [f"{file} {_fault(wanted, there)} (pdm run dev book)"]
-    return [f"{file}:{a} {_fault(ours.get(a, ''), theirs.get(a, ''))} (pdm run dev book)" for a in apart]
-
-
-def _fault(wanted: str, there: str) -> str:
-    return "is no longer generated" if not wanted else "is out of date" if there else "is missing"
+def _faults(name: str, wanted: str, there: str) -> Iterator[str]:
+    file, ours, theirs = name_of(FOLDER / f"{name}.md"), parts_in(wanted), parts_in(there)
+    apart = {f"{file}:{a}": (ours.get(a, ""), theirs.get(a, "")) for a in ours | theirs}
+    if not wanted or not there or ours == theirs:  # what differs is all of it, or none of its parts
+        apart = {file: (wanted, there)}
+    for place, (mine, other) in apart.items():
+        if mine != other:
+            fault = "is no longer generated" if not mine else "is out of date" if other else "is missing"
+            yield f"{place} {fault} (pdm run dev book)"
 
 
 def _left_over(names: Collection[str]) -> list[str]:
@@ -128,25 +122,21 @@ def _kept() -> dict[str, dict[str, Any]]:
 
 def _keep(made: Mapping[str, Made]) -> None:
     names, kept, digest = names_of_files(load_course()), _kept(), cache(_digest)
+    # This machine must be able to generate the whole file: what it cannot count stays as it was.
+    open_days = [day for day in load_course().days() if day.is_open]
+    partial = {day.name for day in open_days if any(missing(task.requires) for task in day.tasks)}
     for name, (_, inputs) in made.items():
-        if _is_whole(name):
+        if name not in partial:
             kept[name] = {"key": _key(name, inputs, digest), "inputs": inputs}
     kept = {name: kept[name] for name in names if name in kept}
     shared = set.intersection(*(set(of["inputs"]) for of in kept.values())) if kept else set()
     lines = [f'"{EVERY}": {json.dumps(sorted(shared))}']
     for name, of in kept.items():
-        own = {"key": of["key"], "inputs": sorted({*of["inputs"]} - shared)}
-        lines.append(f'"{name}": {json.dumps(own)}')
+        lines.append(f'"{name}": {json.dumps({"key": of["key"], "inputs": sorted({*of["inputs"]} - shared)})}')
     text = "{\n" + ",\n".join(lines) + "\n}\n"
     with contextlib.suppress(OSError):  # a read-only checkout can still be checked
         if not KEYS.exists() or KEYS.read_text(encoding="utf-8") != text:
             KEYS.write_text(text, encoding="utf-8", newline="\n")
-
-
-def _is_whole(name: str) -> bool:
-    """Return whether this machine can generate the whole file: what it cannot count stays as it was."""
-    days = [day for day in load_course().days() if day.name == name]
-    return not any(missing(task.requires) for day in days if day.is_open for task in day.tasks)
 
 
 def _key(name: str, inputs: Iterable[str], digest: Any) -> str:

@@ -58,9 +58,13 @@ def map_parts(course: Course, week: int, today: Day | None = None) -> Parts:
     own = course.week(week).days
     if not any(task.makes for day in ([today] if today else own) for task in day.tasks):
         return {}
-    days = [day for day in course.days() if day.week <= week]
+    days, page = [day for day in course.days() if day.week <= week], (today or own[0]).chapter
     boxes = engine([task for day in days for task in day.tasks])
-    return {"map": _map(boxes, (today or own[0]).chapter, days, today)}
+    by_number = {(day.week, day.number): day for day in days}
+    lines = ['<nav class="engine-map" aria-label="The engine, part by part">', *_list(boxes, page, by_number, today)]
+    whole = f'<a href="{posixpath.relpath(PAGE, posixpath.dirname(page))}">The whole engine, with all its numbers</a>'
+    lines.append(f"<p>{'Highlighted: today. ✓: done. Dashed: later. ' if today else ''}{whole}.</p>")
+    return {"map": "\n".join([*lines, "</nav>", ""])}
 
 
 def link(part: Part, days: dict[tuple[int, int], Day], page: str) -> tuple[str, str]:
@@ -71,39 +75,18 @@ def link(part: Part, days: dict[tuple[int, int], Day], page: str) -> tuple[str, 
     return address, f"Week {day.week}, {day.called}: {day.title}"
 
 
-def _map(boxes: list[Part], page: str, days: Sequence[Day], today: Day | None) -> str:
-    by_number = {(day.week, day.number): day for day in days}
-    lines = ['<nav class="engine-map" aria-label="The engine, part by part">', *_list(boxes, page, by_number, today)]
-    whole = f'<a href="{posixpath.relpath(PAGE, posixpath.dirname(page))}">The whole engine, with all its numbers</a>'
-    lines.append(f"<p>{'Highlighted: today. ✓: done. Dashed: later. ' if today else ''}{whole}.</p>")
-    return "\n".join([*lines, "</nav>", ""])
-
-
 def _list(boxes: list[Part], page: str, days: dict[tuple[int, int], Day], today: Day | None) -> Iterator[str]:
     yield "<ol>"
     for part in boxes:
-        address, title = link(part, days, page)
-        looks, done = _looks(part, today)
+        (address, title), looks, task = link(part, days, page), "", part.task
+        done = bool(today and task and (task.week, task.day) < (today.week, today.number))
+        if today:
+            looks = ' aria-current="page"' if task in today.tasks else f' class="{"done" if done else "later"}"'
         box = f'<a href="{address}" title="{escape(title)}"{looks}>{"✓ " if done else ""}{escape(part.name)}</a>'
-        if part.parts and (today is None or any(_is_of(today, within) for within in part)):
+        if part.parts and (today is None or any(within.task in today.tasks for within in part)):
             yield f'<li class="frame">{box}'
             yield from _list(part.parts, page, days, today)
             yield "</li>"
         else:
             yield f"<li>{box}</li>"
     yield "</ol>"
-
-
-def _looks(part: Part, today: Day | None) -> tuple[str, bool]:
-    """Return the attributes of a box, and whether it is done."""
-    if today is None:
-        return "", False
-    assert part.task
-    if _is_of(today, part):
-        return ' aria-current="page"', False
-    done = (part.task.week, part.task.day) < (today.week, today.number)
-    return f' class="{"done" if done else "later"}"', done
-
-
-def _is_of(day: Day, part: Part) -> bool:
-    return part.task in day.tasks

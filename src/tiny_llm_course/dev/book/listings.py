@@ -8,13 +8,15 @@ import importlib
 import re
 from types import ModuleType
 
+import numpy as np
+
 from ...course.entities import Day, Task
 from ...course.registry import Course, load_course
 from ...paths import BOOK, LEARNER, ROOT, SOLUTION, make_importable
 from ...programs.packages import load_solution
 from ...source.languages import language_of_target
+from .drawing import ROLES, Canvas, matrix
 from .engine import map_parts
-from .legend import legend_parts
 from .measured import measured_parts
 from .mistake_diffs import mistake_parts
 from .model import Facts, Sentence, model_page
@@ -44,23 +46,16 @@ def parts_of(name: str) -> Parts:
         return {"hours": _hours(course)} | legend_parts() | _engine(course)
     for day in course.days():
         if day.name == name:
-            own = _of_the_tasks(day) | _of_the_script(day.week, f"day{name.rpartition('.')[2]}")
+            files = ", ".join(dict.fromkeys(f"`{PACKAGE}/{task.target.file}`" for task in day.tasks))
+            own = {"time": f"**Time** {_minutes(day)} minutes. **You edit** {files}.\n", "tasks": _tasks(day)}
+            own |= {f"signature-{task.number}": _signature(task) for task in day.tasks}
+            own |= _of_the_script(day.week, f"day{name.rpartition('.')[2]}")
             return own | map_parts(course, day.week, day) | quiz_parts(day) | measured_parts(day) | mistake_parts(day)
     return _of_the_script(int(name), "week") | map_parts(course, int(name))
 
 
-def _of_the_tasks(day: Day) -> Parts:
-    files = dict.fromkeys(f"`{PACKAGE}/{task.target.file}`" for task in day.tasks)
-    parts = {"time": f"**Time** {_minutes(day)} minutes. **You edit** {', '.join(files)}.\n", "tasks": _tasks(day)}
-    for task in day.tasks:
-        parts[f"signature-{task.number}"] = _signature(task)
-    return parts
-
-
 def _of_the_script(week: int, name: str) -> Parts:
-    script = _script(week, name)
-    parts: Parts = script.generated_parts() if script else {}
-    return parts
+    return dict(script.generated_parts()) if (script := _script(week, name)) else {}
 
 
 def _script(week: int, name: str) -> ModuleType | None:
@@ -100,17 +95,12 @@ def _length(minutes: int) -> str:
 
 
 def _tasks(day: Day) -> str:
-    rows = [
-        f"| [{task.label}](#task-{task.id.replace('.', '-')}) | {_name(task)} | {task.minutes} |" for task in day.tasks
-    ]
-    head = ["| Task | You write | Minutes |", "|---|---|---|"]
-    return "\n".join([*head, *rows, ""])
-
-
-def _name(task: Task) -> str:
-    """Return the target's name with line-break opportunities for phones."""
-    name = re.sub(r"([._])(?=\w\w)|(?<=[a-z])(?=[A-Z])", r"\1<wbr>", str(task.target).replace(":", "."))
-    return f"<code>{name}</code>"
+    lines = ["| Task | You write | Minutes |", "|---|---|---|"]
+    for task in day.tasks:
+        # With line-break opportunities for phones.
+        name = re.sub(r"([._])(?=\w\w)|(?<=[a-z])(?=[A-Z])", r"\1<wbr>", str(task.target).replace(":", "."))
+        lines.append(f"| [{task.label}](#task-{task.id.replace('.', '-')}) | <code>{name}</code> | {task.minutes} |")
+    return "\n".join([*lines, ""])
 
 
 def _signature(task: Task) -> str:
@@ -122,3 +112,27 @@ def _signature(task: Task) -> str:
     short = DOCSTRING.sub(r'\1"""', listed)
     more = "; the docstrings in the file state the rest" if short != listed else ""
     return f"In `{PACKAGE}/{target.file}`{calls}{more}:\n\n```{language.fence}\n{short}```\n"
+
+
+def legend_parts() -> Parts:
+    """Return `roles`, a table of the colors, and `squares`, a drawing of a small array."""
+    rows = []  # of a role: a sentence, a formula, a box and a square
+    for role, (letter, meaning) in ROLES.items():
+        looks = f"role-{role}"
+        drawn = (
+            '<svg viewBox="0 0 92 26" width="92" height="26" role="img"><title>a box, an arrow, a square</title>'
+            f'<rect x="2" y="3" width="30" height="20" rx="4" class="frame {looks}"/>'
+            f'<polyline points="36,13 58,13" class="line {looks}"/>'
+            f'<polygon points="64,13 57,9 57,17" class="head {looks}"/>'
+            f'<rect x="70" y="5" width="16" height="16" class="fill {looks}"/></svg>'
+        )
+        cells = [f'<span class="{looks}">{role}</span>', f'<span class="{looks}"><i>{letter}</i></span>']
+        cells += [f'<span class="drawn">{drawn}</span>', meaning]
+        rows.append(f"| {' | '.join(cells)} |")
+    roles = "\n".join(["| In a sentence | Letter | In a picture | What it is |", "|---|---|---|---|", *rows, ""])
+    canvas, values = Canvas(), np.array([[4.0, 1.0, 0.25], [-4.0, -1.0, 0.0]])
+    hidden = np.array([[False, False, False], [False, False, True]])
+    matrix(canvas, values, ["first", "second"], ["first", "second", "third"], None, hidden=hidden)
+    about = "Filled squares of three sizes for 4, 1 and 0.25; hollow squares for -4 and -1; a dot for a masked number."
+    squares = canvas.figure("squares-course", "An array of two rows and three columns", about)
+    return {"roles": roles, "squares": squares}

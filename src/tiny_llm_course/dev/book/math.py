@@ -1,31 +1,75 @@
-"""Render the book's formulas by KaTeX (`book/katex`, run in mini-racer) at build time, so that no reader needs
-JavaScript.
+"""Render the book's formulas by KaTeX (`book/katex`, in mini-racer) at build time: no reader needs JavaScript.
+
+Formulas are `$...$` within a line of text, `$$...$$` between blank lines; `\\$` is money. Any other dollar sign is
+reported: half a formula would otherwise be read as prose.
 """
 
 import json
 import re
-from typing import Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from .drawing import ROLES
-from .tex import BadFormula, Formula, formulas
 
-# Rejects unknown or doubtful TeX, and adds MathML to the HTML, for screen readers.
-RENDER = """
-function renderAll(formulas) {
-  return JSON.stringify(formulas.map(([tex, displayMode]) => {
-    const options = {
-      displayMode, throwOnError: true, output: "htmlAndMathml", macros: ROLES,
-      trust: ({ command }) => command === "\\\\htmlClass",
-      strict: (code) => code === "htmlExtension" ? "ignore" : "error",
-    };
-    try {
-      return { html: katex.renderToString(tex, options) };
-    } catch (error) {
-      return { error: error.rawMessage || String(error), position: error.position || 0 };
-    }
-  }));
-}
-"""
+# Alternatives in order: text to skip comes first.
+TOKEN = re.compile(
+    r"""
+    (?P<fence>^[ \t>]*(?:[-*+][ ]+|\d+[.)][ ]+)?(?P<ticks>`{3,}|~{3,})[^\n]*\n(?:.*?^[ \t>]*(?P=ticks)[ \t]*$|.*))
+  | <!--.*?-->
+  | <(?P<raw>script|style|pre|svg)\b.*?</(?P=raw)>
+  | \{\{\#.*?\}\}
+  | (?P<span>`+)(?!`)(?:(?!\n[ \t]*\n).)+?(?<!`)(?P=span)(?!`)
+  | </?[A-Za-z](?:"[^"]*"|'[^']*'|[^'"<>$])*>
+  | \\.
+  | \$\$(?P<display>(?:(?!\n[ \t]*\n)(?:\\.|[^\\$]))+?)\$\$
+  | \$(?P<inline>(?=[^\s$])(?:(?!\n[ \t]*\n)(?:\\.|[^\\$`]))*?(?<=\S))\$(?!\d)
+  | (?P<alone>\$)
+    """,
+    re.VERBOSE | re.DOTALL | re.MULTILINE,
+)
+
+
+class BadFormula(NamedTuple):
+    """A formula that cannot be rendered: its line number, counted from 1, and what is wrong."""
+
+    line: int
+    message: str
+
+
+class Formula(NamedTuple):
+    """A formula: its TeX, the part of the text that it takes, and the line where its TeX begins."""
+
+    tex: str
+    display: bool
+    start: int
+    end: int
+    line: int
+
+
+def formulas(text: str) -> Iterator[Formula | BadFormula]:
+    """Yield the formulas of a page in order, and a BadFormula for each unpaired dollar sign."""
+    for match in TOKEN.finditer(text):
+        line = text.count("\n", 0, match.start()) + 1
+        if match["alone"]:
+            yield BadFormula(line, r"a $ without a partner; an amount of money is written \$5")
+        elif match["display"] is not None:
+            tex = match["display"]
+            if _alone(text, match.start(), match.end()):
+                first = line + tex[: len(tex) - len(tex.lstrip())].count("\n")
+                yield Formula(tex.strip(), True, match.start(), match.end(), first)
+            else:
+                yield BadFormula(line, "a formula in $$ needs a blank line before it and one after it")
+        elif match["inline"] is not None:
+            yield Formula(match["inline"], False, match.start(), match.end(), line)
+
+
+def _alone(text: str, start: int, end: int) -> bool:
+    before, after = text[:start].rstrip(" \t"), text[end:].lstrip(" \t")
+    return (not before or before.endswith("\n\n")) and (not after or bool(re.match(r"\n[ \t]*(?:\n|\Z)", after)))
+
+
+RENDER = Path(__file__).with_name("render.js")
 # \query{Q} has the colour of queries in the whole book, and so on.
 MACROS = {f"\\{role}": rf"\htmlClass{{role-{role}}}{{#1}}" for role in ROLES}
 # Markdown syntax, to be escaped in text that is HTML already.
@@ -44,7 +88,7 @@ def render(found: list[tuple[str, bool]], katex: str) -> dict[tuple[str, bool], 
         raise NoEngine("formulas need the package mini-racer: pdm install") from None
     with mini_racer() as engine:  # without the with-block Python may hang when it ends
         engine.eval(katex)
-        engine.eval(f"const ROLES = {json.dumps(MACROS)};" + RENDER)
+        engine.eval(f"const ROLES = {json.dumps(MACROS)};" + RENDER.read_text(encoding="utf-8"))
         answers = json.loads(str(engine.eval(f"renderAll({json.dumps(found)})")))
     return {
         (tex, display): answer["html"]
@@ -56,12 +100,11 @@ def render(found: list[tuple[str, bool]], katex: str) -> dict[tuple[str, bool], 
 
 def protect(html: str) -> str:
     """Return the HTML in one line, escaped so that Markdown leaves it alone."""
-    one_line = re.sub(r"\s*\n\s*", " ", html)
-    return re.sub(r"(?<=>)[^<>]+(?=<)", lambda text: _encode(text[0]), one_line)
 
+    def encode(text: re.Match[str]) -> str:
+        return re.sub(r"&#?\w+;|[^&]+", lambda p: p[0] if p[0][0] == "&" else p[0].translate(MARKDOWN), text[0])
 
-def _encode(text: str) -> str:
-    return re.sub(r"&#?\w+;|[^&]+", lambda part: part[0] if part[0][0] == "&" else part[0].translate(MARKDOWN), text)
+    return re.sub(r"(?<=>)[^<>]+(?=<)", encode, re.sub(r"\s*\n\s*", " ", html))
 
 
 def set_formulas(pages: dict[str, dict[str, Any]], katex: str) -> list[tuple[str, BadFormula]]:
@@ -78,7 +121,7 @@ def set_formulas(pages: dict[str, dict[str, Any]], katex: str) -> list[tuple[str
                 continue
             answer = html[formula.tex, formula.display]
             if isinstance(answer, BadFormula):
-                wrong.append((path, BadFormula(formula.line + answer.line, str(answer))))
+                wrong.append((path, BadFormula(formula.line + answer.line, answer.message)))
             else:
                 tag = '<div class="formula">{}</div>' if formula.display else "{}"
                 parts += [text[end : formula.start], tag.format(protect(answer))]

@@ -67,10 +67,7 @@ def _page(found: dict[str, Any], chart: Chart | None) -> str:
     table = [found["columns"], sides, *rows]
     shown = [f"| {' | '.join(line)} |" for line in table]
     if chart:
-        shown = [_drawn(found, chart), *folded("The numbers", shown)]
+        left = [column for column in found["columns"][1:] if column not in chart[2]]
+        summary = "All numbers" + (f", with {'; '.join(left)}" if left else "")
+        shown = [_drawn(found, chart), "<details>", f"<summary>{summary}</summary>", "", *shown, "", "</details>"]
     return "\n".join([*shown, "", f"*{measured_on(found)}*", ""])
-
-
-def folded(summary: str, table: list[str]) -> list[str]:
-    """Return the lines of a table behind a summary: its chart shows the same."""
-    return ["<details>", f"<summary>{summary}</summary>", "", *table, "", "</details>"]

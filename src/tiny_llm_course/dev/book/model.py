@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,8 +33,7 @@ class Shown:
     causal: bool = False  # its columns are tokens, and later ones are masked
 
 
-@dataclass(frozen=True)
-class Facts:
+class Facts(NamedTuple):
     """The facts of a box, without the boxes inside it."""
 
     about: str
@@ -58,7 +57,10 @@ def model_page(course: Course, sentence: Sentence, facts: Mapping[str, Facts]) -
     """Return the widget, with all boxes nested below it."""
     boxes = engine(course.tasks())
     days = {(day.week, day.number): day for day in course.days()}
-    sums = {part.path: _sums(facts, part.path) for whole in boxes for part in whole}
+    sums = {}
+    for path in (part.path for whole in boxes for part in whole):
+        inside = [known for name, known in facts.items() if f"{name}/".startswith(f"{path}/")]
+        sums[path] = sum(known.weights for known in inside), sum(known.milliseconds for known in inside)
     totals = [sum(column) or 1.0 for column in zip(*(sums[part.path] for part in boxes), strict=True)]
 
     def data_of(part: Part) -> dict[str, Any]:
@@ -69,20 +71,13 @@ def model_page(course: Course, sentence: Sentence, facts: Mapping[str, Facts]) -
         box["shares"] = [round(100 * x / total, 2) for x, total in zip(sums[part.path], totals, strict=True)]
         if known := facts.get(part.path):
             box |= {"about": known.about, "shape": known.shape, "rows": known.rows}
-            box["arrays"] = [
-                {**vars(shown), "values": (shown.values.round(2) + 0.0).tolist()} for shown in known.arrays
-            ]
+            box["arrays"] = [vars(each) | {"values": (each.values.round(2) + 0.0).tolist()} for each in known.arrays]
         return box
 
     all_data = [data_of(part) for part in boxes]
     data = {**vars(sentence), "boxes": all_data, "weights": int(totals[0])}
     nested = [line for box in all_data for line in _nested(box, facts, sentence)]
     return element("model-zoom", data, *nested, f"<p>{escape(sentence.measured)}</p>")
-
-
-def _sums(facts: Mapping[str, Facts], path: str) -> tuple[int, float]:
-    inside = [known for name, known in facts.items() if f"{name}/".startswith(f"{path}/")]
-    return sum(known.weights for known in inside), sum(known.milliseconds for known in inside)
 
 
 def _nested(box: dict[str, Any], facts: Mapping[str, Facts], sentence: Sentence) -> Iterator[str]:

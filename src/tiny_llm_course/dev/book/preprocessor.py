@@ -1,17 +1,50 @@
 """mdBook's preprocessor: renders formulas, links terms; bad formulas and includes fail the build, with their line."""
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from ...course.registry import load_course
-from . import includes
+from ...paths import ROOT
 from .math import NoEngine, set_formulas
-from .terms import Terms
+from .parts import FOLDER
+from .terms import Terms, as_sections
 
+OPENING = re.compile(r"(?<!\\)\{\{\s*#")
+DIRECTIVE = re.compile(r"\{\{\s*#\s*(\w+)\s+([^\s{}:]+)(?::([^\s{}]*))?\s*\}\}")
+LINES = re.compile(r"[0-9:]*")
 GLOSSARY = "glossary.md"
+
+
+def faults(text: str, page: Path) -> Iterator[tuple[int, str]]:
+    """Yield a page's broken directives and their lines: mdBook warns of a missing file, and ignores a missing part."""
+    for opening in OPENING.finditer(text):
+        if reason := _fault(DIRECTIVE.match(text, opening.start()), page):
+            yield text.count("\n", 0, opening.start()) + 1, reason
+
+
+def _fault(directive: re.Match[str] | None, page: Path) -> str:
+    if directive is None:
+        return "a directive is not complete: it is {{#include FILE}} or {{#include FILE:PART}}"
+    name, file, part = directive.groups()
+    if name != "include":
+        return f"there is no directive #{name}, only #include"
+    target = (page.parent / file).resolve()
+    # What makes it, if a command does.
+    command = " (pdm run dev book)" if target.parent == FOLDER else ""
+    if target.parent.name == "transcripts":
+        command = f" (pdm run dev transcripts {target.stem})"
+    if not target.is_file():
+        shown = target.relative_to(ROOT).as_posix() if target.is_relative_to(ROOT) else file
+        return f"there is no {shown} to include{command}"
+    if part and not LINES.fullmatch(part):
+        marks = re.findall(rf"\bANCHOR(?:_END)?: *{re.escape(part)}(?!\S)", target.read_text(encoding="utf-8"))
+        if len(marks) != 2:
+            return f"{file} has no part {part}{command}"
+    return ""
 
 
 def chapters(items: list[Any]) -> Iterator[dict[str, Any]]:
@@ -21,16 +54,6 @@ def chapters(items: list[Any]) -> Iterator[dict[str, Any]]:
             if item["Chapter"]["source_path"]:
                 yield item["Chapter"]
             yield from chapters(item["Chapter"]["sub_items"])
-
-
-def link_terms(pages: dict[str, dict[str, Any]]) -> None:
-    """Link terms to the glossary in the days' chapters."""
-    chapters_of_days = {day.chapter for day in load_course().days()} & pages.keys()
-    if chapters_of_days:
-        terms = Terms(pages[GLOSSARY]["content"])
-        for path in chapters_of_days:
-            page = pages[path]
-            page["content"] = terms.link(page["content"], "../" * path.count("/") + GLOSSARY)
 
 
 def main(arguments: list[str]) -> int:
@@ -44,15 +67,20 @@ def main(arguments: list[str]) -> int:
     wrong = [
         (path, line, fault)
         for path, page in pages.items()
-        for line, fault in includes.faults(page["content"], root / source / path)
+        for line, fault in faults(page["content"], root / source / path)
     ]
-    link_terms(pages)
+    if chapters_of_days := {day.chapter for day in load_course().days()} & pages.keys():
+        terms = Terms(pages[GLOSSARY]["content"])
+        for path in chapters_of_days:  # their terms are linked to the glossary
+            address = "../" * path.count("/") + GLOSSARY
+            pages[path]["content"] = terms.link(pages[path]["content"], address)
+        pages[GLOSSARY]["content"] = as_sections(pages[GLOSSARY]["content"])
     try:
         bad = set_formulas(pages, (root / "katex" / "katex.min.js").read_text(encoding="utf-8"))
     except NoEngine as reason:
         print(reason, file=sys.stderr)
         return 1
-    wrong += [(path, mistake.line, str(mistake)) for path, mistake in bad]
+    wrong += [(path, *mistake) for path, mistake in bad]
     for path, line, fault in sorted(wrong):
         print(f"{(root.name / source / path).as_posix()}:{line}: {fault}", file=sys.stderr)
     if wrong:

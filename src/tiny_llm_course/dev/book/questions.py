@@ -8,8 +8,7 @@ import hashlib
 import json
 import textwrap
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import mlx.core as mx
 
@@ -26,8 +25,7 @@ Answer = Callable[[Any], str]  # from a task's program to its result as text
 Reading = Callable[[Record, str], str]  # from a record and a selection from it to an answer
 
 
-@dataclass(frozen=True)
-class Option:
+class Option(NamedTuple):
     """An answer option and its explanation; a wrong one has the name of the mistake that returns it."""
 
     text: str
@@ -36,8 +34,7 @@ class Option:
     mistake: str = ""
 
 
-@dataclass(frozen=True)
-class OfProgram:
+class OfProgram(NamedTuple):
     """What does the program return? Each known mistake has a sentence that says what was overlooked."""
 
     task: str
@@ -65,8 +62,7 @@ class OfProgram:
             return self.answer(program)
 
 
-@dataclass(frozen=True)
-class OfMeasurement:
+class OfMeasurement(NamedTuple):
     """What did our run measure? `right` and the mistakes are arguments of `reading`."""
 
     text: str
@@ -93,8 +89,7 @@ class OfMeasurement:
         return _in_order(self.text, right, wrong)
 
 
-@dataclass(frozen=True)
-class OfMessage:
+class OfMessage(NamedTuple):
     """Which mistake causes a message? The message is shown up to the point where it names the mistake."""
 
     task: str
@@ -115,9 +110,8 @@ class OfMessage:
         right = [known.fact for known in variants.wrong_programs if f" {known.fact}." in named]
         if len(right) != 1:
             raise ValueError(f"the transcript {self.transcript} does not name one mistake of task {self.task}")
-        wrong = {
-            name: (_sentence(_known(variants, self.task, name).fact), text) for name, text in self.mistakes.items()
-        }
+        facts = {name: _known(variants, self.task, name).fact for name in self.mistakes}
+        wrong = {name: (_sentence(fact), self.mistakes[name]) for name, fact in facts.items()}
         return _in_order(self.asked, (_sentence(right[0]), self.why), wrong)
 
     def _message(self) -> tuple[str, str]:

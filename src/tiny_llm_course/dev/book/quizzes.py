@@ -56,7 +56,13 @@ def numbers(values: mx.array | Iterable[float], digits: int = 2) -> str:
 
 def quiz_parts(day: Day) -> Parts:
     """Return the `quiz` of a day that has questions."""
-    return {"quiz": _page(day)} if is_there(quiz_path(day)) else {}
+    if not is_there(quiz_path(day)):
+        return {}
+    questions = enumerate(load_quiz(day).questions, 1)
+    try:
+        return {"quiz": "\n".join(_markdown(f"{day.name}.{i}", each.text, each.options(day)) for i, each in questions)}
+    except ValueError as error:
+        raise ValueError(f"{name_of(quiz_path(day))}: {error}") from error
 
 
 def load_quiz(day: Day) -> Quiz:
@@ -65,16 +71,6 @@ def load_quiz(day: Day) -> Quiz:
     quiz = runpy.run_path(str(quiz_path(day)))["quiz"]
     assert isinstance(quiz, Quiz)
     return quiz
-
-
-def _page(day: Day) -> str:
-    parts = []
-    for number, question in enumerate(load_quiz(day).questions, 1):
-        try:
-            parts.append(_markdown(f"{day.name}.{number}", question.text, question.options(day)))
-        except ValueError as error:
-            raise ValueError(f"{name_of(quiz_path(day))}: {error}") from error
-    return "\n".join(parts)
 
 
 def _markdown(number: str, text: str, choice: list[Option]) -> str:

@@ -1,16 +1,15 @@
-"""Link each term to the glossary where a chapter first uses it, by its name or by what it abbreviates.
-
-Headings, tables, code, formulas, links and blocks of HTML are left alone.
-"""
+"""Link each term to the glossary where a chapter's sentences first use it, by its name or by what it abbreviates."""
 
 import re
 from collections.abc import Iterator
 
-from .tex import TOKEN
+from .math import TOKEN
 
-ENTRY = re.compile(r"^(\S.*)\n: (.*)", re.MULTILINE)
+ENTRY = re.compile(r"^(\S.*)\n: ((?:.+\n?)*)", re.MULTILINE)
 # An abbreviation's full name begins its explanation.
 IN_FULL = re.compile(r"([A-Z][\w -]{3,30}): ")
+# So does a term's abbreviation.
+ABBREVIATION = re.compile(r"([A-Z][A-Za-z]*[A-Z]): ")
 # Too common in other senses to be found by their names.
 ORDINARY = {"Up"}
 # Skipped in addition to TOKEN: links, headings, rows of tables, blocks of HTML.
@@ -24,14 +23,14 @@ class Terms:
     """The terms of a glossary, found in sentences."""
 
     def __init__(self, glossary: str) -> None:
-        self.anchors: list[str] = []
+        self.targets: list[str] = []  # each with the first sentence of its meaning, which terms.js shows
         ways = []
         for name, meaning in sorted(ENTRY.findall(glossary), key=lambda entry: -len(entry[0])):
             if name not in ORDINARY:
                 full = IN_FULL.match(meaning)
                 names = [name.partition(",")[0], *(full.groups() if full else ())]  # "Detokenizer, streaming"
                 ways.append(f"({'|'.join(map(_ways_to_write, names))})")
-                self.anchors.append(anchor_of(name))
+                self.targets.append(f'{anchor(name)} "{first_sentence(meaning)}"')
         self.pattern = re.compile(rf"(?<![\w/.-])(?:{'|'.join(ways)})(?![\w-]|\.\w)")
 
     def link(self, page: str, glossary: str) -> str:
@@ -41,17 +40,34 @@ class Terms:
         for start, stop in _sentences(page):
             for match in self.pattern.finditer(page, start, stop):
                 assert match.lastindex
-                anchor = self.anchors[match.lastindex - 1]
-                if anchor not in seen:
-                    seen.add(anchor)
-                    parts += [page[end : match.start()], f"[{match[0]}]({glossary}#{anchor})"]
+                target = self.targets[match.lastindex - 1]
+                if target not in seen:
+                    seen.add(target)
+                    parts += [page[end : match.start()], f"[{match[0]}]({glossary}#{target})"]
                     end = match.end()
         return "".join([*parts, page[end:]])
 
 
-def anchor_of(name: str) -> str:
-    """Return the id that mdBook gives a term of the glossary."""
+def anchor(name: str) -> str:
+    """Return the id of a term's entry, as mdBook makes it from a heading."""
     return re.sub(r"\s", "-", re.sub(r"[^\w\s-]", "", name.lower()))
+
+
+def first_sentence(meaning: str) -> str:
+    """Return the first sentence of an entry as plain text."""
+    plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", " ".join(meaning.split()))
+    plain = re.sub(r"[*`$\\]", "", plain).replace('"', "'").replace("<", "&lt;")
+    return re.split(r"(?<=[.!?]) (?=[A-Z]|vLLM|llama|mlx)", plain, maxsplit=1)[0]
+
+
+def as_sections(glossary: str) -> str:
+    """Return the glossary with a heading per entry, with its abbreviation: the search ranks words of headings first."""
+
+    def section(entry: re.Match[str]) -> str:
+        short = ABBREVIATION.match(entry[2])
+        return f"## {entry[1]}{f' ({short[1]})' if short else ''} {{#{anchor(entry[1])}}}\n\n{entry[2]}"
+
+    return ENTRY.sub(section, glossary)
 
 
 def _ways_to_write(name: str) -> str:

@@ -63,9 +63,10 @@ def merge_package(git: Git, folder: str, base: str, ours: str, theirs: str) -> P
     return package
 
 
-def merge_file(
-    git: Git, path: str, base: bytes | None, mine: bytes | None, new: bytes | None
-) -> tuple[bytes | None, Merged]:
+Content = bytes | None  # none: there is no file
+
+
+def merge_file(git: Git, path: str, base: Content, mine: Content, new: Content) -> tuple[Content, Merged]:
     """Return the merged content (None: no file) and what was merged; SyntaxError if a changed Python file is broken."""
     was, has, comes = _plain(base), _plain(mine), _plain(new)
     if mine is None:  # the learner deleted it or never had it

@@ -1,22 +1,124 @@
-"""Runs a load on a scheduler in this process, or sends it to an OpenAI-compatible server."""
+"""Synthetic load: requests, run on a scheduler in this process or sent to a server, and the times of their tokens."""
 
+import dataclasses
 import http.client
 import json
+import random
 import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+import numpy as np
+
+from ...checkpoints.held_out import shipped_stories
 from ...course.registry import UsageError
 from ...engine.serving import ServingEngine
-from .outcome import Answer, Outcome
-from .workload import Arrival
 
+SHARED = 192  # tokens of the prefix that half of the requests share
+OWN = (8, 64)  # unshared prompt tokens: minimum, maximum
+WRITTEN = (4, 64, 256)  # output tokens: minimum, mean, maximum (shifted exponential)
+
+
+class Arrival(NamedTuple):
+    """One request."""
+
+    at: float  # seconds, or steps, after the first
+    prompt: tuple[int, ...]
+    max_tokens: int
+
+
+class Load(NamedTuple):
+    """The size and rate of a load."""
+
+    requests: int = 32
+    rate: float | None = None  # requests per second, Poisson arrivals; None: all at once
+    shared: int = SHARED
+    seed: int = 1
+
+
+def arrivals(serving: ServingEngine, load: Load) -> list[Arrival]:
+    """Return the requests in order of arrival, the same for a seed: prompts from stories, half with a shared prefix."""
+    draw, (shortest, mean, longest) = random.Random(load.seed), WRITTEN
+    with serving.learners_code():
+        text = serving.tokenizer.encode("\n\n".join(shipped_stories()))
+    most = min(serving.context_length, 1 << 20) - WRITTEN[2] - OWN[1]
+    shared = text[: min(load.shared, most, len(text) // 2)]
+    found, now = [], 0.0
+    for number in range(load.requests):
+        count = draw.randint(*OWN)
+        begin = draw.randrange(len(shared), max(len(shared) + 1, len(text) - count))
+        own = text[begin : begin + count] or text[:1]
+        prompt = [*shared, *own] if number % 2 else own
+        written = min(longest, shortest + round(draw.expovariate(1 / (mean - shortest))))
+        found.append(Arrival(now, tuple(prompt), written))
+        if load.rate:
+            now += draw.expovariate(load.rate)
+    return found
+
+
+PERCENTILES = (50, 95, 99)
 PATIENCE = 120.0  # seconds without data
 UNNAMED = "default_model"
 STREAMED = {"temperature": 0, "stream": True, "stream_options": {"include_usage": True}}
+
+
+@dataclasses.dataclass
+class Answer:
+    """One request's times, in seconds since the start of the load."""
+
+    at: float  # when it was sent
+    tokens: list[float] = dataclasses.field(default_factory=list)  # arrival time of each
+    failed: str = ""  # why tokens are missing
+    counted: int = 0  # output tokens by the server's own count, if any: a chunk may hold several
+
+    @property
+    def first(self) -> float:
+        """Return the time to first token (TTFT), from sending."""
+        return self.tokens[0] - self.at
+
+    @property
+    def each(self) -> float:
+        """Return the time per output token (TPOT): the mean time between tokens after the first."""
+        return (self.tokens[-1] - self.tokens[0]) / (max(self.counted, len(self.tokens)) - 1)
+
+
+@dataclasses.dataclass
+class Outcome:
+    """The result of a load."""
+
+    answers: list[Answer]
+    preemptions: int = 0
+    hits: float | None = None  # prefix-cache hit rate, by prompt tokens; None without a cache
+
+    @property
+    def served(self) -> list[Answer]:
+        """Return the requests that were answered in full."""
+        return [answer for answer in self.answers if answer.tokens and not answer.failed]
+
+    @property
+    def throughput(self) -> float:
+        """Return the output tokens per second, from the first request to the last token."""
+        last = max((answer.tokens[-1] for answer in self.served), default=0.0)
+        written = sum(answer.counted or len(answer.tokens) for answer in self.served)
+        return written / (last - min(answer.at for answer in self.answers)) if last else 0.0
+
+    def summary(self) -> dict[str, Any]:
+        """Return the statistics as JSON data; times in seconds."""
+        found: dict[str, Any] = {
+            "failed": len(self.answers) - len(self.served),
+            "ttft": percentiles([answer.first for answer in self.served]),
+            "tpot": percentiles([answer.each for answer in self.served if len(answer.tokens) > 1]),
+            "preemptions": self.preemptions,
+        }
+        return found | ({} if self.hits is None else {"hits": self.hits})
+
+
+def percentiles(seconds: Sequence[float]) -> dict[str, float]:
+    """Return p50, p95 and p99; {} for no values."""
+    return {f"p{p}": float(np.percentile(seconds, p)) for p in PERCENTILES} if seconds else {}
 
 
 def send(url: str, model: str, serving: ServingEngine, load: Sequence[Arrival]) -> Outcome:

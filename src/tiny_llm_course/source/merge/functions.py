@@ -2,16 +2,17 @@
 
 import ast
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from ..parsing import parse
+from ..text import mentioned
 from .imports import imported, is_import, merge_import, paired
-from .units import NOTHING, Block, Lines, Unit, mentioned, parameters, plain, same, soundness, split
+from .units import NOTHING, Block, Lines, Unit, parameters, plain, same, soundness, split
 
 ABSENT = ("\0",)  # a part that equals no text
 
 
-@dataclass(frozen=True)
-class Kept:
+class Kept(NamedTuple):
     """Something that upstream changed and that stays as the learner has it."""
 
     name: str
@@ -30,8 +31,7 @@ class Merged:
 
 
 def merge(base: str | None, mine: str, new: str) -> Merged:
-    """Merge upstream's `new` file into the learner's, which started from `base`; raise SyntaxError for other than
-    Python.
+    """Merge upstream's `new` file into the learner's, which started from `base`; SyntaxError if one is not Python.
 
     An untouched function becomes upstream's. A touched one keeps its body, and takes a new signature or docstring only
     if the learner has not touched that and the body fits. Lines end with newlines in all three texts.
@@ -76,13 +76,11 @@ class _Merge:
     def missing(self, base: Block, new: Block) -> set[str]:
         """Return what the merged text mentions but no longer contains."""
         try:
-            tree = parse(self.merged.text)
-            used, bound = mentioned(tree), set(_bindings(split(self.merged.text)))
+            used, bound = mentioned(parse(self.merged.text)), set(_bindings(split(self.merged.text)))
         except SyntaxError:
             return set()
-        found = {
-            name for name in self.merged.removed if name.split(".")[-1] in used - (set() if "." in name else bound)
-        }
+        gone = self.merged.removed
+        found = {name for name in gone if name.split(".")[-1] in used - (set() if "." in name else bound)}
         for unit in (*base.units, *new.units):
             if is_import(unit):
                 found |= {f"{unit.key}:{name}" for name in imported(unit).keys() & (used - bound)}

@@ -33,9 +33,10 @@ def paired(base: Block, mine: Block) -> Block:
     return replace(mine, units=tuple(units))
 
 
-def merge_import(
-    base: Unit | None, mine: Unit | None, new: Unit | None, keep: Collection[str], taken: Collection[str]
-) -> Unit | None:
+Import = Unit | None
+
+
+def merge_import(base: Import, mine: Import, new: Import, keep: Collection[str], taken: Collection[str]) -> Import:
     """Merge the names that both have, either added, or `keep` lists; the learner binds `taken` ones elsewhere."""
     was, has, comes = imported(base), imported(mine), imported(new)
     wanted = {}
@@ -53,9 +54,5 @@ def merge_import(
         if unit and imported(unit) == wanted:
             return replace(unit, lead=lead)
     assert isinstance(like.node, ast.Import | ast.ImportFrom)
-    return replace(like, lead=lead, head=import_lines(like.node, sorted(wanted.values(), key=_order)))
-
-
-def _order(words: str) -> tuple[int, str]:
-    kind = 0 if words.isupper() else 1 if words[:1].isupper() else 2
-    return kind, words.lower()
+    ordered = sorted(wanted.values(), key=lambda w: (0 if w.isupper() else 1 if w[:1].isupper() else 2, w.lower()))
+    return replace(like, lead=lead, head=import_lines(like.node, ordered))

@@ -3,10 +3,10 @@
 import ast
 import tokenize
 import warnings
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ..names import attributes, names
 from ..parsing import parse_or_none
 from ..text import Definition, Function, Text, decorated_line, docstring, end_line
 
@@ -92,11 +92,6 @@ def same(one: Unit | None, other: Unit | None) -> bool:
     return plain(one.lead) == plain(other.lead) and plain(one.own) == plain(other.own)
 
 
-def mentioned(tree: ast.AST) -> set[str]:
-    """Return every name that code uses, also attributes. Names that are only imported do not count."""
-    return names(tree) | attributes(tree)
-
-
 def parameters(unit: Unit) -> set[str]:
     """Return the names of a function's parameters."""
     assert isinstance(unit.node, Function)
@@ -116,22 +111,17 @@ def soundness(source: str) -> int:
     return 2
 
 
-def _renumbered(units: Sequence[Unit]) -> Iterator[Unit]:
-    seen: dict[str, int] = {}
-    for unit in units:
-        seen[unit.key] = number = seen.get(unit.key, 0) + 1
-        yield unit if number == 1 else replace(unit, key=f"{unit.key}#{number}")
-
-
 def _block(text: Text, body: Sequence[ast.stmt], first: int, last: int) -> Block:
-    units = []
+    units, seen = [], Counter[str]()
     position = first
     for group in _groups(body):
         start = decorated_line(group[0])
         end = min(last, max(text.last_line(node) for node in group))
-        units.append(_unit(text, group, tuple(text.lines[position - 1 : start - 1]), start, end))
+        unit = _unit(text, group, tuple(text.lines[position - 1 : start - 1]), start, end)
+        seen[unit.key] += 1
+        units.append(unit if seen[unit.key] == 1 else replace(unit, key=f"{unit.key}#{seen[unit.key]}"))
         position = end + 1
-    return Block(tuple(_renumbered(units)), tuple(text.lines[position - 1 : last]))
+    return Block(tuple(units), tuple(text.lines[position - 1 : last]))
 
 
 def _groups(body: Sequence[ast.stmt]) -> list[list[ast.stmt]]:

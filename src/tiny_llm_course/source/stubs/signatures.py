@@ -26,10 +26,8 @@ def signatures(source: str) -> dict[str, Signature]:
         else:
             args, returns = ast.unparse(node.args), ast.unparse(node.returns) if node.returns else None
         number = 1 + sum(known.split("#")[0] == name for known in found)
-        decorators = tuple(map(ast.unparse, node.decorator_list))
-        found[name if number == 1 else f"{name}#{number}"] = Signature(
-            args, returns, decorators, ast.get_docstring(node)
-        )
+        key, decorators = name if number == 1 else f"{name}#{number}", tuple(map(ast.unparse, node.decorator_list))
+        found[key] = Signature(args, returns, decorators, ast.get_docstring(node))
     return found
 
 
@@ -40,8 +38,7 @@ def listing(source: str, name: str) -> str:
     if not nodes:
         raise ValueError(f"there is no {name}")
     margin = " " * nodes[0].col_offset
-    lines = [line.removeprefix(margin) for node in nodes for line in _listed(text, node)]
-    return "\n".join(lines) + "\n"
+    return "".join(f"{line.removeprefix(margin)}\n" for node in nodes for line in _listed(text, node))
 
 
 def _listed(text: Text, node: Definition) -> Iterator[str]:

@@ -44,8 +44,6 @@ def matrix(
     columns: Sequence[str],
     role: str | None,
     *,
-    y: float = 0,
-    heading: str = "",
     digits: int = 2,
     hidden: Mask | None = None,
     lit: int | None = None,
@@ -54,15 +52,11 @@ def matrix(
     left = max(map(width_of, rows)) + 10
     cell = min(56.0, (368 - left) / len(columns))
     upper = cell * 0.72  # of a cell is for the square, the rest for its number
-    if heading:
-        canvas.text(0, y + FONT, heading, f"strong {looks_of(role)}")
-        y += FONT + 10
     for j, column in enumerate(columns):
-        canvas.text(left + (j + 0.5) * cell, y + FONT, column, "", "middle")
-    y += FONT + 6
+        canvas.text(left + (j + 0.5) * cell, FONT, column, "", "middle")
     top = float(np.max(np.abs(values if hidden is None else np.where(hidden, 0, values))))
     for i, row in enumerate(rows):
-        level = y + i * (upper + SMALL + 6)
+        level = FONT + 6 + i * (upper + SMALL + 6)
         canvas.text(left - 10, level + upper / 2 + FONT / 2, row, "strong" if i == lit else "", "end")
         for j in range(len(columns)):
             one = values[i : i + 1, j : j + 1]

@@ -47,9 +47,11 @@ def roofline(
     middle = math.sqrt(start * ridge)
     x, y = place(middle, middle * bandwidth)
     canvas.text(x - 6, y - 6, f"{words(bandwidth / 1e9)} GB/s", "small", "end")
+    taken = [place(*point) for points in series.values() for _, point in points]
     for i, points in enumerate(series.values()):
         for above, point in points:
             x, y = place(*point)
             mark_of(canvas, x, y, i)
             if above:
-                canvas.text(x, y - 9, above, "small", "middle")
+                hidden = any(abs(x - u) < 14 and 0 < y - v < 24 for u, v in taken)
+                canvas.text(x, y + SMALL + 6 if hidden else y - 9, above, "small", "middle")
