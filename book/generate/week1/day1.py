@@ -1,4 +1,4 @@
-"""Day 1's figures: one head of the embedded model, step by step; all heads; recurrence; multi-head attention."""
+"""Day 1's figures: one head of the course's model, step by step; all heads; recurrence; multi-head attention."""
 
 import numpy as np
 from book.generate.week1.heads import PLACES, SENTENCE, SHOWN, example, habits, heads_of
@@ -38,7 +38,7 @@ def weights() -> str:
     canvas, shares = Canvas(), example().weights
     matrix(canvas, shares, TOKENS, TOKENS, "weights", digits=4, hidden=FUTURE, lit=DOG)
     layer, head = SHOWN
-    title = f"Attention weights of layer {layer}, head {head} of the embedded model"
+    title = f"Attention weights of layer {layer}, head {head} of the course's model"
     caption = (
         "Each square is the attention weight of a query (row) for a key (column); each row sums to 1. <b>dog</b> gives "
         f"{100 * shares[DOG, 3]:.0f} % of its weight to <b>blue</b> and {100 * shares[DOG, 2]:.0f} % to <b>a</b>. "

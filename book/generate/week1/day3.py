@@ -37,7 +37,7 @@ def sharing() -> str:
         "shared by all six."
     )
     caption = (
-        "Each arrow connects a query head to the key-value head that it uses. The embedded model uses the arrangement "
+        "Each arrow connects a query head to the key-value head that it uses. The course's model uses the arrangement "
         "in the middle."
     )
     return canvas.figure("sharing-1-3", "Query heads and the key-value heads that they use", about, caption)

@@ -1,4 +1,4 @@
-"""Day 5's figures: one layer, and what the embedded model would predict if each of its layers were the last.
+"""Day 5's figures: one layer, and what the course's model would predict if each of its layers were the last.
 
 The predictions are a widget. They are computed in float64, so that they are the same on every machine.
 """

@@ -71,7 +71,7 @@ def temperatures() -> str:
             largest=max(p for chart in charts.values() for p in chart.values()),
         )
         said.append(f"{heading}: " + ", ".join(f"{token} {number(p, 3)}" for token, p in named.items()) + ".")
-    title = f"Next-token probabilities after “{PROMPT}”, by the embedded model"
+    title = f"Next-token probabilities after “{PROMPT}”, by the course's model"
     caption = "Each bar is a token's probability after the same logits are divided by the temperature."
     return canvas.figure("temperatures-1-7", title, " ".join(said), caption)
 
@@ -95,7 +95,7 @@ def sampling_sliders() -> str:
         for i, token in enumerate(data["tokens"][:SHOWN])
     ]
     rows.append([f"{logits.size - SHOWN} others", "", *(number(share[SHOWN:].sum(), 3) for share in shares)])
-    caption = f"The likeliest tokens after “{PROMPT}”, by the embedded model"
+    caption = f"The likeliest tokens after “{PROMPT}”, by the course's model"
     return element("sampling-sliders", data, table(caption, ["token", "logit", *columns], rows))
 
 

@@ -1,4 +1,4 @@
-"""The attention of the embedded model in float64: its scores, weights and vectors for the book's sentences.
+"""The attention of the course's model in float64: its scores, weights and vectors for the book's sentences.
 
 The numbers that a chapter shows are rounded once, here, and everything else is computed from the rounded numbers.
 """

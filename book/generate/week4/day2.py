@@ -58,7 +58,7 @@ def orders() -> str:
     told = "; ".join(f"{layout}: {' '.join(names[v] for v in order)}" for layout, order in ordered.items())
     about = f"Two rows of vectors, joined by lines. {told}."
     caption = (
-        f"Each column is a vector of the fused projection of <code>dog</code> in layer {SHOWN[0]} of the embedded "
+        f"Each column is a vector of the fused projection of <code>dog</code> in layer {SHOWN[0]} of the course's "
         f"model: six queries, two keys and two values, with the first {FEATURES} of 64 features each. Above, the "
         "vectors are in blocks; below, they are interleaved, three queries with the key and the value that they share. "
         "The numbers are the same; only their order differs."

@@ -96,7 +96,7 @@ def restored() -> str:
         f"restored from {DRAWN[1]}, with the same large bars but different small ones."
     )
     caption = (
-        f"Each bar is a number of a key of <code>dog</code> in layer {SHOWN[0]} of the embedded model, which is {dims} "
+        f"Each bar is a number of a key of <code>dog</code> in layer {SHOWN[0]} of the course's model, which is {dims} "
         f"of the {width} numbers that the layer caches for this token. Below the original are its reconstructions "
         f"after all {width} numbers have been projected to {DRAWN[0]} and to {DRAWN[1]} principal components. The "
         f"components were computed on other stories."

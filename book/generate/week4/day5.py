@@ -31,7 +31,7 @@ def generated_parts() -> Parts:
 
 @functools.cache
 def router() -> Array64:
-    """Return seeded random weights, X x E, because the embedded model has no experts."""
+    """Return seeded random weights, X x E, because the course's model has no experts."""
     size = model().config["hidden_size"]
     drawn: Array64 = np.random.default_rng(0).standard_normal((EXPERTS, size)) * size**-0.5
     return drawn
@@ -73,7 +73,7 @@ def chosen() -> str:
     about = f"A table of {len(tokens)} tokens and {EXPERTS} experts. {told}."
     caption = (
         f"Each square is the weight of an expert (column) for a token (row); a dot is an expert that is not selected. "
-        f"The tokens' vectors are real, the MLP's inputs in layer {LAYER} of the embedded model, but the router's "
+        f"The tokens' vectors are real, the MLP's inputs in layer {LAYER} of the course's model, but the router's "
         f"weights are random, because the model has no experts. Each token is routed to {TOP_K} of {EXPERTS} experts, "
         f"whose weights sum to 1. Experts without tokens: {', '.join(idle) or 'none'}."
     )

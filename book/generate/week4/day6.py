@@ -73,7 +73,7 @@ def keys() -> str:
     about = f"Two vectors of {dims} numbers, one below the other. The cosine of the angle between them is {cosine:.2f}."
     caption = (
         f"Each row is a key of <code>dog</code> in <i>{SENTENCE}</i>, head 0, before RoPE. Both use the weights of "
-        "layer 0 of the embedded model: the first is computed from the token's embedding, the second from the output "
+        "layer 0 of the course's model: the first is computed from the token's embedding, the second from the output "
         "of layer 0, as a layer 1 with shared weights would compute it. The cosine of the angle between them is "
         f"{cosine:.2f}: the same weights produce different keys."
     )

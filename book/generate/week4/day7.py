@@ -1,4 +1,4 @@
-"""Day 7's figures and widget: each pair's frequency under each scaling, of the embedded model and of Llama 3.1."""
+"""Day 7's figures and widget: each pair's frequency under each scaling, of the course's model and of Llama 3.1."""
 
 import json
 
@@ -68,7 +68,7 @@ def paces() -> str:
         f"{name}: from {s[0]:.2f} for pair 0 to {s[-1]:.2f} for pair {dims // 2 - 1}" for name, s in shares.items()
     )
     caption = (
-        f"Each line shows one method's frequencies for the {dims // 2} pairs of the embedded model, for contexts "
+        f"Each line shows one method's frequencies for the {dims // 2} pairs of the course's model, for contexts "
         f"{FACTOR} times the {TRAINED} tokens of its training, in which its first {round_once} pairs completed at "
         f"least one full rotation. Interpolation lowers all frequencies by the same factor, a larger base (NTK-aware) "
         f"lowers mainly the low ones, and YaRN keeps the high ones."
