@@ -1,4 +1,4 @@
-"""Loss on sequences longer than those trained on, unscaled and with three kinds of scaling."""
+"""Perplexity on sequences longer than those trained on, unscaled and with three kinds of scaling."""
 
 import math
 from itertools import pairwise
@@ -19,7 +19,7 @@ from tiny_llm_course.engine.engine import find_model
 from tiny_llm_course.measuring.clock import Table, number
 
 # What the book draws of the table.
-CHART = ("lines", "perplexity", ("unscaled", "interpolation", "NTK-aware", "YaRN"))
+CHART = ("lines", "perplexity", ("unscaled", "in pieces of 512", "interpolation", "NTK-aware", "YaRN"))
 
 TRAINED = 512  # training sequence length, from the model card
 BLOCK = 512  # queries per attention block

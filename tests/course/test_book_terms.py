@@ -45,7 +45,8 @@ def linked(page: str) -> list[str]:
     [
         ("A **query** and a query.", ["query query"]),
         ("Queries come first.", ["Queries query"]),
-        ("a key-value head, and a head", ["key-value head key-value-head", "head head"]),
+        ("a key-value head, and a head", ["key-value head key-value-head"]),
+        ("a head start, and a **head**", ["head head"]),
         ("a key-value\nhead", ["key-value\nhead key-value-head"]),
         ("RoPE, not rope, a *detokenizer*", ["RoPE rope", "detokenizer detokenizer-streaming"]),
         ("byte-pair encoding, or BPE", ["byte-pair encoding bpe"]),
@@ -82,10 +83,10 @@ def test_a_summary_before_the_sections_has_no_links():
 
 
 def test_the_text_is_the_same_but_for_the_links():
-    page = "## A head\n\nThe head, its query.\n\n```text\nhead\n```\n"
+    page = "## A head\n\nThe **head**, its **query**.\n\n```text\nhead\n```\n"
     assert Terms(GLOSSARY).link(page, "../g.md") == page.replace(
-        "The head, its query",
-        'The [head](../g.md#head "One of several."), its [query](../g.md#query "What is looked for.")',
+        "The **head**, its **query**",
+        'The **[head](../g.md#head "One of several.")**, its **[query](../g.md#query "What is looked for.")**',
     )
 
 

@@ -131,7 +131,7 @@ def measured_by_formula(calls: Sequence[Call], prompts: Sequence[int], given: An
     """The same metrics by formula; `given` has the names and the buckets."""
     arrived, began, queued = dict[int, float](), dict[int, float](), set[int]()
     after, reasons, total = Counter[int](), Counter[str](), Counter[str]()
-    times = {name: list[float]() for name in (given.TTFT, given.TPOT, given.QUEUE_TIME, given.LATENCY)}
+    times = {name: list[float]() for name in (given.TTFT, given.TPOT, given.FIRST_STEP, given.LATENCY)}
     total[given.STEPS] = len({at for at, what, *_ in calls if what in ("new", "ends", "preempted")})
     for at, what, who, count in calls:
         if what == "arrived":
@@ -151,7 +151,7 @@ def measured_by_formula(calls: Sequence[Call], prompts: Sequence[int], given: An
             total[given.OUTPUT_TOKENS] += count
             if who in queued:
                 queued.remove(who)
-                times[given.QUEUE_TIME].append(at - arrived[who])
+                times[given.FIRST_STEP].append(at - arrived[who])
             if who in began:
                 after[who] += count
             elif count and who in arrived:

@@ -8,12 +8,12 @@ from tests.week3.figures_script import MODEL, Clock, figures, measured, random_c
 from tiny_llm_solution.server.metrics import (
     EACH_TOKEN,
     ENDED,
+    FIRST_STEP,
     HELP,
     LATENCY,
     OUTPUT_TOKENS,
     PREEMPTIONS,
     PROMPT_TOKENS,
-    QUEUE_TIME,
     REFUSED,
     STEPS,
     TPOT,
@@ -220,7 +220,7 @@ class WithoutAClass:
             model_name = model_name.replace(character, escaped)
         self.model, self.clock = model_name, clock
         self.seen = {}
-        self.bounds = {TTFT: WAITING, TPOT: EACH_TOKEN, QUEUE_TIME: WAITING, LATENCY: WHOLE_REQUEST}
+        self.bounds = {TTFT: WAITING, TPOT: EACH_TOKEN, FIRST_STEP: WAITING, LATENCY: WHOLE_REQUEST}
         self.times = {name: [0] * (len(bounds) + 1) for name, bounds in self.bounds.items()}
         self.sums = dict.fromkeys(self.bounds, 0.0)
         self.total = {STEPS: 0, PREEMPTIONS: 0, PROMPT_TOKENS: 0, OUTPUT_TOKENS: 0, REFUSED: 0}
@@ -245,7 +245,7 @@ class WithoutAClass:
         for request in step.admitted:
             if (entry := self.seen.get(request)) and not entry[3]:
                 entry[3] = True
-                self.add(QUEUE_TIME, now - entry[0])
+                self.add(FIRST_STEP, now - entry[0])
         for chunk, new in zip(step.chunks, step.new, strict=True):
             self.total[OUTPUT_TOKENS] += len(new)
             entry = self.seen.get(chunk.request)

@@ -63,7 +63,7 @@ known.change(
 known.change(
     "no-window",
     (f"({WINDOW}) | (keys < sinks)", "(keys >= 0)"),
-    fact="the mask is only causal, whatever window is",
+    fact="the mask is only causal, and window is ignored",
     question="Which keys beyond the window does a query see?",
 )
 known.change(

@@ -76,8 +76,8 @@ def blocks() -> str:
     caption = (
         f"Each square is one of a head's attention weights for the {size} tokens of <i>{LONGER}</i>, in blocks of "
         f"{SIZE}: rows are queries, columns are keys, and a dot is a masked key. Only the framed block is in memory. "
-        f"The frame moves right as far as its queries attend, then to the next row of blocks. Empty blocks are fully "
-        f"masked and never computed."
+        f"Blocks are processed from left to right, up to the diagonal, then the next row of blocks. Empty blocks are "
+        f"fully masked and never computed."
     )
     return canvas.figure("blocks-2-7", "Attention weights, one tile at a time", about, caption)
 

@@ -143,7 +143,7 @@ def _times(name: str, tokens: list[float]) -> tuple[float, float]:
 
 def exposed() -> str:
     """Return the figure's queue times in the text format of Prometheus, without the empty buckets at first."""
-    from tiny_llm_solution.server.metrics import QUEUE_TIME, Metrics
+    from tiny_llm_solution.server.metrics import FIRST_STEP, Metrics
 
     tokens, begun, _ = traced()
     calls = [(came, "arrived", who, 0) for who, (came, _, _) in enumerate(CALLERS.values())]
@@ -154,7 +154,7 @@ def exposed() -> str:
         calls.append((last, "ends", who, 1))
     clock = Clock()
     text: str = measured(Metrics(MODEL, clock), clock, sorted(calls), [100] * len(CALLERS))
-    lines = [line for line in text.splitlines() if QUEUE_TIME in line]
+    lines = [line for line in text.splitlines() if FIRST_STEP in line]
     shown = [line for line in lines if not line.endswith(" 0")]
     return "\n".join(["```text", *shown[:2], "...", *shown[2:], "```", ""])
 
@@ -194,7 +194,7 @@ def way() -> str:
         "step and prefills in three chunks. C finds both slots in use and waits until B has finished."
     )
     caption = (
-        "A vertical line is an arrival, small dots are queueing, a bar is a prefill, and a disc is a token that "
+        "A vertical line marks an arrival, small dots mark queueing, a bar a prefill, and a disc a token that "
         f"reaches the client. {SLOTS} requests run at a time. B arrives during a step and waits until it ends; C waits "
         "for a slot. Recorded from the solution's engine loop, with a scheduler whose steps take one second."
     )

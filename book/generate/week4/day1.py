@@ -36,7 +36,7 @@ def masks() -> str:
     future = np.triu(np.ones((size, size), dtype=np.bool_), k=1)
     padding = np.broadcast_to(np.arange(size) < PADDED, (size, size))
     top = FONT + 8
-    for i, (heading, hidden) in enumerate((("future", future), ("padding", padding), ("both", future | padding))):
+    for i, (heading, hidden) in enumerate((("causal", future), ("padding", padding), ("both", future | padding))):
         x = i * (size * CELL + GAP)
         canvas.text(x + size * CELL / 2, FONT, heading, "small", "middle")
         squares(canvas, x, top, np.ones((size, size)), CELL, None, 1.5, hidden)

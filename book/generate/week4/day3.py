@@ -49,8 +49,8 @@ def window() -> str:
     )
     caption = (
         f"Each square is one of a head's attention weights for the {size} tokens of <i>{LONGER}</i>: rows are queries, "
-        f"columns are keys, and a dot is a masked key. On the right, every row is a softmax over fewer scores, so each "
-        f"visible key has more weight. The frames are the tiles that {BLOCK} queries attend to; nothing else is "
+        f"columns are keys, and a dot is a masked key. On the right, rows from the fifth on are a softmax over fewer "
+        f"scores, so each visible key has more weight. The frames are the tiles of {BLOCK} queries; nothing else is "
         f"computed."
     )
     return canvas.figure("window-4-3", "Full causal attention, and a sliding window with a sink", about, caption)

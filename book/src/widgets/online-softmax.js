@@ -23,7 +23,7 @@
           <svg id="keys" width="${this.data.tokens.length * CELL * 1.5}" role="img" aria-labelledby="keys-title">
             <title id="keys-title"></title><g></g></svg></div>
         <div class="scroll" tabindex="0" role="group" aria-label="The three running numbers">
-          <table><thead><tr><td></td><th scope="col">maximum m</th><th scope="col">sum l</th><th scope="col">weighted value o</th><th scope="col">o / l</th></tr></thead>
+          <table><thead><tr><th scope="col">at</th><th scope="col">o / l</th><th scope="col">maximum m</th><th scope="col">sum l</th><th scope="col">weighted value o</th></tr></thead>
           <tbody></tbody></table></div>
         <style>
           #keys { max-width: none; margin-bottom: 0.6em; }
@@ -100,7 +100,7 @@
       this.$("#keys g").innerHTML = cells.join("") + frame;
       this.$("#keys-title").textContent = `Weights of ${Math.min(count, step * size)} of ${count} keys, relative to the largest score so far`;
       const row = (name, { largest, total, seen, result }) =>
-        `<tr><th scope="row">${name}</th>${[largest, total, seen, result].map((x) => `<td>${number(x, 4)}</td>`).join("")}</tr>`;
+        `<tr><th scope="row">${name}</th>${[result, largest, total, seen].map((x) => `<td>${number(x, 4)}</td>`).join("")}</tr>`;
       this.$("tbody").innerHTML = row(`after ${step} of ${this.blocks} blocks`, now) + row("softmax of all keys", last);
       const before = this.after(Math.max(0, step - 1));
       const grew = step > 1 && now.largest > before.largest && before.largest > -Infinity;

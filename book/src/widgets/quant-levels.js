@@ -3,6 +3,7 @@
 "use strict";
 
 {
+  const short = (x) => x.toFixed(Math.max(6, 1 - Math.floor(Math.log10(x || 1)))); // two digits at least
   const [WIDE, TALL] = [360, 44]; // of the drawing, and of its errors above and below their line
 
   class QuantLevels extends BookWidget {
@@ -63,7 +64,8 @@
         this.$(`#at-${name}`).textContent = BookWidget.number(this.view[name], 4);
       }
       const x = (value) => WIDE / 2 + (value / 0.13) * (WIDE / 2 - 4);
-      const largest = Math.max(0.0003, ...errors.map(Math.abs));
+      const half = Math.abs(this.data.fits[this.names[0]][4][0]) / 2; // a 4-bit step, for both widths, so that they compare
+      const largest = Math.max(half, ...errors.map(Math.abs));
       const middle = 58 + TALL;
       const levels = Array.from({ length: 2 ** bits }, (_, q) => scale * q + bias).filter((at) => Math.abs(at) < 0.13);
       const ticks = levels.map((at) => `M${x(at).toFixed(1)} 14v14`).join("");
@@ -71,10 +73,10 @@
       const stems = this.data.weights.map((w, i) => `M${x(w).toFixed(1)} ${middle}v${((-errors[i] / largest) * TALL).toFixed(1)}`);
       this.$("#levels g").innerHTML = `<text x="0" y="10">levels</text><path class="level" d="${ticks}"/>
         <text x="0" y="42">weights</text>${dots.join("")}
-        <text x="0" y="${middle - 4}">error</text><path class="axis" d="M0 ${middle}H${WIDE}"/><path class="error" d="${stems.join("")}"/>`;
+        <text x="0" y="${middle - 4}">error</text><text x="${WIDE}" y="${middle - TALL + 4}" text-anchor="end">${BookWidget.number(largest, 4)}</text><path class="axis" d="M0 ${middle}H${WIDE}"/><path class="error" d="${stems.join("")}"/>`;
       this.$("#levels-title").textContent = `${levels.length} levels, and the errors of ${errors.length} weights`;
-      const beside = this.names.map((name, i) => `${name} ${others[i].toFixed(6)}`).join(", ");
-      this.say(`Squared error ${error.toFixed(6)} (${beside}). The largest error of a weight is ${BookWidget.number(Math.max(...errors.map(Math.abs)), 4)}.`);
+      const beside = this.names.map((name, i) => `${name} ${short(others[i])}`).join(", ");
+      this.say(`Squared error ${short(error)} (${beside}). The largest error of a weight is ${BookWidget.number(Math.max(...errors.map(Math.abs)), 4)}.`);
     }
   }
   customElements.define("quant-levels", QuantLevels);

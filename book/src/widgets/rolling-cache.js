@@ -52,7 +52,11 @@
     }
 
     start() {
-      for (const name of ["kind", "window", "sinks", "chunk"]) this.bind(name);
+      for (const name of ["kind", "window", "sinks"]) this.bind(name);
+      this.$("#chunk").addEventListener("input", (event) => {
+        const chunk = Number(event.target.value);
+        this.change({ chunk, step: Math.floor((this.at * this.view.chunk) / chunk) }); // no token further than before
+      });
       this.$("#back").onclick = () => this.move(-1);
       this.$("#next").onclick = () => this.move(1);
       this.$("#play").onclick = () => {

@@ -27,7 +27,7 @@
         <div class="bar">
           <button type="button" id="back">Both one back</button><button type="button" id="on">Both one on</button>
           <fieldset><legend>Pairs in memory</legend>
-            <label><input type="radio" name="layout" value="neighbours"> neighbours</label>
+            <label><input type="radio" name="layout" value="neighbours"> neighbors</label>
             <label><input type="radio" name="layout" value="halves"> halves</label>
           </fieldset>
         </div>
@@ -37,8 +37,8 @@
           <svg id="curve" viewBox="0 0 400 172" role="img" aria-labelledby="curve-title">
             <title id="curve-title"></title><g></g></svg>
         </div>
-        <p class="how">A hand can be turned: take it by its end. It stops where a token may stand.</p>
-        <div class="scroll" tabindex="0" role="group" aria-label="The turned vectors"></div>
+        <p class="how">Drag an arrow by its tip: it snaps to integer positions.</p>
+        <div class="scroll" tabindex="0" role="group" aria-label="The rotated vectors"></div>
         <style>
           .pictures { display: flex; flex-wrap: wrap; gap: 0.5em 2em; margin-bottom: 0.5em; }
           #dials { width: 22em; } #curve { width: 27em; }
@@ -189,7 +189,7 @@
       const wedge = `M${x} ${y}L${at(from, 26)}A26 26 0 0 ${swept > 0 ? 0 : 1} ${at(to, 26)}Z`;
       return `<circle class="rim" cx="${x}" cy="${y}" r="${radius}"/><path class="between" d="${wedge}"/>
         <path class="key" d="M${x} ${y}L${end(key)}"/><path class="query" d="M${x} ${y}L${end(query)}"/>
-        <text x="${x}" y="160" text-anchor="middle">pair ${i}: ${number(this.pace(i), 1)} rad a step</text>
+        <text x="${x}" y="160" text-anchor="middle">pair ${i}: ${number(this.pace(i), 1)} rad per position</text>
         ${this.mark("k", at(aside, radius + 9))}${this.mark("q", at(to, radius + 9))}`;
     }
 
@@ -222,7 +222,7 @@
       );
       this.$("#curve g").innerHTML =
         `<path class="axis" d="M30 ${point(0, 0)[1]}H390M30 10V130"/>${ticks.join("")}${marks.join("")}
-        <text x="210" y="166" text-anchor="middle">distance, query − key; upwards: the score</text>
+        <text x="210" y="166" text-anchor="middle">distance (query − key); vertical: score</text>
         <path class="axis" d="M${x} 130V${y}"/><path class="axis" d="M${line.join("L")}"/>
         <g class="dots">${dots.join("")}</g><circle class="here" cx="${x}" cy="${y}" r="6"/>`;
       this.$("#curve-title").textContent =
@@ -242,7 +242,7 @@
       const heads = pairs.map((pair) => `<th scope="col">pair ${pair}</th>`);
       const named = (title, at) => title + (this.data.tokens[at] ? ` “${this.data.tokens[at]}”` : "");
       const rows = ["query", "key"].map((name, i) => line(named(name, this.view[name]), hands[i]));
-      return `<table><caption>The turned vectors, feature by feature as in memory</caption>
+      return `<table><caption>The rotated vectors, in memory order</caption>
         <thead><tr><td style="border:0"></td>${heads.join("")}</tr></thead>
         <tbody>${rows.join("")}</tbody></table>`;
     }

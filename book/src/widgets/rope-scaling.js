@@ -19,7 +19,7 @@
       const { slider } = BookWidget;
       return `<div class="bar"><fieldset><legend>Scaling</legend>${kinds.join("")}</fieldset></div>
         <div class="sliders">${slider("factor", "times the training length", 0, 5)}${slider("pair", "pair", 0, this.data.dims / 2 - 1)}</div>
-        <svg id="pairs" viewBox="0 -4 ${WIDE} ${HIGH + 26}" role="img" aria-labelledby="pairs-title"><title id="pairs-title"></title><g></g></svg>
+        <svg id="pairs" viewBox="0 -14 ${WIDE} ${HIGH + 36}" role="img" aria-labelledby="pairs-title"><title id="pairs-title"></title><g></g></svg>
         <p class="legend"><span><i class="known"></i> turns made in training</span><span><i class="new"></i> new angles</span>
           <span><i class="again"></i> angles seen before</span></p>
         <style>
@@ -31,7 +31,6 @@
           .legend { display: flex; flex-wrap: wrap; gap: 0.2em 1.4em; margin: 0.3em 0; }
           .legend i { display: inline-block; width: 0.8em; height: 0.8em; border: 1px solid var(--query); }
           .axis { fill: none; stroke: var(--fg, #000); stroke-opacity: 0.6; stroke-dasharray: 2 3; }
-          .chosen { fill: none; stroke: var(--fg, #000); stroke-width: 1.5; }
         </style>`;
     }
 
@@ -85,8 +84,8 @@
       });
       this.$("#pairs g").innerHTML = `${bars.join("")}<path class="axis" d="M0 ${y(1).toFixed(1)}H${WIDE}"/>
         <text x="${WIDE}" y="${(y(1) - 4).toFixed(1)}" text-anchor="end">a full turn</text>
-        <rect class="chosen" x="${(pair * step).toFixed(1)}" y="0" width="${step.toFixed(1)}" height="${HIGH}"/>
-        <text x="0" y="${HIGH + 14}">pair 0, the fastest</text><text x="${WIDE}" y="${HIGH + 14}" text-anchor="end">pair ${before.length - 1}</text>`;
+        <path class="mark" d="M${((pair + 0.5) * step).toFixed(1)} ${HIGH + 1}l-4 7h8z"/><text x="${WIDE}" y="-4" text-anchor="end">turns, on a log scale</text>
+        <text x="0" y="${HIGH + 19}">pair 0, the fastest</text><text x="${WIDE}" y="${HIGH + 19}" text-anchor="end">pair ${before.length - 1}</text>`;
       const count = unseen.filter(Boolean).length;
       this.$("#pairs-title").textContent = `${count} of ${before.length} pairs have angles that they did not have in training`;
       const slower = this.frequencies("none", 1)[pair] / frequencies[pair];

@@ -12,7 +12,7 @@
     constructor() {
       super();
       this.label = "A scheduler's run, step by step";
-      this.view = { policy: 0, slots: 1, budget: 1, pages: 0, step: 1000 };
+      this.view = { policy: 0, slots: 1, budget: 1, pages: 0, step: 12 };
     }
 
     get markup() {

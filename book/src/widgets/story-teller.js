@@ -17,7 +17,7 @@
       return `<p class="story"></p>
         <div class="bar"><button type="button" id="play">Pause</button><button type="button" id="back">Back</button>
           <button type="button" id="next">Next word</button></div>
-        <table><caption>What the model thought of for this place</caption><tbody></tbody></table>
+        <table><caption>The model's candidates for this word</caption><tbody></tbody></table>
         <style>
           .story { font-size: 1.25em; margin: 0 0 0.6em; min-height: 4.5em; }
           .story .now { padding: 0 0.2em; background: color-mix(in srgb, var(--logits) 18%, var(--bg, #fff)); outline: 2px solid var(--logits); }
@@ -71,7 +71,7 @@
       const { step, said, best } = this.state;
       const { prompt, steps } = this.data;
       const told = steps.slice(0, step).map((one) => escape(one.said[0]));
-      this.$(".story").innerHTML = `<b>${escape(prompt)}</b>${told.join("")}<span class="now">${escape(said[0])}</span>`;
+      this.$(".story").innerHTML = `<b>${escape(prompt)}</b>${told.join("")}${said[0].match(/^\s*/)[0]}<span class="now">${escape(said[0].trimStart())}</span>`;
       this.dim("#back", step === 0);
       this.dim("#next", step === steps.length - 1);
       const rows = best.some(([word]) => word === said[0]) ? best : [...best.slice(0, -1), said];

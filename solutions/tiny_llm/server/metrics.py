@@ -21,7 +21,7 @@ REFUSED = "tiny_llm:refused_requests_total"
 ENDED = "vllm:request_success_total"
 TTFT = "vllm:time_to_first_token_seconds"
 TPOT = "vllm:request_time_per_output_token_seconds"
-QUEUE_TIME = "vllm:request_queue_time_seconds"
+FIRST_STEP = "tiny_llm:request_first_step_seconds"
 LATENCY = "vllm:e2e_request_latency_seconds"
 HELP = {
     STEPS: "Steps of the scheduler.",
@@ -32,7 +32,7 @@ HELP = {
     ENDED: "Requests that have ended, by reason: stop, length, abort (the client left) or error.",
     TTFT: "From a request's arrival to its first token.",
     TPOT: "Between the tokens of a request: the mean after those of its first step.",
-    QUEUE_TIME: "From a request's arrival to the end of the step that first admitted it.",
+    FIRST_STEP: "From a request's arrival to the end of the step that first admitted it.",
     LATENCY: "From a request's arrival to its last token.",
     "vllm:num_requests_running": "Requests in the batch.",
     "vllm:num_requests_waiting": "Requests in the queue.",
@@ -75,7 +75,7 @@ class Metrics:
         self._times = {
             TTFT: _Histogram(WAITING),
             TPOT: _Histogram(EACH_TOKEN),
-            QUEUE_TIME: _Histogram(WAITING),
+            FIRST_STEP: _Histogram(WAITING),
             LATENCY: _Histogram(WHOLE_REQUEST),
         }
 
@@ -97,7 +97,7 @@ class Metrics:
         for request in step.admitted:
             if request in self._queued:
                 self._queued.remove(request)
-                self._times[QUEUE_TIME].add(now - self._arrivals[request])
+                self._times[FIRST_STEP].add(now - self._arrivals[request])
         for chunk, tokens in zip(step.chunks, step.new, strict=True):
             request = chunk.request
             self._counts[OUTPUT_TOKENS] += len(tokens)
@@ -128,7 +128,7 @@ class Metrics:
 
         Counters, which never decrease: STEPS, PREEMPTIONS, PROMPT_TOKENS (of admitted requests), OUTPUT_TOKENS,
         REFUSED, and ENDED with a sample for each reason that occurred, with the label `finished_reason="..."`.
-        Histograms: TTFT and QUEUE_TIME (with the buckets WAITING), TPOT (EACH_TOKEN), LATENCY (WHOLE_REQUEST). For each
+        Histograms: TTFT and FIRST_STEP (with the buckets WAITING), TPOT (EACH_TOKEN), LATENCY (WHOLE_REQUEST). For each
         bucket `NAME_bucket{...,le="0.01"}` is the number of times that were at most that long; the last one is
         `le="+Inf"`; then `NAME_sum` and `NAME_count`.
 

@@ -20,7 +20,7 @@ PANELS: tuple[tuple[str, str, dict[str, str]], ...] = (
     ("Time to first token", "s", _quantiles("vllm:time_to_first_token_seconds")),
     ("Time per output token", "s", _quantiles("vllm:request_time_per_output_token_seconds")),
     ("Latency of whole requests", "s", _quantiles("vllm:e2e_request_latency_seconds")),
-    ("Time in the queue", "s", _quantiles("vllm:request_queue_time_seconds")),
+    ("Time to the end of the first step", "s", _quantiles("tiny_llm:request_first_step_seconds")),
     (
         "Tokens per second",
         "none",

@@ -63,7 +63,11 @@ def map_parts(course: Course, week: int, today: Day | None = None) -> Parts:
     by_number = {(day.week, day.number): day for day in days}
     lines = ['<nav class="engine-map" aria-label="The engine, part by part">', *_list(boxes, page, by_number, today)]
     whole = f'<a href="{posixpath.relpath(PAGE, posixpath.dirname(page))}">The whole engine, with all its numbers</a>'
-    lines.append(f"<p>{'Highlighted: today. ✓: done. Dashed: later. ' if today else ''}{whole}.</p>")
+    later = today and today.number < max(
+        task.day for part in boxes for box in part if (task := box.task) and task.week == week
+    )
+    key = f"Highlighted: today. ✓: done. {'Dashed: later. ' if later else ''}" if today else ""
+    lines.append(f"<p>{key}{whole}.</p>")
     return {"map": "\n".join([*lines, "</nav>", ""])}
 
 

@@ -3,6 +3,7 @@
 import ast
 import datetime
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ def measured_parts(day: Day) -> Parts:
     return {"measured": _page(json.loads(record.read_text(encoding="utf-8")), _chart_of(file))}
 
 
+UNITS = {"%", "KiB", "MiB", "ms", "ratio"}
 Chart = tuple[str, str, tuple[str, ...]]
 
 
@@ -47,12 +49,18 @@ def _drawn(found: dict[str, Any], chart: Chart) -> str:
             return
         for name, values in columns.items():
             named = {f"{first} {x}" if isinstance(x, int) else x: y for x, y in zip(across, values, strict=True)}
-            bars(canvas, named, number, y=canvas.bottom + (14 if canvas.bottom else 0), heading=name)
+            alike = max(max(others) for other, others in columns.items() if _unit(other) == _unit(name))
+            bars(canvas, named, number, y=canvas.bottom + (14 if canvas.bottom else 0), heading=name, largest=alike)
 
     about = "; ".join(f"{name}: {', '.join(map(number, values))}" for name, values in columns.items())
     where = ", ".join(map(number, across))
     name = f"measured-{found['day'].replace('.', '-')}"
     return at_both_widths(draw).figure(name, found["title"], f"For {first} {where}. {about}.")
+
+
+def _unit(column: str) -> str:
+    """Return the unit in a column's name, or the name if it has none; columns of one unit share a scale."""
+    return next((word for word in re.split("[ :]+", column) if word in UNITS), column)
 
 
 def measured_on(found: dict[str, Any]) -> str:
@@ -67,7 +75,7 @@ def _page(found: dict[str, Any], chart: Chart | None) -> str:
     table = [found["columns"], sides, *rows]
     shown = [f"| {' | '.join(line)} |" for line in table]
     if chart:
-        left = [column for column in found["columns"][1:] if column not in chart[2]]
-        summary = "All numbers" + (f", with {'; '.join(left)}" if left else "")
-        shown = [_drawn(found, chart), "<details>", f"<summary>{summary}</summary>", "", *shown, "", "</details>"]
+        more = set(found["columns"][1:]) - set(chart[2])  # than the chart shows: the text discusses it
+        opening = ["<details open>" if more else "<details>", "<summary>Full table</summary>", ""]
+        shown = [_drawn(found, chart), *opening, *shown, "", "</details>"]
     return "\n".join([*shown, "", f"*{measured_on(found)}*", ""])

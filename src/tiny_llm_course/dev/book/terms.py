@@ -10,8 +10,26 @@ ENTRY = re.compile(r"^(\S.*)\n: ((?:.+\n?)*)", re.MULTILINE)
 IN_FULL = re.compile(r"([A-Z][\w -]{3,30}): ")
 # So does a term's abbreviation.
 ABBREVIATION = re.compile(r"([A-Z][A-Za-z]*[A-Z]): ")
-# Too common in other senses to be found by their names.
-ORDINARY = {"Up"}
+# Too common in other senses to be found by their names alone: they are linked where a chapter introduces them, in bold.
+ORDINARY = {
+    *("Barrier", "Block", "Chunk", "Claim", "Filter", "Frequency", "Fuse", "Gate", "Grid", "Group", "Head", "Inverse"),
+    *(
+        "Key",
+        "Mask",
+        "Merge",
+        "Node",
+        "Offset",
+        "Page",
+        "Pair",
+        "Panel",
+        "Position",
+        "Property",
+        "Race",
+        "Rank",
+        "Register",
+    ),
+    *("Router", "Sample", "Scale", "Score", "Sink", "Slot", "Stage", "Up", "Value", "Weight", "Worker"),
+}
 # Skipped in addition to TOKEN: links, headings, rows of tables, blocks of HTML.
 PASSED_OVER = re.compile(
     r"!?\[[^\]]*\]\([^)]*\)|<a\b.*?</a>|^[ \t]*#[^\n]*|^[ \t>]*\|[^\n]*|(?:(?<=\n\n)|\A)[ \t]*<(?:(?!\n[ \t]*\n).)*",
@@ -26,11 +44,11 @@ class Terms:
         self.targets: list[str] = []  # each with the first sentence of its meaning, which terms.js shows
         ways = []
         for name, meaning in sorted(ENTRY.findall(glossary), key=lambda entry: -len(entry[0])):
-            if name not in ORDINARY:
-                full = IN_FULL.match(meaning)
-                names = [name.partition(",")[0], *(full.groups() if full else ())]  # "Detokenizer, streaming"
-                ways.append(f"({'|'.join(map(_ways_to_write, names))})")
-                self.targets.append(f'{anchor(name)} "{first_sentence(meaning)}"')
+            full = IN_FULL.match(meaning)
+            names = [name.partition(",")[0], *(full.groups() if full else ())]  # "Detokenizer, streaming"
+            way = "|".join(map(_ways_to_write, names))
+            ways.append(rf"(?<=\*\*)({way})(?=\*\*)" if name in ORDINARY else f"({way})")
+            self.targets.append(f'{anchor(name)} "{first_sentence(meaning)}"')
         self.pattern = re.compile(rf"(?<![\w/.-])(?:{'|'.join(ways)})(?![\w-]|\.\w)")
 
     def link(self, page: str, glossary: str) -> str:
