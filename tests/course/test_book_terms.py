@@ -90,6 +90,12 @@ def test_the_text_is_the_same_but_for_the_links():
     )
 
 
+def test_the_note_has_the_sense_of_the_chapter():
+    terms = Terms("# Glossary\n\nGroup\n: Of heads. [Day 3](week1/day3.md) Of weights: some. [Week 2](week2/day3.md)\n")
+    for path, note in (("week1/day3.md", "Of heads."), ("week2/day3.md", "Of weights: some."), ("a.md", "Of heads.")):
+        assert terms.link("a **group**", "g", path) == f'a **[group](g#group "{note}")**'
+
+
 @pytest.mark.parametrize(
     ("meaning", "first"),
     [

@@ -73,7 +73,7 @@ def main(arguments: list[str]) -> int:
         terms = Terms(pages[GLOSSARY]["content"])
         for path in chapters_of_days:  # their terms are linked to the glossary
             address = "../" * path.count("/") + GLOSSARY
-            pages[path]["content"] = terms.link(pages[path]["content"], address)
+            pages[path]["content"] = terms.link(pages[path]["content"], address, path)
         pages[GLOSSARY]["content"] = as_sections(pages[GLOSSARY]["content"])
     try:
         bad = set_formulas(pages, (root / "katex" / "katex.min.js").read_text(encoding="utf-8"))

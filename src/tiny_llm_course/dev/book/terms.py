@@ -10,6 +10,8 @@ ENTRY = re.compile(r"^(\S.*)\n: ((?:.+\n?)*)", re.MULTILINE)
 IN_FULL = re.compile(r"([A-Z][\w -]{3,30}): ")
 # So does a term's abbreviation.
 ABBREVIATION = re.compile(r"([A-Z][A-Za-z]*[A-Z]): ")
+# A meaning may have several senses, each before a link to its chapter.
+SENSE = re.compile(r"([^\[]*)\[[^\]]*\]\(([^)]*)\)")
 # Too common in other senses to be found by their names alone: they are linked where a chapter introduces them, in bold.
 ORDINARY = {
     *("Barrier", "Block", "Chunk", "Claim", "Filter", "Frequency", "Fuse", "Gate", "Grid", "Group", "Head", "Inverse"),
@@ -41,29 +43,39 @@ class Terms:
     """The terms of a glossary, found in sentences."""
 
     def __init__(self, glossary: str) -> None:
-        self.targets: list[str] = []  # each with the first sentence of its meaning, which terms.js shows
+        self.entries: list[tuple[str, str]] = []  # anchors and meanings
         ways = []
         for name, meaning in sorted(ENTRY.findall(glossary), key=lambda entry: -len(entry[0])):
             full = IN_FULL.match(meaning)
             names = [name.partition(",")[0], *(full.groups() if full else ())]  # "Detokenizer, streaming"
             way = "|".join(map(_ways_to_write, names))
             ways.append(rf"(?<=\*\*)({way})(?=\*\*)" if name in ORDINARY else f"({way})")
-            self.targets.append(f'{anchor(name)} "{first_sentence(meaning)}"')
+            self.entries.append((anchor(name), meaning))
         self.pattern = re.compile(rf"(?<![\w/.-])(?:{'|'.join(ways)})(?![\w-]|\.\w)")
 
-    def link(self, page: str, glossary: str) -> str:
-        """Return the page with a link to `glossary`, a relative address, at the first use of each term."""
+    def link(self, page: str, glossary: str, path: str = "") -> str:
+        """Return the page with a link to `glossary`, a relative address, at the first use of each term.
+
+        The link's title, which terms.js shows, is the first sentence of the meaning that links to `path`, the page's.
+        """
         seen: set[str] = set()
         parts, end = [], 0
         for start, stop in _sentences(page):
             for match in self.pattern.finditer(page, start, stop):
                 assert match.lastindex
-                target = self.targets[match.lastindex - 1]
+                target, meaning = self.entries[match.lastindex - 1]
                 if target not in seen:
                     seen.add(target)
-                    parts += [page[end : match.start()], f"[{match[0]}]({glossary}#{target})"]
+                    title = first_sentence(_sense(meaning, path))
+                    parts += [page[end : match.start()], f'[{match[0]}]({glossary}#{target} "{title}")']
                     end = match.end()
         return "".join([*parts, page[end:]])
+
+
+def _sense(meaning: str, path: str) -> str:
+    """Return the part of a meaning that ends with a link to the path, or all of it."""
+    parts = ((text.strip(" .,\n"), target) for text, target in SENSE.findall(meaning))
+    return next((f"{text}." for text, target in parts if text and target == path), meaning)
 
 
 def anchor(name: str) -> str:
