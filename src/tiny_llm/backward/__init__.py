@@ -1,0 +1,1 @@
+"""Backward and AdamW."""

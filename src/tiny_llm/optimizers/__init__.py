@@ -1,0 +1,1 @@
+"""Optimizers: AdamW, clipping, and the learning-rate schedule."""
