@@ -1,1 +1,1 @@
-"""Data and loss."""
+"""Training data and loss: packed rows of documents, a resumable loader, cross-entropy."""
