@@ -1,0 +1,1 @@
+"""Backward: the vector-Jacobian products of a transformer's layers, by hand."""

@@ -1,0 +1,1 @@
+"""Optimizers: AdamW, gradient clipping and a learning-rate schedule."""
