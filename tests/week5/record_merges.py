@@ -1,0 +1,37 @@
+"""Record the merges that Hugging Face's `tokenizers` learns: `python tests/week5/record_merges.py`.
+
+They are committed as `merges.json`. `tests/course/test_bpe_against_tokenizers.py` checks that they are current.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from tests.week5.training_texts import RECORDED, texts
+
+
+def learned(text: str, merges: int, pre_tokenizer: Any = None, normalizer: Any = None) -> list[tuple[str, str]]:
+    """Return the merges that `tokenizers` learns from one text, split as by GPT-2."""
+    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizer or pre_tokenizers.ByteLevel(add_prefix_space=False)
+    if normalizer:
+        tokenizer.normalizer = normalizer
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(vocab_size=256 + merges, initial_alphabet=alphabet, show_progress=False)
+    tokenizer.train_from_iterator([text], trainer)
+    return [(a, b) for a, b in json.loads(tokenizer.to_str())["model"]["merges"]]
+
+
+def main() -> None:
+    """Write the file."""
+    rows = {name: [" ".join(pair) for pair in learned(*given)] for name, given in texts().items()}
+    lines = [f"{json.dumps(name)}: {json.dumps(pairs)}" for name, pairs in rows.items()]
+    RECORDED.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
