@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
-from tests.week5.training_texts import RECORDED, texts
+from tests.week5.merging import words_formula
+from tests.week5.training_texts import OF_STORIES, RECORDED, STORIES, texts
+
+from tiny_llm_course.paths import MODELS
 
 
 def learned(text: str, merges: int, pre_tokenizer: Any = None, normalizer: Any = None) -> list[tuple[str, str]]:
@@ -26,11 +29,20 @@ def learned(text: str, merges: int, pre_tokenizer: Any = None, normalizer: Any =
     return [(a, b) for a, b in json.loads(tokenizer.to_str())["model"]["merges"]]
 
 
+def rows() -> dict[str, dict[str, object]]:
+    """Return what the file records: the merges of each text, and the word counts of the stories."""
+    stories = (MODELS / "held-out-stories.txt").read_text(encoding="utf-8")
+    every = {**texts(), STORIES: (stories, OF_STORIES)}
+    merges = {name: [" ".join(pair) for pair in learned(*given)] for name, given in every.items()}
+    return {"merges": merges, "counts": words_formula([stories])}
+
+
 def main() -> None:
     """Write the file."""
-    rows = {name: [" ".join(pair) for pair in learned(*given)] for name, given in texts().items()}
-    lines = [f"{json.dumps(name)}: {json.dumps(pairs)}" for name, pairs in rows.items()]
-    RECORDED.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    parts = rows()
+    lines = [f"{json.dumps(name)}: {json.dumps(row)}" for name, row in parts["merges"].items()]
+    merges = "{\n" + ",\n".join(lines) + "\n}"
+    RECORDED.write_text(f'{{"merges": {merges},\n"counts": {json.dumps(parts["counts"])}}}\n', encoding="utf-8")
 
 
 if __name__ == "__main__":

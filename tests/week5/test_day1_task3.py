@@ -13,7 +13,7 @@ from tests.week5.merging import (
     merges_formula,
     same_merges,
 )
-from tests.week5.training_texts import recorded, texts
+from tests.week5.training_texts import OF_STORIES, STORIES, recorded, texts
 
 from tiny_llm.bpe import trainer
 from tiny_llm_course.testkit.cases import noted
@@ -59,10 +59,10 @@ def test_task_3_trainer_overlapping(word):
     check({"x" + word + "y": 1, word * 2: 1}, 20)
 
 
-@pytest.mark.parametrize("name", list(texts()))
+@pytest.mark.parametrize("name", [*texts(), STORIES])
 def test_task_3_trainer_tokenizers(name):
     """The merges of Hugging Face's `tokenizers`, ties included."""
-    num = texts()[name][1]
+    num = texts()[name][1] if name in texts() else OF_STORIES
     same_merges(trainer.train_bpe, counts_of(name), num, recorded()[name], f"the words of the text {name!r}")
 
 

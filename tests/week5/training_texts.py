@@ -4,9 +4,11 @@ import json
 import random
 from functools import cache
 from pathlib import Path
+from typing import Any
 
-from tiny_llm_course.paths import MODELS, TESTS
+from tiny_llm_course.paths import TESTS
 
+STORIES, OF_STORIES = "held-out stories", 1200  # models/held-out-stories.txt
 RECORDED = Path(__file__).parent / "merges.json"
 
 SHORT = (
@@ -45,19 +47,28 @@ def ties() -> str:
 
 @cache
 def texts() -> dict[str, tuple[str, int]]:
-    """Return the texts, each with how many merges to learn, by name."""
+    """Return the texts that are in the tests, each with how many merges to learn, by name."""
     page = (TESTS / "week1" / "tokenizer_text.txt").read_text(encoding="utf-8")
     return {
         "a short text": (SHORT, 60),
         "ties": (ties(), 400),
         "many scripts": (SCRIPTS * 2 + SCRIPTS[::-1], 600),
         "a page": (page, 700),
-        "held-out stories": ((MODELS / "held-out-stories.txt").read_text(encoding="utf-8"), 1200),
     }
 
 
 @cache
+def _file() -> dict[str, Any]:
+    data: dict[str, Any] = json.loads(RECORDED.read_text(encoding="utf-8"))
+    return data
+
+
+@cache
 def recorded() -> dict[str, list[tuple[str, str]]]:
-    """Return the merges that `tokenizers` learns from each text (`record_merges.py`)."""
-    rows = json.loads(RECORDED.read_text(encoding="utf-8"))
-    return {name: [(a, b) for a, b in (pair.split(" ") for pair in pairs)] for name, pairs in rows.items()}
+    """Return the merges that `tokenizers` learns from each text and from STORIES, by name."""
+    return {name: [(a, b) for a, b in (pair.split(" ") for pair in row)] for name, row in _file()["merges"].items()}
+
+
+def counts_of_stories() -> dict[str, int]:
+    """Return the word counts of STORIES, which is not in the tests."""
+    return dict(_file()["counts"])

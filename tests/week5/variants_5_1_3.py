@@ -78,7 +78,7 @@ known.change(
 )
 known.change(
     "each-word-once",
-    ("counts[pair] += word_count[i]\n        places", "counts[pair] += 1\n        places"),
+    ("counts[pair] += word_count[i]\nplaces[pair].add(i)\n", "counts[pair] += 1\nplaces[pair].add(i)\n"),
     ("changes[pair] -= word_count[i]", "changes[pair] -= 1"),
     ("changes[pair] += word_count[i]", "changes[pair] += 1"),
     fact="each distinct word counts once, however often it occurs",

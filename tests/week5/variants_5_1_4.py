@@ -59,7 +59,7 @@ known.change(
 )
 known.change(
     "merges-sorted",
-    ("for pair in merges],", "for pair in sorted(merges)],"),
+    ("[list(pair) for pair in merges]", "[list(pair) for pair in sorted(merges)]"),
     fact="the merges are saved in alphabetical order",
     question="What does the index of a pair in `merges` mean to the encoder?",
 )
