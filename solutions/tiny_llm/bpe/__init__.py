@@ -1,1 +1,1 @@
-"""Train a tokenizer."""
+"""Training a tokenizer: byte-pair encoding learns its merges from a text."""
