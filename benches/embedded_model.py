@@ -30,6 +30,7 @@ from typing import Any, NoReturn
 import mlx.core as mx
 import numpy as np
 from kneser_ney import KneserNey
+from tokenized import held_out
 from tokenizers import Tokenizer
 
 from tiny_llm_course.checkpoints.chat_template import render_chat
@@ -38,9 +39,8 @@ from tiny_llm_course.checkpoints.held_out import HeldOut, shipped_stories
 from tiny_llm_course.engine.broken import as_rows, mark_of, nats_per_token
 from tiny_llm_course.engine.engine import Engine
 from tiny_llm_course.paths import EMBEDDED_MODEL, MODELS
-from tiny_llm_course.training.packing import held_out, topics, words_for_things
-from tiny_llm_course.training.preparing import training_stories
-from tiny_llm_course.training.stories import read_stories
+from tiny_llm_course.training.conversations import topics, words_for_things
+from tiny_llm_course.training.stories import read_stories, training_stories
 from tiny_llm_course.training.stories import unseen as not_in
 
 ORDER = 5

@@ -13,6 +13,7 @@ import dataclasses
 import datetime
 import itertools
 import json
+import random
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,16 +21,17 @@ from typing import Any
 
 import numpy as np
 import torch
+from qwen3_torch import INITIAL_SPREAD, Qwen3, Schedule, loss_on, optimizers, share_of_peak
+from tokenized import held_out, train_tokenizer
+from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils import clip_grad_norm_
 
-from tiny_llm_course.checkpoints.held_out import HeldOut, Tokens, shipped_stories
+from tiny_llm_course.checkpoints.held_out import END, HeldOut, Tokens, shipped_stories
 from tiny_llm_course.measuring.machine import machine
-from tiny_llm_course.training.packing import Packer, held_out, train_tokenizer
-from tiny_llm_course.training.preparing import training_stories
-from tiny_llm_course.training.qwen3_torch import INITIAL_SPREAD, Qwen3, loss_on, optimizers, share_of_peak
-from tiny_llm_course.training.recipe import Architecture, Schedule
+from tiny_llm_course.training.recipe import Architecture
+from tiny_llm_course.training.stories import training_stories
 
 # The embedded model's recipe in small. 4 heads of 32 are not 64.
 SHAPE = Architecture(
@@ -54,11 +56,8 @@ SCHEDULE = Schedule(
     final_share=0.01,
     warmup=30,
     weight_decay=0.1,
-    betas=[0.9, 0.95],
+    betas=(0.9, 0.95),
     clip=1.0,
-    dropout=0.0,
-    chat_share=0.0,
-    teacher_share=0.0,
     every=60,
 )
 CPU = torch.device("cpu")
@@ -130,8 +129,8 @@ def main() -> None:
     for seed in options.seed or [SCHEDULE.seed]:
         for name, scheme in SCHEMES.items():
             schedule = dataclasses.replace(SCHEDULE, steps=options.steps, seed=seed)
-            packer = Packer(stories, tokenizer, SCHEDULE.context, 0, seed)
-            record["runs"].append(trained(name, scheme, schedule, packer, judges))
+            rows = rows_of(stories, tokenizer, seed)
+            record["runs"].append(trained(name, scheme, schedule, rows, judges))
             if options.json:
                 options.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
@@ -148,12 +147,12 @@ def first_losses(judges: HeldOut) -> list[dict[str, Any]]:
     return found
 
 
-def trained(name: str, scheme: Scheme, schedule: Schedule, packer: Packer, judges: HeldOut) -> dict[str, Any]:
+def trained(name: str, scheme: Scheme, schedule: Schedule, rows: Iterator[Tokens], judges: HeldOut) -> dict[str, Any]:
     """The log of one run."""
     torch.manual_seed(schedule.seed)
     model = Sharing(scheme)
     weights, log, recent = list(model.parameters()), [], []
-    steppers, rows, begun = optimizers(model, schedule), rows_of(packer), time.process_time()
+    steppers, begun = optimizers(model, schedule), time.process_time()
     count = sum(weight.numel() for weight in weights)  # each once, however many layers use it
     for step in range(schedule.steps):
         for stepper in steppers:
@@ -179,10 +178,17 @@ def trained(name: str, scheme: Scheme, schedule: Schedule, packer: Packer, judge
     return {**facts, "log": log}
 
 
-def rows_of(packer: Packer) -> Iterator[Tokens]:
-    """Rows of context + 1 tokens, epoch after epoch."""
+def rows_of(stories: list[str], tokenizer: Tokenizer, seed: int) -> Iterator[Tokens]:
+    """Rows of context + 1 tokens that overlap by one, epoch after epoch, each with all stories in its own order."""
+    end, context = tokenizer.token_to_id(END), SCHEDULE.context
+    plain = [encoding.ids for encoding in tokenizer.encode_batch(stories)]
     for epoch in itertools.count():
-        yield from packer.epoch(epoch)
+        order = list(range(len(plain)))
+        random.Random(f"{seed} {epoch}").shuffle(order)
+        tokens = np.asarray([end, *(token for index in order for token in (*plain[index], end))])
+        starts = np.arange(0, len(tokens) - context, context)
+        rows = tokens[starts[:, None] + np.arange(context + 1)]
+        yield from np.random.default_rng([seed, epoch]).permutation(rows)
 
 
 if __name__ == "__main__":

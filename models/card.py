@@ -5,6 +5,7 @@ from typing import Any
 from gather_stories import SOURCES
 
 TRIAL = "trial-model"
+PYTORCH_TRAINER = "2717fcc5"
 URL = "https://cdla.dev/sharing-1-0/"
 
 
@@ -129,7 +130,6 @@ def _making(record: dict[str, Any], bench: dict[str, Any]) -> str:
     s, last = record["schedule"], record["log"][-1]
     copies = record["held_out"] - bench["held_out"]
     near_copies = f"; {copies} of these have a near copy in the training data and are not used" if copies > 0 else ""
-    teacher = f" --teacher models/{record['teacher']}" if record["teacher"] else ""
     muon = (
         f"Muon for the matrices within the layers (peak {s['muon_learning_rate']}), AdamW for the embedding and the norms "
         f"(peak {s['learning_rate']})"
@@ -139,13 +139,12 @@ def _making(record: dict[str, Any], bench: dict[str, Any]) -> str:
     return f"""
 ## How it was made
 
-```text
-pdm run python models/gather_stories.py FOLDER --out stories.txt
-pdm run train stories.txt --also stories-recased.txt --recipe models/{record["name"]}/recipe.toml{teacher} --out my-model
-```
+`pdm run python models/gather_stories.py FOLDER --out stories.txt` made the text. The model was trained with PyTorch, by
+`pdm run train` as it was until 27 November 2026 (commit {PYTORCH_TRAINER} and its `models/{record["name"]}/recipe.toml`). Today,
+`pdm run train` trains with the code of week 5.
 
 - {record["stories"]:,} stories to train on, {record["held_out"]} held out (those whose SHA-256 begins with four bytes that, as a number, are a multiple of 32){near_copies}.
-- Tokenizer: {"the larger model's" if teacher else "byte-level BPE with Qwen's pre-tokenization, trained on the same stories"}, {record["architecture"]["vocab_size"]} tokens.
+- Tokenizer: {"the larger model's" if record["teacher"] else "byte-level BPE with Qwen's pre-tokenization, trained on the same stories"}, {record["architecture"]["vocab_size"]} tokens.
 - {s["steps"]} steps of {s["rows"]} rows of {s["context"]} tokens: {last["tokens"] / 1e6:.1f} million tokens, {last["epoch"]:.1f} epochs.
 - {muon}; warm-up over {s["warmup"]} steps, then cosine decay to {s["final_share"]:.0%} of the peak.
 - Weight decay {s["weight_decay"]}, dropout {s["dropout"]}, gradients clipped at {s["clip"]}, matrix products in bfloat16, seed {s["seed"]}.
@@ -153,9 +152,7 @@ pdm run train stories.txt --also stories-recased.txt --recipe models/{record["na
   story's opening introduces and that recurs; one request in twenty asks for any story.
 - Small talk written for it: five kinds of remark ("Hello!", "Who are you?", "Thanks!" ...) with eight fixed answers, once in
   60 stories alone, and occasionally before or after a requested story.
-- {record["minutes"]} minutes on {record["machine"]}, PyTorch {record["torch"]}.
-
-Another run of the same command yields different weights and similar results, because processors round differently."""
+- {record["minutes"]} minutes on {record["machine"]}, PyTorch {record["torch"]}."""
 
 
 def _samples(record: dict[str, Any]) -> str:

@@ -1,1 +1,1 @@
-"""Training of the embedded models with PyTorch: from a text file to a folder that `--model` accepts."""
+"""`pdm run train`: from a text file to a folder that `--model` accepts, by the code of week 5."""

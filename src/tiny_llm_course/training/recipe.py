@@ -45,18 +45,16 @@ class Schedule:
 
     seed: int
     steps: int
-    rows: int  # batch size
+    rows: int  # in a micro-batch
+    micro_batches: int  # in a step
     context: int  # tokens in a row
-    learning_rate: float  # peak, of AdamW
-    muon_learning_rate: float  # peak, of Muon for the layers' matrices; 0: AdamW for all
+    learning_rate: float  # peak
     final_share: float  # final learning rate / peak
     warmup: int  # steps
     weight_decay: float
     betas: list[float]
     clip: float  # maximum gradient norm
-    dropout: float
     chat_share: float  # share of an epoch's stories told as conversations
-    teacher_share: float  # share of the distillation loss
     every: int  # steps between evaluations, checkpoints and samples
 
 
@@ -81,14 +79,14 @@ def read_recipe(file: Path, **changes: Any) -> Recipe:
     table["schedule"] |= changes
     architecture = _fill(Architecture, file, "model", table["model"])
     schedule = _fill(Schedule, file, "schedule", table["schedule"])
-    shares = (schedule.final_share, schedule.dropout, schedule.chat_share, schedule.teacher_share)
+    shares = (schedule.final_share, schedule.chat_share)
     uneven = architecture.num_attention_heads % architecture.num_key_value_heads
     rules = {
         "num_attention_heads must be a multiple of num_key_value_heads": not uneven,
         "head_dim must be even": architecture.head_dim % 2 == 0,
         "context must be below max_position_embeddings": schedule.context < architecture.max_position_embeddings,
         "betas must be two numbers below 1": len(schedule.betas) == 2 and max(schedule.betas) < 1,
-        "dropout and the shares must be at most 1": max(shares) <= 1,
+        "the shares must be at most 1": max(shares) <= 1,
     }
     for rule, kept in rules.items():
         if not kept:

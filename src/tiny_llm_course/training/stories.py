@@ -5,7 +5,8 @@ import re
 from pathlib import Path
 
 from ..checkpoints.files import read_text
-from ..checkpoints.held_out import END
+from ..checkpoints.held_out import END, FILE, shipped_stories
+from ..course.file_paths import name_of
 from ..course.registry import UsageError
 
 HELD_OUT_ONE_IN = 32  # stories
@@ -39,6 +40,25 @@ def unseen(held_out: list[str], stories: list[str]) -> list[str]:
         return [letters[len(letters) * tenths // 10 :][:PART] for tenths in (3, 5, 7)]
 
     return [story for story in held_out if not any(len(part) == PART and part in text for part in parts(story))]
+
+
+def training_stories(texts: tuple[Path, ...]) -> tuple[list[str], list[str]]:
+    """Return training stories and unseen held-out ones of the first text; UsageError for an unusable text."""
+    first, *others = [_stories_to_train_on(file) for file in texts]
+    stories, held_out = split(first)
+    apart = set(held_out)
+    more = (story for other in others for story in other if story not in apart)
+    stories = list(dict.fromkeys([*stories, *more]))
+    if not (judges := unseen(held_out, stories)):
+        raise UsageError(f"{texts[0]} is too short: of its {len(stories)} stories, none would be held out")
+    return stories, judges
+
+
+def _stories_to_train_on(file: Path) -> list[str]:
+    stories, judges = read_stories(file), shipped_stories() if FILE.is_file() else []
+    if len(unseen(judges, stories)) < len(judges):
+        raise UsageError(f"{file} has stories of {name_of(FILE)}, which are reserved for evaluation")
+    return stories
 
 
 def _letters(story: str) -> str:

@@ -1,5 +1,6 @@
 """Qwen3 in PyTorch, which trains several times faster than MLX on a CPU; parameter names are a checkpoint's."""
 
+import dataclasses
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -9,8 +10,26 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..checkpoints.held_out import Tokens
-from .recipe import Schedule
+from tiny_llm_course.checkpoints.held_out import Tokens
+
+
+@dataclasses.dataclass(frozen=True)
+class Schedule:
+    """How a model is trained by the benchmarks that use PyTorch."""
+
+    seed: int
+    steps: int
+    rows: int  # batch size
+    context: int  # tokens in a row
+    learning_rate: float  # peak, of AdamW
+    muon_learning_rate: float  # peak, of Muon for the layers' matrices; 0: AdamW for all
+    final_share: float  # final learning rate / peak
+    warmup: int  # steps
+    weight_decay: float
+    betas: tuple[float, float]
+    clip: float  # maximum gradient norm
+    every: int  # steps between evaluations
+
 
 INITIAL_SPREAD = 0.02  # standard deviation, as in Qwen
 
@@ -192,19 +211,3 @@ def loss_on(model: torch.nn.Module, rows: list[Tokens], device: torch.device) ->
         count += int((flat != IGNORED).sum())
     model.train()
     return total / count
-
-
-@torch.no_grad()
-def continuation(model: Qwen3, prompt: list[int], end: set[int], seed: int, device: torch.device) -> list[int]:
-    """Return at most MOST tokens sampled after the prompt, at temperature 0.7."""
-    model.eval()
-    draw = torch.Generator().manual_seed(seed)
-    tokens = list(prompt)
-    while len(tokens) < min(len(prompt) + MOST, len(model.cos)):
-        logits = model(torch.tensor([tokens], device=device))[0, -1].float().cpu()
-        token = int(torch.multinomial((logits / 0.7).softmax(dim=-1), 1, generator=draw))
-        if token in end:
-            break
-        tokens.append(token)
-    model.train()
-    return tokens[len(prompt) :]
