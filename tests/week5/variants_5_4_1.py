@@ -1,31 +1,180 @@
-"""Known programs of task 5.4.1, Accumulate gradients."""
+"""Known programs of task 5.4.1, gradient accumulation."""
+
+import mlx.core as mx
+import numpy as np
+from tests.week5.runs import micro_batches
 
 from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.outcomes import refusal
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("5.4.1")
 
 
-@known.probe()
-def three_axes(program):
-    x = normals(11)(2, 3, 4)
-    return program(x), x
+def run(program, seed, counts, dtype=mx.float32, size=5):
+    """Return the loss and the gradient of micro-batches with these numbers of counted targets."""
+    grads, losses = normals(seed, dtype)(len(counts), size), normals(seed + 1)(len(counts)) + 2
+    numbers = iter(range(len(counts)))
+
+    def loss_and_grads(params, batch):
+        number = next(numbers)
+        return losses[number], {"w": grads[number]}
+
+    loss, found = program(loss_and_grads, {"w": mx.zeros(size)}, micro_batches(counts, 6))
+    return loss, found["w"]
 
 
-@known.sized("x 1,024 x 4,096, float32")
+def evaluated(program):
+    """Return whether the first micro-batch's gradients are in memory when the second one begins."""
+    active = []
+
+    def loss_and_grads(params, batch):
+        active.append(mx.get_active_memory())
+        return mx.sum(params["w"]), {"w": params["w"] * 2}
+
+    params = {"w": mx.ones(2**18)}
+    mx.eval(params)
+    program(loss_and_grads, params, micro_batches([2, 1]))
+    return mx.array(active[1] - active[0] >= 2**20, mx.float32)
+
+
+def kept(program):
+    """Return an array that loss_and_grads returns every time, after the call."""
+    grad = {"w": mx.array([1.0, 2.0])}
+    _, found = program(lambda params, batch: (mx.array(3.0), grad), {"w": mx.zeros(2)}, micro_batches([2, 1, 4]))
+    return grad["w"], found["w"]
+
+
+known.probe_table(
+    uneven=lambda program: run(program, 1, [3, 1, 2]),
+    one=lambda program: run(program, 2, [4]),
+    even=lambda program: run(program, 3, [2, 2, 2]),
+    some_empty=lambda program: run(program, 4, [0, 3, 0, 1]),
+    all_empty=lambda program: run(program, 5, [0, 0]),
+    first_is_larger=lambda program: run(program, 9, [6, 1]),
+    evaluated=evaluated,
+    kept=kept,
+    none=lambda program: mx.array(refusal(lambda: program(lambda params, batch: (mx.array(0.0), {}), {}, []))),
+)
+known.probe_table(mx.bfloat16, half=lambda program: run(program, 6, [1, 5, 2], mx.bfloat16))
+
+
+@known.probe(mx.bfloat16)
+def many_in_half(program):
+    """A bfloat16 sum of many equal parts stops growing."""
+    counts, ones = [1] * 400, mx.ones(3, mx.bfloat16)
+    loss, found = program(lambda params, batch: (mx.array(1.0), {"w": ones}), {"w": mx.zeros(3)}, micro_batches(counts))
+    return loss, found["w"]
+
+
+@known.sized("8 micro-batches, gradients of 2**18 numbers, float32")
 def sized(program):
-    x = normals(1)(1024, 4096)
-    return lambda: program(x)
+    grads, batches = {"w": normals(1)(2**18)}, micro_batches([5, 3, 8, 1, 2, 9, 4, 4])
+    loss = mx.array(2.0)
+    mx.eval(grads)
+    return lambda: program(lambda params, batch: (loss, grads), grads, batches)[1]["w"]
 
 
+SHARE = "share = count.astype(mx.float32) / total"
 known.change(
-    "unchanged",
-    ("return x + x", "return x"),
-    fact="the array comes back as it was",
-    question="What should 3 become?",
+    "mean-of-the-means",
+    (SHARE, "share = mx.array(1 / len(micro_batches))"),
+    fact="the micro-batches are averaged as if all counted equally many targets",
+    question="Two micro-batches count 3 and 1 targets. How much of the large batch's mean is the second one's?",
+)
+known.change(
+    "summed",
+    (SHARE, "share = mx.array(1.0)"),
+    fact="losses and gradients are added up, and never divided",
+    question="You use eight micro-batches instead of four, of the same data. Should the gradient be twice as long?",
+)
+known.change(
+    "positions-counted",
+    ("counts = [count_targets(batch.targets) for batch in micro_batches]",
+     "counts = [mx.array(batch.targets.size) for batch in micro_batches]"),
+    fact="a micro-batch is weighted by all of its positions, ignored targets included",
+    question="A row is half padding. Over how many targets is its mean loss?",
+)  # fmt: skip
+known.change(
+    "divided-by-the-counts-so-far",
+    (SHARE, "share = count.astype(mx.float32) / mx.maximum(sum(counts[1 : counts.index(count) + 1], start=counts[0]), 1)"),
+    fact="each micro-batch is divided by the targets counted up to then instead of the total",
+    question="The first micro-batch counts 3 targets of 6. What is its share, and what do you divide by?",
+)  # fmt: skip
+known.change(
+    "last-gradient-alone",
+    ("sums = {name: sums[name] + part for name, part in parts.items()} if sums else parts", "sums = parts"),
+    fact="the gradients are those of the last micro-batch instead of the sum over all",
+    question="What happens in your code to the first micro-batch's gradients when the second one's come?",
+)
+known.change(
+    "loss-is-not-weighted",
+    ("loss = loss + share * own_loss", "loss = loss + own_loss / len(micro_batches)"),
+    fact="the gradients are weighted by counted targets, but the loss is the plain mean of the losses",
+    question="Is the loss that you report the loss whose gradient you return?",
+)
+known.change(
+    "divided-by-zero",
+    ("total = mx.maximum(sum(counts[1:], start=counts[0]), 1)", "total = sum(counts[1:], start=counts[0])"),
+    fact="the total is 0 and divides if no target counts, so that all becomes NaN",
+    question="Every row of a step is padding. What is 0 / 0, and what should the gradient be?",
+)
+known.change(
+    "evaluated-at-the-end",
+    ("mx.eval(loss, sums)", "pass"),
+    fact="nothing is evaluated between the micro-batches",
+    question="MLX is lazy. How many micro-batches' activations are in memory when the first number is computed?",
+)
+known.change(
+    "sums-in-their-own-dtype",
+    ("share * grad.astype(mx.float32)", "share.astype(grad.dtype) * grad"),
+    fact="the gradients are summed in their own dtype instead of float32",
+    question="What is 0.5 + 0.001 in bfloat16?",
+)
+known.change(
+    "float32-gradients",
+    ("grad.astype(dtypes[name])", "grad"),
+    fact="the gradients are float32 although loss_and_grads returns another dtype",
+    question="What should be the dtype of a bfloat16 parameter's gradient?",
 )
 
 
-@known.accepted("product")
-def product(x):
-    return 2 * x
+@known.wrong(
+    "added-in-place",
+    fact="the sum is kept in the first micro-batch's own array, which changes what loss_and_grads returned",
+    question="`a = b; a += 1`: what is b in MLX?",
+)
+def in_place(loss_and_grads, params, micro_batches):
+    if not micro_batches:
+        raise ValueError("no micro-batch")
+    counts = [int(np.sum(np.array(batch.targets) != -100)) for batch in micro_batches]
+    total, loss, sums = max(1, sum(counts)), mx.array(0.0), {}
+    for batch, count in zip(micro_batches, counts, strict=True):
+        own, grads = loss_and_grads(params, batch)
+        loss = loss + own * count / total
+        for name, grad in grads.items():
+            grad *= count / total
+            if name in sums:
+                sums[name] += grad
+            else:
+                sums[name] = grad
+        mx.eval(loss, sums)
+    return loss, sums
+
+
+@known.accepted("sums first, one division at the end")
+def divided_once(loss_and_grads, params, micro_batches):
+    if len(micro_batches) == 0:
+        raise ValueError("at least one micro-batch is needed")
+    total, loss, sums, kinds = 0, mx.array(0.0), {}, {}
+    for batch in micro_batches:
+        count = int(np.sum(np.array(batch.targets) != -100))
+        own, grads = loss_and_grads(params, batch)
+        total += count
+        loss = loss + count * own
+        for name, grad in grads.items():
+            kinds[name] = grad.dtype
+            part = grad.astype(mx.float32) * count
+            sums[name] = part if name not in sums else sums[name] + part
+        mx.eval(loss, *sums.values())
+    return loss / max(total, 1), {name: (grad / max(total, 1)).astype(kinds[name]) for name, grad in sums.items()}

@@ -191,3 +191,17 @@ def initial_params(config: ModelConfig, seed: int, spread: float = 0.02) -> Para
         params[name] = mx.random.normal(shape, scale=scale, key=key) if len(shape) > 1 else mx.ones(shape)
     mx.eval(params)
     return params
+
+
+def compiled_loss_and_grads(config: ModelConfig) -> Callable[[Params, Rows], tuple[mx.array, Params]]:
+    """Return the loss and its gradients as one compiled function: `mx.compile` needs a C++ compiler on a CPU."""
+    loss = loss_function(config)
+    differentiate = mx.compile(mx.value_and_grad(lambda params, *arrays: loss(params, Rows(*arrays))))
+
+    def loss_and_grads(params: Params, rows: Rows) -> tuple[mx.array, Params]:
+        found: tuple[mx.array, Params] = differentiate(
+            params, rows.tokens, rows.targets, rows.document_ids, rows.positions
+        )
+        return found
+
+    return loss_and_grads

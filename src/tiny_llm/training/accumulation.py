@@ -1,17 +1,36 @@
-"""Pretraining."""
+"""Gradient accumulation: the gradient of a large batch, from micro-batches that fit in memory."""
+
+from collections.abc import Callable, Sequence
 
 import mlx.core as mx
 
+from ..dataset.packing import Rows
 
-def accumulate_gradients(x: mx.array) -> mx.array:
-    """Add an array to itself.
+Params = dict[str, mx.array]
+LossAndGrads = Callable[[Params, Rows], tuple[mx.array, Params]]
+
+
+def accumulate_gradients(
+    loss_and_grads: LossAndGrads, params: Params, micro_batches: Sequence[Rows]
+) -> tuple[mx.array, Params]:
+    """Return the loss and gradients of one large batch, computed one micro-batch at a time.
 
     Args:
-        x: any shape, float32, float16 or bfloat16. It is not changed.
+        loss_and_grads: called once per micro-batch with params and the micro-batch, in order. Returns the mean loss
+            over the micro-batch's counted targets, a scalar, and its gradients by the names of params.
+        params: the parameters by name.
+        micro_batches: packed rows. A target counts if `count_targets` counts it; micro-batches may have different
+            numbers of counted targets, some of them none.
 
     Returns:
-        x + x, an array of x's shape and dtype.
+        The mean loss over the counted targets of all micro-batches, a float32 scalar, and the gradients of this loss,
+        by the same names, each in the dtype that loss_and_grads returns. Sums are float32 for all dtypes. If no target
+        counts, both are zero. Each micro-batch is evaluated (`mx.eval`) before the next call, so that its activations
+        are freed. The arguments are not changed, nor are the arrays that loss_and_grads returns.
 
-    Source: `mx.add`, `torch.add`.
+    Raises:
+        ValueError: there is no micro-batch.
+
+    Source: the mean over all targets, as in transformers' `Trainer` since 4.46 (`num_items_in_batch`).
     """
-    raise NotImplementedError("5.4.1 Accumulate gradients")
+    raise NotImplementedError("5.4.1 Gradient accumulation")

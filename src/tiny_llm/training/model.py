@@ -1,0 +1,207 @@
+"""The one decoder as a function of its weights: training differentiates the model that serving loads. Given."""
+
+from collections.abc import Callable
+
+import mlx.core as mx
+
+from ..backward.layers import linear_vjp
+from ..basics import linear, softmax
+from ..config import ModelConfig
+from ..dataset.loss import cross_entropy
+from ..dataset.packing import Rows, document_mask
+from ..embedding import Embedding
+from ..layer_norm import RMSNorm
+from ..positional_encoding import rotation_angles
+from ..qwen3_cached.decoder import Decoder
+from ..qwen3_cached.parts import Dense, Projection
+
+Params = dict[str, mx.array]  # weights by the names of a checkpoint; gradients have the same keys
+
+HIDDEN = -1e30  # the score of a hidden key: finite, so that a fully masked row has uniform weights instead of NaN
+
+
+@mx.custom_function
+def trainable_linear(x: mx.array, w: mx.array) -> mx.array:
+    """Compute `linear`; its gradients are those of `linear_vjp`, without MLX's copies of transposed matrices."""
+    return linear(x, w)
+
+
+@trainable_linear.vjp
+def _(inputs: tuple[mx.array, mx.array], dy: mx.array, _: mx.array) -> tuple[mx.array, mx.array]:
+    return linear_vjp(*inputs, dy)
+
+
+@mx.custom_function
+def trainable_softmax(scores: mx.array) -> mx.array:
+    """Compute `softmax` over the last axis; its gradient uses the result instead of every step on the way."""
+    return softmax(scores, axis=-1)
+
+
+@trainable_softmax.vjp
+def _(_: mx.array, dy: mx.array, weights: mx.array) -> mx.array:
+    weighted = weights * dy
+    return weighted - weights * mx.sum(weighted, axis=-1, keepdims=True)
+
+
+class TrainableEmbedding(Embedding):
+    """An embedding whose head is a `trainable_linear`."""
+
+    def as_linear(self, x: mx.array) -> mx.array:
+        """Return the dot product with every row of the table."""
+        return trainable_linear(x, self.weight)
+
+
+class TrainableParts(Dense):
+    """Builds projections and embeddings from `trainable_linear`."""
+
+    def projection(self, weights: Params, name: str, bias: bool = False) -> Projection:
+        """Return the function x -> x @ W.T + b, as `Dense` does."""
+        w = weights[f"{name}.weight"]
+        if not bias:
+            return lambda x: trainable_linear(x, w)
+        b = weights[f"{name}.bias"]
+        return lambda x: trainable_linear(x, w) + b
+
+    def embedding(self, weights: Params, name: str, config: ModelConfig) -> Embedding:
+        """Return the embedding whose table, V x E, is `name.weight`."""
+        return TrainableEmbedding(config.vocab_size, config.hidden_size, weights[f"{name}.weight"])
+
+
+class PackedAttention:
+    """Grouped-query self-attention over rows that may hold several documents."""
+
+    def __init__(self, config: ModelConfig, weights: Params, parts: Dense) -> None:
+        """Build the projections and norms from one layer's weights.
+
+        Raises:
+            KeyError: a weight that the architecture needs is missing.
+        """
+        qwen3 = config.model_type == "qwen3"
+        self.projections = [parts.projection(weights, f"self_attn.{x}_proj", bias=not qwen3) for x in "qkv"]
+        self.output = parts.projection(weights, "self_attn.o_proj")
+        self.q_norm, self.k_norm = (
+            RMSNorm(config.head_dim, weights[f"self_attn.{x}_norm.weight"], config.rms_norm_eps) if qwen3 else None
+            for x in "qk"
+        )
+        self.head_dim = config.head_dim
+
+    def __call__(self, x: mx.array, rotation: tuple[mx.array, mx.array], mask: mx.array) -> mx.array:
+        """Attend within each document.
+
+        Args:
+            x: N x L x E.
+            rotation: the cosines and sines of each token's position, N x L x 1 x D/2 each.
+            mask: N x 1 x L x L, bool, True where a query sees a key.
+
+        Returns:
+            N x L x E.
+        """
+        query, key, value = (mx.unflatten(project(x), -1, (-1, self.head_dim)) for project in self.projections)
+        if self.q_norm and self.k_norm:
+            query, key = self.q_norm(query), self.k_norm(key)
+        query, key, value = (a.swapaxes(1, 2) for a in (rotate(query, *rotation), rotate(key, *rotation), value))
+        count, kv_heads, length, dims = key.shape
+        # The query heads of a group become rows of one matrix: one product per key-value head, and no copies of keys.
+        grouped = query.reshape(count, kv_heads, -1, dims)  # N x H_kv x (G * L) x D
+        scores = (grouped @ key.swapaxes(-1, -2)) * dims**-0.5
+        scores = mx.where(mask, scores.reshape(count, -1, length, length), HIDDEN)  # N x H x L x L
+        weights = trainable_softmax(scores).reshape(count, kv_heads, -1, length)
+        attended = (weights @ value).reshape(count, -1, length, dims)  # N x H x L x D
+        return self.output(attended.swapaxes(1, 2).flatten(2))
+
+
+def rotate(x: mx.array, cos: mx.array, sin: mx.array) -> mx.array:
+    """Apply `RoPE` at each token's own position: x is N x L x H x D, cos and sin are N x L x 1 x D/2."""
+    first, second = mx.split(x, 2, axis=-1)
+    return mx.concatenate([first * cos - second * sin, first * sin + second * cos], axis=-1)
+
+
+class TrainableModel(Decoder):
+    """Logits of packed rows."""
+
+    def __init__(self, config: ModelConfig, params: Params) -> None:
+        """Build the layers around the parameters, which may be the arrays that `mx.value_and_grad` traces.
+
+        Raises:
+            KeyError: a weight is missing.
+        """
+        parts = TrainableParts()
+        super().__init__(config, params, parts, lambda _, own: PackedAttention(config, own, parts))
+        self.config = config
+
+    def __call__(self, tokens: mx.array, positions: mx.array, mask: mx.array) -> mx.array:
+        """Return next-token logits.
+
+        Args:
+            tokens: N x L, integers.
+            positions: N x L, integers: the position of each token in its document.
+            mask: N x 1 x L x L, bool, as `document_mask` returns it.
+
+        Returns:
+            N x L x V. For each document, those of `Qwen3CachedModel` for that document alone, up to rounding.
+        """
+        angles = rotation_angles(self.config.head_dim, tokens.shape[1], self.config.rope_theta)  # L x D/2
+        cos, sin = (table[positions][:, :, None] for table in (mx.cos(angles), mx.sin(angles)))  # N x L x 1 x D/2
+        x = self.embedding(tokens)  # N x L x E
+        for layer in self.layers:
+            x = layer(x, (cos, sin), mask)
+        return self.head(self.norm(x))
+
+
+def loss_function(config: ModelConfig) -> Callable[[Params, Rows], mx.array]:
+    """Return the function of the parameters and packed rows that training minimises: nats per counted target."""
+
+    def loss(params: Params, rows: Rows) -> mx.array:
+        logits = TrainableModel(config, params)(rows.tokens, rows.positions, document_mask(rows.document_ids))
+        return cross_entropy(logits, rows.targets)
+
+    return loss
+
+
+def initial_params(config: ModelConfig, seed: int, spread: float = 0.02) -> Params:
+    """Return random weights, float32: normal with this standard deviation, norms of ones.
+
+    The matrices that write to the residual stream are smaller by the root of the number of writes, as in GPT-2.
+    """
+    heads, kv_heads = (config.head_dim * n for n in (config.num_attention_heads, config.num_key_value_heads))
+    size, width = config.hidden_size, config.intermediate_size
+    shapes: dict[str, tuple[int, ...]] = {"model.embed_tokens.weight": (config.vocab_size, size)}
+    for layer in range(config.num_hidden_layers):
+        own: dict[str, tuple[int, ...]] = {
+            "input_layernorm": (size,),
+            "self_attn.q_proj": (heads, size),
+            "self_attn.k_proj": (kv_heads, size),
+            "self_attn.v_proj": (kv_heads, size),
+            "self_attn.o_proj": (size, heads),
+            "self_attn.q_norm": (config.head_dim,),
+            "self_attn.k_norm": (config.head_dim,),
+            "post_attention_layernorm": (size,),
+            "mlp.gate_proj": (width, size),
+            "mlp.up_proj": (width, size),
+            "mlp.down_proj": (size, width),
+        }
+        shapes |= {f"model.layers.{layer}.{name}.weight": shape for name, shape in own.items()}
+    shapes["model.norm.weight"] = (size,)
+    if not config.tie_word_embeddings:
+        shapes["lm_head.weight"] = (config.vocab_size, size)
+    writes = (2 * config.num_hidden_layers) ** -0.5
+    params = {}
+    for (name, shape), key in zip(shapes.items(), mx.random.split(mx.random.key(seed), len(shapes)), strict=True):
+        scale = spread * (writes if name.endswith(("o_proj.weight", "down_proj.weight")) else 1.0)
+        params[name] = mx.random.normal(shape, scale=scale, key=key) if len(shape) > 1 else mx.ones(shape)
+    mx.eval(params)
+    return params
+
+
+def compiled_loss_and_grads(config: ModelConfig) -> Callable[[Params, Rows], tuple[mx.array, Params]]:
+    """Return the loss and its gradients as one compiled function: `mx.compile` needs a C++ compiler on a CPU."""
+    loss = loss_function(config)
+    differentiate = mx.compile(mx.value_and_grad(lambda params, *arrays: loss(params, Rows(*arrays))))
+
+    def loss_and_grads(params: Params, rows: Rows) -> tuple[mx.array, Params]:
+        found: tuple[mx.array, Params] = differentiate(
+            params, rows.tokens, rows.targets, rows.document_ids, rows.positions
+        )
+        return found
+
+    return loss_and_grads

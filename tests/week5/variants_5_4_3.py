@@ -1,0 +1,307 @@
+"""Known programs of task 5.4.3, the training loop."""
+
+import mlx.core as mx
+from tests.week5 import runs
+from tiny_llm_solution.optimizers.adamw import AdamW
+from tiny_llm_solution.training.checkpoint import Checkpoint
+from tiny_llm_solution.training.loop import Diverged, Recipe, Trainer
+
+from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("5.4.3")
+known.not_timed("the time of a step is the model's")
+
+SETTINGS = {
+    "steps": 10, "learning_rate": 0.05, "warmup": 3, "floor": 0.01, "max_norm": 0.6, "spike_factor": 4.0,
+    "spike_window": 4, "max_skipped": 3, "evaluate_every": 4, "save_every": 100,
+}  # fmt: skip
+
+
+def build(program, seed, bad=None, kept=None, evaluate=None, **changes):
+    kept = runs.InMemory(Checkpoint) if kept is None else kept
+    optimizer = AdamW(1.0, (0.9, 0.99), weight_decay=0.1, no_decay=lambda name, param: False)
+    loader = runs.Loader(runs.batches(seed, 12, bad))
+    recipe = Recipe(**{**SETTINGS, **changes})
+    params = {"w": normals(seed)(runs.TOKENS)}
+    return program(runs.loss_and_grads(runs.values(seed)), params, loader, optimizer, recipe, kept, evaluate)
+
+
+def everything(trainer):
+    """Return parameters, state and log as arrays."""
+    log = [
+        [each.step, each.loss, each.norm, each.learning_rate, each.targets, each.skipped] for each in trainer.log
+    ]
+    return trainer.params["w"], trainer.optimizer_state["m.w"], trainer.optimizer_state["step"], mx.array(log)
+
+
+def run(program, *args, **changes):
+    trainer = build(program, *args, **changes)
+    trainer.run()
+    return everything(trainer)
+
+
+def resumed(stop, bad=None, **changes):
+    """Return a probe: a run that is stopped, and continued by a new trainer."""
+
+    def probe(program):
+        kept = runs.InMemory(Checkpoint)
+        build(program, 20, bad, kept, **changes).run(lambda report: report.step == stop)
+        second = build(program, 20, bad, kept, **changes)
+        start = second.step
+        second.run()
+        return mx.array(start), *everything(second), mx.array(second.loader.number)
+
+    return probe
+
+
+known.probe_table(
+    plain=lambda program: run(program, 1),
+    micro=lambda program: run(program, 2, micro_batches=3),
+    not_clipped=lambda program: run(program, 3, max_norm=100.0),
+    nan=lambda program: run(program, 4, {6: runs.BROKEN}),
+    infinite=lambda program: run(program, 5, {6: runs.INFINITE}),
+    nan_first=lambda program: run(program, 6, {0: runs.BROKEN}),
+    spike=lambda program: run(program, 7, {6: runs.SPIKE}),
+    early_spike=lambda program: run(program, 8, {1: runs.SPIKE}),
+    spikes=lambda program: run(program, 9, {5: runs.SPIKE, 6: runs.SPIKE, 8: runs.SPIKE}),
+    bad_ones_apart=lambda program: run(program, 10, dict.fromkeys((3, 4, 6, 7), runs.BROKEN)),
+    resumed=resumed(4),
+    resumed_micro=resumed(3, micro_batches=2),
+    resumed_after_a_spike=resumed(6, {4: runs.BROKEN, 7: runs.SPIKE}),
+)
+
+
+@known.probe()
+def loop_diverges(program):
+    kept = runs.InMemory(Checkpoint)
+    trainer = build(program, 11, dict.fromkeys(range(4, 12), runs.BROKEN), kept, save_every=1)
+    try:
+        trainer.run()
+        how = 0
+    except Diverged:
+        how = 1
+    return mx.array([how, trainer.step, *kept.saved])
+
+
+@known.probe()
+def loop_saves(program):
+    kept = runs.InMemory(Checkpoint)
+    trainer = build(program, 12, None, kept, save_every=4)
+    first = trainer.run()
+    saved = list(kept.saved)
+    again = trainer.run()
+    return mx.array([first, again]), mx.array(saved), mx.array(kept.saved)
+
+
+@known.probe()
+def loop_stops(program):
+    kept, seen = runs.InMemory(Checkpoint), []
+    trainer = build(program, 13, None, kept)
+    ended = trainer.run(lambda report: seen.append(len(kept.saved)) or report.step == 5)
+    return mx.array(bool(ended)), mx.array(seen), mx.array(kept.saved)
+
+
+@known.probe()
+def loop_evaluates(program):
+    """Return the parameters at each evaluation, and the steps that have one in the log."""
+    seen = []
+    trainer = build(program, 14, evaluate=lambda params: seen.append(params["w"]) or float(len(seen)))
+    trainer.run()
+    return mx.stack(seen), mx.array([-1.0 if report.held_out is None else report.held_out for report in trainer.log])
+
+
+@known.probe()
+def loop_damaged(program):
+    kept = runs.InMemory(Checkpoint)
+    build(program, 15, None, kept).run(lambda report: report.step == 2)
+    kept.latest = Checkpoint(*(getattr(kept.latest, name) for name in ("step", "params", "optimizer_state", "progress")), ("x",))
+    return mx.array(len(build(program, 15, None, kept).skipped_checkpoints))
+
+
+BAD = "norm > self.recipe.spike_factor * statistics.median(recent)"
+RECENT = "recent = [report.norm for report in self.log if not report.skipped][-self.recipe.spike_window :]"
+RATE = "rate = warmup_cosine(step, recipe.learning_rate, recipe.warmup, recipe.steps, recipe.floor)"
+UPDATE = "self.params, self.optimizer_state = self.optimizer.update(self.params, grads, self.optimizer_state, rate)"
+known.change(
+    "no-schedule",
+    (RATE, "rate = recipe.learning_rate"),
+    fact="every step has the peak learning rate",
+    question="What is the learning rate of the first step, and of the last one?",
+)
+known.change(
+    "steps-from-zero",
+    (RATE, RATE.replace("(step,", "(step - 1,")),
+    fact="the schedule counts steps from 0, so the first step has the learning rate 0",
+    question="Which number has the first update in the docstring of warmup_cosine?",
+)
+known.change(
+    "schedule-by-updates",
+    (RATE, RATE.replace("(step,", '(self.optimizer_state["step"].item() + 1,')),
+    fact="the learning rate follows the number of updates, so that a skipped step does not use up its rate",
+    question="Two of ten steps are skipped. Is the learning rate of the tenth step the floor?",
+)
+known.change(
+    "not-clipped",
+    ("grads, norm = clip_by_global_norm(grads, recipe.max_norm)", "_, norm = clip_by_global_norm(grads, recipe.max_norm)"),
+    fact="the norm is computed, but the gradients are not clipped",
+    question="Which of the two results of clip_by_global_norm goes into the update?",
+)
+known.change(
+    "norm-after-clipping",
+    ("grads, norm = clip_by_global_norm(grads, recipe.max_norm)",
+     "grads, norm = clip_by_global_norm(clip_by_global_norm(grads, recipe.max_norm)[0], recipe.max_norm)"),
+    fact="the norm is that of the clipped gradients, so no spike is ever seen",
+    question="Gradients are clipped to 1. What is the largest norm that you can measure afterwards?",
+)  # fmt: skip
+known.change(
+    "one-micro-batch",
+    ("for _ in range(recipe.micro_batches)]", "for _ in range(1)]"),
+    fact="each step has one micro-batch, whatever the recipe says",
+    question="How many times does a step with three micro-batches call next(loader)?",
+)
+known.change(
+    "nan-passes",
+    ("if not (math.isfinite(loss) and math.isfinite(norm)):\n        return True", "pass"),
+    fact="only spikes are looked for, and NaN is larger than nothing",
+    question="What is `nan > 5.0`, and what is a parameter after one update with NaN?",
+)
+known.change(
+    "spikes-pass",
+    (BAD, "False"),
+    fact="only NaN and infinity are skipped, never a spike",
+    question="A gradient is a thousand times as long as usual, and is clipped. Which direction does it have, and in how much of m and v is it?",
+)
+known.change(
+    "window-not-full",
+    (f"return len(recent) == self.recipe.spike_window and {BAD}", f"return len(recent) > 0 and {BAD}"),
+    fact="a norm is compared with the median before there are `spike_window` norms",
+    question="The first steps have large gradients that differ a lot. What is the median of one number worth?",
+)
+known.change(
+    "mean-of-the-norms",
+    (BAD, "norm > self.recipe.spike_factor * statistics.mean(recent)"),
+    fact="a norm is compared with the mean of earlier norms instead of their median",
+    question="One early norm was 40, the others are 1. What is their mean, and what is their median?",
+)
+known.change(
+    "skipped-norms-counted",
+    (RECENT, "recent = [report.norm for report in self.log][-self.recipe.spike_window :]"),
+    fact="the norms of skipped steps are among those that the median is taken over",
+    question="Three spikes come in a row. What is the median after them, if it includes them?",
+)
+known.change(
+    "skipped-state-updated",
+    ("if not skipped:\n            " + UPDATE,
+     "before = self.params\n        " + UPDATE + "\n        if skipped:\n            self.params = before\n        else:\n            pass"),
+    fact="a skipped step still updates the optimizer's state",
+    question="The parameters are saved from a NaN. What is m after it, and what does the next update do?",
+)  # fmt: skip
+known.change(
+    "skipped-batch-again",
+    ("        held_out = None\n", "        if skipped:\n            self.loader.load_state(before)\n        held_out = None\n"),
+    ("batches = [next(self.loader)", "before = self.loader.state()\n        batches = [next(self.loader)"),
+    fact="a skipped step's batches are used again in the next step",
+    question="A batch gives NaN. What does it give the second time?",
+)
+known.change(
+    "bad-steps-in-all",
+    ("recent = self.log[-self.recipe.max_skipped :]\n            if len(recent) == self.recipe.max_skipped and all(report.skipped for report in recent):",
+     "recent = [report for report in self.log if report.skipped]\n            if len(recent) >= self.recipe.max_skipped:"),
+    fact="the run stops after `max_skipped` skipped steps in all, whether or not they are in a row",
+    question="One step in a thousand is skipped. Has a run diverged after ten thousand steps?",
+)  # fmt: skip
+known.change(
+    "never-stops",
+    ("if len(recent) == self.recipe.max_skipped and all(report.skipped for report in recent):", "if False:"),
+    fact="a run that skips every step goes on",
+    question="The parameters are such that every gradient is NaN. What changes from step to step?",
+)
+known.change(
+    "loader-not-resumed",
+    ('loader.load_state(latest.progress["loader"])', "pass"),
+    fact="a resumed run starts again at the first batch",
+    question="The run was killed after half of the data. Which half does it see now?",
+)
+known.change(
+    "optimizer-not-resumed",
+    ("self.step, self.params, self.optimizer_state = latest.step, latest.params, latest.optimizer_state",
+     "self.step, self.params, self.optimizer_state = latest.step, latest.params, optimizer.init(latest.params)"),
+    fact="a resumed run starts with an empty optimizer state",
+    question="How long is AdamW's first update after m and v are set to zero?",
+)  # fmt: skip
+known.change(
+    "step-not-resumed",
+    ("self.step, self.params, self.optimizer_state = latest.step, latest.params, latest.optimizer_state",
+     "self.params, self.optimizer_state = latest.params, latest.optimizer_state"),
+    fact="a resumed run counts from step 0 again",
+    question="Which learning rate does the first step of the new process have?",
+)  # fmt: skip
+known.change(
+    "log-not-resumed",
+    ("self.log = [Report(**entry) for entry in latest.progress[\"log\"]]", "pass"),
+    fact="a resumed run has an empty log, so that the norms for the median are gone, too",
+    question="The first step after a resume is a spike. With what is it compared?",
+)
+known.change(
+    "params-not-resumed",
+    ("self.step, self.params, self.optimizer_state = latest.step, latest.params, latest.optimizer_state",
+     "self.step, self.optimizer_state = latest.step, latest.optimizer_state"),
+    fact="a resumed run continues with the initial parameters",
+    question="What would a loss curve show at the step of the resume?",
+)  # fmt: skip
+known.change(
+    "last-step-not-saved",
+    ("if stop or self.step == self.recipe.steps or self.step % self.recipe.save_every == 0:",
+     "if stop or self.step % self.recipe.save_every == 0:"),
+    fact="the last step is saved only if it is a multiple of `save_every`",
+    question="A run has 4,600 steps and saves every 500. Which step's model do you serve?",
+)  # fmt: skip
+known.change(
+    "stop-not-saved",
+    ("if stop or self.step == self.recipe.steps or", "if self.step == self.recipe.steps or"),
+    fact="a run that on_step stops is not saved",
+    question="You press Ctrl-C after 499 steps. Where does the next run start?",
+)
+known.change(
+    "stop-ignored",
+    ("if stop:\n            break", "pass"),
+    fact="what on_step returns does not stop the run",
+    question="on_step returns True. Which step is the last one?",
+)
+known.change(
+    "old-parameters-evaluated",
+    ("        held_out = None\n", "        held_out = None\n        before = self.params if skipped else before\n"),
+    ("held_out = self.evaluate(self.params)", "held_out = self.evaluate(before)"),
+    ("        if not skipped:\n", "        before = self.params\n        if not skipped:\n"),
+    fact="the parameters from before the update are evaluated",
+    question="The last step is evaluated. Is the model that you save the one that you have measured?",
+)
+known.change(
+    "last-step-not-evaluated",
+    ("(step % recipe.evaluate_every == 0 or step == recipe.steps)", "step % recipe.evaluate_every == 0"),
+    fact="the last step is evaluated only if it is a multiple of `evaluate_every`",
+    question="What is the held-out loss of the model that you serve?",
+)
+known.change(
+    "damage-not-reported",
+    ("self.skipped_checkpoints = latest.skipped", "pass"),
+    fact="`skipped_checkpoints` is empty although a checkpoint was damaged",
+    question="A run resumes 500 steps earlier than you expect. Where does it say why?",
+)
+
+
+@known.accepted("norms kept in a list of their own")
+class WithNorms(Trainer):
+    def _is_bad(self, loss, norm):
+        if loss != loss or norm != norm or max(abs(loss), abs(norm)) == float("inf"):
+            return True
+        norms = []
+        for report in reversed(self.log):
+            if not report.skipped and len(norms) < self.recipe.spike_window:
+                norms.append(report.norm)
+        if len(norms) < self.recipe.spike_window:
+            return False
+        ordered, half = sorted(norms), len(norms) // 2
+        median = ordered[half] if len(norms) % 2 else (ordered[half - 1] + ordered[half]) / 2
+        return norm > median * self.recipe.spike_factor
