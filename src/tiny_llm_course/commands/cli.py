@@ -37,7 +37,7 @@ SECTIONS = {
         "attention": (".attention.command:attention", "Show the attention weights of each head."),
         "bench": (".bench:bench", "Benchmark a day's code, or a whole engine."),
         "build-ext": (".tools:build_ext", "Build the C++ extension of your package or ours."),
-        "train": (".train:train", "Train a model on a text file."),
+        "train": (".train:train", "Train a model with your code of week 5, or ours."),
     },
     "The course": {
         "tour": (".tour:tour", "Take a 20-second tour of the course."),
