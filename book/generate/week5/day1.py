@@ -31,7 +31,7 @@ SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 WORDS = {"dog": 3, "dogs": 1, "dig": 2, "digs": 2}
 CORPORA = {
     "dogs that dig": {"dog": 5, "dogs": 2, "dig": 3, "digs": 1, "big": 2, "blue": 2},
-    "everything ties": {"cab": 1, "bad": 1, "dab": 1, "cad": 1, "abba": 1},
+    "everything ties": {"fox": 1, "dig": 1, "cab": 1, "bed": 1},
     "runs of one letter": {"aaaa": 2, "aab": 2, "baaa": 1, "aaaaaa": 1, "bb": 3},
 }
 BARS = 8  # pairs that the widget shows
@@ -43,10 +43,10 @@ def generated_parts() -> Parts:
     """Return the figures, the tables and the widget."""
     return {
         "stories": stories(),
-        "four-words": four_words(),
+        "four-words": four_words() + "\n",
         "bpe-merges": bpe_merges(),
-        "ties": ties(),
-        "broken": broken(),
+        "ties": ties() + "\n",
+        "broken": broken() + "\n",
     }
 
 
