@@ -166,7 +166,11 @@ def bpe_merges() -> str:
     for number, step in enumerate(corpora[0]["steps"]):
         best = step["pairs"][0] if step["pairs"] else []
         rows.append(
-            [str(number), " ".join(map("|".join, step["rows"])), f"{best[0]} {best[1]} ({best[2]})" if best else "none"]
+            [
+                str(number),
+                ", ".join(map("|".join, step["rows"])),
+                f"{best[0]} {best[1]} ({best[2]})" if best else "none",
+            ]
         )
     name, words = next(iter(CORPORA.items()))
     listed = ", ".join(f"{word} {count}" for word, count in words.items())
