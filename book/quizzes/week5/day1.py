@@ -29,7 +29,7 @@ def next_pair(train: Any) -> str:
     "The words are `abc` (count 5), `ab` (3), `xbc` (2) and `cx` (4). Which pair is merged fourth?",
     why="After `a b`, `ab c` and `c x`, the pairs `b c` and `x b` tie at 2, and `b` has the smaller id.",
     mistakes={
-        "falling-counts-not-pushed": "The count of `b c` fell from 7 to 2. The old entry is skipped: a new one is needed.",
+        "falling-counts-not-pushed": "The count of `b c` fell from 7 to 2, so its old entry is skipped.",
         "old-counts-used": "The pair `b c` was then already merged, as the second one, with its old count of 7.",
     },
 )
