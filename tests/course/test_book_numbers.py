@@ -26,7 +26,7 @@ from tiny_llm_course.programs.packages import load_solution
 from tiny_llm_course.testkit.variants import load_variants
 
 load_solution()
-from tiny_llm_solution.tokenizer import ByteLevelBPE, byte_alphabet  # noqa: E402
+from tiny_llm_solution.tokenizer import ByteLevelBPE, byte_alphabet, merge_pairs  # noqa: E402
 
 pytestmark = pytest.mark.maintainers
 DAYS = [day for day in load_course().week(1).days if not day.is_open]
@@ -136,6 +136,11 @@ def as_counted(day: str, step: str) -> Count:
 def first_counts() -> list[int]:
     """Return the largest counts of day 5.1's four words, before the first merge."""
     return [count for count in training.counts_at(training.WORDS, [])[1].values() if count >= 4]
+
+
+def in_sorted_order(word: str) -> list[str]:
+    """Return a word's tokens if the embedded model's merges are sorted alphabetically."""
+    return merge_pairs(list(word), {pair: rank for rank, pair in enumerate(sorted(training.embedded_merges()))})
 
 
 def card() -> str:
@@ -287,6 +292,7 @@ SENTENCES: list[tuple[str, str, Callable[[], bool]]] = [
     ("week5/day1.md", "this is a quarter", lambda: round((151_936 - 2_048) * 1_024 / 600e6, 1) in (0.2, 0.3)),
     ("week5/day1.md", "has seen eleven thousand stories", lambda: "11,126 stories to train on" in card()),
     ("week5/day1.md", "Every id is shifted by three", lambda: len(training.SPECIAL) == 3),
+    ("week5/day1.md", "recognize the dog in `Ġd` and `og`", lambda: in_sorted_order("Ġdog") == ["Ġd", "og"]),
     ("week5/day1.md", "has 64 times as many bytes as that of the first", lambda: text_growth() == 64),
 ]
 
