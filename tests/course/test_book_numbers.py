@@ -16,6 +16,7 @@ import pytest
 from book.generate.week1 import day1, day6, dayC, engine, heads
 from book.generate.week2 import day4
 from book.generate.week3 import day5
+from book.generate.week5 import day1 as training
 
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.dev.book.mistake_diffs import Count, count_programs
@@ -25,7 +26,7 @@ from tiny_llm_course.programs.packages import load_solution
 from tiny_llm_course.testkit.variants import load_variants
 
 load_solution()
-from tiny_llm_solution.tokenizer import ByteLevelBPE, byte_alphabet  # noqa: E402
+from tiny_llm_solution.tokenizer import ByteLevelBPE, byte_alphabet, merge_pairs  # noqa: E402
 
 pytestmark = pytest.mark.maintainers
 DAYS = [day for day in load_course().week(1).days if not day.is_open]
@@ -130,6 +131,27 @@ def kernels_in(step: str) -> Count:
 def as_counted(day: str, step: str) -> Count:
     """What the check of an open task stops at a step, as it was counted when the book was generated."""
     return Count(*map(int, re.findall(r"\d+", present(day, f"{step}-count"))))
+
+
+def first_counts() -> list[int]:
+    """Return the largest counts of day 5.1's four words, before the first merge."""
+    return [count for count in training.counts_at(training.WORDS, [])[1].values() if count >= 4]
+
+
+def in_sorted_order(word: str) -> list[str]:
+    """Return a word's tokens if the embedded model's merges are sorted alphabetically."""
+    return merge_pairs(list(word), {pair: rank for rank, pair in enumerate(sorted(training.embedded_merges()))})
+
+
+def card() -> str:
+    return (EMBEDDED_MODEL / "README.md").read_text(encoding="utf-8")
+
+
+def text_growth() -> float:
+    """Return the ratio of the texts in day 5.1's measurement."""
+    rows = json.loads((ROOT / "benches" / "week5" / "day1.json").read_text(encoding="utf-8"))["rows"]
+    ratio: float = rows[-1][0] / rows[0][0]
+    return ratio
 
 
 SENTENCES: list[tuple[str, str, Callable[[], bool]]] = [
@@ -266,6 +288,12 @@ SENTENCES: list[tuple[str, str, Callable[[], bool]]] = [
     ),
     ("week1/day7.md", "its 2048 tokens", lambda: vocabulary() == 2048),
     ("week1/day7.md", "win one sample in five", lambda: round(10_000 * 0.00002, 6) == 1 / 5),
+    ("week5/day1.md", "Four pairs start with the same count", lambda: first_counts() == [4, 4, 4, 4]),
+    ("week5/day1.md", "this is a quarter", lambda: round((151_936 - 2_048) * 1_024 / 600e6, 1) in (0.2, 0.3)),
+    ("week5/day1.md", "has seen eleven thousand stories", lambda: "11,126 stories to train on" in card()),
+    ("week5/day1.md", "Every id is shifted by three", lambda: len(training.SPECIAL) == 3),
+    ("week5/day1.md", "recognize the dog in `Ġd` and `og`", lambda: in_sorted_order("Ġdog") == ["Ġd", "og"]),
+    ("week5/day1.md", "has 64 times as many bytes as that of the first", lambda: text_growth() == 64),
 ]
 
 

@@ -12,8 +12,6 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.week5.merging import words_formula
 from tests.week5.training_texts import OF_STORIES, RECORDED, STORIES, texts
 
-from tiny_llm_course.paths import MODELS
-
 
 def learned(text: str, merges: int, pre_tokenizer: Any = None, normalizer: Any = None) -> list[tuple[str, str]]:
     """Return the merges that `tokenizers` learns from one text, split as by GPT-2."""
@@ -31,7 +29,7 @@ def learned(text: str, merges: int, pre_tokenizer: Any = None, normalizer: Any =
 
 def rows() -> dict[str, dict[str, object]]:
     """Return what the file records: the merges of each text, and the word counts of the stories."""
-    stories = (MODELS / "held-out-stories.txt").read_text(encoding="utf-8")
+    stories = (Path(__file__).parents[2] / "models" / "held-out-stories.txt").read_text(encoding="utf-8")
     every = {**texts(), STORIES: (stories, OF_STORIES)}
     merges = {name: [" ".join(pair) for pair in learned(*given)] for name, given in every.items()}
     return {"merges": merges, "counts": words_formula([stories])}

@@ -6,8 +6,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tiny_llm_course.paths import TESTS
-
 STORIES, OF_STORIES = "held-out stories", 1200  # models/held-out-stories.txt
 RECORDED = Path(__file__).parent / "merges.json"
 
@@ -48,7 +46,7 @@ def ties() -> str:
 @cache
 def texts() -> dict[str, tuple[str, int]]:
     """Return the texts that are in the tests, each with how many merges to learn, by name."""
-    page = (TESTS / "week1" / "tokenizer_text.txt").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[1] / "week1" / "tokenizer_text.txt").read_text(encoding="utf-8")
     return {
         "a short text": (SHORT, 60),
         "ties": (ties(), 400),

@@ -1,19 +1,67 @@
 """The quiz of week 5, day 1."""
 
+import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-import mlx.core as mx
-
-from tiny_llm_course.dev.book.quizzes import Quiz, numbers
+from tiny_llm_course.dev.book.questions import Record
+from tiny_llm_course.dev.book.quizzes import Quiz
 
 quiz = Quiz()
 
 
 @quiz.question(
-    "5.1.1",
-    "What becomes of the numbers 1, 2 and 3?",
-    why="Each is added to itself.",
-    mistakes={"unchanged": "These are the numbers that went in."},
+    "5.1.2",
+    "The words are `hez` and `zhe`, each with count 4. The first merge is `h e`. Which pair is merged next?",
+    why="Both pairs of `he z` and `z he` have count 4. The id of `z` is smaller than that of `he`, the newest token.",
+    mistakes={
+        "ties-by-text": "As text, `he` is smaller than `z`, but ids decide.",
+        "counted-once": "After the first merge, `e` and `z` are no longer adjacent.",
+    },
 )
-def three_numbers(program: Any) -> str:
-    return f"`{numbers(program(mx.array([1.0, 2.0, 3.0])))}`"
+def next_pair(train: Any) -> str:
+    return "`" + " ".join(train({"hez": 4, "zhe": 4}, 2)[1]) + "`"
+
+
+@quiz.question(
+    "5.1.3",
+    "The words are `abc` (count 5), `ab` (3), `xbc` (2) and `cx` (4). Which pair is merged fourth?",
+    why="After `a b`, `ab c` and `c x`, the pairs `b c` and `x b` tie at 2, and `b` has the smaller id.",
+    mistakes={
+        "falling-counts-not-pushed": "The count of `b c` fell from 7 to 2, so its old entry is skipped.",
+        "old-counts-used": "The pair `b c` was then already merged, as the second one, with its old count of 7.",
+    },
+)
+def fourth(train: Any) -> str:
+    return "`" + " ".join(train({"abc": 5, "ab": 3, "xbc": 2, "cx": 4}, 4)[3]) + "`"
+
+
+@quiz.question(
+    "5.1.4",
+    "A tokenizer has 3 merges and the special token `<|end|>`. Which id does `<|end|>` have?",
+    why="The characters have 0 to 255, the merges 256 to 258, and then the special tokens follow.",
+    mistakes={
+        "special-ids-too-small": "This is already the id of the last merge.",
+        "special-tokens-first": "Then every other token moves by one, and no embedding fits any more.",
+    },
+)
+def special_id(save: Any) -> str:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "tokenizer.json"
+        save(path, [("t", "h"), ("th", "e"), ("a", "n")], ["<|end|>"])
+        return str(json.loads(path.read_text(encoding="utf-8"))["added_tokens"][0]["id"])
+
+
+@quiz.measured(
+    "In our run, the largest text had 64 times as many bytes as the smallest. How many times as many distinct words?",
+    right="distinct",
+    why="Most words of a longer text have occurred before. The naive loop visits each distinct word once per merge.",
+    mistakes={
+        "words": "This many times as many words, but most of them are the same words again.",
+        "count: s": "This is the time to count them, which grows with the text.",
+    },
+)
+def growth(record: Record, column: str) -> str:
+    rows = list(record.values())
+    return f"{float(rows[-1][column]) / float(rows[0][column]):.1f}"
