@@ -172,8 +172,7 @@ known.change(
     "partial-batch-dropped",
     (
         "part = rows[self._row : self._row + missing]",
-        "if parts or 0 < len(rows) - self._row < missing < len(rows):\n"
-        "    parts, missing = [], self.batch_size\n"
+        "if not parts and 0 < len(rows) - self._row < self.batch_size <= len(rows):\n"
         "    self._advance()\n"
         "    rows = self._rows()\n"
         "part = rows[self._row : self._row + missing]",
