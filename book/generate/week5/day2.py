@@ -22,7 +22,7 @@ from tiny_llm_course.testkit.rounding import Array64, to_float64
 LENGTH, ROWS, SHOWN = 64, 6, 2  # of the first figure; SHOWN is the row whose mask it shows
 WORDS = ("Ben ran home", "Good night", "That is a blue dog")  # the chapter's example, a token per word
 STORIES, LONG = 3, 128  # that the course's model reads, in rows of this length
-STEPS, EVERY, BATCH, RATE = 40, 8, 6, 180.0  # of the table of logits that is trained
+STEPS, EVERY, BATCH, RATE = 40, 8, 4, 120.0  # of the table of logits that is trained
 WIDGET = 10  # tokens of a document in the widget
 
 
