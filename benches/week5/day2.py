@@ -36,8 +36,8 @@ def measure(quick: bool = False) -> Table:
     return Table(
         ("longest / mean", "padded: tokens", "packed: tokens", "padded: ms", "packed: ms", "speed-up"),
         rows,
-        f"With a longest document of {rows[-1][0]} times the mean, padding computes {rows[-1][1] / rows[-1][2]:.1f} times "
-        f"as many tokens, and packing is {rows[-1][5]:.1f} times as fast.",
+        f"With a longest document of {rows[-1][0]} times the mean, padding computes {rows[-1][1] / rows[-1][2]:.1f} "
+        f"times as many tokens, and packing is {rows[-1][5]:.1f} times as fast.",
     )
 
 

@@ -40,7 +40,10 @@ known.change(
 )
 known.change(
     "targets-of-the-next-document",
-    ("continues = (ids[:-1] == ids[1:]) & (ids[:-1] != PADDING)", "continues = (ids[:-1] != PADDING) & (ids[1:] != PADDING)"),
+    (
+        "continues = (ids[:-1] == ids[1:]) & (ids[:-1] != PADDING)",
+        "continues = (ids[:-1] != PADDING) & (ids[1:] != PADDING)",
+    ),
     fact="an eos has the first token of the next document as its target",
     question="What in a document says how the next one, drawn at random, begins?",
 )
@@ -85,9 +88,12 @@ known.change(
 )
 known.change(
     "positions-do-not-restart",
-    ("arrays = (tokens[:-1], targets, rows, positions)", "arrays = (tokens[:-1], targets, rows, 0 * positions + index)"),
+    (
+        "arrays = (tokens[:-1], targets, rows, positions)",
+        "arrays = (tokens[:-1], targets, rows, 0 * positions + index)",
+    ),
     fact="positions count from the start of the row instead of the document",
-    question="A document starts in the middle of a row. Which position would its first token have if it were served alone?",
+    question="A document starts in the middle of a row. Which position would its first token have in a row of its own?",
 )
 known.change(
     "positions-continue-in-the-next-row",

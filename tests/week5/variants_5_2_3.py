@@ -190,7 +190,7 @@ known.change(
     "state-counts-batches",
     ('"row": self._row,', '"row": self._row // self.batch_size,'),
     fact="the state's row is a number of batches",
-    question="The next row is 6, and a batch has 2 rows. What is in the state, and from which row does a resumed run start?",
+    question="The next row is 6, and a batch has 2 rows. From which row does a resumed run start?",
 )
 known.change(
     "resumes-at-the-start-of-the-shard",
@@ -218,7 +218,10 @@ known.change(
 )
 known.change(
     "stale-rows-after-loading",
-    ("if self._packed is None or self._packed[0] != at:", "if self._packed is None or not (self._row or self._place or self.epoch):"),
+    (
+        "if self._packed is None or self._packed[0] != at:",
+        "if self._packed is None or not (self._row or self._place or self.epoch):",
+    ),
     fact="the rows of the first shard are kept forever",
     question="When do you read the next file?",
 )
@@ -287,7 +290,8 @@ class WholeEpochs:
             counts = self.rows(self.epoch)[1]
             while row >= counts[place]:
                 row, place = row - counts[place], place + 1
-        return dict(seed=seed, length=length, shards=len(shards), epoch=self.epoch, shard=place, row=row)
+        run = {"seed": seed, "length": length, "shards": len(shards)}
+        return {**run, "epoch": self.epoch, "shard": place, "row": row}
 
     def load_state(self, state):
         shards, length, _, seed = self.settings
@@ -297,4 +301,3 @@ class WholeEpochs:
         self.epoch = state["epoch"]
         counts = self.rows(self.epoch)[1]
         self.at = sum(counts[: state["shard"]]) + state["row"]
-

@@ -30,7 +30,9 @@ known.probe_table(
     some_count=lambda program: program(*logits_and_targets(2, ignored=0.5)),
     one_position=lambda program: program(*logits_and_targets(3, leading=())),
     square=lambda program: program(*logits_and_targets(6, leading=(5, 5), size=5)),
-    unequal_rows=lambda program: program(logits_and_targets(9, leading=(2, 4))[0], mx.array([[1, 6, 0, 2], [-100] * 3 + [3]])),
+    unequal_rows=lambda program: program(
+        logits_and_targets(9, leading=(2, 4))[0], mx.array([[1, 6, 0, 2], [-100] * 3 + [3]])
+    ),
     high=lambda program: program(*far(mx.float32, 1e4)),
     low=lambda program: program(*far(mx.float32, -1e4)),
     other_index=lambda program: program(*padded(7, 6)),
@@ -38,7 +40,9 @@ known.probe_table(
     slope=lambda program: mx.grad(program)(*logits_and_targets(8, ignored=0.3)),
     with_nan=with_nan,
     none_counts=lambda program: program(mx.ones((2, 3)), mx.full(2, -100)),
-    refuses=lambda program: refusals(lambda shape: program(mx.zeros((3, 4, 7)), mx.zeros(shape, mx.int32)), [(4, 3), (3,)]),
+    refuses=lambda program: refusals(
+        lambda shape: program(mx.zeros((3, 4, 7)), mx.zeros(shape, mx.int32)), [(4, 3), (3,)]
+    ),
     # float32 results, though the logits are float16
     half=lambda program: program(*logits_and_targets(10, mx.float16, (40, 60), 50)),
     half_far=lambda program: program(*far(mx.float16, 1e4)),
@@ -153,7 +157,7 @@ known.change(
     "replaced-after-the-logsumexp",
     ("mx.where(counted[..., None], logits.astype(mx.float32), 0.0)", "logits.astype(mx.float32)"),
     fact="the loss is right, but its gradient is NaN where ignored logits are",
-    question="mx.where passes a gradient of 0 to the branch that it does not take. What does 0 become on its way through NaN?",
+    question="mx.where passes a gradient of 0 to the branch that it does not take. What is 0 times NaN?",
 )
 known.change(
     "shifted-here",

@@ -35,7 +35,9 @@ known.probe_table(
     last_index=lambda program: program(*padded(7, -1)),
     with_nan=with_nan,
     none_counts=lambda program: program(mx.ones((2, 3)), mx.full(2, -100)),
-    refuses=lambda program: refusals(lambda shape: program(mx.zeros((3, 4, 7)), mx.zeros(shape, mx.int32)), [(4, 3), (3,)]),
+    refuses=lambda program: refusals(
+        lambda shape: program(mx.zeros((3, 4, 7)), mx.zeros(shape, mx.int32)), [(4, 3), (3,)]
+    ),
 )
 known.probe_table(
     mx.float16,

@@ -13,17 +13,18 @@ from tests.week5.formulas_day2 import FIELDS, IGNORE, cross_entropy64, gradient6
 
 from tiny_llm_course.checkpoints.held_out import END, shipped_stories
 from tiny_llm_course.dev.book.drawing import Canvas, at_both_widths, lines
-from tiny_llm_course.dev.book.drawing.canvas import FONT, SMALL
-from tiny_llm_course.dev.book.html import element, number, table, visible
+from tiny_llm_course.dev.book.drawing.canvas import SMALL
+from tiny_llm_course.dev.book.html import MINUS, element, number, table, visible
 from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.paths import EMBEDDED_MODEL
 from tiny_llm_course.testkit.rounding import Array64, to_float64
 
 LENGTH, ROWS, SHOWN = 64, 6, 2  # of the first figure; SHOWN is the row whose mask it shows
 WORDS = ("Ben ran home", "Good night", "That is a blue dog")  # the chapter's example, a token per word
-STORIES, LONG = 3, 128  # that the course's model reads, in rows of this length
+STORIES, LONG = 2, 96  # that the course's model reads, in rows of this length
 STEPS, EVERY, BATCH, RATE = 40, 8, 4, 120.0  # of the table of logits that is trained
 WIDGET = 10  # tokens of a document in the widget
+NONE = "\N{EN DASH}"  # of what has no target or no document
 
 
 def generated_parts() -> Parts:
@@ -81,10 +82,10 @@ def rows_figure() -> str:
     canvas.text(left - 8, top + (kept + LENGTH) * cell / 2 + 4, f"story {second}", "small", "end")
     share = 100 * mask.sum() / (LENGTH * (LENGTH + 1) / 2)
     caption = (
-        f"Above: the first {ROWS} rows of {LENGTH} tokens, packed from the held-out stories of the course. Each block is "
-        f"a part of one story. Row {SHOWN} has the last {kept} tokens of story {first}, its eos included, and the first "
-        f"{LENGTH - kept} of story {second}. Below: the attention mask of this row. A token sees itself and the earlier "
-        f"tokens of its own story, which is {share:.0f}% of what a causal mask would let it see."
+        f"Above: the first {ROWS} rows of {LENGTH} tokens, packed from the held-out stories of the course. Each block "
+        f"is a part of one story. Row {SHOWN} has the last {kept} tokens of story {first}, its eos included, and the "
+        f"first {LENGTH - kept} of story {second}. Below: the attention mask of this row. A token sees itself and the "
+        f"earlier tokens of its own story: {share:.0f}% of the pairs that a causal mask allows."
     )
     about = f"Rows of tokens coloured by story, and a mask of two triangles, of {kept} and {LENGTH - kept} tokens."
     assert len(tokens) > ROWS
@@ -100,14 +101,16 @@ def packed_table() -> str:
     def cells(field: str, n: int) -> list[str]:
         values = rows[field][n].astype(int)
         if field in ("tokens", "targets"):
-            return ["–" if value == IGNORE else names[value] for value in values]
-        return [str(value).replace("-", "−") for value in values]
+            return [NONE if value == IGNORE else names[value] for value in values]
+        return [str(value).replace("-", MINUS) for value in values]
 
     lines = [
-        [f"row {n}, {field.replace('_', ' ')}", *cells(field, n)] for n in range(len(rows["tokens"])) for field in FIELDS
+        [f"row {n}, {field.replace('_', ' ')}", *cells(field, n)]
+        for n in range(len(rows["tokens"]))
+        for field in FIELDS
     ]
     head = ["", *(f"{i}" for i in range(4))]
-    return table("Three documents in rows of 4 tokens; – is IGNORE, and document −1 is padding", head, lines)
+    return table(f"Documents in rows of 4 tokens; {NONE} is IGNORE, and document {MINUS}1 is padding", head, lines)
 
 
 @functools.cache
@@ -136,7 +139,7 @@ def losses_of_the_model() -> dict[str, float]:
 
 
 def logits_of(tokens: Array64, mask: Array64) -> Array64:
-    """Run the course's model on rows with an additive mask. RoPE sees differences alone, so positions need no restart."""
+    """Run the course's model on rows, with an additive mask. RoPE sees only differences of positions: no restart."""
     weights, config = model().weights, model().config
     table = to_float64(weights["model.embed_tokens.weight"])
     x = table[tokens.astype(int)]
@@ -182,14 +185,17 @@ def too_good() -> str:
         lines(canvas, steps, series, ("step", "loss, nats per token"), lambda x: f"{x:g}", logarithmic=False)
 
     right, wrong = (found[-1] for found in series.values())
+    size = int(model().config["vocab_size"])
     caption = (
-        f"A table of logits with a row per token, trained by gradient descent on packed stories, with your loss and its "
-        f"gradient. Both start at ln {int(model().config['vocab_size']):,} = {series['next token'][0]:.2f}. After "
+        f"A table of logits with a row per token, trained by gradient descent on packed stories, with cross-entropy "
+        f"and its gradient. Both start at ln {size:,} = {series['next token'][0]:.2f}. After "
         f"{STEPS} steps, predicting the next token has a loss of {right:.2f}; with targets that are not shifted, it is "
         f"{wrong:.2f} and falls towards 0."
     )
     about = f"Two falling lines: after {STEPS} steps at {right:.2f} and at {wrong:.2f}."
-    return at_both_widths(draw).figure("too-good-5-2", "Training loss with right and with unshifted targets", about, caption)
+    return at_both_widths(draw).figure(
+        "too-good-5-2", "Training loss with right and with unshifted targets", about, caption
+    )
 
 
 def packed_rows() -> str:
@@ -212,8 +218,10 @@ def packed_rows() -> str:
         for i, (token, target) in enumerate(zip(rows["tokens"][n], rows["targets"][n], strict=True)):
             seen = int(rows["positions"][n, i]) + 1
             words = ["eos" if each == eos else text(int(each)) for each in (token, target) if each != IGNORE]
-            name = "–" if ids[i] < 0 else "ABCD"[ids[i]]
-            inside.append([f"row {n}, {i}", words[0], name, str(seen - 1), str(seen), words[1] if len(words) > 1 else "–"])
+            name = NONE if ids[i] < 0 else "ABCD"[ids[i]]
+            inside.append(
+                [f"row {n}, {i}", words[0], name, str(seen - 1), str(seen), words[1] if len(words) > 1 else NONE]
+            )
     head = ["", "token", "document", "position", "sees", "target"]
     data = {"eos": eos, "documents": documents}
     return element("packed-rows", data, table("Documents of 3, 2, 5 and 4 tokens in rows of 8", head, inside))
