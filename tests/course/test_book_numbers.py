@@ -333,3 +333,19 @@ def test_the_steps_of_day_6_end_in_the_tokens_and_the_text() -> None:
         *_, last = steps = list(day6.stream_steps(text))
         assert "".join(box["text"] for box in last["boxes"]).replace("\N{OPEN BOX}", " ") == text
         assert len(steps) == len(tokenizer.encode(text))
+
+
+def test_the_gradient_and_the_losses_of_week_5_day_2() -> None:
+    """The gradient of three logits, the loss in bits, and a loss on unshifted targets that is worse than ln V."""
+    from book.generate.week5 import day2 as packing
+    from tiny_llm_solution.dataset.loss import cross_entropy_vjp
+
+    text = (BOOK / "src" / "week5" / "day2.md").read_text(encoding="utf-8")
+    gradient = cross_entropy_vjp(mx.log(mx.array([0.5, 0.25, 0.25])), mx.array(1)).tolist()
+    assert f"({', '.join(f'{x:g}' for x in gradient)})".replace("-", "\N{MINUS SIGN}") in text
+    assert "a loss of 1.386 nats is two bits per token" in text
+    assert round(1.386 / np.log(2), 2) == 2
+    assert f"for the {vocabulary():,} tokens of the course's model" in text.replace("\n", " ")
+    losses = packing.losses_of_the_model()
+    assert losses["packed, targets not shifted"] > np.log(vocabulary())
+    assert abs(losses["packed, causal mask alone"] - losses["packed, document mask"]) < 0.05

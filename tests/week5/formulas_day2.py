@@ -1,4 +1,4 @@
-"""The formulas of day 2 in NumPy: packing token by token, a loader's rows, cross-entropy and its gradient in float64."""
+"""The formulas of day 2 in NumPy float64: packing token by token, a loader's rows, cross-entropy and its gradient."""
 
 import itertools
 import random

@@ -89,11 +89,10 @@ def test_task_2_mask_mlx(heads):
     with noted(case):
         packed = mx.fast.scaled_dot_product_attention(query, key, value, scale=0.5, mask=packing.document_mask(ids))
         mx.eval(packed)
-    ends = np.cumsum(lengths)
-    alone = [
-        mx.fast.scaled_dot_product_attention(*(x[:, :, end - n : end] for x in (query, key, value)), scale=0.5, mask="causal")
-        for n, end in zip(lengths, ends, strict=True)
-    ]  # fmt: skip
+    alone = []
+    for n, end in zip(lengths, np.cumsum(lengths), strict=True):
+        own = [x[:, :, end - n : end] for x in (query, key, value)]
+        alone.append(mx.fast.scaled_dot_product_attention(*own, scale=0.5, mask="causal"))
     compare(packed, to_float64(mx.concatenate(alone, axis=2)), mx.float32, 1e-5, case, query.size)
 
 
