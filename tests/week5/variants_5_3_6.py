@@ -133,7 +133,7 @@ known.change(
     (
         "p, g = param.astype(mx.float32), grads[name].astype(mx.float32)",
         "p = param.astype(mx.float32)\n"
-        "            g = grads[name].astype(mx.float32) + (0.0 if self.no_decay(name, param) else self.weight_decay) * p",
+        "g = grads[name].astype(mx.float32) + (0.0 if self.no_decay(name, param) else self.weight_decay) * p",
     ),
     (STEP, "new_params[name] = (p - rate * direction).astype(param.dtype)"),
     fact="the decay is added to the gradient, as in Adam with L2 regularisation, and is divided by sqrt(v) like it",
