@@ -73,7 +73,7 @@ known.change(
 known.change(
     "softmax-slope-of-one-weight",
     (DSCORES, "dscores = weights * dweights * scale"),
-    fact="in the softmax's gradient, each weight depends on its own score alone, as an exponential without the division",
+    fact="in the softmax's gradient the sum is missing, as if each weight depended on its own score alone",
     question="A score rises. What happens to the other weights of its row?",
 )
 known.change(
@@ -115,7 +115,8 @@ known.change(
     "weights-not-transposed-when-square",
     (
         "dvalue = mx.sum(weights.swapaxes(-1, -2) @ dout, axis=-3)",
-        "dvalue = mx.sum((weights if weights.shape[-1] == weights.shape[-2] else weights.swapaxes(-1, -2)) @ dout, axis=-3)",
+        "square = weights.shape[-1] == weights.shape[-2]\n"
+        "dvalue = mx.sum((weights if square else weights.swapaxes(-1, -2)) @ dout, axis=-3)",
     ),
     fact="dvalue is weights @ dy where L = S, without the transpose",
     question="Value 0 goes into every output. Which weights are they: those of row 0, or of column 0?",

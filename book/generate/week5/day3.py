@@ -10,7 +10,7 @@ from book.generate.week1.heads import SENTENCES, model, tokens_of
 from tiny_llm_course.dev.book.drawing import Canvas, at_both_widths, lines, matrix
 from tiny_llm_course.dev.book.html import element, number, table
 from tiny_llm_course.dev.book.parts import Parts
-from tiny_llm_course.testkit.rounding import Array64, to_float64
+from tiny_llm_course.testkit.rounding import to_float64
 
 SENTENCE = SENTENCES[2]
 MATRICES = {"q": "self_attn.q_proj", "k": "self_attn.k_proj", "v": "self_attn.v_proj", "o": "self_attn.o_proj"}
@@ -39,6 +39,7 @@ class Backward:
         from tiny_llm_solution.backward.block import block_vjp
         from tiny_llm_solution.backward.layers import embedding_vjp, linear_vjp, rms_norm_vjp
         from tiny_llm_solution.config import ModelConfig
+        from tiny_llm_solution.layer_norm import RMSNorm
         from tiny_llm_solution.qwen3 import Qwen3TransformerBlock
 
         weights = {name: w.astype(mx.float32) for name, w in model().weights.items()}
@@ -53,15 +54,13 @@ class Backward:
         streams = [table[inputs][None]]
         for own in parts:
             streams.append(Qwen3TransformerBlock(config, own)(streams[-1], "causal"))
-        from tiny_llm_solution.layer_norm import RMSNorm
-
         read = RMSNorm(config.hidden_size, norm, config.rms_norm_eps)(streams[-1])
         logits = read @ table.T
         chosen = mx.arange(config.vocab_size) == targets[:, None]
         self.loss = float(mx.mean(mx.logsumexp(logits[0], axis=-1) - mx.sum(mx.where(chosen, logits[0], 0), axis=-1)))
         dlogits = (mx.softmax(logits, axis=-1) - chosen) / targets.size
         dread, as_head = linear_vjp(read, table, dlogits)
-        dx, dnorm = rms_norm_vjp(streams[-1], norm, config.rms_norm_eps, dread)
+        dx, _ = rms_norm_vjp(streams[-1], norm, config.rms_norm_eps, dread)
         self.streams, self.layers = [dx], []
         for i in reversed(layers):
             dx, found = block_vjp(config, parts[i], streams[i], dx)
@@ -98,10 +97,10 @@ def gradients() -> str:
         f"{name}: {', '.join(number(x) for x in row)}" for name, row in zip(names, rows, strict=True)
     )
     caption = (
-        f"The gradients of one loss, on <i>{SENTENCE}</i> ({number(found.loss)} nats per token), in the course's model. "
-        "Each square is the norm of the gradient of one matrix, and all are computed from top to bottom, by the code of "
-        f"this day. On its way down, the gradient of the residual stream has the norms {told}: it enters layer "
-        f"{count - 1} with the first one, and reaches the embedding with the last."
+        f"The gradients of one loss, on <i>{SENTENCE}</i> ({number(found.loss)} nats per token), in the course's model, "
+        "computed by this day's code. Each square is the norm of the gradient of one matrix. The backward pass goes from "
+        f"top to bottom: the gradient of the residual stream enters layer {count - 1} and leaves layer 0 to the embedding, "
+        f"and on its way its norm is {told}."
     )
     return canvas.figure("gradients-5-3", "Gradients of all matrices of a model", f"{about}.", caption)
 
@@ -110,13 +109,8 @@ def schedule() -> str:
     """Draw the chapter's schedule, beside one without a floor."""
     from tiny_llm_solution.optimizers.schedule import warmup_cosine
 
-    steps = [*range(0, 10, 2), *range(10, 120, 10)]
-    series = {
-        "floor 0.1": [warmup_cosine(step, 1.0, 10, 110, 0.1) for step in steps],
-        "floor 0": [warmup_cosine(step, 1.0, 10, 110) for step in steps],
-    }
-    marked = [0, 10, 30, 60, 90, 110]
-    kept = {name: [values[steps.index(step)] for step in marked] for name, values in series.items()}
+    marked = [0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100, 110]
+    kept = {f"floor {floor:g}": [warmup_cosine(step, 1.0, 10, 110, floor) for step in marked] for floor in (0.1, 0.0)}
 
     def draw(canvas: Canvas) -> None:
         lines(canvas, marked, kept, ("step", "learning rate"), lambda x: f"{x:g}", logarithmic=False, height=130)
@@ -183,5 +177,6 @@ def ravine() -> str:
         "chosen": CHOSEN,
     }
     own = settings_of(CHOSEN)
-    caption = f"Two paths in a ravine, learning rate {own['rate']}, betas {own['beta1']} and {own['beta2']}, decay {own['decay']}"
+    caption = f"Two paths in a ravine: learning rate {own['rate']}, betas {own['beta1']} and {own['beta2']}, "
+    caption += f"weight decay {own['decay']}"
     return element("adamw-ravine", data, table(caption, head, rows))
