@@ -80,7 +80,7 @@ def attention64(
     *,
     r: Round = exact,
 ) -> dict[str, Array64]:
-    """Return the gradients by name, query head by query head; visible is a mask of ones and zeros."""
+    """Return the gradients by name, before the last rounding, head by head; visible is a mask of ones and zeros."""
     f = in_float32(r)
     (heads, length, dims), (kv_heads, keys) = query.shape[-3:], key.shape[-3:-1]
     scale = dims**-0.5 if scale is None else scale
@@ -98,7 +98,7 @@ def attention64(
         found["dvalue"][..., own, :, :] += f(np.swapaxes(weights, -1, -2) @ d)
         found["dquery"][..., h, :, :] = f(dscores @ k)
         found["dkey"][..., own, :, :] += f(np.swapaxes(dscores, -1, -2) @ q)
-    return {name: r(gradient) for name, gradient in found.items()}
+    return found
 
 
 def adamw64(

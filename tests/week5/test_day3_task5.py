@@ -41,7 +41,7 @@ def gradient(name):
         return gradients(query, key, value, dy, scale, mask if visible is None else visible > 0)[name]
 
     def formula(query, key, value, dy, scale=None, mask=None, visible=None, *, r=exact):
-        return attention64(query, key, value, dy, scale, mask, visible, r=r)[name]
+        return r(attention64(query, key, value, dy, scale, mask, visible, r=r)[name])
 
     return program, formula
 

@@ -196,7 +196,9 @@ def check_state(state, shapes, step, case):
         fail(Kind.TYPE, f"the state's {wrong[0]} is {type_words(state[wrong[0]])}, expected an mx.array", case)
     found = {name: state[name].shape for name in shapes}
     fail_if_different("an array of the state has another shape", shapes, found, case)
-    fail_if_different("the step has another shape or dtype", ((), mx.int32), (state["step"].shape, state["step"].dtype), case)
+    fail_if_different(
+        "the step has another shape or dtype", ((), mx.int32), (state["step"].shape, state["step"].dtype), case
+    )
     fail_if_different("the step is another number", step, state["step"].item(), case)
 
 

@@ -4,16 +4,70 @@ from typing import Any
 
 import mlx.core as mx
 
+from tiny_llm_course.dev.book.questions import Record
 from tiny_llm_course.dev.book.quizzes import Quiz, numbers
 
 quiz = Quiz()
 
 
 @quiz.question(
-    "5.3.1",
-    "What becomes of the numbers 1, 2 and 3?",
-    why="Each is added to itself.",
-    mistakes={"unchanged": "These are the numbers that went in."},
+    "5.3.2",
+    "A table has rows of one number. The ids are 2, 0 and 2, and dy is 1, 10 and 100. What is the gradient of the table's "
+    "three rows?",
+    why="Row 2 was read at two places, so its gradient is 1 + 100. Row 1 was not read.",
+    mistakes={
+        "last-one-wins": "The last place replaced the first. Row 2 changes the loss at both.",
+        "averaged": "Moving row 2 has both effects at once, not their mean.",
+    },
 )
-def three_numbers(program: Any) -> str:
-    return f"`{numbers(program(mx.array([1.0, 2.0, 3.0])))}`"
+def three_rows(program: Any) -> str:
+    return numbers(program(mx.array([2, 0, 2]), mx.array([[1.0], [10.0], [100.0]]), 3))
+
+
+@quiz.question(
+    "5.3.3",
+    "x is (3, 4), the weight is (1, 1) and eps is 0. The gradient of RMSNorm's output is (3, 4), parallel to x. What is dx?",
+    why="A step along x changes only its length, and the output does not depend on that.",
+    mistakes={
+        "scale-held-constant": "This is dy times the scale. If x grows, the scale falls, and both effects cancel.",
+        "scale-missing": "The gradient along x is zero with or without the scale.",
+        "sum-for-the-mean": "The mean of squares has a factor of 1/E, and so has its derivative.",
+    },
+)
+def parallel(program: Any) -> str:
+    dx, _ = program(mx.array([3.0, 4.0]), mx.ones(2), 0.0, mx.array([3.0, 4.0]))
+    return numbers(mx.where(mx.abs(dx) < 1e-5, 0.0, dx))
+
+
+@quiz.question(
+    "5.3.6",
+    "A matrix starts at 1 and its first gradient is 0.001. The learning rate is 0.1, and there is no weight decay. What is "
+    "it after the first step of AdamW?",
+    why="After bias correction, m is the gradient and the root of v is its magnitude. Their ratio is 1, whatever the "
+    "magnitude, so the step is the learning rate.",
+    mistakes={
+        "no-bias-correction": "m is a tenth of the gradient, and the root of v is 0.03 of it: the step is three times as long.",
+        "only-m-corrected": "v starts at zero, too. Its root is 0.03 times the gradient's magnitude.",
+        "no-root": "Divided by v instead of its root, a small gradient gives a huge step.",
+    },
+)
+def first_step(adamw: Any) -> str:
+    optimizer, params = adamw(0.1, weight_decay=0.0), {"w": mx.ones((1, 1))}
+    params, _ = optimizer.update(params, {"w": mx.full((1, 1), 0.001)}, optimizer.init(params))
+    return numbers(mx.round(params["w"], 2))
+
+
+@quiz.measured(
+    "In our run, which of the three mistakes has the highest loss at the end?",
+    right="decay in the gradient",
+    why="Decay that is divided by the root of v pulls weights with small gradients towards zero as fast as the gradient "
+    "moves them.",
+    mistakes={
+        "no bias correction": "Its first steps are too large, but the factor approaches 1, and the model recovers.",
+        "clipped one by one": "AdamW divides each gradient by its own running magnitude, which undoes most of it.",
+    },
+)
+def worst_at_the_end(record: Record, column: str) -> str:
+    *_, last = record.values()
+    worst = max((name for name in last if name != "step"), key=lambda name: last[name])
+    return column if (column == worst) == (column == "decay in the gradient") else ""
