@@ -1,23 +1,60 @@
-"""What Pack documents takes, as the array grows."""
+"""What padding costs: documents padded to the longest, beside the same documents packed, as their lengths spread."""
 
 from functools import partial
 
 import mlx.core as mx
+import numpy as np
 
-from tiny_llm.dataset.packing import pack_documents
+from tiny_llm.basics import linear
+from tiny_llm.dataset.loss import cross_entropy
+from tiny_llm.dataset.packing import IGNORE, Rows, pack_documents
 from tiny_llm_course.measuring.clock import Table, seconds
+
+# What the book draws of the table.
+CHART = ("lines", "tokens computed", ("padded: tokens", "packed: tokens"))
+
+DOCUMENTS, MEAN, LENGTH = 64, 64, 256
+SIZE, VOCABULARY, EOS = 64, 512, 0
 
 
 def measure(quick: bool = False) -> Table:
-    """N numbers, four times as many in each row; beside it MLX's own operator."""
-    sizes = [256, 1024] if quick else [2**18, 2**20, 2**22]
-    arrays = [mx.random.normal((size,)) for size in sizes]
-    mx.eval(arrays)
-    times = seconds(*(partial(pack_documents, x) for x in arrays), *(partial(mx.add, x, x) for x in arrays))
-    mine, mlx = times[: len(sizes)], times[len(sizes) :]
-    rows = tuple((size, 1e3 * ms, 1e3 * mlx_ms, ms / mlx_ms) for size, ms, mlx_ms in zip(sizes, mine, mlx, strict=True))
-    return Table(
-        ("N", "ms", "MLX: ms", "ratio"),
-        rows,
-        f"{sizes[-1]:,} numbers take {rows[-1][3]:.1f} times as long as with MLX's own operator.",
+    """Measure the loss of a single matrix on documents of the same mean length and ever longer longest ones."""
+    ratios = [1, 4] if quick else [1, 2, 4, 8]
+    embedding, w = (mx.random.normal((VOCABULARY, SIZE), key=mx.random.key(i)) for i in range(2))
+    cases = []
+    for ratio in ratios:
+        documents = _documents(ratio)
+        cases += [_padded(documents), pack_documents(documents, LENGTH, EOS)]
+    mx.eval(embedding, w, [(rows.tokens, rows.targets) for rows in cases])
+    times = seconds(*(partial(_loss, rows, embedding, w) for rows in cases))
+    rows = tuple(
+        (ratio, padded.tokens.size, packed.tokens.size, 1e3 * slow, 1e3 * fast, slow / fast)
+        for ratio, padded, packed, slow, fast in zip(
+            ratios, cases[::2], cases[1::2], times[::2], times[1::2], strict=True
+        )
     )
+    return Table(
+        ("longest / mean", "padded: tokens", "packed: tokens", "padded: ms", "packed: ms", "speed-up"),
+        rows,
+        f"With a longest document of {rows[-1][0]} times the mean, padding computes {rows[-1][1] / rows[-1][2]:.1f} times "
+        f"as many tokens, and packing is {rows[-1][5]:.1f} times as fast.",
+    )
+
+
+def _documents(ratio: int) -> list[list[int]]:
+    """Return documents with the same mean length, whose longest has `ratio` times that."""
+    share = np.arange(1, DOCUMENTS + 1) / DOCUMENTS
+    lengths = np.maximum(1, np.rint(MEAN * ratio * share ** (ratio - 1))).astype(int)
+    generator = np.random.default_rng(ratio)
+    return [generator.integers(1, VOCABULARY, length).tolist() for length in lengths]
+
+
+def _padded(documents: list[list[int]]) -> Rows:
+    """Return a row per document, as long as the longest with its eos."""
+    length = max(map(len, documents)) + 1
+    return Rows.concatenate([pack_documents([document], length, EOS) for document in documents])
+
+
+def _loss(rows: Rows, embedding: mx.array, w: mx.array) -> mx.array:
+    """Return the loss of embedding and output matrix."""
+    return cross_entropy(linear(embedding[rows.tokens], w), rows.targets, IGNORE)

@@ -49,6 +49,12 @@ def test_task_5_gradient_far_from_zero(shift, dtype):
     gradients((logits * 100 + shift).astype(dtype), targets, seed=3)
 
 
+@by_dtype
+def test_task_5_gradient_large_vocabulary(dtype):
+    """70,000 equally likely tokens: the sum of the exponentials is beyond float16, which ends at 65,504."""
+    gradients(mx.zeros((2, 70_000), dtype), mx.array([3, 69_999]), seed=0)
+
+
 def test_task_5_gradient_hidden_tokens():
     """A logit of -inf: the token is impossible, and its gradient is 0."""
     gradients(mx.array([[0.5, -mx.inf, 1.0], [-mx.inf, -mx.inf, 2.0]]), mx.array([0, 2]), seed=0)

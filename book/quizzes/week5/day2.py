@@ -4,6 +4,7 @@ from typing import Any
 
 import mlx.core as mx
 
+from tiny_llm_course.dev.book.questions import Record
 from tiny_llm_course.dev.book.quizzes import Quiz, numbers
 
 quiz = Quiz()
@@ -11,9 +12,54 @@ quiz = Quiz()
 
 @quiz.question(
     "5.2.1",
-    "What becomes of the numbers 1, 2 and 3?",
-    why="Each is added to itself.",
-    mistakes={"unchanged": "These are the numbers that went in."},
+    "Two documents, 1 2 3 and 4 5, are packed into rows of 4, with 0 as eos. What are the targets of the first row?",
+    why="Each token's target is the next one. The eos has none, because the next document does not follow from it.",
+    mistakes={
+        "targets-not-shifted": "These are the tokens of the row. The model would learn to copy its input.",
+        "targets-of-the-next-document": "After the eos comes 4, but nothing in this document predicts it.",
+        "eos-is-never-a-target": "The target of 3 is the eos: from it, a model learns where a text ends.",
+    },
 )
-def three_numbers(program: Any) -> str:
-    return f"`{numbers(program(mx.array([1.0, 2.0, 3.0])))}`"
+def first_targets(pack: Any) -> str:
+    return numbers(pack([[1, 2, 3], [4, 5]], 4, 0).targets[0].tolist())
+
+
+@quiz.question(
+    "5.2.4",
+    "At each of three positions, four tokens have equal logits. One target counts, two are -100. What is the loss?",
+    why="The counted target has the probability 1/4, and -ln(1/4) is the mean over one target.",
+    mistakes={
+        "mean-over-all": "This is divided by three positions, two of which do not count.",
+        "bits": "This is in bits: divided by ln 2.",
+        "sign-missing": "The logarithm of a probability is negative. The loss is minus that.",
+    },
+)
+def one_counts(loss: Any) -> str:
+    return numbers(loss(mx.zeros((3, 4)), mx.array([-100, 2, -100])))
+
+
+@quiz.question(
+    "5.2.5",
+    "Three tokens have the probabilities 0.5, 0.25 and 0.25, and the second one is the target. What is the gradient of "
+    "the loss with respect to their logits?",
+    why="Softmax minus one-hot. A step against it raises the target's logit, and lowers the others.",
+    mistakes={
+        "one-hot-missing": "These are the probabilities. The target's entry still lacks its minus 1.",
+        "sign-reversed": "A step against this gradient would lower the target's logit.",
+    },
+)
+def three_logits(gradient: Any) -> str:
+    return numbers(gradient(mx.log(mx.array([0.5, 0.25, 0.25])), mx.array(1)))
+
+
+@quiz.measured(
+    "The documents have the same mean length in every row of the table. Which column grows with their longest one?",
+    right="padded: tokens",
+    why="Padded to the longest, each document costs as much as the longest one.",
+    mistakes={
+        "packed: tokens": "Packed, only the last row of all is padded, so this is about the number of real tokens.",
+        "packed: ms": "The time follows the number of tokens, which stays about the same.",
+    },
+)
+def grows(record: Record, column: str) -> str:
+    return column if all(column in cells for cells in record.values()) else ""

@@ -1,0 +1,300 @@
+"""Known programs of task 5.2.3, the loader."""
+
+import json
+
+import mlx.core as mx
+from tests.week5.packed import EOS, shard_paths, table
+from tiny_llm_solution.dataset.order import shuffled
+from tiny_llm_solution.dataset.packing import Rows, pack_documents
+from tiny_llm_solution.dataset.shards import read_shard
+
+from tiny_llm_course.testkit.outcomes import refusal
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("5.2.3")
+
+COUNTS = (5, 1, 8)
+
+
+def make(program, counts=COUNTS, batch=2, length=4, seed=3):
+    return program(shard_paths(*counts), batch, length, EOS, seed)
+
+
+def run(loader, count):
+    return mx.stack([table(next(loader)) for _ in range(count)])
+
+
+def resumed(program, steps, counts=COUNTS, batch=2, length=4, more=3):
+    """Continue from the state after so many steps, in a new loader."""
+    first, second = make(program, counts, batch, length), make(program, counts, batch, length)
+    run(first, steps)
+    second.load_state(json.loads(json.dumps(first.state())))
+    return run(second, more)
+
+
+def rewound(program, late, early, counts=COUNTS, batch=2):
+    """Continue from an early state in a loader that has run on."""
+    loader = make(program, counts, batch)
+    run(loader, early)
+    state = dict(loader.state())
+    run(loader, late - early)
+    loader.load_state(state)
+    return run(loader, 3)
+
+
+def refused(program):
+    """Load the state of another run, and go on."""
+    loader = make(program)
+    run(loader, 2)
+    state = {**make(program).state(), "epoch": 1, "shard": 1, "row": 1, "shards": 2}
+    return mx.array(refusal(lambda: loader.load_state(state))), run(loader, 2)
+
+
+def states(program):
+    """Return the three numbers of the position along two epochs."""
+    loader, found = make(program, batch=1), []
+    for _ in range(20):
+        state = loader.state()
+        found.append([state[name] for name in ("epoch", "shard", "row")])
+        next(loader)
+    return mx.array(found)
+
+
+def kept(program):
+    """Return a state that was taken before the loader ran on."""
+    loader = make(program)
+    run(loader, 2)
+    state = loader.state()
+    run(loader, 3)
+    return mx.array([state[name] for name in ("epoch", "shard", "row")])
+
+
+def read_early(program):
+    """Return 1 if the constructor needs its files."""
+    return mx.array(refusal(lambda: program([path.with_name("none.npy") for path in shard_paths(*COUNTS)], 2, 4, EOS, 3)
+                            and mx.zeros(1), FileNotFoundError))  # fmt: skip
+
+
+def loads(program, **changes):
+    """Return whether the state of a run with another setting is refused."""
+    other = make(program, **changes).state()
+    return mx.array(refusal(lambda: make(program).load_state(other)))
+
+
+known.probe_table(
+    two_epochs=lambda program: run(make(program), 12),
+    rows_one_by_one=lambda program: run(make(program, batch=1), 24),
+    large_batches=lambda program: run(make(program, batch=30), 2),
+    one_shard=lambda program: run(make(program, (9,), 1, 3), 22),
+    small_shards=lambda program: run(make(program, (1, 1, 1), 1, 8, 0), 9),
+    other_seed=lambda program: run(make(program, seed=4), 4),
+    in_the_first_shard=lambda program: resumed(program, 1),
+    in_the_last_shard=lambda program: resumed(program, 4),
+    in_the_next_epoch=lambda program: resumed(program, 8),
+    one_shard_resumed=lambda program: resumed(program, 12, (9,), 1, 3),
+    batch_of_one=lambda program: resumed(program, 5, batch=1),
+    batch_of_three=lambda program: resumed(program, 3, batch=3),
+    rewound=lambda program: rewound(program, 11, 1),
+    rewound_a_little=lambda program: rewound(program, 2, 1, batch=1),
+    rewound_an_epoch=lambda program: rewound(program, 14, 2, (9,), 1),
+    refused=refused,
+    states=states,
+    kept=kept,
+    read_early=read_early,
+    other_run=lambda program: (loads(program, seed=4), loads(program, length=5), loads(program, counts=(5, 1))),
+    iterates=lambda program: table(next(iter(_advanced(make(program))))),
+)
+
+
+def _advanced(loader):
+    next(loader)
+    return loader
+
+
+@known.sized("2 shards of 200 documents, batches of 8 x 64, two epochs")
+def sized(program):
+    paths = shard_paths(200, 200, length=40)
+    return lambda: [next(loader).tokens for loader in [program(paths, 8, 64, EOS, 3)] for _ in range(30)]
+
+
+SHARDS = "shuffled(len(self.shards), self.seed, self.epoch)[self._place]"
+DOCUMENTS = "shuffled(len(documents), self.seed, self.epoch, shard)"
+LOADS = 'self.epoch, self._place, self._row = state["epoch"], state["shard"], state["row"]'
+known.change(
+    "shards-in-the-given-order",
+    (SHARDS, "self._place"),
+    fact="the shards are not shuffled",
+    question="Which shard does each epoch start with?",
+)
+known.change(
+    "documents-not-shuffled",
+    ("[documents[i] for i in order]", "documents"),
+    fact="the documents of a shard stay in the order of the file",
+    question="In what order were the documents written to the file? And in what order should an epoch read them?",
+)
+known.change(
+    "same-documents-order-in-each-epoch",
+    (DOCUMENTS, "shuffled(len(documents), self.seed, 0, shard)"),
+    fact="the documents of a shard are in the same order in every epoch",
+    question="What distinguishes the order of epoch 1 from that of epoch 0?",
+)
+known.change(
+    "same-shard-order-in-each-epoch",
+    (SHARDS, "shuffled(len(self.shards), self.seed, 0)[self._place]"),
+    fact="the shards are in the same order in every epoch",
+    question="What distinguishes the order of epoch 1 from that of epoch 0?",
+)
+known.change(
+    "key-is-the-place",
+    (DOCUMENTS, "shuffled(len(documents), self.seed, self.epoch, self._place)"),
+    fact="the documents are shuffled by the shard's place in the epoch instead of its index in `shards`",
+    question="Shard 2 comes first in this epoch. With which keys are its documents shuffled?",
+)
+known.change(
+    "seed-ignored",
+    ("list(shards), batch_size, length, eos, seed", "list(shards), batch_size, length, eos, 0"),
+    fact="every loader has the seed 0",
+    question="What do two loaders with different seeds have in common?",
+)
+known.change(
+    "never-the-next-shard",
+    ("self._place += 1\n", "self._place += 0\n"),
+    fact="after its last row, a shard starts again: no other shard is ever read",
+    question="What changes after the last row of the first shard?",
+)
+known.change(
+    "epoch-not-counted",
+    ("self.epoch += 1", "self.epoch += 0"),
+    fact="the epoch stays 0, and the second epoch equals the first",
+    question="After the last shard, the first one comes again. In which order?",
+)
+known.change(
+    "partial-batch-dropped",
+    (
+        "part = rows[self._row : self._row + missing]",
+        "if not parts and 0 < len(rows) - self._row < self.batch_size <= len(rows):\n"
+        "    self._advance()\n"
+        "    rows = self._rows()\n"
+        "part = rows[self._row : self._row + missing]",
+    ),
+    fact="the last rows of a shard are dropped if they do not fill a batch",
+    question="A shard has 7 rows, and a batch 2. When is the seventh row used?",
+)
+known.change(
+    "last-row-of-a-shard-lost",
+    ("if self._row >= len(rows):", "if self._row >= max(1, len(rows) - 1):"),
+    fact="the last row of a shard is skipped unless it ends a batch",
+    question="A shard has 7 rows, numbered from 0. Which row is the last one that you return?",
+)
+known.change(
+    "state-counts-batches",
+    ('"row": self._row,', '"row": self._row // self.batch_size,'),
+    fact="the state's row is a number of batches",
+    question="The next row is 6, and a batch has 2 rows. What is in the state, and from which row does a resumed run start?",
+)
+known.change(
+    "resumes-at-the-start-of-the-shard",
+    (LOADS, f"{LOADS}\nself._row = 0"),
+    fact="a resumed loader starts at the first row of the shard",
+    question="A run is stopped in the middle of a shard. Which rows does the resumed run see twice?",
+)
+known.change(
+    "resumes-in-the-first-shard",
+    (LOADS, 'self.epoch, self._place, self._row = state["epoch"], 0, state["row"]'),
+    fact="a resumed loader starts in the first shard of the epoch",
+    question="The state names a shard. Where do you use it?",
+)
+known.change(
+    "resumes-in-epoch-zero",
+    (LOADS, 'self.epoch, self._place, self._row = 0, state["shard"], state["row"]'),
+    fact="a resumed loader starts in epoch 0",
+    question="A run is stopped in epoch 3. In which order are the shards after it is resumed?",
+)
+known.change(
+    "rows-of-another-epoch",
+    ("if self._packed is None or self._packed[0] != at:", "if self._packed is None or self._packed[0][1] != at[1]:"),
+    fact="packed rows are kept as long as the place is the same, even in another epoch",
+    question="There is one shard. When does its order change, and when do you pack it again?",
+)
+known.change(
+    "stale-rows-after-loading",
+    ("if self._packed is None or self._packed[0] != at:", "if self._packed is None or not (self._row or self._place or self.epoch):"),
+    fact="the rows of the first shard are kept forever",
+    question="When do you read the next file?",
+)
+known.change(
+    "changed-before-the-check",
+    ("mine = self.state()", f"mine = self.state()\n{LOADS}"),
+    fact="load_state changes the position before it checks the state",
+    question="load_state raises. Where does the loader continue?",
+)
+known.change(
+    "state-not-checked",
+    ("if state[name] != mine[name]:", "if state[name] != mine[name] and False:"),
+    fact="load_state accepts the state of a run with another seed, length or number of shards",
+    question="Row 7 of rows of 512 tokens: where is it if a row has 256?",
+)
+known.change(
+    "reads-all-shards-first",
+    ("self.epoch = self._place", "_ = [read_shard(path, eos) for path in shards]\nself.epoch = self._place"),
+    fact="the constructor reads every shard",
+    question="A corpus has 1,000 shards of 200 MB. How many are needed for the first batch?",
+)
+known.change(
+    "iter-starts-again",
+    ("return self\n", "self.epoch = self._place = self._row = 0\nreturn self\n"),
+    fact="iter() sets the loader back to its start",
+    question="A run is resumed, and then loops over the loader. Where does the loop start?",
+)
+
+
+@known.accepted("all rows of an epoch at once")
+class WholeEpochs:
+    def __init__(self, shards, batch_size, length, eos, seed=0):
+        if len(shards) == 0 or batch_size <= 0:
+            raise ValueError(f"{len(shards)} shards and a batch_size of {batch_size} are not enough")
+        self.settings = shards, length, eos, seed
+        self.batch_size, self.epoch, self.at, self.kept = batch_size, 0, 0, {}
+
+    def rows(self, epoch):
+        if epoch not in self.kept:
+            shards, length, eos, seed = self.settings
+            parts = []
+            for shard in shuffled(len(shards), seed, epoch):
+                documents = read_shard(shards[shard], eos)
+                order = shuffled(len(documents), seed, epoch, shard)
+                parts.append(pack_documents([documents[i] for i in order], length, eos))
+            self.kept = {epoch: (Rows.concatenate(parts), [len(part) for part in parts])}
+        return self.kept[epoch]
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        parts = []
+        for _ in range(self.batch_size):
+            rows, _ = self.rows(self.epoch)
+            parts.append(rows[self.at : self.at + 1])
+            self.at += 1
+            if self.at == len(rows):
+                self.epoch, self.at = self.epoch + 1, 0
+        return Rows.concatenate(parts)
+
+    def state(self):
+        shards, length, _, seed = self.settings
+        place, row = 0, self.at
+        if row:
+            counts = self.rows(self.epoch)[1]
+            while row >= counts[place]:
+                row, place = row - counts[place], place + 1
+        return dict(seed=seed, length=length, shards=len(shards), epoch=self.epoch, shard=place, row=row)
+
+    def load_state(self, state):
+        shards, length, _, seed = self.settings
+        for name, mine in {"seed": seed, "length": length, "shards": len(shards)}.items():
+            if state[name] != mine:
+                raise ValueError(f"{name} is {mine}, not {state[name]}")
+        self.epoch = state["epoch"]
+        counts = self.rows(self.epoch)[1]
+        self.at = sum(counts[: state["shard"]]) + state["row"]
+
