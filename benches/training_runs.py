@@ -110,7 +110,7 @@ def train_one(
         return float((sum(a * b for a, b in zip(parts, counts, strict=True)) / sum(counts)).item())
 
     recipe = Recipe(
-        options.steps, 3e-3, warmup=40, floor=1e-4, evaluate_every=50, save_every=options.steps, spike_factor=10
+        options.steps, 3e-3, warmup=40, floor=1e-4, evaluate_every=50, save_every=options.steps, spike_factor=50
     )
     optimizer = AdamW(recipe.learning_rate, (0.9, 0.95), weight_decay=0.1)
     trainer = Trainer(compiled_loss_and_grads(config), params, loader, optimizer, recipe, Checkpoints(out), evaluate)
@@ -146,13 +146,13 @@ def train_one(
 def resumed(shard: Path, eos: int, scratch: Path) -> dict[str, Any]:
     """Stop a run after 60 of 100 steps, and return the losses of the uninterrupted run and of two continued ones."""
     config, stop = architecture(24, 2), 60
-    recipe = Recipe(100, 3e-3, warmup=10, floor=1e-3, save_every=1000)
+    recipe = Recipe(100, 1e-2, warmup=10, floor=8e-3, save_every=1000, spike_factor=50)
     loss_and_grads = compiled_loss_and_grads(config)
 
     def trainer(folder: str) -> Trainer:
         loader = ShardedLoader([shard], 4, 64, eos, seed=0)
-        optimizer = AdamW(recipe.learning_rate, (0.9, 0.95), weight_decay=0.1)
-        params = initial_params(config, 0)
+        optimizer = AdamW(recipe.learning_rate, (0.9, 0.999), weight_decay=0.1)
+        params = initial_params(config, 0, 0.06)
         return Trainer(loss_and_grads, params, loader, optimizer, recipe, Checkpoints(scratch / folder))
 
     def losses(run: Trainer) -> list[float]:

@@ -74,26 +74,14 @@ def samples() -> str:
 
 
 def resumed() -> str:
-    """Draw the losses around a resume, with and without the optimizer's state, as means of four steps."""
+    """List the losses after a resume, with and without the optimizer's state."""
     runs = json.loads(RUNS.with_name("resumed.json").read_text(encoding="utf-8"))
     stop, empty = runs["stop"], "without the optimizer's state"
     assert runs["resumed"] == runs["uninterrupted"]  # bit for bit, to the recorded digits
-    steps = list(range(stop - 20, stop + 37, 4))
-    means = {
-        name: [float(np.mean(runs[key][step : step + 4])) for step in steps]
-        for name, key in (("resumed, as without interruption", "resumed"), (empty, empty))
-    }
-    axes = f"first of four steps; resumed after step {stop}", "training loss"
-    shown = steps[::2]
-    drawn = {name: losses[::2] for name, losses in means.items()}
-    canvas = at_both_widths(lambda canvas: lines(canvas, shown, drawn, axes, lambda x: f"{x:g}", logarithmic=True))
-    right, wrong = (losses[steps.index(stop + 4)] for losses in means.values())
-    about = f"Four steps after the resume, the loss is {wrong:.2f} without the optimizer's state and {right:.2f} with it."
-    caption = (
-        f"Mean training loss of four steps at a time. In steps {stop + 5} to {stop + 8}, it is {wrong:.2f} without the "
-        f"optimizer's state, and {right:.2f} with it, which are the losses of the uninterrupted run."
-    )
-    return canvas.figure("resumed-5-4", "A resume without the optimizer's state", about, caption)
+    kinds = ("uninterrupted", "resumed", empty)
+    rows = [[str(step), *(number(runs[kind][step - 1], 4) for kind in kinds)] for step in range(stop - 1, stop + 9)]
+    caption = f"Training loss of a small run that was stopped after step {stop} and resumed"
+    return table(caption, ["Step", *kinds], rows) + "\n"
 
 
 def sizes() -> str:
