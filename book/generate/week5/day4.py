@@ -65,12 +65,18 @@ def samples() -> str:
     """List what the largest model wrote after some steps."""
     run = largest()
     rows = "".join(
-        f'<tr><th scope="row">{step}</th><td><code>Once upon a time{escape(" ".join(text.split()))}</code></td></tr>'
+        f'<tr><th scope="row">{step}</th><td>Once upon a time{printable(escape(" ".join(text.split())))}</td></tr>'
         for step, text in run["samples"].items()
     )
     head = '<thead><tr><th scope="col">Steps</th><th scope="col">What the model writes</th></tr></thead>'
     caption = "<caption>The same run, sampled at temperature 0.7 by the engine of week 2</caption>"
     return f'<div class="table-wrapper"><table>{caption}{head}<tbody>{rows}</tbody></table></div>\n'
+
+
+def printable(text: str) -> str:
+    """Return a text in one line, with a dot for each character that has no letter form."""
+    dots = "".join(c if c.isprintable() and c != "\N{REPLACEMENT CHARACTER}" else "\N{MIDDLE DOT}" for c in text)
+    return dots.replace("*", "&#42;").replace("_", "&#95;")
 
 
 def resumed() -> str:
