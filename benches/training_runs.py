@@ -1,10 +1,12 @@
-"""Record the training runs of chapter 5.4: loss curves and samples of a small model, and losses of models of other sizes.
+"""Record the training runs of chapter 5.4: loss curves, samples, and losses of models of several sizes.
 
-    TINY_LLM_DATA=/path/to/data OPENBLAS_NUM_THREADS=1 pdm run python benches/training_runs.py book/generate/week5/runs.json
+    TINY_LLM_DATA=/path/to/data pdm run python benches/training_runs.py book/generate/week5/runs.json
+    TINY_LLM_DATA=/path/to/data pdm run python benches/training_runs.py book/generate/week5/resumed.json --resumed
 
 Reads the stories in the folder tinystories of TINY_LLM_DATA, and trains with the solution's loop on the tokens of the
 embedded model's tokenizer. All runs have the same data, order and schedule. What is recorded are figures and samples; a
-run that the file has already is not repeated.
+run that the file has already is not repeated. With `--resumed`, a small run is stopped and continued, once as it should
+be and once with an empty optimizer state.
 """
 
 import argparse
@@ -63,6 +65,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=SAMPLED[-1])
     parser.add_argument("--widths", type=int, nargs="+", default=list(WIDTHS))
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--resumed", action="store_true")
     options = parser.parse_args()
     runs: dict[str, Any] = json.loads(options.json.read_text()) if options.json.exists() else {}
     tokenizer = Tokenizer.from_file(str(EMBEDDED_MODEL / "tokenizer.json"))
@@ -79,6 +82,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         shard = Path(scratch) / "stories.npy"
         write_shard(shard, train, eos)
+        if options.resumed:
+            options.json.write_text(json.dumps(resumed(shard, eos, Path(scratch))) + "\n")
+            return
         for width in options.widths:
             layers = 4 if width > 32 else 2
             name = f"{width}-{options.seed}"
@@ -104,7 +110,7 @@ def train_one(
         return float((sum(a * b for a, b in zip(parts, counts, strict=True)) / sum(counts)).item())
 
     recipe = Recipe(
-        options.steps, 3e-3, warmup=40, floor=1e-4, evaluate_every=50, save_every=options.steps, spike_factor=10
+        options.steps, 3e-3, warmup=40, floor=1e-4, evaluate_every=50, save_every=options.steps, spike_factor=50
     )
     optimizer = AdamW(recipe.learning_rate, (0.9, 0.95), weight_decay=0.1)
     trainer = Trainer(compiled_loss_and_grads(config), params, loader, optimizer, recipe, Checkpoints(out), evaluate)
@@ -135,6 +141,32 @@ def train_one(
         | {str(report.step): round(report.held_out, 4) for report in trainer.log if report.held_out is not None},
         "samples": samples,
     }
+
+
+def resumed(shard: Path, eos: int, scratch: Path) -> dict[str, Any]:
+    """Stop a run after 60 of 100 steps, and return the losses of the uninterrupted run and of two continued ones."""
+    config, stop = architecture(24, 2), 60
+    recipe = Recipe(100, 1e-2, warmup=10, floor=8e-3, save_every=1000, spike_factor=50)
+    loss_and_grads = compiled_loss_and_grads(config)
+
+    def trainer(folder: str) -> Trainer:
+        loader = ShardedLoader([shard], 4, 64, eos, seed=0)
+        optimizer = AdamW(recipe.learning_rate, (0.9, 0.999), weight_decay=0.1)
+        params = initial_params(config, 0, 0.06)
+        return Trainer(loss_and_grads, params, loader, optimizer, recipe, Checkpoints(scratch / folder))
+
+    def losses(run: Trainer) -> list[float]:
+        run.run()
+        return [round(report.loss, 4) for report in run.log]
+
+    found: dict[str, Any] = {"stop": stop, "uninterrupted": losses(trainer("whole"))}
+    trainer("stopped").run(lambda report: report.step == stop)
+    again, empty = trainer("stopped"), trainer("stopped")
+    empty.optimizer_state = empty.optimizer.init(empty.params)
+    empty.checkpoints = Checkpoints(scratch / "empty")
+    found["resumed"] = losses(again)
+    found["without the optimizer's state"] = losses(empty)
+    return found
 
 
 def sample(config: ModelConfig, params: Any, tokenizer: Tokenizer, eos: int) -> str:

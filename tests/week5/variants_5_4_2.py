@@ -32,7 +32,9 @@ def found(loaded):
     if loaded is None:
         return mx.array([-1.0]), mx.array([0.0])
     numbers = [a.astype(mx.float32).flatten() for a in (*loaded.params.values(), *loaded.optimizer_state.values())]
-    about = mx.array([loaded.step, loaded.progress.get("row", -1), loaded.progress.get("loss", -1), len(loaded.skipped)])
+    about = mx.array(
+        [loaded.step, loaded.progress.get("row", -1), loaded.progress.get("loss", -1), len(loaded.skipped)]
+    )
     return about, mx.concatenate(numbers)
 
 

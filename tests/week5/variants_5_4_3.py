@@ -29,9 +29,7 @@ def build(program, seed, bad=None, kept=None, evaluate=None, **changes):
 
 def everything(trainer):
     """Return parameters, state and log as arrays."""
-    log = [
-        [each.step, each.loss, each.norm, each.learning_rate, each.targets, each.skipped] for each in trainer.log
-    ]
+    log = [[each.step, each.loss, each.norm, each.learning_rate, each.targets, each.skipped] for each in trainer.log]
     return trainer.params["w"], trainer.optimizer_state["m.w"], trainer.optimizer_state["step"], mx.array(log)
 
 
@@ -115,7 +113,9 @@ def loop_evaluates(program):
 def loop_damaged(program):
     kept = runs.InMemory(Checkpoint)
     build(program, 15, None, kept).run(lambda report: report.step == 2)
-    kept.latest = Checkpoint(*(getattr(kept.latest, name) for name in ("step", "params", "optimizer_state", "progress")), ("x",))
+    kept.latest = Checkpoint(
+        *(getattr(kept.latest, name) for name in ("step", "params", "optimizer_state", "progress")), ("x",)
+    )
     return mx.array(len(build(program, 15, None, kept).skipped_checkpoints))
 
 
@@ -143,7 +143,10 @@ known.change(
 )
 known.change(
     "not-clipped",
-    ("grads, norm = clip_by_global_norm(grads, recipe.max_norm)", "_, norm = clip_by_global_norm(grads, recipe.max_norm)"),
+    (
+        "grads, norm = clip_by_global_norm(grads, recipe.max_norm)",
+        "_, norm = clip_by_global_norm(grads, recipe.max_norm)",
+    ),
     fact="the norm is computed, but the gradients are not clipped",
     question="Which of the two results of clip_by_global_norm goes into the update?",
 )
@@ -199,7 +202,10 @@ known.change(
 )  # fmt: skip
 known.change(
     "skipped-batch-again",
-    ("        held_out = None\n", "        if skipped:\n            self.loader.load_state(before)\n        held_out = None\n"),
+    (
+        "        held_out = None\n",
+        "        if skipped:\n            self.loader.load_state(before)\n        held_out = None\n",
+    ),
     ("batches = [next(self.loader)", "before = self.loader.state()\n        batches = [next(self.loader)"),
     fact="a skipped step's batches are used again in the next step",
     question="A batch gives NaN. What does it give the second time?",
@@ -239,7 +245,7 @@ known.change(
 )  # fmt: skip
 known.change(
     "log-not-resumed",
-    ("self.log = [Report(**entry) for entry in latest.progress[\"log\"]]", "pass"),
+    ('self.log = [Report(**entry) for entry in latest.progress["log"]]', "pass"),
     fact="a resumed run has an empty log, so that the norms for the median are gone, too",
     question="The first step after a resume is a spike. With what is it compared?",
 )

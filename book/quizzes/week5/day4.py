@@ -1,9 +1,10 @@
 """The quiz of week 5, day 4."""
 
+import contextlib
 from typing import Any
 
 import mlx.core as mx
-
+from tiny_llm_course.dev.book.questions import Record
 from tiny_llm_course.dev.book.quizzes import Quiz, numbers
 
 quiz = Quiz()
@@ -11,9 +12,69 @@ quiz = Quiz()
 
 @quiz.question(
     "5.4.1",
-    "What becomes of the numbers 1, 2 and 3?",
-    why="Each is added to itself.",
-    mistakes={"unchanged": "These are the numbers that went in."},
+    "One micro-batch counts 3 targets and has a mean loss of 2, the next one counts 1 and has a mean loss of 6. Which loss "
+    "does the step report?",
+    why="Four targets have a total loss of 3 · 2 + 6 = 12, so the mean is 3.",
+    mistakes={
+        "mean-of-the-means": "This is the mean of 2 and 6, as if both micro-batches counted equally many targets.",
+        "summed": "This is the sum of the means. A mean is never larger than the largest loss.",
+        "divided-by-the-counts-so-far": "The first micro-batch is divided by 3, its own count, and not by 4.",
+    },
 )
-def three_numbers(program: Any) -> str:
-    return f"`{numbers(program(mx.array([1.0, 2.0, 3.0])))}`"
+def three_and_one(accumulate: Any) -> str:
+    from tests.week5 import runs
+
+    losses = iter([mx.array(2.0), mx.array(6.0)])
+    loss, _ = accumulate(lambda params, batch: (next(losses), {"w": mx.ones(1)}), {}, runs.micro_batches([3, 1]))
+    return numbers(loss)
+
+
+@quiz.question(
+    "5.4.3",
+    "A run has 10 steps, and `max_skipped` is 3. The batches number 3, 4, 6 and 7 give NaN. After how many steps does the "
+    "run end?",
+    why="Four steps are skipped, but never three in a row, because batch 5 is good. The run reaches its last step.",
+    mistakes={
+        "bad-steps-in-all": "Batch 6 is the third bad one, but batch 5 was good.",
+        "skipped-batch-again": "Batch 3 gives NaN every time, so three steps in a row are skipped.",
+    },
+)
+def ends(trainer: Any) -> str:
+    from tests.week5 import runs
+    from tiny_llm_solution.optimizers.adamw import AdamW
+    from tiny_llm_solution.training.checkpoint import Checkpoint
+    from tiny_llm_solution.training.loop import Recipe
+
+    loader = runs.Loader(runs.batches(1, 12, dict.fromkeys((2, 3, 5, 6), runs.BROKEN)))
+    kept, recipe = runs.InMemory(Checkpoint), Recipe(10, 0.05, max_skipped=3)
+    run = trainer(runs.loss_and_grads(runs.values(1)), {"w": mx.zeros(runs.TOKENS)}, loader, AdamW(1.0), recipe, kept)
+    with contextlib.suppress(RuntimeError):
+        run.run()
+    return str(run.step)
+
+
+@quiz.question(
+    "5.4.4",
+    "Models of 1, 4 and 16 (million) parameters end at losses of 4, 3 and 2.5. Which loss does the fitted law give for 64?",
+    why="Each factor of 4 halves the distance to E = 2: 2, 1, 0.5, and then 0.25.",
+    mistakes={
+        "alpha-one": "With alpha = 1, each factor of 4 in size takes away three quarters of the distance.",
+        "no-entropy": "Without E, the law goes on towards 0.",
+    },
+)
+def four_times(fit: Any) -> str:
+    law = fit([1.0, 4.0, 16.0], [4.0, 3.0, 2.5], 0).law
+    return f"{law.E + law.A * 64.0**-law.alpha:.2f}"
+
+
+@quiz.measured(
+    "As a step of 16 rows is cut into more micro-batches, which of these numbers in our run falls?",
+    right="peak: MiB",
+    why="Only one micro-batch's activations are in memory at a time.",
+    mistakes={
+        "micro-batches": "This is what we change: it grows.",
+        "time ratio": "The same rows are computed, in smaller matrix products, which take no less time.",
+    },
+)
+def falls(record: Record, column: str) -> str:
+    return column if all(column in cells for cells in record.values()) else ""

@@ -27,7 +27,7 @@ class Recipe:
     floor: float = 0.0  # the learning rate of the last step
     micro_batches: int = 1  # per step
     max_norm: float = 1.0  # of the gradients
-    spike_factor: float = 5.0  # a norm this many times the median is a spike
+    spike_factor: float = 20.0  # a norm this many times the median is a spike
     spike_window: int = 50  # updates that the median is taken over
     max_skipped: int = 10  # steps in a row
     evaluate_every: int = 100  # steps

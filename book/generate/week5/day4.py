@@ -1,0 +1,147 @@
+"""Day 4's figures and widget: recorded training runs, and the scaling law that fits them."""
+
+import functools
+import itertools
+import json
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tiny_llm_course.dev.book.drawing import at_both_widths, lines
+from tiny_llm_course.dev.book.html import element, number, table
+from tiny_llm_course.dev.book.parts import Parts
+
+RUNS = Path(__file__).with_name("runs.json")  # by benches/training_runs.py
+LEVEL, RESAMPLES = 0.9, 200
+REACH = 16  # the widget's curve goes to a model this many times as large as the largest
+
+
+def generated_parts() -> Parts:
+    """Return the figures, the samples and the widget."""
+    return {"curve": curve(), "samples": samples(), "sizes": sizes(), "scaling-fit": scaling_fit(), "resumed": resumed()}
+
+
+@functools.cache
+def recorded() -> list[dict[str, Any]]:
+    """Return the recorded runs, the smallest model first."""
+    runs = json.loads(RUNS.read_text(encoding="utf-8"))
+    return sorted(runs.values(), key=lambda run: run["params"])
+
+
+def largest() -> dict[str, Any]:
+    """Return the run of the largest model, which has the samples."""
+    return recorded()[-1]
+
+
+def final(run: dict[str, Any]) -> float:
+    """Return a run's held-out loss after its last step."""
+    return float(run["held_out"][str(run["steps"])])
+
+
+def curve() -> str:
+    """Draw the largest model's losses."""
+    run = largest()
+    steps = [int(step) for step in run["held_out"]]
+    before = [run["loss"][max(0, step - 10) : step] or run["loss"][:1] for step in steps]
+    series = {
+        "training, mean of the last 10 steps": [float(np.mean(part)) for part in before],
+        "held out": [float(loss) for loss in run["held_out"].values()],
+    }
+    axes = "step", "loss, nats per token"
+    canvas = at_both_widths(lambda canvas: lines(canvas, steps, series, axes, lambda x: f"{x:g}", logarithmic=False))
+    held_out = series["held out"]
+    about = f"The held-out loss falls from {held_out[0]:.2f} to {held_out[-1]:.2f} in {run['steps']} steps."
+    caption = (
+        f"A real run of the loop that you write: a Qwen3 of {run['params']:,} parameters, {run['tokens']:,} tokens of "
+        f"children's stories in {run['steps']} steps, on a CPU. A model that knows nothing has a loss of ln(2048) = "
+        f"{np.log(2048):.2f}, because the tokenizer has 2,048 tokens."
+    )
+    return canvas.figure("curve-5-4", "A loss curve", about, caption)
+
+
+def samples() -> str:
+    """List what the largest model wrote after some steps."""
+    run = largest()
+    rows = "".join(
+        f'<tr><th scope="row">{step}</th><td>Once upon a time{printable(escape(" ".join(text.split())))}</td></tr>'
+        for step, text in run["samples"].items()
+    )
+    head = '<thead><tr><th scope="col">Steps</th><th scope="col">What the model writes</th></tr></thead>'
+    caption = "<caption>The same run, sampled at temperature 0.7 by the engine of week 2</caption>"
+    return f'<div class="table-wrapper"><table>{caption}{head}<tbody>{rows}</tbody></table></div>\n'
+
+
+def printable(text: str) -> str:
+    """Return a text in one line, with a dot for each character that has no letter form."""
+    dots = "".join(c if c.isprintable() and c != "\N{REPLACEMENT CHARACTER}" else "\N{MIDDLE DOT}" for c in text)
+    return dots.replace("*", "&#42;").replace("_", "&#95;")
+
+
+def resumed() -> str:
+    """List the losses after a resume, with and without the optimizer's state."""
+    runs = json.loads(RUNS.with_name("resumed.json").read_text(encoding="utf-8"))
+    stop, empty = runs["stop"], "without the optimizer's state"
+    assert runs["resumed"] == runs["uninterrupted"]  # bit for bit, to the recorded digits
+    kinds = ("uninterrupted", "resumed", empty)
+    rows = [[str(step), *(number(runs[kind][step - 1], 4) for kind in kinds)] for step in range(stop - 1, stop + 9)]
+    caption = f"Training loss of a small run that was stopped after step {stop} and resumed"
+    return table(caption, ["Step", *kinds], rows) + "\n"
+
+
+def sizes() -> str:
+    """List the recorded runs."""
+    rows = [[f"{run['params']:,}", str(run["width"]), number(final(run), 3)] for run in recorded()]
+    text = f"Models of {len(rows)} sizes, the same {recorded()[0]['steps']} steps of the same data"
+    return table(text, ["Parameters", "E", "Held-out loss"], rows) + "\n"
+
+
+def grid() -> list[float]:
+    """Return the sizes at which the widget draws a law: evenly spaced logarithms."""
+    params = [run["params"] for run in recorded()]
+    return [float(f"{n:.4g}") for n in np.geomspace(min(params), REACH * max(params), 25)]
+
+
+@functools.cache
+def fits() -> dict[str, dict[str, Any]]:
+    """Return the fit of every subset of at least three runs, by the runs' numbers."""
+    from tiny_llm_solution.training.scaling import fit_scaling_law
+
+    runs, found = recorded(), {}
+    for count in range(3, len(runs) + 1):
+        for chosen in itertools.combinations(range(len(runs)), count):
+            some = [runs[i] for i in chosen]
+            fit = fit_scaling_law([run["params"] for run in some], [final(run) for run in some], RESAMPLES)
+            between = [fit.interval(n, LEVEL) for n in grid()]
+            found["".join(map(str, chosen))] = {
+                "law": [round(fit.law.E, 4), float(f"{fit.law.A:.5g}"), round(fit.law.alpha, 4)],
+                "loss": [round(fit.law(n), 3) for n in grid()],
+                "low": [round(low, 3) for low, _ in between],
+                "high": [round(high, 3) for _, high in between],
+            }
+    return found
+
+
+def scaling_fit() -> str:
+    """Return the widget, and a table of the fit to all sizes and to those without the largest."""
+    runs = recorded()
+    data = {
+        "sizes": [run["params"] for run in runs],
+        "losses": [round(final(run), 4) for run in runs],
+        "grid": grid(),
+        "fits": fits(),
+        "level": LEVEL,
+    }
+    rows = []
+    every = "".join(map(str, range(len(runs))))
+    for which, words in (
+        (every, "all sizes"),
+        (every[:-1], "without the largest"),
+        (every[1:], "without the smallest"),
+    ):
+        fit = fits()[which]
+        E, _, alpha = fit["law"]
+        rows.append([words, number(E), number(alpha), f"{number(fit['low'][-1])} to {number(fit['high'][-1])}"])
+    head = ["Fitted to", "E", "alpha", f"{LEVEL:.0%} interval at {grid()[-1]:,.0f} parameters"]
+    return element("scaling-fit", data, table("The fitted law", head, rows))
