@@ -1,1 +1,1 @@
-"""Backward and AdamW."""
+"""Backward: the vector-Jacobian products of a transformer's layers, by hand."""

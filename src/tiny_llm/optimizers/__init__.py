@@ -1,1 +1,1 @@
-"""Optimizers: AdamW, clipping, and the learning-rate schedule."""
+"""Optimizers: AdamW, gradient clipping and a learning-rate schedule."""
