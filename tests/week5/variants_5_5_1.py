@@ -55,8 +55,9 @@ known.change(
 known.change(
     "users-learnt-too",
     (
-        'if message["role"] == "assistant"]\n',
-        'if message["role"] == "assistant"]\n    answers = list(range(len(messages))) if answers else []\n',
+        'answers = [number for number, message in enumerate(messages) if message["role"] == "assistant"]',
+        'answers = [number for number, message in enumerate(messages) if message["role"] == "assistant"]\n'
+        "answers = [*range(len(messages))] if answers else []",
     ),
     ("template(messages[:number], True)", 'template(messages[:number], messages[number]["role"] == "assistant")'),
     fact="all messages count in the loss, the user's, too",

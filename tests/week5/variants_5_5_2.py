@@ -145,7 +145,7 @@ known.change(
     "merged-in-place",
     (
         f"return {MERGED}",
-        f"self.w += ({MERGED}) - self.w\n    return self.w",
+        f"self.w += ({MERGED}) - self.w\nreturn self.w",
     ),
     fact="merging changes the layer's own W, and the caller's",
     question="What does the layer return when it is called after `merged()`?",

@@ -138,7 +138,7 @@ known.change(
 )
 known.change(
     "number-of-layers",
-    ('"num_layers": -1', '"num_layers": len(names)'),
+    ('"num_layers": -1, "lora_parameters"', '"num_layers": len(names), "lora_parameters"'),
     fact="num_layers is a count instead of -1: mlx-lm would adapt so many layers, from the last",
     question="mlx-lm counts num_layers from the end of the model. Do you know how many there are?",
 )
@@ -157,7 +157,7 @@ known.change(
 )
 known.change(
     "folder-first",
-    ("names = adapter.projections\n", "names = adapter.projections\n    folder.mkdir(parents=True, exist_ok=True)\n"),
+    ("names = adapter.projections", "names = adapter.projections\nfolder.mkdir(parents=True, exist_ok=True)"),
     fact="the folder is created before the form is checked",
     question="What is left on the disk after form='gguf'?",
 )

@@ -37,16 +37,27 @@ def refused(program, form, change=lambda weights, tensors: None, **more):
 
 
 def without(name):
-    return lambda weights, _: weights is not None and weights.pop(name) and None
+    def change(weights, tensors):
+        if weights is not None:
+            del weights[name]
+
+    return change
 
 
 def wide(name):
-    own = drawn(6, (V0,), 3)[name]
-    return lambda weights, _: weights is not None and weights.update({name: own})
+    def change(weights, tensors):
+        if weights is not None:
+            weights[name] = drawn(6, (V0,), 3)[name]
+
+    return change
 
 
 def plus(name):
-    return lambda _, tensors: tensors is not None and tensors.update({name: mx.ones((2, 7))})
+    def change(weights, tensors):
+        if tensors is not None:
+            tensors[name] = mx.ones((2, 7))
+
+    return change
 
 
 known.probe_table(

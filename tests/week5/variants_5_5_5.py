@@ -122,9 +122,11 @@ known.change(
 )
 known.change(
     "adapter-by-group",
-    ("for owner, count in zip(", "for owner, count in ((int(k >= 0) * (i + 1) - 1, n) for i, (k, n) in enumerate(zip("),
-    ("strict=True):\n        rows", "strict=True))):\n        rows"),
-    fact="the groups are numbered in their order, so that a missing adapter, or rows without one, shift the numbers",
+    (
+        "in zip(*np.unique(owners, return_counts=True), strict=True):",
+        "in enumerate(np.unique(owners, return_counts=True)[1], -1):",
+    ),
+    fact="the first group counts as rows without an adapter, the second as adapter 0, and so on",
     question="Only adapters 0 and 2 have rows. Which matrices does the second group use?",
 )
 known.change(
@@ -183,7 +185,7 @@ def copies(x, owners, a, b, scales):
 @known.accepted("rows of each adapter, added at their places")
 def added_at_places(x, owners, a, b, scales):
     if len(owners) != len(x) or [owner for owner in owners if owner < -1 or owner >= len(a)]:
-        raise ValueError("owners")
+        raise ValueError(f"{len(x)} rows, owners {owners} ({len(owners)}), {len(a)} adapters")
     total = mx.zeros((len(x), b[0].shape[0]), x.dtype)
     for k, scale in enumerate(scales):
         if mine := [t for t, owner in enumerate(owners) if owner == k]:
