@@ -157,8 +157,8 @@ def answer_all(
             tokens.append(token)
             new = mx.array([[token]])
         text = tokenizer.decode(tokens)
-        style, ends = "Good night, little " in text, text.endswith(f"Good night, little {thing}!")
-        found.append({"thing": thing, "text": text, "style": style, "ends": ends})
+        style, whole = "Good night, little " in text, text.endswith(f"Good night, little {thing}!")
+        found.append({"thing": thing, "text": text, "style": style, "ends": whole})
     return found
 
 
