@@ -67,19 +67,19 @@ def update() -> str:
         y = 2 * FONT
         gap = 26.0
         canvas.text(0, FONT, "W")
-        squares(canvas, 0, y, w[part, part], cell, "value", float(np.abs(w).max()))
+        squares(canvas, 0, y, w[part, part], cell, None, float(np.abs(w).max()))
         canvas.rect(0, y, side, side, "frame")
         x, down = (side + 2 * gap, 0.0) if canvas.width > WIDEST else (0.0, side + FONT + 22)
         canvas.text(x, down + FONT, "B")
-        squares(canvas, x, y + down, b[part], cell, "query", float(np.abs(b).max()))
+        squares(canvas, x, y + down, b[part], cell, None, float(np.abs(b).max()))
         canvas.rect(x, y + down, thin, side, "frame")
         canvas.text(x + thin + gap, down + FONT, "A")
-        squares(canvas, x + thin + gap, y + down, a[:, part], cell, "key", float(np.abs(a).max()))
+        squares(canvas, x + thin + gap, y + down, a[:, part], cell, None, float(np.abs(a).max()))
         canvas.rect(x + thin + gap, y + down, side, thin, "frame")
         x += thin + 2 * gap + side if canvas.width > WIDEST else 0
         at = (x, down) if canvas.width > WIDEST else (side + gap, 0.0)
         canvas.text(at[0], at[1] + FONT, f"{number(scale, 0)} B A")
-        squares(canvas, at[0], at[1] + y, whole[part, part], cell, "value", float(np.abs(w).max()))
+        squares(canvas, at[0], at[1] + y, whole[part, part], cell, None, float(np.abs(w).max()))
         canvas.rect(at[0], at[1] + y, side, side, "frame")
 
     share = np.linalg.norm(whole) / np.linalg.norm(w)

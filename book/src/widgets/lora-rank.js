@@ -21,7 +21,7 @@
         <div class="sliders">${slider("rank", "rank r", 1, length)}${slider("alpha", "alpha", 1, 64)}</div>
         <svg id="values" viewBox="0 0 ${WIDE} ${HIGH + 16}" role="img" aria-labelledby="values-title"><title id="values-title"></title><g></g></svg>
         <p class="legend"><span><i class="kept"></i> kept by rank r</span><span><i></i> lost</span></p>
-        <div class="scroll"><table><thead><tr><td></td><th scope="col">full</th><th scope="col">rank r</th></tr></thead><tbody></tbody></table></div>
+        <div class="scroll"><table><thead><tr><th></th><th scope="col">full</th><th scope="col">rank r</th></tr></thead><tbody></tbody></table></div>
         <style>
           #values { width: 100%; max-width: 30em; }
           #values text { font-size: 10px; }
@@ -66,7 +66,7 @@
         row("numbers", grouped(full), grouped(low)) +
         row("file, bfloat16", kib(full, 2), kib(low, 2)) +
         row("gradients and moments", kib(full, STATE), kib(low, STATE)) +
-        row("factor alpha / r", "", number(factor, 3));
+        row("factor alpha / r", "–", number(factor, 3));
       this.say(
         `The best matrix of rank ${rank} keeps ${number(100 * share, 1)} % of the squares of the update of ${name}: its relative error is ${number(error, 3)}. ` +
           (low < full ? `It has ${number(full / low, 1)} times fewer numbers.` : "It has more numbers than the matrix itself.") +
