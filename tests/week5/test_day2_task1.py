@@ -143,7 +143,9 @@ def test_task_1_pack_transformers(pytorch):
 
         collate = DataCollatorWithFlattening(return_tensors="pt", separator_id=IGNORE)
         found = collate([{"input_ids": [int(i) for i in each], "labels": [int(i) for i in each]} for each in ids])
-        labels = torch.cat([found["labels"][:, 1:], torch.full((1, 1), IGNORE)], dim=1)  # it leaves the shift to the model
+        labels = torch.cat(
+            [found["labels"][:, 1:], torch.full((1, 1), IGNORE)], dim=1
+        )  # it leaves the shift to the model
         return torch.cat([found["input_ids"], labels, found["position_ids"]]).float()
 
     answers = pytorch(flattened, *(mx.array([*document, EOS]) for document in documents))
@@ -172,7 +174,9 @@ def test_task_1_pack_loses_nothing(lengths, length, seed):
         what = f"of document {number}"
         fail_if_different(f"wrong tokens {what}", mine, tokens[ids == number].tolist(), case)
         fail_if_different(f"wrong targets {what}", [*mine[1:], IGNORE], targets[ids == number].tolist(), case)
-    fail_if_different("wrong number of padding tokens", -(sum(lengths) + len(lengths)) % length, int(np.sum(ids < 0)), case)
+    fail_if_different(
+        "wrong number of padding tokens", -(sum(lengths) + len(lengths)) % length, int(np.sum(ids < 0)), case
+    )
     fail_if_different("wrong number of targets that count", sum(lengths), int(np.sum(targets != IGNORE)), case)
 
 

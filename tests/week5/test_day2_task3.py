@@ -24,7 +24,9 @@ THREE = (5, 1, 8)  # documents of three shards
 
 
 def words(counts, batch, length, seed):
-    return f"{len(counts)} shards of {', '.join(map(str, counts))} documents, batch {batch}, length {length}, seed {seed}"
+    return (
+        f"{len(counts)} shards of {', '.join(map(str, counts))} documents, batch {batch}, length {length}, seed {seed}"
+    )
 
 
 def make(counts=THREE, batch=2, length=4, seed=3):
@@ -40,7 +42,9 @@ def follows(batches, rows, first, batch, case):
             if type(actual) is not mx.array:
                 fail(Kind.TYPE, f"{name} of a batch is {type_words(actual)}, expected an mx.array", case)
             expected = rows[name][start : start + batch]
-            compare(actual.astype(mx.float32), expected, mx.float32, 0.0, f"{case}, batch {number}: {name}", expected.size)
+            compare(
+                actual.astype(mx.float32), expected, mx.float32, 0.0, f"{case}, batch {number}: {name}", expected.size
+            )
 
 
 def rows_of(counts=THREE, length=4, seed=3, epochs=2):
@@ -206,7 +210,8 @@ def test_task_3_loader_state_is_a_row():
         for place, shard in enumerate(order(3, 3, epoch)):
             count = len(pack64(shards[shard], 4, EOS)["tokens"])
             expected += [
-                {"seed": 3, "length": 4, "shards": 3, "epoch": epoch, "shard": place, "row": row} for row in range(count)
+                {"seed": 3, "length": 4, "shards": 3, "epoch": epoch, "shard": place, "row": row}
+                for row in range(count)
             ]
     with noted(case):
         running = make(batch=1)

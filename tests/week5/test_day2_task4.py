@@ -95,7 +95,9 @@ def test_task_4_cross_entropy_ignores_nan(dtype):
     """The logits of ignored positions are NaN or infinite: neither the loss nor its gradient shows it."""
     logits, targets = logits_and_targets(8, dtype, (4,))
     logits[1], logits[3], targets[1], targets[3] = mx.nan, mx.inf, IGNORE, IGNORE
-    case = f"{dtype}, logits 4 x 7, of which two rows are NaN and inf, targets 4, of which these two are ignored, seed 8"
+    case = (
+        f"{dtype}, logits 4 x 7, of which two rows are NaN and inf, targets 4, of which these two are ignored, seed 8"
+    )
     with noted(case):
         value, gradient = mx.value_and_grad(loss.cross_entropy)(logits, targets)
         mx.eval(value, gradient)

@@ -61,7 +61,7 @@ known.change(
     ),
     ("template(messages[:number], True)", 'template(messages[:number], messages[number]["role"] == "assistant")'),
     fact="all messages count in the loss, the user's, too",
-    question="Who writes the tokens of a message of role `user`?",
+    question="Does the model ever generate a message of role `user`?",
 )
 known.change(
     "last-answer-alone",

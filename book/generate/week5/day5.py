@@ -161,7 +161,7 @@ def counts() -> str:
     told = "; ".join(f"{name}: {styles[name]} and {ends[name]}" for name in styles)
     caption = (
         f"Greedy answers to {total} requests for stories about things that were not trained on: how many end with "
-        f"<em>Good night, little</em>, and how many of these name the thing that was asked for. Both were trained for "
+        f"<em>Good night, little</em>, and how many of these name the thing in the request. Both were trained for "
         f"{record()['steps']} steps on {record()['examples']} examples."
     )
     about = f"Bars for three models, of {total} answers: {told}."
