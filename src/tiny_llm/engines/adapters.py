@@ -89,7 +89,8 @@ def _check(config: ModelConfig, weights: Weights, which: str, adapter: Adapter) 
     shapes |= {"gate_proj": (inner, size), "up_proj": (inner, size), "down_proj": (size, inner)}
     for name in adapter.projections:
         wanted = shapes.get(name.rpartition(".")[2]) if f"{name}.weight" in weights else None
-        outputs, inputs = (adapter.weights[f"{name}.lora_{x}"].shape[x == "a"] for x in "ba")
+        outputs = adapter.weights[f"{name}.lora_b"].shape[0]
+        inputs = adapter.weights[f"{name}.lora_a"].shape[1]
         if (outputs, inputs) != wanted:
             has = "has no such projection" if wanted is None else f"has {wanted[0]} x {wanted[1]}"
             raise ValueError(f"the adapter {which} changes {name}, {outputs} x {inputs}, but the model {has}")
