@@ -58,8 +58,8 @@ def main() -> None:
     losses = []
     for trained, loss in finetune(config, params, adapter, batches(), AdamW(LEARNING_RATE, weight_decay=0.0)):
         adapter = trained
-        losses.append(loss)
-        print(f"adapter, step {len(losses)}: {loss:.3f}", file=sys.stderr)
+        losses.append(loss.item())
+        print(f"adapter, step {len(losses)}: {losses[-1]:.3f}", file=sys.stderr)
     narrow = Adapter({name: w.astype(mx.bfloat16) for name, w in adapter.weights.items()}, ALPHA)
     save_adapter(out, narrow, "peft")
 

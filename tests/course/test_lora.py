@@ -106,7 +106,7 @@ def test_training_changes_the_adapter_alone():
     assert batch[1].tolist() == [[-100, 7, 8, -100], [10, -100, -100, -100]]
     start = Adapter(init_lora(weights, 2, ("q_proj", "v_proj"), 0), 4.0)
     steps = list(finetune(config, weights, start, [batch] * 4, AdamW(1e-2)))
-    losses = [loss for _, loss in steps]
+    losses = [loss.item() for _, loss in steps]
     assert losses[-1] < losses[0]
     assert all(np.array_equal(np.array(weights[name]), w) for name, w in before.items())
     assert steps[-1][0].weights.keys() == start.weights.keys()

@@ -93,7 +93,9 @@ def load_adapter(folder: Path) -> Adapter:
     else:
         raise ValueError("adapter_config.json has neither peft_type nor lora_parameters")
     weights: Params = {}
-    for tensor, w in mx.load(str(folder / file)).items():
+    loaded = mx.load(str(folder / file))
+    assert isinstance(loaded, dict)
+    for tensor, w in loaded.items():
         if not (match := re.fullmatch(pattern, tensor)):
             raise ValueError(f"{tensor} is not a tensor of this form of LoRA")
         which = match[2].lower()

@@ -32,8 +32,8 @@ def adapter_loss(weights: Params, config: ModelConfig, params: Params, alpha: fl
 
 def finetune(
     config: ModelConfig, params: Params, adapter: Adapter, batches: Iterable[Batch], optimizer: AdamW, clip: float = 1.0
-) -> Iterator[tuple[Adapter, float]]:
-    """Take one step per batch; yield the adapter after it and the loss before it."""
+) -> Iterator[tuple[Adapter, mx.array]]:
+    """Take one step per batch; yield the adapter after it and the loss before it, a scalar."""
     step = mx.value_and_grad(adapter_loss)
     weights, state = adapter.weights, optimizer.init(adapter.weights)
     for batch in batches:
@@ -41,4 +41,4 @@ def finetune(
         grads, _ = clip_by_global_norm(grads, clip)
         weights, state = optimizer.update(weights, grads, state)
         mx.eval(weights, state, loss)
-        yield Adapter(weights, adapter.alpha), loss.item()
+        yield Adapter(weights, adapter.alpha), loss
