@@ -21,7 +21,7 @@ from book.generate.week5 import day1 as training
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.dev.book.mistake_diffs import Count, count_programs
 from tiny_llm_course.dev.book.parts import present
-from tiny_llm_course.paths import BOOK, EMBEDDED_MODEL, ROOT, SOLUTION, TESTS
+from tiny_llm_course.paths import BOOK, EMBEDDED_MODEL, MODELS, ROOT, SOLUTION, TESTS
 from tiny_llm_course.programs.packages import load_solution
 from tiny_llm_course.testkit.variants import load_variants
 
@@ -349,3 +349,23 @@ def test_the_gradient_and_the_losses_of_week_5_day_2() -> None:
     losses = packing.losses_of_the_model()
     assert losses["packed, targets not shifted"] > np.log(vocabulary())
     assert abs(losses["packed, causal mask alone"] - losses["packed, document mask"]) < 0.05
+def test_the_numbers_of_day_5_of_week_5_are_its_record_s() -> None:
+    """What the chapter says of the training data, of the answers, and of the ranks."""
+    folder = MODELS / "good-night"
+    record = json.loads((folder / "record.json").read_text(encoding="utf-8"))
+    stories = tomllib.loads((folder / "stories.toml").read_text(encoding="utf-8"))
+    text = " ".join((BOOK / "src" / "week5" / "day5.md").read_text(encoding="utf-8").split())
+    assert (record["examples"], len(stories["stories"]), len(stories["training"])) == (48, 6, 8)
+    assert "48 short stories, six for each of eight animals" in text
+    assert "frog" in stories["training"]
+    assert "cow" in stories["held_out"]
+    assert not {*stories["training"]} & {*stories["held_out"]}
+    outputs, inputs = record["updates"]["3.self_attn.v_proj"]["shape"]
+    least = next(r for r in range(1, outputs) if r * (outputs + inputs) > outputs * inputs)
+    assert f"the sizes are {outputs} x {inputs}, so from r = {least} on" in text
+    assert 90e3 < (folder / "adapter_model.safetensors").stat().st_size < 110e3  # "a file of 100 KB"
+    found = record["updates"]["3.self_attn.q_proj"]
+    assert sum(value**2 for value in found["singular"][:4]) < found["squares"] / 3  # "a small part"
+    (half,) = (each["text"] for each in record["answers"]["alpha forgotten"] if each["thing"] == "cow")
+    assert "red hat" in half
+    assert "Good night" not in half

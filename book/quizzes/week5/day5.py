@@ -3,6 +3,8 @@
 from typing import Any
 
 import mlx.core as mx
+from tests.week1.tokenizing import STOP
+from tests.week5.chats import IGNORED, TOKENIZER, chatml, conversation
 
 from tiny_llm_course.dev.book.quizzes import Quiz, numbers
 
@@ -11,9 +13,47 @@ quiz = Quiz()
 
 @quiz.question(
     "5.5.1",
-    "What becomes of the numbers 1, 2 and 3?",
-    why="Each is added to itself.",
-    mistakes={"unchanged": "These are the numbers that went in."},
+    "A user says *Hi!*, and the assistant answers *dog*, which is one token here. How many positions of the "
+    "conversation count in the loss?",
+    why="The model must learn two tokens: the word, and the token that ends the answer.",
+    mistakes={
+        "end-not-learnt": "A model that never learns the end token does not stop.",
+        "what-follows-the-end-learnt": "The line break after the end token is the template's. The server has stopped.",
+        "prompt-learnt": "This counts the prompt, too, which the model is given, and need not write.",
+    },
 )
-def three_numbers(program: Any) -> str:
-    return f"`{numbers(program(mx.array([1.0, 2.0, 3.0])))}`"
+def a_short_answer(program: Any) -> str:
+    _, targets = program(conversation("Hi!", "dog"), TOKENIZER, chatml, STOP)
+    return str(sum(target != IGNORED for target in targets))
+
+
+@quiz.question(
+    "5.5.2",
+    "An adapter has r = 4 and alpha = 8. A layer's x A.T B.T is 1. What does the adapter add to the output?",
+    why="The update is multiplied by alpha / r.",
+    mistakes={
+        "not-divided-by-the-rank": "alpha is divided by r.",
+        "scale-inverted": "This is r / alpha.",
+        "not-scaled-when-called": "The update has a factor.",
+        "root-of-the-rank": "This is rsLoRA's factor, alpha / sqrt(r).",
+    },
+)
+def a_scaled_update(layer: Any) -> str:
+    a, b = mx.array([[1.0], [0.0], [0.0], [0.0]]), mx.array([[1.0, 0.0, 0.0, 0.0]])
+    return numbers(layer(mx.zeros((1, 1)), a, b, 8.0)(mx.ones((1, 1))))
+
+
+@quiz.question(
+    "5.5.5",
+    "Adapters 0 and 1 multiply by 10 and by 100. The rows 1, 2 and 3 have the owners 1, -1 and 0. What are their "
+    "updates?",
+    why="Row 1 is multiplied by 100, row 2 has no adapter, and row 3 is multiplied by 10.",
+    mistakes={
+        "none-is-the-last": "`a[-1]` is the last adapter's.",
+        "left-sorted": "These are the updates in the order of the adapters.",
+        "first-b-for-all": "Every row is multiplied by the first adapter's B here.",
+    },
+)
+def three_rows(program: Any) -> str:
+    a, b = [mx.ones((1, 1))] * 2, [mx.array([[10.0]]), mx.array([[100.0]])]
+    return numbers(program(mx.array([[1.0], [2.0], [3.0]]), [1, -1, 0], a, b, [1.0, 1.0])[:, 0])

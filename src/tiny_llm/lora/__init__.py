@@ -1,1 +1,1 @@
-"""Fine-tuning."""
+"""Fine-tuning: chat examples, LoRA, adapter files, and several adapters in one batch."""

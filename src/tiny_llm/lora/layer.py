@@ -1,17 +1,44 @@
-"""Fine-tuning."""
+"""LoRA: a projection whose matrix stays as it is, plus an update of low rank that is trained."""
 
 import mlx.core as mx
 
+from ..basics import linear
 
-def lora_linear(x: mx.array) -> mx.array:
-    """Add an array to itself.
 
-    Args:
-        x: any shape, float32, float16 or bfloat16. It is not changed.
+class LoRALinear:
+    """y = x W.T + bias + alpha / r * (x A.T) B.T. Letters: I inputs, O outputs, r the rank."""
 
-    Returns:
-        x + x, an array of x's shape and dtype.
+    def __init__(self, w: mx.array, a: mx.array, b: mx.array, alpha: float, bias: mx.array | None = None) -> None:
+        """Store the matrices.
 
-    Source: `mx.add`, `torch.add`.
-    """
-    raise NotImplementedError("5.5.1 Lora linear")
+        Args:
+            w: O x I, the pretrained weights, laid out as `linear` takes them.
+            a: r x I.
+            b: O x r. With zeros, as at the start of training, the layer is the pretrained one.
+            alpha: the update is multiplied by alpha / r.
+            bias: O, or None.
+
+        Raises:
+            ValueError: a or b does not fit w or the other. The message states the shapes of all three.
+        """
+        raise NotImplementedError("5.5.2 A LoRA layer")
+
+    def __call__(self, x: mx.array) -> mx.array:
+        """Multiply by W and by the update, without forming the O x I product B A.
+
+        Args:
+            x: N.. x I.
+
+        Returns:
+            N.. x O, in the dtype that x and w share, even if a and b are float32. The arguments are not changed.
+
+        Source: Hu et al. 2021, section 4.1; `mlx_lm.tuner.lora.LoRALinear`; `peft.tuners.lora.Linear`.
+        """
+        raise NotImplementedError("5.5.2 A LoRA layer")
+
+    def merged(self) -> mx.array:
+        """Return the one matrix W + alpha / r * B A that replaces the three, O x I, in w's dtype.
+
+        It is computed in float32 and rounded once. w is not changed.
+        """
+        raise NotImplementedError("5.5.2 A LoRA layer")

@@ -4,6 +4,7 @@ import os
 import re
 import sys
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import click
@@ -44,6 +45,13 @@ shown = partial(click.option, show_default=True)
 @click.option(
     "--memory", type=COUNT, help="MiB of KV cache (default: 1024; for larger models up to half of the free memory)."
 )
+@click.option(
+    "--adapter",
+    "adapters",
+    multiple=True,
+    metavar="NAME=FOLDER",
+    help="A LoRA adapter that a request may choose as its model; may be repeated.",
+)
 @click.option("--int8", is_flag=True, help="Quantize activations to int8: faster, less exact; needs the C++ kernels.")
 @shown(
     "--grace",
@@ -60,6 +68,7 @@ def serve(
     access_log: str | None,
     waiting: int,
     grace: float,
+    adapters: tuple[str, ...],
     **options: Any,
 ) -> int:
     """Serve a model over the OpenAI API at http://127.0.0.1:8000/v1. Ctrl-C stops the server."""
@@ -84,6 +93,7 @@ def serve(
         log = AccessLog(access_log) if access_log else None
     except OSError as error:
         raise click.BadParameter(f"{access_log}: {error.strerror}.", param_hint="'--access-log'") from None
+    folders = _folders_by_name(adapters)
     local, listening = run.is_loopback(host), run.listen(host, port)
     if not local and api_key is None:
         say("Anyone who can reach this machine can use the model; --api-key restricts access.", err=True)
@@ -92,7 +102,7 @@ def serve(
         name = engine.checkpoint.folder.resolve().name
         say(f"Serving {name} at {where}/v1 ({engine.runs}), chat page at {where}. Ctrl-C stops.", err=True)
 
-    load = partial(load_scheduler, mode=options.pop("stage"), limits=limits, **options)
+    load = partial(load_scheduler, mode=options.pop("stage"), limits=limits, adapters=folders, **options)
     status = 0
     try:
         with listening:
@@ -116,3 +126,18 @@ def serve(
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     os._exit(status)
+
+
+def _folders_by_name(adapters: tuple[str, ...]) -> dict[str, Path]:
+    """Return the folders of `--adapter NAME=FOLDER`, by name."""
+    folders: dict[str, Path] = {}
+    for given in adapters:
+        name, _, folder = given.partition("=")
+        if not re.fullmatch(r"[\w.-]+", name, re.ASCII) or not folder:
+            raise click.BadParameter(f"{given!r} is not of the form NAME=FOLDER.", param_hint="'--adapter'")
+        if name in folders:
+            raise click.BadParameter(f"There are two adapters named {name}.", param_hint="'--adapter'")
+        if not (Path(folder) / "adapter_config.json").is_file():
+            raise click.BadParameter(f"{folder} has no adapter_config.json.", param_hint="'--adapter'")
+        folders[name] = Path(folder)
+    return folders

@@ -1,6 +1,8 @@
 """Serve many requests by the learner's scheduler or ours: a checkpoint in, a scheduler out."""
 
 import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from ..checkpoints.chat_template import check_template
@@ -13,6 +15,9 @@ from ..learner import progress
 from .engine import configured, read_model
 from .package import Package, may_pack, runs
 from .stages import lacking, simulated
+
+WITH_ADAPTERS = ("static", "continuous", "chunked", "paged")  # a prefix cache would mix their keys and values
+ADAPTER_TASKS = ("5.5.2", "5.5.4", "5.5.5")  # what serving an adapter needs, besides a mode
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,6 +35,7 @@ class Limits:
 class ServingEngine(Package):
     """A scheduler and a tokenizer, built from a checkpoint; `draft` is a draft model, `kernels` allows C++ kernels.
 
+    `adapters` are folders of LoRA adapters by name, each of which a request may use; they exclude the kernels.
     Raise LearnerError if the learner's code is not finished, or fails, UsageError if the limits are too narrow.
     """
 
@@ -41,11 +47,13 @@ class ServingEngine(Package):
         limits: Limits,
         draft: Checkpoint | None = None,
         kernels: bool = True,
+        adapters: Mapping[str, Path] | None = None,
     ) -> None:
-        self.mode, self.checkpoint = mode, checkpoint
+        self.mode, self.checkpoint, self.adapters = mode, checkpoint, tuple(adapters or ())
         self.fused = kernels and has_kernels(mode, solution)  # whether the fused model may be used
         self.lacks_kernels = kernels and not self.fused
-        super().__init__(solution, (*mode.needs, *(mode.kernels if self.fused else ())))
+        tasks = ADAPTER_TASKS if adapters else ()
+        super().__init__(solution, (*mode.needs, *(mode.kernels if self.fused else ()), *tasks))
         given = {name: value for name, value in dataclasses.asdict(limits).items() if value is not None}
         with self.learners_code():
             weights = self.quantized(checkpoint)
@@ -63,6 +71,7 @@ class ServingEngine(Package):
                     self.scheduler: Any = make(config, weights, self.limits)
             except ValueError as error:
                 raise UsageError(f"{checkpoint.folder} cannot be served: {error}") from error
+            self.adapted: Any = self._adapted(config, weights, adapters) if adapters else None
             self.tokenizer: Any = self.part("tokenizer", "ByteLevelBPE").from_file(checkpoint.tokenizer)
 
     @property
@@ -73,6 +82,24 @@ class ServingEngine(Package):
             return self.context_length
         pages = self.scheduler.kv_cache.pool.pages if hasattr(self.scheduler.kv_cache, "pool") else 1  # a slot is one
         return min(int(self.context_length), pages * int(storage.page_size))
+
+    def _adapted(self, config: Any, weights: dict[str, Any], adapters: Mapping[str, Path]) -> Any:
+        """Return the model with adapters, in the place of the scheduler's model."""
+        found = {}
+        for name, folder in adapters.items():
+            try:
+                found[name] = self.part("lora.files", "load_adapter")(folder)
+            except (OSError, RuntimeError, KeyError, ValueError) as error:
+                raise UsageError(f"{folder} is not an adapter that can be served: {error}") from error
+        packed = "model.embed_tokens.scales" in weights
+        quantized = self.part("quantized.parts", "Quantized")
+        parts = quantized.like(config, weights) if packed else self.part("qwen3_cached.parts", "DENSE")
+        try:
+            with self.scaled_rope(self.checkpoint.config):
+                self.scheduler.model = self.part("engines.adapters", "AdapterModel")(config, weights, parts, found)
+        except ValueError as error:
+            raise UsageError(f"{self.checkpoint.folder} cannot be served: {error}") from error
+        return self.scheduler.model
 
     def _default_memory(self, config: Any, weights: dict[str, Any], given: dict[str, Any]) -> int:
         """Return the bytes for keys and values: 1 GiB, or up to half of the free memory if all requests need more."""
@@ -98,21 +125,29 @@ def load_scheduler(
     draft: str | None = None,
     kernels: bool = True,
     bits: int | None = None,
+    adapters: Mapping[str, Path] | None = None,
 ) -> ServingEngine:
     """Return the scheduler for a folder, a Hub id, or the embedded model (None), in a mode or the latest available.
 
     `dtype` is by default what suits the device; `draft` names a small model with the same tokens; `bits` quantizes
-    weights, which are otherwise used as they are. Raise LearnerError if the learner's code is not finished, or fails,
+    weights, which are otherwise used as they are; `adapters` are folders by name, for a mode that keeps their keys and
+    values apart. Raise LearnerError if the learner's code is not finished, or fails,
     UsageError if a model or mode is unknown or unusable.
     """
-    chosen = choose(mode, solution)
+    chosen = choose("paged" if adapters and mode is None else mode, solution)
+    if adapters and chosen.name not in WITH_ADAPTERS:
+        raise UsageError(f"The stage {chosen.name} cannot serve adapters; {', '.join(WITH_ADAPTERS)} can.")
     (found, packs), (drafting, fits) = _read(model, dtype, bits), _read(draft, dtype, bits) if draft else (None, True)
     if "kernels" in chosen.requires and not packs:
         raise UsageError(f"The stage {chosen.name} multiplies by 4-bit weights; {found.folder} needs --bits 4.")
+    if adapters and (name := found.folder.resolve().name) in adapters:
+        raise UsageError(f"{name} is the name of the model; an adapter needs another one.")
     if drafting and drafting.config["vocab_size"] != found.config["vocab_size"]:
         has, needs = (f"{each.folder} has {each.config['vocab_size']}" for each in (drafting, found))
         raise UsageError(f"{has} tokens, but {needs}: it cannot draft.")
-    return ServingEngine(found, solution, chosen, limits or Limits(), drafting, kernels and packs and fits)
+    return ServingEngine(
+        found, solution, chosen, limits or Limits(), drafting, kernels and packs and fits and not adapters, adapters
+    )
 
 
 def choose(name: str | None, solution: bool) -> Mode:

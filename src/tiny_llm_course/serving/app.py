@@ -47,8 +47,8 @@ class Endpoint:
             raise Refusal(405, f"{scope['path']} takes POST, not {scope['method']}.", headers={"Allow": "POST"})
         body = await body_of(Request(scope, receive), self._service.closing)
         params = await asyncio.to_thread(lambda: checked(self._kind, read_json(body)))  # the loop serves others
-        if params.model not in (None, self._service.name, str(self._service.engine.checkpoint.folder)):
-            message = f"There is no model {params.model!r:.100}; this server has {self._service.name}."
+        if params.model not in (None, *self._service.names, str(self._service.engine.checkpoint.folder)):
+            message = f"There is no model {params.model!r:.100}; this server has {', '.join(self._service.names)}."
             raise Refusal(404, message, param="model", code="model_not_found")
         await _unless_disconnected(receive, self._answer(params, scope, receive, send))
 
@@ -123,8 +123,12 @@ def make_app(
     root_path: str = "",
 ) -> ASGIApp:
     """Return the whole app; `key` is the clients' API key, if any, the rest is as for `Guard`."""
-    model: dict[str, Any] = {"id": service.name, "object": "model", "created": 0, "owned_by": "tiny-llm"}
-    model["max_model_len"] = service.engine.max_model_len  # tokens of prompt and answer, as vLLM reports it
+    # max_model_len: tokens of prompt and answer, as vLLM reports it; parent: of an adapter, likewise.
+    model: dict[str, Any] = {"object": "model", "created": 0, "owned_by": "tiny-llm"}
+    model["max_model_len"] = service.engine.max_model_len
+    models = {name: {"id": name, **model} for name in service.names}
+    for adapter in service.engine.adapters:
+        models[adapter]["parent"] = service.name
     checkpoint = service.engine.checkpoint  # its special tokens by their names in a tokenizer_config.json, as in vLLM
     tokenizer_info = {"eos_token": None, **checkpoint.special_tokens, "chat_template": checkpoint.chat_template}
 
@@ -134,9 +138,10 @@ def make_app(
         return Response(FILES[name], media_type=KINDS[Path(name).suffix], headers=HEADERS)
 
     async def one_model(request: Request) -> Response:
-        if request.path_params["name"] != service.name:
-            raise Refusal(404, f"There is no such model; this server has {service.name}.", code="model_not_found")
-        return JSONResponse(model)
+        if (name := request.path_params["name"]) not in models:
+            message = f"There is no such model; this server has {', '.join(models)}."
+            raise Refusal(404, message, code="model_not_found")
+        return JSONResponse(models[name])
 
     async def health(request: Request) -> Response:
         closing = service.closing.is_set()
@@ -176,7 +181,7 @@ def make_app(
         Route("/dashboard.json", fixed(JSONResponse(dashboard()))),
         Route("/openapi.json", fixed(JSONResponse(openapi()))),
         Route("/docs", fixed(HTMLResponse(page(), headers=HEADERS))),
-        Route("/v1/models", fixed(JSONResponse({"object": "list", "data": [model]}))),
+        Route("/v1/models", fixed(JSONResponse({"object": "list", "data": [*models.values()]}))),
         Route("/v1/models/{name:path}", one_model),
         Route("/tokenizer_info", fixed(JSONResponse(tokenizer_info))),
         Route("/tokenize", Endpoint(service, Tokenize)),

@@ -18,7 +18,7 @@ class ResponseBuilder:
         self._of = {choice.request: choice for choice in choices}
         self._chat = isinstance(params, Chat)
         self._head = {"id": f"{'chatcmpl' if self._chat else 'cmpl'}-{uuid.uuid4().hex}", "created": int(time.time())}
-        self._head["model"] = service.name
+        self._head["model"] = params.model if params.model in service.engine.adapters else service.name
 
     def whole(self, pieces: Sequence[Any]) -> dict[str, Any]:
         """Return the whole response."""

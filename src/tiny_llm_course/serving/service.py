@@ -40,6 +40,7 @@ class Service:
 
     def __init__(self, engine: ServingEngine, worker: ThreadPoolExecutor, name: str, waiting: int) -> None:
         self.engine, self.name, self.worker = engine, name, worker
+        self.names = (name, *engine.adapters)  # what the `model` of a request may be
         self.logits = LogitsProcessor(engine.scheduler)
         self.closing = asyncio.Event()
         with engine.learners_code():
@@ -107,6 +108,8 @@ class Service:
         finally:
             for choice in choices:
                 self.logits.forget(choice.request)
+                if self.engine.adapted:
+                    self.engine.adapted.forget(choice.request)
                 finished = choice.request.finish_reason
                 self.metrics.finished(choice.request, finished if finished in ("stop", "length") else reason)
 
@@ -254,6 +257,8 @@ class Service:
             ends,
         )
         self.logits.ask(request, options)
+        if params.model in self.engine.adapters:
+            self.engine.adapted.use(request, params.model)
         return Choice(index, request, text, options, echo)
 
     def _detokenizer(self, skip_special_tokens: bool = True) -> Any:

@@ -1,0 +1,55 @@
+"""Adapter folders in the two common forms: PEFT's and mlx-lm's."""
+
+from pathlib import Path
+
+from .adapter import Adapter
+
+# What changes the result in a way that `Adapter` cannot express, and the only value that does not.
+PEFT_DEFAULTS = {"use_dora": False, "fan_in_fan_out": False, "bias": "none", "modules_to_save": None}
+PEFT_PATTERNS = ("rank_pattern", "alpha_pattern")  # other ranks or alphas for some projections: must be empty
+
+
+def save_adapter(folder: Path, adapter: Adapter, form: str) -> None:
+    """Write a folder that PEFT, or mlx-lm, loads: adapter_config.json and the weights in their own dtypes.
+
+    Letters: I inputs, O outputs, r the rank. NAME is a projection's full name, such as
+    "model.layers.0.self_attn.q_proj".
+
+    Args:
+        folder: is created if it does not exist.
+        adapter: what to write. It is not changed.
+        form: "peft" writes adapter_model.safetensors, with "base_model.model.NAME.lora_A.weight", r x I, and
+            "base_model.model.NAME.lora_B.weight", O x r. Its config has "peft_type": "LORA", "task_type": "CAUSAL_LM",
+            "r", "lora_alpha" and "target_modules", the sorted last parts of the names, such as "q_proj".
+            "mlx-lm" writes adapters.safetensors, with "NAME.lora_a", I x r, and "NAME.lora_b", r x O. Its config has
+            "fine_tune_type": "lora", "num_layers": -1, for all, and "lora_parameters": "rank", "scale", which is
+            alpha / r, "dropout": 0.0, and "keys", the sorted names within a layer, such as "self_attn.q_proj".
+
+    Raises:
+        ValueError: another form. Nothing is written.
+
+    Source: `peft.LoraConfig`; `mlx_lm.tuner.utils.load_adapters`.
+    """
+    raise NotImplementedError("5.5.3 Save an adapter")
+
+
+def load_adapter(folder: Path) -> Adapter:
+    """Read an adapter in PEFT's or mlx-lm's form, as `save_adapter` describes them.
+
+    The form follows from adapter_config.json: PEFT's has "peft_type", mlx-lm's has "lora_parameters".
+
+    Args:
+        folder: the adapter's.
+
+    Returns:
+        The adapter, its arrays in the file's dtypes. alpha is such that alpha / r is the update's factor: PEFT's is
+        lora_alpha / r, or lora_alpha / sqrt(r) if the config says "use_rslora": true; mlx-lm's is "scale".
+
+    Raises:
+        ValueError: the config has neither key; peft_type is not "LORA", or fine_tune_type is given and not "lora"; the
+            config asks for what an `Adapter` is not: "use_dora", "fan_in_fan_out" or "modules_to_save" that are set,
+            "bias" other than "none", a "rank_pattern" or "alpha_pattern" that is not empty; there is a tensor of
+            another name; a projection lacks A or B; or an A or B does not have the config's rank. The message names the
+            entry or tensor.
+    """
+    raise NotImplementedError("5.5.4 Load an adapter")
