@@ -29,6 +29,7 @@ VIEWS = {
     "cache-bytes": [{}, {"model": 2, "share": 1}],
     "rolling-cache": [{}, {"kind": 0}, {"kind": 1, "chunk": 6, "step": 2}],
     "expert-load": [{}, {"sentence": 8, "k": 1, "step": 20}],
+    "bootstrap-mean": [{}, {"step": 0}, {"kind": "unpaired", "step": 200}],
     "rope-scaling": [{}, {"kind": "YaRN", "factor": 5}, {"kind": "NTK-aware", "pair": 31}],
     "scheduler-replay": [{}, {"policy": 2, "budget": 2, "pages": 1}, {"step": 5}],
     "prefix-tree": [{}, {"actions": [["admit", 0], ["admit", 1]]}, {"actions": [["admit", 0], ["finish", 0]]}],

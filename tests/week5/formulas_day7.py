@@ -77,6 +77,4 @@ def shares_by_search(items: Sequence[Sequence[int]], documents: Sequence[Sequenc
             list(document[i : i + n]) == list(gram) for document in documents for i in range(len(document) - n + 1)
         )
 
-    return [
-        sum(occurs(item[i : i + n]) for i in range(len(item) - n + 1)) / (len(item) - n + 1) for item in items
-    ]
+    return [sum(occurs(item[i : i + n]) for i in range(len(item) - n + 1)) / (len(item) - n + 1) for item in items]

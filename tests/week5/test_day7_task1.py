@@ -63,7 +63,7 @@ def test_task_1_choices_prompt_of_one_token(field):
 @pytest.mark.parametrize("prompt", ["the dog saw a b", "the dog saw a "], ids=["b", "space"])
 @pytest.mark.parametrize("choices", [["oy", "ed", "at"], ["boy", "the cat", "w"], ["oy"]], ids=str)
 def test_task_1_choices_token_across_the_boundary(choices, prompt, field):
-    """"b" + "oy" is the token "boy", and " " + "the" is " the", for some of the choices or for all."""
+    """ "b" + "oy" is the token "boy", and " " + "the" is " the", for some of the choices or for all."""
     agree(table_of(5), prompt, choices, field, seed=5)
 
 

@@ -23,7 +23,8 @@ known.probe_table(
     after_a_space=lambda program: run(program, 5, "the dog saw a ", ["cat", "w", "ed the boy"]),
     two_bytes=lambda program: run(program, 6, PROMPT, [" é", " üü"]),
     refused=lambda program: refusals(
-        lambda given: run(program, 7, *given), [(PROMPT, [" dog", ""]), (PROMPT, []), ("", CHOICES), ("b", ["oy", "ed"])]
+        lambda given: run(program, 7, *given),
+        [(PROMPT, [" dog", ""]), (PROMPT, []), ("", CHOICES), ("b", ["oy", "ed"])],
     ),
 )
 
@@ -43,7 +44,7 @@ def sized(program):
     return lambda: list(program(toy.logits(table), toy.encode, toy.text(ids[:64]), choices))
 
 
-ROWS = "encode(prompt + choice)"
+ROWS = "[encode(prompt + choice)"
 SHARED = "_common_prefix([encode(prompt), *rows])"
 SCORES = "[0, shared - 1 : -1]"
 TARGETS = "mx.array(row[shared:])"
@@ -70,7 +71,7 @@ known.change(
 )
 known.change(
     "choice-tokenized-alone",
-    (ROWS, "encode(prompt) + encode(choice)"),
+    (ROWS, "[encode(prompt) + encode(choice)"),
     fact="prompt and choice are tokenized apart, so no token spans the boundary",
     question='If " boy" is one token, which tokens has "a b" + "oy" in training? And in your row?',
 )
@@ -82,7 +83,7 @@ known.change(
 )
 known.change(
     "context-of-each",
-    ("for row in rows:\n", "for row in rows:\n        shared = _common_prefix([encode(prompt), row])\n"),
+    ("for row in rows:\n", "for row in rows:\n    shared = _common_prefix([encode(prompt), row])\n"),
     (TOKENS, "mx.array([len(row) - _common_prefix([encode(prompt), row]) for row in rows])"),
     fact="each choice has its own context, so that one choice is scored on a part of the prompt and another is not",
     question="One choice must also predict the last letter of the prompt. Can its sum be compared with the others?",

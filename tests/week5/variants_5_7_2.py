@@ -24,6 +24,7 @@ known.probe_table(
     too_few=lambda program: refusals(lambda k: results(program, (5, 2, k)), [6, 100]),
     refused=lambda program: refusals(lambda case: results(program, case), [(5, 2, 0), (5, -1, 2), (5, 6, 2)]),
 )
+known.together("probability-of-failure", "correct-and-wrong-exchanged", makes="all-correct")
 known.not_timed("a quotient of two integers")
 
 RETURN = "return (math.comb(samples, k) - without) / math.comb(samples, k)"
@@ -68,7 +69,7 @@ known.change(
     "k-lowered",
     (
         K,
-        "k = min(k, samples)\n    if k < 1:",
+        "k = min(k, samples)\nif k < 1:",
     ),
     fact="k is lowered to the number of samples if that is smaller",
     question="With three samples per problem, what does your pass@100 measure?",
@@ -101,7 +102,7 @@ def product(samples, correct, k):
         raise ValueError(f"{correct} of {samples} samples are correct")
     if samples - correct < k:
         return 1.0
-    return 1 - math.prod(1 - k / i for i in range(samples - correct + 1, samples + 1))
+    return 1.0 - math.prod(1 - k / i for i in range(samples - correct + 1, samples + 1))
 
 
 @known.accepted("by ordered tries")

@@ -47,7 +47,7 @@ known.change(
     (
         BOTH,
         "ends = [bootstrap_interval(each, confidence, resamples, seed) for each in (first, second)]\n"
-        "    low, high = ends[0][0] - ends[1][1], ends[0][1] - ends[1][0]",
+        "low, high = ends[0][0] - ends[1][1], ends[0][1] - ends[1][0]",
     ),
     fact="the interval is made of the two models' own intervals, as if each had answered other items",
     question="An item is hard for both models. Does it make the difference between them uncertain?",

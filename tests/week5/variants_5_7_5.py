@@ -97,7 +97,10 @@ known.change(
 )
 known.change(
     "divided-by-tokens",
-    ("/ len(grams) for grams in (_ngrams(item, n) for item in items)", "/ len(item) for item in items for grams in (_ngrams(item, n),)"),
+    (
+        "/ len(grams) for grams in (_ngrams(item, n) for item in items)",
+        "/ len(item) for item in items for grams in (_ngrams(item, n),)",
+    ),
     fact="the count is divided by the number of tokens, not of n-grams",
     question="All n-grams of an item were found. What is the share?",
 )
@@ -121,7 +124,10 @@ known.change(
 )
 known.change(
     "single-tokens",
-    ("return [tuple(tokens[start : start + n]) for start in range(len(tokens) - n + 1)]", "return [(token,) for token in tokens]"),
+    (
+        "return [tuple(tokens[start : start + n]) for start in range(len(tokens) - n + 1)]",
+        "return [(token,) for token in tokens]",
+    ),
     fact="single tokens are compared, whatever n is",
     question="Which items are contaminated by a document that contains all common words?",
 )
