@@ -44,6 +44,8 @@ def _answers(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 def _apart(first: np.ndarray, second: np.ndarray, resamples: int) -> tuple[float, float]:
     """Return the interval of the difference if each model has its own resampled items."""
     draw = np.random.default_rng(1)
-    means = [values[draw.integers(len(values), size=(resamples, len(values)))].mean(axis=1) for values in (first, second)]
+    means = [
+        values[draw.integers(len(values), size=(resamples, len(values)))].mean(axis=1) for values in (first, second)
+    ]
     low, high = np.quantile(means[0] - means[1], [0.025, 0.975])
     return float(low), float(high)

@@ -79,7 +79,7 @@ known.change(
     "context-is-the-prompt",
     (SHARED, "len(encode(prompt))"),
     fact="a token that spans the boundary counts as context: the context has as many tokens as the prompt alone",
-    question="The row of prompt and choice begins with other tokens than the prompt alone. Where does the choice begin?",
+    question="The whole row begins with other tokens than the prompt alone. Where does the choice begin?",
 )
 known.change(
     "context-of-each",

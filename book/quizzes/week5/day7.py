@@ -51,8 +51,8 @@ def one_of_four(program: Any) -> str:
 
 @quiz.question(
     "5.7.4",
-    "Two models answer 1,006 items. The first alone is right on 5 of them, the second alone on 1, and on all others they "
-    "are equal. What is the p-value of the sign test?",
+    "Two models answer 1,006 items. The first alone is right on 5 of them, the second alone on 1, and on all others "
+    "they are equal. What is the p-value of the sign test?",
     why="Six items are decided. One or none of six has 7 of 64 outcomes, and twice that is 0.22.",
     mistakes={
         "ties-counted": "The 1,000 equal items are no evidence for either model.",

@@ -3,9 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 
-def contaminated_share(
-    items: Sequence[Sequence[int]], documents: Iterable[Sequence[int]], n: int
-) -> list[float]:
+def contaminated_share(items: Sequence[Sequence[int]], documents: Iterable[Sequence[int]], n: int) -> list[float]:
     """Return, for each item, the share of its n-grams that occur in at least one of the documents.
 
     An n-gram is n successive tokens. An item of L tokens has L - n + 1 of them; one that occurs several times in the
