@@ -19,7 +19,7 @@ quiz = Quiz()
         "mean-as-total": "The log of a product is the sum of the logs.",
         "negative": "This is a loss. The log of a probability is never above 0.",
         "first-token-left-out": "The last position of the prompt predicts *a*.",
-        "integers": "Converted to an integer, this total equals that of *aa*.",
+        "integers": "As an integer, it equals all totals from -2 to -3.",
     },
 )
 def two_tokens(program: Any) -> str:

@@ -25,7 +25,7 @@
         <p class="figures mono"></p>
         <style>
           #boot { width: 100%; max-width: 34em; }
-          #boot text { font-size: 10px; }
+          #boot text { font-size: 12px; }
           .middle { text-anchor: middle; }
           .bar-of, .new { fill: var(--links, #06c); background: var(--links, #06c); }
           .bar-of { opacity: 0.75; }
@@ -96,16 +96,16 @@
       this.dim("#back", step === 0);
       this.dim("#next", step === this.resamples);
       const rows = this.data.names.map((name, model) => {
-        const base = 44 + 48 * model;
+        const base = 48 + 52 * model;
         const cells = counts[model].map((count, i) => {
           const height = 3 + 6 * Math.min(count, 5);
           const kind = this.data.right[model][i] ? "bar-of" : "hollow-of";
           return `<rect class="${kind}" x="${LEFT + i * CELL + 1}" y="${base - (count ? height : 1)}" width="${CELL - 2}" height="${count ? height : 1}"/>`;
         });
-        return `<text x="${LEFT}" y="${base - 35}">${escape(name)}</text>${cells.join("")}`;
+        return `<text x="${LEFT}" y="${base - 36}">${escape(name)}</text>${cells.join("")}`;
       });
       // One bar for each possible difference, k of n items, from -n/2 to n/2.
-      const [half, base] = [this.items / 2, 118 + TALL];
+      const [half, base] = [this.items / 2, 126 + TALL];
       const x = (difference) => LEFT + (WIDE - 2 * LEFT) * ((difference * this.items + half) / this.items);
       const bins = new Map();
       for (const difference of differences) {
@@ -118,14 +118,14 @@
         const height = (TALL * count) / most;
         return `<rect class="${key === last ? "new" : "bar-of"}" x="${(x(key / this.items) - 3.2).toFixed(1)}" y="${(base - height).toFixed(1)}" width="6.4" height="${height.toFixed(1)}"/>`;
       });
-      const marks = [-0.4, -0.2, 0, 0.2, 0.4].map((d) => `<text class="middle" x="${x(d).toFixed(1)}" y="${base + 24}">${percent(d)}</text>`);
+      const marks = [-0.4, -0.2, 0, 0.2, 0.4].map((d) => `<text class="middle" x="${x(d).toFixed(1)}" y="${base + 26}">${percent(d)}</text>`);
       const ends = step ? `<path class="ends" d="M${x(low).toFixed(1)} ${base + 4}v8M${x(low).toFixed(1)} ${base + 8}H${x(high).toFixed(1)}M${x(high).toFixed(1)} ${base + 4}v8"/>` : "";
-      this.$("#boot").setAttribute("viewBox", `0 0 ${WIDE} ${base + 28}`);
+      this.$("#boot").setAttribute("viewBox", `0 0 ${WIDE} ${base + 30}`);
       this.$("#boot g").innerHTML = `${rows.join("")}${bars.join("")}<path class="zero" d="M${x(0)} ${base - TALL}V${base}"/>
         <path class="ends" d="M${LEFT} ${base}H${WIDE - LEFT}" style="stroke-width:1"/>${ends}${marks.join("")}`;
       const said = step ? `${percent(low)} to ${percent(high)} points` : "none yet";
       this.$("#boot-title").textContent = `Differences of ${step} resamples; 95 % interval ${said}`;
-      this.$(".figures").textContent = step ? `last ${percent(differences[step - 1])} · 95 % interval ${percent(low)} to ${percent(high)}` : "no resample yet";
+      this.$(".figures").textContent = step ? `last difference ${percent(differences[step - 1])} · 95 % interval ${percent(low)} to ${percent(high)}` : "no resample yet";
       this.say(
         step
           ? `${step} resample${step > 1 ? "s" : ""}, ${kind === "paired" ? "the same items for both models" : "other items for each model"}: 95 % of the differences are between ${percent(low)} and ${percent(high)} points, ${number(100 * (high - low), 1)} points wide.`
