@@ -53,11 +53,4 @@ def test_task_1_of_both_signs(rows, columns, seed):
     """What is twice -x is minus what is twice x."""
     x = normals(seed)(rows, columns)
     case = f"float32, x {rows} x {columns}, seed {seed}, against minus the same of -x"
-    compare(
-        accumulation.accumulate_gradients(x),
-        -to_float64(accumulation.accumulate_gradients(-x)),
-        mx.float32,
-        0.0,
-        case,
-        x.size,
-    )
+    compare(accumulation.accumulate_gradients(x), -to_float64(accumulation.accumulate_gradients(-x)), mx.float32, 0.0, case, x.size)
