@@ -28,7 +28,7 @@ def two_tokens(program: Any) -> str:
     found = program(
         lambda tokens: mx.broadcast_to(row, (1, tokens.shape[1], 3)),
         lambda text: [letters.index(letter) for letter in text],
-        "ba",
+        "bb",
         ["ab", "aa"],
     )
     return numbers(found.total[:1].astype(mx.float32))
