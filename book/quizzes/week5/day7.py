@@ -71,7 +71,7 @@ def five_to_one(program: Any) -> str:
     why="Both widths shrink with the square root of the number of items, so their ratio does not.",
     mistakes={
         "paired: width": "Sixteen times as many items make the interval a quarter as wide.",
-        "unpaired: width": "Sixteen times as many items make the interval a quarter as wide.",
+        "unpaired: width": "It falls as fast as the paired width, from a higher start.",
         "paired: found, %": "A narrower interval excludes 0 more often.",
     },
 )
