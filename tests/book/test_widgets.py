@@ -31,6 +31,7 @@ VIEWS = {
     "expert-load": [{}, {"sentence": 8, "k": 1, "step": 20}],
     "bpe-merges": [{}, {"step": 3}, {"corpus": 1, "step": 2}, {"corpus": 2, "step": 20}],
     "lora-rank": [{}, {"matrix": 2, "rank": 64, "alpha": 1}],
+    "bootstrap-mean": [{}, {"step": 0}, {"kind": "unpaired", "step": 200}],
     "rope-scaling": [{}, {"kind": "YaRN", "factor": 5}, {"kind": "NTK-aware", "pair": 31}],
     "scheduler-replay": [{}, {"policy": 2, "budget": 2, "pages": 1}, {"step": 5}],
     "prefix-tree": [{}, {"actions": [["admit", 0], ["admit", 1]]}, {"actions": [["admit", 0], ["finish", 0]]}],

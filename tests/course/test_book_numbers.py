@@ -9,6 +9,7 @@ import re
 import tomllib
 from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 
 import mlx.core as mx
 import numpy as np
@@ -17,6 +18,7 @@ from book.generate.week1 import day1, day6, dayC, engine, heads
 from book.generate.week2 import day4
 from book.generate.week3 import day5
 from book.generate.week5 import day1 as training
+from book.generate.week5 import day7 as evaluation
 
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.dev.book.mistake_diffs import Count, count_programs
@@ -152,6 +154,41 @@ def text_growth() -> float:
     rows = json.loads((ROOT / "benches" / "week5" / "day1.json").read_text(encoding="utf-8"))["rows"]
     ratio: float = rows[-1][0] / rows[0][0]
     return ratio
+def weights_of_both() -> list[int]:
+    """The number of weights of the draft model and of the embedded model."""
+    return [sum(w.size for w in evaluation.model(name).weights.values()) for name in reversed(evaluation.NAMES)]
+
+
+def evaluated(field: str) -> Any:
+    """The comparison of both models on the course's items."""
+    return evaluation.compare_paired(*(evaluation.credits(name, field) for name in evaluation.NAMES))
+
+
+def paired_share(field: str) -> float:
+    """The width of the paired interval, divided by that of the unpaired one."""
+    low, high = evaluation.apart(*(evaluation.credits(name, field) for name in evaluation.NAMES))
+    return float((evaluated(field).high - evaluated(field).low) / (high - low))
+
+
+def guessing() -> float:
+    """How many items are right on average if choices are drawn."""
+    return sum(1 / len(item.choices) for item in evaluation.items())
+
+
+def tokenized_alone() -> list[float]:
+    """Both models' right answers, by each score, if choices are tokenized alone."""
+    program, spaced = list(evaluation.CASES.values())[-1]
+    return [
+        sum(evaluation.credits(name, field, program, spaced))
+        for name in evaluation.NAMES
+        for field in evaluation.FIELDS
+    ]
+
+
+def recorded(week: str, day: str) -> list[list[float]]:
+    """The rows of a day's measurement."""
+    rows: list[list[float]] = json.loads((ROOT / "benches" / week / f"{day}.json").read_text(encoding="utf-8"))["rows"]
+    return rows
 
 
 SENTENCES: list[tuple[str, str, Callable[[], bool]]] = [
@@ -294,6 +331,27 @@ SENTENCES: list[tuple[str, str, Callable[[], bool]]] = [
     ("week5/day1.md", "Every id is shifted by three", lambda: len(training.SPECIAL) == 3),
     ("week5/day1.md", "recognize the dog in `Ġd` and `og`", lambda: in_sorted_order("Ġdog") == ["Ġd", "og"]),
     ("week5/day1.md", "has 64 times as many bytes as that of the first", lambda: text_growth() == 64),
+    ("week5/day7.md", "with a fifth of the weights", lambda: round(np.divide(*weights_of_both()), 1) == 0.2),
+    (
+        "week5/day7.md",
+        "The paired interval ends at 0, while the p-value is far above 0.05",
+        lambda: evaluated("total").low == 0 and evaluated("total").p_value > 0.2,
+    ),
+    (
+        "week5/day7.md",
+        "is about half as wide as the **unpaired** one",
+        lambda: all(0.4 < share < 0.65 for share in map(paired_share, evaluation.FIELDS)),
+    ),
+    (
+        "week5/day7.md",
+        "pairing is worth about three times as many items",
+        lambda: all(round(row[3] ** 2) == 3 for row in recorded("week5", "day7")),
+    ),
+    (
+        "week5/day7.md",
+        "Accuracy falls to that of guessing",
+        lambda: all(abs(right - guessing()) < 5 for right in tokenized_alone()),
+    ),
 ]
 
 

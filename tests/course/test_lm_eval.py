@@ -10,6 +10,7 @@ import pytest
 from tests.course.test_serve import MODEL, serving
 
 from tiny_llm_course.engine.serving import load_scheduler
+from tiny_llm_course.programs.packages import load_solution
 from tiny_llm_course.serving.logits import score_rows
 from tiny_llm_course.testkit.marks import needs
 
@@ -37,7 +38,9 @@ doc_to_text: "{{text}}"
 doc_to_choice: "{{choices}}"
 doc_to_target: label
 target_delimiter: ""
-metric_list: [{metric: acc, aggregation: mean, higher_is_better: true}]
+metric_list:
+  - {metric: acc, aggregation: mean, higher_is_better: true}
+  - {metric: acc_norm, aggregation: mean, higher_is_better: true}
 """
 ROLLING = """task: tiny_rolling
 dataset_path: json
@@ -82,11 +85,32 @@ def test_its_likelihoods_are_the_models(tmp_path):
             scores = directly(engine, tokens)[len(context) - 1 :]
             assert float(likelihood) == pytest.approx(sum(each.logprob for each in scores), abs=1e-3)
             assert (greedy in (True, "True")) is all(each.rank == 1 for each in scores)
+        by_day_5_7(engine, sample)
     for sample in found["rolling"]:
         tokens = [engine.checkpoint.eos_ids[0], *engine.tokenizer.encode(sample["doc"]["text"])]
         expected = sum(each.logprob for each in directly(engine, tokens))
         assert float(sample["resps"][0][0]) == pytest.approx(expected, abs=1e-3)
         assert math.isfinite(expected)
+
+
+def by_day_5_7(engine, sample):
+    """Week 5, day 7 has the same sums, and by them the same `acc` and `acc_norm`: the choices are ASCII."""
+    load_solution()
+    from tiny_llm_solution.config import ModelConfig
+    from tiny_llm_solution.evaluation.choices import score_choices
+    from tiny_llm_solution.evaluation.items import credit
+    from tiny_llm_solution.qwen3_cached.model import Qwen3CachedModel
+
+    model = Qwen3CachedModel(ModelConfig.from_dict(engine.checkpoint.config), engine.checkpoint.weights)
+    item = sample["doc"]
+    found = score_choices(
+        lambda x: model(x, all_positions=True), engine.tokenizer.encode, item["text"], item["choices"]
+    )
+    assert found.total.tolist() == pytest.approx(
+        [float(likelihood) for ((likelihood, _),) in sample["resps"]], abs=1e-3
+    )
+    assert credit(found.total.tolist(), item["label"]) == sample["acc"]
+    assert credit(found.per_byte.tolist(), item["label"]) == sample["acc_norm"]
 
 
 def directly(engine, tokens):

@@ -4,6 +4,7 @@ from typing import Any
 
 import mlx.core as mx
 
+from tiny_llm_course.dev.book.questions import Record
 from tiny_llm_course.dev.book.quizzes import Quiz, numbers
 
 quiz = Quiz()
@@ -11,9 +12,68 @@ quiz = Quiz()
 
 @quiz.question(
     "5.7.1",
-    "What becomes of the numbers 1, 2 and 3?",
-    why="Each is added to itself.",
-    mistakes={"unchanged": "These are the numbers that went in."},
+    "Every token is one character. After any text, the model gives *a* the probability 1/2 and *b* and *é* 1/4 each. "
+    "What is the total of the choice *ab*, in nats?",
+    why="log(1/2) + log(1/4) is the log of 1/8.",
+    mistakes={
+        "mean-as-total": "The log of a product is the sum of the logs.",
+        "negative": "This is a loss. The log of a probability is never above 0.",
+        "first-token-left-out": "The last position of the prompt predicts *a*.",
+        "integers": "As an integer, it equals all totals from -2 to -3.",
+    },
 )
-def three_numbers(program: Any) -> str:
-    return f"`{numbers(program(mx.array([1.0, 2.0, 3.0])))}`"
+def two_tokens(program: Any) -> str:
+    letters = "abé"
+    row = mx.log(mx.array([0.5, 0.25, 0.25]))
+    found = program(
+        lambda tokens: mx.broadcast_to(row, (1, tokens.shape[1], 3)),
+        lambda text: [letters.index(letter) for letter in text],
+        "bb",
+        ["ab", "aa"],
+    )
+    return numbers(found.total[:1].astype(mx.float32))
+
+
+@quiz.question(
+    "5.7.2",
+    "Four samples, of which one is correct. What is pass@2?",
+    why="Six pairs can be chosen, and three of them contain the correct sample.",
+    mistakes={
+        "with-replacement": "The same wrong sample cannot be tried twice.",
+        "first-try": "A second try helps.",
+        "any-sample": "The correct sample is not in every pair.",
+        "all-correct": "One correct sample is enough.",
+    },
+)
+def one_of_four(program: Any) -> str:
+    return numbers([program(4, 1, 2)], 4)
+
+
+@quiz.question(
+    "5.7.4",
+    "Two models answer 1,006 items. The first alone is right on 5 of them, the second alone on 1, and on all others "
+    "they are equal. What is the p-value of the sign test?",
+    why="Six items are decided. One or none of six has 7 of 64 outcomes, and twice that is 0.22.",
+    mistakes={
+        "ties-counted": "The 1,000 equal items are no evidence for either model.",
+        "one-sided": "The second model could have won as well.",
+        "without-the-observed": "The outcome that was observed, one of six, belongs to the sum.",
+    },
+)
+def five_to_one(program: Any) -> str:
+    first, second = [1.0] * 5 + [0.0] + [1.0] * 1000, [0.0] * 5 + [1.0] + [1.0] * 1000
+    return numbers([program(first, second, 0.95, 2, 0).p_value], 3)
+
+
+@quiz.measured(
+    "Which of these numbers in our run stays almost the same, however many items there are?",
+    right="ratio",
+    why="Both widths shrink with the square root of the number of items, so their ratio does not.",
+    mistakes={
+        "paired: width": "Sixteen times as many items make the interval a quarter as wide.",
+        "unpaired: width": "It falls as fast as the paired width, from a higher start.",
+        "paired: found, %": "A narrower interval excludes 0 more often.",
+    },
+)
+def stays(record: Record, column: str) -> str:
+    return column if all(column in cells for cells in record.values()) else ""
