@@ -101,6 +101,8 @@ class Trainer:
         self.skipped_checkpoints: tuple[str, ...] = ()
         if latest := checkpoints.load_latest():
             self.step, self.params, self.optimizer_state = latest.step, latest.params, latest.optimizer_state
+            # A file has names in its own order, on which the last bit of the gradients' norm depends.
+            self.params = {name: self.params[name] for name in params}
             self.log = [Report(**entry) for entry in latest.progress["log"]]
             self.skipped_checkpoints = latest.skipped
             loader.load_state(latest.progress["loader"])

@@ -1,1 +1,0 @@
-"""Preferences and rewards."""
