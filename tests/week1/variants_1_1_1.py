@@ -26,6 +26,8 @@ known.probe_table(
     vector=lambda program: (program(normals(14)(5), -1), program(normals(15)(5), 0)),
     square=lambda program: program(normals(16)(4, 4), -1),
     wide_rows=lambda program: program(normals(17)(2, 5, spread=100.0), -1),
+    # The largest score is 60 above the mean and 120 above the smallest.
+    wide_row=lambda program: program(mx.array([60.0, 59.0, -59.0, -60.0]), -1),
 )
 
 
@@ -95,12 +97,23 @@ known.change(
     fact="the exponentials are divided by the largest of them instead of by their sum",
     question="What do the probabilities of a row of equal scores sum to?",
 )
-
 known.change(
     "minimum-subtracted",
     ("mx.max(x,", "mx.min(x,"),
     fact="the smallest score of each row is subtracted instead of the largest",
     question="How large can the exponentials become then?",
+)
+known.change(
+    "sum-ignores-the-axis",
+    ("mx.sum(exponentials, axis=axis", "mx.sum(exponentials, axis=-1"),
+    fact="`axis` is used for the maximum, but the sum always runs along the last axis",
+    question="For x of 3 x 4 and axis 0, how many sums does your code compute?",
+)
+known.change(
+    "mean-subtracted",
+    ("mx.max(x,", "mx.mean(x,"),
+    fact="the mean score of each row is subtracted instead of the largest",
+    question="How far above the mean of a row may its largest score be, and what is exp of that?",
 )
 
 

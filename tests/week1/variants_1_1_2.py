@@ -20,6 +20,7 @@ known.probe_table(
     plain=lambda program: program(*attention_inputs(21)),
     given_scale=lambda program: (program(*attention_inputs(22), scale=0.7), program(*attention_inputs(22), scale=0.0)),
     finite_mask=lambda program: program(*attention_inputs(23), mask=normals(230)(3, 5, spread=2.0)),
+    mask_with_zeros=lambda program: program(*attention_inputs(30), mask=mx.array([0.0, 0.0, 1.5, 0.0, -2.0])),
     causal_mask=lambda program: program(*attention_inputs(24), mask=causal(3, 5, mx.float32)),
     as_many_keys_as_features=lambda program: program(*drawn(26, (2, 3, 6), (2, 6, 6), (2, 6, 6))),
     without_leading_dimensions=lambda program: program(*drawn(27, (3, 6), (5, 6), (5, 6))),
@@ -172,19 +173,21 @@ known.change(
 known.change(
     "forbidden-weights-zero",
     ("scores = scores + mask", "pass"),
-    (
-        "softmax(scores, axis=-1)",
-        "(softmax(scores, axis=-1) if mask is None else mx.where(mask == -mx.inf, 0, softmax(scores, axis=-1)))",
-    ),
+    ("softmax(scores, axis=-1)", "(softmax(scores, axis=-1) * (1 if mask is None else mask != -mx.inf))"),
     fact="the weights of masked keys are set to zero after the softmax, and a finite mask has no effect",
     question="What do the attention weights of a query sum to after one of them is set to zero?",
 )
-
 known.change(
     "truth-of-the-mask",
     ("if mask is not None:", "if mask:"),
     fact="`if mask` takes the truth value of an array with more than one element",
     question="How can you tell an argument that was not given from an array?",
+)
+known.change(
+    "mask-as-truth",
+    ("scores + mask", "mx.where(mask == 0, scores, -mx.inf)"),
+    fact="every mask entry other than 0 hides its key, as if the mask were boolean",
+    question="How much should a mask entry of -0.5 lower the weight of its key?",
 )
 
 

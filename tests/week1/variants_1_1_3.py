@@ -3,13 +3,15 @@
 import mlx.core as mx
 
 from tiny_llm_course.testkit.inputs import drawn
+from tiny_llm_course.testkit.outcomes import refusals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("1.1.3")
 
-
 known.probe_table(
     with_bias=lambda program: program(*drawn(31, (2, 3, 4), (5, 4), (5,))),
+    vector=lambda program: program(*drawn(35, (4,), (5, 4), (5,))),
+    refuses=lambda program: refusals(lambda size: program(*drawn(36, (3, size), (5, 4))), [1, 3, 4]),
     square=lambda program: program(*drawn(32, (2, 4), (4, 4))),
 )
 known.probe_table(
@@ -38,10 +40,7 @@ known.change(
     question="With O = I both products have the same shape. Which of the two does the docstring specify?",
 )
 known.change(
-    "no-bias",
-    ("y + bias", "y"),
-    fact="the bias is not added",
-    question="What should linear return for x = 0?",
+    "no-bias", ("y + bias", "y"), fact="the bias is not added", question="What should linear return for x = 0?"
 )
 known.change(
     "bias-subtracted",
@@ -85,7 +84,6 @@ known.change(
     fact="a bias is added even when none is given",
     question="What is `bias` when the caller does not pass one?",
 )
-
 known.change(
     "zeros-for-no-bias",
     ("y if bias is None else y + bias", "y + (mx.zeros(w.shape[0]) if bias is None else bias)"),
@@ -97,6 +95,18 @@ known.change(
     ("y if bias is None else y + bias", "y + bias if bias else y"),
     fact="`if bias` takes the truth value of an array with more than one element",
     question="How can you tell an argument that was not given from an array?",
+)
+known.change(
+    "broadcast-and-sum",
+    ("x @ w.swapaxes(-1, -2)", "mx.sum(x[..., None, :] * w, axis=-1)"),
+    fact="x of one feature is broadcast along the rows of w instead of being rejected",
+    question="What does MLX do in x[..., None, :] * w if the last axis of x has size 1?",
+)
+known.change(
+    "no-bias-for-a-vector",
+    ("bias is None else", "bias is None or x.ndim == 1 else"),
+    fact="the bias is not added if x is a single vector",
+    question="What should linear return for a vector of zeros?",
 )
 
 

@@ -22,6 +22,7 @@ known.probe_table(
     mask=lambda program: run_layer(program, 42, normals(420)(4, 5)),
     equal_lengths=lambda program: run_layer(program, 45, keys=4),
     full_mask=lambda program: run_layer(program, 48, normals(480)(2, 3, 4, 5)),
+    mask_of_each_head=lambda program: run_layer(program, 50, normals(500)(3, 4, 5), rows=3),
     one_row=lambda program: run_layer(program, 46, normals(460)(4, 5), rows=1),
     nothing_to_mistake=lambda program: run_layer(program, 49, keys=4, hidden=6),
     as_wide_as_its_heads=lambda program: run_layer(program, 47, hidden=6),
@@ -62,12 +63,13 @@ known.change(
     fact="one attention runs over all H * D features, as if there were a single head",
     question="How many rows of attention weights should each query have with three heads?",
 )
-known.change(
-    "scale-by-width",
-    ("mask=mask", "scale=self.wq.shape[0] ** -0.5, mask=mask"),
-    fact="the scores are scaled by 1/sqrt(H * D) instead of 1/sqrt(D)",
-    question="How many features does the dot product of one head sum over?",
-)
+for name, axis, size in (("scale-by-width", 0, "H * D"), ("scale-by-all-of-hidden-size", 1, "E")):
+    known.change(
+        name,
+        ("mask=mask", f"scale=self.wq.shape[{axis}] ** -0.5, mask=mask"),
+        fact=f"the scores are scaled by 1/sqrt({size}) instead of 1/sqrt(D)",
+        question="How many features does the dot product of one head sum over?",
+    )
 known.change(
     "scale-by-hidden-size",
     ("mask=mask", "scale=(self.wq.shape[1] // self.num_heads) ** -0.5, mask=mask"),
@@ -169,16 +171,16 @@ known.change(
     question="Which axis does your softmax run over: the tokens of the keys, or their heads?",
 )
 known.change(
-    "scale-by-all-of-hidden-size",
-    ("mask=mask", "scale=self.wq.shape[1] ** -0.5, mask=mask"),
-    fact="the scores are scaled by 1/sqrt(E) instead of 1/sqrt(D)",
-    question="How many features does the dot product of one head sum over?",
-)
-known.change(
     "split-as-D-x-H",
     ("(self.num_heads, -1)).swapaxes(-3, -2)", "(-1, self.num_heads)).transpose(0, 3, 1, 2)"),
     fact="the features are split as D x H, and joined as H x D",
     question="Which features belong to head 0: the first D, or every H-th one?",
+)
+known.change(
+    "mask-for-each-sequence",
+    ("mask=mask", "mask=mask if mask is None or mask.ndim != 3 else mask[:, None]"),
+    fact="a mask of three dimensions is taken as N x L x S instead of H x L x S",
+    question="Align a mask of three dimensions with N x H x L x S from the right. Which axis does its first one meet?",
 )
 known.together("split-without-swap", "join-without-swap", makes="split-and-join-without-swap")
 

@@ -4,6 +4,7 @@ import mlx.core as mx
 from tiny_llm_solution.positional_encoding import RoPE, rotation_angles
 
 from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.outcomes import refusals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("1.2.2")
@@ -26,6 +27,9 @@ known.probe_table(
     from_4=lambda program: tuple(program(10, 9, 300, pairing)(tokens(22), slice(4, 7)) for pairing in (False, True)),
     default_base=lambda program: program(10, 9)(tokens(24)),
     as_many_heads_as_tokens=lambda program: program(10, 9, 300)(tokens(27, heads=3)),
+    refuses=lambda program: refusals(
+        lambda offset: program(10, 9)(tokens(30), offset), [slice(8, 11), slice(7, 10), slice(6, 9)]
+    ),
     rows_alike=lambda program: program(10, 9, 300)(tokens(28), [slice(2, 5), slice(2, 5)]),
 )
 
@@ -79,18 +83,13 @@ known.change(
     fact="`traditional` is inverted: True pairs the halves, False the adjacent features",
     question="For D = 10 and traditional=False, which feature is paired with feature 0?",
 )
-known.change(
-    "always-halves",
-    ("= dims, seq_len, traditional", "= dims, seq_len, False"),
-    fact="features i and i + D/2 are paired even when `traditional` is True",
-    question="Where does your code read `traditional`?",
-)
-known.change(
-    "always-neighbours",
-    ("= dims, seq_len, traditional", "= dims, seq_len, True"),
-    fact="features 2i and 2i + 1 are paired even when `traditional` is False",
-    question="Where does your code read `traditional`?",
-)
+for name, value, pairs in (("always-halves", False, "i and i + D/2"), ("always-neighbours", True, "2i and 2i + 1")):
+    known.change(
+        name,
+        ("= dims, seq_len, traditional", f"= dims, seq_len, {value}"),
+        fact=f"features {pairs} are paired even when `traditional` is {not value}",
+        question="Where does your code read `traditional`?",
+    )
 known.change(
     "not-put-back",
     ("mx.stack(rotated, axis=-1).flatten(-2)", "mx.concatenate(rotated, axis=-1)"),
@@ -210,6 +209,12 @@ known.change(
     ("first * cos - second * sin, first * sin + second * cos", "first * cos, second * cos"),
     fact="both features of a pair are multiplied by the cosine, and the sine terms are missing",
     question="Rotate (1, 0) by 90 degrees. What is the length of your result?",
+)
+known.change(
+    "end-not-checked",
+    (" or row.stop > self.seq_len", ""),
+    fact="a slice may end beyond seq_len, and the one position left in the table broadcasts over all tokens",
+    question="A table has 9 rows. How many does table[8:11] have, and does that fit three tokens?",
 )
 
 

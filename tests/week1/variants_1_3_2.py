@@ -24,6 +24,7 @@ known.probe_table(
     mask=lambda program: tuple(
         program(*inputs(25), mask=2 * mask) for mask in drawn(250, (3, 5), (6, 3, 5), (4, 6, 3, 5))
     ),
+    mask_for_all_heads=lambda program: program(*inputs(30), mask=normals(300)(4, 1, 3, 5)),
     mask_of_each_head=lambda program: program(*inputs(25), mask=normals(251)(6, 3, 5)),
     no_group=lambda program: tuple(
         program(*inputs(28, kv_heads=6), mask=mask) for mask in (None, normals(280)(4, 6, 3, 5))
@@ -219,6 +220,22 @@ known.change(
     ("if mask is not None:", "mask = mask if isinstance(mask, str) or len(query) == 1 else None\nif mask is not None:"),
     fact="a mask is used only when the batch has a single row",
     question="Where does your code check the leading dimensions before it uses the mask?",
+)
+known.change(
+    "heads-not-broadcast",
+    ("mask = mx.broadcast_to(mask, (*query.shape[:-2], length, keys))", "pass"),
+    (
+        "mask = mx.unflatten(mask, -3, (kv_heads, -1))",
+        "if mask.ndim > 2:\n    mask = mx.unflatten(mask, -3, (kv_heads, -1))",
+    ),
+    fact="the head axis of a mask is always split, even if its size is 1",
+    question="How do you split an axis of 1 into H_kv x H/H_kv?",
+)
+known.change(
+    "mask-of-head-0",
+    ("mask = mx.unflatten(mask, -3, (kv_heads, -1))", "mask = mask[..., :1, None, :, :]"),
+    fact="every query head gets head 0's mask",
+    question="The mask has six heads. Which of them should query head 5 use?",
 )
 known.together("group-before-kv-head", "joined-in-another-order", makes="tile")
 

@@ -12,7 +12,6 @@ from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("1.3.3")
 
-
 NORMS, BIASES = ("q_norm", "k_norm"), ("bq", "bk", "bv")
 
 
@@ -114,12 +113,13 @@ known.change(
     fact="the values are also normalised, with k_norm",
     question="Which operation combines queries with keys, and are values part of it?",
 )
-known.change(
-    "eps-fixed",
-    ("k_norm, rms_norm_eps", "k_norm, 1e-6"),
-    fact="eps is always 1e-6, and rms_norm_eps is ignored",
-    question="What does the constructor do with rms_norm_eps?",
-)
+for name, eps in (("eps-fixed", "1e-6"), ("eps-fixed-at-1e-5", "1e-5")):
+    known.change(
+        name,
+        ("k_norm, rms_norm_eps", f"k_norm, {eps}"),
+        fact=f"eps is always {eps}, and rms_norm_eps is ignored",
+        question="What does the constructor do with rms_norm_eps?",
+    )
 known.change(
     "no-positions",
     ("self.rope(query).", "query."),
@@ -152,18 +152,13 @@ known.change(
     fact="RoPE pairs adjacent features, 2i and 2i + 1",
     question="Which pairing does the docstring of the constructor specify?",
 )
-known.change(
-    "theta-10000",
-    ("max_seq_len, theta)", "max_seq_len)"),
-    fact="theta is always 10000 in RoPE, and the caller's value is ignored",
-    question="Which arguments do you pass to RoPE, and which does it take from its defaults?",
-)
-known.change(
-    "theta-1000000",
-    ("max_seq_len, theta)", "max_seq_len, 1000000)"),
-    fact="theta is always 1000000 in RoPE, and the caller's value is ignored",
-    question="Not every model uses the default. What does the constructor do with theta?",
-)
+for theta in ("10000", "1000000"):
+    known.change(
+        f"theta-{theta}",
+        ("max_seq_len, theta)", f"max_seq_len, {theta})"),
+        fact=f"theta is always {theta} in RoPE, and the caller's value is ignored",
+        question="Which arguments do you pass to RoPE, and what does the constructor do with theta?",
+    )
 known.change(
     "no-biases",
     ("= bq, bk, bv", "= None, None, None"),
@@ -266,24 +261,13 @@ known.change(
     fact="an array mask is used only when N = 1",
     question="Where does your code check N before it uses the mask?",
 )
-known.change(
-    "queries-not-normalised",
-    ("if self.q_norm is not None:", "if False:"),
-    fact="the keys are normalised, but not the queries",
-    question="Which weight of D numbers does your layer never use?",
-)
-known.change(
-    "keys-not-normalised",
-    ("if self.k_norm is not None:", "if False:"),
-    fact="the queries are normalised, but not the keys",
-    question="Which weight of D numbers does your layer never use?",
-)
-known.change(
-    "eps-fixed-at-1e-5",
-    ("k_norm, rms_norm_eps", "k_norm, 1e-5"),
-    fact="eps is always 1e-5, and rms_norm_eps is ignored",
-    question="What does the constructor do with rms_norm_eps?",
-)
+for one, other, x in (("queries", "keys", "q"), ("keys", "queries", "k")):
+    known.change(
+        f"{one}-not-normalised",
+        (f"if self.{x}_norm is not None:", "if False:"),
+        fact=f"the {other} are normalised, but not the {one}",
+        question="Which weight of D numbers does your layer never use?",
+    )
 known.change(
     "wo-transposed",
     ("self.wo)", "self.wo.T)"),

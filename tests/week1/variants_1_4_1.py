@@ -31,6 +31,8 @@ known.probe_table(
     half=lambda program: tuple(
         norm(program, 14, 3, dtype=mx.float16, weights=weights) for weights in (mx.float16, mx.float32)
     ),
+    # Every square fits into float16, but not their sum.
+    half_sum=lambda program: norm(program, 19, 3, dtype=mx.float16, shift=OFFSETS / 4),
     half_large=lambda program: norm(program, 15, 3, dtype=mx.float16, shift=OFFSETS),
 )
 
@@ -61,12 +63,13 @@ known.change(
     fact="eps is missing",
     question="What does your code return for a vector of zeros?",
 )
-known.change(
-    "eps-fixed",
-    ("= weight, eps", "= weight, 1e-5"),
-    fact="eps is always 1e-5, and the caller's eps is ignored",
-    question="What does __init__ do with `eps`?",
-)
+for name, eps in (("eps-fixed", "1e-5"), ("eps-fixed-at-1e-6", "1e-6")):
+    known.change(
+        name,
+        ("= weight, eps", f"= weight, {eps}"),
+        fact=f"eps is always {eps}, and the caller's eps is ignored",
+        question="What does __init__ do with `eps`?",
+    )
 known.change(
     "input-dtype-statistics",
     ("x.astype(mx.float32)", "x"),
@@ -147,12 +150,6 @@ known.change(
     question="x is float32 and the weight float16. Which of the two determines the dtype of the result?",
 )
 known.change(
-    "eps-fixed-at-1e-6",
-    ("= weight, eps", "= weight, 1e-6"),
-    fact="eps is always 1e-6, and the caller's eps is ignored",
-    question="What does __init__ do with `eps`?",
-)
-known.change(
     "multiplied-by-the-root",
     ("mx.rsqrt(", "mx.sqrt("),
     fact="the vectors are multiplied by the root mean square instead of divided",
@@ -163,6 +160,27 @@ known.change(
     ("mx.mean(mx.square(wide), axis=-1, keepdims=True)", "mx.var(wide, axis=-1, keepdims=True)"),
     fact="the variance replaces the mean square",
     question="What are the variance and the mean square of 3, 3 and 3?",
+)
+known.change(
+    "squares-in-half",
+    ("mx.square(wide)", "mx.square(x).astype(mx.float32)"),
+    fact="the squares are computed in x's own dtype, and only their mean in float32",
+    question="What is 300 * 300 in float16, and does a conversion afterwards change it?",
+)
+known.change(
+    "eps-as-a-minimum",
+    (
+        "mx.mean(mx.square(wide), axis=-1, keepdims=True) + self.eps",
+        "mx.maximum(mx.mean(mx.square(wide), axis=-1, keepdims=True), self.eps)",
+    ),
+    fact="eps is a lower bound on the mean square instead of being added to it",
+    question="With a mean square of 1 and eps = 0.3, which number is under your root?",
+)
+known.change(
+    "mean-over-all-axes-but-the-first",
+    ("axis=-1", "axis=tuple(range(1, x.ndim))"),
+    fact="the mean runs over all axes but the first, as if x were always N x dim",
+    question="How many means does your code take for x of 2 x 3 x 5, and how many for a single vector of 5?",
 )
 
 

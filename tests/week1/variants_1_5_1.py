@@ -96,6 +96,12 @@ known.change(
     fact="as_linear multiplies by the table as V x E, without a transpose",
     question="Which axis of the table should the product with an N x E matrix run over, and which axis comes first?",
 )
+known.change(
+    "numbers-taken",
+    ("self.weight[tokens]", "mx.take(self.weight, tokens)"),
+    fact="mx.take is called without an axis and selects numbers from the flattened table",
+    question="What is the shape of mx.take(table, tokens) for tokens of 2 x 3?",
+)
 
 
 @known.accepted("take-and-einsum")

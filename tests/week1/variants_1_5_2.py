@@ -17,8 +17,8 @@ def block(program, model):
     return program(ModelConfig.from_dict(model.config), model.layer(0))
 
 
-def run_block(program, base, seed, mask=None, dtype=mx.float32, rows=2):
-    model = random_model(base, seed, dtype)
+def run_block(program, base, seed, mask=None, dtype=mx.float32, rows=2, extra=None):
+    model = random_model(base, seed, dtype).with_weights(**(extra or {}))
     x = normals(seed, dtype)(rows, 5, model.config["hidden_size"])
     return block(program, model)(x, mask), x
 
@@ -37,6 +37,10 @@ known.probe_table(
     finite_mask=lambda program: run_block(program, QWEN3, 24, normals(240)(5, 5)),
     longest_sequence=lambda program: refuses(program, 2049, 2049),
     one_token_too_many=lambda program: refuses(program, 5, 4),
+    with_other_weights=lambda program: tuple(
+        run_block(program, base, 29, extra=random_model({**base, "model_type": other}, 290).weights)[0]
+        for base, other in ((QWEN3, "qwen2"), (QWEN25, "qwen3"))
+    ),
     one_row=lambda program: tuple(
         run_block(program, QWEN3, 28, mask, rows=1)[0] for mask in ("causal", normals(280)(5, 5))
     ),
@@ -237,18 +241,16 @@ known.change(
     fact="the result is float32 although the residual stream is not",
     question="Which of the arrays added to the residual stream is float32?",
 )
-known.change(
-    "no-input-norm",
-    ("self.input_norm(x)", "x"),
-    fact="attention reads the residual stream directly, without the norm",
-    question="Which norm weight does your program never read?",
-)
-known.change(
-    "no-mlp-norm",
-    ("self.mlp_norm(h)", "h"),
-    fact="the MLP reads the residual stream directly, without the norm",
-    question="Which norm weight does your program never read?",
-)
+for name, edit, reader in (
+    ("no-input-norm", ("self.input_norm(x)", "x"), "attention"),
+    ("no-mlp-norm", ("self.mlp_norm(h)", "h"), "the MLP"),
+):
+    known.change(
+        name,
+        edit,
+        fact=f"{reader} reads the residual stream directly, without the norm",
+        question="Which norm weight does your program never read?",
+    )
 known.change(
     "D-from-hidden-size",
     ("config.head_dim,", "config.hidden_size // config.num_attention_heads,"),
@@ -272,6 +274,14 @@ known.change(
     ("self.input_norm(x), mask", "self.input_norm(x), mask if len(x) == 1 else None"),
     fact="the mask is passed to the attention only when N = 1",
     question="Where does your code check N before it passes the mask on?",
+)
+known.change(
+    "biases-whenever-they-are-there",
+    ('None if qwen3 else weights["self_attn.q_proj.bias"]', 'weights.get("self_attn.q_proj.bias")'),
+    ('None if qwen3 else weights["self_attn.k_proj.bias"]', 'weights.get("self_attn.k_proj.bias")'),
+    ('None if qwen3 else weights["self_attn.v_proj.bias"]', 'weights.get("self_attn.v_proj.bias")'),
+    fact="biases are used whenever the weights contain them, and the config's model_type is ignored",
+    question="A Qwen3 dictionary also holds a q_proj.bias. Should the layer's output depend on it?",
 )
 known.together("no-residual-at-attention", "no-residual-at-mlp", makes="no-residuals")
 known.together("eps-default-in-two-norms", "eps-default-in-attention", makes="eps-default")

@@ -39,6 +39,7 @@ known.probe_table(
     broken=lambda program: tuple(
         decoded(program, ids) for ids in (DOG[:3], DOG[1:], [*ids_of("a"), *DOG[:2], *ids_of("a"), *DOG[2:]], [])
     ),
+    iterator=lambda program: tuple(decoded(program, make(ids_of("a dog"))) for make in (list, iter)),
     unknown=lambda program: decoded(program, [*ids_of("a"), 999, *ids_of("dog")]),
 )
 
@@ -62,30 +63,16 @@ known.change(
     fact="invalid UTF-8 bytes are dropped instead of becoming U+FFFD",
     question="Which `errors` does bytes.decode need to mark an invalid byte?",
 )
-known.change(
-    "backslashes",
-    ('errors="replace"', 'errors="backslashreplace"'),
-    fact="invalid UTF-8 bytes are written as backslash escapes",
-    question="Which `errors` does bytes.decode need for U+FFFD?",
-)
-known.change(
-    "always-skipped",
-    (" if skip_special_tokens else set()", ""),
-    fact="special tokens are always skipped",
-    question="What does skip_special_tokens=False mean?",
-)
-known.change(
-    "never-skipped",
-    ("set(self.special_tokens.values()) if skip_special_tokens else set()", "set()"),
-    fact="special tokens are kept even when they should be skipped",
-    question="What does skip_special_tokens=True mean?",
-)
-known.change(
-    "skip-inverted",
-    ("if skip_special_tokens", "if not skip_special_tokens"),
-    fact="skip_special_tokens is inverted",
-    question="What does skip_special_tokens=False mean?",
-)
+for name, edit, fact in (
+    ("always-skipped", (" if skip_special_tokens else set()", ""), "special tokens are always skipped"),
+    (
+        "never-skipped",
+        ("if skip_special_tokens", "if False"),
+        "special tokens are kept even when they should be skipped",
+    ),
+    ("skip-inverted", ("if skip_special_tokens", "if not skip_special_tokens"), "skip_special_tokens is inverted"),
+):
+    known.change(name, edit, fact=fact, question="What does skip_special_tokens=False mean, and what does True mean?")
 # The tokens as vocabulary strings.
 WRITTEN = (
     'return b"".join(self.token_bytes[i]',
@@ -135,12 +122,17 @@ known.change(
     fact="a space is inserted between the tokens",
     question='Which token of " that is" already contains the space?',
 )
-
 known.change(
     "first-space-lost",
     ('errors="replace")', 'errors="replace").removeprefix(" ")'),
     fact="a space at the start of the text is lost",
     question="Is the space before a word part of its token?",
+)
+known.change(
+    "ids-read-twice",
+    ("special = set(", "for i in ids:\n    self.token_bytes[i]\nspecial = set("),
+    fact="the ids are iterated twice, and the first loop exhausts an iterator",
+    question="What does a second loop over the same generator see?",
 )
 
 

@@ -118,7 +118,6 @@ known.change(
     fact="the row thresholds have lost the vocabulary axis and broadcast along it",
     question="There are N thresholds and N x V logits. Which axis of the logits do the thresholds broadcast along?",
 )
-
 known.change(
     "k-above-V",
     ("if k >= logits.shape[-1]:", "if k == logits.shape[-1]:"),
@@ -150,6 +149,12 @@ known.change(
     ("logits >= threshold", "mx.any(logits >= threshold, axis=0, keepdims=True)"),
     fact="each row keeps the tokens that any row keeps, as with `result[:, kept] = logits[:, kept]`",
     question="What does `logits[:, kept]` select when `kept` has one row of token ids per row of logits?",
+)
+known.change(
+    "threshold-of-the-largest",
+    ("mx.sort(logits, axis=-1)[:, -k, None]", "mx.max(mx.topk(logits, k, axis=-1), axis=-1, keepdims=True)"),
+    fact="the threshold is the largest of the k largest logits",
+    question="How many logits of a row are at least as large as your threshold?",
 )
 
 

@@ -22,11 +22,13 @@ def fetched(program, *lengths, block=4, dtype=mx.float32, seed=1):
     return *found, mx.array(kept.offset)
 
 
-def refused(program, shape, dtype=mx.float32):
+def refused(program, shape, dtype=mx.float32, value=None):
     """Return whether a key and value are rejected after keys of 2 x 3 x 2 x 5, and the token count afterwards."""
     kept = program(4)
     kept.update_and_fetch(mx.ones((2, 3, 2, 5)), mx.ones((2, 3, 2, 5)))
-    return mx.array([refusal(lambda: kept.update_and_fetch(*[mx.ones(shape, dtype)] * 2)), kept.offset])
+    return mx.array(
+        [refusal(lambda: kept.update_and_fetch(mx.ones(shape, dtype), mx.ones(value or shape, dtype))), kept.offset]
+    )
 
 
 def rewound(program, count):
@@ -49,6 +51,7 @@ known.probe_table(
         refused(program, shape) for shape in ((1, 3, 2, 5), (2, 1, 2, 5), (2, 3, 2, 1), (2, 3, 1, 5))
     ),
     refuses_dtypes=lambda program: refused(program, (2, 3, 1, 5), mx.float16),
+    refuses_a_value=lambda program: refused(program, (2, 3, 2, 5), value=(2, 3, 1, 5)),
     refuses_unlike_values=lambda program: refusals(
         lambda value: program(4).update_and_fetch(mx.ones((2, 3, 2, 5)), value),
         [*map(mx.ones, [(1, 3, 2, 5), (2, 3, 2, 1), (2, 3, 1, 5)]), mx.ones((2, 3, 2, 5), mx.float16)],
@@ -93,6 +96,7 @@ def sized(program):
     return run
 
 
+END = "end = self.offset + key.shape[2]"
 GROWTH = "-(-end // self._block) * self._block - capacity"
 COMPARED = "(kept.shape, kept.dtype) != ((batch, heads, capacity, dims), new.dtype)"
 RETURNED = "return keys[:, :, :end], values[:, :, :end]"
@@ -171,14 +175,7 @@ known.change(
 )
 known.change(
     "one-array-for-both",
-    (
-        "end = self.offset + key.shape[2]",
-        """
-        end = self.offset + key.shape[2]
-        if self._keys is None:
-            self._keys = self._values = self._grow(None, key, end)
-        """,
-    ),
+    (END, END + "\nif self._keys is None:\n    self._keys = self._values = self._grow(None, key, end)"),
     fact="the initial arrays of keys and values are one array, so the values overwrite the keys",
     question="After `a = b = mx.zeros(3)`, what is in b after a[0] = 1?",
 )
@@ -190,10 +187,7 @@ known.change(
 )
 known.change(
     "fetched-when-full",
-    (
-        RETURNED,
-        "return tuple(x if end == x.shape[2] else x[:, :, :end] for x in (keys, values))",
-    ),
+    (RETURNED, "return tuple(x if end == x.shape[2] else x[:, :, :end] for x in (keys, values))"),
     fact="the cache returns its own arrays when they are full, and later modifies them in place",
     question="After a rewind you write into an array. Which caller may still hold that array?",
 )
@@ -276,10 +270,7 @@ known.change(
 )
 known.change(
     "dtype-not-compared",
-    (
-        COMPARED,
-        "kept.shape != (batch, heads, capacity, dims)",
-    ),
+    (COMPARED, "kept.shape != (batch, heads, capacity, dims)"),
     fact="keys of a different dtype are silently converted",
     question="What does an assignment do with float16 numbers into a float32 array?",
 )
@@ -298,12 +289,18 @@ known.change(
 known.change(
     "float32-kept",
     ("- capacity, dims), new.dtype)", "- capacity, dims))"),
-    (
-        COMPARED,
-        "kept.shape != (batch, heads, capacity, dims)",
-    ),
+    (COMPARED, "kept.shape != (batch, heads, capacity, dims)"),
     fact="keys and values are stored in float32, whatever their dtype",
     question="What is the default dtype of mx.zeros?",
+)
+known.change(
+    "offset-moved-first",
+    ("if (value.shape, value.dtype)", "self.offset += key.shape[2]\nif (value.shape, value.dtype)"),
+    (END, "end = self.offset"),
+    ("keys[:, :, self.offset : end] = key", "keys[:, :, end - key.shape[2] : end] = key"),
+    ("values[:, :, self.offset : end] = value", "values[:, :, end - key.shape[2] : end] = value"),
+    fact="offset advances before value is compared with key",
+    question="A call is rejected because value does not match key. What is offset afterwards?",
 )
 
 

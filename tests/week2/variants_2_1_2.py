@@ -229,15 +229,19 @@ known.change(
 known.change(
     "refused-too-late",
     (
-        "positions = slice(cache.offset, cache.offset + x.shape[1])",
-        """
-        positions = slice(cache.offset, cache.offset + x.shape[1])
-        if positions.stop > self.rope.seq_len:
-            cache.update_and_fetch(key.swapaxes(1, 2), value.swapaxes(1, 2))
-        """,
+        "query, key = self.rope(query",
+        "if positions.stop > self.rope.seq_len:\n    cache.update_and_fetch(key.swapaxes(1, 2), value.swapaxes(1, 2))\n"
+        "query, key = self.rope(query",
     ),
     fact="tokens beyond max_position_embeddings raise an error only after they are in the cache",
     question="When RoPE raises, what is in the cache already?",
+)
+known.change(
+    "query-after-the-update",
+    ("query, key = self.rope(query, positions), self.rope(key, positions)", "key = self.rope(key, positions)"),
+    ("attended = ", "query = self.rope(query, slice(cache.offset, cache.offset + x.shape[1]))\nattended = "),
+    fact="the query is rotated after update_and_fetch, so its positions are too large by L",
+    question="Which value does cache.offset have when you rotate the key, and which when you rotate the query?",
 )
 
 

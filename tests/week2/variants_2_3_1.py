@@ -29,6 +29,7 @@ known.probe_table(
         lambda case: program(mx.zeros(case[0], mx.uint32), case[1]),
         [(64, 2), (64, 3), (64, 16), (9, 4), (4, 4), (6, 8)],
     ),
+    eight_of_nine=lambda program: program(mx.zeros((8, 9), mx.uint32), 4),
     nine=lambda program: program(mx.zeros(9, mx.uint32), 4),
 )
 
@@ -101,26 +102,18 @@ known.change(
     fact="the words are int32, so the last number includes the sign bit",
     question="What is the dtype of the words?",
 )
+CHECK = "if values.shape[-1] % len(shifts):"
 known.change(
     "rest-left-out",
-    (
-        "if values.shape[-1] % len(shifts):",
-        """
-        values = values[..., : values.shape[-1] // len(shifts) * len(shifts)]
-        if False:
-        """,
-    ),
+    (CHECK, "values = values[..., : values.shape[-1] // len(shifts) * len(shifts)]\nif False:"),
     fact="numbers that do not fill a word are silently dropped",
     question="What happens to the ninth number, if a word holds eight?",
 )
 known.change(
     "rest-filled-up",
     (
-        "if values.shape[-1] % len(shifts):",
-        """
-        values = mx.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, -values.shape[-1] % len(shifts))])
-        if False:
-        """,
+        CHECK,
+        "values = mx.pad(values, [*[(0, 0)] * (values.ndim - 1), (0, -values.shape[-1] % len(shifts))])\nif False:",
     ),
     fact="a word that is not full is padded with zeros",
     question="What does the docstring say about numbers that do not fill whole words?",
@@ -130,6 +123,13 @@ known.change(
     ("_shifts(bits)", "mx.arange(0, 32, bits, dtype=mx.uint32)"),
     fact="bits other than 4 and 8 are accepted",
     question="How many 3-bit numbers fit in a word, and how many bits are left over?",
+)
+known.change(
+    "all-values-counted",
+    (CHECK, "if values.size % len(shifts):"),
+    ("mx.unflatten(values.astype(mx.uint32), -1, (-1, ", "values.astype(mx.uint32).reshape((*values.shape[:-1], -1, "),
+    fact="the total number of values is checked instead of the size of the last axis",
+    question="Eight rows have nine values each. Do the values of one row fill whole words?",
 )
 
 

@@ -160,6 +160,12 @@ known.change(
     fact="the sum of the losses is divided by the number of sequences",
     question="Is your mean over sequences or over tokens?",
 )
+known.change(
+    "texts-joined",
+    ("losses = []", "texts = [[token for text in texts for token in text]]\nlosses = []"),
+    fact="all texts are joined into one, and the first token of each is predicted from the text before it",
+    question="What should a text's first token be predicted from?",
+)
 for epsilon in ("1e-8", "1e-9", "1e-10", "1e-12"):
     known.change(
         f"epsilon-of-{epsilon}",

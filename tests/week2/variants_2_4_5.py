@@ -23,10 +23,10 @@ known.probe_table(
     one_chunk=lambda program: product(program, 2, 16, 512, 32),
     and_one=lambda program: product(program, 3, 33, 128, 128),
     narrow_scales=lambda program: product(program, 4, 3, 384, 64, mx.bfloat16),
+    part_of_a_block=lambda program: product(program, 6, 5, 160, 32),
     one_number=lambda program: product(program, 5, 1, 32, 32),
     many_rows=lambda program: mx.array([is_divided(program)]),
 )
-
 
 known.change(
     "one-core",
@@ -77,7 +77,12 @@ known.change(
     fact="all chunks write to a shared variable or buffer, such as one buffer for the scales of a row",
     question="Two threads prepare the scales of different rows. Which scales does the next line of code read?",
 )
+known.change(
+    "last-words-lost",
+    ("if (words > whole * LANES) add(whole, words_of_block(row + whole * LANES, words - whole * LANES));", ""),
+    fact="a row's last block is left out if it is not full",
+    question="A row has one and a half blocks of words. How many blocks does your code add up?",
+)
 known.accepted_change("chunks of eight rows", ("std::max(16, outputs / (4 * pool().threads()))", "8"))
-
 
 known.sized("of 4,096 x 2,048 weights")(timed(4096, 2048))
