@@ -41,4 +41,4 @@ def random_text(size: int, distinct: int = 20_000) -> str:
     syllables = [a + b for a, b in itertools.product("bdglmnrstpkwfhjv", "aeiou")]
     words = ["".join(draw.choices(syllables, k=draw.choice([1, 2, 2, 3]))) for _ in range(distinct)]
     weights = [1 / (1 + i) for i in range(distinct)]
-    return " ".join(draw.choices(words, weights, k=size // 5))[:size]
+    return " ".join(draw.choices(words, weights, k=size // 4))[:size]
