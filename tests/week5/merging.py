@@ -31,7 +31,8 @@ def words_formula(
     counts: dict[str, int] = {}
 
     def flush(part: str) -> None:
-        for match in compiled.finditer(unicodedata.normalize(form, part) if form else part):
+        part = unicodedata.normalize(form, part) if form else part  # type: ignore[arg-type]
+        for match in compiled.finditer(part):
             word = "".join(LETTERS[byte] for byte in match[0].encode())
             counts[word] = counts.get(word, 0) + 1
 

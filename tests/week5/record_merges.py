@@ -27,7 +27,7 @@ def learned(text: str, merges: int, pre_tokenizer: Any = None, normalizer: Any =
     return [(a, b) for a, b in json.loads(tokenizer.to_str())["model"]["merges"]]
 
 
-def rows() -> dict[str, dict[str, object]]:
+def rows() -> dict[str, Any]:
     """Return what the file records: the merges of each text, and the word counts of the stories."""
     stories = (Path(__file__).parents[2] / "models" / "held-out-stories.txt").read_text(encoding="utf-8")
     every = {**texts(), STORIES: (stories, OF_STORIES)}

@@ -9,7 +9,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import mlx.core as mx
-from tests.week1.tokenizing import alphabet_formula, merge_formula
 from tests.week5.merging import QWEN, counts_of, merges_formula
 from tests.week5.training_texts import OF_STORIES, STORIES
 
@@ -21,7 +20,11 @@ from tiny_llm_course.dev.book.drawing.canvas import FONT, width_of
 from tiny_llm_course.dev.book.html import element, table, visible
 from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.paths import EMBEDDED_MODEL
+from tiny_llm_course.programs.packages import load_solution
 from tiny_llm_course.testkit.variants import load_variants
+
+load_solution()
+from tiny_llm_solution.tokenizer import byte_alphabet, merge_pairs  # noqa: E402
 
 SENTENCE = "That is a blue dog"
 STEPS = (0, 50, 500)  # and all of them
@@ -68,10 +71,10 @@ def story_words() -> Counter[str]:
 def tokens_after(merges: int) -> tuple[int, list[str]]:
     """Return the held-out stories' number of tokens with only the first merges, and the sentence's tokens."""
     ranks = {pair: rank for rank, pair in enumerate(embedded_merges()[:merges])}
-    count = sum(times * len(merge_formula(word, ranks)) for word, times in story_words().items())
-    letters = alphabet_formula()
+    count = sum(times * len(merge_pairs(list(word), ranks)) for word, times in story_words().items())
+    letters = byte_alphabet()
     words = [SENTENCE.split(" ")[0], *(f" {word}" for word in SENTENCE.split(" ")[1:])]
-    pieces = [merge_formula([letters[byte] for byte in word.encode()], ranks) for word in words]
+    pieces = [merge_pairs([letters[byte] for byte in word.encode()], ranks) for word in words]
     return count, [piece for word in pieces for piece in word]
 
 
@@ -118,7 +121,7 @@ def stories() -> str:
 def counts_at(words: dict[str, int], merges: list[tuple[str, str]]) -> tuple[list[list[str]], Counter[tuple[str, str]]]:
     """Return the words' tokens after some merges, and the counts of their pairs."""
     ranks = {pair: rank for rank, pair in enumerate(merges)}
-    rows = [merge_formula(word, ranks) for word in words]
+    rows = [merge_pairs(list(word), ranks) for word in words]
     counts: Counter[tuple[str, str]] = Counter()
     for row, times in zip(rows, words.values(), strict=True):
         for pair in pairwise(row):
@@ -128,7 +131,7 @@ def counts_at(words: dict[str, int], merges: list[tuple[str, str]]) -> tuple[lis
 
 def in_order(counts: Counter[tuple[str, str]], merges: list[tuple[str, str]]) -> list[tuple[str, str]]:
     """Return the pairs, the next to be merged first."""
-    tokens = [*sorted(alphabet_formula().values()), *map("".join, merges)]
+    tokens = [*sorted(byte_alphabet().values()), *map("".join, merges)]
     return sorted(counts, key=lambda pair: (-counts[pair], tokens.index(pair[0]), tokens.index(pair[1])))
 
 
@@ -159,7 +162,7 @@ def corpus_steps(words: dict[str, int]) -> list[dict[str, Any]]:
 
 def bpe_merges() -> str:
     """Return the widget, and the steps of its first corpus as a table."""
-    corpora = [
+    corpora: list[dict[str, Any]] = [
         {"name": name, "counts": list(words.values()), "steps": corpus_steps(words)} for name, words in CORPORA.items()
     ]
     rows = []
