@@ -235,6 +235,19 @@ def test_task_1_cache_refuses_values_that_differ_from_keys(shape):
     unchanged(kept, 0, case)
 
 
+def test_task_1_cache_a_rejected_first_call_fixes_no_sizes():
+    """The next call may have other sizes."""
+    key, value = pair(12, 2, 1, 3, 6)
+    case = "float32, first key 1 x 2 x 3 x 4 and value 1 x 2 x 2 x 4, then key and value 2 x 1 x 3 x 6"
+    kept = cache.KVCache(4)
+    with raises_value_error(case):
+        mx.eval(kept.update_and_fetch(mx.zeros((1, 2, 3, 4)), mx.zeros((1, 2, 2, 4))))
+    with noted(case):
+        keys, values = kept.update_and_fetch(key, value)
+    for name, actual, x in (("keys", keys, key), ("values", values, value)):
+        compare(actual, to_float64(x), mx.float32, 0.0, f"{name}; {case}", x.size)
+
+
 @pytest.mark.parametrize("count", [6, 260, -1])
 def test_task_1_cache_refuses_to_rewind_more_than_there_is(count):
     case = f"float32, key 2 x 3 x 5 x 4, rewind({count})"

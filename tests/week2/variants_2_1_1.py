@@ -1,5 +1,7 @@
 """Reference variants of task 2.1.1, the cache."""
 
+from functools import partial
+
 import mlx.core as mx
 
 from tiny_llm_course.testkit.inputs import normals
@@ -56,6 +58,10 @@ known.probe_table(
         lambda value: program(4).update_and_fetch(mx.ones((2, 3, 2, 5)), value),
         [*map(mx.ones, [(1, 3, 2, 5), (2, 3, 2, 1), (2, 3, 1, 5)]), mx.ones((2, 3, 2, 5), mx.float16)],
     ),
+    refuses_the_first_call=lambda program: refusals(
+        partial(lambda kept, shapes: kept.update_and_fetch(*map(mx.ones, shapes)), program(4)),
+        [((1, 2, 3, 4), (1, 2, 2, 4)), ((2, 1, 3, 6), (2, 1, 3, 6))],
+    ),
     refuses_rewinds=lambda program: tuple(rewound(program, count) for count in (6, -1, 5, 0)),
 )
 known.probe_table(mx.float16, half=lambda program: fetched(program, 3, 2, dtype=mx.float16, seed=7))
@@ -99,6 +105,7 @@ def sized(program):
 END = "end = self.offset + key.shape[2]"
 GROWTH = "-(-end // self._block) * self._block - capacity"
 COMPARED = "(kept.shape, kept.dtype) != ((batch, heads, capacity, dims), new.dtype)"
+UNLIKE = "if (value.shape, value.dtype) != (key.shape, key.dtype):"
 RETURNED = "return keys[:, :, :end], values[:, :, :end]"
 known.change(
     "offset-stays",
@@ -276,7 +283,7 @@ known.change(
 )
 known.change(
     "values-not-compared",
-    ("if (value.shape, value.dtype) != (key.shape, key.dtype):", "if value.dtype != key.dtype:"),
+    (UNLIKE, "if value.dtype != key.dtype:"),
     fact="values whose shape differs from the keys' are accepted",
     question="Five keys arrive with three values. What should happen?",
 )
@@ -285,6 +292,12 @@ known.change(
     ("(value.shape, value.dtype) != (key.shape, key.dtype)", "value.shape != key.shape"),
     fact="values whose dtype differs from the keys' are accepted",
     question="Keys arrive in float32, and values in float16. What should happen?",
+)
+known.change(
+    "sizes-of-a-rejected-call",
+    (UNLIKE, f"self._keys = self._grow(self._keys, key, key.shape[2])\n{UNLIKE}"),
+    fact="a rejected first call fixes the sizes, because the cache is allocated before `value` is checked",
+    question="The first call raises. Which sizes may the next call have?",
 )
 known.change(
     "float32-kept",

@@ -178,6 +178,12 @@ known.change(
     question="How many rows should there be for a prompt of 100 tokens and three decoding requests?",
 )
 known.change(
+    "row-for-no-logits",
+    ("[: len(rows)]", ""),
+    fact="one row is returned even if no chunk asks for logits",
+    question="Every chunk has num_logits = 0. How many rows should there be?",
+)
+known.change(
     "one-row-a-chunk",
     (
         "rows = logit_rows(chunks)",
@@ -185,6 +191,15 @@ known.change(
     ),
     fact="each chunk gets logits for its last token only, whatever its num_logits says",
     question="What does num_logits = 0 mean, and num_logits = 3?",
+)
+known.change(
+    "one-row-or-none",
+    (
+        "rows = logit_rows(chunks)",
+        "rows = [sum(len(o.tokens) for o in chunks[: i + 1]) - 1 for i, each in enumerate(chunks) if each.num_logits]",
+    ),
+    fact="a chunk with num_logits above 1 gets logits for its last token only",
+    question="A request verifies three draft tokens with num_logits = 4. How many rows does it need?",
 )
 known.change(
     "no-final-norm",
@@ -276,12 +291,13 @@ known.change(
     fact="the total over all requests is compared with max_position_embeddings",
     question="Eight requests of 600 tokens, and a model with a limit of 4,096. Is one of them too long?",
 )
-known.change(
-    "refused-by-the-first",
-    ("max(chunk.end for chunk in chunks)", "chunks[0].end"),
-    fact="only the first chunk is compared with max_position_embeddings",
-    question="Which of several chunks reaches the highest position?",
-)
+for which, index in (("first", 0), ("last", -1)):
+    known.change(
+        f"refused-by-the-{which}",
+        ("max(chunk.end for chunk in chunks)", f"chunks[{index}].end"),
+        fact=f"only the {which} chunk is compared with max_position_embeddings",
+        question="Which of several chunks reaches the highest position?",
+    )
 
 
 @known.accepted("operators-of-mlx")

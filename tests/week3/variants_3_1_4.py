@@ -198,6 +198,12 @@ known.change(
     question="In `abcd`, which is complete first, character by character: `abcd` or `bc`? And in one piece?",
 )
 known.change(
+    "first-to-begin-in-alphabetical-order",
+    ("(at + len(stop), at, stop)", "(at, at, stop)"),
+    fact="the stop string that starts first wins, and of those that start together the first in alphabetical order",
+    question="In `abcd`, which of `abcd` and `bc` is complete first, character by character?",
+)
+known.change(
     "shortest-counts",
     ("min(places)", "min(places, key=lambda place: (place[0], -place[1]))"),
     fact="of stop strings that end at the same character, the shortest wins",

@@ -84,6 +84,12 @@ known.change(
     question="Three pages are requested, and two are free. How does the caller find out?",
 )
 known.change(
+    "never-all",
+    ("if count > self.num_free:", "if count >= self.num_free:"),
+    fact="allocate raises if exactly as many pages are free as it should allocate",
+    question="Two pages are free, and two are requested. Are there enough?",
+)
+known.change(
     "taken-until-none-is-left",
     (
         'raise OutOfPages(f"{count} pages are needed, but {self.num_free} of {self.pages} are free")',

@@ -54,113 +54,68 @@ known.probe_table(
 
 known.not_timed("a handful of products")
 
+for name, old, new, fact, question in (
+    ("keys-alone", "self.token_bytes = 2 * ", "self.token_bytes = ",
+     "only keys are counted, not values",
+     "What does a layer cache for a token besides its key?"),
+    ("heads-of-the-queries", "config.num_key_value_heads", "config.num_attention_heads",
+     "keys are counted per query head instead of per KV head",
+     "How many query heads share one key?"),
+    ("one-layer", "config.num_hidden_layers * ", "",
+     "only one layer is counted",
+     "How many layers cache keys of their own for the same token?"),
+    ("head-dim-computed", "config.head_dim", "(config.hidden_size // config.num_attention_heads)",
+     "head_dim is hidden_size / num_attention_heads",
+     "What does the config say of head_dim, and what is hidden_size / heads?"),
+    ("always-four-bytes", "dtype.size", "4",
+     "every element takes four bytes, whatever the dtype",
+     "How many bytes does a float16 take?"),
+    ("half-precision-by-default", "dtype: mx.Dtype = mx.float32", "dtype: mx.Dtype = mx.float16",
+     "the default dtype is float16",
+     "What is the default in the signature?"),
+    ("rounded-up", "return cap // self.page_bytes", "return -(-cap // self.page_bytes)",
+     "the number of pages is rounded up",
+     "The limit is one and a half pages. How many pages stay below it?"),
+    ("exactly-one-refused", "if cap < self.page_bytes:", "if cap <= self.page_bytes:",
+     "a limit of exactly one page raises",
+     "Does a page of 1,536 bytes fit into 1,536 bytes?"),
+    ("no-page-is-an-answer", "if cap < self.page_bytes:", "if False:",
+     "a limit below one page returns 0 pages instead of raising",
+     "When would the operator of a server learn that it has no pages?"),
+    ("full-pages-waste-a-page", "-length % self.page_size", "self.page_size - length % self.page_size",
+     "a request whose last page is full wastes a whole page",
+     "Eight tokens are in pages of four. How many slots are empty?"),
+    ("a-page-for-no-tokens", "-length % self.page_size", "(-length % self.page_size if length else self.page_size)",
+     "a request without tokens has one empty page",
+     "How many pages do 0 tokens need?"),
+    ("what-is-used-of-the-last-page", "-length % self.page_size", "length % self.page_size",
+     "the used slots of the last page are counted, not the empty ones",
+     "Five tokens are in pages of four. Which slots of the last page are wasted?"),
+    ("waste-of-the-sum", "sum(-length % self.page_size for length in lengths)", "(-sum(lengths) % self.page_size)",
+     "the waste is computed from the total number of tokens, as if requests shared their last pages",
+     "Which requests' tokens may be in a request's last page?"),
+    ("waste-in-tokens", "for length in lengths) * self.token_bytes", "for length in lengths)",
+     "the waste of pages is in slots instead of bytes",
+     "Which unit does the docstring of waste name?"),
+    ("reserved-waste-in-tokens", "return empty * self.token_bytes", "return empty",
+     "the waste of reserved arrays is in slots instead of bytes",
+     "Which unit does the docstring of reserved_waste name?"),
+    ("all-that-is-reserved", "empty += longest - length", "empty += longest",
+     "all reserved bytes are counted, including those in use",
+     "A request has 24 tokens, and 24 slots are reserved. How many are wasted?"),
+    ("exactly-full-refused", "if length > longest:", "if length >= longest:",
+     "a request that fills its array exactly raises",
+     "24 slots are reserved, and a request has 24 tokens. Is it longer?"),
+    ("no-requests-raises", "empty = 0", "lengths = list(lengths)\nmax(lengths)\nempty = 0",
+     "reserved_waste raises when there are no requests",
+     "There are no requests. How many bytes are wasted, and what is the maximum of an empty list?"),
+):  # fmt: skip
+    known.change(name, (old, new), fact=fact, question=question)
 known.change(
-    "keys-alone",
-    ("self.token_bytes = 2 * ", "self.token_bytes = "),
-    fact="only keys are counted, not values",
-    question="What does a layer cache for a token besides its key?",
-)
-known.change(
-    "heads-of-the-queries",
-    ("config.num_key_value_heads", "config.num_attention_heads"),
-    fact="keys are counted per query head instead of per KV head",
-    question="How many query heads share one key?",
-)
-known.change(
-    "one-layer",
-    ("config.num_hidden_layers * ", ""),
-    fact="only one layer is counted",
-    question="How many layers cache keys of their own for the same token?",
-)
-known.change(
-    "head-dim-computed",
-    ("config.head_dim", "(config.hidden_size // config.num_attention_heads)"),
-    fact="head_dim is hidden_size / num_attention_heads",
-    question="What does the config say of head_dim, and what is hidden_size / heads?",
-)
-known.change(
-    "always-four-bytes",
-    ("dtype.size", "4"),
-    fact="every element takes four bytes, whatever the dtype",
-    question="How many bytes does a float16 take?",
-)
-known.change(
-    "half-precision-by-default",
-    ("dtype: mx.Dtype = mx.float32", "dtype: mx.Dtype = mx.float16"),
-    fact="the default dtype is float16",
-    question="What is the default in the signature?",
-)
-known.change(
-    "rounded-up",
-    ("return cap // self.page_bytes", "return -(-cap // self.page_bytes)"),
-    fact="the number of pages is rounded up",
-    question="The limit is one and a half pages. How many pages stay below it?",
-)
-known.change(
-    "exactly-one-refused",
-    ("if cap < self.page_bytes:", "if cap <= self.page_bytes:"),
-    fact="a limit of exactly one page raises",
-    question="Does a page of 1,536 bytes fit into 1,536 bytes?",
-)
-known.change(
-    "no-page-is-an-answer",
-    ("if cap < self.page_bytes:", "if False:"),
-    fact="a limit below one page returns 0 pages instead of raising",
-    question="When would the operator of a server learn that it has no pages?",
-)
-known.change(
-    "full-pages-waste-a-page",
-    ("-length % self.page_size", "self.page_size - length % self.page_size"),
-    fact="a request whose last page is full wastes a whole page",
-    question="Eight tokens are in pages of four. How many slots are empty?",
-)
-known.change(
-    "a-page-for-no-tokens",
-    ("-length % self.page_size", "(-length % self.page_size if length else self.page_size)"),
-    fact="a request without tokens has one empty page",
-    question="How many pages do 0 tokens need?",
-)
-known.change(
-    "what-is-used-of-the-last-page",
-    ("-length % self.page_size", "length % self.page_size"),
-    fact="the used slots of the last page are counted, not the empty ones",
-    question="Five tokens are in pages of four. Which slots of the last page are wasted?",
-)
-known.change(
-    "waste-of-the-sum",
-    ("sum(-length % self.page_size for length in lengths)", "(-sum(lengths) % self.page_size)"),
-    fact="the waste is computed from the total number of tokens, as if requests shared their last pages",
-    question="Which requests' tokens may be in a request's last page?",
-)
-known.change(
-    "waste-in-tokens",
-    ("for length in lengths) * self.token_bytes", "for length in lengths)"),
-    fact="the waste of pages is in slots instead of bytes",
-    question="Which unit does the docstring of waste name?",
-)
-known.change(
-    "reserved-waste-in-tokens",
-    ("return empty * self.token_bytes", "return empty"),
-    fact="the waste of reserved arrays is in slots instead of bytes",
-    question="Which unit does the docstring of reserved_waste name?",
-)
-known.change(
-    "all-that-is-reserved",
-    ("empty += longest - length", "empty += longest"),
-    fact="all reserved bytes are counted, including those in use",
-    question="A request has 24 tokens, and 24 slots are reserved. How many are wasted?",
-)
-known.change(
-    "exactly-full-refused",
-    ("if length > longest:", "if length >= longest:"),
-    fact="a request that fills its array exactly raises",
-    question="24 slots are reserved, and a request has 24 tokens. Is it longer?",
-)
-known.change(
-    "no-requests-raises",
-    ("empty = 0", "lengths = list(lengths)\nmax(lengths)\nempty = 0"),
-    fact="reserved_waste raises when there are no requests",
-    question="There are no requests. How many bytes are wasted, and what is the maximum of an empty list?",
+    "iterator-used-up",
+    ("empty = 0", "if max(lengths, default=0) > longest:\n    raise ValueError('too long')\nempty = 0"),
+    fact="the check uses up an iterator of lengths, so nothing is left to add up",
+    question="How often can you iterate over a generator?",
 )
 known.change(
     "longer-is-taken",

@@ -92,6 +92,12 @@ known.change(
     question="Its pages now hold another request's tokens. How many of its own are cached?",
 )
 known.change(
+    "zero-before-release",
+    ("self.kv_cache.release(youngest)", "youngest.num_computed_tokens = 0\nself.kv_cache.release(youngest)"),
+    fact="num_computed_tokens becomes 0 before the KV cache is released, which reads it",
+    question="A KV cache keeps what a released request has computed, to reuse it. How does it know how much that is?",
+)
+known.change(
     "output-thrown-away",
     ("youngest.num_computed_tokens = 0", "youngest.num_computed_tokens = 0\nyoungest.output.clear()"),
     fact="a preempted request loses its output",

@@ -32,6 +32,7 @@ known.probe_table(
     scale_of_one=lambda program: program(*inputs(10), 1.0),
     scale_of_nothing=lambda program: program(*inputs(14), 0.0),
     page_twice=lambda program: program(*inputs(16)[:3], [2, 0, 2], 10),
+    page_twice_behind=lambda program: program(*inputs(16)[:3], [2, 1, 0, 2], 10),
     negative_page=lambda program: program(*inputs(16)[:3], [2, -1, 0], 10),
     negative_page_behind=lambda program: program(*inputs(16)[:3], [2, 1, 0, -1], 10),
 )
@@ -213,6 +214,12 @@ known.change(
     ("if len(set(own)) < len(own):", "if False:"),
     fact="a block table with the same page twice is not rejected",
     question="Can a page of four slots hold a request's tokens 0 to 3 and 8 to 11?",
+)
+known.change(
+    "page-twice-anywhere",
+    ("len(set(own)) < len(own)", "len(set(block_table)) < len(block_table)"),
+    fact="a page that occurs again after the last token's page is rejected, too",
+    question="Ten tokens in pages of four: which entries of a block table of four are the request's pages?",
 )
 known.change(
     "side-by-side",

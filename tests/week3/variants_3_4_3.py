@@ -144,6 +144,12 @@ known.change(
     question="With four query heads and two KV heads, which one should query head 1 use?",
 )
 known.change(
+    "rows-head-after-head",
+    ("r / group + 1 - from", "r % (last - first) + 1 - from"),
+    fact="the causal limit takes the rows of a tile as ordered by head, not by token",
+    question="With two heads per KV head, which token is row 1 of a tile?",
+)
+known.change(
     "one-list-for-all",
     (PLACES, ""),
     ("pool().run(", f"{PLACES}\npool().run("),

@@ -178,6 +178,13 @@ known.change(
     question="One page is requested. How much of the tree is worth keeping?",
 )
 known.change(
+    "all-for-a-negative-count",
+    ("while len(gone) < count:", "while len(gone) != count:"),
+    ("and len(gone) < count and", "and len(gone) != count and"),
+    fact="a negative count evicts everything, because the loop runs until exactly `count` pages are evicted",
+    question="The count is -2. When does your loop end?",
+)
+known.change(
     "until-so-many-are-free",
     ("while len(gone) < count:", "while tree.pool.num_free < count:"),
     ("while node.pages and len(gone) < count and tree", "while node.pages and tree.pool.num_free < count and tree"),

@@ -38,6 +38,7 @@ for max_inside, ops in (
     (3, [(0, "enter", 3), *MANY]),
     (3, [(0, "enter", 3), (0.01, "leave", 3), (0.02, "enter", 3), (0.03, "enter", 1)]),
     (8, [(0, "enter", 8), (0, "leave", 1), (0, "enter", 1), *[(55, "enter", 1)] * 6]),
+    (1, [(0, "enter", 1), (0, "leave", 1), (0, "enter", 1), (60, "enter", 1)]),
     (4, random_ops(1, 4, 40)),
     (3, random_ops(2, 3, 40)),
 ):  # fmt: skip
@@ -182,8 +183,7 @@ known.change(
 known.change(
     "at-once",
     ("max(1, math.ceil(seconds))", "math.ceil(seconds)"),
-    ("else FIRST_GUESS", "else 0.0"),
-    fact="before the first departure, Retry-After is 0",
+    fact="Retry-After is 0 when requests have just left",
     question="What does a client do with a Retry-After of 0 seconds?",
 )
 known.change(
@@ -191,6 +191,12 @@ known.change(
     (SPREAD, "estimate"),
     fact="Retry-After has no upper limit",
     question="An engine has been stalled for an hour. What Retry-After do clients get?",
+)
+known.change(
+    "limit-counts-as-above",
+    (SPREAD, SPREAD.replace("<=", "<")),
+    fact="an estimate of exactly LONGEST is replaced, too",
+    question="The estimate is 60 seconds. Is that above LONGEST?",
 )
 known.change(
     "the-same-for-all",

@@ -120,6 +120,12 @@ known.change(
     question="A request waits ten seconds and then decodes fast. Which of its two latencies is high?",
 )
 known.change(
+    "first-step-is-one-token",
+    ("self._first[request] = now, len(tokens)", "self._first[request] = now, 1"),
+    fact="a request's first step counts as one token, even if it yielded several",
+    question="A request's first step yields three tokens. How many of its tokens come after that step?",
+)
+known.change(
     "divided-by-all",
     (EACH, "if len(request.output) - count:\n    self._times[TPOT].add((now - began) / len(request.output))"),
     fact="TPOT is divided by the number of tokens, not of the intervals between them",
@@ -128,6 +134,15 @@ known.change(
 known.change(
     "one-token-has-a-gap",
     (EACH, "self._times[TPOT].add((now - began) / max(1, len(request.output) - count))"),
+    fact="every finished request has a TPOT, even one without a token",
+    question="A request ends without a token. Which interval does its TPOT measure?",
+)
+known.change(
+    "all-at-once-has-a-gap",
+    (
+        EACH,
+        "if request in self._first:\n    self._times[TPOT].add((now - began) / max(1, len(request.output) - count))",
+    ),
     fact="a request whose tokens all came at once also has a TPOT",
     question="A request had one token. How long was the interval to its next one?",
 )

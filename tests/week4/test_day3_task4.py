@@ -305,6 +305,19 @@ def test_task_4_rolling_refuses_values_of_another_dtype(dtypes):
         mx.eval(cache.RollingCache(3, 1).update_and_fetch(key, value))
 
 
+def test_task_4_rolling_a_rejected_first_call_fixes_no_sizes():
+    """The next call may have other sizes."""
+    key, value = normals(18)(2, 1, 3, 6), normals(19)(2, 1, 3, 6)
+    case = "float32, window 4, first key 1 x 2 x 3 x 4 and value 1 x 2 x 2 x 4, then key and value 2 x 1 x 3 x 6"
+    kept = cache.RollingCache(4)
+    with raises_value_error(case):
+        mx.eval(kept.update_and_fetch(mx.zeros((1, 2, 3, 4)), mx.zeros((1, 2, 2, 4))))
+    with noted(case):
+        keys, values = kept.update_and_fetch(key, value)
+    for name, actual, x in (("keys", keys, key), ("values", values, value)):
+        compare(actual, to_float64(x), mx.float32, 0.0, f"{name}; {case}", x.size)
+
+
 # a window of 3 with one sink: the calls, the rewind, and the largest possible rewind
 REWINDS = [((4,), 5, 4), ((2,), -1, 2), ((5,), 2, 1), ((1,) * 9, 2, 1), ((9, 1), 10, 1), ((9,), -2, 1)]
 

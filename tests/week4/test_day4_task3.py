@@ -13,6 +13,7 @@ from tiny_llm_course.testkit.again import backwards
 from tiny_llm_course.testkit.agreement import agrees, compare
 from tiny_llm_course.testkit.cases import noted, type_words
 from tiny_llm_course.testkit.errors import Kind, fail, raises_value_error
+from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.marks import by_dtype
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import exact, to_float64
@@ -191,6 +192,19 @@ def test_task_3_cache_refuses_another_dtype(which, first):
         return
     with raises_value_error(f"latent 2 x 2 x 5 in {which[0]}, rope_key in {which[1]}"):
         mx.eval(made.update_and_fetch(latent.astype(which[0]), rope_key.astype(which[1])))
+
+
+def test_task_3_cache_a_rejected_first_call_fixes_no_sizes():
+    """The next call may have other sizes."""
+    latent, rope_key = normals(12)(2, 3, 6), normals(13)(2, 3, 2)
+    case = "float32, first latent 1 x 3 x 5 and rope_key 1 x 2 x 4, then latent 2 x 3 x 6 and rope_key 2 x 3 x 2"
+    made = cache.LatentCache(4)
+    with raises_value_error(case):
+        mx.eval(made.update_and_fetch(mx.zeros((1, 3, 5)), mx.zeros((1, 2, 4))))
+    with noted(case):
+        actual = made.update_and_fetch(latent, rope_key)
+    expected = np.concatenate([to_float64(latent), to_float64(rope_key)], axis=-1)
+    compare(actual, expected, mx.float32, 0.0, case, expected.size)
 
 
 @pytest.mark.parametrize("count", [6, 260, -1])

@@ -137,10 +137,17 @@ class Counting:
     def offset(self):
         return self.own.offset
 
+    @property
+    def nbytes(self):
+        return self.own.nbytes
+
     def update_and_fetch(self, latent, rope_key):
         entries = self.own.update_and_fetch(latent, rope_key)
         self.read.append(entries.nbytes)
         return entries
+
+    def rewind(self, count):
+        self.own.rewind(count)
 
 
 @by_dtype

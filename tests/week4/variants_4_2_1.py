@@ -60,6 +60,16 @@ known.change(
     fact="keys and values are swapped",
     question="Which of the three parts comes last, and which did you return last?",
 )
+for layout, part in (("blocks", "query, key, value = mx"), ("interleaved", "key, value = vectors")):
+    known.change(
+        f"exchanged-in-{layout}",
+        (part, part.replace("key, value", "value, key")),
+        fact=f"keys and values are swapped in the layout {layout}",
+        question=f"In {layout}, which comes first: the key or the value?",
+    )
+known.together("exchanged-in-blocks", "exchanged-in-interleaved", makes="keys-and-values-exchanged")
+known.together("exchanged-in-blocks", "keys-and-values-exchanged", makes="exchanged-in-interleaved")
+known.together("exchanged-in-interleaved", "keys-and-values-exchanged", makes="exchanged-in-blocks")
 known.change(
     "thirds",
     ("[num_heads, num_heads + num_kv_heads]", "3"),
@@ -129,6 +139,12 @@ known.change(
     ("vectors[..., :group, :].flatten", "vectors[..., :group, :].swapaxes(-3, -2).flatten"),
     fact="interleaved, the first query head of each group comes first, then the second of each",
     question="With four query heads and two KV heads, which group is query head 1 in?",
+)
+known.change(
+    "vectors-before-groups",
+    ("(num_kv_heads, group + 2, -1))", "(group + 2, num_kv_heads, -1)).swapaxes(-3, -2)"),
+    fact="interleaved, the features are split as (H/H_kv + 2) x H_kv instead of H_kv x (H/H_kv + 2)",
+    question="Interleaved, what follows a token's first query: another query of its group, or of the next group?",
 )
 known.change(
     "queries-after-key-value",

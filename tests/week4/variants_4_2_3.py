@@ -31,6 +31,7 @@ known.probe_table(
     one_row=lambda program: seeded(program, normals(27)(60), 0.3, True, 9),
     refused_outside_training=lambda program: program(normals(31)(3, 4), 50, False),
     without_a_key=without_a_key,
+    caller=lambda program: (x := normals(29)(4, 60), seeded(program, x, 0.3, True, 11)),
 )
 known.probe_table(mx.float16, narrow=lambda program: seeded(program, normals(28, mx.float16)(4, 60), 0.3, True, 10))
 
@@ -62,6 +63,12 @@ known.change(
     (LEFT, "mx.where(stays, x * (1 - rate), 0.0)"),
     fact="the kept values are multiplied by 1 - rate",
     question="Is the sum of the kept values too large or too small?",
+)
+known.change(
+    "scaled-in-place",
+    (f"return {LEFT}", "x /= 1 - rate\nreturn mx.where(stays, x, 0.0)"),
+    fact="`x /= 1 - rate` also changes the caller's x",
+    question="Does `x /= 2` make a new MLX array, or change the one that x and the caller refer to?",
 )
 known.change(
     "scaled-at-test-time",

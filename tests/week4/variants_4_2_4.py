@@ -21,6 +21,7 @@ def inputs(seed, dtype=mx.float32, heads=6, kv_heads=2, length=3, keys=5):
 known.probe_table(
     plain=lambda program: program(*inputs(21)),
     scale=lambda program: program(*inputs(22), scale=0.7),
+    scale_of_nothing=lambda program: program(*inputs(38), scale=0.0),
     causal=lambda program: program(*inputs(23), mask="causal"),
     causal_square=lambda program: program(*inputs(24, keys=3), mask="causal"),
     bias=lambda program: program(*inputs(25), mask=normals(250)(6, 3, 5)),
@@ -184,10 +185,28 @@ known.change(
     question="With six query heads and two KV heads, which one should query head 1 use?",
 )
 known.change(
+    "mask-in-other-groups",
+    (
+        "if mask is not None:",
+        """
+        if mask is not None and mask.ndim > 2 and mask.shape[-3] == heads:
+            mask = mx.unflatten(mask, -3, (-1, kv_heads)).swapaxes(-4, -3).flatten(-4, -3)
+        if mask is not None:""",
+    ),
+    fact="the mask's heads are split as H/H_kv x H_kv instead of H_kv x H/H_kv",
+    question="Query heads 0 to 2 share a key. Which of the mask's heads are theirs?",
+)
+known.change(
     "no-scale",
     ("dims**-0.5 if scale is None", "1.0 if scale is None"),
     fact="the default scale 1/sqrt(D) is missing",
     question="What does scale=None mean?",
+)
+known.change(
+    "scale-or-default",
+    ("dims**-0.5 if scale is None else scale", "scale or dims**-0.5"),
+    fact="a scale of 0 is replaced by the default",
+    question="What is `0.0 or 0.25` in Python?",
 )
 known.change(
     "causal-upper-left",

@@ -87,6 +87,12 @@ known.change(
     question="In which order are the numbers of a fused bias?",
 )
 known.change(
+    "head-dim-from-e",
+    ("(wo.shape[1] // num_heads)", "(wqkv.shape[1] // num_heads)"),
+    fact="D is computed as E / H, from wqkv's columns instead of wo's",
+    question="With E = 7 and six heads of 4 features, how many columns have wqkv and wo?",
+)
+known.change(
     "keys-and-values-exchanged",
     ("query, key, value = split_qkv", "query, value, key = split_qkv"),
     fact="keys and values are swapped",

@@ -17,6 +17,7 @@ known.probe_table(
     ),
     none=lambda program: (program(3, 5, None, 0, mx.float32), program(4, 4, None, 2, mx.float32)),
     longer_than_the_text=lambda program: (program(3, 5, 9, 1, mx.float32), program(4, 4, 4, 6, mx.float32)),
+    zero=lambda program: program(2, 4, 0, 1, mx.float32),
     refused=lambda program: refusals(
         lambda given: program(*given, mx.float32), [(3, 2, 2, 0), (2, 4, 0, 0), (2, 4, 2, -1), (2, 4, None, -1)]
     ),
@@ -30,101 +31,63 @@ def sized(program):
 
 
 WINDOW = "keys > queries - window"
+for name, old, new, fact, question in (
+    ("one-too-far", WINDOW, "keys >= queries - window",
+     "the window does not count the query's own key, so one key too many is visible",
+     "With a window of 1, how many keys does a query see?"),
+    ("one-too-few", WINDOW, "keys > queries - window + 1",
+     "a query sees one key less than the window",
+     "With a window of 1, how many keys does a query see?"),
+    ("upper-left", "mx.arange(S - L, S)", "mx.arange(L)",
+     "the queries are at positions 0 to L - 1",
+     "Two new tokens follow seven older ones. What is the position of the first of the two?"),
+    ("future-too", "seen = keys <= queries", "seen = keys < queries + (window or 1)",
+     "the window also extends into the future",
+     "May a query see a later key?"),
+    ("not-itself", "seen = keys <= queries", "seen = keys < queries",
+     "a query may not see its own position",
+     "What may the very first token see?"),
+    ("no-window", f"({WINDOW}) | (keys < sinks)", "(keys >= 0)",
+     "the mask is only causal, and window is ignored",
+     "Which keys beyond the window does a query see?"),
+    ("no-sinks", f"(({WINDOW}) | (keys < sinks))", f"({WINDOW})",
+     "the sinks are hidden once they are outside the window",
+     "At position 8, with a window of 3 and two sinks: how many keys are visible?"),
+    ("one-sink-too-many", "keys < sinks)", "keys <= sinks)",
+     "one key too many is a sink",
+     "What are the positions of two sinks?"),
+    ("sinks-count-in-the-window", WINDOW, "keys > queries - max(1, window - sinks)",
+     "the sinks count towards the window, which shrinks by their number to at least 1",
+     "With a window of 3 and two sinks, how many keys does a late query see?"),
+    ("sinks-taken-off-the-window", WINDOW, "keys > queries - window + sinks",
+     "the number of sinks is subtracted from the window, which may become empty",
+     "With a window of 3 and two sinks, how many keys does a late query see?"),
+    ("sinks-never-hidden", "return mx.where(seen, ", "return mx.where(seen | (keys < sinks), ",
+     "the sinks are visible to all queries, including earlier ones, with or without a window",
+     "May the query at position 0 see a sink at position 1?"),
+    ("sinks-only", f"({WINDOW}) | (keys < sinks)", "(keys == queries) | (keys < sinks)",
+     "a query sees only itself and the sinks",
+     "Without sinks and with a window of 3, which keys does a query see?"),
+    ("sinks-from-the-future", "seen = seen & ((", "seen = (seen & (",
+     "the sinks are visible to all queries of a window, including earlier ones",
+     "May the query at position 0 see a sink at position 1?"),
+    ("sinks-follow-the-text", "keys < sinks", "keys < queries[0] - (window - 1) + sinks",
+     "the sinks are the first keys visible to the call's first query, not the first of the sequence",
+     "What are the sinks' positions in the sequence, and do they depend on the call?"),
+    ("chunks", WINDOW, "keys // window == queries // window",
+     "attention is chunked: a query sees only the keys of its own chunk of `window` tokens",
+     "With chunks of three tokens, what does a chunk's first token see? What should it?"),
+    ("none-is-zero", "if window is not None:", "window = window or 1\nif window is not None:",
+     "window=None is treated as a window of one token",
+     "Which keys does a query see if window is None?"),
+):  # fmt: skip
+    known.change(name, (old, new), fact=fact, question=question)
 known.change(
-    "one-too-far",
-    (WINDOW, "keys >= queries - window"),
-    fact="the window does not count the query's own key, so one key too many is visible",
-    question="With a window of 1, how many keys does a query see?",
-)
-known.change(
-    "one-too-few",
-    (WINDOW, "keys > queries - window + 1"),
-    fact="a query sees one key less than the window",
-    question="With a window of 1, how many keys does a query see?",
-)
-known.change(
-    "upper-left",
-    ("mx.arange(S - L, S)", "mx.arange(L)"),
-    fact="the queries are at positions 0 to L - 1",
-    question="Two new tokens follow seven older ones. What is the position of the first of the two?",
-)
-known.change(
-    "future-too",
-    ("seen = keys <= queries", "seen = keys < queries + (window or 1)"),
-    fact="the window also extends into the future",
-    question="May a query see a later key?",
-)
-known.change(
-    "not-itself",
-    ("seen = keys <= queries", "seen = keys < queries"),
-    fact="a query may not see its own position",
-    question="What may the very first token see?",
-)
-known.change(
-    "no-window",
-    (f"({WINDOW}) | (keys < sinks)", "(keys >= 0)"),
-    fact="the mask is only causal, and window is ignored",
-    question="Which keys beyond the window does a query see?",
-)
-known.change(
-    "no-sinks",
-    (f"(({WINDOW}) | (keys < sinks))", f"({WINDOW})"),
-    fact="the sinks are hidden once they are outside the window",
-    question="At position 8, with a window of 3 and two sinks: how many keys are visible?",
-)
-known.change(
-    "one-sink-too-many",
-    ("keys < sinks)", "keys <= sinks)"),
-    fact="one key too many is a sink",
-    question="What are the positions of two sinks?",
-)
-known.change(
-    "sinks-count-in-the-window",
-    (WINDOW, "keys > queries - max(1, window - sinks)"),
-    fact="the sinks count towards the window, which shrinks by their number to at least 1",
-    question="With a window of 3 and two sinks, how many keys does a late query see?",
-)
-known.change(
-    "sinks-taken-off-the-window",
-    (WINDOW, "keys > queries - window + sinks"),
-    fact="the number of sinks is subtracted from the window, which may become empty",
-    question="With a window of 3 and two sinks, how many keys does a late query see?",
-)
-known.change(
-    "sinks-never-hidden",
-    ("return mx.where(seen, ", "return mx.where(seen | (keys < sinks), "),
-    fact="the sinks are visible to all queries, including earlier ones, with or without a window",
-    question="May the query at position 0 see a sink at position 1?",
-)
-known.change(
-    "sinks-only",
-    (f"({WINDOW}) | (keys < sinks)", "(keys == queries) | (keys < sinks)"),
-    fact="a query sees only itself and the sinks",
-    question="Without sinks and with a window of 3, which keys does a query see?",
-)
-known.change(
-    "sinks-from-the-future",
-    ("seen = seen & ((", "seen = (seen & ("),
-    fact="the sinks are visible to all queries of a window, including earlier ones",
-    question="May the query at position 0 see a sink at position 1?",
-)
-known.change(
-    "sinks-follow-the-text",
-    ("keys < sinks", "keys < queries[0] - (window - 1) + sinks"),
-    fact="the sinks are the first keys visible to the call's first query, not the first of the sequence",
-    question="What are the sinks' positions in the sequence, and do they depend on the call?",
-)
-known.change(
-    "chunks",
-    (WINDOW, "keys // window == queries // window"),
-    fact="attention is chunked: a query sees only the keys of its own chunk of `window` tokens",
-    question="With chunks of three tokens, what does a chunk's first token see? What should it?",
-)
-known.change(
-    "none-is-zero",
-    ("if window is not None:", "window = window or 1\nif window is not None:"),
-    fact="window=None is treated as a window of one token",
-    question="Which keys does a query see if window is None?",
+    "zero-is-none",
+    ("if window is not None and window < 1:", "if window and window < 1:"),
+    ("if window is not None:", "if window:"),
+    fact="a window of 0 is treated as None",
+    question="What does `if window:` do with 0, and what with None?",
 )
 known.change(
     "inverted",

@@ -29,7 +29,9 @@ ON, OFF = {"use_sliding_window": True}, {"use_sliding_window": False}
 known.probe_table(
     # on, off, and absent
     qwen=lambda program: windows(program, {**WINDOW, "model_type": "qwen3", "max_window_layers": 4}, ON, OFF, {}),
-    qwen_by_default=lambda program: windows(program, {**WINDOW, "model_type": "qwen2", "num_hidden_layers": 31}, ON),
+    qwen_by_default=lambda program: windows(
+        program, {**WINDOW, "model_type": "qwen2", "num_hidden_layers": 31}, ON, {**ON, "max_window_layers": 0}
+    ),
     mixture=lambda program: windows(program, {**WINDOW, "model_type": "qwen3_moe", "max_window_layers": 4}, ON, {}),
     patterns=lambda program: windows(
         program, {**WINDOW, "num_hidden_layers": 13}, *map(of_kind, ("gemma2", "gemma3_text", "cohere2", "gpt_oss"))
@@ -65,126 +67,75 @@ LATE = 'window if i >= config.get("max_window_layers", 28) else None'
 ORDER = "None if pattern and (i + 1) % pattern == 0 else window"
 PATTERN = 'config.get("sliding_window_pattern", PATTERNS.get(kind or ""))'
 WORD = 'window if word == "sliding_attention" else None'
-known.change(
-    "switch-ignored",
-    (SWITCH, "if False:"),
-    fact="sliding_window alone decides, even if use_sliding_window is false",
-    question="A config says sliding_window 4096 and use_sliding_window false. Which of the two decides?",
-)
-known.change(
-    "on-unless-it-says-off",
-    ("kind not in SWITCHED", "True"),
-    fact="Qwen models without use_sliding_window have a window",
-    question="What does SWITCHED say about the models in it?",
-)
-known.change(
-    "moe-on-unless-it-says-off",
-    ("kind not in SWITCHED", "kind not in LATE"),
-    fact="a qwen3_moe model without use_sliding_window has a window",
-    question="Which model types are in SWITCHED?",
-)
-known.change(
-    "off-unless-it-says-on",
-    ("kind not in SWITCHED", "False"),
-    fact="no model without use_sliding_window has a window",
-    question="Mistral's config has no such switch. Has the model no window?",
-)
-known.change(
-    "first-layers-local",
-    (LATE, 'window if i < config.get("max_window_layers", 28) else None'),
-    fact="max_window_layers is the number of local layers",
-    question="A Qwen2 config has 28 layers, and max_window_layers 28. Which of its layers should be local?",
-)
-known.change(
-    "one-layer-late",
-    (LATE, 'window if i > config.get("max_window_layers", 28) else None'),
-    fact="the local layers start one too late",
-    question="With max_window_layers 0, which layer is the first local one?",
-)
-known.change(
-    "nothing-by-default",
-    ('config.get("max_window_layers", 28)', 'config.get("max_window_layers", 0)'),
-    fact="all layers are local if max_window_layers is missing",
-    question="What is max_window_layers if a config does not contain it?",
-)
-known.change(
-    "moe-like-the-others",
-    ("if kind in LATE:", "if kind in SWITCHED:"),
-    fact="qwen3_moe also uses max_window_layers",
-    question="Which models are in LATE, and which in SWITCHED?",
-)
-known.change(
-    "max-window-layers-ignored",
-    ("if kind in LATE:", "if False:"),
-    fact="max_window_layers is ignored, and all layers are local",
-    question="A Qwen config has a window, six layers and max_window_layers 4. How many layers are global?",
-)
-known.change(
-    "pattern-reversed",
-    (ORDER, "window if not pattern or (i + 1) % pattern == 0 else None"),
-    fact="local and global layers of a pattern are swapped",
-    question="Gemma 3 has five layers of one kind to one of the other. Which kind is cheap?",
-)
-known.change(
-    "pattern-from-zero",
-    ("(i + 1) % pattern == 0", "i % pattern == 0"),
-    fact="a pattern's first layer is global instead of its last",
-    question="Of six layers, 0 to 5, which is the global one?",
-)
-known.change(
-    "no-patterns-by-name",
-    (PATTERN, 'config.get("sliding_window_pattern")'),
-    fact="only a pattern in the config is used, not the model's default",
-    question="What is PATTERNS for?",
-)
-known.change(
-    "patterns-by-name-alone",
-    (PATTERN, 'PATTERNS.get(kind or "")'),
-    fact="the config's own sliding_window_pattern is ignored",
-    question="What if a config has a pattern other than the model's default?",
-)
-known.change(
-    "nowhere-by-default",
-    (ORDER, "window if pattern and (i + 1) % pattern else None"),
-    fact="without a pattern no layer is local",
-    question="Mistral's config has sliding_window 4096 and nothing more. Which of its layers are local?",
-)
-known.change(
-    "words-ignored",
-    (f"return [{WORD} for word in words]", "pass"),
-    fact="layer_types is validated but not used",
-    question="A config lists a type for every layer. What does your list contain?",
-)
-known.change(
-    "words-reversed",
-    (WORD, 'window if word == "full_attention" else None'),
-    fact="the two layer types are swapped",
-    question="Which of the two words means a window?",
-)
-known.change(
-    "any-window",
-    ("if window is not None and (type(window) is not int or window < 1):", "if False:"),
-    fact="any value of sliding_window is accepted",
-    question="What would a layer do with a window of 0, or of '4096'?",
-)
-known.change(
-    "any-number-of-words",
-    ("if len(words) != layers:", "if False:"),
-    fact="layer_types may have any length",
-    question="Six layers, five types: what does the sixth layer do?",
-)
-known.change(
-    "any-word",
-    ('if word not in ("sliding_attention", "full_attention"):', "if False:"),
-    fact="an unknown layer type is treated as full attention",
-    question="A config has the type chunked_attention. Was its model trained with full attention?",
-)
-known.change(
-    "contradiction-taken",
-    ('if window is None and "sliding_attention" in words:', "if False:"),
-    fact="a sliding_attention layer is accepted without a sliding_window",
-    question="layer_types contains sliding_attention, and sliding_window is null. How far should the layer see?",
-)
+for name, old, new, fact, question in (
+    ("switch-ignored", SWITCH, "if False:",
+     "sliding_window alone decides, even if use_sliding_window is false",
+     "A config says sliding_window 4096 and use_sliding_window false. Which of the two decides?"),
+    ("on-unless-it-says-off", "kind not in SWITCHED", "True",
+     "Qwen models without use_sliding_window have a window",
+     "What does SWITCHED say about the models in it?"),
+    ("moe-on-unless-it-says-off", "kind not in SWITCHED", "kind not in LATE",
+     "a qwen3_moe model without use_sliding_window has a window",
+     "Which model types are in SWITCHED?"),
+    ("off-unless-it-says-on", "kind not in SWITCHED", "False",
+     "no model without use_sliding_window has a window",
+     "Mistral's config has no such switch. Has the model no window?"),
+    ("first-layers-local", LATE, 'window if i < config.get("max_window_layers", 28) else None',
+     "max_window_layers is the number of local layers",
+     "A Qwen2 config has 28 layers, and max_window_layers 28. Which of its layers should be local?"),
+    ("one-layer-late", LATE, 'window if i > config.get("max_window_layers", 28) else None',
+     "the local layers start one too late",
+     "With max_window_layers 0, which layer is the first local one?"),
+    ("nothing-by-default", 'config.get("max_window_layers", 28)', 'config.get("max_window_layers", 0)',
+     "all layers are local if max_window_layers is missing",
+     "What is max_window_layers if a config does not contain it?"),
+    ("zero-is-missing", 'config.get("max_window_layers", 28)', '(config.get("max_window_layers") or 28)',
+     "a max_window_layers of 0 is treated as missing",
+     "What is `0 or 28` in Python?"),
+    ("moe-like-the-others", "if kind in LATE:", "if kind in SWITCHED:",
+     "qwen3_moe also uses max_window_layers",
+     "Which models are in LATE, and which in SWITCHED?"),
+    ("max-window-layers-ignored", "if kind in LATE:", "if False:",
+     "max_window_layers is ignored, and all layers are local",
+     "A Qwen config has a window, six layers and max_window_layers 4. How many layers are global?"),
+    ("pattern-reversed", ORDER, "window if not pattern or (i + 1) % pattern == 0 else None",
+     "local and global layers of a pattern are swapped",
+     "Gemma 3 has five layers of one kind to one of the other. Which kind is cheap?"),
+    ("pattern-from-zero", "(i + 1) % pattern == 0", "i % pattern == 0",
+     "a pattern's first layer is global instead of its last",
+     "Of six layers, 0 to 5, which is the global one?"),
+    ("no-patterns-by-name", PATTERN, 'config.get("sliding_window_pattern")',
+     "only a pattern in the config is used, not the model's default",
+     "What is PATTERNS for?"),
+    ("patterns-by-name-alone", PATTERN, 'PATTERNS.get(kind or "")',
+     "the config's own sliding_window_pattern is ignored",
+     "What if a config has a pattern other than the model's default?"),
+    ("nowhere-by-default", ORDER, "window if pattern and (i + 1) % pattern else None",
+     "without a pattern no layer is local",
+     "Mistral's config has sliding_window 4096 and nothing more. Which of its layers are local?"),
+    ("words-ignored", f"return [{WORD} for word in words]", "pass",
+     "layer_types is validated but not used",
+     "A config lists a type for every layer. What does your list contain?"),
+    ("words-reversed", WORD, 'window if word == "full_attention" else None',
+     "the two layer types are swapped",
+     "Which of the two words means a window?"),
+    ("any-window", "if window is not None and (type(window) is not int or window < 1):", "if False:",
+     "any value of sliding_window is accepted",
+     "What would a layer do with a window of 0, or of '4096'?"),
+    ("any-number-of-words", "if len(words) != layers:", "if False:",
+     "layer_types may have any length",
+     "Six layers, five types: what does the sixth layer do?"),
+    ("no-words-is-missing", "if words is not None:", "if words:",
+     "an empty layer_types is treated as missing",
+     "Six layers, and layer_types is an empty list. How many strings should it have?"),
+    ("any-word", 'if word not in ("sliding_attention", "full_attention"):', "if False:",
+     "an unknown layer type is treated as full attention",
+     "A config has the type chunked_attention. Was its model trained with full attention?"),
+    ("contradiction-taken", 'if window is None and "sliding_attention" in words:', "if False:",
+     "a sliding_attention layer is accepted without a sliding_window",
+     "layer_types contains sliding_attention, and sliding_window is null. How far should the layer see?"),
+):  # fmt: skip
+    known.change(name, (old, new), fact=fact, question=question)
 
 
 @known.accepted("layer by layer")

@@ -83,6 +83,12 @@ known.change(
     question="With a window of 1, how many keys does a query see?",
 )
 known.change(
+    "begins-one-late",
+    (BEGIN, "max(0, before + first - window + 2)"),
+    fact="a tile's keys start one too late, so its first query misses the earliest key of its window",
+    question="A tile starts with query 4, and the window is 3. Which is the first key that query 4 sees?",
+)
+known.change(
     "from-the-last-query-s-window",
     (BEGIN, "max(0, before + last - window)"),
     (MASK, WIDE),

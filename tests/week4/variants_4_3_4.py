@@ -69,6 +69,10 @@ known.probe_table(
         lambda value: program(3, 1).update_and_fetch(mx.ones((2, 3, 2, 5)), mx.ones(*value)),
         [((1, 3, 2, 5),), ((2, 3, 2, 1),), ((2, 3, 1, 5),), ((2, 3, 2, 5), mx.float16)],
     ),
+    refuses_the_first_call=lambda program: refusals(
+        partial(lambda kept, shapes: kept.update_and_fetch(*map(mx.ones, shapes)), program(4)),
+        [((1, 2, 3, 4), (1, 2, 2, 4)), ((2, 1, 3, 6), (2, 1, 3, 6))],
+    ),
     refuses_what_is_none=lambda program: refusals(lambda sizes: program(*sizes), [(0, 0), (-1, 2), (2, -1)]),
 )
 known.probe_table(mx.float16, half=lambda program: fetched(program, 3, 4, 1, dtype=mx.float16, seed=9))
@@ -328,6 +332,15 @@ known.change(
     ("if (value.shape, value.dtype) != (key.shape, key.dtype):", "if value.shape != key.shape:"),
     fact="values of another dtype than the keys' are accepted in the first call",
     question="The first call has float32 keys and float16 values. What should happen?",
+)
+known.change(
+    "sizes-of-a-rejected-call",
+    (
+        "if (value.shape, value.dtype) != (key.shape, key.dtype):",
+        "self._keys = self._buffer(self._keys, key)\nif (value.shape, value.dtype) != (key.shape, key.dtype):",
+    ),
+    fact="a rejected first call fixes the sizes, because the cache is allocated before `value` is checked",
+    question="The first call raises. Which sizes may the next call have?",
 )
 known.change(
     "any-window",

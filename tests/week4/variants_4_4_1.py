@@ -85,6 +85,12 @@ known.change(
     question="Which entry of DeepSeek-V3's config determines what is cached, and which is only there by convention?",
 )
 known.change(
+    "latent-ignored-with-groups",
+    ('if "kv_lora_rank" in present:', 'if "kv_lora_rank" in present and kv_heads == heads:'),
+    fact="a model with a latent is classified as GQA or MQA if it has fewer KV heads than heads",
+    question="What does a model with kv_lora_rank cache, and does num_key_value_heads change that?",
+)
+known.change(
     "always-expanded",
     ("if expanded:", "if True:"),
     fact="keys and values of every head are counted for a latent model, even if expanded is False",

@@ -6,7 +6,7 @@ import mlx.core as mx
 from tests.week4.latent_oracles import copying_calls, pair
 
 from tiny_llm_course.testkit.inputs import normals
-from tiny_llm_course.testkit.outcomes import refusal
+from tiny_llm_course.testkit.outcomes import refusal, refusals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("4.4.3")
@@ -63,6 +63,10 @@ known.probe_table(
     refuses_unlike_pairs=lambda program: refused(program, ((2, 2, 5), (2, 1, 3)), ((2, 2, 5), (1, 2, 3))),
     refuses_a_pair_of_two_dtypes=lambda program: mx.array(
         refusal(lambda: program(4).update_and_fetch(mx.ones((2, 2, 5)), mx.ones((2, 2, 3), mx.float16)))
+    ),
+    refuses_the_first_call=lambda program: refusals(
+        partial(lambda kept, shapes: kept.update_and_fetch(*map(mx.ones, shapes)), program(4)),
+        [((1, 3, 5), (1, 2, 4)), ((2, 3, 6), (2, 3, 2))],
     ),
     refuses_rewinds=lambda program: tuple(rewound(program, count) for count in (6, -1, 5, 0)),
     bytes_in_float32=lambda program: mx.array(filled(program, 1, 3, room=3).nbytes),
@@ -233,6 +237,19 @@ known.change(
     ),
     fact="a RoPE key whose dtype differs from the latent's is accepted",
     question="What is the dtype of a float32 and a float16 array, concatenated?",
+)
+known.change(
+    "sizes-of-a-rejected-call",
+    (
+        "if (rope_key.shape",
+        """
+        if self._entries is None:
+            self._widths = latent.shape[-1], rope_key.shape[-1]
+            self._entries = mx.zeros((latent.shape[0], self._capacity, sum(self._widths)), latent.dtype)
+        if (rope_key.shape""",
+    ),
+    fact="a rejected first call fixes the sizes, because the cache is allocated before `rope_key` is checked",
+    question="The first call raises. Which sizes may the next call have?",
 )
 known.change(
     "float32-kept",

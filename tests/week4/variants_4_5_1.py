@@ -38,6 +38,15 @@ def route_close(program):
     return *table(program, (x, gate), 2, False), *table(program, (x, gate), 1, False)
 
 
+@known.probe()
+def rounded_once(program):
+    """Return whether a weight is off by more than one rounding, with scores that bfloat16 represents."""
+    gate = mx.round(normals(8)(40, 40) * 8) / 8
+    found = table(program, (mx.eye(40).astype(mx.bfloat16), gate.astype(mx.bfloat16)), 40, False)[0]
+    exact = mx.softmax(gate.T, axis=-1)
+    return mx.array(mx.max(mx.abs(found - exact) / exact).item() > 1.5 * 2**-8)
+
+
 @known.sized("8,192 tokens, E 128, 128 experts, top_k 8, float32")
 def sized(program):
     x, gate = inputs(1, leading=(8192,), size=128, experts=128)
@@ -96,8 +105,14 @@ known.change(
 known.change(
     "in-the-input-dtype",
     (SCORES, "linear(x, gate)"),
-    fact="the scores are computed in x's dtype instead of float32",
+    fact="the scores and their softmax are computed in x's dtype instead of float32",
     question="Which bfloat16 numbers are next to 4,096? Which of two scores between them is larger?",
+)
+known.change(
+    "converted-after-the-product",
+    (SCORES, "linear(x, gate).astype(mx.float32)"),
+    fact="the scores are computed in x's dtype and only then converted to float32",
+    question="Two scores become the same bfloat16 number. Can a later conversion to float32 separate them?",
 )
 known.change(
     "float32-weights",

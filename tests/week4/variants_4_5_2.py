@@ -99,6 +99,12 @@ known.change(
     question="No token goes to expert 0. By whose matrix are the first rows multiplied?",
 )
 known.change(
+    "idle-experts-multiply",
+    ("if count:", "if True:"),
+    fact="an expert without rows multiplies an empty slice, so there is one product per expert",
+    question="One of five experts has rows. How many products does your code make?",
+)
+known.change(
     "begins-after-one-group",
     ("first += count", "first = count"),
     fact="a group starts at the size of the one before it instead of at the sum of all before it",

@@ -80,6 +80,7 @@ known.change(
     fact="only each token's first expert is counted, and the shares sum to 1/k",
     question="Eight tokens go to two experts each. How many assignments do you count?",
 )
+known.together("shares-sum-to-k", "first-choice-of-k", makes="first-choice-alone")
 known.change(
     "imbalance-is-a-share",
     ("experts * mx.max(share)", "mx.max(share)"),
@@ -97,6 +98,12 @@ known.change(
     ("experts * mx.sum(share * mean)", "mx.sum(share * mean)"),
     fact="the loss is the sum of share times mean probability, without the factor X",
     question="Four experts, each with a share and a mean probability of a quarter. What is that sum?",
+)
+known.change(
+    "loss-times-k",
+    ("experts * mx.sum(share * mean)", "experts * indices.shape[-1] * mx.sum(share * mean)"),
+    fact="the loss is k times as large, as that of transformers",
+    question="Every token goes to two experts, and the load is even. What is your loss?",
 )
 known.change(
     "loss-of-shares-alone",
