@@ -29,7 +29,8 @@ def split_by_document(documents: Sequence[Document], fraction: float) -> tuple[l
     Returns:
         The training documents and the validation documents, each in their order.
     """
-    train, validation = [], []
+    train: list[Document] = []
+    validation: list[Document] = []
     for document in documents:
         digest = hashlib.sha256(np.array(document, "<i4").tobytes()).digest()
         number = int.from_bytes(digest[:8], "big") / 2**64  # uniform in [0, 1)

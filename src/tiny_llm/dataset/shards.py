@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 
 def write_shard(path: Path, documents: Iterable[Sequence[int]], eos: int) -> None:
@@ -13,7 +12,7 @@ def write_shard(path: Path, documents: Iterable[Sequence[int]], eos: int) -> Non
     np.save(path, np.concatenate(pieces) if pieces else np.zeros(0, np.int32))
 
 
-def read_shard(path: Path, eos: int) -> list[npt.NDArray[np.int32]]:
+def read_shard(path: Path, eos: int) -> list[list[int]]:
     """Return the documents of a shard, without eos.
 
     Raises:
@@ -23,4 +22,4 @@ def read_shard(path: Path, eos: int) -> list[npt.NDArray[np.int32]]:
     if not tokens.size or tokens[-1] != eos:
         raise ValueError(f"shard {path.name} does not end with the end-of-document token {eos}")
     ends = np.flatnonzero(tokens == eos)
-    return [document[:-1] for document in np.split(tokens, ends[:-1] + 1)]
+    return [document[:-1].tolist() for document in np.split(tokens, ends[:-1] + 1)]
