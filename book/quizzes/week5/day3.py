@@ -31,7 +31,7 @@ def three_rows(program: Any) -> str:
     why="A step along x changes only its length, and the output does not depend on that.",
     mistakes={
         "scale-held-constant": "This is dy times the scale. If x grows, the scale falls, and both effects cancel.",
-        "scale-missing": "The gradient along x is zero with or without the scale.",
+        "mean-of-dn": "The direction without a gradient is that of x, not that of the vector of ones.",
         "sum-for-the-mean": "The mean of squares has a factor of 1/E, and so has its derivative.",
     },
 )
