@@ -97,10 +97,10 @@ def gradients() -> str:
         f"{name}: {', '.join(number(x) for x in row)}" for name, row in zip(names, rows, strict=True)
     )
     caption = (
-        f"The gradients of one loss, on <i>{SENTENCE}</i> ({number(found.loss)} nats per token), in the course's model, "
-        "computed by this day's code. Each square is the norm of the gradient of one matrix. The backward pass goes from "
-        f"top to bottom: the gradient of the residual stream enters layer {count - 1} and leaves layer 0 to the embedding, "
-        f"and on its way its norm is {told}."
+        f"The gradients of one loss, on <i>{SENTENCE}</i> ({number(found.loss)} nats per token), in the course's "
+        "model, computed by this day's code. Each square is the norm of the gradient of one matrix. The backward pass "
+        f"goes from top to bottom: the gradient of the residual stream enters layer {count - 1} and leaves layer 0 to "
+        f"the embedding, and on its way its norm is {told}."
     )
     return canvas.figure("gradients-5-3", "Gradients of all matrices of a model", f"{about}.", caption)
 

@@ -12,8 +12,8 @@ quiz = Quiz()
 
 @quiz.question(
     "5.3.2",
-    "A table has rows of one number. The ids are 2, 0 and 2, and dy is 1, 10 and 100. What is the gradient of the table's "
-    "three rows?",
+    "A table has rows of one number. The ids are 2, 0 and 2, and dy is 1, 10 and 100. What is the gradient of the "
+    "table's three rows?",
     why="Row 2 was read at two places, so its gradient is 1 + 100. Row 1 was not read.",
     mistakes={
         "last-one-wins": "The last place replaced the first. Row 2 changes the loss at both.",
@@ -26,11 +26,12 @@ def three_rows(program: Any) -> str:
 
 @quiz.question(
     "5.3.3",
-    "x is (3, 4), the weight is (1, 1) and eps is 0. The gradient of RMSNorm's output is (3, 4), parallel to x. What is dx?",
+    "x is (3, 4), the weight is (1, 1) and eps is 0. The gradient of RMSNorm's output is (3, 4), parallel to x. What "
+    "is dx?",
     why="A step along x changes only its length, and the output does not depend on that.",
     mistakes={
         "scale-held-constant": "This is dy times the scale. If x grows, the scale falls, and both effects cancel.",
-        "scale-missing": "The gradient along x is zero with or without the scale.",
+        "mean-of-dn": "The direction without a gradient is that of x, not that of the vector of ones.",
         "sum-for-the-mean": "The mean of squares has a factor of 1/E, and so has its derivative.",
     },
 )
@@ -41,12 +42,12 @@ def parallel(program: Any) -> str:
 
 @quiz.question(
     "5.3.6",
-    "A matrix starts at 1 and its first gradient is 0.001. The learning rate is 0.1, and there is no weight decay. What is "
-    "it after the first step of AdamW?",
+    "A matrix starts at 1 and its first gradient is 0.001. The learning rate is 0.1, and there is no weight decay. "
+    "What is it after the first step of AdamW?",
     why="After bias correction, m is the gradient and the root of v is its magnitude. Their ratio is 1, whatever the "
     "magnitude, so the step is the learning rate.",
     mistakes={
-        "no-bias-correction": "m is a tenth of the gradient, and the root of v is 0.03 of it: the step is three times as long.",
+        "no-bias-correction": "m is a tenth of the gradient, and the root of v is 0.03 of it, so the step is longer.",
         "only-m-corrected": "v starts at zero, too. Its root is 0.03 times the gradient's magnitude.",
         "no-root": "Divided by v instead of its root, a small gradient gives a huge step.",
     },
@@ -60,8 +61,8 @@ def first_step(adamw: Any) -> str:
 @quiz.measured(
     "In our run, which of the three mistakes has the highest loss at the end?",
     right="decay in the gradient",
-    why="Decay that is divided by the root of v pulls weights with small gradients towards zero as fast as the gradient "
-    "moves them.",
+    why="Decay that is divided by the root of v pulls weights with small gradients towards zero as fast as the "
+    "gradient moves them.",
     mistakes={
         "no bias correction": "Its first steps are too large, but the factor approaches 1, and the model recovers.",
         "clipped one by one": "AdamW divides each gradient by its own running magnitude, which undoes most of it.",
