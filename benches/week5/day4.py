@@ -37,7 +37,8 @@ def measure(quick: bool = False) -> Table:
     return Table(
         ("micro-batches", "rows each", "peak: MiB", "ms", "memory ratio", "time ratio"),
         measured,
-        f"The same {ROWS} rows in {last[0]} micro-batches take {last[4]:.2f} times the memory and {last[5]:.2f} times the "
+        f"The same {ROWS} rows in {last[0]} micro-batches take {last[4]:.2f} times the memory and {last[5]:.2f} "
+        f"times the "
         "time of one large batch.",
     )
 

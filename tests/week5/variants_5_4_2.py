@@ -287,7 +287,8 @@ known.change(
     "skipped-in-silence",
     ("skipped=tuple(skipped)", "skipped=()"),
     fact="a damaged checkpoint is skipped, but `skipped` does not say so",
-    question="You lose 500 steps, and the program starts again without a word. When do you learn that the disk is failing?",
+    question="You lose 500 steps, and the program starts again without a word. When do you learn that the disk "
+    "is failing?",
 )
 known.change(
     "starts-over",

@@ -173,7 +173,8 @@ known.change(
     "spikes-pass",
     (BAD, "False"),
     fact="only NaN and infinity are skipped, never a spike",
-    question="A gradient is a thousand times as long as usual, and is clipped. Which direction does it have, and in how much of m and v is it?",
+    question="A gradient is a thousand times as long as usual, and is clipped. Which direction does it have, and "
+    "in how much of m and v is it?",
 )
 known.change(
     "window-not-full",

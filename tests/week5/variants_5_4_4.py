@@ -60,7 +60,8 @@ known.change(
         "A, E = through_origin, np.zeros_like(E)",
     ),
     fact="E is always 0, as in a straight line through log(loss) and log(N)",
-    question="Text has an entropy that no model can remove. Which term is it, and what does log(loss) look like with it?",
+    question="Text has an entropy that no model can remove. Which term is it, and what does log(loss) look like "
+    "with it?",
 )  # fmt: skip
 known.change(
     "negative-entropy",
@@ -132,7 +133,8 @@ known.change(
 draws = [generator.integers(n.size, size=n.size) for i in range(resamples)]""",
     ),
     fact="one generator draws all resamples, instead of one generator for each",
-    question="What is resample 3 if only three are drawn, and what if two hundred are? Which seed does the docstring name?",
+    question="What is resample 3 if only three are drawn, and what if two hundred are? Which seed does the "
+    "docstring name?",
 )  # fmt: skip
 known.change(
     "scale-of-the-smallest",
@@ -144,7 +146,8 @@ known.change(
     "sizes-not-counted",
     ("if len(np.unique(n)) < 3:", "if n.size < 3:"),
     fact="three runs are enough, even of two different sizes",
-    question="Through two points goes more than one curve with three unknowns. How many points do two runs of one size make?",
+    question="Through two points goes more than one curve with three unknowns. How many points do two runs of "
+    "one size make?",
 )
 
 
