@@ -9,7 +9,7 @@ from tiny_llm.training.model import initial_params, loss_function
 from tiny_llm_course.measuring.clock import Table, seconds
 
 # What the book draws of the table.
-CHART = ("bars", "peak memory of a step, MiB", "peak: MiB")
+CHART = ("bars", "", ("peak: MiB",))
 
 CONFIG = ModelConfig("qwen3", 64, 2, 176, 4, 2, 16, 512, 1e-6, 1e4, 128, True)
 ROWS, LENGTH = 16, 64
@@ -37,7 +37,8 @@ def measure(quick: bool = False) -> Table:
     return Table(
         ("micro-batches", "rows each", "peak: MiB", "ms", "memory ratio", "time ratio"),
         measured,
-        f"The same {ROWS} rows in {last[0]} micro-batches take {last[4]:.2f} times the memory and {last[5]:.2f} times the "
+        f"The same {ROWS} rows in {last[0]} micro-batches take {last[4]:.2f} times the memory and {last[5]:.2f} "
+        f"times the "
         "time of one large batch.",
     )
 

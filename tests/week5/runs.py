@@ -21,12 +21,14 @@ class Micro:
         self.tokens, self.targets = tokens, targets
 
 
-def micro_batches(counts: Sequence[int], length: int = 4) -> list[Micro]:
-    """Return one micro-batch for each number of counted targets, numbered by its tokens."""
-    return [
-        Micro(mx.full((1, max(length, n)), i), mx.array([[0] * n + [IGNORE] * (max(length, n) - n)], dtype=mx.int32))
-        for i, n in enumerate(counts)
-    ]
+def micro_batches(counts: Sequence[int]) -> list[Micro]:
+    """Return one micro-batch for each number of counted targets, numbered by its tokens, with one to three ignored."""
+    found = []
+    for number, count in enumerate(counts):
+        ignored = (1, 3, 2)[number % 3]
+        targets = mx.array([[0] * count + [IGNORE] * ignored], dtype=mx.int32)
+        found.append(Micro(mx.full(targets.shape, number), targets))
+    return found
 
 
 def values(seed: int) -> mx.array:

@@ -133,10 +133,16 @@ DAMAGE = {
     "manifest without files": lambda file, folder: (folder / "step-2.json").write_text('{"step": 2}'),
     "manifest a list": lambda file, folder: (folder / "step-2.json").write_text("[2]"),
     "one byte changed": lambda file, folder: flip(folder / "step-2.params.safetensors"),
+    "bytes appended": lambda file, folder: append(folder / "step-2.params.safetensors"),
     "another file of the same size": lambda file, folder: shutil.copy(
         folder / "step-1.params.safetensors", folder / "step-2.params.safetensors"
     ),
 }
+
+
+def append(file):
+    """Add bytes that a reader of safetensors ignores."""
+    file.write_bytes(file.read_bytes() + b"more")
 
 
 def flip(file):

@@ -113,12 +113,18 @@ def rewrite(folder):
     file.write_bytes(content)
 
 
+def append(file):
+    """Add bytes that a reader of safetensors ignores."""
+    file.write_bytes(file.read_bytes() + b"more")
+
+
 known.probe_table(
     cut_params=damaged(lambda folder: os.truncate(folder / "step-2.params.safetensors", 40)),
     cut_optimizer=damaged(lambda folder: os.truncate(folder / "step-2.optimizer.safetensors", 0)),
     missing=damaged(lambda folder: (folder / "step-2.params.safetensors").unlink()),
     cut_manifest=damaged(lambda folder: os.truncate(folder / "step-2.json", 20)),
     flipped=damaged(rewrite),
+    longer=damaged(lambda folder: append(folder / "step-2.params.safetensors")),
     list_manifest=damaged(lambda folder: (folder / "step-2.json").write_text("[2]")),
 )
 
@@ -207,28 +213,11 @@ known.probe_table(
     crash_at_the_third=crashed(False, (1, 2, 3)),
 )
 
-PUBLISH = "_sync(temporary)\n        os.replace(temporary, self.folder / name)"
-known.change(
-    "written-in-place",
-    ('temporary = self.folder / f"{TEMPORARY}{name}"', "temporary = self.folder / name"),
-    ('manifest = self.folder / f"{TEMPORARY}step-{step}.json"', 'manifest = self.folder / f"step-{step}.json"'),
-    fact="the files are written under their final names, and the rename does nothing",
-    question="The process dies in the middle of a file. Which name has the half of it, and what did it have before?",
-)
-known.change(
-    "manifest-first",
-    ("        files = {}\n        for kind, arrays in",
-     '        (self.folder / f"step-{step}.json").write_text(json.dumps({"step": step, "progress": progress, "files": {}}))\n'
-     "        files = {}\n        for kind, arrays in"),
-    ('if found != wanted:', 'if found != manifest["files"].get(name, found):'),
-    ('_measure(self.folder / name), manifest["files"][name]', "_measure(self.folder / name), None"),
-    fact="the manifest is written before the files that it vouches for, and nothing is compared with it",
-    question="What does a manifest say about files that are written after it?",
-)  # fmt: skip
+PUBLISH = "_sync(temporary)\nos.replace(temporary, self.folder / name)"
 known.change(
     "not-compared",
     ("if found != wanted:", "if False:"),
-    fact="sizes and digests are stored, but not compared",
+    fact="sizes and digests are stored, but neither is compared",
     question="One bit of a weight has changed on the disk. Who notices?",
 )
 known.change(
@@ -251,13 +240,15 @@ known.change(
 )
 known.change(
     "old-deleted-first",
-    ("self.folder.mkdir(parents=True, exist_ok=True)",
-     "self.folder.mkdir(parents=True, exist_ok=True)\n"
-     "        for old in self.steps()[1 if step else 2:]:\n            self._delete(f'step-{old}.json')\n"
-     "        for old in self.steps():\n            self._delete(f'step-{old}.json')"),
+    (
+        "self.folder.mkdir(parents=True, exist_ok=True)",
+        """self.folder.mkdir(parents=True, exist_ok=True)
+for old in self.steps():
+    self._delete(f"step-{old}.json")""",
+    ),
     fact="older checkpoints are deleted before the new one is complete",
     question="You have deleted the old checkpoint, and the process dies while it writes the new one. What is left?",
-)  # fmt: skip
+)
 known.change(
     "keeps-one",
     ("self.steps()[KEPT:]", "self.steps()[1:]"),
@@ -272,14 +263,17 @@ known.change(
 )
 known.change(
     "sorted-as-text",
-    ("return sorted((int(match[1]) for name in names if (match := MANIFEST.fullmatch(name))), reverse=True)",
-     "return [int(each) for each in sorted((match[1] for name in names if (match := MANIFEST.fullmatch(name))), reverse=True)]"),
+    (
+        "return sorted((int(match[1]) for name in names if (match := MANIFEST.fullmatch(name))), reverse=True)",
+        """found = [name for name in names if MANIFEST.fullmatch(name)]
+return [int(name[5:-5]) for name in sorted(found, reverse=True, key=lambda name: name[5:-5])]""",
+    ),
     fact="the steps are sorted as text, in which 950 is after 1000",
     question='Which is larger: 950 or 1000? And "950" or "1000"?',
 )  # fmt: skip
 known.change(
     "leftovers-stay",
-    ('for leftover in self.folder.glob(f"{TEMPORARY}*"):\n            leftover.unlink()', "pass"),
+    ('for leftover in self.folder.glob(f"{TEMPORARY}*"):\n    leftover.unlink()', "pass"),
     fact="temporary files of a crashed save are never deleted",
     question="A run crashes once a day while it saves. What is in its folder after a month?",
 )
@@ -293,7 +287,8 @@ known.change(
     "skipped-in-silence",
     ("skipped=tuple(skipped)", "skipped=()"),
     fact="a damaged checkpoint is skipped, but `skipped` does not say so",
-    question="You lose 500 steps, and the program starts again without a word. When do you learn that the disk is failing?",
+    question="You lose 500 steps, and the program starts again without a word. When do you learn that the disk "
+    "is failing?",
 )
 known.change(
     "starts-over",

@@ -165,7 +165,7 @@ known.change(
 )
 known.change(
     "nan-passes",
-    ("if not (math.isfinite(loss) and math.isfinite(norm)):\n        return True", "pass"),
+    ("if not (math.isfinite(loss) and math.isfinite(norm)):\n    return True", "pass"),
     fact="only spikes are looked for, and NaN is larger than nothing",
     question="What is `nan > 5.0`, and what is a parameter after one update with NaN?",
 )
@@ -173,7 +173,8 @@ known.change(
     "spikes-pass",
     (BAD, "False"),
     fact="only NaN and infinity are skipped, never a spike",
-    question="A gradient is a thousand times as long as usual, and is clipped. Which direction does it have, and in how much of m and v is it?",
+    question="A gradient is a thousand times as long as usual, and is clipped. Which direction does it have, and "
+    "in how much of m and v is it?",
 )
 known.change(
     "window-not-full",
@@ -195,25 +196,34 @@ known.change(
 )
 known.change(
     "skipped-state-updated",
-    ("if not skipped:\n            " + UPDATE,
-     "before = self.params\n        " + UPDATE + "\n        if skipped:\n            self.params = before\n        else:\n            pass"),
+    (
+        "if not skipped:",
+        """before = self.params
+if True:""",
+    ),
+    (
+        "mx.eval(self.params, self.optimizer_state)",
+        """self.params = before if skipped else self.params
+mx.eval(self.params, self.optimizer_state)""",
+    ),
     fact="a skipped step still updates the optimizer's state",
     question="The parameters are saved from a NaN. What is m after it, and what does the next update do?",
 )  # fmt: skip
 known.change(
     "skipped-batch-again",
-    (
-        "        held_out = None\n",
-        "        if skipped:\n            self.loader.load_state(before)\n        held_out = None\n",
-    ),
-    ("batches = [next(self.loader)", "before = self.loader.state()\n        batches = [next(self.loader)"),
+    ("held_out = None", "if skipped:\n    self.loader.load_state(before)\nheld_out = None"),
+    ("batches = [next(self.loader)", "before = self.loader.state()\nbatches = [next(self.loader)"),
     fact="a skipped step's batches are used again in the next step",
     question="A batch gives NaN. What does it give the second time?",
 )
 known.change(
     "bad-steps-in-all",
-    ("recent = self.log[-self.recipe.max_skipped :]\n            if len(recent) == self.recipe.max_skipped and all(report.skipped for report in recent):",
-     "recent = [report for report in self.log if report.skipped]\n            if len(recent) >= self.recipe.max_skipped:"),
+    (
+        """recent = self.log[-self.recipe.max_skipped :]
+if len(recent) == self.recipe.max_skipped and all(report.skipped for report in recent):""",
+        """recent = [report for report in self.log if report.skipped]
+if len(recent) >= self.recipe.max_skipped:""",
+    ),
     fact="the run stops after `max_skipped` skipped steps in all, whether or not they are in a row",
     question="One step in a thousand is skipped. Has a run diverged after ten thousand steps?",
 )  # fmt: skip
@@ -271,15 +281,14 @@ known.change(
 )
 known.change(
     "stop-ignored",
-    ("if stop:\n            break", "pass"),
+    ("if stop:\n    break", "pass"),
     fact="what on_step returns does not stop the run",
     question="on_step returns True. Which step is the last one?",
 )
 known.change(
     "old-parameters-evaluated",
-    ("        held_out = None\n", "        held_out = None\n        before = self.params if skipped else before\n"),
+    ("if not skipped:", "before = self.params\nif not skipped:"),
     ("held_out = self.evaluate(self.params)", "held_out = self.evaluate(before)"),
-    ("        if not skipped:\n", "        before = self.params\n        if not skipped:\n"),
     fact="the parameters from before the update are evaluated",
     question="The last step is evaluated. Is the model that you save the one that you have measured?",
 )

@@ -27,7 +27,6 @@ def noisy(seed, sizes=SIZES, spread=0.02):
 
 
 known.probe_table(
-    mx.float16,  # different searches end at slightly different numbers
     noisy=lambda program: curve(program, SIZES, noisy(1)),
     more_noise=lambda program: curve(program, SIZES, noisy(2, spread=0.1)),
     exact=lambda program: curve(program, SIZES, noisy(3, spread=0.0)),
@@ -56,14 +55,17 @@ def sized(program):
 RESIDUALS = "residuals = y - fitted"
 known.change(
     "no-entropy",
-    ("through_origin = np.maximum(0.0, (x * y).sum(axis=1) / np.square(x).sum(axis=1))\n",
-     "through_origin = np.maximum(0.0, (x * y).sum(axis=1) / np.square(x).sum(axis=1))\n    E = E * 0 - 1.0\n"),
+    (
+        "A, E = np.where(E < 0, through_origin, A), np.maximum(0.0, E)",
+        "A, E = through_origin, np.zeros_like(E)",
+    ),
     fact="E is always 0, as in a straight line through log(loss) and log(N)",
-    question="Text has an entropy that no model can remove. Which term is it, and what does log(loss) look like with it?",
+    question="Text has an entropy that no model can remove. Which term is it, and what does log(loss) look like "
+    "with it?",
 )  # fmt: skip
 known.change(
     "negative-entropy",
-    ("A, E = np.where(E < 0, through_origin, A), np.maximum(0.0, E)\n", ""),
+    ("A, E = np.where(E < 0, through_origin, A), np.maximum(0.0, E)", "pass"),
     fact="E may be negative",
     question="Can a loss in nats be below zero, however large the model is?",
 )
@@ -125,10 +127,14 @@ known.change(
 )
 known.change(
     "one-generator",
-    ("draws = (np.random.default_rng([seed, i]).integers(n.size, size=n.size) for i in range(resamples))",
-     "generator = np.random.default_rng(seed)\n    draws = [generator.integers(n.size, size=n.size) for i in range(resamples)]"),
+    (
+        "draws = (np.random.default_rng([seed, i]).integers(n.size, size=n.size) for i in range(resamples))",
+        """generator = np.random.default_rng(seed)
+draws = [generator.integers(n.size, size=n.size) for i in range(resamples)]""",
+    ),
     fact="one generator draws all resamples, instead of one generator for each",
-    question="What is resample 3 if only three are drawn, and what if two hundred are? Which seed does the docstring name?",
+    question="What is resample 3 if only three are drawn, and what if two hundred are? Which seed does the "
+    "docstring name?",
 )  # fmt: skip
 known.change(
     "scale-of-the-smallest",
@@ -140,7 +146,8 @@ known.change(
     "sizes-not-counted",
     ("if len(np.unique(n)) < 3:", "if n.size < 3:"),
     fact="three runs are enough, even of two different sizes",
-    question="Through two points goes more than one curve with three unknowns. How many points do two runs of one size make?",
+    question="Through two points goes more than one curve with three unknowns. How many points do two runs of "
+    "one size make?",
 )
 
 

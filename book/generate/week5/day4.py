@@ -20,7 +20,13 @@ REACH = 16  # the widget's curve goes to a model this many times as large as the
 
 def generated_parts() -> Parts:
     """Return the figures, the samples and the widget."""
-    return {"curve": curve(), "samples": samples(), "sizes": sizes(), "scaling-fit": scaling_fit(), "resumed": resumed()}
+    return {
+        "curve": curve(),
+        "samples": samples(),
+        "sizes": sizes(),
+        "scaling-fit": scaling_fit(),
+        "resumed": resumed(),
+    }
 
 
 @functools.cache
@@ -55,7 +61,8 @@ def curve() -> str:
     about = f"The held-out loss falls from {held_out[0]:.2f} to {held_out[-1]:.2f} in {run['steps']} steps."
     caption = (
         f"A real run of the loop that you write: a Qwen3 of {run['params']:,} parameters, {run['tokens']:,} tokens of "
-        f"children's stories in {run['steps']} steps, on a CPU. A model that knows nothing has a loss of ln(2048) = "
+        f"children's stories in {run['steps']} steps, {run['cpu_seconds']:.0f} seconds of CPU time. A model that "
+        f"knows nothing has a loss of ln(2048) = "
         f"{np.log(2048):.2f}, because the tokenizer has 2,048 tokens."
     )
     return canvas.figure("curve-5-4", "A loss curve", about, caption)

@@ -4,6 +4,7 @@ import contextlib
 from typing import Any
 
 import mlx.core as mx
+
 from tiny_llm_course.dev.book.questions import Record
 from tiny_llm_course.dev.book.quizzes import Quiz, numbers
 
@@ -12,7 +13,8 @@ quiz = Quiz()
 
 @quiz.question(
     "5.4.1",
-    "One micro-batch counts 3 targets and has a mean loss of 2, the next one counts 1 and has a mean loss of 6. Which loss "
+    "One micro-batch counts 3 targets and has a mean loss of 2, the next one counts 1 and has a mean loss of 6. "
+    "Which loss "
     "does the step report?",
     why="Four targets have a total loss of 3 · 2 + 6 = 12, so the mean is 3.",
     mistakes={
@@ -31,7 +33,8 @@ def three_and_one(accumulate: Any) -> str:
 
 @quiz.question(
     "5.4.3",
-    "A run has 10 steps, and `max_skipped` is 3. The batches number 3, 4, 6 and 7 give NaN. After how many steps does the "
+    "A run has 10 steps, and `max_skipped` is 3. The batches number 3, 4, 6 and 7 give NaN. After how many steps "
+    "does the "
     "run end?",
     why="Four steps are skipped, but never three in a row, because batch 5 is good. The run reaches its last step.",
     mistakes={
@@ -55,7 +58,8 @@ def ends(trainer: Any) -> str:
 
 @quiz.question(
     "5.4.4",
-    "Models of 1, 4 and 16 (million) parameters end at losses of 4, 3 and 2.5. Which loss does the fitted law give for 64?",
+    "Models of 1, 4 and 16 (million) parameters end at losses of 4, 3 and 2.5. Which loss does the fitted law "
+    "give for 64?",
     why="Each factor of 4 halves the distance to E = 2: 2, 1, 0.5, and then 0.25.",
     mistakes={
         "alpha-one": "With alpha = 1, each factor of 4 in size takes away three quarters of the distance.",
