@@ -90,8 +90,8 @@ def update() -> str:
     caption = (
         f"A corner of the matrix W of <code>{SHOWN.removeprefix('model.')}</code>, {w.shape[0]} x {w.shape[1]}, and "
         f"of what the adapter adds to it. B is {b.shape[0]} x {rank} and A is {rank} x {a.shape[1]}, so both together "
-        f"have {a.size + b.size:,} numbers, and W has {w.size:,}. W and the update are drawn to the same scale, A and B "
-        f"each to their own. The update's norm is {number(float(share))} of W's."
+        f"have {a.size + b.size:,} numbers, and W has {w.size:,}. W and the update are drawn to the same scale, A and "
+        f"B each to their own. The update's norm is {number(float(share))} of W's."
     )
     return at_both_widths(draw).figure("update-5-5", "A matrix and its update of low rank", about, caption)
 
