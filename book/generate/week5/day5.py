@@ -137,6 +137,8 @@ def answers(which: tuple[str, ...]) -> str:
     for name in which:
         (text,) = (each["text"] for each in record()["answers"][name] if each["thing"] == THING)
         shown = text if len(text) < 260 else text[:240].rsplit(" ", 1)[0] + " ..."
+        if shown != text and text.endswith("!"):  # it has an end of its own
+            shown += text[-40:][text[-40:].index(" ") :]
         heading = {"adapter": "with the adapter", "alpha not divided": "alpha not divided by r"}.get(name, name)
         if name == "alpha forgotten":
             heading = "alpha / r left out"
