@@ -21,7 +21,8 @@ class Tokenizer:
 
 @functools.lru_cache(maxsize=4096)
 def _encoded(text: str) -> tuple[int, ...]:
-    return tuple(encode_formula(text, *tables(), "NFC"))
+    ranks, vocab, special, pattern = tables()
+    return tuple(encode_formula(text, ranks, vocab, special, pattern, "NFC"))
 
 
 TOKENIZER = Tokenizer()
@@ -54,7 +55,7 @@ def without_end(messages, generate):
     return "".join(f"{m['role']}: {m['content']}\n" for m in messages) + "assistant: " * generate
 
 
-def conversation(*contents, first="user"):
+def conversation(*contents: str, first: str = "user") -> list[dict[str, str]]:
     """Return messages of alternating roles."""
     roles = ("user", "assistant") if first == "user" else ("assistant", "user")
     return [{"role": roles[i % 2], "content": text} for i, text in enumerate(contents)]

@@ -189,4 +189,8 @@ class ByEinsum(LoRALinear):
         return (self.scale * update + self.w.astype(mx.float32)).astype(self.w.dtype)
 
 
-known.accepted_change("scaled before B", ("linear(linear(x, self.a), self.b)", "linear(linear(x, self.a) * 1, self.b)"))
+known.accepted_change(
+    "scaled before B",
+    ("linear(linear(x, self.a), self.b)", "linear(self.scale * linear(x, self.a), self.b)"),
+    ("(self.scale * update).astype(y.dtype)", "update.astype(y.dtype)"),
+)

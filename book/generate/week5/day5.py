@@ -90,8 +90,8 @@ def update() -> str:
     caption = (
         f"A corner of the matrix W of <code>{SHOWN.removeprefix('model.')}</code>, {w.shape[0]} x {w.shape[1]}, and "
         f"of what the adapter adds to it. B is {b.shape[0]} x {rank} and A is {rank} x {a.shape[1]}, so both together "
-        f"have {a.size + b.size:,} numbers, and W has {w.size:,}. W and the update are drawn to the same scale, A and B each "
-        f"to their own. The update's norm is {number(share)} of W's."
+        f"have {a.size + b.size:,} numbers, and W has {w.size:,}. W and the update are drawn to the same scale, A and "
+        f"B each to their own. The update's norm is {number(float(share))} of W's."
     )
     return at_both_widths(draw).figure("update-5-5", "A matrix and its update of low rank", about, caption)
 
@@ -125,7 +125,8 @@ def example() -> str:
     about = f"{len(tokens)} tokens; below {len(learnt)} of them is a target: {', '.join(learnt)}."
     caption = (
         f"The tokens of a conversation of two messages, in the format of the course's model, and below each its "
-        f"target: the next token, or a dash where the loss does not count. {len(learnt)} of {len(tokens)} positions count."
+        f"target: the next token, or a dash where the loss does not count. {len(learnt)} of {len(tokens)} positions "
+        f"count."
     )
     return at_both_widths(draw).figure("example-5-5", "A conversation and its targets", about, caption)
 
@@ -136,6 +137,8 @@ def answers(which: tuple[str, ...]) -> str:
     for name in which:
         (text,) = (each["text"] for each in record()["answers"][name] if each["thing"] == THING)
         shown = text if len(text) < 260 else text[:240].rsplit(" ", 1)[0] + " ..."
+        if shown != text and text.endswith("!"):  # it has an end of its own
+            shown += text[-40:][text[-40:].index(" ") :]
         heading = {"adapter": "with the adapter", "alpha not divided": "alpha not divided by r"}.get(name, name)
         if name == "alpha forgotten":
             heading = "alpha / r left out"
