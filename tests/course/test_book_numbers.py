@@ -313,7 +313,7 @@ SENTENCES: list[tuple[str, str, Callable[[], bool]]] = [
     ),
     (
         "week5/day7.md",
-        "is about half as wide as the **unpaired** one",
+        "is about half as wide as the *unpaired* one",
         lambda: all(0.4 < share < 0.65 for share in map(paired_share, evaluation.FIELDS)),
     ),
     (
