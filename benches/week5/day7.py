@@ -28,8 +28,8 @@ def measure(quick: bool = False) -> Table:
         shares = [100 * float(np.mean(np.array(ends)[:, 0] > 0)) for ends in (paired, unpaired)]
         rows.append((count, *widths, widths[1] / widths[0], *shares))
     columns = ("items", "paired: width", "unpaired: width", "ratio", "paired: found, %", "unpaired: found, %")
-    count, *_, by_pairs, by_models = rows[1]
-    see = f"With {count} items, the paired interval is above 0 in {by_pairs:.0f} % of the simulated evaluations, the "
+    number, *_, by_pairs, by_models = rows[1]
+    see = f"With {number} items, the paired interval is above 0 in {by_pairs:.0f} % of the simulated evaluations, the "
     return Table(columns, tuple(rows), see + f"unpaired one in {by_models:.0f} %.")
 
 

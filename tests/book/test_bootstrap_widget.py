@@ -23,7 +23,7 @@ def test_the_intervals_are_the_solution_s(page):
         assert np.sum(state["counts"][0]) == len(both[0])
         assert state["counts"][0] == state["counts"][1]
         state = widget.change(kind="unpaired", step=step)
-        np.testing.assert_allclose([state["low"], state["high"]], day7.apart(*both, step), atol=1e-12)
+        np.testing.assert_allclose([state["low"], state["high"]], day7.apart(*both, resamples=step), atol=1e-12)
         assert state["counts"][0] != state["counts"][1]
 
 

@@ -184,7 +184,7 @@ def compared() -> str:
     return table(f"Accuracy on {len(items())} items in percent, with 95 % intervals", head, rows) + "\n"
 
 
-def apart(first: list[float], second: list[float], resamples: int = 10_000) -> tuple[float, float]:
+def apart(first: list[float], second: list[float], *, resamples: int = 10_000) -> tuple[float, float]:
     """Return the interval of the difference if each model has its own resampled items."""
     means = [
         np.array(values)[np.random.default_rng(seed).integers(len(values), size=(resamples, len(values)))].mean(axis=1)
@@ -218,7 +218,7 @@ def bootstrap_mean() -> str:
     rows = []
     for count in (10, 50, RESAMPLES):
         found = compare_paired(*both, resamples=count)
-        rows.append([str(count), between((found.low, found.high)), between(apart(*both, count))])
+        rows.append([str(count), between((found.low, found.high)), between(apart(*both, resamples=count))])
     data = {
         "names": NAMES,
         "right": both,
