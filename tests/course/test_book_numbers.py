@@ -154,9 +154,13 @@ def text_growth() -> float:
     rows = json.loads((ROOT / "benches" / "week5" / "day1.json").read_text(encoding="utf-8"))["rows"]
     ratio: float = rows[-1][0] / rows[0][0]
     return ratio
+
+
 def weights_of_both() -> list[int]:
     """The number of weights of the draft model and of the embedded model."""
     return [sum(w.size for w in evaluation.model(name).weights.values()) for name in reversed(evaluation.NAMES)]
+
+
 def weights_of(name: str) -> int:
     """The number of weights of one of the two models that ship."""
     return sum(w.size for w in evaluation.model(name).weights.values())
@@ -417,6 +421,8 @@ def test_the_gradient_and_the_losses_of_week_5_day_2() -> None:
     losses = packing.losses_of_the_model()
     assert losses["packed, targets not shifted"] > np.log(vocabulary())
     assert abs(losses["packed, causal mask alone"] - losses["packed, document mask"]) < 0.05
+
+
 def test_the_numbers_of_day_5_of_week_5_are_its_record_s() -> None:
     """What the chapter says of the training data, of the answers, and of the ranks."""
     folder = MODELS / "good-night"
