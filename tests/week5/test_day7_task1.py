@@ -11,9 +11,9 @@ from tests.week5.formulas_day7 import FIELDS, choices64, common_prefix
 from tests.week5.toy import CHOICES, PROMPT, TOY, Characters, table_of
 
 from tiny_llm.evaluation import choices as choices_module
-from tiny_llm_course.paths import EMBEDDED_MODEL
 from tiny_llm_course.testkit.agreement import agrees, compare
 from tiny_llm_course.testkit.cases import noted, type_words
+from tiny_llm_course.testkit.embedded import embedded_checkpoint
 from tiny_llm_course.testkit.errors import Kind, fail, raises_value_error
 from tiny_llm_course.testkit.inputs import DTYPES
 from tiny_llm_course.testkit.marks import by_dtype
@@ -129,14 +129,14 @@ def test_task_1_choices_embedded_model(pytorch):
     """The trained model's scores are those that transformers computes."""
     from tokenizers import Tokenizer
 
-    encode = Tokenizer.from_file(str(EMBEDDED_MODEL / "tokenizer.json")).encode
+    encode = Tokenizer.from_file(str(embedded_checkpoint(mx.float32).tokenizer)).encode
     rows = [encode(STORY + ending).ids for ending in ENDINGS]
     shared = common_prefix([encode(STORY).ids, *rows])
 
     def by_transformers(torch, rows, shared):
         from transformers import AutoModelForCausalLM
 
-        model = AutoModelForCausalLM.from_pretrained(EMBEDDED_MODEL, dtype=torch.float32)
+        model = AutoModelForCausalLM.from_pretrained(embedded_checkpoint(mx.float32).folder, dtype=torch.float32)
         sums = []
         for row in rows:
             tokens = torch.tensor([row])

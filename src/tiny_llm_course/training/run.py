@@ -30,7 +30,7 @@ WORDS = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
 SPECIAL = (END, TURN_BEGIN, TURN_END)
-SHARDS = 4  # files with all stories; in each, other stories are told as conversations
+SHARDS = 4  # files with all stories; each formats other stories as conversations
 SAMPLE, SAMPLE_TOKENS = "Once upon a time", 60
 
 
