@@ -104,8 +104,8 @@ known.change(
 known.change(
     "first-head-of-the-group",
     (
-        "dvalue = mx.sum(weights.swapaxes(-1, -2) @ dout, axis=-3)",
-        "dvalue = (weights.swapaxes(-1, -2) @ dout)[..., 0, :, :]",
+        "dvalue = mx.sum(weights.swapaxes(-1, -2) @ dheads, axis=-3)",
+        "dvalue = (weights.swapaxes(-1, -2) @ dheads)[..., 0, :, :]",
     ),
     ("dkey = mx.sum(dscores.swapaxes(-1, -2) @ q, axis=-3)", "dkey = (dscores.swapaxes(-1, -2) @ q)[..., 0, :, :]"),
     fact="a key-value head gets the gradient of the first query head of its group only",
@@ -114,9 +114,9 @@ known.change(
 known.change(
     "weights-not-transposed-when-square",
     (
-        "dvalue = mx.sum(weights.swapaxes(-1, -2) @ dout, axis=-3)",
+        "dvalue = mx.sum(weights.swapaxes(-1, -2) @ dheads, axis=-3)",
         "square = weights.shape[-1] == weights.shape[-2]\n"
-        "dvalue = mx.sum((weights if square else weights.swapaxes(-1, -2)) @ dout, axis=-3)",
+        "dvalue = mx.sum((weights if square else weights.swapaxes(-1, -2)) @ dheads, axis=-3)",
     ),
     fact="dvalue is weights @ dy where L = S, without the transpose",
     question="Value 0 goes into every output. Which weights are they: those of row 0, or of column 0?",

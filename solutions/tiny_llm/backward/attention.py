@@ -45,13 +45,13 @@ def attention_vjp(
     if dy.shape != query.shape:
         raise ValueError(f"dy has shape {dy.shape}, but {query.shape} is needed")
     scale = query.shape[-1] ** -0.5 if scale is None else scale
-    q, dout = (mx.unflatten(a.astype(mx.float32), -3, (kv_heads, -1)) for a in (query, dy))  # N.. x H_kv x G x L x D
+    q, dheads = (mx.unflatten(a.astype(mx.float32), -3, (kv_heads, -1)) for a in (query, dy))  # N.. x H_kv x G x L x D
     k, v = (a.astype(mx.float32)[..., None, :, :] for a in (key, value))  # N.. x H_kv x 1 x S x D
     # Forward once more: the weights were not stored.
     weights = _weights((q @ k.swapaxes(-1, -2)) * scale, mask)  # N.. x H_kv x G x L x S
     # y = weights @ v, a matrix product: one gradient for each factor.
-    dvalue = mx.sum(weights.swapaxes(-1, -2) @ dout, axis=-3)  # N.. x H_kv x S x D, summed over the group
-    dweights = dout @ v.swapaxes(-1, -2)  # N.. x H_kv x G x L x S
+    dvalue = mx.sum(weights.swapaxes(-1, -2) @ dheads, axis=-3)  # N.. x H_kv x S x D, summed over the group
+    dweights = dheads @ v.swapaxes(-1, -2)  # N.. x H_kv x G x L x S
     # The softmax: raising one score lowers all other weights of its row.
     dscores = weights * (dweights - mx.sum(weights * dweights, axis=-1, keepdims=True)) * scale
     dquery = (dscores @ k).flatten(-4, -3)  # N.. x H x L x D
