@@ -99,8 +99,8 @@ known.change(
     "divided-by-the-counts-so-far",
     (
         SHARE,
-        "so_far = sum(counts[1 : counts.index(count) + 1], start=counts[0])\n"
-        "share = count.astype(mx.float32) / mx.maximum(so_far, 1)",
+        """so_far = sum(counts[1 : counts.index(count) + 1], start=counts[0])
+share = count.astype(mx.float32) / mx.maximum(so_far, 1)""",
     ),
     fact="each micro-batch is divided by the targets counted up to then instead of the total",
     question="The first micro-batch counts 3 targets of 6. What is its share, and what do you divide by?",

@@ -305,8 +305,8 @@ known.change(
 known.change(
     "stored-in-float32",
     ("mx.save_safetensors(str(temporary), arrays)",
-     "wide = {k: a if a.dtype == mx.int32 else a.astype(mx.float32) for k, a in arrays.items()}\n"
-     "            mx.save_safetensors(str(temporary), wide)"),
+     """wide = {k: a if a.dtype == mx.int32 else a.astype(mx.float32) for k, a in arrays.items()}
+mx.save_safetensors(str(temporary), wide)"""),
     fact="the arrays are stored in float32, whatever their dtype is",
     question="A bfloat16 parameter goes into a checkpoint. In which dtype does it come out?",
 )  # fmt: skip
