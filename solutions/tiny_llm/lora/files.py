@@ -74,11 +74,13 @@ def load_adapter(folder: Path) -> Adapter:
         lora_alpha / r, or lora_alpha / sqrt(r) if the config says "use_rslora": true; mlx-lm's is "scale".
 
     Raises:
-        ValueError: the config has neither key; peft_type is not "LORA", or fine_tune_type is given and not "lora"; the
-            config asks for what an `Adapter` is not: "use_dora", "fan_in_fan_out" or "modules_to_save" that are set,
-            "bias" other than "none", a "rank_pattern" or "alpha_pattern" that is not empty; there is a tensor of
-            another name; a projection lacks A or B; or an A or B does not have the config's rank. The message names the
-            entry or tensor.
+        ValueError: the folder holds something else. The message names the entry of the config, or the tensor.
+
+            - The config has neither key. Or "peft_type" is not "LORA". Or "fine_tune_type" is given and not "lora".
+            - PEFT's config has "use_dora", "fan_in_fan_out" or "modules_to_save" set, a "bias" other than "none", or a
+              "rank_pattern" or "alpha_pattern" that is not empty.
+            - A tensor has a name that the form does not have. Or a projection lacks A or B.
+            - An A or a B does not have the config's rank.
     """
     config = json.loads((folder / "adapter_config.json").read_text(encoding="utf-8"))
     if "peft_type" in config:
