@@ -106,9 +106,8 @@ class Fixed:
 def pytorch(steps: int) -> None:
     """Train the same model on the same data in both, and compare the losses."""
     import torch
+    from qwen3_torch import Qwen3
     from torch.nn import functional as F
-
-    from tiny_llm_course.training.qwen3_torch import Qwen3
 
     recipe = Recipe(steps, 3e-3, warmup=min(20, steps // 3), floor=1e-4, evaluate_every=10**9, save_every=10**9)
     params = initial_params(SMALL, 0, 0.1)

@@ -81,12 +81,6 @@ known.change(
     question="Ten tokens are left, and a row has 512. Where do they go?",
 )
 known.change(
-    "padded-when-full",
-    ("padding = -count % length", "padding = length - count % length"),
-    fact="full rows are followed by a row of padding",
-    question="Ten tokens fill two rows of 5. How much padding is needed?",
-)
-known.change(
     "positions-do-not-restart",
     (
         "arrays = (tokens[:-1], targets, rows, positions)",
@@ -124,12 +118,6 @@ known.change(
     ("[*document, eos]", "[*document, eos][:length]"),
     fact="a document longer than a row is truncated",
     question="A document has 3 rows' worth of tokens. Where are the last two thirds?",
-)
-known.change(
-    "wide-integers",
-    (".astype(np.int32)) for", ".astype(np.int64)) for"),
-    fact="the arrays are int64",
-    question="Which dtype does the docstring state?",
 )
 
 

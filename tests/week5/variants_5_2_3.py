@@ -145,28 +145,10 @@ known.change(
     question="What distinguishes the order of epoch 1 from that of epoch 0?",
 )
 known.change(
-    "key-is-the-place",
-    (DOCUMENTS, "shuffled(len(documents), self.seed, self.epoch, self._place)"),
-    fact="the documents are shuffled by the shard's place in the epoch instead of its index in `shards`",
-    question="Shard 2 comes first in this epoch. With which keys are its documents shuffled?",
-)
-known.change(
-    "seed-ignored",
-    ("list(shards), batch_size, length, eos, seed", "list(shards), batch_size, length, eos, 0"),
-    fact="every loader has the seed 0",
-    question="What do two loaders with different seeds have in common?",
-)
-known.change(
     "never-the-next-shard",
     ("self._place += 1\n", "self._place += 0\n"),
     fact="after its last row, a shard starts again: no other shard is ever read",
     question="What changes after the last row of the first shard?",
-)
-known.change(
-    "epoch-not-counted",
-    ("self.epoch += 1", "self.epoch += 0"),
-    fact="the epoch stays 0, and the second epoch equals the first",
-    question="After the last shard, the first one comes again. In which order?",
 )
 known.change(
     "partial-batch-dropped",
@@ -179,18 +161,6 @@ known.change(
     ),
     fact="the last rows of a shard are dropped if they do not fill a batch",
     question="A shard has 7 rows, and a batch 2. When is the seventh row used?",
-)
-known.change(
-    "last-row-of-a-shard-lost",
-    ("if self._row >= len(rows):", "if self._row >= max(1, len(rows) - 1):"),
-    fact="the last row of a shard is skipped unless it ends a batch",
-    question="A shard has 7 rows, numbered from 0. Which row is the last one that you return?",
-)
-known.change(
-    "state-counts-batches",
-    ('"row": self._row,', '"row": self._row // self.batch_size,'),
-    fact="the state's row is a number of batches",
-    question="The next row is 6, and a batch has 2 rows. From which row does a resumed run start?",
 )
 known.change(
     "resumes-at-the-start-of-the-shard",
@@ -209,12 +179,6 @@ known.change(
     (LOADS, 'self.epoch, self._place, self._row = 0, state["shard"], state["row"]'),
     fact="a resumed loader starts in epoch 0",
     question="A run is stopped in epoch 3. In which order are the shards after it is resumed?",
-)
-known.change(
-    "rows-of-another-epoch",
-    ("if self._packed is None or self._packed[0] != at:", "if self._packed is None or self._packed[0][1] != at[1]:"),
-    fact="packed rows are kept as long as the place is the same, even in another epoch",
-    question="There is one shard. When does its order change, and when do you pack it again?",
 )
 known.change(
     "stale-rows-after-loading",
@@ -236,18 +200,6 @@ known.change(
     ("if state[name] != mine[name]:", "if state[name] != mine[name] and False:"),
     fact="load_state accepts the state of a run with another seed, length or number of shards",
     question="Row 7 of rows of 512 tokens: where is it if a row has 256?",
-)
-known.change(
-    "reads-all-shards-first",
-    ("self.epoch = self._place", "_ = [read_shard(path, eos) for path in shards]\nself.epoch = self._place"),
-    fact="the constructor reads every shard",
-    question="A corpus has 1,000 shards of 200 MB. How many are needed for the first batch?",
-)
-known.change(
-    "iter-starts-again",
-    ("return self\n", "self.epoch = self._place = self._row = 0\nreturn self\n"),
-    fact="iter() sets the loader back to its start",
-    question="A run is resumed, and then loops over the loader. Where does the loop start?",
 )
 
 

@@ -64,12 +64,6 @@ known.change(
     question="Two of eight targets count, with a loss of 3 each. What is their mean?",
 )
 known.change(
-    "sum",
-    (f" / {MEAN}", ""),
-    fact="the losses are summed instead of averaged",
-    question="Should a batch twice as large have twice the loss?",
-)
-known.change(
     "mean-of-rows",
     (
         f"return mx.sum(mx.where(counted, losses, 0.0)) / {MEAN}",
@@ -90,12 +84,6 @@ known.change(
     "ignore-index-fixed",
     ("counted = targets != ignore_index", "counted = targets != -100"),
     fact="the argument ignore_index is not used: -100 is ignored",
-    question="A caller marks padding with 0. What does your code ignore?",
-)
-known.change(
-    "negative-ignored",
-    ("counted = targets != ignore_index", "counted = targets >= 0"),
-    fact="negative targets are ignored, whatever ignore_index is",
     question="A caller marks padding with 0. What does your code ignore?",
 )
 known.change(
@@ -120,19 +108,6 @@ known.change(
     ("return mx.sum(mx.where(counted", "return (mx.sum(mx.where(counted"),
     fact="the loss is computed in the dtype of the logits",
     question="float16 counts to 2,048. How exact is a sum of 2,400 losses?",
-)
-known.change(
-    "half-result",
-    (f"/ {MEAN}", f"/ {MEAN}).astype(logits.dtype)"),
-    ("return mx.sum(mx.where(counted", "return (mx.sum(mx.where(counted"),
-    fact="the loss is converted back to the dtype of the logits",
-    question="How far apart are bfloat16 numbers near 2.5? And losses of two good runs?",
-)
-known.change(
-    "bits",
-    (f"/ {MEAN}", f"/ {MEAN} / math.log(2)"),
-    fact="the loss is in bits instead of nats",
-    question="What is the loss of two equally likely tokens in nats?",
 )
 known.change(
     "sign-missing",

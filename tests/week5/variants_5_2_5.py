@@ -82,12 +82,6 @@ known.change(
     question="By which number did the loss divide?",
 )
 known.change(
-    "one-hot-averaged-alone",
-    (f"{GRADIENT} / {COUNT}", f"probabilities - one_hot / {COUNT}"),
-    fact="only the one-hot part is divided by the count",
-    question="What should the gradient of one position sum to?",
-)
-known.change(
     "ignored-have-a-gradient",
     (KEPT, "gradient"),
     fact="ignored positions get a gradient, their softmax",

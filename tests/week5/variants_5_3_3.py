@@ -88,12 +88,6 @@ known.change(
     question="What is multiplied by the weight in the forward pass?",
 )
 known.change(
-    "dweight-with-the-weight",
-    (DWEIGHT, DWEIGHT.replace("d * normalised", "dn * normalised")),
-    fact="dweight is multiplied by the weight itself",
-    question="y = n * weight. What is the derivative of y by the weight?",
-)
-known.change(
     "dweight-averaged",
     (DWEIGHT, DWEIGHT.replace("mx.sum", "mx.mean")),
     fact="dweight is the mean over the tokens instead of the sum",
@@ -120,12 +114,6 @@ known.change(
     ("weight.astype(mx.float32)", "weight.astype(x.dtype)"),
     fact="all is computed in x's dtype, in which squares of large numbers overflow",
     question="What is 300 squared in float16?",
-)
-known.change(
-    "dweight-in-x-s-dtype",
-    ("dweight.astype(weight.dtype)", "dweight.astype(x.dtype)"),
-    fact="dweight has x's dtype instead of the weight's",
-    question="The weight is float32 and x is float16. Which dtype does the weight's gradient need?",
 )
 known.change(
     "shapes-not-checked",

@@ -57,13 +57,6 @@ known.change(
     question="Far to the right silu(g) is almost g. What is its slope there?",
 )
 known.change(
-    "sigmoid-for-silu",
-    (DGATE, "dgate = d * u * sigmoid * (1 - sigmoid)"),
-    (DUP, "dup = d * sigmoid"),
-    fact="the gradients are those of sigmoid(gate) * up, a GLU",
-    question="By what is the sigmoid multiplied in silu?",
-)
-known.change(
     "minus-for-plus",
     (DGATE, DGATE.replace("1 + g", "1 - g")),
     fact="the second part of silu's slope has the wrong sign",

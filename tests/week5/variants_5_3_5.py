@@ -65,12 +65,6 @@ known.change(
     question="The scores are query @ key.T * scale. What is their derivative by a query?",
 )
 known.change(
-    "scale-always-the-default",
-    ("scale = query.shape[-1] ** -0.5 if scale is None else scale", "scale = query.shape[-1] ** -0.5"),
-    fact="the argument `scale` is ignored, and 1 / sqrt(D) is used",
-    question="Which scale does your code use if the caller passes 0.3?",
-)
-known.change(
     "softmax-slope-of-one-weight",
     (DSCORES, "dscores = weights * dweights * scale"),
     fact="in the softmax's gradient the sum is missing, as if each weight depended on its own score alone",
@@ -81,12 +75,6 @@ known.change(
     (DSCORES, "dscores = weights * (1 - weights) * dweights * scale"),
     fact="the softmax's gradient is weights * (1 - weights) * dweights, which has only its diagonal",
     question="A score rises, and another weight falls. Where does your code account for that one?",
-)
-known.change(
-    "mean-without-the-weights",
-    (DSCORES, DSCORES.replace("mx.sum(weights * dweights,", "mx.mean(dweights,")),
-    fact="the plain mean of dweights is subtracted instead of their mean under the attention weights",
-    question="One weight is 1 and the others are 0. Which of dweights should the mean consist of?",
 )
 known.change(
     "softmax-over-the-queries",
@@ -137,12 +125,6 @@ known.change(
     question="What does True mean in the docstring's mask?",
 )
 known.change(
-    "boolean-mask-added",
-    ("mx.where(mask, scores, -mx.inf) if mask.dtype == mx.bool_ else scores + mask", "scores + mask"),
-    fact="a boolean mask is added to the scores as zeros and ones",
-    question="What is a score plus True?",
-)
-known.change(
     "causal-from-the-first-key",
     (
         "mask = causal_mask(length, keys, mx.float32)",
@@ -156,12 +138,6 @@ known.change(
     (UNMASKED, "return softmax(scores, axis=-1)"),
     fact="a fully masked row is NaN, and so are the gradients of all keys and values",
     question="All scores of a row are -inf. What is the maximum, and what is each score minus that?",
-)
-known.change(
-    "fully-masked-row-is-even",
-    (UNMASKED, "return softmax(mx.where(masked, 0.0, scores), axis=-1)"),
-    fact="a fully masked row attends to all keys evenly, and its gradient reaches the values",
-    question="A query that sees no key returns zeros. Does its output depend on any value?",
 )
 known.change(
     "in-the-input-dtype",

@@ -146,25 +146,10 @@ known.change(
     question="With a rate of 0, what should an update change?",
 )
 known.change(
-    "decay-missing",
-    (STEP, "new_params[name] = (p - rate * direction).astype(param.dtype)"),
-    fact="there is no weight decay: this is Adam",
-    question="Where does your code use weight_decay?",
-)
-known.change(
     "vectors-decayed-too",
     ("decay = 0.0 if self.no_decay(name, param) else self.weight_decay", "decay = self.weight_decay"),
     fact="no_decay is ignored, and norms and biases are decayed, too",
     question="Which function says which parameters are exempt, and who calls it?",
-)
-known.change(
-    "only-vectors-decayed",
-    (
-        "decay = 0.0 if self.no_decay(name, param) else self.weight_decay",
-        "decay = self.weight_decay if self.no_decay(name, param) else 0.0",
-    ),
-    fact="no_decay is inverted: only exempt parameters decay",
-    question="no_decay returned True for a norm. Should it decay?",
 )
 known.change(
     "eps-under-the-root",
@@ -188,29 +173,10 @@ known.change(
     question="Which of m and v is averaged over about 1,000 steps?",
 )
 known.change(
-    "gradient-added-in-full",
-    (M, M.replace("(1 - beta1) * g", "g")),
-    fact="m adds the whole gradient, as in SGD with momentum, not 1 - beta1 of it",
-    question="All gradients are 1. What is m after many steps?",
-)
-known.change(
     "step-counted-from-zero",
     ('{"step": step}', '{"step": step}\nstep = state["step"]'),
     fact="the bias correction takes the number of earlier steps, which is 0 at the first",
     question="What is 1 - beta ** 0, and what is divided by it?",
-)
-known.change(
-    "step-for-each-parameter",
-    ("p, g = param", "step = step + 1\np, g = param"),
-    ('step = state["step"] + 1', 'step = state["step"]'),
-    fact="the step that the bias correction uses is counted up for each parameter instead of once per update",
-    question="Two parameters, first update. Which t does the second one get?",
-)
-known.change(
-    "rate-of-0-ignored",
-    (RATE, "rate = learning_rate or self.learning_rate"),
-    fact="a rate of 0 for a step is taken for none, and the optimizer's is used",
-    question="What is `0.0 or 0.1` in Python?",
 )
 known.change(
     "rate-of-the-step-ignored",

@@ -256,12 +256,6 @@ known.change(
     question="The newest checkpoint's file is damaged a day later. What does load_latest return?",
 )
 known.change(
-    "keeps-all",
-    ("self.steps()[KEPT:]", "self.steps()[10**6:]"),
-    fact="no checkpoint is ever deleted",
-    question="A 4-billion model with AdamW's state is 48 GB. How many checkpoints of it fit on your disk?",
-)
-known.change(
     "sorted-as-text",
     (
         "return sorted((int(match[1]) for name in names if (match := MANIFEST.fullmatch(name))), reverse=True)",
@@ -282,13 +276,6 @@ known.change(
     ('skipped.append(f"step-{step}.json: {error}")', "raise ValueError(f'step-{step}.json: {error}') from error"),
     fact="a damaged checkpoint raises an error although an older one is whole",
     question="Why are two checkpoints kept?",
-)
-known.change(
-    "skipped-in-silence",
-    ("skipped=tuple(skipped)", "skipped=()"),
-    fact="a damaged checkpoint is skipped, but `skipped` does not say so",
-    question="You lose 500 steps, and the program starts again without a word. When do you learn that the disk "
-    "is failing?",
 )
 known.change(
     "starts-over",

@@ -124,22 +124,10 @@ RECENT = "recent = [report.norm for report in self.log if not report.skipped][-s
 RATE = "rate = warmup_cosine(step, recipe.learning_rate, recipe.warmup, recipe.steps, recipe.floor)"
 UPDATE = "self.params, self.optimizer_state = self.optimizer.update(self.params, grads, self.optimizer_state, rate)"
 known.change(
-    "no-schedule",
-    (RATE, "rate = recipe.learning_rate"),
-    fact="every step has the peak learning rate",
-    question="What is the learning rate of the first step, and of the last one?",
-)
-known.change(
     "steps-from-zero",
     (RATE, RATE.replace("(step,", "(step - 1,")),
     fact="the schedule counts steps from 0, so the first step has the learning rate 0",
     question="Which number has the first update in the docstring of warmup_cosine?",
-)
-known.change(
-    "schedule-by-updates",
-    (RATE, RATE.replace("(step,", '(self.optimizer_state["step"].item() + 1,')),
-    fact="the learning rate follows the number of updates, so that a skipped step does not use up its rate",
-    question="Two of ten steps are skipped. Is the learning rate of the tenth step the floor?",
 )
 known.change(
     "not-clipped",
@@ -149,19 +137,6 @@ known.change(
     ),
     fact="the norm is computed, but the gradients are not clipped",
     question="Which of the two results of clip_by_global_norm goes into the update?",
-)
-known.change(
-    "norm-after-clipping",
-    ("grads, norm = clip_by_global_norm(grads, recipe.max_norm)",
-     "grads, norm = clip_by_global_norm(clip_by_global_norm(grads, recipe.max_norm)[0], recipe.max_norm)"),
-    fact="the norm is that of the clipped gradients, so no spike is ever seen",
-    question="Gradients are clipped to 1. What is the largest norm that you can measure afterwards?",
-)  # fmt: skip
-known.change(
-    "one-micro-batch",
-    ("for _ in range(recipe.micro_batches)]", "for _ in range(1)]"),
-    fact="each step has one micro-batch, whatever the recipe says",
-    question="How many times does a step with three micro-batches call next(loader)?",
 )
 known.change(
     "nan-passes",
@@ -175,24 +150,6 @@ known.change(
     fact="only NaN and infinity are skipped, never a spike",
     question="A gradient is a thousand times as long as usual, and is clipped. Which direction does it have, and "
     "in how much of m and v is it?",
-)
-known.change(
-    "window-not-full",
-    (f"return len(recent) == self.recipe.spike_window and {BAD}", f"return len(recent) > 0 and {BAD}"),
-    fact="a norm is compared with the median before there are `spike_window` norms",
-    question="The first steps have large gradients that differ a lot. What is the median of one number worth?",
-)
-known.change(
-    "mean-of-the-norms",
-    (BAD, "norm > self.recipe.spike_factor * statistics.mean(recent)"),
-    fact="a norm is compared with the mean of earlier norms instead of their median",
-    question="One early norm was 40, the others are 1. What is their mean, and what is their median?",
-)
-known.change(
-    "skipped-norms-counted",
-    (RECENT, "recent = [report.norm for report in self.log][-self.recipe.spike_window :]"),
-    fact="the norms of skipped steps are among those that the median is taken over",
-    question="Three spikes come in a row. What is the median after them, if it includes them?",
 )
 known.change(
     "skipped-state-updated",
@@ -228,12 +185,6 @@ if len(recent) >= self.recipe.max_skipped:""",
     question="One step in a thousand is skipped. Has a run diverged after ten thousand steps?",
 )  # fmt: skip
 known.change(
-    "never-stops",
-    ("if len(recent) == self.recipe.max_skipped and all(report.skipped for report in recent):", "if False:"),
-    fact="a run that skips every step goes on",
-    question="The parameters are such that every gradient is NaN. What changes from step to step?",
-)
-known.change(
     "loader-not-resumed",
     ('loader.load_state(latest.progress["loader"])', "pass"),
     fact="a resumed run starts again at the first batch",
@@ -254,19 +205,6 @@ known.change(
     question="Which learning rate does the first step of the new process have?",
 )  # fmt: skip
 known.change(
-    "log-not-resumed",
-    ('self.log = [Report(**entry) for entry in latest.progress["log"]]', "pass"),
-    fact="a resumed run has an empty log, so that the norms for the median are gone, too",
-    question="The first step after a resume is a spike. With what is it compared?",
-)
-known.change(
-    "params-not-resumed",
-    ("self.step, self.params, self.optimizer_state = latest.step, latest.params, latest.optimizer_state",
-     "self.step, self.optimizer_state = latest.step, latest.optimizer_state"),
-    fact="a resumed run continues with the initial parameters",
-    question="What would a loss curve show at the step of the resume?",
-)  # fmt: skip
-known.change(
     "last-step-not-saved",
     ("if stop or self.step == self.recipe.steps or self.step % self.recipe.save_every == 0:",
      "if stop or self.step % self.recipe.save_every == 0:"),
@@ -278,31 +216,6 @@ known.change(
     ("if stop or self.step == self.recipe.steps or", "if self.step == self.recipe.steps or"),
     fact="a run that on_step stops is not saved",
     question="You press Ctrl-C after 499 steps. Where does the next run start?",
-)
-known.change(
-    "stop-ignored",
-    ("if stop:\n    break", "pass"),
-    fact="what on_step returns does not stop the run",
-    question="on_step returns True. Which step is the last one?",
-)
-known.change(
-    "old-parameters-evaluated",
-    ("if not skipped:", "before = self.params\nif not skipped:"),
-    ("held_out = self.evaluate(self.params)", "held_out = self.evaluate(before)"),
-    fact="the parameters from before the update are evaluated",
-    question="The last step is evaluated. Is the model that you save the one that you have measured?",
-)
-known.change(
-    "last-step-not-evaluated",
-    ("(step % recipe.evaluate_every == 0 or step == recipe.steps)", "step % recipe.evaluate_every == 0"),
-    fact="the last step is evaluated only if it is a multiple of `evaluate_every`",
-    question="What is the held-out loss of the model that you serve?",
-)
-known.change(
-    "damage-not-reported",
-    ("self.skipped_checkpoints = latest.skipped", "pass"),
-    fact="`skipped_checkpoints` is empty although a checkpoint was damaged",
-    question="A run resumes 500 steps earlier than you expect. Where does it say why?",
 )
 
 

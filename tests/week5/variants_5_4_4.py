@@ -102,12 +102,6 @@ known.change(
     question="One run is off by 0.2, four are off by 0. Which sum punishes it more: that of squares or that of errors?",
 )  # fmt: skip
 known.change(
-    "residuals-reversed",
-    (RESIDUALS, "residuals = fitted - y"),
-    fact="the residuals are law minus loss, with the wrong sign",
-    question="A run is 0.1 above the law. What should be added to the law to make a loss like it?",
-)
-known.change(
     "residuals-added-to-losses",
     ("_fit(n, fitted + residuals[k])", "_fit(n, y + residuals[k])"),
     fact="the resampled residuals are added to the losses instead of to the law",
@@ -125,17 +119,6 @@ known.change(
     fact="whole runs are drawn instead of residuals",
     question="Five runs, drawn five times with replacement: how often are there fewer than three different sizes?",
 )
-known.change(
-    "one-generator",
-    (
-        "draws = (np.random.default_rng([seed, i]).integers(n.size, size=n.size) for i in range(resamples))",
-        """generator = np.random.default_rng(seed)
-draws = [generator.integers(n.size, size=n.size) for i in range(resamples)]""",
-    ),
-    fact="one generator draws all resamples, instead of one generator for each",
-    question="What is resample 3 if only three are drawn, and what if two hundred are? Which seed does the "
-    "docstring name?",
-)  # fmt: skip
 known.change(
     "scale-of-the-smallest",
     ("float(slopes[best]) * float(n.min()) ** alpha", "float(slopes[best])"),

@@ -82,12 +82,6 @@ known.change(
     question="The model has read the token at position 3. Which token should it predict there?",
 )
 known.change(
-    "shifted-the-wrong-way",
-    (MARK, "targets[i] = tokens[i - 1]"),
-    fact="each target is the token before instead of the next one",
-    question="The model has read the token at position 3. Which token should it predict there?",
-)
-known.change(
     "end-not-learnt",
     ("if 0 < i <= stop:", "if 0 < i < stop:"),
     fact="the token that ends an answer is not a target",
@@ -113,15 +107,6 @@ known.change(
     ),
     fact="the border is counted in characters, and the tokens in bytes",
     question="How many characters, and how many bytes, has the text 'd\u00e9j\u00e0'?",
-)
-known.change(
-    "before-normalization",
-    (
-        "first, last = _num_bytes(before, tokenizer), _num_bytes(after, tokenizer)",
-        "first, last = len(before.encode()), len(after.encode())",
-    ),
-    fact="the bytes of the text are counted before normalization, and those of the tokens after it",
-    question="An e and a combining accent: how many bytes are they in the text, and how many in its tokens?",
 )
 known.change(
     "first-end-in-the-answer",

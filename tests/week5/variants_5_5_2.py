@@ -91,18 +91,6 @@ known.change(
     question="With r = 4 and alpha = 8, what is the update multiplied by?",
 )
 known.change(
-    "root-of-the-rank",
-    (SCALE, "self.scale = alpha / rank**0.5"),
-    fact="alpha is divided by the root of r, as rsLoRA does, instead of by r",
-    question="With r = 4 and alpha = 8, what is the update multiplied by?",
-)
-known.change(
-    "divided-by-the-inputs",
-    (SCALE, "self.scale = alpha / inputs"),
-    fact="alpha is divided by the number of inputs instead of the rank",
-    question="A is r x I. Which of its dimensions is the rank?",
-)
-known.change(
     "not-scaled-when-called",
     (UPDATE, "update.astype(y.dtype)"),
     fact="the scale is missing in the call, and present in the merged matrix",
@@ -119,12 +107,6 @@ known.change(
     (MERGED, "update.astype(self.w.dtype)"),
     fact="the merged matrix is the update alone, without W",
     question="What should the merged layer compute if B is zero?",
-)
-known.change(
-    "subtracted",
-    (MERGED, "(self.w.astype(mx.float32) - update).astype(self.w.dtype)"),
-    fact="the update is subtracted from W when it is merged",
-    question="Is that what undoes a merge, or what makes one?",
 )
 known.change(
     "wrong-order-when-square",

@@ -77,13 +77,6 @@ known.change(
     question="PEFT wraps the model twice. What do these two wrappers add to a name?",
 )
 known.change(
-    "without-weight",
-    ('lora_A.weight"] = a', 'lora_A"] = a'),
-    ('lora_B.weight"] = b', 'lora_B"] = b'),
-    fact="the ending .weight is missing in PEFT's names",
-    question="A and B are linear layers in PEFT. What is a linear layer's matrix called?",
-)
-known.change(
     "not-transposed",
     ("= a.T, b.T", "= a, b"),
     fact="mlx-lm's matrices are laid out as PEFT's, r x I and O x r",
@@ -131,12 +124,6 @@ known.change(
     question="How does mlx-lm's model name q_proj within a layer?",
 )
 known.change(
-    "one-digit",
-    ('r"^model\\.layers\\.\\d+\\."', 'r"^model\\.layers\\.\\d\\."'),
-    fact="layer numbers of two digits remain in mlx-lm's keys",
-    question="What is left of model.layers.11.mlp.down_proj?",
-)
-known.change(
     "number-of-layers",
     ('"num_layers": -1, "lora_parameters"', '"num_layers": len(names), "lora_parameters"'),
     fact="num_layers is a count instead of -1: mlx-lm would adapt so many layers, from the last",
@@ -147,13 +134,6 @@ known.change(
     ('"r": adapter.rank', '"r": len(pairs[names[0]][1])'),
     fact="PEFT's r is B's first dimension, O, instead of the rank",
     question="B is O x r. Which of its dimensions is the rank?",
-)
-known.change(
-    "in-float32",
-    ('lora_A.weight"] = a', 'lora_A.weight"] = a.astype(mx.float32)'),
-    ('lora_B.weight"] = b', 'lora_B.weight"] = b.astype(mx.float32)'),
-    fact="PEFT's tensors are float32 although the adapter's are not",
-    question="How many bytes has an adapter in float16, and how many does your file have?",
 )
 known.change(
     "folder-first",

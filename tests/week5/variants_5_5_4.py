@@ -143,15 +143,6 @@ known.change(
     question="What does bias: all mean for the layers?",
 )
 known.change(
-    "others-accepted",
-    (
-        "if (config.get(entry) or only) != only:",
-        'if entry not in ("fan_in_fan_out", "modules_to_save") and (config.get(entry) or only) != only:',
-    ),
-    fact="fan_in_fan_out and modules_to_save are ignored",
-    question="modules_to_save lists modules that were trained as a whole. Where are they?",
-)
-known.change(
     "patterns-accepted",
     ("if config.get(entry):", "if False:"),
     fact="rank_pattern and alpha_pattern are ignored",

@@ -130,23 +130,10 @@ known.change(
     question="Only adapters 0 and 2 have rows. Which matrices does the second group use?",
 )
 known.change(
-    "owners-not-checked",
-    ("if wrong := [owner for owner in owners if not -1 <= owner < len(a)]:", "if wrong := []:"),
-    fact="owners that are no adapter are not refused: below -1 they count as none",
-    question="What happens with a row of adapter -2?",
-)
-known.change(
     "lengths-not-checked",
     ("if len(owners) != len(x):", "if False:"),
     fact="more or fewer owners than rows are not refused",
     question="There are ten owners for nine rows. Which row has two?",
-)
-known.change(
-    "in-the-adapter-s-dtype",
-    ("update.astype(x.dtype)", "update"),
-    ("b[0].shape[0]), x.dtype)", "b[0].shape[0]), b[0].dtype)"),
-    fact="the result has the adapters' dtype instead of x's",
-    question="x is float16, A and B are float32. What should the result be?",
 )
 
 

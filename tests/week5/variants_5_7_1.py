@@ -96,13 +96,6 @@ known.change(
     question="The last position of the prompt predicts a token. Which?",
 )
 known.change(
-    "last-token-left-out",
-    (SCORES, "[0, shared - 1 : -2]"),
-    (TARGETS, "mx.array(row[shared:-1])"),
-    fact="the last token of each choice is not scored",
-    question="A choice of one token: what is its score?",
-)
-known.change(
     "mean-as-total",
     (SUM, "mx.mean(chosen - mx.logsumexp(scores, axis=-1))"),
     fact="the total is the mean over the tokens instead of the sum",
@@ -119,18 +112,6 @@ known.change(
     (SIZES, "len(choice.strip().encode())"),
     fact="per_byte does not count the leading space",
     question="Does the model have to predict the space?",
-)
-known.change(
-    "bytes-of-the-prompt",
-    (SIZES, "len((prompt + choice).encode())"),
-    fact="per_byte divides by the bytes of the prompt and the choice together",
-    question="Whose tokens are in the sum?",
-)
-known.change(
-    "negative",
-    (SUM, "mx.sum(mx.logsumexp(scores, axis=-1) - chosen)"),
-    fact="the scores are losses: the lowest is best",
-    question="Which is larger, the log of 0.9 or the log of 0.1?",
 )
 known.change(
     "integers",

@@ -77,12 +77,6 @@ known.change(
     question="Should two seeds give the same resamples?",
 )
 known.change(
-    "last-value-never-drawn",
-    ("integers(len(data), size", "integers(len(data) - 1, size"),
-    fact="the last value is never drawn",
-    question="Does `integers(n)` include n?",
-)
-known.change(
     "not-interpolated",
     (QUANTILES, 'np.quantile(means, [tail, 1 - tail], method="lower")'),
     fact="the quantiles are not interpolated: the next lower mean is taken",
