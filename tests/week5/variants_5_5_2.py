@@ -91,6 +91,12 @@ known.change(
     question="With r = 4 and alpha = 8, what is the update multiplied by?",
 )
 known.change(
+    "root-of-the-rank",
+    (SCALE, "self.scale = alpha / rank**0.5"),
+    fact="alpha is divided by the root of r, as rsLoRA does, instead of by r",
+    question="With r = 4 and alpha = 8, what is the update multiplied by?",
+)
+known.change(
     "not-scaled-when-called",
     (UPDATE, "update.astype(y.dtype)"),
     fact="the scale is missing in the call, and present in the merged matrix",
@@ -131,13 +137,6 @@ known.change(
     ),
     fact="merging changes the layer's own W, and the caller's",
     question="What does the layer return when it is called after `merged()`?",
-)
-known.change(
-    "merged-in-the-narrow-dtype",
-    (PRODUCT, "(self.b @ self.a)"),
-    ("self.w.astype(mx.float32) + update", "self.w + update.astype(self.w.dtype)"),
-    fact="the merged matrix is computed in the narrow dtype, and rounded several times",
-    question="In which dtype are B A and the sum computed?",
 )
 known.change(
     "float32-result",
