@@ -91,6 +91,6 @@ class _Attention:
 
 
 def _rope_vjp(rope: RoPE, dy: mx.array) -> mx.array:
-    """Rotate back: the transpose of a rotation is the opposite one, which is the same with the pair's halves swapped."""
+    """Rotate back: the transpose of a rotation is the opposite rotation, which swapped halves turn into the same."""
     half = dy.shape[-1] // 2
     return mx.roll(rope(mx.roll(dy, half, axis=-1)), half, axis=-1)
