@@ -138,7 +138,10 @@ known.change(
 def golden(sizes, losses, resamples=200, seed=0):
     n, y = np.array(sizes, float), np.array(losses, float)
     if n.shape != y.shape or len(set(sizes)) < 3 or (n <= 0).any():
-        raise ValueError(f"{len(n)} sizes, {len(y)} losses: at least 3 different positive sizes and one loss each")
+        least = min(sizes, default=0)
+        raise ValueError(
+            f"{len(n)} sizes, {len(set(sizes))} different, from {least}, {len(y)} losses: at least 3 are needed"
+        )
     law = ScalingLaw(*map(float, law64(n, y)))
     fitted = law.E + law.A * n**-law.alpha
     laws = []

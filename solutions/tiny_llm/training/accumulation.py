@@ -38,7 +38,9 @@ def accumulate_gradients(
         raise ValueError("there is no micro-batch, but at least one is needed")
     counts = [count_targets(batch.targets) for batch in micro_batches]
     total = mx.maximum(sum(counts[1:], start=counts[0]), 1)
-    loss, sums, dtypes = mx.array(0.0), {}, {}
+    loss = mx.array(0.0)
+    sums: Params = {}
+    dtypes: dict[str, mx.Dtype] = {}
     for batch, count in zip(micro_batches, counts, strict=True):
         share = count.astype(mx.float32) / total  # of all counted targets
         own_loss, own_grads = loss_and_grads(params, batch)

@@ -110,6 +110,7 @@ class Checkpoints:
             if found != wanted:
                 raise ValueError(f"{name} has {found}, but the manifest says {wanted}")
             loaded = mx.load(str(self.folder / name))
+            assert isinstance(loaded, dict)
             mx.eval(loaded)  # read now: the file may be deleted before the arrays are used
             arrays.append(loaded)
         return Checkpoint(manifest["step"], arrays[0], arrays[1], manifest["progress"])

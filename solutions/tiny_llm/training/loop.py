@@ -154,7 +154,8 @@ class Trainer:
         loss, grads = accumulate_gradients(self.loss_and_grads, self.params, batches)
         grads, norm = clip_by_global_norm(grads, recipe.max_norm)
         rate = warmup_cosine(step, recipe.learning_rate, recipe.warmup, recipe.steps, recipe.floor)
-        skipped = self._is_bad(loss.item(), norm.item())
+        numbers = float(loss.item()), float(norm.item())
+        skipped = self._is_bad(*numbers)
         if not skipped:
             self.params, self.optimizer_state = self.optimizer.update(self.params, grads, self.optimizer_state, rate)
             mx.eval(self.params, self.optimizer_state)  # else the graph of all steps would be kept
@@ -162,7 +163,7 @@ class Trainer:
         if self.evaluate and (step % recipe.evaluate_every == 0 or step == recipe.steps):
             held_out = self.evaluate(self.params)
         targets = sum(int(count_targets(batch.targets).item()) for batch in batches)
-        report = Report(step, loss.item(), norm.item(), rate, targets, skipped, held_out)
+        report = Report(step, *numbers, rate, targets, skipped, held_out)
         self.log.append(report)
         self.step = step
         return report

@@ -1,6 +1,7 @@
 """A scaling law: how the loss falls with the size of the model, and how sure the extrapolation is."""
 
 import dataclasses
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -22,7 +23,7 @@ class ScalingLaw:
 
     def __call__(self, size: float) -> float:
         """Return the loss of a model with N = size parameters."""
-        return self.E + self.A * float(size) ** -self.alpha
+        return self.E + self.A * math.pow(size, -self.alpha)
 
 
 @dataclasses.dataclass(frozen=True)
