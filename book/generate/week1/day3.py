@@ -1,6 +1,6 @@
 """Day 3's figures: heads that share keys and values, and the size of a model's cache."""
 
-import tomllib
+import json
 from itertools import pairwise
 
 from tiny_llm_course.dev.book.drawing import Boxes, Canvas, flow
@@ -78,9 +78,9 @@ def qwen3() -> str:
 
 def gqa_sharing() -> str:
     """Return the cache size of each model, also with other numbers of key-value heads."""
-    recipe = tomllib.loads((EMBEDDED_MODEL / "recipe.toml").read_text(encoding="utf-8"))["model"]
+    config = json.loads((EMBEDDED_MODEL / "config.json").read_text(encoding="utf-8"))
     names = ("num_hidden_layers", "num_attention_heads", "num_key_value_heads", "head_dim", "max_position_embeddings")
-    models = {EMBEDDED_MODEL.name: tuple(recipe[name] for name in names), **MODELS}
+    models = {EMBEDDED_MODEL.name: tuple(config[name] for name in names), **MODELS}
     rows, data = [], []
     for name, (layers, queries, own, dims, context) in models.items():
         for kv_heads in (queries, own, 1):

@@ -30,7 +30,6 @@ def first_targets(pack: Any) -> str:
     why="The counted target has the probability 1/4, and -ln(1/4) is the mean over one target.",
     mistakes={
         "mean-over-all": "This is divided by three positions, two of which do not count.",
-        "bits": "This is in bits: divided by ln 2.",
         "sign-missing": "The logarithm of a probability is negative. The loss is minus that.",
     },
 )

@@ -17,7 +17,6 @@ quiz = Quiz()
     why="log(1/2) + log(1/4) is the log of 1/8.",
     mistakes={
         "mean-as-total": "The log of a product is the sum of the logs.",
-        "negative": "This is a loss. The log of a probability is never above 0.",
         "first-token-left-out": "The last position of the prompt predicts *a*.",
         "integers": "As an integer, it equals all totals from -2 to -3.",
     },
