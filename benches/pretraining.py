@@ -154,7 +154,7 @@ def throughput(turns: int) -> None:
         recipe = Recipe(10**6, 1e-3, warmup=10, evaluate_every=10**9, save_every=10**9)
         loss_and_grads = compiled_loss_and_grads(config)
         trainer = Trainer(loss_and_grads, params, loader, AdamW(1.0), recipe, Checkpoints(Path(name)))
-        model = qwen3.Model(qwen3.ModelArgs.from_dict(content))
+        model = qwen3.Model(qwen3.ModelArgs.from_dict(content))  # type: ignore[no-untyped-call]
         model.load_weights(list(params.items()))
         optimizer, rows = optim.AdamW(1e-3, bias_correction=True), next(loader)
         differentiate = nn.value_and_grad(
@@ -163,9 +163,9 @@ def throughput(turns: int) -> None:
 
         def theirs() -> None:
             _, grads = differentiate(model, rows.tokens, rows.targets)
-            grads, _ = optim.clip_grad_norm(grads, 1.0)
+            grads, _ = optim.clip_grad_norm(grads, 1.0)  # type: ignore[no-untyped-call]
             optimizer.update(model, grads)
-            mx.eval(model.parameters(), optimizer.state)
+            mx.eval(model.parameters(), optimizer.state)  # type: ignore[no-untyped-call]
 
         ways: dict[str, Callable[[], object]] = {"ours": trainer.advance, "mlx.nn": theirs}
         took: dict[str, list[float]] = {name: [] for name in ways}

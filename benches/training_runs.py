@@ -83,7 +83,7 @@ def main() -> None:
         shard = Path(scratch) / "stories.npy"
         write_shard(shard, train, eos)
         if options.resumed:
-            options.json.write_text(json.dumps(resumed(shard, eos, Path(scratch))) + "\n")
+            options.json.write_text(json.dumps(resumed(shard, eos or 0, Path(scratch))) + "\n")
             return
         for width in options.widths:
             layers = 4 if width > 32 else 2
@@ -92,7 +92,7 @@ def main() -> None:
                 continue
             loader = ShardedLoader([shard], ROWS, LENGTH, eos, seed=0)
             runs[name] = train_one(
-                architecture(width, layers), loader, held_out, tokenizer, eos, options, Path(scratch) / name
+                architecture(width, layers), loader, held_out, tokenizer, eos or 0, options, Path(scratch) / name
             )
             options.json.write_text(json.dumps(runs) + "\n")
 

@@ -89,7 +89,7 @@ def _train(way: Way, steps: int) -> list[float]:
         value, grads = value_and_grad(params, tokens)
         params, state = optimizer.update(params, way.prepared(params, grads), state)
         mx.eval(params, state)
-        found.append(value.item())
+        found.append(float(value.item()))  # type: ignore[arg-type]
     return found
 
 

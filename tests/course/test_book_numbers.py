@@ -142,7 +142,9 @@ def first_counts() -> list[int]:
 
 def in_sorted_order(word: str) -> list[str]:
     """Return a word's tokens if the embedded model's merges are sorted alphabetically."""
-    return merge_pairs(list(word), {pair: rank for rank, pair in enumerate(sorted(training.embedded_merges()))})
+    ranks = {pair: rank for rank, pair in enumerate(sorted(training.embedded_merges()))}
+    merged: list[str] = merge_pairs(list(word), ranks)
+    return merged
 
 
 def card() -> str:

@@ -107,7 +107,7 @@ class DiskCache:
 
             return call
 
-        os.fsync, os.replace, os.rename = note, renamed(replace), renamed(rename)
+        os.fsync, os.replace, os.rename = note, renamed(replace), renamed(rename)  # type: ignore[assignment]
         try:
             yield
         finally:

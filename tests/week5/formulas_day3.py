@@ -125,7 +125,7 @@ def adamw64(
 def _corrected(beta: float, t: int, f: Round) -> Array64:
     """Return 1 - beta ** t, where the power may be rounded to float32, by 2**-24: that counts where it is almost 1."""
     one = np.float64(1.0)
-    return f(one - one * beta**t * (1 + (f(one) - 1) / 16))
+    return f(np.asarray(one - one * beta**t * (1 + (f(np.asarray(one)) - 1) / 16)))
 
 
 def clipped64(grads: Array64, max_norm: float, *, r: Round = exact) -> Array64:
@@ -137,7 +137,7 @@ def clipped64(grads: Array64, max_norm: float, *, r: Round = exact) -> Array64:
 def norm64(grads: Array64, max_norm: float, *, r: Round = exact) -> Array64:
     """The root of the sum of squares."""
     f = in_float32(r)
-    return f(np.sqrt(f(np.sum(f(grads**2)))))
+    return f(np.sqrt(f(np.asarray(np.sum(f(grads**2))))))
 
 
 def rate64(step: int, peak: float, warmup: int, total: int, floor: float = 0.0) -> float:

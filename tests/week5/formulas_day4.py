@@ -45,7 +45,7 @@ def train64(
             number += 1
         total = max(1, sum(count for _, _, count in parts))
         loss = sum(loss * count for loss, _, count in parts) / total
-        grad = r(sum(grad * count for _, grad, count in parts) / total)
+        grad = r(np.asarray(sum(grad * count for _, grad, count in parts) / total))
         norm = float(np.sqrt(np.square(grad).sum()))
         rate = rate64(step, recipe)
         window = norms[-recipe["spike_window"] :]

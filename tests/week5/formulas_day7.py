@@ -55,7 +55,7 @@ def bootstrap64(values: Sequence[float], confidence: float, resamples: int, seed
         at = share * (resamples - 1)
         below = min(int(at), resamples - 2) if resamples > 1 else 0
         above = min(below + 1, resamples - 1)
-        return means[below] + (at - below) * (means[above] - means[below])
+        return float(means[below] + (at - below) * (means[above] - means[below]))
 
     return quantile((1 - confidence) / 2), quantile((1 + confidence) / 2)
 
@@ -66,7 +66,7 @@ def sign_test_by_flipping(differences: Sequence[float]) -> float:
     fewer = min(sum(d > 0 for d in decided), sum(d < 0 for d in decided))
     outcomes = [sum(ways) for ways in itertools.product((0, 1), repeat=len(decided))]
     low, high = (sum(test) for test in zip(*((w <= fewer, len(decided) - w <= fewer) for w in outcomes), strict=True))
-    return min(1.0, (low + high) / len(outcomes))
+    return min(1.0, float(low + high) / len(outcomes))
 
 
 def shares_by_search(items: Sequence[Sequence[int]], documents: Sequence[Sequence[int]], n: int) -> list[float]:

@@ -4,6 +4,7 @@ import dataclasses
 import math
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import mlx.core as mx
 import numpy as np
@@ -71,7 +72,7 @@ def params64(w, values, batches, recipe, *, r=exact):
     return run64(w, values, batches, recipe, r=r)["w"]
 
 
-class Shown(list):
+class Shown(list[Any]):
     """A list of batches that a failing case shows in a few words."""
 
     def __str__(self):

@@ -82,7 +82,7 @@ def test_task_5_contamination_no_items():
     agree([], DOCUMENTS, 3, [])
 
 
-class Document(list):
+class Document(list[int]):
     """A list that can be observed."""
 
 

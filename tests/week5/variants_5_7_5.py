@@ -13,10 +13,10 @@ ITEMS = [[1, 2, 3, 4, 5], [6, 7, 8, 9], [2, 3, 2, 3, 2, 3, 5]]
 DOCUMENTS = [[9, 1, 2, 3, 9], [4, 5], [8, 2, 3, 2, 1], [3, 4, 5], [8, 7, 6, 9]]
 
 
-class Document(list):
+class Document(list[int]):
     """A list that can be observed."""
 
-    __hash__ = object.__hash__
+    __hash__ = object.__hash__  # type: ignore[assignment]
 
 
 def run(program, items, documents, n):

@@ -107,9 +107,10 @@ def by_autograd(cross_entropy_vjp):
                 for far in (logits, (logits * 50).astype(dtype), (logits + 1e4).astype(dtype)):
                     gradient, expected = cross_entropy_vjp(far, targets, index), autograd(far, targets, index)
                     assert gradient.dtype == dtype
-                    distance = mx.abs(gradient.astype(mx.float32) - expected.astype(mx.float32))
+                    gradient, expected = gradient.astype(mx.float32), expected.astype(mx.float32)
                     rounding = 1e-5 + mx.finfo(mx.float32).eps * mx.max(mx.abs(far)).item()
-                    assert mx.max(distance).item() <= mx.finfo(dtype).eps / 2 + rounding
+                    allowed = 0.6 * mx.finfo(dtype).eps * mx.abs(expected) + rounding
+                    assert mx.all(mx.abs(gradient - expected) <= allowed).item()
     assert not mx.any(cross_entropy_vjp(mx.ones((3, 4)), mx.full(3, -100))).item()
     poisoned = mx.array([[0.0, 0.0], [mx.nan, mx.nan]])
     assert mx.array_equal(cross_entropy_vjp(poisoned, mx.array([0, -100])), mx.array([[-0.5, 0.5], [0, 0]]))

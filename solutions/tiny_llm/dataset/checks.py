@@ -53,7 +53,7 @@ def _agrees(cross_entropy_vjp: Gradient, logits: mx.array, targets: mx.array, ig
     expected = _slopes(np.array(logits.astype(mx.float32), np.float64), np.array(targets), ignore_index)
     # The result is rounded once to its dtype; float32 itself is coarse far from zero.
     allowed = 0.51 * mx.finfo(logits.dtype).eps * np.abs(expected)
-    allowed += 1e-5 + mx.finfo(mx.float32).eps * mx.max(mx.abs(logits)).item()
+    allowed += 1e-5 + mx.finfo(mx.float32).eps * float(np.abs(np.array(logits.astype(mx.float32))).max())
     assert np.all(np.abs(np.array(gradient.astype(mx.float32)) - expected) <= allowed), "the slopes of the loss differ"
 
 
@@ -65,7 +65,8 @@ def _slopes(logits: NDArray[np.float64], targets: NDArray[np.int32], ignore_inde
     def losses(moved: NDArray[np.float64]) -> NDArray[np.float64]:
         top = moved.max(axis=-1, keepdims=True)
         sums = np.log(np.exp(moved - top).sum(axis=-1)) + top[..., 0]
-        return np.where(counted, sums - (moved * chosen).sum(axis=-1), 0.0) / max(counted.sum(), 1)
+        mean: NDArray[np.float64] = np.where(counted, sums - (moved * chosen).sum(axis=-1), 0.0) / max(counted.sum(), 1)
+        return mean
 
     step, slopes = 1e-3, np.zeros_like(logits)
     for index in range(logits.shape[-1]):

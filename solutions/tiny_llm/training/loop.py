@@ -15,6 +15,7 @@ from ..optimizers.clipping import clip_by_global_norm
 from ..optimizers.schedule import warmup_cosine
 from .accumulation import LossAndGrads, Params, accumulate_gradients
 from .checkpoint import Checkpoints
+from .diverged import Diverged
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,10 +59,6 @@ class Loader(Protocol):
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Continue where `state` was taken."""
-
-
-class Diverged(RuntimeError):
-    """Too many steps in a row were skipped. Given."""
 
 
 class Trainer:
@@ -154,7 +151,7 @@ class Trainer:
         loss, grads = accumulate_gradients(self.loss_and_grads, self.params, batches)
         grads, norm = clip_by_global_norm(grads, recipe.max_norm)
         rate = warmup_cosine(step, recipe.learning_rate, recipe.warmup, recipe.steps, recipe.floor)
-        numbers = float(loss.item()), float(norm.item())
+        numbers = float(loss.item()), float(norm.item())  # type: ignore[arg-type]
         skipped = self._is_bad(*numbers)
         if not skipped:
             self.params, self.optimizer_state = self.optimizer.update(self.params, grads, self.optimizer_state, rate)
@@ -162,7 +159,7 @@ class Trainer:
         held_out = None
         if self.evaluate and (step % recipe.evaluate_every == 0 or step == recipe.steps):
             held_out = self.evaluate(self.params)
-        targets = sum(int(count_targets(batch.targets).item()) for batch in batches)
+        targets = sum(int(count_targets(batch.targets).item()) for batch in batches)  # type: ignore[arg-type,misc]
         report = Report(step, *numbers, rate, targets, skipped, held_out)
         self.log.append(report)
         self.step = step

@@ -62,8 +62,10 @@ class _Attention:
             name: mx.unflatten(linear(self.read, weights[f"self_attn.{name}_proj.weight"]), -1, (count, -1))
             for name, count in counts.items()
         }
-        self.heads = [*(self._rotated(name) for name in "qk"), self.projected["v"].swapaxes(1, 2)]  # N x H x L x D
-        attended = scaled_dot_product_attention_grouped(*self.heads, mask="causal")
+        query, key = self._rotated("q"), self._rotated("k")  # N x H x L x D
+        value = self.projected["v"].swapaxes(1, 2)
+        self.heads = query, key, value
+        attended = scaled_dot_product_attention_grouped(query, key, value, mask="causal")
         self.joined = attended.swapaxes(1, 2).flatten(2)
         self.output = linear(self.joined, weights["self_attn.o_proj.weight"])
 
@@ -78,7 +80,8 @@ class _Attention:
         djoined, gradients["self_attn.o_proj.weight"] = linear_vjp(self.joined, weights["self_attn.o_proj.weight"], dy)
         dheads = mx.unflatten(djoined, -1, (self.config.num_attention_heads, -1)).swapaxes(1, 2)
         dread = mx.zeros_like(self.read)
-        for name, d in zip("qkv", attention_vjp(*self.heads, dheads, mask="causal"), strict=True):
+        query, key, value = self.heads
+        for name, d in zip("qkv", attention_vjp(query, key, value, dheads, mask="causal"), strict=True):
             d = d.swapaxes(1, 2)  # N x L x H x D
             if name != "v":
                 weight, d = weights[f"self_attn.{name}_norm.weight"], _rope_vjp(self.rope, d)
@@ -93,4 +96,4 @@ class _Attention:
 def _rope_vjp(rope: RoPE, dy: mx.array) -> mx.array:
     """Rotate back: the transpose of a rotation is the opposite rotation, which swapped halves turn into the same."""
     half = dy.shape[-1] // 2
-    return mx.roll(rope(mx.roll(dy, half, axis=-1)), half, axis=-1)
+    return mx.roll(rope(mx.roll(dy, half, -1)), half, -1)

@@ -55,10 +55,6 @@ class Loader(Protocol):
         """Continue where `state` was taken."""
 
 
-class Diverged(RuntimeError):
-    """Too many steps in a row were skipped. Given."""
-
-
 class Trainer:
     """A training run: its parameters, its optimizer's state, its position in the data and its log."""
 

@@ -48,7 +48,7 @@ class TrainableEmbedding(Embedding):
 
     def as_linear(self, x: mx.array) -> mx.array:
         """Return the dot product with every row of the table."""
-        return trainable_linear(x, self.weight)
+        return trainable_linear(x, self.weight)  # type: ignore[return-value]
 
 
 class TrainableParts(Dense):
@@ -58,9 +58,9 @@ class TrainableParts(Dense):
         """Return the function x -> x @ W.T + b, as `Dense` does."""
         w = weights[f"{name}.weight"]
         if not bias:
-            return lambda x: trainable_linear(x, w)
+            return lambda x: trainable_linear(x, w)  # type: ignore[return-value]
         b = weights[f"{name}.bias"]
-        return lambda x: trainable_linear(x, w) + b
+        return lambda x: trainable_linear(x, w) + b  # type: ignore[operator]
 
     def embedding(self, weights: Params, name: str, config: ModelConfig) -> Embedding:
         """Return the embedding whose table, V x E, is `name.weight`."""
@@ -105,7 +105,7 @@ class PackedAttention:
         grouped = query.reshape(count, kv_heads, -1, dims)  # N x H_kv x (G * L) x D
         scores = (grouped @ key.swapaxes(-1, -2)) * dims**-0.5
         scores = mx.where(mask, scores.reshape(count, -1, length, length), HIDDEN)  # N x H x L x L
-        weights = trainable_softmax(scores).reshape(count, kv_heads, -1, length)
+        weights = trainable_softmax(scores).reshape(count, kv_heads, -1, length)  # type: ignore[attr-defined]
         attended = (weights @ value).reshape(count, -1, length, dims)  # N x H x L x D
         return self.output(attended.swapaxes(1, 2).flatten(2))
 

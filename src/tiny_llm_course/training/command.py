@@ -9,6 +9,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -116,14 +117,14 @@ def _record(run: Run, texts: tuple[Path, ...], seconds: float) -> None:
         **dataclasses.asdict(run.recipe),
         "texts": {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in texts},
         "weights": run.weights,
-        "machine": f"{platform.system()} {platform.machine()}, MLX {mx.__version__} on {mx.default_device()}",
+        "machine": f"{platform.system()} {platform.machine()}, MLX {version('mlx')} on {mx.default_device()}",
         "seconds": round(seconds),
         "log": log,
     }
     (run.state / "record.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    curves = {"training": [(entry["step"], entry["loss"]) for entry in log if math.isfinite(entry["loss"])]}
-    if judged := [(entry["step"], entry["held_out"]) for entry in log if entry["held_out"] is not None]:
-        curves["held out"] = judged
+    losses = [(entry["step"], entry["loss"]) for entry in log if math.isfinite(entry["loss"])]
+    judged = [(entry["step"], entry["held_out"]) for entry in log if entry["held_out"] is not None]
+    curves = {"training": losses} | ({"held out": judged} if judged else {})
     (run.state / "loss.svg").write_text(as_svg(curves), encoding="utf-8")
 
 

@@ -1,6 +1,6 @@
 """A run's loss as a curve: of characters in a terminal, and as an SVG."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 WIDE, HIGH, LEFT, BOTTOM = 640, 260, 48, 32  # of the SVG, in pixels
@@ -25,7 +25,7 @@ def in_characters(losses: Sequence[float], width: int = 60, height: int = 6) -> 
     return rows
 
 
-def as_svg(curves: dict[str, Points]) -> str:
+def as_svg(curves: Mapping[str, Points]) -> str:
     """Return an SVG of the training and the held-out loss over the steps, readable on light and on dark."""
     points = [point for curve in curves.values() for point in curve]
     last, top = max(step for step, _ in points), max(loss for _, loss in points) * 1.05
