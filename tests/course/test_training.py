@@ -257,7 +257,7 @@ def test_wrong_use_is_one_line(typed, text, recipe, trained, tmp_path):
         (text, "--out", out, "--recipe", long): "The text does not fill one row of 60000 tokens: add text, or lower",
     }
     for args, line in tries.items():
-        code, _, said = typed("train", "--device", "cpu", *args)
+        code, _, said = typed("train", "--solution", "--cpu", *args)
         assert code == 2, args
         assert line in said
         assert all(line == "    pdm run train --help" for line in said.splitlines()[1:]), said

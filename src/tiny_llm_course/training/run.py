@@ -138,8 +138,13 @@ class Run:
                 raise UsageError(f"The recipe's vocab_size is {size}, but {what}")
             schedule, end = self.recipe.schedule, trained.encode(END)[0]
             for i, shard in enumerate(shards):
-                told = documents(stories, schedule.chat_share, f"{schedule.seed} {i}")
-                part("dataset.shards", "write_shard")(shard, map(trained.encode, told), end)
+                told = [
+                    trained.encode(text) for text in documents(stories, schedule.chat_share, f"{schedule.seed} {i}")
+                ]
+                if sum(map(len, told)) < schedule.context:
+                    what = f"The text does not fill one row of {schedule.context} tokens"
+                    raise UsageError(f"{what}: add text, or lower context")
+                part("dataset.shards", "write_shard")(shard, told, end)
             _write(done, {"fingerprint": fingerprint})
         return self.package.part("tokenizer", "ByteLevelBPE").from_file(file).encode, shards
 
