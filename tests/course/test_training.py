@@ -144,7 +144,7 @@ def log(folder: Path) -> list[dict[str, float]]:
 
 def test_it_learns(text, recipe, tmp_path):
     out = tmp_path / "model"
-    done = train(text, "--recipe", recipe, "--out", out, "--steps", 40)
+    done = train(text, "--recipe", recipe, "--out", out, "--steps", 120)
     assert done.returncode == 0, done.stderr
     losses = [entry["held_out"] for entry in log(out) if entry["held_out"]]
     assert losses[-1] < 3 < losses[0]
