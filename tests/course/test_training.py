@@ -227,6 +227,8 @@ def test_wrong_use_is_one_line(typed, text, recipe, trained, tmp_path):
     short.write_text("Only one story.", encoding="utf-8")
     long = tmp_path / "recipe.toml"
     long.write_text(RECIPE.replace("context = 64", "context = 60000").replace("= 256", "= 60001"), encoding="utf-8")
+    large = tmp_path / "large.toml"
+    large.write_text(RECIPE.replace("vocab_size = 320", "vocab_size = 99000"), encoding="utf-8")
     latin = tmp_path / "latin.txt"
     latin.write_bytes("café".encode("latin-1"))
     pipe = tmp_path / "pipe"  # nobody writes to it
@@ -253,7 +255,7 @@ def test_wrong_use_is_one_line(typed, text, recipe, trained, tmp_path):
         ): "holds a run with another recipe or text",
         (text, "--out", theirs, "--recipe", recipe): "already holds a model: choose another --out",
         (text, "--out", text / "x", "--recipe", recipe): "cannot be written to: Not a directory",
-        (text, "--out", out): "The recipe's vocab_size is 1024, but the text gives",
+        (text, "--out", out, "--recipe", large): "The recipe's vocab_size is 99000, but the text gives",
         (text, "--out", out, "--recipe", long): "The text does not fill one row of 60000 tokens: add text, or lower",
     }
     for args, line in tries.items():

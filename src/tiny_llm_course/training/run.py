@@ -131,22 +131,29 @@ class Run:
         file, shards = self.state / "tokenizer.json", [self.state / f"shard-{i}.npy" for i in range(SHARDS)]
         done = self.state / "run.json"
         if not done.exists():
-            size, part = self.recipe.architecture.vocab_size, self.package.part
-            trained = part("bpe.train", "train_tokenizer")(file, stories, size, SPECIAL, WORDS, "NFC")
-            if (got := len(trained.vocab) + len(SPECIAL)) != size:
-                what = f"the text gives {got} tokens: add text, or set vocab_size = {got}"
-                raise UsageError(f"The recipe's vocab_size is {size}, but {what}")
-            schedule, end = self.recipe.schedule, trained.encode(END)[0]
-            for i, shard in enumerate(shards):
-                told = [
-                    trained.encode(text) for text in documents(stories, schedule.chat_share, f"{schedule.seed} {i}")
-                ]
-                if sum(map(len, told)) < schedule.context:
-                    what = f"The text does not fill one row of {schedule.context} tokens"
-                    raise UsageError(f"{what}: add text, or lower context")
-                part("dataset.shards", "write_shard")(shard, told, end)
+            try:
+                self._prepare(stories, file, shards)
+            except UsageError:
+                for written in (file, *shards):
+                    written.unlink(missing_ok=True)
+                raise
             _write(done, {"fingerprint": fingerprint})
         return self.package.part("tokenizer", "ByteLevelBPE").from_file(file).encode, shards
+
+    def _prepare(self, stories: list[str], file: Path, shards: list[Path]) -> None:
+        """Train the tokenizer and write the shards; raise UsageError if the text is too short for the recipe."""
+        size, schedule, part = self.recipe.architecture.vocab_size, self.recipe.schedule, self.package.part
+        trained = part("bpe.train", "train_tokenizer")(file, stories, size, SPECIAL, WORDS, "NFC")
+        if (got := len(trained.vocab) + len(SPECIAL)) != size:
+            what = f"the text gives {got} tokens: add text, or set vocab_size = {got}"
+            raise UsageError(f"The recipe's vocab_size is {size}, but {what}")
+        for i, shard in enumerate(shards):
+            texts = documents(stories, schedule.chat_share, f"{schedule.seed} {i}")
+            told = [trained.encode(text) for text in texts]
+            if sum(map(len, told)) < schedule.context:
+                what = f"The text does not fill one row of {schedule.context} tokens"
+                raise UsageError(f"{what}: add text, or lower context")
+            part("dataset.shards", "write_shard")(shard, told, trained.encode(END)[0])
 
 
 def _fingerprint(*parts: Any) -> str:
