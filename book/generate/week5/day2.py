@@ -109,7 +109,7 @@ def packed_table() -> str:
         for n in range(len(rows["tokens"]))
         for field in FIELDS
     ]
-    head = ["", *(f"{i}" for i in range(4))]
+    head = ["token", *(f"{i}" for i in range(4))]
     return table(f"Documents in rows of 4 tokens; {NONE} is IGNORE, and document {MINUS}1 is padding", head, lines)
 
 
@@ -153,7 +153,7 @@ def leak_table() -> str:
     """Return the losses of the course's model as a table."""
     rows = [[name, number(loss, 3)] for name, loss in losses_of_the_model().items()]
     caption = f"Loss of the course's model on {STORIES} held-out stories, in rows of {LONG} tokens, nats per token"
-    return table(caption, ["", "loss"], rows)
+    return table(caption, ["rows", "loss"], rows)
 
 
 @functools.cache
@@ -222,6 +222,6 @@ def packed_rows() -> str:
             inside.append(
                 [f"row {n}, {i}", words[0], name, str(seen - 1), str(seen), words[1] if len(words) > 1 else NONE]
             )
-    head = ["", "token", "document", "position", "sees", "target"]
+    head = ["index", "token", "document", "position", "sees", "target"]
     data = {"eos": eos, "documents": documents}
     return element("packed-rows", data, table("Documents of 3, 2, 5 and 4 tokens in rows of 8", head, inside))

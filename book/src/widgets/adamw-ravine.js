@@ -26,7 +26,7 @@
         <div class="scroll"><table><thead><tr><td></td><th>gradient</th><th>m, corrected</th><th>√v, corrected</th><th>last step</th></tr></thead><tbody></tbody></table></div>
         <style>
           #map { width: 100%; max-width: 36em; overflow: hidden; border: 1px solid var(--line); }
-          #map ellipse { fill: none; stroke: var(--line); }
+          #map ellipse { fill: none; stroke: var(--fg, #000); stroke-opacity: 0.6; }
           #map text { font-size: 14px; }
           .adam, .descent { fill: none; stroke-width: 1.5; }
           .adam { stroke: var(--query); }

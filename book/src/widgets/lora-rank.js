@@ -21,7 +21,7 @@
         <div class="sliders">${slider("rank", "rank r", 1, length)}${slider("alpha", "alpha", 1, 64)}</div>
         <svg id="values" viewBox="0 0 ${WIDE} ${HIGH + 16}" role="img" aria-labelledby="values-title"><title id="values-title"></title><g></g></svg>
         <p class="legend"><span><i class="kept"></i> kept by rank r</span><span><i></i> lost</span></p>
-        <div class="scroll"><table><thead><tr><th></th><th scope="col">full</th><th scope="col">rank r</th></tr></thead><tbody></tbody></table></div>
+        <div class="scroll"><table><thead><tr><th scope="col">quantity</th><th scope="col">full</th><th scope="col">rank r</th></tr></thead><tbody></tbody></table></div>
         <style>
           #values { width: 100%; max-width: 30em; }
           #values text { font-size: 10px; }

@@ -27,7 +27,7 @@
         <style>
           #rows { width: 100%; max-width: 34em; }
           #rows text { font-size: 10px; text-anchor: middle; pointer-events: none; }
-          #rows .cell { fill: var(--bg, Canvas); stroke: var(--line); cursor: pointer; }
+          #rows .cell { fill: var(--bg, Canvas); stroke: var(--fg, #000); stroke-opacity: 0.6; cursor: pointer; }
           #rows .cell.odd { stroke-dasharray: 3 2; }
           .seen { fill: color-mix(in srgb, var(--links, #06c) 28%, var(--bg, Canvas)) !important; background: color-mix(in srgb, var(--links, #06c) 28%, var(--bg, Canvas)); }
           .leak { fill: url(#stripes) !important; background: repeating-linear-gradient(45deg, var(--fg, #000) 0 1px, transparent 1px 4px); }

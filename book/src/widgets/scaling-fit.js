@@ -29,7 +29,7 @@
           #plot text { font-size: 10px; }
           .band { fill: color-mix(in srgb, var(--query) 25%, transparent); background: color-mix(in srgb, var(--query) 25%, transparent); }
           .law { fill: none; stroke: var(--query); stroke-width: 2; }
-          .grid { stroke: var(--line); }
+          .grid { stroke: var(--fg, #000); stroke-opacity: 0.6; }
           .here { stroke: var(--fg, #000); stroke-dasharray: 4 3; }
           .dot-in { fill: var(--key); background: var(--key); stroke: var(--key); }
           .dot-out { fill: var(--bg, #fff); stroke: var(--key); stroke-width: 1.5; border: 1.5px solid var(--key); }
