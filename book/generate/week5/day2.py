@@ -109,7 +109,7 @@ def packed_table() -> str:
         for n in range(len(rows["tokens"]))
         for field in FIELDS
     ]
-    head = ["token", *(f"{i}" for i in range(4))]
+    head = ["array", *(f"{i}" for i in range(4))]
     return table(f"Documents in rows of 4 tokens; {NONE} is IGNORE, and document {MINUS}1 is padding", head, lines)
 
 
