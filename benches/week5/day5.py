@@ -8,6 +8,7 @@ from tiny_llm.config import ModelConfig
 from tiny_llm.dataset.loss import cross_entropy
 from tiny_llm.lora.adapter import Params, init_lora
 from tiny_llm.lora.finetune import adapter_loss
+from tiny_llm.lora.layer import LoRALinear
 from tiny_llm.optimizers.adamw import AdamW
 from tiny_llm.qwen3_cached.model import Qwen3CachedModel
 from tiny_llm_course.measuring.clock import Table, peak_memory, seconds
@@ -22,6 +23,9 @@ def measure(quick: bool = False) -> Table:
     """Measure one AdamW step of a random model on the same tokens, with different weights trained."""
     config = _config(*((64, 2) if quick else (256, 3)))
     params = _weights(config)
+    # An adapter whose B is zero changes nothing, so all ways start at the same model.
+    w = params["model.layers.0.self_attn.q_proj.weight"]
+    assert mx.array_equal(LoRALinear(w, mx.ones((2, w.shape[1])), mx.zeros((w.shape[0], 2)), 16.0).merged(), w)
     tokens = mx.arange(64).reshape(2, 32) % config.vocab_size
     ways = {"all weights": params}
     ways |= {f"r = {rank}": init_lora(params, rank, ATTENTION + EVERY, 0) for rank in ((2,) if quick else (32, 8, 2))}
