@@ -119,7 +119,7 @@ RATE = "rate = self.learning_rate if learning_rate is None else learning_rate"
 known.change(
     "no-bias-correction",
     (DIRECTION, "direction = m / (mx.sqrt(v) + self.eps)"),
-    fact="the bias correction is missing: m and v, which start at zero, are not divided by 1 - beta ** t",
+    fact="m and v are not divided by 1 - beta ** t: no bias correction",
     question="After the first step m is a tenth of the gradient. What is the root of v, if beta2 is 0.999?",
 )
 known.change(
