@@ -24,3 +24,15 @@ def logits_and_targets(
         hidden = np.zeros(leading, bool)
     targets = np.where(hidden, IGNORE, targets)
     return normals(seed, dtype)(*leading, size, spread=spread), mx.array(targets.astype(np.int32))
+
+
+def far(dtype: mx.Dtype, shift: float) -> tuple[mx.array, mx.array]:
+    """Return logits that are far apart and far from zero, and targets."""
+    logits, targets = logits_and_targets(4, ignored=0.3)
+    return (logits * 100 + shift).astype(dtype), targets
+
+
+def padded(seed: int, ignore_index: int) -> tuple[mx.array, mx.array, int]:
+    """Return logits, targets of which some are ignore_index, and ignore_index."""
+    logits, targets = logits_and_targets(seed, ignored=0.4)
+    return logits, mx.where(targets == IGNORE, ignore_index, targets), ignore_index

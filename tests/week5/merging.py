@@ -1,10 +1,11 @@
 """Training a tokenizer by slow formulas, and the checks of a dict of counts and of a list of merges."""
 
 import itertools
+import random
 import sys
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial
 
 import regex
@@ -14,6 +15,7 @@ from tests.week5.training_texts import STORIES, counts_of_stories, texts
 
 from tiny_llm_course.testkit.cases import noted, type_words
 from tiny_llm_course.testkit.errors import Kind, fail
+from tiny_llm_course.testkit.texts import LENGTHS
 
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 QWEN = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -53,6 +55,17 @@ def words_formula(
 def counts_of(name: str) -> dict[str, int]:
     """Return the word counts of one of the training texts."""
     return counts_of_stories() if name == STORIES else words_formula([texts()[name][0]])
+
+
+def words_of_all_lengths() -> Iterator[tuple[dict[str, int], int]]:
+    """Yield word counts and numbers of merges: a word of each length, alone and with others, of 1 to 12 letters."""
+    for seed, length in enumerate([*LENGTHS, 1009]):
+        draw = random.Random(seed)
+        letters = "a\u0120zb\u010ac\u00ffdA!0e"[: 1 + seed % 12]
+        word = "".join(draw.choice(letters) for _ in range(length))
+        yield {word: 1}, 30
+        others = {"".join(draw.choice(letters) for _ in range(1 + n % 7)): 1 + n % 3 for n in range(12)}
+        yield {**others, word: 2}, 12 + seed
 
 
 def merges_formula(word_counts: dict[str, int], num_merges: int) -> Pairs:

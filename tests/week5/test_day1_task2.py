@@ -5,13 +5,12 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.week5.merging import WORD_COUNTS, case_id, counts_of, merges_formula, same_merges
+from tests.week5.merging import WORD_COUNTS, case_id, counts_of, merges_formula, same_merges, words_of_all_lengths
 from tests.week5.training_texts import recorded
 
 from tiny_llm.bpe import naive
 from tiny_llm_course.testkit.errors import raises_value_error
 from tiny_llm_course.testkit.properties import property_test
-from tiny_llm_course.testkit.texts import LENGTHS
 
 
 def check(counts, num, case=""):
@@ -66,13 +65,8 @@ def test_task_2_naive_tokenizers(name, num):
 
 def test_task_2_naive_sweep():
     """Words of all lengths, alone and with others; alphabets of one to twelve letters."""
-    for seed, length in enumerate([*LENGTHS, 1009]):
-        draw = random.Random(seed)
-        letters = "a\u0120zb\u010ac\u00ffdA!0e"[: 1 + seed % 12]
-        word = "".join(draw.choice(letters) for _ in range(length))
-        check({word: 1}, 30)
-        others = {"".join(draw.choice(letters) for _ in range(1 + n % 7)): 1 + n % 3 for n in range(12)}
-        check({**others, word: 2}, 12 + seed)
+    for counts, num in words_of_all_lengths():
+        check(counts, num)
 
 
 @property_test

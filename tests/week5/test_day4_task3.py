@@ -182,7 +182,7 @@ def test_task_3_loop_diverged():
 
 
 def test_task_3_loop_bad_steps_not_in_a_row():
-    """Four bad steps, never three in a row: the run goes on."""
+    """Four bad steps, never three in a row: the run continues."""
     w, values, batches = problem(12, bad=dict.fromkeys((3, 4, 6, 7), runs.BROKEN))
     case = "12 steps, steps 4, 5, 7 and 8 NaN, max_skipped 3"
     trainer = built(w, values, batches, RECIPE)

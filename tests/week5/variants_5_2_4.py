@@ -1,22 +1,12 @@
 """Known programs of task 5.2.4, cross-entropy."""
 
 import mlx.core as mx
-from tests.week5.logits import logits_and_targets
+from tests.week5.logits import far, logits_and_targets, padded
 
 from tiny_llm_course.testkit.outcomes import refusals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("5.2.4")
-
-
-def far(dtype, shift):
-    logits, targets = logits_and_targets(4, ignored=0.3)
-    return (logits * 100 + shift).astype(dtype), targets
-
-
-def padded(seed, ignore_index):
-    logits, targets = logits_and_targets(seed, ignored=0.4)
-    return logits, mx.where(targets == -100, ignore_index, targets), ignore_index
 
 
 def with_nan(program):

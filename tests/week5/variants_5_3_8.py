@@ -111,7 +111,7 @@ known.change(
 known.change(
     "rises-again",
     (PROGRESS, "progress = (step - warmup) / (total - warmup)"),
-    fact="the cosine goes on after `total`, and the rate rises again",
+    fact="the cosine continues after `total`, and the rate rises again",
     question="What is the cosine of 1.5 pi? Which step is that?",
 )
 

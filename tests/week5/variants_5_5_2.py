@@ -121,7 +121,7 @@ known.change(
         f"(self.a.astype(mx.float32) @ self.b.astype(mx.float32) if self.a.shape == self.b.shape else {PRODUCT})",
     ),
     fact="the merged update is A B instead of B A where both products exist",
-    question="Which matrix does x meet first? Which one stands next to x in B A x?",
+    question="Which matrix does x meet first? Which one is next to x in B A x?",
 )
 known.change(
     "bias-lost",

@@ -63,7 +63,7 @@ def ends(trainer: Any) -> str:
     why="Each factor of 4 halves the distance to E = 2: 2, 1, 0.5, and then 0.25.",
     mistakes={
         "alpha-one": "With alpha = 1, each factor of 4 in size takes away three quarters of the distance.",
-        "no-entropy": "Without E, the law goes on towards 0.",
+        "no-entropy": "Without E, the law continues towards 0.",
     },
 )
 def four_times(fit: Any) -> str:

@@ -23,7 +23,7 @@
         <svg id="map" viewBox="${-HALF_WIDE * UNIT} ${-HALF_HIGH * UNIT} ${2 * HALF_WIDE * UNIT} ${2 * HALF_HIGH * UNIT}" role="img" aria-labelledby="map-title">
           <title id="map-title"></title><g></g></svg>
         <p class="legend"><span><i class="a"></i> AdamW</span><span><i class="d"></i> gradient descent</span><span>+ the minimum</span></p>
-        <div class="scroll"><table><thead><tr><td></td><th>gradient</th><th>m, corrected</th><th>√v, corrected</th><th>last step</th></tr></thead><tbody></tbody></table></div>
+        <div class="scroll"><table><thead><tr><th scope="col">direction</th><th>gradient</th><th>m, corrected</th><th>√v, corrected</th><th>last step</th></tr></thead><tbody></tbody></table></div>
         <style>
           #map { width: 100%; max-width: 36em; overflow: hidden; border: 1px solid var(--line); }
           #map ellipse { fill: none; stroke: var(--fg, #000); stroke-opacity: 0.6; }

@@ -71,17 +71,16 @@ class PackedAttention:
     """Grouped-query self-attention over rows that may hold several documents."""
 
     def __init__(self, config: ModelConfig, weights: Params, parts: Dense) -> None:
-        """Build the projections and norms from one layer's weights.
+        """Build a Qwen3 layer's projections and norms.
 
         Raises:
-            KeyError: a weight that the architecture needs is missing.
+            KeyError: a weight is missing.
         """
-        qwen3 = config.model_type == "qwen3"
-        self.projections = [parts.projection(weights, f"self_attn.{x}_proj", bias=not qwen3) for x in "qkv"]
-        self.output = parts.projection(weights, "self_attn.o_proj")
-        self.q_norm, self.k_norm = (
-            RMSNorm(config.head_dim, weights[f"self_attn.{x}_norm.weight"], config.rms_norm_eps) if qwen3 else None
-            for x in "qk"
+        self.query, self.key, self.value, self.output = (
+            parts.projection(weights, f"self_attn.{name}_proj") for name in "qkvo"
+        )
+        self.query_norm, self.key_norm = (
+            RMSNorm(config.head_dim, weights[f"self_attn.{name}_norm.weight"], config.rms_norm_eps) for name in "qk"
         )
         self.head_dim = config.head_dim
 
@@ -96,10 +95,9 @@ class PackedAttention:
         Returns:
             N x L x E.
         """
-        query, key, value = (mx.unflatten(project(x), -1, (-1, self.head_dim)) for project in self.projections)
-        if self.q_norm and self.k_norm:
-            query, key = self.q_norm(query), self.k_norm(key)
-        query, key, value = (a.swapaxes(1, 2) for a in (rotate(query, *rotation), rotate(key, *rotation), value))
+        query, key, value = (mx.unflatten(f(x), -1, (-1, self.head_dim)) for f in (self.query, self.key, self.value))
+        query, key = (rotate(norm(a), *rotation) for norm, a in ((self.query_norm, query), (self.key_norm, key)))
+        query, key, value = (a.swapaxes(1, 2) for a in (query, key, value))
         count, kv_heads, length, dims = key.shape
         # The query heads of a group become rows of one matrix: one product per key-value head, and no copies of keys.
         grouped = query.reshape(count, kv_heads, -1, dims)  # N x H_kv x (G * L) x D
