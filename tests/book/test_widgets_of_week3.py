@@ -84,9 +84,9 @@ def test_the_replay_s_figures_are_those_of_the_latencies(page):
 @pytest.mark.parametrize("_", range(3))
 def test_the_replay_by_keyboard(page, _):
     widget = Widget(page, "scheduler-replay")
-    last = widget.state()["steps"]
+    at = widget.state()["at"]
     widget.focus("#back")
-    assert widget.press("Enter", "ArrowLeft")["at"] == last - 2
+    assert widget.press("Enter", "ArrowLeft")["at"] == at - 2
     widget.focus("[name=policy]")
     assert widget.press("ArrowDown")["policy"] == 1
     widget.focus("#step")

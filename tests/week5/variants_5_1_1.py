@@ -82,7 +82,7 @@ known.change(
         SPLIT,
         '__import__("regex").split("|".join(sorted(map(__import__("regex").escape, special_tokens), key=len)), text)',
     ),
-    fact="if several special tokens match at the same place, the shortest one wins",
+    fact="the shortest of several special tokens that match at the same place wins",
     question='The special tokens are <|e and <|e<|end|>. Which one is in "<|e<|end|>"?',
 )
 known.change(

@@ -30,7 +30,8 @@
           #rows .cell { fill: var(--bg, Canvas); stroke: var(--fg, #000); stroke-opacity: 0.6; cursor: pointer; }
           #rows .cell.odd { stroke-dasharray: 3 2; }
           .seen { fill: color-mix(in srgb, var(--links, #06c) 28%, var(--bg, Canvas)) !important; background: color-mix(in srgb, var(--links, #06c) 28%, var(--bg, Canvas)); }
-          .leak { fill: url(#stripes) !important; background: repeating-linear-gradient(45deg, var(--fg, #000) 0 1px, transparent 1px 4px); }
+          #rows .cell.leak { stroke: var(--fg, CanvasText); stroke-width: 2; stroke-opacity: 1; stroke-dasharray: 2 2; }
+          .leak { fill: color-mix(in srgb, var(--key) 30%, var(--bg, Canvas)) !important; background: color-mix(in srgb, var(--key) 30%, var(--bg, Canvas)); }
           #rows .at, #rows .goal { fill: none !important; stroke: var(--fg, CanvasText); stroke-width: 2.5; pointer-events: none; }
           #rows .goal { stroke-dasharray: 4 2; }
           .legend { display: flex; flex-wrap: wrap; gap: 0.2em 1.4em; margin: 0.4em 0; }
@@ -128,8 +129,7 @@
       const names = Array.from({ length: counts }, (_, n) => `<text x="${LEFT / 2}" y="${n * HIGH + 17}">row ${n}</text>`);
       const goal = me.target === IGNORE ? "" : `<rect class="goal" ${place(token + 1)}/>`;
       this.$("#rows").setAttribute("viewBox", `0 0 ${LEFT + length * CELL} ${counts * HIGH}`);
-      this.$("#rows g").innerHTML = `<defs><pattern id="stripes" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><path d="M0 0V5" stroke="var(--fg, CanvasText)"/></pattern></defs>
-        ${names.join("")}${cells.join("")}${goal}<rect class="at" ${place(token)}/>`;
+      this.$("#rows g").innerHTML = `${names.join("")}${cells.join("")}${goal}<rect class="at" ${place(token)}/>`;
       this.$("#rows-title").textContent = `${counts} rows of ${length} tokens`;
       const padding = stream.filter(({ document }) => document < 0).length;
       this.$(".figures").textContent = `rows ${counts} · padding ${padding} · targets that count ${counted} · visible pairs of two documents ${leaks}`;
