@@ -93,23 +93,10 @@ def is_export(contents: bytes) -> bool:
 
 
 def _task(verdict: Verdict) -> dict[str, Any]:
-    task = verdict.task
-    return {
-        "id": task.id,
-        "title": task.title,
-        "status": verdict.status,
-        "borrowed": verdict.status == "borrowed",
-        "optional": task.optional,
-        "points": verdict.points,
-        "max_points": verdict.max_points,
-        "checks": verdict.checks,
-        "checks_passed": verdict.passed,
-        "checks_not_run_here": verdict.not_here,
-        "message": verdict.message,
-        "details": verdict.details,
-        "prints": verdict.prints,
-        **({} if verdict.attempts is None else {"attempts": [_attempt(attempt) for attempt in verdict.attempts]}),
-    }
+    own = verdict._asdict()
+    task, attempts = own.pop("task"), own.pop("attempts")
+    known = {"id": task.id, "title": task.title, "optional": task.optional, "borrowed": verdict.status == "borrowed"}
+    return known | own | ({} if attempts is None else {"attempts": [_attempt(attempt) for attempt in attempts]})
 
 
 def _attempt(attempt: Attempt) -> dict[str, Any]:
@@ -169,8 +156,8 @@ def _case(verdict: Verdict, day: Day) -> ElementTree.Element:
     points = {"points": str(verdict.points), "max_points": str(verdict.max_points), "status": verdict.status}
     if task.optional:
         points["optional"] = "true"
-    if verdict.not_here:
-        points["checks_not_run_here"] = str(verdict.not_here)
+    if verdict.checks_not_run_here:
+        points["checks_not_run_here"] = str(verdict.checks_not_run_here)
     case.append(_properties(points))
     kind = {"passed": "", "failed": "failure", "not run": "error"}.get(verdict.status, "skipped")
     if kind:
