@@ -88,7 +88,7 @@ def lines(
     low, high = min(everything), max(everything)
     if not logarithmic:
         low = min(0.0, low)
-    marks = _round_numbers(low, high, logarithmic)
+    marks = round_numbers(low, high, logarithmic)
     low, high = min(low, marks[0]), max(high, marks[-1])
     left = max(width_of(words(mark), SMALL) for mark in marks) + 8
     right = canvas.width - 20
@@ -116,51 +116,6 @@ def lines(
             mark_of(canvas, *place, i)
 
 
-def curves(
-    canvas: Canvas,
-    across: Sequence[float],
-    series: Mapping[str, Sequence[float]],
-    words: Callable[[float], str],
-    *,
-    dots: Mapping[str, float] | None = None,
-    width: float = 330,
-) -> None:
-    """Draw functions over `across`, on the same scale for both axes; `dots` mark points of the first curve."""
-    left, right = min(across), max(across)
-    everything = [0.0, *(value for numbers in series.values() for value in numbers)]
-    low, high = min(everything), max(everything)
-    unit = width / (right - left)
-
-    def point(x: float, y: float) -> tuple[float, float]:
-        return unit * (x - left), unit * (high - y)
-
-    canvas.path([point(left, 0), point(right, 0)], "axis")
-    canvas.path([point(0, low), point(0, high)], "axis")
-    for mark in _round_numbers(left, right, logarithmic=False):
-        if mark and left <= mark <= right:
-            x, y = point(mark, 0)
-            canvas.path([(x, y - 3), (x, y + 3)], "axis")
-            canvas.text(x, y + SMALL + 8, words(mark), "small mono", "middle")
-    for mark in _round_numbers(low, high, logarithmic=False):
-        if mark and low <= mark <= high:
-            x, y = point(0, mark)
-            canvas.path([(x - 3, y), (x + 3, y)], "axis")
-            canvas.text(x - 8, y + SMALL / 3, words(mark), "small mono", "end")
-    for i, numbers in enumerate(series.values()):
-        canvas.path([point(x, y) for x, y in zip(across, numbers, strict=True)], f"line series-{i}")
-    first = next(iter(series.values()))
-    for name, x in (dots or {}).items():
-        at = min(range(len(across)), key=lambda i: abs(across[i] - x))
-        before, after = max(0, at - 1), min(len(across) - 1, at + 1)
-        steep = (first[after] - first[before]) / (across[after] - across[before])
-        place = point(across[at], first[at])
-        canvas.circle(*place, 4.5, "fill series-0")
-        if abs(steep) > 0.25:
-            canvas.text(place[0] + 9, place[1] + FONT, name, "strong")
-        else:
-            canvas.text(place[0], place[1] - 10, name, "strong", "middle")
-
-
 def legend(canvas: Canvas, names: Sequence[str], y: float, *, line: bool = False) -> float:
     """Draw each series' mark and name, side by side where they fit; return where they end."""
     x, key = 0.0, 30 if line else 12
@@ -185,7 +140,7 @@ def mark_of(canvas: Canvas, x: float, y: float, series: int) -> None:
         canvas.rect(x - 4, y - 4, 8, 8, f"{'fill' if shape == 'square' else 'hollow'} {looks}")
 
 
-def _round_numbers(low: float, high: float, logarithmic: bool) -> list[float]:
+def round_numbers(low: float, high: float, logarithmic: bool) -> list[float]:
     """Return up to seven round numbers that reach from below the smallest to above the largest."""
     if logarithmic:
         first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
