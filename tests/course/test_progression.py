@@ -11,7 +11,7 @@ from tests.course.checkpoint_folders import small, write_checkpoint
 
 from tiny_llm_course.course.registry import Course, load_course
 from tiny_llm_course.course.requirements import missing
-from tiny_llm_course.dev.book.bench_charts import PROGRESSION
+from tiny_llm_course.dev.book.measured import PROGRESSION
 from tiny_llm_course.dev.transcripts import run
 from tiny_llm_course.engine import stages
 from tiny_llm_course.learner import progress

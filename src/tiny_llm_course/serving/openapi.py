@@ -20,20 +20,9 @@ BODIES: dict[str, type[Any]] = {"/v1/completions": Completion, "/v1/chat/complet
 BODIES |= {"/tokenize": Tokenize, "/detokenize": Detokenize}
 ENDPOINTS = {path: (returns, BODIES.get(path)) for path, returns in API["endpoints"].items()}
 PAGE = Path(__file__).with_name("api.html")
-ERROR = {
-    "type": "object",
-    "properties": {
-        "error": {
-            "type": "object",
-            "properties": {
-                "message": {"type": "string"},
-                "type": {"type": "string"},
-                "param": {"type": ["string", "null"]},
-                "code": {"enum": [*CODES, None]},
-            },
-        }
-    },
-}
+STRING = {"type": "string"}
+DETAILS = {"message": STRING, "type": STRING, "param": {"type": ["string", "null"]}, "code": {"enum": [*CODES, None]}}
+ERROR = {"type": "object", "properties": {"error": {"type": "object", "properties": DETAILS}}}
 
 
 def openapi() -> dict[str, Any]:

@@ -59,7 +59,7 @@ def of(time: str) -> Provenance:
 
 
 def _files(folder: Path) -> list[Path]:
-    return [folder / name for name in files_of(folder)]
+    return [file for name in files_of(folder) if (file := folder / name).is_file()]
 
 
 def _hashes(files: list[Path], root: Path = ROOT) -> dict[str, str]:
