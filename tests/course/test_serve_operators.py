@@ -8,12 +8,16 @@ import sys
 import time
 
 import pytest
-from tiny_llm_solution.server.metrics import HELP
 
+from tiny_llm_course.programs.packages import load_solution
 from tiny_llm_course.testkit.marks import needs
 from tiny_llm_course.testkit.servers import running_server
 
 pytestmark = [pytest.mark.maintainers, needs("port")]
+load_solution()
+
+from tiny_llm_solution.server.metrics import HELP  # noqa: E402
+
 SERVE = [sys.executable, "-m", "tiny_llm_course", "serve", "--solution", "--stage", "prefix", "--port", "{port}"]
 LONG = "Once upon a time there was a dog named Max. " * 8
 
