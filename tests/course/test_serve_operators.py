@@ -163,8 +163,9 @@ def test_what_the_metrics_count(port):
     assert float(found["vllm:kv_cache_usage_perc"]) == 0
     assert float(found["tiny_llm:free_pages"]) < float(found["tiny_llm:pages"])
     assert 0 < float(found["vllm:prefix_cache_hits_total"]) < float(found["vllm:prefix_cache_queries_total"])
-    ended, queued = (found[f"vllm:{name}_seconds_count"] for name in ("e2e_request_latency", "request_queue_time"))
-    assert 0 < float(ended) <= float(queued)
+    names = ("vllm:e2e_request_latency_seconds", "tiny_llm:request_first_step_seconds")
+    ended, stepped = (float(found[f"{name}_count"]) for name in names)
+    assert 0 < ended <= stepped
     assert 'finished_reason="error"' not in asked(port, "/metrics")[2]
 
 
