@@ -8,16 +8,12 @@ import sys
 import time
 
 import pytest
+from tiny_llm_solution.server.metrics import HELP
 
-from tiny_llm_course.programs.packages import load_solution
 from tiny_llm_course.testkit.marks import needs
 from tiny_llm_course.testkit.servers import running_server
 
 pytestmark = [pytest.mark.maintainers, needs("port")]
-load_solution()
-
-from tiny_llm_solution.server.metrics import HELP  # noqa: E402
-
 SERVE = [sys.executable, "-m", "tiny_llm_course", "serve", "--solution", "--stage", "prefix", "--port", "{port}"]
 LONG = "Once upon a time there was a dog named Max. " * 8
 
@@ -163,9 +159,8 @@ def test_what_the_metrics_count(port):
     assert float(found["vllm:kv_cache_usage_perc"]) == 0
     assert float(found["tiny_llm:free_pages"]) < float(found["tiny_llm:pages"])
     assert 0 < float(found["vllm:prefix_cache_hits_total"]) < float(found["vllm:prefix_cache_queries_total"])
-    names = ("vllm:e2e_request_latency_seconds", "tiny_llm:request_first_step_seconds")
-    ended, stepped = (float(found[f"{name}_count"]) for name in names)
-    assert 0 < ended <= stepped
+    ended, queued = (found[f"vllm:{name}_seconds_count"] for name in ("e2e_request_latency", "request_queue_time"))
+    assert 0 < float(ended) <= float(queued)
     assert 'finished_reason="error"' not in asked(port, "/metrics")[2]
 
 
