@@ -37,7 +37,7 @@ from decode_engines import SHAPE, write_checkpoint  # noqa: E402
 from tiny_llm_course.course.registry import load_course  # noqa: E402
 from tiny_llm_course.grading.build import must_be_built  # noqa: E402
 from tiny_llm_course.measuring import progression  # noqa: E402
-from tiny_llm_course.measuring.llama import Process, started  # noqa: E402
+from tiny_llm_course.measuring.engine_process import Process, llama_cpp  # noqa: E402
 from tiny_llm_course.measuring.machine import machine  # noqa: E402
 from tiny_llm_course.measuring.progression import MODELS  # noqa: E402
 from tiny_llm_course.paths import SOLUTION  # noqa: E402
@@ -127,7 +127,7 @@ def large(turns: int, llama_python: str, memory: Memory) -> dict[str, dict[str, 
     for name in ("int8", "float", "llama.cpp", "mlx-lm"):
         command = [sys.executable, str(HERE / "decode_engines.py"), name, str(SOLUTION.parent)]
         try:
-            engines[name] = started(SHAPE, MODELS, llama_python) if name == "llama.cpp" else Process(command)
+            engines[name] = llama_cpp(SHAPE, MODELS, llama_python) if name == "llama.cpp" else Process(command)
         except RuntimeError:
             print(f"{name} is not installed here: it is left out")
     ours = {name: engine for name, engine in engines.items() if name != "mlx-lm"}

@@ -1,6 +1,6 @@
 """Run one of the engines that `decode.py` interleaves, in its own process: `python decode_engines.py NAME FOLDER`.
 
-They obey as `tiny_llm_course.measuring.llama` says, which is also llama.cpp's process.
+They obey as `tiny_llm_course.measuring.engine_process` says, like llama.cpp's process, `llama_engine.py`.
 """
 
 import json
@@ -12,7 +12,7 @@ from typing import Any
 
 import mlx.core as mx
 
-from tiny_llm_course.measuring.llama import Obeying, obey
+from tiny_llm_course.measuring.engine_process import Obeying, obey
 from tiny_llm_course.paths import EMBEDDED_MODEL
 
 # Qwen3-0.6B.

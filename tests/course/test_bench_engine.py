@@ -9,16 +9,21 @@ import pytest
 
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.course.requirements import missing
-from tiny_llm_course.dev.book.bench_charts import ROOFLINE
+from tiny_llm_course.dev.book.measured import ROOFLINE
 from tiny_llm_course.dev.transcripts import run
 from tiny_llm_course.engine.engine import load_engine
 from tiny_llm_course.engine.stages import simulated
-from tiny_llm_course.measuring.engine_speed import Kept, Kind, _steps, kept, measure
+from tiny_llm_course.measuring.engine_speed import Kind, _steps, measure, storage_of
 from tiny_llm_course.measuring.machine import limits
 from tiny_llm_course.measuring.roofline_text import drawn, lines_of
 from tiny_llm_course.paths import ROOT
+from tiny_llm_course.programs.packages import load_solution
 
 pytestmark = pytest.mark.maintainers
+load_solution()
+
+from tiny_llm_solution.measure.step import Storage  # noqa: E402
+
 HERE = [each.name for each in load_course().stages() if not (missing(each.requires) or simulated(each))]
 
 
@@ -99,8 +104,8 @@ class Packed:
 def test_packed_weights_are_seen(how, bits, group_size):
     table = mx.random.normal((40, 128)).astype(mx.bfloat16)
     model = Packed(how, *mx.quantize(table, group_size, bits))
-    assert kept(model, 128, 40) == Kept(2, bits, group_size, 2)
-    assert kept(Packed(how, table), 128, 40) == Kept(2, None, 64, 2)
+    assert storage_of(model, 128, 40) == Storage(2, bits, group_size, 2)
+    assert storage_of(Packed(how, table), 128, 40) == Storage(2, None, 64, 2)
 
 
 @pytest.mark.parametrize("before", [True, False])
@@ -109,7 +114,7 @@ def test_tables_of_positions_are_not_taken_for_scales(before):
     model = Packed("attribute", *mx.quantize(mx.random.normal((40, 128)), 64, 4))
     model.norm = mx.ones(128)
     rope = [mx.ones((40, 4)), mx.ones((40, 16))]
-    assert kept([rope, model] if before else [model, rope], 128, 40) == Kept(4, 4, 64, 4)
+    assert storage_of([rope, model] if before else [model, rope], 128, 40) == Storage(4, 4, 64, 4)
 
 
 # The picture

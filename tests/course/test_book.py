@@ -117,7 +117,7 @@ def test_pages_know_where_they_are(html: dict[Path, Html], built: Path) -> None:
     assert (built / page_metadata.PICTURE).is_file()
     said = []
     for path, page in html.items():
-        assert page_metadata.repository() in page.links
+        assert page_metadata.settings()["output"]["html"]["git-repository-url"] in page.links
         if path.name not in page_metadata.NO_PAGES:
             text = path.read_text(encoding="utf-8")
             place = path.relative_to(built).as_posix().removesuffix("index.html")

@@ -11,7 +11,7 @@ from tiny_llm_course.dev.book import page_metadata
 from tiny_llm_course.paths import BOOK, ROOT
 
 pytestmark = pytest.mark.maintainers
-SITE, REPOSITORY = page_metadata.address(), page_metadata.repository()
+SITE, REPOSITORY = page_metadata.address(), page_metadata.settings()["output"]["html"]["git-repository-url"]
 SAYING = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(BOOK / "src").rglob("*.md")]
 PAGE = """<!DOCTYPE html><html><head><title>Day 1: Vectors &amp; co - tiny-llm</title>
 <meta name="description" content="The book's."></head>

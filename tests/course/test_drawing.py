@@ -2,6 +2,7 @@
 
 import math
 import re
+from importlib import import_module
 from itertools import pairwise
 from xml.etree import ElementTree
 
@@ -13,7 +14,6 @@ from tiny_llm_course.dev.book.drawing import (
     Canvas,
     at_both_widths,
     bars,
-    curves,
     flow,
     lines,
     matrix,
@@ -22,7 +22,7 @@ from tiny_llm_course.dev.book.drawing import (
 )
 from tiny_llm_course.dev.book.drawing.canvas import COLUMN, WIDEST
 from tiny_llm_course.dev.book.drawing.charts import legend
-from tiny_llm_course.paths import BOOK
+from tiny_llm_course.paths import BOOK, make_importable
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -152,6 +152,8 @@ def test_curves_have_one_scale_and_their_dots_lie_on_them():
     canvas = Canvas()
     across = [-4, -2, 0, 2, 4]
     dots = {"flat": -2, "steep": 2}
+    make_importable()
+    curves = import_module("book.generate.week1.day4").curves
     curves(canvas, across, {"relu": [0, 0, 0, 2, 4], "line": across}, lambda x: f"{x:g}", dots=dots)
     relu, line = (points(part) for part in shapes(canvas, "polyline", "line"))
     steps = [(b[0] - a[0], a[1] - b[1]) for a, b in pairwise(line)]

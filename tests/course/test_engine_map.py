@@ -5,10 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from book.generate.course import Facts, Sentence, Shown, model_page
 
 from tiny_llm_course.course.registry import Course, load_course
 from tiny_llm_course.dev.book.engine import Part, engine, map_parts
-from tiny_llm_course.dev.book.model import Facts, Sentence, Shown, model_page
 from tiny_llm_course.paths import ROOT
 
 TASK = """

@@ -42,8 +42,8 @@ FAMILIES = {
     "qwen3": (QWEN3, {}),
     "qwen3-moe": (QWEN3, {"model_type": "qwen3_moe", **EXPERTS, "moe_intermediate_size": 64}),
 }
-STAGES = [stage.name for stage in runnable(True)]
-PACKED = [stage.name for stage in runnable(True) if stage.packed]
+STAGES = [stage.name for stage in runnable(load_course().stages(), True)]
+PACKED = [stage.name for stage in runnable(load_course().stages(), True) if stage.packed]
 by_family = pytest.mark.parametrize("family", FAMILIES)
 
 

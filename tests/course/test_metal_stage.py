@@ -90,7 +90,7 @@ def test_a_server_reads_pages_by_the_kernel_and_writes_the_same(folder):
 
 def test_it_is_never_the_default_and_its_time_is_not_measured(folder, checkpoint):
     assert "metal" in [stage.name for stage in load_course().stages()]
-    assert "metal" not in [stage.name for stage in stages.runnable(True)]
+    assert "metal" not in [stage.name for stage in stages.runnable(load_course().stages(), True)]
     with pytest.raises(UsageError, match=r"runs on the simulator here, whose time says nothing about a GPU"):
         measure(engine_of(folder))
     with pytest.raises(UsageError, match=r"multiplies by 4-bit weights; .* needs --bits 4\.$"):

@@ -11,7 +11,7 @@ from tiny_llm_course.engine.engine import load_engine
 from tiny_llm_course.engine.serving import load_scheduler
 
 WIDE = {"hidden_size": 128, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 32}
-LAST = stages.runnable(True)[-1].name  # it packs
+LAST = stages.runnable(load_course().stages(), True)[-1].name  # it packs
 MODE = [mode.name for mode in load_course().modes() if not mode.asked][-1]
 TOKENS = mx.array([[3, 1, 4, 1, 5]])
 HEAD = "lm_head"

@@ -6,16 +6,17 @@ import math
 from xml.etree import ElementTree
 
 import pytest
+from llama_engine import LlamaCpp
 from tests.course.checkpoint_folders import small, write_checkpoint
 
 from tiny_llm_course.course.registry import Course, load_course
 from tiny_llm_course.course.requirements import missing
-from tiny_llm_course.dev.book.bench_charts import PROGRESSION
+from tiny_llm_course.dev.book.measured import PROGRESSION
 from tiny_llm_course.dev.transcripts import run
 from tiny_llm_course.engine import stages
 from tiny_llm_course.learner import progress
 from tiny_llm_course.measuring import progression
-from tiny_llm_course.measuring.llama import LlamaCpp, Obeying, Process
+from tiny_llm_course.measuring.engine_process import Obeying, Process
 from tiny_llm_course.measuring.progression_text import about, extent, lines_of, times
 from tiny_llm_course.paths import ROOT
 from tiny_llm_course.programs.packages import LearnerError

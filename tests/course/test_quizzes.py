@@ -10,8 +10,16 @@ import pytest
 from tiny_llm_course.course.entities import Day
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.dev.book.parts import present
-from tiny_llm_course.dev.book.questions import OfMeasurement, OfMessage, OfProgram, Option, Record
-from tiny_llm_course.dev.book.quizzes import load_quiz, numbers, quiz_parts
+from tiny_llm_course.dev.book.quizzes import (
+    OfMeasurement,
+    OfMessage,
+    OfProgram,
+    Option,
+    Record,
+    load_quiz,
+    numbers,
+    quiz_parts,
+)
 from tiny_llm_course.dev.completeness import QUESTIONS
 from tiny_llm_course.paths import COURSE
 from tiny_llm_course.testkit.variants import Variants

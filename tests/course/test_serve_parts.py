@@ -13,6 +13,7 @@ from tests.week3.engine_room import Request
 from tiny_llm_course.engine.serving import Limits, load_scheduler
 from tiny_llm_course.paths import BOOK
 from tiny_llm_course.serving.app import make_app
+from tiny_llm_course.serving.guards import Access
 from tiny_llm_course.serving.logits import LogitOptions, LogitsProcessor, score_rows
 from tiny_llm_course.serving.openapi import ENDPOINTS
 from tiny_llm_course.serving.run import is_loopback
@@ -65,7 +66,7 @@ def test_a_model_that_fails(service, stream, monkeypatch):
         return right(chunks, memory)
 
     monkeypatch.setattr(service.engine.scheduler, "model", failing)
-    app = make_app(service)
+    app = make_app(service, Access())
 
     async def script():
         first = await asked(app, {**STORY, "stream": stream})
@@ -83,7 +84,7 @@ def test_a_model_that_fails(service, stream, monkeypatch):
 
 def test_a_client_that_leaves(service):
     """When the answer is given up, its request is out of the engine with the next step, and out of the gate at once."""
-    app = make_app(service)
+    app = make_app(service, Access())
 
     async def script():
         await asked(app, {**STORY, "max_tokens": 1000, "ignore_eos": True, "stream": True}, leaves_after=3)
@@ -131,7 +132,10 @@ def test_memory_by_default(service, monkeypatch):
 
 def test_the_page_of_the_api_has_every_route(service):
     of_the_page = {"/", "/page/{name}"}
-    assert {route.path.replace(":path", "") for route in make_app(service)._app.routes} == {*ENDPOINTS, *of_the_page}
+    assert {route.path.replace(":path", "") for route in make_app(service, Access())._app.routes} == {
+        *ENDPOINTS,
+        *of_the_page,
+    }
     text = (BOOK / "src" / "serving.md").read_text(encoding="utf-8")
     assert all(f"`{path}`" in text for path in of_the_page)
 
@@ -163,7 +167,7 @@ def test_no_value_of_a_field_makes_the_server_fail(service, kind):
     said, token = [{"role": "user", "content": "hi"}], {"prompt": "hi"}
     body = {Completion: token, Chat: {"messages": said}, Tokenize: token, Detokenize: {"tokens": [5]}}[kind]
     body |= {"model": "tiny-qwen3"} | ({"max_tokens": 1} if kind in (Completion, Chat) else {})
-    app = make_app(service)
+    app = make_app(service, Access())
 
     async def script():
         for name in kind.model_fields:
@@ -190,7 +194,7 @@ def test_a_scored_prompt(mode):
             return score_rows(model[0](mx.array([tokens]))[0][:-1], tokens[1:], 1)
 
         expected = worker.submit(directly).result()
-        app = make_app(Service(engine, worker, "tiny-qwen3", waiting=8))
+        app = make_app(Service(engine, worker, "tiny-qwen3", waiting=8), Access())
         body = {"model": "tiny-qwen3", "prompt": [tokens, tokens[:30]], "logprobs": 1, "echo": True}
 
         async def script():

@@ -1,12 +1,14 @@
 """Day 4's pictures: the size of the stream, the MLP and its gates, and the widget of a norm and a gate."""
 
 import math
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from book.generate.week1.heads import SENTENCE, streams_of
 from tests.week1.formulas import rms_norm64, silu64
 
-from tiny_llm_course.dev.book.drawing import TIMES, Boxes, Canvas, at_both_widths, bars, curves, flow
+from tiny_llm_course.dev.book.drawing import TIMES, Boxes, Canvas, at_both_widths, bars, flow, round_numbers
+from tiny_llm_course.dev.book.drawing.canvas import FONT, SMALL
 from tiny_llm_course.dev.book.html import element, number, table
 from tiny_llm_course.dev.book.parts import Parts
 
@@ -22,6 +24,7 @@ VECTORS: list[list[float]] = [
 GATES: list[float] = [4, -4, 0, 1, -9]
 UPS: list[float] = [0.5, 2, 3, -1, 5]
 EPS = 1e-5
+WIDTH = 330.0  # of the curves, in pixels
 
 
 def generated_parts() -> Parts:
@@ -44,6 +47,50 @@ def silu() -> str:
         "The solid curve is silu(x); the dashed one is relu(x), the larger of x and 0. Each dot is one token's gate."
     )
     return canvas.figure("silu-1-4", "The curve of silu", about, caption)
+
+
+def curves(
+    canvas: Canvas,
+    across: Sequence[float],
+    series: Mapping[str, Sequence[float]],
+    words: Callable[[float], str],
+    *,
+    dots: Mapping[str, float],
+) -> None:
+    """Draw functions over `across`, on the same scale for both axes; `dots` mark points of the first curve."""
+    left, right = min(across), max(across)
+    everything = [0.0, *(value for numbers in series.values() for value in numbers)]
+    low, high = min(everything), max(everything)
+    unit = WIDTH / (right - left)
+
+    def point(x: float, y: float) -> tuple[float, float]:
+        return unit * (x - left), unit * (high - y)
+
+    canvas.path([point(left, 0), point(right, 0)], "axis")
+    canvas.path([point(0, low), point(0, high)], "axis")
+    for mark in round_numbers(left, right, logarithmic=False):
+        if mark and left <= mark <= right:
+            x, y = point(mark, 0)
+            canvas.path([(x, y - 3), (x, y + 3)], "axis")
+            canvas.text(x, y + SMALL + 8, words(mark), "small mono", "middle")
+    for mark in round_numbers(low, high, logarithmic=False):
+        if mark and low <= mark <= high:
+            x, y = point(0, mark)
+            canvas.path([(x - 3, y), (x + 3, y)], "axis")
+            canvas.text(x - 8, y + SMALL / 3, words(mark), "small mono", "end")
+    for i, numbers in enumerate(series.values()):
+        canvas.path([point(x, y) for x, y in zip(across, numbers, strict=True)], f"line series-{i}")
+    first = next(iter(series.values()))
+    for name, x in dots.items():
+        at = min(range(len(across)), key=lambda i: abs(across[i] - x))
+        before, after = max(0, at - 1), min(len(across) - 1, at + 1)
+        steep = (first[after] - first[before]) / (across[after] - across[before])
+        place = point(across[at], first[at])
+        canvas.circle(*place, 4.5, "fill series-0")
+        if abs(steep) > 0.25:
+            canvas.text(place[0] + 9, place[1] + FONT, name, "strong")
+        else:
+            canvas.text(place[0], place[1] - 10, name, "strong", "middle")
 
 
 def sizes() -> str:

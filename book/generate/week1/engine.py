@@ -4,12 +4,12 @@ import json
 from typing import Any
 
 import numpy as np
+from book.generate.course import Facts, Sentence, Shown
 from book.generate.week1.heads import SENTENCE, SHOWN, heads_of, model, streams_of, tokens_of
 from tests.week1.formulas import linear64, mlp64, rms_norm64, silu64, softmax64
 
 from tiny_llm_course.dev.book.html import number, visible
 from tiny_llm_course.dev.book.measured import measured_on
-from tiny_llm_course.dev.book.model import Facts, Sentence, Shown
 from tiny_llm_course.paths import EMBEDDED_MODEL, ROOT
 from tiny_llm_course.testkit.rounding import Array64
 

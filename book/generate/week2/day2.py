@@ -8,10 +8,9 @@ from typing import Any
 
 from tests.week1.reference_model import embedded_model
 
-from tiny_llm_course.dev.book.bench_charts import ROOFLINE
 from tiny_llm_course.dev.book.drawing import at_both_widths, bars
 from tiny_llm_course.dev.book.html import element, table
-from tiny_llm_course.dev.book.measured import measured_on
+from tiny_llm_course.dev.book.measured import ROOFLINE, measured_on
 from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.measuring.clock import number
 from tiny_llm_course.measuring.roofline_text import lines_of

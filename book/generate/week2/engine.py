@@ -1,8 +1,7 @@
 """The cache, week 2's box on the page of the whole model."""
 
+from book.generate.course import Facts
 from book.generate.week1.heads import SENTENCE, model, tokens_of
-
-from tiny_llm_course.dev.book.model import Facts
 
 
 def engine_facts() -> dict[str, Facts]:

@@ -2,8 +2,7 @@
 
 import json
 
-from tiny_llm_course.dev.book.bench_charts import PROGRESSION
-from tiny_llm_course.dev.book.measured import measured_on
+from tiny_llm_course.dev.book.measured import PROGRESSION, measured_on
 from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.measuring.progression import LARGE, RECORD
 from tiny_llm_course.measuring.progression_text import about as about_row

@@ -5,9 +5,8 @@ import json
 from book.generate.week3.server_reference import reference_parts
 
 from tiny_llm_course.course.registry import load_course
-from tiny_llm_course.dev.book.bench_charts import SERVING
 from tiny_llm_course.dev.book.drawing import Boxes, at_both_widths, flow
-from tiny_llm_course.dev.book.measured import measured_on
+from tiny_llm_course.dev.book.measured import SERVING, measured_on
 from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.measuring.load.speed import RECORD
 

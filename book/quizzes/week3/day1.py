@@ -6,8 +6,7 @@ import mlx.core as mx
 from tests.week1.reference_model import QWEN3, random_model
 from tests.week3.stories import Notebook, Spelling, Teller, add_up, greedy
 
-from tiny_llm_course.dev.book.questions import Record
-from tiny_llm_course.dev.book.quizzes import Quiz
+from tiny_llm_course.dev.book.quizzes import Quiz, Record
 
 quiz = Quiz()
 

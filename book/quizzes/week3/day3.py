@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from tiny_llm_course.dev.book.questions import Record
-from tiny_llm_course.dev.book.quizzes import Quiz
+from tiny_llm_course.dev.book.quizzes import Quiz, Record
 
 quiz = Quiz()
 

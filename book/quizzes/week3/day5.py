@@ -3,8 +3,7 @@
 from types import SimpleNamespace
 from typing import Any
 
-from tiny_llm_course.dev.book.questions import Record
-from tiny_llm_course.dev.book.quizzes import Quiz
+from tiny_llm_course.dev.book.quizzes import Quiz, Record
 
 quiz = Quiz()
 

@@ -4,8 +4,7 @@ from typing import Any
 
 import mlx.core as mx
 
-from tiny_llm_course.dev.book.questions import Record
-from tiny_llm_course.dev.book.quizzes import Quiz, numbers
+from tiny_llm_course.dev.book.quizzes import Quiz, Record, numbers
 
 quiz = Quiz()
 

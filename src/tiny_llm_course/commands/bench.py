@@ -49,10 +49,11 @@ def bench(name: str | None, solution: bool, quick: bool, file: Path | None, prog
     blas.load()
     stage, svg, draft = (options.pop(option) for option in ("stage", "svg", "draft"))
     whole = {option: options.pop(option) for option in ("model", "dtype", "bits")}
+    if progression or name in ("engine", "serve"):
+        from . import bench_engines
     if name == "serve" and not progression:
-        from .bench_engines import bench_serve
-
-        return bench_serve({**whole, "solution": solution, "draft": draft}, stage, options, quick, file, svg)
+        which = {**whole, "solution": solution, "draft": draft}
+        return bench_engines.bench_serve(which, stage, options, quick, file, svg)
     if given := [option for option, value in {"draft": draft, **options}.items() if value]:
         raise UsageError(f"--{given[0]} applies to a load of requests: pdm run bench serve")
     if progression:
@@ -60,13 +61,9 @@ def bench(name: str | None, solution: bool, quick: bool, file: Path | None, prog
             other = name or (f"--stage {stage}" if stage else "--bits")
             what = f"--progression covers all stages and cannot be combined with {other}"
             raise UsageError(f"{what}: pdm run bench --progression")
-        from .bench_engines import bench_progression
-
-        return bench_progression({**whole, "solution": solution}, quick, file, svg)
+        return bench_engines.bench_progression({**whole, "solution": solution}, quick, file, svg)
     if name == "engine":
-        from .bench_engines import bench_engine
-
-        return bench_engine({**whole, "solution": solution, "stage": stage}, quick, file, svg)
+        return bench_engines.bench_engine({**whole, "solution": solution, "stage": stage}, quick, file, svg)
     for option, value in {**whole, "stage": stage, "svg": svg}.items():
         if value is not None:
             raise UsageError(f"--{option} applies to a whole engine: pdm run bench engine --{option} {value}")

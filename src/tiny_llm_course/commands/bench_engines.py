@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..course.registry import UsageError, load_course
-from ..dev.book.bench_charts import PROGRESSION, ROOFLINE, SERVING
+from ..dev.book.measured import PROGRESSION, ROOFLINE, SERVING
 from ..engine.engine import load_engine
 from ..engine.serving import load_scheduler
 from ..engine.stages import undone

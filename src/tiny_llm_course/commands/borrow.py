@@ -1,10 +1,7 @@
 """`pdm run borrow 1.2` and `pdm run return 1.2`: run later days on the reference, and stop doing so."""
 
-from collections.abc import Sequence
-
 import click
 
-from ..course.entities import Task
 from ..course.registry import UsageError, load_course, resolve
 from ..course.selection import spelled
 from ..learner import progress
@@ -16,7 +13,7 @@ from .options import named_tasks, names_of_tasks
 @names_of_tasks
 def borrow(names: tuple[str, ...], week: int | None, day: int | None) -> int:
     """Run later days on our code for a day (1.2) or a task (1.1.2). Without a name, list what is borrowed."""
-    chosen, before = _named(names, week, day, "borrow"), progress.borrowed()
+    chosen, before = named_tasks(names, week, day, "borrow"), progress.borrowed()
     if not chosen:
         return _list()
     _remember(before | {task.id for task in chosen})
@@ -37,7 +34,7 @@ def borrow(names: tuple[str, ...], week: int | None, day: int | None) -> int:
 @click.option("--all", "everything", is_flag=True, help="Return everything that is borrowed.")
 def give_back(names: tuple[str, ...], week: int | None, day: int | None, everything: bool) -> int:
     """Stop borrowing: your own code counts again. Without a name, list what is borrowed."""
-    chosen, before = _named(names, week, day, "return"), progress.borrowed_tasks()
+    chosen, before = named_tasks(names, week, day, "return"), progress.borrowed_tasks()
     if chosen and everything:
         raise UsageError("Name tasks or days, or use --all, not both.")
     if not before or not (chosen or everything):
@@ -55,11 +52,6 @@ def give_back(names: tuple[str, ...], week: int | None, day: int | None, everyth
             say(f"{name}: was not borrowed")
     say(f"\nNext: pdm run test {returned[0].id}")
     return 0
-
-
-def _named(names: Sequence[str], week: int | None, day: int | None, command: str) -> list[Task]:
-    chosen = named_tasks(names, week, day, command)
-    return [task for task in load_course().tasks() if task in chosen]
 
 
 def _list() -> int:

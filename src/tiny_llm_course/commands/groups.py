@@ -53,12 +53,12 @@ class HelpText(click.HelpFormatter):
         return "\n".join(f"{margin}{line}" for line in wrapped(text, self.width - len(margin), hanging=False))
 
 
-Sections = Mapping[str, Mapping[str, tuple[str, str]]]
+Sections = Mapping[str, Mapping[str, Sequence[str]]]
 ALIKE = 0.6  # difflib ratio from which a name is suggested
 
 
 class Commands(click.Group):
-    """A group that imports its commands on use: `{title: {name: (".module:function", "What it does.")}}`."""
+    """A group that imports its commands on use: `{title: {name: [".module:function", "What it does."]}}`."""
 
     def __init__(self, *args: Any, sections: Sections | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **{**kwargs, "invoke_without_command": True})

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from ..course.entities import Task
+from ..course.registry import load_course
 from ..course.selection import selected
 
 NAMES = "[1.1.2 | 1.1 | 1]..."  # of tasks, days and weeks
@@ -45,8 +46,9 @@ def bits_option(command: Callable[..., int]) -> Callable[..., int]:
 
 
 def named_tasks(names: Sequence[str], week: int | None, day: int | None, command: str) -> list[Task]:
-    """Return the tasks that the arguments of `names_of_tasks` select, or none if nothing is named."""
-    return list(selected(names, week, day, command)) if names or week is not None or day is not None else []
+    """Return the tasks that the arguments of `names_of_tasks` select, in the order of the course; none by default."""
+    chosen = selected(names, week, day, command) if names or week is not None or day is not None else ()
+    return [task for task in load_course().tasks() if task in chosen]
 
 
 def names_of_tasks(command: Callable[..., int]) -> Callable[..., Any]:

@@ -19,8 +19,7 @@ from ..course.entities import Day
 from ..course.file_paths import name_of, quiz_path, variants_path
 from ..course.registry import UsageError, load_course
 from ..course.selection import by_day
-from ..dev.book.questions import OfProgram, Option, Question
-from ..dev.book.quizzes import load_quiz
+from ..dev.book.quizzes import OfProgram, Option, Question, load_quiz
 from ..learner import progress, quizzes
 from ..learner.board import next_task, standings
 from ..programs.patched import source_of

@@ -33,9 +33,8 @@ class Change(NamedTuple):
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def reset(names: tuple[str, ...], week: int | None, day: int | None, yes: bool) -> int:
     """Restore the stub of a task (or of a day's tasks), after a backup of your file."""
-    if not (chosen := named_tasks(names, week, day, "reset")):
+    if not (tasks := named_tasks(names, week, day, "reset")):
         raise UsageError("Name a task or a day to reset:", "pdm run reset 1.1.1")
-    tasks = [task for task in load_course().tasks() if task in chosen]
     stubs, paths = stub_package(SOLUTION, load_course()), dict.fromkeys(task.target.file for task in tasks)
     changes = [change for path in paths if (change := _change(path, stubs[path], tasks)).why]
     if not changes:

@@ -1,19 +1,13 @@
-"""`pdm run tour`: the course in four real commands, in about a minute; the second on a temporary, edited solution."""
+"""`pdm run tour`: the course in four real commands, in about a minute; the second in a temporary, edited checkout."""
 
-import os
-import shutil
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
 from ..course.registry import UsageError, load_course
-from ..dev.transcripts import Edit, scenarios
-from ..paths import COURSE, ROOT, SOLUTION
+from ..dev.transcripts import checkout_for, environment, scenarios
 from ..terminal.screen import say
 from .generate import generate
 from .status import status
@@ -34,11 +28,12 @@ def tour() -> int:
     _heading(1, "The board: what there is to build, and what you have built")
     board = _run("status")
 
-    edit = next(scenario for scenario in scenarios() if scenario.name == MISTAKE).edits[0]
+    mistake = next(scenario for scenario in scenarios() if scenario.name == MISTAKE)
+    (edit,) = mistake.edits
     _heading(2, "A mistake, and the message you would get")
     say(f"Suppose you had written `{edit.put}` in {edit.file}, where 1/sqrt(D) belongs:\n")
-    with _folder_with(edit) as folder:
-        named = _run_on(folder, "test", TASK)
+    with checkout_for(mistake) as checkout:
+        named = _run_on(checkout, "test", TASK)
 
     _heading(3, "The solution, under the same tests")
     solved = _run("test", "--week", str(day.week), "--day", str(day.number), "--solution")
@@ -75,11 +70,11 @@ def _run(*words: str) -> int:
     return int(done)
 
 
-def _run_on(folder: Path, *words: str) -> int:
-    """Run a command on the course's parts in another folder, in a process of its own, and return its exit code."""
+def _run_on(checkout: Path, *words: str) -> int:
+    """Run a command on another checkout, in a process of its own, and return its exit code."""
     _type(words)
-    env = {**os.environ, "TINY_LLM_ROOT": str(folder), "PYTHONPATH": str(COURSE.parent)}
-    process = subprocess.Popen([sys.executable, "-m", "tiny_llm_course", *words], cwd=folder, env=env)
+    command = [sys.executable, "-m", "tiny_llm_course", *words]
+    process = subprocess.Popen(command, cwd=checkout, env=environment(checkout))
     try:
         return process.wait()
     except KeyboardInterrupt:  # the command gets it too, ends its children, and reports it
@@ -88,18 +83,3 @@ def _run_on(folder: Path, *words: str) -> int:
         except subprocess.TimeoutExpired:
             process.kill()
         sys.exit(INTERRUPTED)
-
-
-@contextmanager
-def _folder_with(edit: Edit) -> Iterator[Path]:
-    """Create the parts of a checkout that grading needs, with the edited solution as the learner's package."""
-    with tempfile.TemporaryDirectory(prefix="tiny-llm-") as name:
-        folder = Path(name).resolve()
-        package = folder / "src" / "tiny_llm"
-        shutil.copytree(SOLUTION, package)
-        file = package / edit.file
-        file.write_text(file.read_text(encoding="utf-8").replace(edit.find, edit.put, 1), encoding="utf-8")
-        shutil.copytree(ROOT / "tests" / "week1", folder / "tests" / "week1")
-        for part in ("pyproject.toml", "solutions", "src/tiny_llm_course", "src/memory_watch", "src/metal_simulator"):
-            (folder / part).symlink_to(ROOT / part)
-        yield folder

@@ -22,14 +22,7 @@ DEFAULT = Path(__file__).parents[1] / "training" / "recipe.toml"
 @click.option("--solution", is_flag=True, help="Train with our code instead of yours.")
 @click.option("--cpu", is_flag=True, help="Train on the CPU even if there is a GPU.")
 def train(
-    text: Path,
-    also: tuple[Path, ...],
-    recipe: Path,
-    out: Path,
-    steps: int | None,
-    seed: int | None,
-    solution: bool,
-    cpu: bool,
+    text: Path, also: tuple[Path, ...], recipe: Path, out: Path, solution: bool, cpu: bool, **changes: int | None
 ) -> int:
     """Train a model from scratch with your code of week 5: pdm run train stories.txt --out my-model.
 
@@ -47,5 +40,5 @@ def train(
 
     if cpu:
         mx.set_default_device(mx.cpu)
-    changes = {name: value for name, value in (("steps", steps), ("seed", seed)) if value is not None}
-    return run(read_recipe(recipe, **changes), (text, *also), out, solution)
+    typed = {name: value for name, value in changes.items() if value is not None}
+    return run(read_recipe(recipe, **typed), (text, *also), out, solution)

@@ -56,7 +56,11 @@ def chosen(
     not passed, UsageError if there is no such task or mistake, or the engine does not use it.
     """
     id, _, name = wanted.partition(":")
-    possible = [stages.choose(stage, solution, unsupported)] if stage or unsupported else stages.runnable(solution)
+    possible = (
+        [stages.choose(stage, solution, unsupported)]
+        if stage or unsupported
+        else stages.runnable(load_course().stages(), solution)
+    )
     if any(map(stages.simulated, possible)):
         raise UsageError(f"The stage {stage} runs on the simulator here, which is too slow for --mistake.")
     used = frozenset[str]().union(*map(in_engine, possible))

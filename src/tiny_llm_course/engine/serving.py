@@ -10,11 +10,11 @@ from ..checkpoints.checkpoint import Checkpoint
 from ..checkpoints.features import unsupported_features
 from ..course.entities import Mode
 from ..course.registry import UsageError, load_course
-from ..course.requirements import in_words, missing
+from ..course.requirements import missing
 from ..learner import progress
 from .engine import configured, read_model
 from .package import Package, may_pack, runs
-from .stages import lacking, simulated
+from .stages import named, runnable, simulated
 
 WITH_ADAPTERS = ("static", "continuous", "chunked", "paged")  # a prefix cache would mix their keys and values
 ADAPTER_TASKS = ("5.5.2", "5.5.4", "5.5.5")  # what serving an adapter needs, besides a mode
@@ -157,16 +157,7 @@ def choose(name: str | None, solution: bool) -> Mode:
     run.
     """
     modes = load_course().modes()
-    if name is None:
-        first, *others = modes
-        return [first, *(mode for mode in others if not (mode.asked or lacking(mode, solution)))][-1]
-    known = {mode.name: mode for mode in modes}
-    if name not in known:
-        listed = ", ".join(f"{mode.name} ({mode.title})" for mode in modes)
-        raise UsageError(f"There is no stage {name!r} of serving. Stages: {listed}.")
-    if absent := missing(known[name].requires):
-        raise UsageError(f"The stage {name} cannot run here: it needs {in_words(absent)}.")
-    return known[name]
+    return runnable(modes, solution)[-1] if name is None else named(name, modes, " of serving")
 
 
 def has_kernels(mode: Mode, solution: bool) -> bool:

@@ -1,6 +1,7 @@
 """Choose the engine to run: the named stage, or the latest available."""
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 import mlx.core as mx
 
@@ -8,6 +9,8 @@ from ..course.entities import Mode, Stage, Task
 from ..course.registry import UsageError, load_course
 from ..course.requirements import in_words, missing
 from ..learner import progress
+
+Kind = TypeVar("Kind", Stage, Mode)
 
 
 def choose(name: str | None, solution: bool, unsupported: str = "", packs: bool = True) -> Stage:
@@ -18,25 +21,29 @@ def choose(name: str | None, solution: bool, unsupported: str = "", packs: bool 
     UsageError if it is unknown, cannot run, or does not support the checkpoint.
     """
     stages, engines = load_course().stages(), load_course().engines()
-    known = {stage.name: stage for stage in (*stages, *engines)}
-    if name is not None and name not in known:
-        listed = ", ".join(f"{stage.name} ({stage.title})" for stage in known.values())
-        raise UsageError(f"There is no stage {name!r}. Stages: {listed}.")
+    if name is None and not unsupported:
+        return [stage for stage in runnable(stages, solution) if packs or not stage.packed][-1]
     if unsupported and not engines:
         raise UsageError(f"The checkpoint needs {unsupported}, but no stage supports that yet.")
     if unsupported and name in {stage.name for stage in stages}:
         raise UsageError(f"The checkpoint needs {unsupported}, which the stage {name} does not support. Omit --stage.")
-    if name is None and not unsupported:
-        return [stage for stage in runnable(solution) if packs or not stage.packed][-1]
-    chosen = known[name] if name is not None else engines[0]
+    return named(engines[0].name if name is None else name, [*stages, *engines])
+
+
+def named(name: str, stages: Sequence[Kind], of: str = "") -> Kind:
+    """Return the stage of a name; raise UsageError if it is unknown or cannot run here."""
+    chosen = next((stage for stage in stages if stage.name == name), None)
+    if chosen is None:
+        listed = ", ".join(f"{stage.name} ({stage.title})" for stage in stages)
+        raise UsageError(f"There is no stage {name!r}{of}. Stages: {listed}.")
     if absent := missing(chosen.requires):
-        raise UsageError(f"The stage {chosen.name} cannot run here: it needs {in_words(absent)}.")
+        raise UsageError(f"The stage {name} cannot run here: it needs {in_words(absent)}.")
     return chosen
 
 
-def runnable(solution: bool) -> list[Stage]:
+def runnable(stages: Sequence[Kind], solution: bool) -> list[Kind]:
     """Return the first stage, and those that run here and whose tasks have passed; none that run only if asked for."""
-    first, *others = load_course().stages()
+    first, *others = stages
     return [first, *(stage for stage in others if not (stage.asked or lacking(stage, solution)))]
 
 

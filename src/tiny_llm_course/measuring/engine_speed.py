@@ -109,11 +109,10 @@ def counts(engine: Engine) -> tuple[Count, Any]:
     from tiny_llm_solution.measure.step import Step, Storage
 
     entries, stage = engine.checkpoint.config, engine.stage
-    found = kept(engine.model, entries["hidden_size"], entries["vocab_size"])
-    if found.bits is None and "4-bit" in engine.runs.partition(" made ")[0]:  # the fused model keeps them in C++
+    storage = storage_of(engine.model, entries["hidden_size"], entries["vocab_size"])
+    if storage.bits is None and "4-bit" in engine.runs.partition(" made ")[0]:  # the fused model keeps them in C++
         scales = engine.checkpoint.weights.get("model.embed_tokens.scales")
-        found = Kept(4, 4, 64 if scales is None else entries["hidden_size"] // scales.shape[1], 4)
-    storage = Storage(*found)
+        storage = Storage(bits=4, group_size=64 if scales is None else entries["hidden_size"] // scales.shape[1])
     config = program(stage.config, SOLUTION_NAME).from_dict(entries)
     if stage.counts:
         counted = program(stage.counts, SOLUTION_NAME)
@@ -139,31 +138,25 @@ def in_words(storage: Any) -> str:
     return f"weights in {storage.bits} bits, groups of {storage.group_size} with scales in {names[storage.scale_size]}"
 
 
-class Kept(NamedTuple):
-    """The fields of the accounting's Storage, in its order."""
+def storage_of(model: object, hidden_size: int, vocab_size: int) -> Any:
+    """Infer the accounting's Storage from the embedding table: every model has it, alone with `vocab_size` rows."""
+    load_solution()
+    from tiny_llm_solution.measure.step import Storage
 
-    size: int
-    bits: int | None
-    group_size: int
-    scale_size: int
-
-
-def kept(model: object, hidden_size: int, vocab_size: int) -> Kept:
-    """Infer the storage from the embedding table: every model has it, and it alone has `vocab_size` rows."""
     held = list(arrays(model))
     vectors = [x for x in held if x.shape == (hidden_size,) and mx.issubdtype(x.dtype, mx.floating)]
     size = vectors[0].itemsize if vectors else 4
     tables = [x for x in held if x.ndim == 2 and len(x) == vocab_size]
     at = next((i for i, x in enumerate(tables) if x.dtype == mx.uint32), None)
     if at is None:
-        return Kept(size, None, 64, size)
+        return Storage(size, scale_size=size)
     # RoPE's tables may have as many rows; the scales are next to the packed words.
     scales = min(
         (i for i, x in enumerate(tables) if hidden_size in [x.shape[1] * group_size for group_size in GROUP_SIZES]),
         key=lambda i: abs(i - at),
     )
     bits = 32 * tables[at].shape[1] // hidden_size
-    return Kept(size, bits, hidden_size // tables[scales].shape[1], tables[scales].itemsize)
+    return Storage(size, bits, hidden_size // tables[scales].shape[1], tables[scales].itemsize)
 
 
 def arrays(model: object) -> Iterator[mx.array]:

@@ -24,7 +24,7 @@ from ..engine.engine import Engine, find_model, read_model
 from ..engine.stages import lacking, simulated, undone
 from ..paths import EMBEDDED_MODEL, ROOT
 from ..programs.packages import LearnerError
-from . import llama
+from . import engine_process
 from .engine_speed import counts, in_words, name_of
 from .machine import circumstances, limits
 
@@ -72,9 +72,9 @@ def mlx_lm(engine: Engine, prompt: list[int]) -> tuple[str, Writer]:
 def llama_cpp(engine: Engine, prompt: list[int], stack: ExitStack, python: str) -> tuple[str, Writer]:
     """Return the title and the writer of llama.cpp, in a process that ends with the stack; or raise NotHere."""
     try:
-        process = llama.started(engine.checkpoint.config, MODELS, python)
+        process = engine_process.llama_cpp(engine.checkpoint.config, MODELS, python)
     except RuntimeError as error:
-        raise NotHere(f"needs {llama.NEEDED}") from error
+        raise NotHere("needs llama-cpp-python and gguf") from error
     stack.callback(process.end)
 
     def write(count: int, limit: float) -> Pace:

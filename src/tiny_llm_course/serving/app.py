@@ -1,7 +1,7 @@
 """The routes, the files of the chat page, and how answers are sent: work for a client that has left ends at once."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,7 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from .dashboard import dashboard
-from .guards import AccessLog, Guard, body_of
+from .guards import Access, Guard, body_of
 from .openapi import openapi, page
 from .refusals import Refusal
 from .responses import ResponseBuilder
@@ -33,6 +32,7 @@ HEADERS = {
     "Cache-Control": "no-cache",
 }
 FILES = {file.name: file.read_bytes() for file in CHAT_PAGE.iterdir() if file.suffix in KINDS}
+DASHBOARD = Path(__file__).with_name("dashboard.json")  # for Grafana
 
 
 class Endpoint:
@@ -115,14 +115,8 @@ async def _gone(receive: Receive) -> None:
         pass
 
 
-def make_app(
-    service: Service,
-    key: str | None = None,
-    hosts: Collection[str] | None = (),
-    log: AccessLog | None = None,
-    root_path: str = "",
-) -> ASGIApp:
-    """Return the whole app; `key` is the clients' API key, if any, the rest is as for `Guard`."""
+def make_app(service: Service, access: Access) -> ASGIApp:
+    """Return the whole app."""
     # max_model_len: tokens of prompt and answer, as vLLM reports it; parent: of an adapter, likewise.
     model: dict[str, Any] = {"object": "model", "created": 0, "owned_by": "tiny-llm"}
     model["max_model_len"] = service.engine.max_model_len
@@ -178,7 +172,7 @@ def make_app(
         Route("/state", state),
         Route("/health", health),
         Route("/metrics", metrics),
-        Route("/dashboard.json", fixed(JSONResponse(dashboard()))),
+        Route("/dashboard.json", fixed(Response(DASHBOARD.read_bytes(), media_type="application/json"))),
         Route("/openapi.json", fixed(JSONResponse(openapi()))),
         Route("/docs", fixed(HTMLResponse(page(), headers=HEADERS))),
         Route("/v1/models", fixed(JSONResponse({"object": "list", "data": [*models.values()]}))),
@@ -191,4 +185,4 @@ def make_app(
     ]
     app = Starlette(routes=routes, exception_handlers={HTTPException: no_route, Refusal: refused, Exception: failed})
     app.router.redirect_slashes = False  # another path is an error
-    return Guard(app, key, hosts, log, root_path)
+    return Guard(app, access)

@@ -11,7 +11,7 @@ import traceback
 import uuid
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -53,26 +53,29 @@ class AccessLog:
             self._failed = True
 
 
-Hosts = Collection[str] | None
+class Access(NamedTuple):
+    """Who may use a server, and by which names and paths."""
+
+    key: str | None = None  # that clients must send
+    hosts: Collection[str] | None = ()  # accepted besides this machine's names; None accepts all. Against DNS rebinding
+    root_path: str = ""  # which some proxies remove from the paths that they pass on: both are accepted
+    log: AccessLog | None = None
 
 
 class Guard:
-    """Give each request an id, and log it; require the API key, if any, and a known host name.
+    """Give each request an id, and log it; require the API key, if any, and a known host name."""
 
-    `hosts` are the names accepted besides this machine's; None accepts all. They prevent DNS rebinding. Some proxies
-    remove `root_path` from the paths that they pass on: both are accepted.
-    """
-
-    def __init__(self, app: ASGIApp, key: str | None, hosts: Hosts, log: AccessLog | None, root_path: str) -> None:
-        self._app, self._key, self._hosts, self._log, self._root_path = app, key, hosts, log, root_path
+    def __init__(self, app: ASGIApp, access: Access) -> None:
+        self._app, self._access = app, access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if self._root_path and scope["path"].startswith(f"{self._root_path}/"):
-            scope["path"] = scope["path"].removeprefix(self._root_path)
+        root_path, log = self._access.root_path, self._access.log
+        if root_path and scope["path"].startswith(f"{root_path}/"):
+            scope["path"] = scope["path"].removeprefix(root_path)
         request, started, status, ended = Request(scope), time.perf_counter(), 0, False
         given = request.headers.get("x-request-id", "")
         request_id = given if REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
@@ -89,8 +92,8 @@ class Guard:
         try:
             await self._answer(request, receive, sending, lambda: bool(status))
         finally:
-            if self._log:
-                self._log.write(
+            if log:
+                log.write(
                     request_id=request_id,
                     client=request.client.host if request.client else None,
                     method=request.method,
@@ -128,14 +131,15 @@ class Guard:
             raise Refusal(400, "Content-Length and Transfer-Encoding exclude each other.", headers=close)
         host = request.headers.get("host", "").lower()
         name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
-        if self._hosts is not None and name not in LOCAL and name not in self._hosts:
+        key, hosts = self._access.key, self._access.hosts
+        if hosts is not None and name not in {*LOCAL, *hosts}:
             message = f"{name!r:.100} is no name of this server."
             raise Refusal(421, f"{message} --allowed-host allows it; --host serves other machines.")
-        if self._key is None or (request.url.path in OPEN or request.url.path.startswith(OPEN[-1])):
+        if key is None or (request.url.path in OPEN or request.url.path.startswith(OPEN[-1])):
             return
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
         # Constant time: no guessing it character by character.
-        same = hmac.compare_digest(given.strip().encode(), self._key.encode())
+        same = hmac.compare_digest(given.strip().encode(), key.encode())
         if scheme.lower() != "bearer" or not same:
             headers = {"WWW-Authenticate": "Bearer"}
             raise Refusal(401, "The API key is missing or wrong.", code="invalid_api_key", headers=headers)

@@ -5,43 +5,24 @@ import json
 import re
 from collections.abc import Iterator
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
+import jinja2
+from markupsafe import Markup
 from pydantic.json_schema import models_json_schema
 
-from .refusals import CODES
+from .refusals import API, CODES
 from .schema import EXPECTED, Chat, Completion, Detokenize, Tokenize, in_words
 
-# By path: what it returns, and the schema of its body; those without a body take GET.
-ENDPOINTS: dict[str, tuple[str, type[Any] | None]] = {
-    "/v1/completions": ("The continuation of a text, or of several.", Completion),
-    "/v1/chat/completions": ("The answer to a conversation.", Chat),
-    "/v1/models": ("The model, with `max_model_len`: the maximum number of tokens of a prompt and its answer.", None),
-    "/v1/models/{name}": ("The same, for its name.", None),
-    "/tokenize": ("The tokens of a text or a conversation, as vLLM returns them.", Tokenize),
-    "/detokenize": ("The text of tokens.", Detokenize),
-    "/tokenizer_info": ("The special tokens and the chat template.", None),
-    "/health": ("Status 200 while the server accepts requests, 503 while it shuts down.", None),
-    "/metrics": ("Counters and latencies in Prometheus' format.", None),
-    "/dashboard.json": ("A dashboard for Grafana that shows the metrics.", None),
-    "/state": ("Slots, pages and throughput, as the chat page draws them.", None),
-    "/openapi.json": ("This API in the format of OpenAPI.", None),
-    "/docs": ("This API as a page.", None),
-}
-ERROR = {
-    "type": "object",
-    "properties": {
-        "error": {
-            "type": "object",
-            "properties": {
-                "message": {"type": "string"},
-                "type": {"type": "string"},
-                "param": {"type": ["string", "null"]},
-                "code": {"enum": [*CODES, None]},
-            },
-        }
-    },
-}
+# By path: the schema of a body. Endpoints without a body take GET, the others POST.
+BODIES: dict[str, type[Any]] = {"/v1/completions": Completion, "/v1/chat/completions": Chat}
+BODIES |= {"/tokenize": Tokenize, "/detokenize": Detokenize}
+ENDPOINTS = {path: (returns, BODIES.get(path)) for path, returns in API["endpoints"].items()}
+PAGE = Path(__file__).with_name("api.html")
+STRING = {"type": "string"}
+DETAILS = {"message": STRING, "type": STRING, "param": {"type": ["string", "null"]}, "code": {"enum": [*CODES, None]}}
+ERROR = {"type": "object", "properties": {"error": {"type": "object", "properties": DETAILS}}}
 
 
 def openapi() -> dict[str, Any]:
@@ -89,27 +70,8 @@ def _type(name: str, field: dict[str, Any]) -> str:
 
 def page() -> str:
     """Return the page, as HTML."""
-    parts = []
-    for path, (returns, kind) in ENDPOINTS.items():
-        parts.append(f"<h2>{'POST' if kind else 'GET'} <code>{path}</code></h2><p>{_shown(returns)}</p>")
-        if kind:
-            rows = [(f"`{name}`", *rest) for name, *rest in parameters(kind)]
-            parts.append(_table(("Parameter", "Type and range", "Default", "Effect"), rows))
-    codes = [(f"`{code}`", *meaning.split(": ", 1)) for code, meaning in CODES.items()]
-    parts.append("<h2>Errors</h2>" + _table(("Code", "Status", "Meaning"), codes))
-    head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
-    head += '<title>API · tiny-llm</title><link rel="icon" href="data:,"><link rel="stylesheet" href="page/chat.css">'
-    links = '<a href="./">Chat</a> <a href="openapi.json">OpenAPI</a>'
-    header = f"<header><h1>The server's API</h1><nav>{links}</nav></header>"
-    body = f'<body>{header}<main id="api">{"".join(parts)}</main></body>'
-    return f'<!doctype html><html lang="en"><head>{head}</head>{body}</html>'
-
-
-def _table(titles: tuple[str, ...], rows: list[Any]) -> str:
-    head = "".join(f'<th scope="col">{title}</th>' for title in titles)
-    body = "".join(f"<tr>{''.join(f'<td>{_shown(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    return f'<div class="table" tabindex="0"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
-
-
-def _shown(text: str) -> str:
-    return re.sub("`([^`]+)`", r"<code>\1</code>", html.escape(text))
+    environment = jinja2.Environment(autoescape=True)
+    environment.filters["with_code"] = lambda text: Markup(re.sub("`([^`]+)`", r"<code>\1</code>", html.escape(text)))
+    endpoints = [(path, returns, parameters(kind) if kind else ()) for path, (returns, kind) in ENDPOINTS.items()]
+    codes = [(code, *meaning.split(": ", 1)) for code, meaning in CODES.items()]
+    return environment.from_string(PAGE.read_text(encoding="utf-8")).render(endpoints=endpoints, codes=codes)

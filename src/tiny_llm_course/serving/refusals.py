@@ -1,24 +1,14 @@
 """HTTP errors: a status, and a body in OpenAI's format."""
 
+import tomllib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from starlette.responses import JSONResponse
 
-CODES = {
-    "context_length_exceeded": "400: prompt and answer exceed the context or --memory; /v1/models has the limit.",
-    "invalid_type": "400: a parameter has another type; the message names the valid one.",
-    "invalid_value": "400: a value is out of range, or contradicts another one; the message names the valid ones.",
-    "missing_required_parameter": "400: a parameter without default is missing.",
-    "unknown_parameter": "400: there is no such parameter; the message says so if another server has it.",
-    "unsupported_value": "400: OpenAI has this value, but this server does not.",
-    "invalid_api_key": "401: the API key is missing or wrong.",
-    "model_not_found": "404: this server has another model.",
-    "rate_limit_exceeded": "429: the queue is full; Retry-After says when to try again.",
-    "engine_failed": "500: the model failed in a step with this request.",
-    "server_failed": "500: the server failed.",
-    "shutting_down": "503: the server is shutting down.",
-}
+API: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_name("api.toml").read_text(encoding="utf-8"))
+CODES = API["codes"]
 Headers = Mapping[str, str] | None
 LONGEST = 300  # characters of a message, which may quote a million of a client's
 

@@ -7,7 +7,7 @@ import resource
 import socket
 import sys
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from types import FrameType
 from typing import Any
@@ -20,7 +20,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from ..course.registry import UsageError
 from ..engine.serving import ServingEngine
 from .app import make_app
-from .guards import HEADER_BYTES, AccessLog
+from .guards import HEADER_BYTES, Access
 from .refusals import wrong
 from .service import Service
 
@@ -112,22 +112,18 @@ def is_loopback(host: str) -> bool:
 def serve(
     load: Callable[[], ServingEngine],
     listening: socket.socket,
+    access: Access,
     *,
-    hosts: Collection[str] | None = (),
-    key: str | None = None,
-    log: AccessLog | None = None,
-    root_path: str = "",
-    waiting: int = 64,
-    grace: float = 10.0,
-    tell: Callable[[str, ServingEngine], None] = lambda where, engine: None,
+    waiting: int,
+    grace: float,
+    tell: Callable[[str, ServingEngine], None],
 ) -> None:
     """Serve until SIGINT or SIGTERM, then let the running requests finish within `grace` seconds.
 
     Meanwhile new connections are answered with 503, so that a load balancer sees it. A step that hangs is left alone.
 
-    `load` runs in the worker thread, as MLX's streams belong to a thread; `waiting` requests may wait; `key`, `hosts`,
-    `log` and `root_path` are as for `make_app`; `tell` gets the address once it answers. Raise LearnerError or
-    UsageError if the engine cannot be loaded.
+    `load` runs in the worker thread, as MLX's streams belong to a thread; `waiting` requests may wait; `tell` gets the
+    address once it answers. Raise LearnerError or UsageError if the engine cannot be loaded.
     """
     worker = ThreadPoolExecutor(1, "engine")
     engine = worker.submit(load).result()  # Ctrl-C does not wait for the end of a build
@@ -139,7 +135,7 @@ def serve(
         Protocol.most = min(MOST_CONNECTIONS, 3 * descriptors // 8)
         logging.getLogger("asyncio").setLevel(logging.CRITICAL)
         config = uvicorn.Config(
-            make_app(service, key, hosts, log, root_path),
+            make_app(service, access),
             http=Protocol,
             h11_max_incomplete_event_size=HEADER_BYTES,
             backlog=min(BACKLOG, descriptors // 4),

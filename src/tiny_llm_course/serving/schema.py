@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
-from .refusals import Refusal, wrong
+from .refusals import API, Refusal, wrong
 
 LARGEST = 1 << 20  # bytes of a request's body
 PROMPTS = 1024  # in one request, if the queue has as many places
@@ -24,17 +24,6 @@ EXPECTED = {  # of fields with several types
     "prompt": "expected a string, a list of strings, a list of token ids, or a list of such lists",
     "content": "expected a string, or parts of type text: the model takes nothing else",
     "stop": f"expected a string, or up to {STOPS} strings",
-}
-OTHERS = {  # fields of other servers, which clients send to them
-    "vLLM": "guided_json guided_regex guided_choice guided_grammar guided_decoding_backend structured_outputs "
-    "use_beam_search length_penalty include_stop_str_in_output truncate_prompt_tokens allowed_token_ids bad_words "
-    "continue_final_message chat_template documents reasoning_effort priority kv_transfer_params return_token_ids",
-    "SGLang": "regex ebnf json_schema lora_path session_params return_hidden_states separate_reasoning",
-    "llama.cpp": "n_predict grammar mirostat mirostat_tau mirostat_eta typical_p tfs_z repeat_penalty repeat_last_n "
-    "cache_prompt id_slot n_probs samplers dry_multiplier xtc_probability",
-    "Ollama": "options keep_alive format raw template system think num_predict num_ctx",
-    "TGI": "inputs parameters",
-    "OpenAI": "functions function_call prediction audio web_search_options verbosity",
 }
 
 
@@ -351,7 +340,7 @@ def checked(kind: type[Any], found: dict[str, Any]) -> Any:
     said = {name: value for name, value in found.items() if value is not None}
     unknown = next((name for name in said if name not in kind.model_fields), None)
     if unknown is not None:  # pydantic would first check all others
-        other = next((server for server, names in OTHERS.items() if unknown in names.split()), None)
+        other = next((server for server, names in API["fields_of"].items() if unknown in names.split()), None)
         more = f". It is a field of {other}, which this server does not have." if other else ""
         raise wrong(f"Unrecognized request argument supplied: {unknown}{more}", unknown, "unknown_parameter")
     try:

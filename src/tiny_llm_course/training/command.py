@@ -114,7 +114,7 @@ def _record(run: Run, texts: tuple[Path, ...], seconds: float) -> None:
     if not log:
         return
     record = {
-        **dataclasses.asdict(run.recipe),
+        **run.recipe.model_dump(),
         "texts": {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in texts},
         "weights": run.weights,
         "machine": f"{platform.system()} {platform.machine()}, MLX {version('mlx')} on {mx.default_device()}",

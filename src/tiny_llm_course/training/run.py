@@ -1,6 +1,5 @@
 """A training run: the learner's tokenizer, loader, model, optimizer and loop, on a text and a recipe."""
 
-import dataclasses
 import hashlib
 import json
 import math
@@ -158,7 +157,7 @@ class Run:
 
 def _fingerprint(*parts: Any) -> str:
     """Return a hash of what must not change when a run is resumed."""
-    text = json.dumps([dataclasses.asdict(part) if isinstance(part, Recipe) else part for part in parts])
+    text = json.dumps([part.model_dump() if isinstance(part, Recipe) else part for part in parts])
     return hashlib.sha256(text.encode()).hexdigest()
 
 

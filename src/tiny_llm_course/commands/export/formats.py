@@ -3,16 +3,21 @@
 import dataclasses
 import json
 from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
+from xml.sax.saxutils import escape, quoteattr
 
-from ...course.entities import Day
+import jinja2
+
 from ...course.file_paths import day_files, name_of
 from ...learner.attempts import Attempt
 from .provenance import Provenance, warnings
 from .verdicts import GradedDay, Verdict, clean
 
 NAME = "tiny-llm"
+JUNIT = Path(__file__).with_name("junit.xml")
 JSON_VERSION = 1  # incremented when a key is removed or changes its meaning
 
 
@@ -62,11 +67,11 @@ def as_gradescope(days: Sequence[GradedDay], source: Provenance) -> str:
 
 def as_junit(days: Sequence[GradedDay], source: Provenance) -> str:
     """Return JUnit XML with pytest's structure: a suite per day, a case per task."""
-    root = ElementTree.Element("testsuites", name=NAME)
-    for graded in days:
-        root.append(_suite(graded, source))
-    ElementTree.indent(root)
-    return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+    environment = jinja2.Environment(trim_blocks=True, lstrip_blocks=True)
+    environment.filters |= {"attribute": quoteattr, "text": escape, "kind": _kind, "explained": _explained}
+    template = environment.from_string(JUNIT.read_text(encoding="utf-8"))
+    shared = {"NAME": NAME, "points_of": _points, "properties_of": partial(_suite, source)}
+    return template.render(days=days, source=source, **shared).strip() + "\n"
 
 
 FORMATS = {"junit": as_junit, "json": as_json, "gradescope": as_gradescope}
@@ -93,23 +98,10 @@ def is_export(contents: bytes) -> bool:
 
 
 def _task(verdict: Verdict) -> dict[str, Any]:
-    task = verdict.task
-    return {
-        "id": task.id,
-        "title": task.title,
-        "status": verdict.status,
-        "borrowed": verdict.status == "borrowed",
-        "optional": task.optional,
-        "points": verdict.points,
-        "max_points": verdict.max_points,
-        "checks": verdict.checks,
-        "checks_passed": verdict.passed,
-        "checks_not_run_here": verdict.not_here,
-        "message": verdict.message,
-        "details": verdict.details,
-        "prints": verdict.prints,
-        **({} if verdict.attempts is None else {"attempts": [_attempt(attempt) for attempt in verdict.attempts]}),
-    }
+    own = verdict._asdict()
+    task, attempts = own.pop("task"), own.pop("attempts")
+    known = {"id": task.id, "title": task.title, "optional": task.optional, "borrowed": verdict.status == "borrowed"}
+    return known | own | ({} if attempts is None else {"attempts": [_attempt(attempt) for attempt in attempts]})
 
 
 def _attempt(attempt: Attempt) -> dict[str, Any]:
@@ -130,25 +122,18 @@ def _graded(verdict: Verdict) -> dict[str, Any]:
     return {"score": verdict.points, "max_score": verdict.max_points, "status": status}
 
 
-def _suite(graded: GradedDay, source: Provenance) -> ElementTree.Element:
-    day = graded.day
-    cases = [_case(verdict, day) for verdict in graded.verdicts]
-    count = {kind: sum(case.find(kind) is not None for case in cases) for kind in ("error", "failure", "skipped")}
-    suite = ElementTree.Element(
-        "testsuite",
-        name=f"Week {day.week}, {day.called}: {day.title}",
-        errors=str(count["error"]),
-        failures=str(count["failure"]),
-        skipped=str(count["skipped"]),
-        tests=str(len(cases)),
-        time=f"{graded.seconds:.3f}",
-        timestamp=source.time,
-    )
-    its_own = {name_of(file) for file in day_files(day)}
+def _kind(verdict: Verdict) -> str:
+    """Return JUnit's word for a verdict; "" for a task that has passed."""
+    return {"passed": "", "failed": "failure", "not run": "error"}.get(verdict.status, "skipped")
+
+
+def _suite(source: Provenance, graded: GradedDay) -> dict[str, Any]:
+    """Return the properties of a day's suite in JUnit."""
+    its_own = {name_of(file) for file in day_files(graded.day)}
     names = {**source.graded, **{name: digest for name, digest in source.grader.items() if name in its_own}}
     values = {
-        "points": str(sum(v.points for v in graded.verdicts)),
-        "max_points": str(sum(v.max_points for v in graded.verdicts)),
+        "points": sum(v.points for v in graded.verdicts),
+        "max_points": sum(v.max_points for v in graded.verdicts),
         "platform": source.platform,
         **{f"version:{name}": number for name, number in source.versions.items()},
         **{f"sha256:{name}": digest for name, digest in names.items()},
@@ -158,36 +143,14 @@ def _suite(graded: GradedDay, source: Provenance) -> ElementTree.Element:
         values["given:not-used"] = clean(" ".join(source.not_used))
     if source.git:
         values |= {"git:commit": source.git.commit, "git:changed": clean(" ".join(source.git.changed))}
-    suite.append(_properties(values))
-    suite.extend(cases)
-    return suite
+    return values
 
 
-def _case(verdict: Verdict, day: Day) -> ElementTree.Element:
-    task = verdict.task
-    case = ElementTree.Element("testcase", classname=f"week{day.week}.{day.stem}", name=task.label)
-    points = {"points": str(verdict.points), "max_points": str(verdict.max_points), "status": verdict.status}
-    if task.optional:
-        points["optional"] = "true"
-    if verdict.not_here:
-        points["checks_not_run_here"] = str(verdict.not_here)
-    case.append(_properties(points))
-    kind = {"passed": "", "failed": "failure", "not run": "error"}.get(verdict.status, "skipped")
-    if kind:
-        found = ElementTree.SubElement(case, kind, message=verdict.message)
-        if kind == "skipped":
-            found.set("type", "tiny-llm.skip")
-        found.text = _explained(verdict)
-    if verdict.prints:
-        ElementTree.SubElement(case, "system-out").text = verdict.prints
-    return case
-
-
-def _properties(values: dict[str, str]) -> ElementTree.Element:
-    properties = ElementTree.Element("properties")
-    for name, value in values.items():
-        ElementTree.SubElement(properties, "property", name=name, value=value)
-    return properties
+def _points(verdict: Verdict) -> dict[str, Any]:
+    """Return the properties of a task's case in JUnit."""
+    values = {"points": verdict.points, "max_points": verdict.max_points, "status": verdict.status}
+    values |= {"optional": "true"} if verdict.task.optional else {}
+    return values | ({"checks_not_run_here": absent} if (absent := verdict.checks_not_run_here) else {})
 
 
 def _explained(verdict: Verdict) -> str:

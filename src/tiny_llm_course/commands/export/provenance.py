@@ -11,6 +11,7 @@ from ...doctor.git import ask_git, changed, differ, steering
 from ...doctor.machine import version_of
 from ...paths import COURSE, LEARNER, REGISTRY, ROOT, TESTS, WATCHERS
 from ...programs.parts import differing
+from ...source.package import files_of
 
 PACKAGES = ("tiny-llm", "mlx", "numpy", "pytest", "hypothesis")
 
@@ -58,8 +59,7 @@ def of(time: str) -> Provenance:
 
 
 def _files(folder: Path) -> list[Path]:
-    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
-    return [f for f in files if not any(p.startswith((".", "__pycache__")) for p in f.relative_to(folder).parts)]
+    return [file for name in files_of(folder) if (file := folder / name).is_file()]
 
 
 def _hashes(files: list[Path], root: Path = ROOT) -> dict[str, str]:

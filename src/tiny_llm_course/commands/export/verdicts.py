@@ -11,18 +11,18 @@ from ...learner.attempts import Attempt
 
 
 class Verdict(NamedTuple):
-    """One task as exported; its text has no control characters."""
+    """One task as exported, with the keys of our own JSON; its text has no control characters."""
 
     task: Task
     status: str  # as TaskResult has it
     points: int
     max_points: int  # 0 if it cannot be run or is optional (its points then come on top)
     checks: int  # that can be run here
-    passed: int
+    checks_passed: int
     message: str  # one line on the fault or on what cannot be run here; empty if all passed
     details: str
     prints: str
-    not_here: int = 0  # checks that cannot be run here
+    checks_not_run_here: int = 0
     attempts: tuple[Attempt, ...] | None = None  # None unless requested
 
 
@@ -45,11 +45,11 @@ def verdict_of(result: TaskResult, worth: int, borrowed: bool, why: str, history
         points=worth if status == "passed" else 0,
         max_points=0 if status == "not run here" or result.task.optional else worth,
         checks=result.checks,
-        passed=result.passed,
+        checks_passed=result.passed,
         message=clean(_message(result, status, why)),
         details=clean("\n".join(_details(result))),
         prints=clean("\n".join([*lines, *more])),
-        not_here=result.absent,
+        checks_not_run_here=result.absent,
         attempts=tuple(attempts.of_task(result.task)) if history else None,
     )
 

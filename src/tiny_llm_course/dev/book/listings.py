@@ -1,25 +1,22 @@
 """What the book repeats from elsewhere: `book/src/generated/`, made from the registry and the solution's signatures.
 
-Chapters include these parts, so each signature or number of minutes is written once. What only one day
-has comes from a script of `book/generate/weekN`: `day1.py` for 1.1, `dayC.py` for 1.C, `week.py` for the week.
+Chapters include these parts, so each signature or number of minutes is written once. What only one day has comes from a
+script of `book/generate/weekN`: `day1.py` for 1.1, `dayC.py` for 1.C, `week.py` for the week. The course's own pages
+have `book/generate/course.py`.
 """
 
 import importlib
 import re
 from types import ModuleType
 
-import numpy as np
-
 from ...course.entities import Day, Task
 from ...course.registry import Course, load_course
 from ...paths import BOOK, LEARNER, ROOT, SOLUTION, make_importable
 from ...programs.packages import load_solution
 from ...source.languages import language_of_target
-from .drawing import ROLES, Canvas, matrix
 from .engine import map_parts
 from .measured import measured_parts
 from .mistake_diffs import mistake_parts
-from .model import Facts, Sentence, model_page
 from .parts import Parts, is_there
 from .quizzes import quiz_parts
 
@@ -37,41 +34,31 @@ def parts_of(name: str) -> Parts:
 
     A day has `time`, `tasks`, `signature-2` of each task, its script's parts, a `map` of the engine, its
     `quiz`, its measurement (`measured`), and diffs of the mistakes that it puts into the engine (`mistake-2-no-scale`).
-    The course has `hours`, the legend of the figures, and the whole model (`engine`).
+    The course has `hours` and its script's parts.
     """
     course = load_course()
     make_importable()
     load_solution()  # as `tiny_llm_solution`, for the scripts
     if name == "course":
-        return {"hours": _hours(course)} | legend_parts() | _engine(course)
+        return {"hours": _hours(course)} | _of_the_script("course")
     for day in course.days():
         if day.name == name:
             files = ", ".join(dict.fromkeys(f"`{PACKAGE}/{task.target.file}`" for task in day.tasks))
             own = {"time": f"**Time** {_minutes(day)} minutes. **You edit** {files}.\n", "tasks": _tasks(day)}
             own |= {f"signature-{task.number}": _signature(task) for task in day.tasks}
-            own |= _of_the_script(day.week, f"day{name.rpartition('.')[2]}")
+            own |= _of_the_script(f"week{day.week}", f"day{name.rpartition('.')[2]}")
             return own | map_parts(course, day.week, day) | quiz_parts(day) | measured_parts(day) | mistake_parts(day)
-    return _of_the_script(int(name), "week") | map_parts(course, int(name))
+    return _of_the_script(f"week{name}", "week") | map_parts(course, int(name))
 
 
-def _of_the_script(week: int, name: str) -> Parts:
-    return dict(script.generated_parts()) if (script := _script(week, name)) else {}
+def _of_the_script(*place: str) -> Parts:
+    return dict(script.generated_parts()) if (script := script_at(*place)) else {}
 
 
-def _script(week: int, name: str) -> ModuleType | None:
-    there = is_there(BOOK / "generate" / f"week{week}" / f"{name}.py")
-    return importlib.import_module(f"book.generate.week{week}.{name}") if there else None
-
-
-def _engine(course: Course) -> Parts:
-    """Return the page of the whole model; the first week chooses the sentence."""
-    sentence: Sentence | None = None
-    facts: dict[str, Facts] = {}
-    for week in course.weeks:
-        if script := _script(week.number, "engine"):
-            facts |= script.engine_facts()
-            sentence = script.engine_sentence() if week is course.weeks[0] else sentence
-    return {"engine": model_page(course, sentence, facts)} if sentence else {}
+def script_at(*place: str) -> ModuleType | None:
+    """Return the module of a script of `book/generate`, by its folder and name; None if there is none."""
+    there = is_there(BOOK.joinpath("generate", *place[:-1], f"{place[-1]}.py"))
+    return importlib.import_module(".".join(["book.generate", *place])) if there else None
 
 
 def _hours(course: Course) -> str:
@@ -112,27 +99,3 @@ def _signature(task: Task) -> str:
     short = DOCSTRING.sub(r'\1"""', listed)
     more = "; the docstrings in the file state the rest" if short != listed else ""
     return f"In `{PACKAGE}/{target.file}`{calls}{more}:\n\n```{language.fence}\n{short}```\n"
-
-
-def legend_parts() -> Parts:
-    """Return `roles`, a table of the colors, and `squares`, a drawing of a small array."""
-    rows = []  # of a role: a sentence, a formula, a box and a square
-    for role, (letter, meaning) in ROLES.items():
-        looks = f"role-{role}"
-        drawn = (
-            '<svg viewBox="0 0 92 26" width="92" height="26" role="img"><title>a box, an arrow, a square</title>'
-            f'<rect x="2" y="3" width="30" height="20" rx="4" class="frame {looks}"/>'
-            f'<polyline points="36,13 58,13" class="line {looks}"/>'
-            f'<polygon points="64,13 57,9 57,17" class="head {looks}"/>'
-            f'<rect x="70" y="5" width="16" height="16" class="fill {looks}"/></svg>'
-        )
-        cells = [f'<span class="{looks}">{role}</span>', f'<span class="{looks}"><i>{letter}</i></span>']
-        cells += [f'<span class="drawn">{drawn}</span>', meaning]
-        rows.append(f"| {' | '.join(cells)} |")
-    roles = "\n".join(["| In a sentence | Letter | In a picture | What it is |", "|---|---|---|---|", *rows, ""])
-    canvas, values = Canvas(), np.array([[4.0, 1.0, 0.25], [-4.0, -1.0, 0.0]])
-    hidden = np.array([[False, False, False], [False, False, True]])
-    matrix(canvas, values, ["first", "second"], ["first", "second", "third"], None, hidden=hidden)
-    about = "Filled squares of three sizes for 4, 1 and 0.25; hollow squares for -4 and -1; a dot for a masked number."
-    squares = canvas.figure("squares-course", "An array of two rows and three columns", about)
-    return {"roles": roles, "squares": squares}

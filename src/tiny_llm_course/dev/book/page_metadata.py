@@ -9,13 +9,16 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from html import escape, unescape
+from html import unescape
 from pathlib import Path
 from typing import Any
+
+import jinja2
 
 from ...course.registry import UsageError
 from ...paths import BOOK
 
+HEAD = Path(__file__).with_name("head.html")
 PICTURE = "figures/share.png"  # drawn by book/figures/share.py
 SIZE = 1200, 630  # of the picture, in pixels: shown uncropped wherever pages are shared
 LONGEST = 200  # characters of a description, where most sites truncate it
@@ -34,45 +37,26 @@ def address() -> str:
     return str(settings()["output"]["html"]["site-url"])
 
 
-def repository() -> str:
-    """Return the course's address for `git clone`."""
-    return str(settings()["output"]["html"]["git-repository-url"])
-
-
 def complete(folder: Path) -> None:
     """Complete the heads of all pages of a built book."""
     for file in sorted(folder.rglob("*.html")):
         if file.name not in NO_PAGES:
             html = file.read_text(encoding="utf-8")
             before, after = DESCRIPTION.split(html, maxsplit=1)
-            lines = tags(html, file.relative_to(folder).as_posix())
-            file.write_text("\n".join([before, *lines, after]), encoding="utf-8", newline="\n")
+            tags = _tags(html, file.relative_to(folder).as_posix())
+            file.write_text("\n".join([before, tags, after]), encoding="utf-8", newline="\n")
 
 
-def tags(html: str, path: str) -> list[str]:
+def _tags(html: str, path: str) -> str:
     """Return the tags for the head of the built page at `path`; the front page gets the book's description."""
-    book, (width, height) = settings()["book"], SIZE
-    title = re.search(r"<title>(.*?)</title>", html, re.DOTALL)
-    assert title
-    front = path == "index.html"
-    about = str(book["description"]) if front else description(html)
+    about = settings()["book"]
+    if path != "index.html":
+        title = re.search(r"<title>(.*?)</title>", html, re.DOTALL)
+        assert title
+        about = {"title": unescape(title[1]), "description": description(html)}
+    template = jinja2.Environment(autoescape=True).from_string(HEAD.read_text(encoding="utf-8"))
     place, picture = address() + path.removesuffix("index.html"), address() + PICTURE
-    said = {
-        "og:type": "website",
-        "og:title": str(book["title"]) if front else unescape(title[1]),
-        "og:description": about,
-        "og:url": place,
-        "og:image": picture,
-        "og:image:width": str(width),
-        "og:image:height": str(height),
-        "og:image:alt": "One real head of attention on the words That is a blue dog, and a mistake that is named.",
-    }
-    return [
-        f'<meta name="description" content="{escape(about)}">',
-        f'<link rel="canonical" href="{escape(place)}">',
-        *(f'<meta property="{name}" content="{escape(text)}">' for name, text in said.items()),
-        '<meta name="twitter:card" content="summary_large_image">',
-    ]
+    return template.render(title=about["title"], about=about["description"], address=place, picture=picture, size=SIZE)
 
 
 def description(html: str) -> str:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 from .math import TOKEN
 
@@ -13,25 +14,7 @@ ABBREVIATION = re.compile(r"([A-Z][A-Za-z]*[A-Z]): ")
 # A meaning may have several senses, each before a link to its chapter.
 SENSE = re.compile(r"([^\[]*)\[[^\]]*\]\(([^)]*)\)")
 # Too common in other senses to be found by their names alone: they are linked where a chapter introduces them, in bold.
-ORDINARY = {
-    *("Barrier", "Block", "Chunk", "Claim", "Filter", "Frequency", "Fuse", "Gate", "Grid", "Group", "Head", "Inverse"),
-    *(
-        "Key",
-        "Mask",
-        "Merge",
-        "Node",
-        "Offset",
-        "Page",
-        "Pair",
-        "Panel",
-        "Position",
-        "Property",
-        "Race",
-        "Rank",
-        "Register",
-    ),
-    *("Router", "Sample", "Scale", "Score", "Sink", "Slot", "Stage", "Up", "Value", "Weight", "Worker"),
-}
+ORDINARY = Path(__file__).with_name("ordinary_terms.txt").read_text(encoding="utf-8").split()
 # Skipped in addition to TOKEN: links, headings, rows of tables, blocks of HTML.
 PASSED_OVER = re.compile(
     r"!?\[[^\]]*\]\([^)]*\)|<a\b.*?</a>|^[ \t]*#[^\n]*|^[ \t>]*\|[^\n]*|(?:(?<=\n\n)|\A)[ \t]*<(?:(?!\n[ \t]*\n).)*",

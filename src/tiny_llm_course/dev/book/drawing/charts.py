@@ -1,4 +1,4 @@
-"""Charts: bars beside their names, and lines whose points have a shape for each series."""
+"""Charts: bars beside their names, lines whose points have a shape for each series, and a roofline."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from .canvas import FONT, SMALL, Canvas, looks_of, width_of
 
 SHAPES = ("disc", "square", "ring", "box")  # of a series' points, in their order
+ROOFLINE_HEIGHT = 230.0
+Point = tuple[float, float]  # FLOP/byte, FLOP/s
 
 
 def bars(
@@ -88,7 +90,7 @@ def lines(
     low, high = min(everything), max(everything)
     if not logarithmic:
         low = min(0.0, low)
-    marks = _round_numbers(low, high, logarithmic)
+    marks = round_numbers(low, high, logarithmic)
     low, high = min(low, marks[0]), max(high, marks[-1])
     left = max(width_of(words(mark), SMALL) for mark in marks) + 8
     right = canvas.width - 20
@@ -116,49 +118,53 @@ def lines(
             mark_of(canvas, *place, i)
 
 
-def curves(
+def roofline(
     canvas: Canvas,
-    across: Sequence[float],
-    series: Mapping[str, Sequence[float]],
+    limits: tuple[float, float],
+    series: Mapping[str, Sequence[tuple[str, Point]]],
+    extent: Sequence[float],
     words: Callable[[float], str],
-    *,
-    dots: Mapping[str, float] | None = None,
-    width: float = 330,
 ) -> None:
-    """Draw functions over `across`, on the same scale for both axes; `dots` mark points of the first curve."""
-    left, right = min(across), max(across)
-    everything = [0.0, *(value for numbers in series.values() for value in numbers)]
-    low, high = min(everything), max(everything)
-    unit = width / (right - left)
+    """Draw `limits` in bytes/s and FLOP/s and labelled points; `extent` are the axes' ends as powers of ten."""
+    bandwidth, rate = limits
+    end = canvas.width - 20
+    left, right, bottom, top = extent
+    marks = [10.0**power for power in range(math.ceil(bottom), math.floor(top) + 1)]
+    margin = max(width_of(words(mark / 1e9), SMALL) for mark in marks) + 8
+    canvas.text(0, FONT, "GFLOP/s", "small")
+    upper = legend(canvas, list(series), FONT + 8) + 8
 
-    def point(x: float, y: float) -> tuple[float, float]:
-        return unit * (x - left), unit * (high - y)
+    def place(intensity: float, speed: float) -> tuple[float, float]:
+        return (
+            margin + (end - margin) * (math.log10(intensity) - left) / (right - left),
+            upper + ROOFLINE_HEIGHT * (top - math.log10(speed)) / (top - bottom),
+        )
 
-    canvas.path([point(left, 0), point(right, 0)], "axis")
-    canvas.path([point(0, low), point(0, high)], "axis")
-    for mark in _round_numbers(left, right, logarithmic=False):
-        if mark and left <= mark <= right:
-            x, y = point(mark, 0)
-            canvas.path([(x, y - 3), (x, y + 3)], "axis")
-            canvas.text(x, y + SMALL + 8, words(mark), "small mono", "middle")
-    for mark in _round_numbers(low, high, logarithmic=False):
-        if mark and low <= mark <= high:
-            x, y = point(0, mark)
-            canvas.path([(x - 3, y), (x + 3, y)], "axis")
-            canvas.text(x - 8, y + SMALL / 3, words(mark), "small mono", "end")
-    for i, numbers in enumerate(series.values()):
-        canvas.path([point(x, y) for x, y in zip(across, numbers, strict=True)], f"line series-{i}")
-    first = next(iter(series.values()))
-    for name, x in (dots or {}).items():
-        at = min(range(len(across)), key=lambda i: abs(across[i] - x))
-        before, after = max(0, at - 1), min(len(across) - 1, at + 1)
-        steep = (first[after] - first[before]) / (across[after] - across[before])
-        place = point(across[at], first[at])
-        canvas.circle(*place, 4.5, "fill series-0")
-        if abs(steep) > 0.25:
-            canvas.text(place[0] + 9, place[1] + FONT, name, "strong")
-        else:
-            canvas.text(place[0], place[1] - 10, name, "strong", "middle")
+    for mark in marks:
+        y = place(1, mark)[1]
+        canvas.path([(margin, y), (end, y)], "axis")
+        canvas.text(margin - 5, y + SMALL / 3, words(mark / 1e9), "small mono", "end")
+    for power in range(math.ceil(left), math.floor(right) + 1):
+        canvas.text(
+            place(10.0**power, rate)[0], upper + ROOFLINE_HEIGHT + SMALL + 6, words(10.0**power), "small mono", "middle"
+        )
+    canvas.text(end, upper + ROOFLINE_HEIGHT + 2 * SMALL + 10, "FLOPs per byte", "small", "end")
+    start = max(10.0**left, 10.0**bottom / bandwidth)  # where the slope comes into the picture
+    ridge = rate / bandwidth
+    roof = [place(start, start * bandwidth), place(ridge, rate), place(10.0**right, rate)]
+    canvas.path(roof, "line")
+    canvas.text(end, roof[1][1] - 6, f"{words(rate / 1e9)} GFLOP/s", "small", "end")
+    middle = math.sqrt(start * ridge)
+    x, y = place(middle, middle * bandwidth)
+    canvas.text(x - 6, y - 6, f"{words(bandwidth / 1e9)} GB/s", "small", "end")
+    taken = [place(*point) for points in series.values() for _, point in points]
+    for i, points in enumerate(series.values()):
+        for above, point in points:
+            x, y = place(*point)
+            mark_of(canvas, x, y, i)
+            if above:
+                hidden = any(abs(x - u) < 14 and 0 < y - v < 24 for u, v in taken)
+                canvas.text(x, y + SMALL + 6 if hidden else y - 9, above, "small", "middle")
 
 
 def legend(canvas: Canvas, names: Sequence[str], y: float, *, line: bool = False) -> float:
@@ -185,7 +191,7 @@ def mark_of(canvas: Canvas, x: float, y: float, series: int) -> None:
         canvas.rect(x - 4, y - 4, 8, 8, f"{'fill' if shape == 'square' else 'hollow'} {looks}")
 
 
-def _round_numbers(low: float, high: float, logarithmic: bool) -> list[float]:
+def round_numbers(low: float, high: float, logarithmic: bool) -> list[float]:
     """Return up to seven round numbers that reach from below the smallest to above the largest."""
     if logarithmic:
         first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))

@@ -1,4 +1,4 @@
-"""The whole model on one page: the boxes of the engine with their numbers for one sentence.
+"""The legend of the figures, and the whole model on one page: the engine's boxes with their numbers for one sentence.
 
 The boxes come from the registry, their content from `engine_facts` in the weeks' scripts. `<model-zoom>` shows one
 frame at a time; on paper and without JavaScript all frames are nested `<details>`.
@@ -12,12 +12,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...course.registry import Course
-from ...testkit.rounding import Array64
-from .drawing import Canvas, matrix, squares
-from .drawing.canvas import width_of
-from .engine import PAGE, Part, engine, link
-from .html import element, number
+from tiny_llm_course.course.registry import Course, load_course
+from tiny_llm_course.dev.book.drawing import ROLES, Canvas, matrix, squares
+from tiny_llm_course.dev.book.drawing.canvas import width_of
+from tiny_llm_course.dev.book.engine import PAGE, Part, engine, link
+from tiny_llm_course.dev.book.html import element, number
+from tiny_llm_course.dev.book.listings import script_at
+from tiny_llm_course.dev.book.parts import Parts
+from tiny_llm_course.testkit.rounding import Array64
 
 CELL, WIDTH = 24.0, 368.0  # pixels: of a number's square, and of a phone's screen
 
@@ -118,3 +120,35 @@ def _picture(name: str, shown: Shown, sentence: Sentence) -> str:
     title = f"{shown.name}{where}{part}"
     token = sentence.tokens[row]
     return canvas.figure(name, title, f"{token}: {said}.", f"{escape(title)}. <b>{escape(token)}</b>: {said}")
+
+
+def legend_parts() -> Parts:
+    """Return `roles`, a table of the colors, and `squares`, a drawing of a small array."""
+    rows = []  # of a role: a sentence, a formula, a box and a square
+    for role, (letter, meaning) in ROLES.items():
+        looks = f"role-{role}"
+        drawn = (
+            '<svg viewBox="0 0 92 26" width="92" height="26" role="img"><title>a box, an arrow, a square</title>'
+            f'<rect x="2" y="3" width="30" height="20" rx="4" class="frame {looks}"/>'
+            f'<polyline points="36,13 58,13" class="line {looks}"/>'
+            f'<polygon points="64,13 57,9 57,17" class="head {looks}"/>'
+            f'<rect x="70" y="5" width="16" height="16" class="fill {looks}"/></svg>'
+        )
+        cells = [f'<span class="{looks}">{role}</span>', f'<span class="{looks}"><i>{letter}</i></span>']
+        cells += [f'<span class="drawn">{drawn}</span>', meaning]
+        rows.append(f"| {' | '.join(cells)} |")
+    roles = "\n".join(["| In a sentence | Letter | In a picture | What it is |", "|---|---|---|---|", *rows, ""])
+    canvas, values = Canvas(), np.array([[4.0, 1.0, 0.25], [-4.0, -1.0, 0.0]])
+    hidden = np.array([[False, False, False], [False, False, True]])
+    matrix(canvas, values, ["first", "second"], ["first", "second", "third"], None, hidden=hidden)
+    about = "Filled squares of three sizes for 4, 1 and 0.25; hollow squares for -4 and -1; a dot for a masked number."
+    squares = canvas.figure("squares-course", "An array of two rows and three columns", about)
+    return {"roles": roles, "squares": squares}
+
+
+def generated_parts() -> Parts:
+    """Return the legend, and the page of the whole model (`engine`), for which the first week chooses the sentence."""
+    course = load_course()
+    scripts = [script for week in course.weeks if (script := script_at(f"week{week.number}", "engine"))]
+    facts = {name: found for script in scripts for name, found in script.engine_facts().items()}
+    return legend_parts() | {"engine": model_page(course, scripts[0].engine_sentence(), facts)}
