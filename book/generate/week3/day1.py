@@ -1,10 +1,13 @@
-"""Day 1's figures: which requests run in which step, and two sequences in a batch that share a cache by mistake."""
+"""Day 1's figures and widget: which requests run in which step, a load batched in two ways, and two sequences that
+share a cache by mistake.
+"""
 
 import functools
 import textwrap
 from typing import Any
 
 import mlx.core as mx
+from book.generate.week3 import replay
 
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.dev.book.drawing import Canvas
@@ -17,13 +20,16 @@ from tiny_llm_course.testkit.variants import load_variants
 LENGTHS, SLOTS, PROMPT = (6, 2, 3, 4, 2, 1), 3, 5  # tokens of each text, and of "That is a blue dog"
 LEFT, COLUMN, ROW = 24.0, 30.0, 20.0  # pixels
 BROKEN = "3.1.1", "one-request-s-cache"
+# What the reader of the widget chooses; what day 2 and day 3 add, a token budget and pages, limits nothing here.
+SETTINGS = {"policy": ("static batching", "continuous batching"), "slots": replay.SLOTS}
 BEGUN, WRITTEN = ("Once upon a time", "Tom and Sam went to the park. They"), 20
 
 
 def generated_parts() -> Parts:
-    """Return the traces, and what a mistake does to two sequences."""
+    """Return the traces, the widget, and what a mistake does to two sequences."""
     return {
         "trace": trace(),
+        "replay": replay.replay(SETTINGS, runs(), f"The load with {replay.SLOTS[0]} slots", 0),
         "mixed": mixed(),
         "mixed-lines": mistake_diff(load_course().task(BROKEN[0]), BROKEN[1]),
     }
@@ -45,6 +51,11 @@ def steps_of(static: bool) -> list[Any]:
     while scheduler.running or scheduler.waiting:
         steps.append(scheduler.step())
     return steps
+
+
+def runs() -> dict[tuple[int, ...], replay.Run]:
+    """Return the load's runs, by policy and slots."""
+    return {(policy, i): replay.run(policy, n, 512, 64) for policy in (0, 1) for i, n in enumerate(replay.SLOTS)}
 
 
 def trace() -> str:

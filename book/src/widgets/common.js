@@ -55,6 +55,12 @@ class BookWidget extends HTMLElement {
     if (line.textContent !== text) line.textContent = text; // said again only when it has changed
   }
 
+  /** The list `.figures`: numbers under their names. */
+  figures(named) {
+    const each = ([name, figure]) => `<div><dt>${name}</dt><dd>${BookWidget.escape(String(figure))}</dd></div>`;
+    this.$(".figures").innerHTML = named.map(each).join("");
+  }
+
   /** A button at the end of its way is dimmed, never `disabled`: that would drop the focus, and the next key too. */
   dim(selector, dimmed) {
     this.$(selector).setAttribute("aria-disabled", String(dimmed));
@@ -122,6 +128,14 @@ class BookWidget extends HTMLElement {
     return `<svg viewBox="0 0 320 43" class="strip" aria-hidden="true" style="--role:var(--${role})">${bars.join("")}${mark}</svg>`;
   }
 
+  /** An axis of time under a drawing: marks at round numbers up to `last`; `x` places a time. */
+  static ticks(last, x, y, unit = "") {
+    const every = [1, 2, 5, 10, 20, 50, 100, 200].find((each) => last / each <= 6);
+    const times = Array.from({ length: Math.floor(last / every) + 1 }, (_, i) => i * every);
+    const line = `<path class="axis" d="M${x(0)} ${y}H${x(last)}"/>`;
+    return [line, ...times.map((time) => `<path class="axis" d="M${x(time)} ${y}v3"/><text x="${x(time)}" y="${y + 13}" text-anchor="middle">${time}${time ? unit : ""}</text>`)];
+  }
+
   /** An array as squares, as `dev/book/drawing` draws them: the size says how large, hollow is below zero, a dot hidden. */
   static squares(values, cell, largest, hidden = () => false) {
     const drawn = values.flatMap((row, i) =>
@@ -187,8 +201,12 @@ BookWidget.style = `
   svg.strip { width: 100%; min-width: 12em; }
   .fill { fill: var(--role); }
   .hollow { fill: var(--bg, Canvas); stroke: var(--role); }
+  .axis { fill: none; stroke: var(--fg, CanvasText); stroke-opacity: 0.7; }
   .dot { fill: var(--rules, GrayText); }
   .mark { fill: var(--fg, CanvasText); }
+  dl.figures { display: flex; flex-wrap: wrap; gap: 0.5em 1.8em; margin: 0.8em 0 0; padding: 0.5em 0 0; border-top: 1px solid var(--line); }
+  dl.figures dt { font-size: 0.82em; }
+  dl.figures dd { margin: 0; font-family: var(--mono-font, monospace); font-weight: 700; font-variant-numeric: tabular-nums; }
   .say { margin: 0.6em 0 0; }
 `;
 globalThis.BookWidget = BookWidget;
