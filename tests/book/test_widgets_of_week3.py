@@ -3,6 +3,7 @@
 import itertools
 import random
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 import mlx.core as mx
 import numpy as np
@@ -111,7 +112,8 @@ def test_a_queue_s_figures_are_those_of_the_recorded_clients(page):
     widget, slots = Widget(page, "queue-limit"), day7.SLOTS
     (_, arrivals), (_, limits) = day7.SETTINGS.items()
     for (i, every), (j, limit) in itertools.product(enumerate(arrivals), enumerate(limits)):
-        clients = day7.overload(every, limit)
+        with ThreadPoolExecutor(1) as other:  # Playwright's event loop runs in this thread
+            clients = other.submit(day7.overload, every, limit).result()
         end = max(client["tokens"][-1] for client in clients)
         seconds = range(int(end) + 2)
         states, _ = widget.look([{"arrivals": i, "limit": j, "second": second} for second in seconds], ".say")
