@@ -16,7 +16,7 @@ from tiny_llm_course.dev.book.html import element, number, table
 from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.testkit.variants import load_variants
 
-LEFT, SECOND, ROW = 22.0, 38.0, 58.0  # pixels
+LEFT, ROW = 22.0, 58.0  # pixels
 SLOTS, SEEN = 2, 3  # seconds of the second figure
 # For each caller: its arrival time, prefill steps before the one that yields its first token, and max tokens.
 CALLERS = {"A": (0.0, 0, 6), "B": (0.4, 2, 3), "C": (1.5, 0, 3)}
@@ -178,33 +178,36 @@ def exposed() -> str:
 def way() -> str:
     """Draw a row for each caller: its wait, its prefill and its tokens; below them, TTFT and TPOT."""
     tokens, begun, end = traced()
-    canvas = Canvas()
 
-    def x(seconds: float) -> float:
-        return LEFT + SECOND * seconds
+    def draw(canvas: Canvas) -> None:
+        second = (canvas.width - LEFT - 10) / end
 
-    for row, (name, (came, before, _)) in enumerate(CALLERS.items()):
-        level = ROW * row + 16
-        canvas.text(0, level + 5, name, "strong")
-        canvas.path([(x(came), level - 9), (x(came), level + 9)], "axis")
-        for fifth in range(1, int((begun[name] - came) * 5)):
-            canvas.circle(x(came + fifth / 5), level, 1.2, "dot")
-        canvas.rect(x(begun[name]) + 1, level - 7, SECOND * (before + 1) - 5, 14, "fill series-0")
-        canvas.path([(x(tokens[name][0]), level), (x(tokens[name][-1]), level)], "axis")
-        for at in tokens[name]:
-            canvas.circle(x(at), level, 4, "fill series-1")
-        first, last = x(tokens[name][0]), x(tokens[name][-1])
-        canvas.path([(x(came), level + 17), (first - 2, level + 17)], "axis", arrow=True)
-        canvas.text((x(came) + first) / 2, level + 31, "TTFT", "small", "middle")
-        canvas.path([(first + 2, level + 17), (last, level + 17)], "axis", arrow=True)
-        gaps = len(tokens[name]) - 1
-        canvas.text((first + last) / 2, level + 31, f"{gaps} x TPOT", "small", "middle")
-    level = ROW * len(CALLERS) + 12
-    canvas.path([(x(0), level), (x(end), level)], "axis")
-    for second in range(round(end) + 1):
-        canvas.path([(x(second), level), (x(second), level + 5)], "axis")
-        canvas.text(x(second), level + SMALL + 7, str(second), "small", "middle")
-    canvas.text(x(end), level + SMALL + FONT + 9, "seconds; each step takes 1 s", "small", "end")
+        def x(seconds: float) -> float:
+            return LEFT + second * seconds
+
+        for row, (name, (came, before, _)) in enumerate(CALLERS.items()):
+            level = ROW * row + 16
+            canvas.text(0, level + 5, name, "strong")
+            canvas.path([(x(came), level - 9), (x(came), level + 9)], "axis")
+            for fifth in range(1, int((begun[name] - came) * 5)):
+                canvas.circle(x(came + fifth / 5), level, 1.2, "dot")
+            canvas.rect(x(begun[name]) + 1, level - 7, second * (before + 1) - 5, 14, "fill series-0")
+            canvas.path([(x(tokens[name][0]), level), (x(tokens[name][-1]), level)], "axis")
+            for at in tokens[name]:
+                canvas.circle(x(at), level, 4, "fill series-1")
+            first, last = x(tokens[name][0]), x(tokens[name][-1])
+            canvas.path([(x(came), level + 17), (first - 2, level + 17)], "axis", arrow=True)
+            canvas.text((x(came) + first) / 2, level + 31, "TTFT", "small", "middle")
+            canvas.path([(first + 2, level + 17), (last, level + 17)], "axis", arrow=True)
+            gaps = len(tokens[name]) - 1
+            canvas.text((first + last) / 2, level + 31, f"{gaps} x TPOT", "small", "middle")
+        level = ROW * len(CALLERS) + 12
+        canvas.path([(x(0), level), (x(end), level)], "axis")
+        for each in range(round(end) + 1):
+            canvas.path([(x(each), level), (x(each), level + 5)], "axis")
+            canvas.text(x(each), level + SMALL + 7, str(each), "small", "middle")
+        canvas.text(x(end), level + SMALL + FONT + 9, "seconds; each step takes 1 s", "small", "end")
+
     about = (
         "Three requests on a timeline. A arrives at 0 s and gets a token in every step. B arrives during the first "
         "step and prefills in three chunks. C finds both slots in use and waits until B has finished."
@@ -214,7 +217,7 @@ def way() -> str:
         f"reaches the client. {SLOTS} requests run at a time. B arrives during a step and waits until it ends; C waits "
         "for a slot. Recorded from the solution's engine loop, with a scheduler whose steps take one second."
     )
-    return canvas.figure("way-3-7", "TTFT and TPOT of three requests", about, caption)
+    return at_both_widths(draw).figure("way-3-7", "TTFT and TPOT of three requests", about, caption)
 
 
 def times() -> str:
