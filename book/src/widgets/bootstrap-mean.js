@@ -25,7 +25,6 @@
         <dl class="figures"></dl>
         <style>
           #boot { width: 100%; max-width: 34em; }
-          #boot text { font-size: 12px; }
           .middle { text-anchor: middle; }
           .bar-of, .new { fill: var(--links, #06c); background: var(--links, #06c); }
           .bar-of { opacity: 0.75; }

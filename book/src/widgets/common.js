@@ -22,6 +22,15 @@ class BookWidget extends HTMLElement {
     });
     this.start();
     this.draw();
+    new ResizeObserver(() => this.scaleText()).observe(root.querySelector(".live"));
+  }
+
+  /** A drawing's text is as large as the page's small text, however large the drawing is: its scale says so. */
+  scaleText() {
+    for (const svg of this.shadowRoot.querySelectorAll("svg[viewBox]")) {
+      const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
+      if (scale) svg.style.setProperty("--scale", scale.toFixed(3));
+    }
   }
 
   /** What a key does; true if it did something. */
@@ -197,7 +206,8 @@ BookWidget.style = `
     thead th { white-space: normal; }
     .sliders { grid-template-columns: minmax(0, 1fr) max-content; } .sliders label { grid-column: 1 / -1; } }
   svg { display: block; max-width: 100%; height: auto; }
-  svg text { fill: var(--fg, CanvasText); font-family: inherit; }
+  svg text { fill: var(--fg, CanvasText); font-family: inherit;
+    font-size: clamp(10.5px / var(--scale, 1), 11px, 13.5px / var(--scale, 1)); }
   svg.strip { width: 100%; min-width: 12em; }
   .fill { fill: var(--role); }
   .hollow { fill: var(--bg, Canvas); stroke: var(--role); }

@@ -26,7 +26,6 @@
         <dl class="figures"></dl>
         <style>
           #load { width: 100%; max-width: 30em; }
-          #load text { font-size: 10px; }
           .middle { text-anchor: middle; }
           .fill, .hollow { --role: var(--weights); }
           .bar-of { fill: var(--query); background: var(--query); }

@@ -28,8 +28,6 @@
         <dl class="figures"></dl>
         <style>
           svg { width: 100%; }
-          svg text { font-size: 9px; }
-          @media (max-width: 500px) { svg text { font-size: 11.5px; } }
           .p { fill: var(--query); background: var(--query); }
           .w { fill: none; stroke: var(--key); background: var(--bg, #fff); }
           .x { stroke: var(--logits); stroke-width: 1.6; }

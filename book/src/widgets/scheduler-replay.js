@@ -26,8 +26,6 @@
         <dl class="figures"></dl>
         <style>
           #run { width: 100%; }
-          svg text { font-size: 10px; }
-          @media (max-width: 500px) { svg text { font-size: 12px; } }
           .p { fill: var(--query); background: var(--query); }
           .d { fill: var(--bg, #fff); stroke: var(--query); background: var(--bg, #fff); }
           .w { fill: var(--rules, GrayText); background: var(--rules, GrayText); }
