@@ -120,8 +120,8 @@ def test_a_wide_table_becomes_cards_on_a_phone(page, name, width):
     page.goto(f"{name}.html")
     page.evaluate(UNFOLD)
     page.wait_for_function("document.fonts.status === 'loaded'")
-    scrolls = """[...document.querySelectorAll("main .table-wrapper > table")].filter((table) =>
-        table.parentElement.scrollWidth > table.parentElement.clientWidth + 1).map((table) => table.rows[0].innerText)"""
+    scrolls = """[...document.querySelectorAll("main .table-wrapper")].filter((around) =>
+        around.scrollWidth > around.clientWidth + 1).map((around) => around.querySelector("tr").innerText)"""
     page.wait_for_function(f"{scrolls}.every((head) => head.split('\t').slice(1).every((each) => each.length < 2))")
     cards = page.locator("main table.cards")
     for table in cards.all():
