@@ -113,6 +113,33 @@ def test_a_page_fits_a_phone(page, name, width):
     assert page.evaluate(f"({cut})().every((part) => getComputedStyle(part).maskImage !== 'none')")
 
 
+@on_a_phone
+@every_page
+def test_a_wide_table_becomes_cards_on_a_phone(page, name, width):
+    """Nothing of it is beyond an edge, and a screen reader still gets a table; a grid of numbered columns scrolls."""
+    page.goto(f"{name}.html")
+    page.evaluate(UNFOLD)
+    page.wait_for_function("document.fonts.status === 'loaded'")
+    scrolls = """[...document.querySelectorAll("main .table-wrapper")].filter((around) =>
+        around.scrollWidth > around.clientWidth + 1).map((around) => around.querySelector("tr").innerText)"""
+    page.wait_for_function(f"{scrolls}.every((head) => head.split('\t').slice(1).every((each) => each.length < 2))")
+    cards = page.locator("main table.cards")
+    for table in cards.all():
+        assert table.get_attribute("role") == "table"
+        heads, rows = table.evaluate(CARDS)
+        assert all(row == [[head, head] for head in heads] for row in rows)
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.wait_for_function("!document.querySelector('table.cards, table[role]')")
+
+
+# The names of the columns, and for each row, those that its cells say and those that a style sheet shows.
+CARDS = """(table) => [
+    [...table.tHead.rows[0].cells].map((cell) => cell.textContent.trim()),
+    [...table.tBodies].flatMap((body) => [...body.rows]).map((row) => [...row.cells].map((cell) =>
+        [cell.dataset.column, getComputedStyle(cell, "::before").content.replace(/^"|" ?"?"$|"$/g, "").trim()])),
+]"""
+
+
 def test_the_whole_book_on_one_page(page):
     page.goto("print.html", timeout=120_000)  # all pages, and all of their widgets
     assert page.locator("main h1").count() >= len(PAGES)

@@ -84,6 +84,22 @@ def test_no_answer_chosen(page: "Page") -> None:
     assert state(quiz)["said"] == "Choose an answer first."
 
 
+def test_the_right_answer_opens_the_way_to_what_is_wrong_with_the_others(page: "Page") -> None:
+    quiz = first_quiz(page)
+    notes = quiz.locator(".quiz-form details")
+    right = int(quiz.get_attribute("answer") or "")
+    for number, label in enumerate(quiz.locator("label").all()):
+        label.click()
+        assert not notes.is_visible()
+        quiz.get_by_role("button", name="Check").click()
+        assert notes.is_visible() == (number == right)
+        if number == right:
+            notes.locator("summary").click()
+            letters = notes.locator("li").evaluate_all("items => items.map((item) => item.value - 1)")
+            assert letters == [place for place in range(4) if place != right]
+            assert all(text.startswith("You get this when") for text in notes.locator("li").all_inner_texts())
+
+
 def test_the_question_names_the_choice(page: "Page") -> None:
     group = first_quiz(page).get_by_role("group", name=re.compile(r"^Quiz 1\.1\.1\. "))
     assert group.get_by_role("radio").count() == 4

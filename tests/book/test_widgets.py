@@ -37,6 +37,7 @@ VIEWS = {
     "bootstrap-mean": [{}, {"step": 0}, {"kind": "unpaired", "step": 200}],
     "rope-scaling": [{}, {"kind": "YaRN", "factor": 5}, {"kind": "NTK-aware", "pair": 31}],
     "scheduler-replay": [{}, {"policy": 2, "budget": 2, "pages": 1}, {"step": 5}],
+    "queue-limit": [{}, {"limit": 0, "second": 40}, {"arrivals": 2, "limit": 4}],
     "prefix-tree": [{}, {"actions": [["admit", 0], ["admit", 1]]}, {"actions": [["admit", 0], ["finish", 0]]}],
     "gqa-sharing": [{"kv_heads": heads} for heads in (1, 2, 6)],
     "model-zoom": [{}, {"box": "layers/attention/RoPE"}, {"box": "layers/attention/GQA/softmax"}, {"box": "sampler"}],

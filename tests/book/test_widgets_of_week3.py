@@ -3,11 +3,13 @@
 import itertools
 import random
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 import mlx.core as mx
 import numpy as np
 import pytest
-from book.generate.week3 import day3, day5
+from book.generate.week3 import day1, day3, day5, day7, replay
+from tests.book.test_widgets import fits
 from tests.book.widget import Widget
 
 from tiny_llm_course.programs.packages import load_solution
@@ -61,24 +63,100 @@ def test_the_replay_s_figures_are_those_of_the_latencies(page):
     widget, preempted = Widget(page, "scheduler-replay"), 0
     for setting in ((0, 1, 1, 0), (1, 2, 1, 0), (2, 1, 1, 0), (3, 1, 0, 0), (2, 2, 1, 1)):
         names = dict(zip(day3.SETTINGS, setting, strict=True))
-        requests, steps = day3.recorded(*setting)
+        limits = (day3.SETTINGS[name][i] for name, i in list(names.items())[1:])
+        requests, steps = replay.run(names["policy"], *limits)
         clock, times = [0], {request: [] for request in requests}
         for step in steps:
-            clock.append(clock[-1] + day3.FIXED + sum(len(chunk.tokens) for chunk in step.chunks))
+            clock.append(clock[-1] + replay.FIXED + sum(len(chunk.tokens) for chunk in step.chunks))
             for chunk, new in zip(step.chunks, step.new, strict=True):
                 times[chunk.request] += [clock[-1]] * len(new)
         latency = Latency()
-        for request, (comes, _, _) in zip(requests, day3.LOAD, strict=True):
+        for request, (comes, _, _) in zip(requests, replay.LOAD, strict=True):
             latency.add(RequestTimes(clock[comes], clock[comes], times[request]))
         state = widget.change(**names, step=len(steps))
         assert (state["steps"], state["now"]) == (len(steps), clock[-1])
         assert state["firsts"] == latency.ttft
-        assert state["tokens"] == sum(output for _, _, output in day3.LOAD)
+        assert state["tokens"] == sum(output for _, _, output in replay.LOAD)
         assert state["longest"] == max(b - a for each in times.values() for a, b in itertools.pairwise(each))
         assert state["preempted"] == sum(len(step.preempted) for step in steps)
         preempted += state["preempted"]
     assert preempted
     assert widget.change(step=0)["tokens"] == 0
+
+
+def test_day_1_s_replay_is_the_static_and_continuous_part(page):
+    widget = Widget(page, "scheduler-replay", "week3/day1.html")
+    ends = {}
+    for (policy, slots), (_, steps) in day1.runs().items():
+        state = widget.change(policy=policy, slots=slots, step=len(steps))
+        assert state["steps"] == len(steps)
+        assert state["now"] == sum(replay.tokens_of(steps)) + replay.FIXED * len(steps)
+        assert state["preempted"] == 0
+        ends[policy, replay.SLOTS[slots]] = state["now"]
+    assert ends[0, 4] == ends[1, 2] == 377  # the chapter's answer
+    assert ends[0, 8] > ends[1, 4]
+    widget.focus("[name=policy]")
+    assert widget.press("ArrowUp")["policy"] == 0
+    widget.focus("#next")
+    at = widget.press("Home", "Enter")["at"]
+    assert widget.press("ArrowLeft")["at"] == at - 1
+    assert page.url == widget.address
+
+
+@pytest.mark.parametrize("width", [375])
+def test_day_1_s_replay_fits_a_phone(page, width):
+    fits(page, Widget(page, "scheduler-replay", "week3/day1.html"))
+
+
+def test_a_queue_s_figures_are_those_of_the_recorded_clients(page):
+    widget, slots = Widget(page, "queue-limit"), day7.SLOTS
+    (_, arrivals), (_, limits) = day7.SETTINGS.items()
+    for (i, every), (j, limit) in itertools.product(enumerate(arrivals), enumerate(limits)):
+        with ThreadPoolExecutor(1) as other:  # Playwright's event loop runs in this thread
+            clients = other.submit(day7.overload, every, limit).result()
+        end = max(client["tokens"][-1] for client in clients)
+        seconds = range(int(end) + 2)
+        states, _ = widget.look([{"arrivals": i, "limit": j, "second": second} for second in seconds], ".say")
+        for second, state in zip(seconds, states, strict=True):
+            inside = sum(client["admitted"] <= second < client["tokens"][-1] for client in clients)
+            assert state["running"] + state["queued"] == inside
+            assert state["running"] <= slots
+            assert state["queued"] <= limit
+            came = sum(day7.FIRST + number * every <= second for number in range(day7.CLIENTS))
+            assert inside + state["outside"] + state["served"] == came
+        first = [client["tokens"][0] for client in clients]
+        arrived = [day7.FIRST + number * every for number in range(day7.CLIENTS)]
+        ttft = sorted(token - client["admitted"] for token, client in zip(first, clients, strict=True))
+        waits = sorted(token - came for token, came in zip(first, arrived, strict=True))
+        np.testing.assert_allclose(states[-1]["ttft"], ttft, atol=0.06)
+        np.testing.assert_allclose(states[-1]["waits"], waits, atol=0.06)
+        assert len(states[-1]["rejections"]) == sum(len(client["tries"]) for client in clients)
+        assert states[-1]["served"] == day7.CLIENTS
+        for client in clients:  # each returns exactly when it was told to
+            times = [time + seconds for time, seconds in client["tries"]]
+            assert times == pytest.approx(
+                [*(time for time, _ in client["tries"][1:]), client["admitted"]][: len(times)]
+            )
+
+
+@pytest.mark.parametrize("_", range(3))
+def test_a_queue_by_keyboard(page, _):
+    widget = Widget(page, "queue-limit")
+    at = widget.state()["at"]
+    widget.focus("#back")
+    assert widget.press("Enter", "ArrowLeft")["at"] == at - 2
+    widget.focus("[name=limit]")
+    assert widget.press("ArrowUp")["limit"] == 1
+    widget.focus("[name=arrivals]")
+    assert widget.press("ArrowDown")["arrivals"] == 1
+    widget.focus("#second")
+    assert widget.press("Home")["at"] == 0
+    assert widget.said() == "After 0 s, no client has been rejected."
+    widget.focus("#play")
+    widget.press("Enter")
+    page.wait_for_function("document.querySelector('queue-limit').state.at >= 2")
+    widget.press("Enter")
+    assert page.url == widget.address
 
 
 @pytest.mark.parametrize("_", range(3))

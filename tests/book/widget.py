@@ -12,15 +12,16 @@ INCLUDED = re.compile(r"generated/([\w.]+)\.md:([\w-]+)\}\}")
 
 
 def _pages() -> dict[str, str]:
-    """Every widget that stands on `common.js`, and the first page that has it."""
+    """Every widget that stands on `common.js`, and the page that shows most of it."""
     scripts = {file.stem: file.read_text(encoding="utf-8") for file in sorted((SOURCE / "widgets").glob("*.js"))}
-    found: dict[str, str] = {}
+    found: dict[str, tuple[int, str]] = {}
     for name in re.findall(r"\]\(([\w/.-]+)\.md\)", (SOURCE / "SUMMARY.md").read_text(encoding="utf-8")):
         parts = INCLUDED.findall((SOURCE / f"{name}.md").read_text(encoding="utf-8"))
-        text = "".join(present(file, part) for file, part in parts)
-        own = [widget for widget, script in scripts.items() if "extends BookWidget" in script and f"<{widget}>" in text]
-        found = dict.fromkeys(own, f"{name}.html") | found
-    return found
+        for text in (present(file, part) for file, part in parts):
+            for widget, script in scripts.items():
+                if "extends BookWidget" in script and f"<{widget}>" in text:
+                    found[widget] = max(found.get(widget, (0, "")), (len(text), f"{name}.html"))
+    return {widget: page for widget, (_, page) in found.items()}
 
 
 WIDGETS = _pages()
@@ -29,9 +30,9 @@ WIDGETS = _pages()
 class Widget:
     """A custom element on its page."""
 
-    def __init__(self, page: Any, name: str) -> None:
+    def __init__(self, page: Any, name: str, address: str = "") -> None:
         self.page, self.name = page, name
-        page.goto(WIDGETS[name])
+        page.goto(address or WIDGETS[name])
         self.element = page.locator(name).first
         self.element.locator(".live").wait_for()
         self.address = page.url

@@ -52,7 +52,7 @@ VARIANCE = "What is the variance of 1 and 5?"
 
 def test_a_wrong_answer_is_explained_and_no_program_shown(checkout):
     screen = wrong(checkout, VARIANCE, "2")
-    assert "✗ No.\n  You get this if the distances from the mean are not squared." in screen
+    assert "✗ No.\n  You get this when the distances from the mean are not squared." in screen
     assert "  Its program is shown once 1.1.2 has passed, or with --spoil.\n  Right: 4\n" in screen
     assert "centred" not in screen
     assert "\n0 of 2 right. " in screen

@@ -7,8 +7,8 @@ import numpy as np
 from book.generate.week1.heads import SENTENCES, model, streams_of
 from book.generate.week2.day3 import NAME
 
-from tiny_llm_course.dev.book.drawing import Canvas
-from tiny_llm_course.dev.book.drawing.canvas import FONT, SMALL
+from tiny_llm_course.dev.book.drawing import Canvas, at_both_widths
+from tiny_llm_course.dev.book.drawing.canvas import FONT, SMALL, WIDEST
 from tiny_llm_course.dev.book.html import element, number, table
 from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.paths import SOLUTION
@@ -37,29 +37,31 @@ def words() -> list[int]:
 
 def register() -> str:
     """Draw a row for each lane: the digits of its word in written order, the extracted digit, and its x."""
-    canvas = Canvas()
-    right = LEFT + DIGITS * CELL
-    for place in range(DIGITS):
-        canvas.text(LEFT + (DIGITS - place - 0.5) * CELL, SMALL, str(place), "small", "middle")
-    canvas.text(0, SMALL, "digit", "small")
-    canvas.text(right + GAP, SMALL, f">> {4 * SHOWN} & 15", "small mono", "middle")
-    top = SMALL + 10
-    left_over = []
-    for lane, word in enumerate(words()):
-        y = top + lane * ROW
-        canvas.text(0, y + FONT, f"lane {lane}", "small")
+    left_over = [word >> 4 * SHOWN & 15 for word in words()]
+
+    def draw(canvas: Canvas) -> None:
+        cell, gap = CELL * canvas.width / WIDEST, GAP * canvas.width / WIDEST
+        right = LEFT + DIGITS * cell
         for place in range(DIGITS):
-            digit = word >> 4 * place & 15
-            x = LEFT + (DIGITS - 1 - place) * CELL
-            canvas.rect(x, y, CELL, ROW - 3, "axis")
-            canvas.text(x + CELL / 2, y + FONT, f"{digit:x}", "mono strong" if place == SHOWN else "mono", "middle")
-        left_over.append(word >> 4 * SHOWN & 15)
-        canvas.path([(right + 6, y + ROW / 2 - 2), (right + GAP - 16, y + ROW / 2 - 2)], "line", arrow=True)
-        canvas.text(right + GAP, y + FONT, str(left_over[-1]), "mono strong", "middle")
-        canvas.text(right + GAP + 22, y + FONT, f"times x[{DIGITS * lane + SHOWN}]", "small")
-    bottom = top + LANES * ROW
-    canvas.rect(LEFT + (DIGITS - 1 - SHOWN) * CELL, top - 2, CELL, LANES * ROW + 1, "frame", 3)
-    canvas.text(right + GAP + 22, bottom + SMALL + 4, "eight products at once", "small", "middle")
+            canvas.text(LEFT + (DIGITS - place - 0.5) * cell, SMALL, str(place), "small", "middle")
+        canvas.text(0, SMALL, "digit", "small")
+        canvas.text(right + gap, SMALL, f">> {4 * SHOWN} & 15", "small mono", "middle")
+        top = SMALL + 10
+        for lane, word in enumerate(words()):
+            y = top + lane * ROW
+            canvas.text(0, y + FONT, f"lane {lane}", "small")
+            for place in range(DIGITS):
+                digit = word >> 4 * place & 15
+                x = LEFT + (DIGITS - 1 - place) * cell
+                canvas.rect(x, y, cell, ROW - 3, "axis")
+                canvas.text(x + cell / 2, y + FONT, f"{digit:x}", "mono strong" if place == SHOWN else "mono", "middle")
+            canvas.path([(right + 6, y + ROW / 2 - 2), (right + gap - 16, y + ROW / 2 - 2)], "line", arrow=True)
+            canvas.text(right + gap, y + FONT, str(left_over[lane]), "mono strong", "middle")
+            canvas.text(right + gap + 22, y + FONT, f"times x[{DIGITS * lane + SHOWN}]", "small")
+        bottom = top + LANES * ROW
+        canvas.rect(LEFT + (DIGITS - 1 - SHOWN) * cell, top - 2, cell, LANES * ROW + 1, "frame", 3)
+        canvas.text(right + gap + 22, bottom + SMALL + 4, "eight products at once", "small", "middle")
+
     title = "A register of eight words, and the digit that one shift and one mask extract from each"
     about = (
         f"Eight rows, one for each lane, with the eight hexadecimal digits of its word. Column {SHOWN} is framed. "
@@ -72,7 +74,7 @@ def register() -> str:
         f"word: weights {SHOWN}, {SHOWN + DIGITS}, {SHOWN + 2 * DIGITS} and so on of the row. Therefore x must be "
         "stored in the same order."
     )
-    return canvas.figure("register-2-4", title, about, caption)
+    return at_both_widths(draw).figure("register-2-4", title, about, caption)
 
 
 def product() -> tuple[Array64, Array64]:

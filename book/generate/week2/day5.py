@@ -3,8 +3,8 @@
 import numpy as np
 from book.generate.week1.heads import SENTENCE, SHOWN, model, streams_of
 
-from tiny_llm_course.dev.book.drawing import Canvas, squares
-from tiny_llm_course.dev.book.drawing.canvas import FONT, SMALL
+from tiny_llm_course.dev.book.drawing import Canvas, at_both_widths, squares
+from tiny_llm_course.dev.book.drawing.canvas import FONT, SMALL, WIDEST
 from tiny_llm_course.dev.book.parts import Parts
 
 LANES = 32  # threads of a SIMD-group
@@ -22,21 +22,27 @@ def generated_parts() -> Parts:
 
 def touched() -> str:
     """Draw some cache lines, and the numbers in them that 32 threads read at once."""
-    canvas, lanes, told = Canvas(), np.arange(LANES), []
-    panels = {"thread t reads element t": lanes, "thread t reads element 4t": 4 * lanes}
-    for i, (name, places) in enumerate(panels.items()):
-        left, top = i * (LINE * CELL + GAP), 2 * SMALL + 12
-        read = np.zeros((SHOWN_LINES, LINE))
-        read.flat[places] = 1
-        lines = np.flatnonzero(read.any(axis=1))
-        canvas.text(left, SMALL, name, "small")
-        canvas.text(left, 2 * SMALL + 4, f"{len(lines)} lines of 64 bytes", "small strong")
-        squares(canvas, left, top, read, CELL, "stream", 1.5, read == 0)
-        for line in range(SHOWN_LINES):
-            looks = "frame" if line in lines else "axis"
-            canvas.rect(left, top + line * CELL, LINE * CELL, CELL, looks)
-        told.append(f"{name}: {len(places)} numbers in {len(lines)} of the {SHOWN_LINES} lines")
-    about = f"Two panels of eight cache lines, each with 16 numbers. {'; '.join(told)}."
+    lanes, told = np.arange(LANES), dict[str, str]()
+
+    def draw(canvas: Canvas) -> None:
+        cell = CELL * canvas.width / WIDEST
+        panels = {"thread t reads element t": lanes, "thread t reads element 4t": 4 * lanes}
+        for i, (name, places) in enumerate(panels.items()):
+            left, top = i * (LINE * cell + GAP), 2 * SMALL + 12
+            read = np.zeros((SHOWN_LINES, LINE))
+            read.flat[places] = 1
+            lines = np.flatnonzero(read.any(axis=1))
+            canvas.text(left, SMALL, name, "small")
+            canvas.text(left, 2 * SMALL + 4, f"{len(lines)} lines of 64 bytes", "small strong")
+            squares(canvas, left, top, read, cell, "stream", 1.5, read == 0)
+            for line in range(SHOWN_LINES):
+                looks = "frame" if line in lines else "axis"
+                canvas.rect(left, top + line * cell, LINE * cell, cell, looks)
+            told[name] = f"{len(places)} numbers in {len(lines)} of the {SHOWN_LINES} lines"
+
+    canvas = at_both_widths(draw)
+    each = "; ".join(f"{name}: {numbers}" for name, numbers in told.items())
+    about = f"Two panels of eight cache lines, each with 16 numbers. {each}."
     caption = (
         f"Each row is a cache line of {LINE} numbers. A square is a number that the 32 threads of a SIMD-group read "
         "with their first load, a dot is a number that they do not read, and a frame marks a line that is fetched. On "

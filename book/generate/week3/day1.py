@@ -1,13 +1,16 @@
-"""Day 1's figures: which requests run in which step, and two sequences in a batch that share a cache by mistake."""
+"""Day 1's figures and widget: which requests run in which step, a load batched in two ways, and two sequences that
+share a cache by mistake.
+"""
 
 import functools
 import textwrap
 from typing import Any
 
 import mlx.core as mx
+from book.generate.week3 import replay
 
 from tiny_llm_course.course.registry import load_course
-from tiny_llm_course.dev.book.drawing import Canvas
+from tiny_llm_course.dev.book.drawing import Canvas, at_both_widths
 from tiny_llm_course.dev.book.drawing.canvas import FONT, SMALL
 from tiny_llm_course.dev.book.mistake_diffs import mistake_diff
 from tiny_llm_course.dev.book.parts import Parts
@@ -15,15 +18,18 @@ from tiny_llm_course.testkit.embedded import embedded_checkpoint
 from tiny_llm_course.testkit.variants import load_variants
 
 LENGTHS, SLOTS, PROMPT = (6, 2, 3, 4, 2, 1), 3, 5  # tokens of each text, and of "That is a blue dog"
-LEFT, COLUMN, ROW = 24.0, 30.0, 20.0  # pixels
+LEFT, ROW = 24.0, 20.0  # pixels
 BROKEN = "3.1.1", "one-request-s-cache"
+# What the reader of the widget chooses; what day 2 and day 3 add, a token budget and pages, limits nothing here.
+SETTINGS = {"policy": ("static batching", "continuous batching"), "slots": replay.SLOTS}
 BEGUN, WRITTEN = ("Once upon a time", "Tom and Sam went to the park. They"), 20
 
 
 def generated_parts() -> Parts:
-    """Return the traces, and what a mistake does to two sequences."""
+    """Return the traces, the widget, and what a mistake does to two sequences."""
     return {
         "trace": trace(),
+        "replay": replay.replay(SETTINGS, runs(), f"The load with {replay.SLOTS[0]} slots", 0),
         "mixed": mixed(),
         "mixed-lines": mistake_diff(load_course().task(BROKEN[0]), BROKEN[1]),
     }
@@ -47,22 +53,30 @@ def steps_of(static: bool) -> list[Any]:
     return steps
 
 
+def runs() -> dict[tuple[int, ...], replay.Run]:
+    """Return the load's runs, by policy and slots."""
+    return {(policy, i): replay.run(policy, n, 512, 64) for policy in (0, 1) for i, n in enumerate(replay.SLOTS)}
+
+
 def trace() -> str:
     """Draw a row for each request and a column for each step."""
-    canvas, level, found = Canvas(), 0.0, {}
-    for heading, static in (("static", True), ("continuous", False)):
-        steps = found[heading] = steps_of(static)
-        canvas.text(0, level + FONT, f"{heading}: {len(steps)} steps", "strong")
-        level += FONT + 8
-        for number in range(len(LENGTHS)):
-            canvas.text(LEFT - 10, level + 14, chr(65 + number), "", "end")
-            _row(canvas, steps, number, level)
-            level += ROW
-        canvas.path([(LEFT, level + 2), (LEFT + COLUMN * len(steps), level + 2)], "axis")
-        for column, step in enumerate(steps):
-            middle = LEFT + COLUMN * (column + 0.5)
-            canvas.text(middle, level + SMALL + 6, str(len(step.chunks)), "small", "middle")
-        level += SMALL + 26
+    found = {heading: steps_of(heading == "static") for heading in ("static", "continuous")}
+
+    def draw(canvas: Canvas) -> None:
+        level, across = 0.0, (canvas.width - LEFT - 4) / max(map(len, found.values()))
+        for heading, steps in found.items():
+            canvas.text(0, level + FONT, f"{heading}: {len(steps)} steps", "strong")
+            level += FONT + 8
+            for number in range(len(LENGTHS)):
+                canvas.text(LEFT - 10, level + 14, chr(65 + number), "", "end")
+                _row(canvas, steps, number, level, across)
+                level += ROW
+            canvas.path([(LEFT, level + 2), (LEFT + across * len(steps), level + 2)], "axis")
+            for column, step in enumerate(steps):
+                middle = LEFT + across * (column + 0.5)
+                canvas.text(middle, level + SMALL + 6, str(len(step.chunks)), "small", "middle")
+            level += SMALL + 26
+
     used = {name: sum(len(step.chunks) for step in steps) for name, steps in found.items()}
     assert len(set(used.values())) == 1
     many, few = (len(found[name]) for name in ("static", "continuous"))
@@ -76,14 +90,14 @@ def trace() -> str:
         f"yields the first token; a disc is a decode step; a small dot is a step spent waiting. The numbers below "
         f"count the slots in use. Both runs generate the same {used['static']} tokens."
     )
-    return canvas.figure("trace-3-1", "Static and continuous batching", about, caption)
+    return at_both_widths(draw).figure("trace-3-1", "Static and continuous batching", about, caption)
 
 
-def _row(canvas: Canvas, steps: list[Any], number: int, level: float) -> None:
+def _row(canvas: Canvas, steps: list[Any], number: int, level: float, across: float) -> None:
     """Draw what a request does in each step: it waits, prefills or decodes."""
     begun = False
     for column, step in enumerate(steps):
-        middle, height = LEFT + COLUMN * (column + 0.5), level + ROW / 2
+        middle, height = LEFT + across * (column + 0.5), level + ROW / 2
         own = [chunk for chunk in step.chunks if chunk.request.request_id == number]
         if own and not begun:
             canvas.rect(middle - 8, height - 7, 16, 14, "fill series-0", 2)

@@ -6,7 +6,7 @@ from typing import Any
 
 import mlx.core as mx
 
-from tiny_llm_course.dev.book.drawing import Canvas
+from tiny_llm_course.dev.book.drawing import Canvas, at_both_widths
 from tiny_llm_course.dev.book.drawing.canvas import FONT, SMALL
 from tiny_llm_course.dev.book.parts import Parts
 
@@ -14,7 +14,7 @@ SENTENCE, TOKENS, WRITERS = 5, 12, 3  # tokens of "That is a blue dog", and of w
 LONG, WRITES, COMES = 24, 3, 4  # the long prompt, what it writes, and the step before which it comes
 BUDGET = 8
 SHORT = 4  # tokens of the prompt that comes after two long ones
-LEFT, RIGHT, ROW = 40.0, 366.0, 20.0  # pixels
+LEFT, ROW = 40.0, 20.0  # pixels
 LETTERS = "ABC"
 
 
@@ -94,7 +94,8 @@ def _timelines(
     """
     from tiny_llm_solution.serving.timeline import timeline
 
-    level, scale = 0.0, (RIGHT - LEFT) / max(read_by(steps)[-1] for _, steps in runs.values())
+    right = canvas.width - 6
+    level, scale = 0.0, (right - LEFT) / max(read_by(steps)[-1] for _, steps in runs.values())
     for heading, (requests, steps) in runs.items():
         canvas.text(0, level + FONT, heading, "strong")
         level += FONT + 10
@@ -108,14 +109,13 @@ def _timelines(
         for x in clock:
             canvas.path([(x, level), (x, level + 5)], "axis")
         level += SMALL + 12
-    canvas.text(RIGHT, level - 2, "tokens processed", "small", "end")
+    canvas.text(right, level - 2, "tokens processed", "small", "end")
 
 
 def trace() -> str:
     """Draw the long prompt among decoding requests, unchunked and chunked."""
-    canvas = Canvas()
     runs = {"unchunked prefill": run_of(0), f"chunked prefill, token budget {BUDGET}": run_of(BUDGET)}
-    _timelines(canvas, [*LETTERS, "long"], runs, {WRITERS: COMES})
+    canvas = at_both_widths(lambda canvas: _timelines(canvas, [*LETTERS, "long"], runs, {WRITERS: COMES}))
     a, b = figures_of(0), figures_of(BUDGET)
     about = (
         f"Two timelines of the same four requests. Unchunked, one step processes {LONG + WRITERS} tokens, and the "
@@ -135,10 +135,10 @@ def trace() -> str:
 
 def short() -> str:
     """Draw a short prompt that comes after two long ones, under both policies."""
-    canvas, comes = Canvas(), (0, 0, 1)
+    comes = 0, 0, 1
     requests = [(step, length, WRITES) for step, length in zip(comes, (LONG, LONG, SHORT), strict=True)]
     runs = {policy: served(policy, BUDGET, requests) for policy in ("chunked_prefill", "shared_prefill")}
-    _timelines(canvas, LETTERS, runs, {2: comes[2]})
+    canvas = at_both_widths(lambda canvas: _timelines(canvas, LETTERS, runs, {2: comes[2]}))
     (a, b, c), (d, e, f) = (ttft_of(*run, comes) for run in runs.values())
     about = (
         "Two timelines of the same three requests. With chunked_prefill, C is prefilled after both long prompts. With "

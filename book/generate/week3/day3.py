@@ -4,10 +4,10 @@ import itertools
 from typing import Any
 
 import mlx.core as mx
+from book.generate.week3 import replay
 
-from tiny_llm_course.dev.book.drawing import Canvas
+from tiny_llm_course.dev.book.drawing import Canvas, at_both_widths
 from tiny_llm_course.dev.book.drawing.canvas import FONT, SMALL
-from tiny_llm_course.dev.book.html import element, table
 from tiny_llm_course.dev.book.parts import Parts
 
 TEXTS = ("That is a blue dog", "Once upon a time there was", "The cat sat")
@@ -16,17 +16,10 @@ PAGE, PAGES = 4, 7
 SHOWN = 4  # the step after which the first picture is drawn
 LETTERS = "ABC"
 LOOKS = ("line series-0", "line", "line series-1")  # of each request's pages
-ROW, CELL = 20.0, 62.0  # pixels
+ROW, LEFT = 20.0, 58.0  # pixels
 
-# The widget's load: the step before which each request arrives, its prompt's tokens and those that it generates.
-LOAD = ((0, 6, 10), (0, 4, 6), (0, 24, 4), (2, 3, 8), (4, 5, 12), (6, 30, 3), (8, 4, 6), (9, 3, 9))
-SETTINGS = {
-    "policy": ("static batching", "continuous, unchunked", "chunked prefill", "shared prefill"),
-    "slots": (2, 4, 8),
-    "budget": (8, 16, 32),
-    "pages": (64, 12),
-}
-FIXED = 8  # a step's overhead, in the time of as many tokens
+# What the reader of the widget chooses.
+SETTINGS = {"policy": replay.POLICIES, "slots": replay.SLOTS, "budget": (8, 16, 32), "pages": (64, 12)}
 
 
 def generated_parts() -> Parts:
@@ -63,28 +56,31 @@ def run() -> tuple[list[Any], list[Any], list[dict[str, list[int]]], list[list[i
 
 def pool() -> str:
     """Draw all pages, with the tokens in them."""
-    canvas, (_, _, tables, read) = Canvas(), run()
-    left = 58.0
-    for i, heading in enumerate(range(PAGE)):
-        canvas.text(left + (i + 0.5) * CELL, SMALL, f"offset {heading}", "small", "middle")
-    for page in range(PAGES):
-        y = SMALL + 8 + page * (ROW + 4)
-        canvas.text(0, y + 14, f"page {page}", "small")
-        owner = next((i for i, letter in enumerate(LETTERS) if page in tables[SHOWN - 1][letter]), None)
-        if owner is None:
-            canvas.rect(left, y, PAGE * CELL, ROW, "axis", 3)
-            canvas.text(left + PAGE * CELL + 8, y + 14, "free", "small")
-            continue
-        canvas.rect(left, y, PAGE * CELL, ROW, LOOKS[owner], 3)
-        table = tables[SHOWN - 1][LETTERS[owner]]
-        words = [*TEXTS[owner].split(), *(f"+{n}" for n in range(1, 20))][: read[SHOWN - 1][owner]]
-        first = table.index(page) * PAGE
-        for i, word in enumerate(words[first : first + PAGE]):
-            canvas.text(left + (i + 0.5) * CELL, y + 14, word, "small", "middle")
-        canvas.text(left + PAGE * CELL + 8, y + 14, f"{LETTERS[owner]}, {table.index(page)}", "small")
-    y = canvas.bottom + FONT + 10
-    for i, letter in enumerate(LETTERS):
-        canvas.text(0, y + i * (FONT + 6), f"block table of {letter}: {tables[SHOWN - 1][letter]}", "")
+    _, _, tables, read = run()
+
+    def draw(canvas: Canvas) -> None:
+        left, cell = LEFT, (canvas.width - LEFT - 66) / PAGE
+        for i, heading in enumerate(range(PAGE)):
+            canvas.text(left + (i + 0.5) * cell, SMALL, f"offset {heading}", "small", "middle")
+        for page in range(PAGES):
+            y = SMALL + 8 + page * (ROW + 4)
+            canvas.text(0, y + 14, f"page {page}", "small")
+            owner = next((i for i, letter in enumerate(LETTERS) if page in tables[SHOWN - 1][letter]), None)
+            if owner is None:
+                canvas.rect(left, y, PAGE * cell, ROW, "axis", 3)
+                canvas.text(left + PAGE * cell + 8, y + 14, "free", "small")
+                continue
+            canvas.rect(left, y, PAGE * cell, ROW, LOOKS[owner], 3)
+            table = tables[SHOWN - 1][LETTERS[owner]]
+            words = [*TEXTS[owner].split(), *(f"+{n}" for n in range(1, 20))][: read[SHOWN - 1][owner]]
+            first = table.index(page) * PAGE
+            for i, word in enumerate(words[first : first + PAGE]):
+                canvas.text(left + (i + 0.5) * cell, y + 14, word, "small", "middle")
+            canvas.text(left + PAGE * cell + 8, y + 14, f"{LETTERS[owner]}, {table.index(page)}", "small")
+        y = canvas.bottom + FONT + 10
+        for i, letter in enumerate(LETTERS):
+            canvas.text(0, y + i * (FONT + 6), f"block table of {letter}: {tables[SHOWN - 1][letter]}", "")
+
     about = f"{PAGES} pages of {PAGE} tokens. " + "; ".join(
         f"request {letter} owns the pages {table}" for letter, table in tables[SHOWN - 1].items()
     )
@@ -93,39 +89,42 @@ def pool() -> str:
         "block table. +1 is the owner's first generated token. Free offsets in an allocated page are reserved for its "
         "owner's next tokens."
     )
-    return canvas.figure("pool-3-3", "The page pool of three requests", about, caption)
+    return at_both_widths(draw).figure("pool-3-3", "The page pool of three requests", about, caption)
 
 
 def timeline() -> str:
     """Draw a row for each page and a column for each step, with the letter of the request that owns the page."""
-    canvas, (_, steps, tables, _) = Canvas(), run()
-    left, size = 58.0, 306.0 / len(steps)
-    for page in range(PAGES):
-        y = SMALL + 8 + page * ROW
-        canvas.text(0, y + 14, f"page {page}", "small")
-        at = 0
-        while at < len(steps):
-            owner = next((i for i, letter in enumerate(LETTERS) if page in tables[at][letter]), None)
-            last = at
-            while last < len(steps) and owner == next(
-                (i for i, letter in enumerate(LETTERS) if page in tables[last][letter]), None
-            ):
-                last += 1
-            if owner is not None:
-                canvas.rect(left + at * size + 1, y + 1, (last - at) * size - 2, ROW - 3, LOOKS[owner], 3)
-                canvas.text(left + (at + last) / 2 * size, y + 14, LETTERS[owner], "small strong", "middle")
-            at = last
-    for number, step in enumerate(steps):
-        if number % 4 == 0:
-            canvas.text(left + (number + 0.5) * size, SMALL, str(number + 1), "small mono", "middle")
-        if step.preempted:
-            x, y = left + number * size, SMALL + 8 + PAGES * ROW + 4
-            canvas.path([(x, y - 4), (x, y + 8)], "line")
-            canvas.text(x, y + 22, f"{named(step.preempted)} preempted", "small", "middle")
-        if number and step.admitted:
-            x, y = left + number * size, SMALL + 8 + PAGES * ROW + 4
-            canvas.path([(x, y - 4), (x, y + 26)], "axis")
-            canvas.text(x, y + 40, f"{named(step.admitted)} resumed", "small", "middle")
+    _, steps, tables, _ = run()
+
+    def draw(canvas: Canvas) -> None:
+        left, size = LEFT, (canvas.width - LEFT - 8) / len(steps)
+        for page in range(PAGES):
+            y = SMALL + 8 + page * ROW
+            canvas.text(0, y + 14, f"page {page}", "small")
+            at = 0
+            while at < len(steps):
+                owner = next((i for i, letter in enumerate(LETTERS) if page in tables[at][letter]), None)
+                last = at
+                while last < len(steps) and owner == next(
+                    (i for i, letter in enumerate(LETTERS) if page in tables[last][letter]), None
+                ):
+                    last += 1
+                if owner is not None:
+                    canvas.rect(left + at * size + 1, y + 1, (last - at) * size - 2, ROW - 3, LOOKS[owner], 3)
+                    canvas.text(left + (at + last) / 2 * size, y + 14, LETTERS[owner], "small strong", "middle")
+                at = last
+        for number, step in enumerate(steps):
+            if number % 4 == 0:
+                canvas.text(left + (number + 0.5) * size, SMALL, str(number + 1), "small mono", "middle")
+            if step.preempted:
+                x, y = left + number * size, SMALL + 8 + PAGES * ROW + 4
+                canvas.path([(x, y - 4), (x, y + 8)], "line")
+                canvas.text(x, y + 22, f"{named(step.preempted)} preempted", "small", "middle")
+            if number and step.admitted:
+                x, y = left + number * size, SMALL + 8 + PAGES * ROW + 4
+                canvas.path([(x, y - 4), (x, y + 26)], "axis")
+                canvas.text(x, y + 40, f"{named(step.admitted)} resumed", "small", "middle")
+
     gone = [(n + 1, LETTERS[r.request_id]) for n, step in enumerate(steps) for r in step.preempted]
     again = [(n + 1, LETTERS[r.request_id]) for n, step in enumerate(steps) if n for r in step.admitted]
     about = (
@@ -140,7 +139,7 @@ def timeline() -> str:
         "are allocated one at a time as the sequences grow. When no page is free, the youngest request is preempted "
         "and its pages are freed; it recomputes them after it has been readmitted."
     )
-    return canvas.figure("timeline-3-3", "Page ownership, step by step", about, caption)
+    return at_both_widths(draw).figure("timeline-3-3", "Page ownership, step by step", about, caption)
 
 
 def named(requests: list[Any]) -> str:
@@ -148,71 +147,17 @@ def named(requests: list[Any]) -> str:
     return " and ".join(LETTERS[request.request_id] for request in requests)
 
 
-def recorded(policy: int, slots: int, budget: int, pages: int) -> tuple[list[Any], list[Any]]:
-    """Run the load under one setting of each kind, by its number; return the requests and the steps."""
-    from tiny_llm_solution.paged.kv_cache import PagedKVCache
-    from tiny_llm_solution.paged.storage import PagedArrays
-    from tiny_llm_solution.serving import policies
-    from tiny_llm_solution.serving.request import Request
-    from tiny_llm_solution.serving.scheduler import Scheduler
-
-    def any_token(chunks: Any, memory: Any) -> mx.array:
-        return mx.zeros((sum(chunk.num_logits for chunk in chunks), 2))
-
-    plans = (policies.unchunked_prefill, policies.unchunked_prefill, policies.chunked_prefill, policies.shared_prefill)
-    scheduler = Scheduler(
-        any_token,
-        PagedKVCache(PagedArrays(1, SETTINGS["pages"][pages], PAGE, 1, 1)),
-        max_num_seqs=SETTINGS["slots"][slots],
-        max_num_batched_tokens=SETTINGS["budget"][budget],
-        policy=plans[policy],
-        static=policy == 0,
-    )
-    requests, steps = [Request([1] * prompt, output) for _, prompt, output in LOAD], list[Any]()
-    while len(steps) <= LOAD[-1][0] or scheduler.running or scheduler.waiting:
-        for request, (comes, _, _) in zip(requests, LOAD, strict=True):
-            if comes == len(steps):
-                scheduler.submit(request)
-        steps.append(scheduler.step())
-    return requests, steps
-
-
-def letters_of(requests: list[Any], steps: list[Any]) -> list[str]:
-    """Return each request's states as letters of the timeline; `P` is a prefill that yields a token."""
-    from tiny_llm_solution.serving.timeline import timeline as rows_of
-
-    arrivals = {request: comes for request, (comes, _, _) in zip(requests, LOAD, strict=True)}
-    found = [list(row.states) for row in rows_of(steps, arrivals)]
-    for number, step in enumerate(steps):
-        for chunk, new in zip(step.chunks, step.new, strict=True):
-            row = found[requests.index(chunk.request)]
-            if new and row[number] == "p":
-                row[number] = "P"
-    return ["".join(row) for row in found]
+def runs() -> dict[tuple[int, ...], replay.Run]:
+    """Return the load's run under each combination of the settings."""
+    found = {}
+    for setting in itertools.product(*(range(len(values)) for values in SETTINGS.values())):
+        policy, slots, budget, pages = setting
+        limits = SETTINGS["slots"][slots], SETTINGS["budget"][budget], SETTINGS["pages"][pages]
+        found[setting] = replay.run(policy, *limits)
+    return found
 
 
 def scheduler_replay() -> str:
-    """Return the widget with all its runs, equal ones once, and a table of four of them."""
-    runs, kept = {}, list[dict[str, Any]]()
-    for setting in itertools.product(*(range(len(values)) for values in SETTINGS.values())):
-        requests, steps = recorded(*setting)
-        tokens = [sum(len(chunk.tokens) for chunk in step.chunks) for step in steps]
-        run = {"states": letters_of(requests, steps), "tokens": tokens}
-        if run not in kept:
-            kept.append(run)
-        runs[",".join(map(str, setting))] = kept.index(run)
-    rows = []
-    for policy, name in enumerate(SETTINGS["policy"]):
-        tokens = kept[runs[f"{policy},1,1,0"]]["tokens"]
-        rows.append([str(name), str(len(tokens)), str(sum(tokens) + FIXED * len(tokens)), str(max(tokens))])
-    names = [chr(65 + number) for number in range(len(LOAD))]
-    data = {
-        "names": names,
-        "comes": [comes for comes, _, _ in LOAD],
-        "settings": SETTINGS,
-        "runs": runs,
-        "recorded": kept,
-    }
+    """Return the widget with all its runs, and a table of four of them."""
     caption = "The load with 4 slots, a budget of 16 tokens and 64 pages"
-    head = ["policy", "steps", "time", "largest step, tokens"]
-    return element("scheduler-replay", data | {"fixed": FIXED}, table(caption, head, rows))
+    return replay.replay(SETTINGS, runs(), caption, 1, 1, 0)

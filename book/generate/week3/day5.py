@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from tiny_llm_course.dev.book.drawing import Canvas, flow
+from tiny_llm_course.dev.book.drawing import Canvas, at_both_widths, flow
 from tiny_llm_course.dev.book.drawing.canvas import FONT, SMALL
 from tiny_llm_course.dev.book.html import element, table
 from tiny_llm_course.dev.book.parts import Parts
@@ -130,27 +130,30 @@ def chats() -> str:
                 request.output.append(next(fresh))
             memory.release(request)
             history += request.output
-    canvas, left = Canvas(), 98.0
-    scale = (WIDTH - 40) / max(hit + read for _, hit, read in found)
-    for row, (name, hit, read) in enumerate(found):
-        top = row * (BAR + 8)
-        canvas.text(left - 8, top + FONT - 1, name, "small", "end")
-        if hit:
-            canvas.rect(left, top, hit * scale, BAR, "hollow")
-            canvas.text(left + hit * scale / 2, top + FONT - 2, str(hit), "small", "middle")
-        canvas.rect(left + hit * scale, top, read * scale, BAR, "fill")
-        canvas.text(left + (hit + read) * scale + 6, top + FONT - 2, str(read), "small")
-    level = canvas.bottom + 10
-    for at, (looks, name) in enumerate((("hollow", "cached"), ("fill", "computed"))):
-        canvas.rect(left + 90 * at, level, BAR, SMALL, looks)
-        canvas.text(left + 90 * at + BAR + 6, level + SMALL - 1, name, "small")
+
+    def draw(canvas: Canvas) -> None:
+        left = 98.0
+        scale = (canvas.width - left - 34) / max(hit + read for _, hit, read in found)
+        for row, (name, hit, read) in enumerate(found):
+            top = row * (BAR + 8)
+            canvas.text(left - 8, top + FONT - 1, name, "small", "end")
+            if hit:
+                canvas.rect(left, top, hit * scale, BAR, "hollow")
+                canvas.text(left + hit * scale / 2, top + FONT - 2, str(hit), "small", "middle")
+            canvas.rect(left + hit * scale, top, read * scale, BAR, "fill")
+            canvas.text(left + (hit + read) * scale + 6, top + FONT - 2, str(read), "small")
+        level = canvas.bottom + 10
+        for at, (looks, name) in enumerate((("hollow", "cached"), ("fill", "computed"))):
+            canvas.rect(left + 90 * at, level, BAR, SMALL, looks)
+            canvas.text(left + 90 * at + BAR + 6, level + SMALL - 1, name, "small")
+
     rows = "; ".join(f"{name}: {hit} cached, {read} computed" for name, hit, read in found)
     caption = (
         f"Each bar is a prompt, divided into cached and computed tokens. The system prompt has {SYSTEM} tokens, each "
         f"question {QUESTION} and each answer {ANSWER}; a page holds {CHAT_PAGE}. {memory.hit_tokens} of "
         f"{memory.queried_tokens} prompt tokens were cached, a hit rate of {100 * memory.hit_rate:.0f} %."
     )
-    return canvas.figure("chats-3-5", "Prefix-cache hits of six prompts", f"{rows}.", caption)
+    return at_both_widths(draw).figure("chats-3-5", "Prefix-cache hits of six prompts", f"{rows}.", caption)
 
 
 class Replay:

@@ -38,10 +38,49 @@ def _of_the_models() -> Parts:
     q, p = (softmax64(model64(np.array([whole]), each)[0, len(prompt) - 1 :], -1) for each in (small, model()))
     accepted, token = accept64(p, q[:-1], drafted, DRAWS)
     return {
+        "tested": tested(p, q, drafted, accepted),
         "judged": judged(p, q, drafted, accepted),
         "residual": residual(p[accepted], q[accepted], drafted, token),
         "draft-accept": draft_accept(p[accepted], q[accepted]),
     }
+
+
+def tested(p: Array64, q: Array64, drafted: list[int], accepted: int) -> str:
+    """Draw each draft token's probability of acceptance as a bar, and its uniform sample as a mark on it."""
+    chances = [min(1.0, float(p[i, token] / q[i, token])) for i, token in enumerate(drafted)]
+    fates = ["accepted"] * accepted + ["rejected"] + ["discarded"] * (len(drafted) - accepted - 1)
+
+    def draw(canvas: Canvas) -> None:
+        left, right = 48.0, canvas.width - 92
+        across = right - left
+        for i, (token, chance, fate) in enumerate(zip(drafted, chances, fates, strict=True)):
+            y = i * 34.0
+            canvas.text(0, y + 15, _plain(token), "strong")
+            canvas.rect(left, y, across, 20, "axis", 3)
+            untested = fate == "discarded"
+            canvas.rect(left, y, across * chance, 20, "frame" if untested else "fill series-1", 3)
+            if not untested:
+                at = left + across * DRAWS[i]
+                canvas.path([(at, y - 5), (at, y + 25)], "line")
+                canvas.circle(at, y - 5, 3, "dot")
+            canvas.text(right + 12, y + 15, fate, "strong" if fate == "rejected" else "")
+        y = len(drafted) * 34.0
+        canvas.path([(left, y), (right, y)], "axis")
+        for tick in (0, 0.5, 1):
+            canvas.path([(left + across * tick, y), (left + across * tick, y + 5)], "axis")
+            canvas.text(left + across * tick, y + 18, f"{tick:g}", "small", "middle")
+        canvas.text(left + across * 0.75, y + 18, "u, and p / q", "small", "middle")
+
+    about = "; ".join(
+        f"{_plain(token)}: accepted with probability {chance:.2f}, u = {u:.2f}, {fate}"
+        for token, chance, u, fate in zip(drafted, chances, DRAWS, fates, strict=False)
+    )
+    caption = (
+        f"The four draft tokens after <i>{escape(SENTENCE)}</i>, in order. A bar is the probability that the token is "
+        "accepted, p / q or 1; the line with a dot is u. A line inside its bar accepts the token. The empty bar was "
+        "never tested."
+    )
+    return at_both_widths(draw).figure("tested-3-6", "The test of four draft tokens", about, caption)
 
 
 def judged(p: Array64, q: Array64, drafted: list[int], accepted: int) -> str:

@@ -1,4 +1,6 @@
-"""Day 7's figures, timelines of requests and of the two threads; and tokens computed for disconnected clients."""
+"""Day 7's figures, timelines of requests and of the two threads; its widget, a queue with a limit; and tokens computed
+for disconnected clients.
+"""
 
 import asyncio
 from typing import Any
@@ -10,18 +12,32 @@ from tests.week3.virtual_time import now, play
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.dev.book.drawing import Canvas, at_both_widths
 from tiny_llm_course.dev.book.drawing.canvas import FONT, SMALL
+from tiny_llm_course.dev.book.html import element, number, table
 from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.testkit.variants import load_variants
 
-LEFT, SECOND, ROW = 22.0, 38.0, 58.0  # pixels
+LEFT, ROW = 22.0, 58.0  # pixels
 SLOTS, SEEN = 2, 3  # seconds of the second figure
 # For each caller: its arrival time, prefill steps before the one that yields its first token, and max tokens.
 CALLERS = {"A": (0.0, 0, 6), "B": (0.4, 2, 3), "C": (1.5, 0, 3)}
 
+# The widget's load: that many clients, whose outputs have these lengths in turn, arrive so many seconds apart, under
+# limits of the queue.
+CLIENTS, OUTPUTS = 16, (6, 3, 3, 5, 2, 4, 7, 3)
+SETTINGS = {"a client every": (1, 2, 3), "queue limit": (0, 1, 2, 4, 8)}
+FIRST = 0.1  # seconds; the first client's arrival
+
 
 def generated_parts() -> Parts:
-    """Return the figure, its numbers, what /metrics says of it, and the table of "Break it"."""
-    return {"way": way(), "threads": threads(), "times": times(), "exposed": exposed(), "broken": broken()}
+    """Return the figures, their numbers, what /metrics says of them, the widget, and the table of "Break it"."""
+    return {
+        "way": way(),
+        "threads": threads(),
+        "times": times(),
+        "exposed": exposed(),
+        "queue-limit": queue_limit(),
+        "broken": broken(),
+    }
 
 
 def traced() -> tuple[dict[str, list[float]], dict[str, float], float]:
@@ -162,33 +178,36 @@ def exposed() -> str:
 def way() -> str:
     """Draw a row for each caller: its wait, its prefill and its tokens; below them, TTFT and TPOT."""
     tokens, begun, end = traced()
-    canvas = Canvas()
 
-    def x(seconds: float) -> float:
-        return LEFT + SECOND * seconds
+    def draw(canvas: Canvas) -> None:
+        second = (canvas.width - LEFT - 10) / end
 
-    for row, (name, (came, before, _)) in enumerate(CALLERS.items()):
-        level = ROW * row + 16
-        canvas.text(0, level + 5, name, "strong")
-        canvas.path([(x(came), level - 9), (x(came), level + 9)], "axis")
-        for number in range(1, int((begun[name] - came) * 5)):
-            canvas.circle(x(came + number / 5), level, 1.2, "dot")
-        canvas.rect(x(begun[name]) + 1, level - 7, SECOND * (before + 1) - 5, 14, "fill series-0")
-        canvas.path([(x(tokens[name][0]), level), (x(tokens[name][-1]), level)], "axis")
-        for at in tokens[name]:
-            canvas.circle(x(at), level, 4, "fill series-1")
-        first, last = x(tokens[name][0]), x(tokens[name][-1])
-        canvas.path([(x(came), level + 17), (first - 2, level + 17)], "axis", arrow=True)
-        canvas.text((x(came) + first) / 2, level + 31, "TTFT", "small", "middle")
-        canvas.path([(first + 2, level + 17), (last, level + 17)], "axis", arrow=True)
-        gaps = len(tokens[name]) - 1
-        canvas.text((first + last) / 2, level + 31, f"{gaps} x TPOT", "small", "middle")
-    level = ROW * len(CALLERS) + 12
-    canvas.path([(x(0), level), (x(end), level)], "axis")
-    for second in range(round(end) + 1):
-        canvas.path([(x(second), level), (x(second), level + 5)], "axis")
-        canvas.text(x(second), level + SMALL + 7, str(second), "small", "middle")
-    canvas.text(x(end), level + SMALL + FONT + 9, "seconds; each step takes 1 s", "small", "end")
+        def x(seconds: float) -> float:
+            return LEFT + second * seconds
+
+        for row, (name, (came, before, _)) in enumerate(CALLERS.items()):
+            level = ROW * row + 16
+            canvas.text(0, level + 5, name, "strong")
+            canvas.path([(x(came), level - 9), (x(came), level + 9)], "axis")
+            for fifth in range(1, int((begun[name] - came) * 5)):
+                canvas.circle(x(came + fifth / 5), level, 1.2, "dot")
+            canvas.rect(x(begun[name]) + 1, level - 7, second * (before + 1) - 5, 14, "fill series-0")
+            canvas.path([(x(tokens[name][0]), level), (x(tokens[name][-1]), level)], "axis")
+            for at in tokens[name]:
+                canvas.circle(x(at), level, 4, "fill series-1")
+            first, last = x(tokens[name][0]), x(tokens[name][-1])
+            canvas.path([(x(came), level + 17), (first - 2, level + 17)], "axis", arrow=True)
+            canvas.text((x(came) + first) / 2, level + 31, "TTFT", "small", "middle")
+            canvas.path([(first + 2, level + 17), (last, level + 17)], "axis", arrow=True)
+            gaps = len(tokens[name]) - 1
+            canvas.text((first + last) / 2, level + 31, f"{gaps} x TPOT", "small", "middle")
+        level = ROW * len(CALLERS) + 12
+        canvas.path([(x(0), level), (x(end), level)], "axis")
+        for each in range(round(end) + 1):
+            canvas.path([(x(each), level), (x(each), level + 5)], "axis")
+            canvas.text(x(each), level + SMALL + 7, str(each), "small", "middle")
+        canvas.text(x(end), level + SMALL + FONT + 9, "seconds; each step takes 1 s", "small", "end")
+
     about = (
         "Three requests on a timeline. A arrives at 0 s and gets a token in every step. B arrives during the first "
         "step and prefills in three chunks. C finds both slots in use and waits until B has finished."
@@ -198,7 +217,7 @@ def way() -> str:
         f"reaches the client. {SLOTS} requests run at a time. B arrives during a step and waits until it ends; C waits "
         "for a slot. Recorded from the solution's engine loop, with a scheduler whose steps take one second."
     )
-    return canvas.figure("way-3-7", "TTFT and TPOT of three requests", about, caption)
+    return at_both_widths(draw).figure("way-3-7", "TTFT and TPOT of three requests", about, caption)
 
 
 def times() -> str:
@@ -210,6 +229,59 @@ def times() -> str:
         count = len(tokens[name])
         lines.append(f"| {name} | {came:.1f} s | {begun[name]:.1f} s | {ttft:.1f} s | {count} | {tpot:.1f} s |")
     return "\n".join(lines) + "\n"
+
+
+def overload(every: float, limit: int) -> list[dict[str, Any]]:
+    """Serve the widget's load in virtual time; a rejected client returns after its Retry-After.
+
+    Args:
+        every: seconds from one arrival to the next.
+        limit: the maximum number of waiting requests; the gate also admits those that run.
+
+    Returns:
+        For each client its `tries`, [time, Retry-After] of each rejection; when it was `admitted`; its `tokens`' times.
+    """
+    from tiny_llm_solution.server.backpressure import Gate, TooBusy
+    from tiny_llm_solution.server.loop import EngineLoop
+
+    async def script() -> list[dict[str, Any]]:
+        room, gate = Room(EngineLoop, SLOTS), Gate(SLOTS + limit, now)
+        found: list[dict[str, Any]] = [{"tries": [], "admitted": 0.0, "tokens": []} for _ in range(CLIENTS)]
+
+        async def client(number: int) -> None:
+            own = found[number]
+            await asyncio.sleep(FIRST + number * every)
+            while not own["admitted"]:
+                try:
+                    gate.enter()
+                    own["admitted"] = now()
+                except TooBusy as busy:
+                    own["tries"].append([round(now(), 1), busy.seconds])
+                    await asyncio.sleep(busy.seconds)
+            async for update in room.engine.stream([asked(100, OUTPUTS[number % len(OUTPUTS)])]):
+                own["tokens"] += [round(now(), 1)] * len(update.tokens)
+            gate.leave()
+
+        await asyncio.gather(*map(client, range(CLIENTS)))
+        return [each | {"admitted": round(each["admitted"], 1)} for each in found]
+
+    played: list[dict[str, Any]] = play(script())
+    return played
+
+
+def queue_limit() -> str:
+    """Return the widget with all its runs, and a table of those with the most clients."""
+    (_, arrivals), (_, limits) = SETTINGS.items()
+    runs = [[overload(every, limit) for limit in limits] for every in arrivals]
+    rows = []
+    for limit, clients in zip(limits, runs[0], strict=True):
+        ttft = max(each["tokens"][0] - each["admitted"] for each in clients)
+        waits = max(each["tokens"][0] - FIRST - place * arrivals[0] for place, each in enumerate(clients))
+        ends, rejections = max(each["tokens"][-1] for each in clients), sum(len(each["tries"]) for each in clients)
+        rows.append([str(limit), str(rejections), *(number(x, 1) for x in (ttft, waits, ends))])
+    head = ["queue limit", "rejections", "max TTFT, s", "max wait since the first attempt, s", "last token at, s"]
+    data = {"first": FIRST, "slots": SLOTS, "settings": SETTINGS, "runs": runs}
+    return element("queue-limit", data, table(f"{CLIENTS} clients, one every second; 2 slots", head, rows))
 
 
 def broken() -> str:

@@ -6,14 +6,14 @@ from book.generate.week1.heads import SENTENCES, SHOWN, heads_of, model
 from tests.week1.formulas import softmax64
 from tests.week4.formulas_day3 import window64
 
-from tiny_llm_course.dev.book.drawing import Canvas, squares
+from tiny_llm_course.dev.book.drawing import Canvas, at_both_widths, squares
 from tiny_llm_course.dev.book.drawing.canvas import FONT
 from tiny_llm_course.dev.book.html import element, table
 from tiny_llm_course.dev.book.parts import Parts
 
 LONGER = SENTENCES[2]
 WINDOW, SINKS, BLOCK = 3, 1, 3
-CELL, GAP = 14.0, 24.0  # pixels
+GAP = 24.0  # pixels
 DRAWN, LONG = 20, 4096  # tokens in the widget, and in the sequence whose full cache it names
 
 
@@ -26,23 +26,29 @@ def window() -> str:
     """Draw the weights of the same scores under two masks; a frame marks the blocks computed for the second."""
     layer, head = SHOWN
     scores = heads_of(LONGER)[layer].scores[head]
-    size, canvas, seen = len(scores), Canvas(), []
-    for number, (width, sinks, heading) in enumerate(
-        ((None, 0, "all keys"), (WINDOW, SINKS, f"window {WINDOW}, {SINKS} sink"))
-    ):
-        mask, left, top = window64(size, size, width, sinks), number * (size * CELL + GAP), FONT + 10
-        hidden = np.isinf(mask)
-        seen.append(int((~hidden).sum()))
-        canvas.text(left, FONT, heading, "strong")
-        canvas.rect(left - 1, top - 1, size * CELL + 2, size * CELL + 2, "axis")
-        squares(canvas, left, top, softmax64(scores + mask, -1), CELL, "weights", 1.0, hidden)
-        for first in range(0, size, BLOCK) if sinks else ():
-            last, begin = min(size, first + BLOCK), max(0, first - WINDOW + 1)
-            begin = 0 if begin <= SINKS else begin  # the window reaches the sinks
-            height = (last - first) * CELL
-            canvas.rect(left + begin * CELL, top + first * CELL, (last - begin) * CELL, height, "frame", 3)
-            if begin:
-                canvas.rect(left, top + first * CELL, SINKS * CELL, height, "frame", 3)
+    size, seen = len(scores), list[int]()
+
+    def draw(canvas: Canvas) -> None:
+        cell = (canvas.width - GAP - 40) / (2 * size)
+        seen.clear()
+        for number, (width, sinks, heading) in enumerate(
+            ((None, 0, "all keys"), (WINDOW, SINKS, f"window {WINDOW}, {SINKS} sink"))
+        ):
+            mask, left, top = window64(size, size, width, sinks), number * (size * cell + GAP), FONT + 10
+            hidden = np.isinf(mask)
+            seen.append(int((~hidden).sum()))
+            canvas.text(left, FONT, heading, "strong")
+            canvas.rect(left - 1, top - 1, size * cell + 2, size * cell + 2, "axis")
+            squares(canvas, left, top, softmax64(scores + mask, -1), cell, "weights", 1.0, hidden)
+            for first in range(0, size, BLOCK) if sinks else ():
+                last, begin = min(size, first + BLOCK), max(0, first - WINDOW + 1)
+                begin = 0 if begin <= SINKS else begin  # the window reaches the sinks
+                height = (last - first) * cell
+                canvas.rect(left + begin * cell, top + first * cell, (last - begin) * cell, height, "frame", 3)
+                if begin:
+                    canvas.rect(left, top + first * cell, SINKS * cell, height, "frame", 3)
+
+    canvas = at_both_widths(draw)
     about = (
         f"Two tables of {size} x {size} weights. In the first, every query attends to all keys up to its own, "
         f"{seen[0]} weights in all; in the second, to a band of {WINDOW} keys and the first column, {seen[1]} in all."

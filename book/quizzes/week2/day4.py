@@ -48,9 +48,11 @@ def two_groups(matvec: Any) -> str:
     right="matmul, 64 tokens",
     why="It reads and unpacks each weight once for 64 tokens. The other kernels do so more often.",
     mistakes={
-        "8-bit activations": "It is the fastest for a single token, but it reads all weights for every token.",
-        "all cores": "Most of its work is unpacking, which it repeats for each token.",
-        "matmul, 1 token": "For a single token, it writes a whole panel and reads it back.",
+        "8-bit activations": "Right for a single token, but not for 64: this kernel reads all weights for every token.",
+        "all cores": "This assumes that more cores outweigh repeated work. Most of the work is unpacking, repeated "
+        "for each token.",
+        "matmul, 1 token": "This is the right kernel but the wrong load: for a single token, it writes a whole panel "
+        "and reads it back.",
     },
 )
 def least(record: Record, step: str) -> str:

@@ -62,9 +62,10 @@ def angles(rope: Any) -> str:
     right="rms_norm",
     why="It reads each row twice: to sum the squares, and again once the scale is known.",
     mistakes={
-        "add_scaled": "It reads both inputs once, and writes its output once.",
-        "rope": "It computes its angles instead of reading a table.",
-        "swiglu": "Its intermediate results stay in the thread.",
+        "add_scaled": "It has two inputs, but more inputs are not more traffic per byte: each is read once, and the "
+        "output written once.",
+        "rope": "This assumes that the angles are read from a table. The kernel computes them.",
+        "swiglu": "This counts the intermediate results of silu and the product. They stay in the thread's registers.",
     },
 )
 def more_than_needed(record: Record, kernel: str) -> str:

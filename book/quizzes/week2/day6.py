@@ -63,9 +63,12 @@ def two_parts(split: Any) -> str:
     right="matvec, 1 token",
     why="It reads each word once, and x once for eight rows of W.",
     mistakes={
-        "thread per row, 1 token": "Its threads walk along different rows, so a SIMD-group's load touches 32 lines.",
-        "tiles, 1 token": "A tile has 32 rows of x, and all of them are filled with the same token.",
-        "matrices, 1 token": "It fills tiles as `quantized_tiles` does, so it wastes 31 of 32 rows.",
+        "thread per row, 1 token": "Each thread reads its row in order, but that is not what counts: a SIMD-group's "
+        "load touches 32 rows, so 32 lines.",
+        "tiles, 1 token": "Tiles save memory only for many tokens. A tile has 32 rows of x; here, all are filled with "
+        "the same token.",
+        "matrices, 1 token": "Matrix instructions save arithmetic, not memory: this kernel fills tiles too, and "
+        "wastes 31 of 32 rows.",
     },
 )
 def least_for_one(record: Record, kernel: str) -> str:

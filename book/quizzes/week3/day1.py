@@ -94,8 +94,9 @@ def _keys(model: Any, chunks: list[Any]) -> list[mx.array]:
     right="our kernels: throughput",
     why="All requests share the weights that a step loads, so a longer step still generates more tokens per second.",
     mistakes={
-        "our kernels: ms": "This is how long a request waits for its next token.",
-        "requests": "This is a setting, not a measurement.",
+        "our kernels: ms": "This mistakes a step's time for its throughput. It is what each request waits for its "
+        "next token.",
+        "requests": "This is the number of requests itself, which we set; the question asks what grows with it.",
     },
 )
 def grows(record: Record, column: str) -> str:

@@ -81,8 +81,11 @@ def who_runs(preempt_until_reserved: Any) -> str:
     right="pages of 1",
     why="The last page is always full. But each token needs a block-table entry, which attention has to look up.",
     mistakes={
-        "pages of 16": "On average nearly half of the last page is empty: 7.5 slots per request.",
-        "reserved, 2,048 slots": "That layout wastes the most: each array is as long as the longest possible sequence.",
+        "pages of 16": "This is the usual choice, but not without waste: on average nearly half of the last page is "
+        "empty, 7.5 slots.",
+        "reserved, 2,048 slots": "An array without pages has no half-empty last page, but a much longer empty end: it "
+        "is as long as the longest "
+        "possible sequence.",
     },
 )
 def wastes_nothing(record: Record, row: str) -> str:

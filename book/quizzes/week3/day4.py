@@ -52,8 +52,10 @@ def second_head(attend: Any) -> str:
     right="decode, gathered first",
     why="It reads them from the pages, writes them to one array, and reads them again: three times.",
     mistakes={
-        "decode, pages of 16": "Each page is read in place, once.",
-        "decode, pages of 64, in Python": "It reads each page once; it is Python that makes it slow.",
+        "decode, pages of 16": "This counts a block table's lookups as traffic of keys and values. Each page is read "
+        "in place, once.",
+        "decode, pages of 64, in Python": "This mistakes slow for much traffic. It reads each page once; Python makes "
+        "it slow.",
         "decode, contiguous": "It reads each key and value once, which is the minimum for attention.",
     },
 )

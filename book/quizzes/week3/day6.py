@@ -79,7 +79,8 @@ def chunk_sizes(speculation: Any) -> str:
         "8 x song, n-grams": "Most draft tokens are accepted, but eight requests already fill the step, so each "
         "additional row takes time.",
         "1 x story, draft model": "A step yields more tokens, but the small model takes time for each draft token.",
-        "1 x story, n-grams": "A story seldom repeats itself.",
+        "1 x story, n-grams": "N-grams cost next to nothing, but draft only what has occurred before, and a story "
+        "seldom repeats itself.",
     },
 )
 def gained(record: Record, row: str) -> str:

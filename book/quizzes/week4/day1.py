@@ -67,8 +67,10 @@ def token_without_a_memory(program: Any) -> str:
     right="64 masked: ms",
     why="About as long as for 512 visible keys, because the mask sets scores to -inf after they have been computed.",
     mistakes={
-        "64 sliced: ms": "That is the time for 64 keys alone. The products do not know about the mask.",
-        "256 sliced: ms": "Neither product, nor the softmax, knows which keys are hidden.",
+        "64 sliced: ms": "This assumes that hidden keys cost nothing. It is the time for 64 keys alone; the products "
+        "ignore the mask.",
+        "256 sliced: ms": "This assumes that the mask saves half of the work. Neither product knows which keys are "
+        "hidden, nor does the softmax.",
     },
 )
 def time_with_a_mask(record: Record, place: str) -> str:

@@ -65,8 +65,9 @@ def what_comes_back(cache: Any) -> str:
     right="window: MiB",
     why="The cache has capacity for the window and the sinks, from the first token to the last.",
     mistakes={
-        "all keys: MiB": "Every token adds a key and a value, so there are eight times as many.",
-        "all keys: ms": "The next token reads every key, eight times as many as before.",
+        "all keys: MiB": "This is a cache without a window: every token adds a key and a value, so there are eight "
+        "times as many.",
+        "all keys: ms": "A step computes one query, but compares it with every key: eight times as many as before.",
     },
 )
 def stays(record: Record, column: str) -> str:

@@ -85,7 +85,8 @@ def weight(layer: Any) -> str:
     right="MLA, absorbed",
     why="All 16 heads multiply entries of 256 numbers, then latents of 224. GQA multiplies keys and values of 64.",
     mistakes={
-        "GQA": "That is GQA: its heads use keys and values of 64 numbers.",
+        "GQA": "This assumes that equal bytes mean equal FLOPs. It is GQA's number: its heads use keys and values of "
+        "64 numbers.",
         "MLA, expanded": "That is the expanded form, which recomputes the keys and values of every token in each step.",
     },
 )

@@ -61,8 +61,11 @@ def two_do_all(statistics: Any) -> str:
     right="dense: MiB",
     why="A dense MLP reads all of its weights, for one token as for many.",
     mistakes={
-        "experts: MiB": "Other tokens may use other experts, so this grows until all are read.",
-        "experts: ms": "Each token adds FLOPs.",
+        "experts: MiB": "This assumes that k experts per token are k experts per step. Other tokens may use other "
+        "experts, so it grows "
+        "until all are read.",
+        "experts: ms": "This mistakes a memory-bound step for any step: each token adds FLOPs, and perhaps another "
+        "expert to read.",
         "dense: ms": "The bytes stay the same, but the FLOPs grow with the tokens.",
     },
 )

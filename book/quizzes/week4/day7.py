@@ -60,7 +60,8 @@ def two_hands(yarn: Any) -> str:
     right="YaRN",
     why="Fast pairs keep their frequency, and slow pairs stay within the angles they have seen.",
     mistakes={
-        "unscaled": "21 of 32 pairs leave the angles they have seen.",
+        "unscaled": "This assumes that RoPE extrapolates. 21 of 32 pairs leave the angles that they have seen in "
+        "training.",
         "interpolation": "All angles have been seen, but the steps between neighbors are an eighth of those in "
         "training.",
         "NTK-aware": "The first pair is kept and the last divided by 8. The pairs in the middle are slowed too little.",

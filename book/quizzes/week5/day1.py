@@ -57,8 +57,9 @@ def special_id(save: Any) -> str:
     right="distinct",
     why="Most words of a longer text have occurred before. The naive loop visits each distinct word once per merge.",
     mistakes={
-        "words": "This many times as many words, but most of them are the same words again.",
-        "count: s": "This is the time to count them, which grows with the text.",
+        "words": "This counts every occurrence. There are that many times as many words, but most are the same words "
+        "again.",
+        "count: s": "This is the time to count the words, which grows with the text, not with the distinct words.",
     },
 )
 def growth(record: Record, column: str) -> str:

@@ -75,7 +75,7 @@ def four_times(fit: Any) -> str:
     right="peak: MiB",
     why="Only one micro-batch's activations are in memory at a time.",
     mistakes={
-        "micro-batches": "This is what we change: it grows.",
+        "micro-batches": "This is the number of parts itself, which we raise; the question asks what falls with it.",
         "time ratio": "The same rows are computed, in smaller matrix products, which take no less time.",
     },
 )

@@ -68,9 +68,11 @@ def five_to_one(program: Any) -> str:
     right="ratio",
     why="Both widths shrink with the square root of the number of items, so their ratio does not.",
     mistakes={
-        "paired: width": "Sixteen times as many items make the interval a quarter as wide.",
+        "paired: width": "Pairing makes it narrower, but not constant: 16 times as many items make it a quarter as "
+        "wide.",
         "unpaired: width": "It falls as fast as the paired width, from a higher start.",
-        "paired: found, %": "A narrower interval excludes 0 more often.",
+        "paired: found, %": "This assumes that more items do not help. A narrower interval excludes 0 more often, so "
+        "this rises.",
     },
 )
 def stays(record: Record, column: str) -> str:

@@ -22,10 +22,9 @@
         <div class="sliders">${BookWidget.slider("step", "resamples", 0, this.resamples)}</div>
         <svg id="boot" role="img" aria-labelledby="boot-title"><title id="boot-title"></title><g></g></svg>
         <p class="legend"><span><i class="bar-of"></i> right</span><span><i class="hollow-of"></i> wrong</span><span>taller: drawn more often</span><span>- - - no difference</span></p>
-        <p class="figures mono"></p>
+        <dl class="figures"></dl>
         <style>
           #boot { width: 100%; max-width: 34em; }
-          #boot text { font-size: 12px; }
           .middle { text-anchor: middle; }
           .bar-of, .new { fill: var(--links, #06c); background: var(--links, #06c); }
           .bar-of { opacity: 0.75; }
@@ -34,7 +33,6 @@
           .ends { stroke: var(--fg, #000); stroke-width: 2; fill: none; }
           .legend { display: flex; flex-wrap: wrap; gap: 0.2em 1.4em; margin: 0.4em 0; }
           .legend i { display: inline-block; width: 0.8em; height: 0.8em; border: 1px solid var(--links, #06c); }
-          .figures { margin: 0.4em 0 0; }
         </style>`;
     }
 
@@ -125,7 +123,10 @@
         <path class="ends" d="M${LEFT} ${base}H${WIDE - LEFT}" style="stroke-width:1"/>${ends}${marks.join("")}`;
       const said = step ? `${percent(low)} to ${percent(high)} points` : "none yet";
       this.$("#boot-title").textContent = `Differences of ${step} resamples; 95 % interval ${said}`;
-      this.$(".figures").textContent = step ? `last difference ${percent(differences[step - 1])} · 95 % interval ${percent(low)} to ${percent(high)}` : "no resample yet";
+      this.figures([
+        ["last difference", step ? percent(differences[step - 1]) : "–"],
+        ["95 % interval", step ? `${percent(low)} to ${percent(high)}` : "–"],
+      ]);
       this.say(
         step
           ? `${step} resample${step > 1 ? "s" : ""}, ${kind === "paired" ? "the same items for both models" : "other items for each model"}: 95 % of the differences are between ${percent(low)} and ${percent(high)} points, ${number(100 * (high - low), 1)} points wide.`

@@ -22,6 +22,15 @@ class BookWidget extends HTMLElement {
     });
     this.start();
     this.draw();
+    new ResizeObserver(() => this.scaleText()).observe(root.querySelector(".live"));
+  }
+
+  /** A drawing's text is as large as the page's small text, however large the drawing is: its scale says so. */
+  scaleText() {
+    for (const svg of this.shadowRoot.querySelectorAll("svg[viewBox]")) {
+      const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
+      if (scale) svg.style.setProperty("--scale", scale.toFixed(3));
+    }
   }
 
   /** What a key does; true if it did something. */
@@ -53,6 +62,12 @@ class BookWidget extends HTMLElement {
   say(text) {
     const line = this.$(".say");
     if (line.textContent !== text) line.textContent = text; // said again only when it has changed
+  }
+
+  /** The list `.figures`: numbers under their names. */
+  figures(named) {
+    const each = ([name, figure]) => `<div><dt>${name}</dt><dd>${BookWidget.escape(String(figure))}</dd></div>`;
+    this.$(".figures").innerHTML = named.map(each).join("");
   }
 
   /** A button at the end of its way is dimmed, never `disabled`: that would drop the focus, and the next key too. */
@@ -122,6 +137,14 @@ class BookWidget extends HTMLElement {
     return `<svg viewBox="0 0 320 43" class="strip" aria-hidden="true" style="--role:var(--${role})">${bars.join("")}${mark}</svg>`;
   }
 
+  /** An axis of time under a drawing: marks at round numbers up to `last`; `x` places a time. */
+  static ticks(last, x, y, unit = "") {
+    const every = [1, 2, 5, 10, 20, 50, 100, 200].find((each) => last / each <= 6);
+    const times = Array.from({ length: Math.floor(last / every) + 1 }, (_, i) => i * every);
+    const line = `<path class="axis" d="M${x(0)} ${y}H${x(last)}"/>`;
+    return [line, ...times.map((time) => `<path class="axis" d="M${x(time)} ${y}v3"/><text x="${x(time)}" y="${y + 13}" text-anchor="middle">${time}${time ? unit : ""}</text>`)];
+  }
+
   /** An array as squares, as `dev/book/drawing` draws them: the size says how large, hollow is below zero, a dot hidden. */
   static squares(values, cell, largest, hidden = () => false) {
     const drawn = values.flatMap((row, i) =>
@@ -183,12 +206,17 @@ BookWidget.style = `
     thead th { white-space: normal; }
     .sliders { grid-template-columns: minmax(0, 1fr) max-content; } .sliders label { grid-column: 1 / -1; } }
   svg { display: block; max-width: 100%; height: auto; }
-  svg text { fill: var(--fg, CanvasText); font-family: inherit; }
+  svg text { fill: var(--fg, CanvasText); font-family: inherit;
+    font-size: clamp(10.5px / var(--scale, 1), 11px, 13.5px / var(--scale, 1)); }
   svg.strip { width: 100%; min-width: 12em; }
   .fill { fill: var(--role); }
   .hollow { fill: var(--bg, Canvas); stroke: var(--role); }
+  .axis { fill: none; stroke: var(--fg, CanvasText); stroke-opacity: 0.7; }
   .dot { fill: var(--rules, GrayText); }
   .mark { fill: var(--fg, CanvasText); }
+  dl.figures { display: flex; flex-wrap: wrap; gap: 0.5em 1.8em; margin: 0.8em 0 0; padding: 0.5em 0 0; border-top: 1px solid var(--line); }
+  dl.figures dt { font-size: 0.82em; }
+  dl.figures dd { margin: 0; font-family: var(--mono-font, monospace); font-weight: 700; font-variant-numeric: tabular-nums; }
   .say { margin: 0.6em 0 0; }
 `;
 globalThis.BookWidget = BookWidget;

@@ -24,7 +24,6 @@
         <p class="speed"></p>
         <style>
           #rows { width: 100%; max-width: 36em; }
-          svg text { font-size: 11px; }
           .q { fill: var(--bg, #fff); stroke: var(--query); background: var(--bg, #fff); border-color: var(--query) !important; }
           .p { fill: var(--query); background: var(--query); border-color: var(--query) !important; }
           .rest { fill: var(--key); background: var(--key); border-color: var(--key) !important; }

@@ -23,10 +23,9 @@
         <svg id="load" role="img" aria-labelledby="load-title"><title id="load-title"></title><g></g></svg>
         <p class="legend"><span><i class="fill"></i> probability, chosen</span><span><i class="hollow"></i> probability, not chosen</span>
           <span><i class="bar-of"></i> tokens of all sentences</span><span>- - - even load</span></p>
-        <p class="figures mono"></p>
+        <dl class="figures"></dl>
         <style>
           #load { width: 100%; max-width: 30em; }
-          #load text { font-size: 10px; }
           .middle { text-anchor: middle; }
           .fill, .hollow { --role: var(--weights); }
           .bar-of { fill: var(--query); background: var(--query); }
@@ -34,7 +33,6 @@
           .legend { display: flex; flex-wrap: wrap; gap: 0.2em 1.4em; margin: 0.4em 0; }
           .legend i { display: inline-block; width: 0.8em; height: 0.8em; border: 1px solid var(--weights); }
           .legend .fill { background: var(--weights); }
-          .figures { margin: 0.4em 0 0; }
         </style>`;
     }
 
@@ -125,7 +123,7 @@
       this.$("#load g").innerHTML = `${rows.join("")}${bars.join("")}<path class="even" d="M${LEFT} ${bottom - EVEN}H${right}"/>
         <text x="${LEFT - 6}" y="11" text-anchor="end">expert</text><text x="${LEFT - 6}" y="${bottom + 12}" text-anchor="end">tokens</text><text x="${LEFT - 6}" y="${bottom + 26}" text-anchor="end">bias</text>`;
       this.$("#load-title").textContent = `Experts of each token: ${shown.tokens.map((token, i) => `${token} ${chosen[i].join(", ")}`).join("; ")}`;
-      this.$(".figures").textContent = `imbalance ${number(imbalance)} · auxiliary loss ${number(loss, 3)}`;
+      this.figures([["imbalance", number(imbalance)], ["auxiliary loss", number(loss, 3)]]);
       const largest = Math.max(...tokens);
       this.say(
         `Each of ${this.scores.length} tokens goes to ${k} of ${this.experts} experts, so an even load is ${Number(even.toFixed(2))} tokens per expert. ` +

@@ -29,7 +29,6 @@
           <title id="total-title"></title><g></g></svg>
         <style>
           #tokens, #total { width: 100%; max-width: 36em; margin-bottom: 0.6em; }
-          svg text { font-size: 10px; }
           .computed { fill: var(--key); background: var(--key); }
           .kept { fill: var(--bg, #fff); stroke: var(--key); background: var(--bg, #fff); }
           .later { fill: var(--rules, GrayText); background: var(--rules, GrayText); }

@@ -23,7 +23,6 @@
           <title id="levels-title"></title><g></g></svg>
         <style>
           #levels { width: 100%; max-width: 40em; }
-          svg text { font-size: 11px; }
           .level { stroke: var(--fg, #000); stroke-opacity: 0.7; }
           .weight { fill: var(--fg, #000); }
           .error { stroke: var(--key); stroke-width: 1.6; }

@@ -32,7 +32,6 @@
           <table><thead><tr><td></td><th scope="col">loads: panel + x</th><th scope="col">multiply-adds</th><th scope="col">loads per multiply-add</th></tr></thead><tbody></tbody></table></div>
         <style>
           #tile { width: 100%; max-width: 40em; margin-bottom: 0.4em; }
-          svg text { font-size: 10px; }
           thead td { border: 0; }
           @media (max-width: 500px) { tbody th { white-space: normal; } }
           .x { --role: var(--query); } .w { --role: var(--key); } .y { --role: var(--value); }

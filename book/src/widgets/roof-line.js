@@ -29,7 +29,6 @@
           <title id="plot-title"></title><g></g></svg>
         <style>
           #plot { width: 100%; max-width: 36em; }
-          svg text { font-size: 11px; }
           .roof { fill: none; stroke: var(--query); stroke-width: 2.5; }
           .grid { fill: none; stroke: var(--fg, #000); stroke-opacity: 0.6; stroke-width: 0.5; stroke-dasharray: 1 3; }
           .here { fill: var(--key); stroke: var(--fg, #000); }

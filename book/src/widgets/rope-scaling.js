@@ -24,7 +24,6 @@
           <span><i class="again"></i> angles seen before</span></p>
         <style>
           #pairs { width: 100%; max-width: 36em; }
-          svg text { font-size: 10px; }
           .known { fill: var(--query); background: var(--query); }
           .new { fill: var(--key); background: var(--key); }
           .again { fill: var(--bg, #fff); stroke: var(--query); background: var(--bg, #fff); }

@@ -1,5 +1,5 @@
 // <scheduler-replay>: one load, recorded from the course's scheduler under many settings, step by step.
-// Data: {names, comes, prompts, settings: {name: [values]}, runs: {"policy,slots,budget,pages": number}, recorded:
+// Data: {names, comes, settings: {name: [values]}, runs: {"0,1": number} by the chosen values' numbers, recorded:
 // [{states, tokens}], fixed}: a request's letters, one per step, as in the timeline (P prefills and yields a token), and
 // each step's tokens; a step takes `fixed` plus its tokens.
 "use strict";
@@ -20,13 +20,12 @@
       return `<div class="bar">${lists.join("")}</div>
         ${BookWidget.stepBar("Next step")}
         <div class="sliders">${BookWidget.slider("step", "step", 0, 100)}</div>
-        <svg id="run" viewBox="0 0 ${LEFT + WIDE} ${this.data.names.length * ROW + 6}" role="img" aria-labelledby="run-title">
+        <svg id="run" viewBox="0 0 ${LEFT + WIDE} ${this.data.names.length * ROW + 20}" role="img" aria-labelledby="run-title">
           <title id="run-title"></title><g></g></svg>
-        <p class="legend"><span><i class="p"></i> prefills</span><span><i class="d"></i> decodes</span><span><i class="w"></i> waits</span><span>✕ is preempted</span></p>
-        <p class="figures mono"></p>
+        <p class="legend"><span><i class="p"></i> prefills</span><span><i class="d"></i> decodes</span><span><i class="w"></i> waits</span>${this.data.settings.pages ? "<span>✕ is preempted</span>" : ""}</p>
+        <dl class="figures"></dl>
         <style>
-          #run { width: 100%; max-width: 44em; }
-          svg text { font-size: 10px; }
+          #run { width: 100%; }
           .p { fill: var(--query); background: var(--query); }
           .d { fill: var(--bg, #fff); stroke: var(--query); background: var(--bg, #fff); }
           .w { fill: var(--rules, GrayText); background: var(--rules, GrayText); }
@@ -34,7 +33,6 @@
           .legend i { display: inline-block; width: 0.8em; height: 0.8em; border: 1px solid var(--query); }
           .legend .w { width: 0.25em; height: 0.25em; border: 0; vertical-align: 0.25em; }
           .now { stroke: var(--fg, #000); stroke-dasharray: 2 2; }
-          .figures { margin: 0.4em 0 0; }
         </style>`;
     }
 
@@ -51,8 +49,8 @@
     }
 
     get run() {
-      const { policy, slots, budget, pages } = this.view;
-      return this.data.recorded[this.data.runs[[policy, slots, budget, pages].join()]];
+      const chosen = Object.keys(this.data.settings).map((name) => this.view[name]);
+      return this.data.recorded[this.data.runs[chosen.join()]];
     }
 
     get at() {
@@ -93,7 +91,8 @@
       this.dim("#back", at === 0);
       this.dim("#next", at === steps);
       const clock = this.clock(this.run);
-      const x = (time) => LEFT + (time / this.longest) * (WIDE - 4);
+      const x = (time) => LEFT + (time / this.longest) * (WIDE - 14);
+      const bottom = this.data.names.length * ROW + 4;
       const rows = this.run.states.map((states, i) => {
         const y = i * ROW + 4;
         const cells = [...states].slice(0, at).map((state, step) => {
@@ -106,13 +105,20 @@
         });
         return `<text x="2" y="${y + 10}">${this.data.names[i]}</text>${cells.join("")}`;
       });
-      const line = `<path class="now" d="M${x(clock[at]).toFixed(1)} 0V${this.data.names.length * ROW + 4}"/>`;
-      this.$("#run g").innerHTML = rows.join("") + line;
+      const line = `<path class="now" d="M${x(clock[at]).toFixed(1)} 0V${bottom}"/>`;
+      const ticks = BookWidget.ticks(this.longest, (time) => x(time).toFixed(1), bottom);
+      this.$("#run g").innerHTML = rows.join("") + ticks.join("") + line;
       this.$("#run-title").textContent = `${this.data.names.length} requests after ${at} of ${steps} steps`;
       const known = firsts.filter((first) => first !== null).sort((a, b) => a - b);
       const median = known.length ? known[Math.floor((known.length - 1) / 2)] : 0;
-      this.$(".figures").textContent =
-        `time ${now} · ${tokens} tokens · TTFT median ${median}, max ${known.at(-1) ?? 0} · max ITL ${longest} · ${number(rate, 1)} tokens per 100 units`;
+      this.figures([
+        ["time", now],
+        ["tokens", tokens],
+        ["median TTFT", median],
+        ["max TTFT", known.at(-1) ?? 0],
+        ["max ITL", longest],
+        ["tokens per 100 units", number(rate, 1)],
+      ]);
       this.say(
         at === steps
           ? `All requests are finished after ${steps} steps, at time ${now}${preempted ? `, with ${preempted} preemption${preempted > 1 ? "s" : ""}` : ""}.`

@@ -58,7 +58,7 @@ class OfProgram(NamedTuple):
         wrong = {}
         for name, sentence in self.mistakes.items():
             known = _known(variants, self.task, name)
-            wrong[name] = self._answer(known.program), f"You get this if {known.fact}. {sentence}"
+            wrong[name] = self._answer(known.program), f"You get this when {known.fact}. {sentence}"
         return _in_order(self.text, (self._answer(solution), self.why), wrong)
 
     def _answer(self, program: Any) -> str:

@@ -1,0 +1,46 @@
+"use strict";
+
+// A table that is wider than a phone becomes a list of cards, one for each row: its first cell is the heading, and each of
+// the others stands under or beside its column's name (book.css). A grid of numbered columns keeps its shape, and scrolls.
+
+(() => {
+  const phone = matchMedia("(max-width: 600px)");
+  const numbered = (heads) => heads.length > 2 && heads.slice(1).every((head) => head.length < 2);
+  const tables = [];
+
+  // What a table is to a screen reader is lost with its layout, so it is said.
+  const prepare = (table) => {
+    const heads = [...table.tHead.rows[0].cells].map((cell) => cell.textContent.trim());
+    if (numbered(heads)) return;
+    const rows = [...table.tBodies].flatMap((body) => [...body.rows]);
+    const cells = rows.flatMap((row) => [...row.cells].slice(1));
+    const figures = cells.every((cell) => cell.textContent.trim().length <= 9);
+    for (const row of rows) {
+      [...row.cells].forEach((cell, i) => cell.setAttribute("data-column", heads[i] ?? ""));
+    }
+    tables.push({ table, rows, kind: figures ? "cards figures" : "cards" });
+  };
+  const roles = (table, on) => {
+    const set = (parts, role) => [...parts].forEach((part) => (on ? part.setAttribute("role", role) : part.removeAttribute("role")));
+    set([table], "table");
+    set(table.querySelectorAll("thead, tbody"), "rowgroup");
+    set(table.rows, "row");
+    set(table.querySelectorAll("thead th"), "columnheader");
+    set(table.querySelectorAll("tbody th"), "rowheader");
+    set(table.querySelectorAll("td"), "cell");
+  };
+  const update = () => {
+    for (const { table, kind } of tables) {
+      table.classList.remove("cards", "figures");
+      const around = table.parentElement;
+      const wide = phone.matches && around.scrollWidth > around.clientWidth + 1;
+      if (wide) table.classList.add(...kind.split(" "));
+      if (wide !== table.hasAttribute("role")) roles(table, wide);
+    }
+  };
+  for (const table of document.querySelectorAll("main .table-wrapper > table")) if (table.tHead) prepare(table);
+  update();
+  addEventListener("resize", update);
+  addEventListener("toggle", update, { capture: true }); // a part that comes to light in a <details>
+  document.fonts.addEventListener("loadingdone", update);
+})();
