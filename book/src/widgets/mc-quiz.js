@@ -25,7 +25,8 @@
       }
       this.form = document.createElement("form");
       this.form.className = "quiz-form";
-      this.form.append(question, this.choices(options, question.id), this.button(), this.verdict(), this.notes());
+      this.form.append(question, this.choices(options, question.id), this.button(), this.verdict());
+      this.others = this.notes();
       this.form.addEventListener("submit", (event) => {
         event.preventDefault();
         this.check();
@@ -73,24 +74,24 @@
       }
       this.labels[chosen].dataset.verdict = chosen === this.answer ? "right" : "wrong";
       this.status.innerHTML = this.explanations[chosen];
-      this.others.hidden = chosen !== this.answer;
+      if (chosen === this.answer) this.form.append(this.others);
     }
 
     // After the right answer: the mistake behind each of the others.
     notes() {
-      this.others = Object.assign(document.createElement("details"), { hidden: true });
+      const others = document.createElement("details");
       const list = this.labels.flatMap((label, number) =>
         number === this.answer ? [] : [`<li value="${number + 1}">${this.explanations[number].replace(/^<strong>No\.<\/strong>\s*/, "")}</li>`],
       );
-      this.others.innerHTML = `<summary>Why not the others?</summary><ol>${list.join("")}</ol>`;
-      return this.others;
+      others.innerHTML = `<summary>Why not the others?</summary><ol>${list.join("")}</ol>`;
+      return others;
     }
 
     // A verdict belongs to the answer that was checked, and goes when another one is chosen.
     forget() {
       for (const label of this.labels) delete label.dataset.verdict;
       this.status.textContent = "";
-      this.others.hidden = true;
+      this.others.remove();
     }
 
     // What a test reads: which option is chosen, and what was said of it.
