@@ -194,7 +194,7 @@ known.change(
     "optimizer-not-resumed",
     ("self.step, self.params, self.optimizer_state = latest.step, latest.params, latest.optimizer_state",
      "self.step, self.params, self.optimizer_state = latest.step, latest.params, optimizer.init(latest.params)"),
-    fact="the optimizer's state is lost",
+    fact="m and v are lost",
     question="How long is AdamW's first update after m and v are set to zero?",
 )  # fmt: skip
 known.change(
