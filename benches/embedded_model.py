@@ -14,6 +14,8 @@ it was trained on: a second table judges all by the stories that are new to it a
 
 With `--requests`, mlx-lm lets the model answer as many requests for a story about a thing that the held-out stories are
 about, at the model's own temperature, and counts the answers that name the thing at least twice.
+
+With `--adapter`, only the embedded model with this adapter is judged, and the requests are answered with it.
 """
 
 import argparse
@@ -21,7 +23,9 @@ import hashlib
 import json
 import random
 import re
+import shutil
 import sys
+import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -39,6 +43,7 @@ from tiny_llm_course.checkpoints.held_out import HeldOut, shipped_stories
 from tiny_llm_course.engine.broken import as_rows, mark_of, nats_per_token
 from tiny_llm_course.engine.engine import Engine
 from tiny_llm_course.paths import EMBEDDED_MODEL, MODELS
+from tiny_llm_course.programs.packages import load_solution
 from tiny_llm_course.training.conversations import topics, words_for_things
 from tiny_llm_course.training.stories import read_stories, training_stories
 from tiny_llm_course.training.stories import unseen as not_in
@@ -55,6 +60,7 @@ def main() -> None:
     parser.add_argument("--other", type=Path, action="append", default=[], help="the folder of another model")
     parser.add_argument("--others-text", type=Path, action="append", default=[], help="stories the others learned from")
     parser.add_argument("--requests", type=int, default=60, help="how many requests to answer (default: 60)")
+    parser.add_argument("--adapter", type=Path, help="the folder of a LoRA adapter for the embedded model")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
     options = parser.parse_args()
 
@@ -63,13 +69,41 @@ def main() -> None:
         if not folder.is_dir():
             parser.error(f"{folder} is no folder of a model")
     mx.set_default_device(mx.cpu)
+    if options.adapter and not options.text:
+        parser.error("--adapter needs the stories: the requests are about what the held-out ones are about")
+    known = options.json and options.json.exists()
+    before: dict[str, Any] = json.loads(options.json.read_text(encoding="utf-8")) if known else {}
     shipped = shipped_stories()
-    figures: dict[str, Any] = {"shipped": compared(f"{len(shipped)} stories of the course", [], shipped, folders)}
-    if options.text:
-        figures |= judged_by_text(options, folders, parser.error)
+    figures: dict[str, Any]
+    if options.adapter:
+        figures = {"adapters": before.get("adapters", {}) | {options.adapter.name: judged_with_adapter(options)}}
+    else:
+        figures = {"shipped": compared(f"{len(shipped)} stories of the course", [], shipped, folders)}
+        figures |= judged_by_text(options, folders, parser.error) if options.text else {}
     if options.json:
-        before = json.loads(options.json.read_text(encoding="utf-8")) if options.json.exists() else {}
         options.json.write_text(json.dumps(before | figures, indent=1) + "\n", encoding="utf-8")
+
+
+def judged_with_adapter(options: argparse.Namespace) -> dict[str, Any]:
+    """What the embedded model does with an adapter merged into it, in float32."""
+    load_solution()
+    from tiny_llm_solution.lora.adapter import merge_lora
+    from tiny_llm_solution.lora.files import load_adapter
+
+    seen, unseen = training_stories((options.text, *options.also))
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch) / options.adapter.name
+        shutil.copytree(EMBEDDED_MODEL, folder)
+        weights = merge_lora(load_checkpoint(EMBEDDED_MODEL, mx.float32).weights, load_adapter(options.adapter))
+        mx.save_safetensors(str(folder / "model.safetensors"), weights, {"format": "pt"})
+        shipped = shipped_stories()
+        figures = {
+            "shipped": compared(f"{len(shipped)} stories of the course", [], shipped, [folder]),
+            **compared(f"{len(unseen)} held-out stories", [], unseen, [folder]),
+            "requests": answered(seen, unseen, options.requests, folder),
+        }
+    figures["sha256"] = hashlib.sha256((options.adapter / "adapter_model.safetensors").read_bytes()).hexdigest()
+    return figures
 
 
 def judged_by_text(
@@ -85,7 +119,7 @@ def judged_by_text(
             refuse("the others have seen all held-out stories: --others-text would leave none to judge by")
         figures["new_to_all"] = compared(f"{len(new)} of them, which the others have not seen", seen, new, folders)
     if options.requests:
-        figures["requests"] = answered(seen, unseen, options.requests)
+        figures["requests"] = answered(seen, unseen, options.requests, EMBEDDED_MODEL)
     return figures
 
 
@@ -141,7 +175,7 @@ def show(row: dict[str, Any]) -> None:
     )
 
 
-def answered(seen: list[str], unseen: list[str], count: int) -> dict[str, Any]:
+def answered(seen: list[str], unseen: list[str], count: int, folder: Path) -> dict[str, Any]:
     """How often an answer to "Write a story about X." is about X."""
     from mlx_lm import load, stream_generate
     from mlx_lm.sample_utils import make_sampler
@@ -149,9 +183,9 @@ def answered(seen: list[str], unseen: list[str], count: int) -> dict[str, Any]:
     things = words_for_things(seen)
     asked_for = sorted({about for story in unseen for about in topics(story, things) if about.count(" ") == 1})
     asked_for = random.Random(0).sample(asked_for, min(count, len(asked_for)))
-    checkpoint = load_checkpoint(EMBEDDED_MODEL)
+    checkpoint = load_checkpoint(folder)
     assert checkpoint.chat_template
-    model, tokenizer = load(str(EMBEDDED_MODEL))[:2]
+    model, tokenizer = load(str(folder))[:2]
     model.set_dtype(mx.float32)
     mx.random.seed(0)
     sampler = make_sampler(checkpoint.sampling["temp"], min_p=checkpoint.sampling["min_p"])

@@ -5,6 +5,7 @@ from typing import Any
 from gather_stories import SOURCES
 
 TRIAL = "trial-model"
+BASE, ON_TOPIC = "tiny-qwen3", "on-topic"
 PYTORCH_TRAINER = "2717fcc5"
 URL = "https://cdla.dev/sharing-1-0/"
 
@@ -52,7 +53,75 @@ Every size is a multiple of 64, so each matrix can be quantized in groups of 64.
 It also answers a request in its chat template, `Write a story about a frog.`, with a story. Asked for {asked["asked"]} subjects of
 the held-out stories, it named the subject at least twice in {asked["follow"]} answers, and emitted an end token within 500
 tokens in {asked["end"]}. It answers a greeting, thanks, and the question who it is, because a few such answers were written for
-its training. That is all the conversation it knows."""
+its training. That is all the conversation it knows.
+
+{_with_adapter(own, bench)}"""
+
+
+def _with_adapter(own: dict[str, Any], bench: dict[str, Any]) -> str:
+    judged = bench["adapters"][ON_TOPIC]
+    more = judged["models"][0]["nats_per_token"] / own["nats_per_token"] - 1
+    return f"""With the adapter [{ON_TOPIC}](../{ON_TOPIC}/README.md), it named the subject at least twice in {judged["requests"]["follow"]} of {judged["requests"]["asked"]} answers to the same
+requests. Its loss on the held-out stories is then {more:.1%} higher. `pdm run serve --adapter {ON_TOPIC}=models/{ON_TOPIC}` serves both."""
+
+
+def adapter_card(record: dict[str, Any], bench: dict[str, Any]) -> str:
+    """README.md of the adapter."""
+    base = next(row for row in bench["models"] if row["name"] == BASE)
+    shipped = next(row for row in bench["shipped"]["models"] if row["name"] == BASE)
+    judged, rounds = bench["adapters"][ON_TOPIC], record["rounds"]
+    rows = [
+        (
+            f"stories about the subject, of {bench['requests']['asked']}",
+            bench["requests"]["follow"],
+            judged["requests"]["follow"],
+        ),
+        ("answers that end within 500 tokens", bench["requests"]["end"], judged["requests"]["end"]),
+        (
+            f"nats per token, {bench['held_out']} held-out stories",
+            *(f"{r['nats_per_token']:.3f}" for r in (base, judged["models"][0])),
+        ),
+        (
+            f"nats per token, {bench['shipped']['held_out']} stories of the course",
+            *(f"{r['nats_per_token']:.3f}" for r in (shipped, judged["shipped"]["models"][0])),
+        ),
+    ]
+    table = "\n".join(f"| {what} | {before} | {after} |" for what, before, after in rows)
+    answers, kept = (sum(each[name] for each in rounds) for name in ("answers", "kept"))
+    return f"""# {ON_TOPIC}
+
+A LoRA adapter for [{BASE}](../{BASE}/README.md), in PEFT's form. With it, more of the model's stories are about what the request
+names.
+
+```text
+pdm run serve --adapter {ON_TOPIC}=models/{ON_TOPIC}
+```
+
+A request whose `model` is `{ON_TOPIC}` uses it.
+
+| | {BASE} | with {ON_TOPIC} |
+|---|---|---|
+{table}
+
+A story is about its subject if it names it at least twice. `pdm run python benches/embedded_model.py stories.txt --also
+stories-recased.txt --adapter models/{ON_TOPIC}` measures the right column: one answer to `Write a story about X.` for each of {bench["requests"]["asked"]}
+subjects of the held-out stories, at temperature 1 and min-p 0.1.
+
+## How it was made
+
+`pdm run python models/follow_topics.py stories.txt --also stories-recased.txt --out models/{ON_TOPIC}` trained it with the code of
+chapter 5.5, by rejection sampling fine-tuning:
+
+- {len(rounds)} rounds. In each, the model with the adapter so far answered {rounds[0]["answers"]} requests. An answer was kept if it ended and named
+  its subject at least three times, at most two per subject: {kept} of {answers} answers.
+- The model was trained on the answers kept, with the loss on the answers only, and on stories that it wrote without a request, which
+  keep its other text as it was: {sum(len(each["losses"]) for each in rounds)} steps of 16 answers and 4 stories, AdamW, learning rate 0.0015.
+- The {record["subjects"]} subjects are from the training stories only: no held-out story has one of them.
+- Rank 16, alpha 32, all attention matrices.
+
+`record.json` has, for each round, how many answers named the subject, how many were kept, and the losses. The adapter is under the MIT
+License.
+"""
 
 
 def _draft_head(record: dict[str, Any], own: dict[str, Any]) -> str:

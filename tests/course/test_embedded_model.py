@@ -23,7 +23,7 @@ from tiny_llm_course.engine.engine import Sampling, load_engine
 from tiny_llm_course.paths import EMBEDDED_MODEL, MODELS
 
 pytestmark = pytest.mark.maintainers
-DRAFT = MODELS / "tiny-qwen3-draft"
+DRAFT, ON_TOPIC = MODELS / "tiny-qwen3-draft", MODELS / "on-topic"
 both = pytest.mark.parametrize("folder", [EMBEDDED_MODEL, DRAFT], ids=lambda folder: folder.name)
 
 
@@ -203,7 +203,7 @@ def test_the_draft_often_says_what_the_model_says(engine, story):
     assert same.mean().item() > 0.5
 
 
-@both
+@pytest.mark.parametrize("folder", [EMBEDDED_MODEL, DRAFT, ON_TOPIC], ids=lambda folder: folder.name)
 def test_the_card_is_what_the_records_say(folder):
     bench = json.loads((MODELS / "bench.json").read_text(encoding="utf-8"))
     for name, text in publish.files_of_card(folder, bench).items():
@@ -233,6 +233,18 @@ def test_the_figures_are_of_these_weights():
         measured = {row["name"]: row.get("sha256") for row in rows}
         for folder in (EMBEDDED_MODEL, DRAFT):
             assert hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest() == measured[folder.name]
+
+
+def test_the_adapter_keeps_to_the_subject():
+    bench = json.loads((MODELS / "bench.json").read_text(encoding="utf-8"))
+    judged, base = (
+        bench["adapters"][ON_TOPIC.name],
+        next(r for r in bench["models"] if r["name"] == EMBEDDED_MODEL.name),
+    )
+    assert hashlib.sha256((ON_TOPIC / "adapter_model.safetensors").read_bytes()).hexdigest() == judged["sha256"]
+    assert judged["requests"]["asked"] == bench["requests"]["asked"]
+    assert judged["requests"]["follow"] >= 45 > bench["requests"]["follow"]
+    assert judged["models"][0]["nats_per_token"] < 1.02 * base["nats_per_token"]
 
 
 def test_they_beat_counting_and_the_trial():
