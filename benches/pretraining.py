@@ -1,22 +1,18 @@
-"""Check and measure the training loop: kills, equality with PyTorch, throughput beside mlx.nn.
+"""Check the training loop: kills, equality with PyTorch.
 
 pdm run python benches/pretraining.py kills            # SIGKILL at 50 random moments
 pdm run python benches/pretraining.py pytorch          # the same 500 steps in PyTorch: losses within 1 %
-pdm run python benches/pretraining.py throughput       # CPU seconds of a step, in turns with mlx.nn and mlx.optimizers
 """
 
 import argparse
 import dataclasses
-import json
 import os
 import random
 import signal
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +23,7 @@ blas.load()  # before MLX is imported
 import mlx.core as mx  # noqa: E402
 import numpy as np  # noqa: E402
 
-from tiny_llm_course.paths import EMBEDDED_MODEL, SOLUTION  # noqa: E402
+from tiny_llm_course.paths import SOLUTION  # noqa: E402
 from tiny_llm_course.programs.packages import load_solution  # noqa: E402
 
 load_solution()
@@ -141,54 +137,13 @@ def pytorch(steps: int) -> None:
     assert abs(last / losses[-1] - 1) < 0.01
 
 
-def throughput(turns: int) -> None:
-    """Time a step of the embedded model's architecture, 8 rows of 256 tokens, in turns."""
-    import mlx.nn as nn
-    import mlx.optimizers as optim
-    from mlx_lm.models import qwen3
-
-    content = json.loads((EMBEDDED_MODEL / "config.json").read_text(encoding="utf-8"))
-    config = ModelConfig.from_dict(content)
-    params, loader = initial_params(config, 0), Fixed(8, 256, config.vocab_size)
-    with tempfile.TemporaryDirectory() as name:
-        recipe = Recipe(10**6, 1e-3, warmup=10, evaluate_every=10**9, save_every=10**9)
-        loss_and_grads = compiled_loss_and_grads(config)
-        trainer = Trainer(loss_and_grads, params, loader, AdamW(1.0), recipe, Checkpoints(Path(name)))
-        model = qwen3.Model(qwen3.ModelArgs.from_dict(content))  # type: ignore[no-untyped-call]
-        model.load_weights(list(params.items()))
-        optimizer, rows = optim.AdamW(1e-3, bias_correction=True), next(loader)
-        differentiate = nn.value_and_grad(
-            model, lambda m, tokens, targets: nn.losses.cross_entropy(m(tokens), targets).mean()
-        )
-
-        def theirs() -> None:
-            _, grads = differentiate(model, rows.tokens, rows.targets)
-            grads, _ = optim.clip_grad_norm(grads, 1.0)  # type: ignore[no-untyped-call]
-            optimizer.update(model, grads)
-            mx.eval(model.parameters(), optimizer.state)  # type: ignore[no-untyped-call]
-
-        ways: dict[str, Callable[[], object]] = {"ours": trainer.advance, "mlx.nn": theirs}
-        took: dict[str, list[float]] = {name: [] for name in ways}
-        for turn in range(turns + 1):
-            for name, step in ways.items():
-                start = time.process_time()
-                step()
-                if turn:  # the first is a warm-up
-                    took[name].append(time.process_time() - start)
-    medians = {name: statistics.median(times) for name, times in took.items()}
-    words = ", ".join(f"{name} {seconds:.2f} CPU s a step" for name, seconds in medians.items())
-    print(
-        f"{blas.in_use() or 'MLX as it is'}: {words}; ours is {medians['mlx.nn'] / medians['ours']:.2f} times as fast"
-    )
-
-
 def main() -> None:
     """Run one part."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("part", choices=("kills", "pytorch", "throughput"))
-    parser.add_argument("--count", type=int, help="kills, steps or turns")
+    parser.add_argument("part", choices=("kills", "pytorch"))
+    parser.add_argument("--count", type=int, help="kills or steps")
     options = parser.parse_args()
-    part, count = {"kills": (kills, 50), "pytorch": (pytorch, 500), "throughput": (throughput, 5)}[options.part]
+    part, count = {"kills": (kills, 50), "pytorch": (pytorch, 500)}[options.part]
     part(options.count or count)
 
 

@@ -1,4 +1,4 @@
-"""Measure training on real text: how long each part of it takes.
+"""Measure training: how long each part of it takes.
 
     pdm run python benches/training.py
 
@@ -9,24 +9,43 @@ its own, and `--json` writes the figures.
 `tokenizer` trains a tokenizer of 2,048 tokens on 5 MB on one core, beside Hugging Face's `tokenizers` on one core, if
 that is installed, and checks that both learn the same merges. The naive loop, which counts all pairs again for every
 merge, is timed for a few merges and extrapolated.
+
+`steps` takes training steps of the embedded model's architecture, 8 rows of 256 tokens, in turns: with the course's
+loop, with its fused operators, with `mlx.nn` and `mlx.optimizers`, and with PyTorch, where those are installed. A turn
+is one step of each, and the ratios are medians over the turns. The environment variable PAUSE sets seconds of rest
+between two turns, for a shared machine.
+
+`parts` times the parts of such a step one by one, of arrays and fused: the shortest of several calls, times the number
+of calls in a step. Chapter 5.4 draws `steps` and `parts` from benches/training.json.
 """
 
 import argparse
+import datetime
 import importlib.util
 import json
 import os
 import runpy
+import statistics
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tiny_llm_course.paths import ROOT
-from tiny_llm_course.programs.packages import load_solution
+from tiny_llm_course.doctor import blas
+
+blas.load()  # before MLX is imported
+
+from tiny_llm_course.measuring.machine import machine  # noqa: E402
+from tiny_llm_course.paths import ROOT  # noqa: E402
+from tiny_llm_course.programs.packages import load_solution  # noqa: E402
 
 Row = dict[str, Any]
 BYTES, VOCABULARY = 5_000_000, 2_048
 SAMPLE = 3  # the merges that the naive loop is timed with
+TURNS = 12  # steps of each way to train
+PAUSE = float(os.environ.get("PAUSE", "0"))  # seconds between two turns: on a shared machine, others run meanwhile
+TOKENS = 8 * 256  # in a step
+CALLS = 7  # of each part
 
 
 def main() -> None:
@@ -38,7 +57,7 @@ def main() -> None:
     if unknown := set(options.parts) - set(PARTS):
         parser.error(f"there is no part {', '.join(sorted(unknown))}; the parts are {', '.join(PARTS)}")
     load_solution()
-    found = {}
+    found: Row = {"date": datetime.date.today().isoformat(), "machine": machine()}
     for name in options.parts or PARTS:
         found[name], line = PARTS[name]()
         print(f"{name}: {line}", flush=True)
@@ -108,7 +127,50 @@ def with_tokenizers(text: str) -> list[tuple[str, str]]:
     return [(a, b) for a, b in json.loads(model.to_str())["model"]["merges"]]
 
 
-PARTS: dict[str, Callable[[], tuple[Row, str]]] = {"tokenizer": tokenizer}
+def steps() -> tuple[Row, str]:
+    """Take steps of each way to train, in turns."""
+    from training_ways import ways_to_train
+
+    ways = ways_to_train()
+    took: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
+    for turn in range(TURNS + 1):
+        time.sleep(PAUSE)
+        for name, step in ways.items():
+            wall, cpu = time.perf_counter(), time.process_time()
+            step()
+            if turn:  # the first is a warm-up
+                took[name].append((time.perf_counter() - wall, time.process_time() - cpu))
+    row: Row = {"turns": TURNS, "blas": blas.in_use() or "MLX's own"}
+    said = []
+    for name, times in took.items():
+        walls = [wall for wall, _ in times]
+        row[name] = {
+            "tokens_per_second": TOKENS / statistics.median(walls),
+            "best": TOKENS / min(walls),
+            "cpu_seconds": statistics.median(cpu for _, cpu in times),
+            "ratios": {
+                other: statistics.median(b / a for (a, _), (b, _) in zip(times, theirs, strict=True))
+                for other, theirs in took.items()
+                if other != name
+            },
+        }
+        said.append(f"{name} {row[name]['tokens_per_second']:,.0f} tokens/s (best {row[name]['best']:,.0f})")
+    for one, other in (("ours", "mlx.nn"), ("fused", "ours"), ("fused", "PyTorch")):
+        if one in ways and other in ways:
+            said.append(f"{one} / {other} = {row[one]['ratios'][other]:.2f}")
+    return row, f"{row['blas']}, {os.cpu_count()} cores: " + ", ".join(said)
+
+
+def parts() -> tuple[Row, str]:
+    """Time the parts of a training step."""
+    from training_parts import measured
+
+    found: Row = measured(CALLS)
+    words = [f"{name} {part['arrays']:.0f} ms, fused {part['fused']:.0f}" for name, part in found.items()]
+    return found, "; ".join(words)
+
+
+PARTS: dict[str, Callable[[], tuple[Row, str]]] = {"tokenizer": tokenizer, "steps": steps, "parts": parts}
 
 
 if __name__ == "__main__":

@@ -283,6 +283,21 @@ def test_a_damaged_checkpoint_is_skipped(text, recipe, trained, tmp_path):
     assert "cannot be read: delete" in done.stderr
 
 
+def test_a_run_keeps_the_operators_that_it_began_with(text, recipe, trained, tmp_path):
+    out = tmp_path / "model"
+    shutil.copytree(trained, out)
+    (out / "training" / "step-8.json").unlink()
+    run = json.loads((out / "training" / "run.json").read_text(encoding="utf-8"))
+    words = "fused, in C++ on all cores (5.4.5)" if run["fused"] else "of MLX"
+    done = train(text, "--recipe", recipe, "--out", out)
+    assert f"operators: {words}\n" in done.stdout
+    assert same_weights(out, trained)
+    (out / "training" / "run.json").write_text(json.dumps(run | {"fused": False}), encoding="utf-8")
+    (out / "training" / "step-8.json").unlink()
+    done = train(text, "--recipe", recipe, "--out", out)
+    assert "operators: of MLX\n" in done.stdout
+
+
 def test_documents_hold_every_story_once():
     every = stories(60)
     assert documents(every, 0.0, "5 0") == every

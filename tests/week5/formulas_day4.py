@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from tests.week5.formulas_day2 import cross_entropy64, gradient64
 
 from tiny_llm_course.testkit.rounding import Array64, Round, exact, in_float32
 
@@ -118,3 +119,19 @@ def predictions64(
         E_, A_, alpha_ = law64(n, fitted + (losses - fitted)[k])
         rows.append(E_ + A_ * points**-alpha_)
     return r(np.array(rows))
+
+
+def row_losses64(
+    logits: Array64, targets: Array64, scale: float = 1.0, ignored: int = IGNORE, *, r: Round = exact
+) -> Array64:
+    """Compute each row's loss, which the scale does not change."""
+    pairs = zip(logits, targets, strict=True)
+    return np.array([float(cross_entropy64(z[None], np.array([target]), ignored, r=r)) for z, target in pairs])
+
+
+def row_gradients64(
+    logits: Array64, targets: Array64, scale: float = 1.0, ignored: int = IGNORE, *, r: Round = exact
+) -> Array64:
+    """Compute the gradients of each row's logits, times the scale."""
+    pairs = zip(logits, targets, strict=True)
+    return r(scale * np.array([gradient64(z[None], np.array([target]), ignored, r=r)[0] for z, target in pairs]))

@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from tiny_llm_course.dev.book.drawing import at_both_widths, lines
+from tiny_llm_course.dev.book.drawing import Canvas, at_both_widths, bars, lines
 from tiny_llm_course.dev.book.html import element, number, table
 from tiny_llm_course.dev.book.parts import Parts
+from tiny_llm_course.paths import ROOT
 
 RUNS = Path(__file__).with_name("runs.json")  # by benches/training_runs.py
+STEPS = ROOT / "benches" / "training.json"  # by benches/training.py
 LEVEL, RESAMPLES = 0.9, 200
 REACH = 16  # the widget's curve goes to a model this many times as large as the largest
 
@@ -26,6 +28,8 @@ def generated_parts() -> Parts:
         "sizes": sizes(),
         "scaling-fit": scaling_fit(),
         "resumed": resumed(),
+        "step-parts": step_parts(),
+        "step-speeds": step_speeds(),
     }
 
 
@@ -152,3 +156,42 @@ def scaling_fit() -> str:
         rows.append([words, number(E), number(alpha), f"{number(fit['low'][-1])} to {number(fit['high'][-1])}"])
     head = ["Fitted to", "E", "alpha", f"{LEVEL:.0%} interval at {grid()[-1]:,.0f} parameters"]
     return element("scaling-fit", data, table("The fitted law", head, rows))
+
+
+def step_parts() -> str:
+    """Draw the time of a training step's parts, of arrays and fused."""
+    record = json.loads(STEPS.read_text(encoding="utf-8"))
+    kinds = {"arrays": "of MLX's operations", "fused": "with fused operators"}
+    largest = max(part[kind] for part in record["parts"].values() for kind in kinds)
+
+    def draw(canvas: Canvas) -> None:
+        y = 0.0
+        for kind, words in kinds.items():
+            times = {name: part[kind] for name, part in record["parts"].items()}
+            total = sum(times.values())
+            bars(canvas, times, lambda ms: f"{ms:.0f} ms", y=y, heading=f"{words}: {total:.0f} ms", largest=largest)
+            y = canvas.bottom + 14
+
+    before, after = (sum(part[kind] for part in record["parts"].values()) for kind in kinds)
+    about = f"The parts take {before:.0f} ms of MLX's operations and {after:.0f} ms with fused operators."
+    caption = (
+        "A step of the course's model, 8 rows of 256 tokens, forward and backward: the shortest time of each part, "
+        "alone. RoPE, the residual additions and the embedding are not shown. "
+        f"{record['machine']['processor']}, {record['machine']['blas']}, {record['date']}."
+    )
+    return at_both_widths(draw).figure("step-parts-5-4", "Parts of a training step", about, caption)
+
+
+def step_speeds() -> str:
+    """List the recorded speed of each way to train."""
+    record = json.loads(STEPS.read_text(encoding="utf-8"))["steps"]
+    names = {
+        "ours": "the course's loop",
+        "fused": "the same, with fused operators",
+        "mlx.nn": "mlx.nn and mlx.optimizers",
+        "PyTorch": "PyTorch",
+    }
+    ratios = {"ours": 1.0} | {name: 1 / record["ours"]["ratios"][name] for name in names if name != "ours"}
+    rows = [[words, f"{record[name]['best']:,.0f}", number(ratios[name], 2)] for name, words in names.items()]
+    caption = f"The whole step, in turns on a shared machine: the best and the median of {record['turns']} turns"
+    return table(caption, ["Way to train", "Best: tokens/s", "Speed beside the course's loop"], rows) + "\n"

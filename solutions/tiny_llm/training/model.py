@@ -97,6 +97,11 @@ class PackedAttention:
         """
         query, key, value = (mx.unflatten(f(x), -1, (-1, self.head_dim)) for f in (self.query, self.key, self.value))
         query, key = (rotate(norm(a), *rotation) for norm, a in ((self.query_norm, query), (self.key_norm, key)))
+        return self.output(self.attend(query, key, value, mask).flatten(2))
+
+    @staticmethod
+    def attend(query: mx.array, key: mx.array, value: mx.array, mask: mx.array) -> mx.array:
+        """Return the attention of N x L x H x D queries to N x L x H_kv x D keys and values, N x L x H x D."""
         query, key, value = (a.swapaxes(1, 2) for a in (query, key, value))
         count, kv_heads, length, dims = key.shape
         # The query heads of a group become rows of one matrix: one product per key-value head, and no copies of keys.
@@ -105,13 +110,21 @@ class PackedAttention:
         scores = mx.where(mask, scores.reshape(count, -1, length, length), HIDDEN)  # N x H x L x L
         weights = trainable_softmax(scores).reshape(count, kv_heads, -1, length)  # type: ignore[attr-defined]
         attended = (weights @ value).reshape(count, -1, length, dims)  # N x H x L x D
-        return self.output(attended.swapaxes(1, 2).flatten(2))
+        return attended.swapaxes(1, 2)
 
 
+@mx.custom_function
 def rotate(x: mx.array, cos: mx.array, sin: mx.array) -> mx.array:
     """Apply `RoPE` at each token's own position: x is N x L x H x D, cos and sin are N x L x 1 x D/2."""
     first, second = mx.split(x, 2, axis=-1)
     return mx.concatenate([first * cos - second * sin, first * sin + second * cos], axis=-1)
+
+
+@rotate.vjp
+def _(inputs: tuple[mx.array, ...], dy: mx.array, _: mx.array) -> tuple[mx.array, ...]:
+    _, cos, sin = inputs
+    # Rotate back: without this, MLX would copy each half into zeros. The angles depend on no parameter.
+    return rotate(dy, cos, -sin), mx.zeros_like(cos), mx.zeros_like(sin)
 
 
 class TrainableModel(Decoder):
@@ -191,9 +204,11 @@ def initial_params(config: ModelConfig, seed: int, spread: float = 0.02) -> Para
     return params
 
 
-def compiled_loss_and_grads(config: ModelConfig) -> Callable[[Params, Rows], tuple[mx.array, Params]]:
-    """Return the loss and its gradients as one compiled function: `mx.compile` needs a C++ compiler on a CPU."""
-    loss = loss_function(config)
+def compiled_loss_and_grads(
+    config: ModelConfig, make: Callable[[ModelConfig], Callable[[Params, Rows], mx.array]] = loss_function
+) -> Callable[[Params, Rows], tuple[mx.array, Params]]:
+    """Return the loss of `make` and its gradients as one compiled function: `mx.compile` needs a compiler on a CPU."""
+    loss = make(config)
     differentiate = mx.compile(mx.value_and_grad(lambda params, *arrays: loss(params, Rows(*arrays))))
 
     def loss_and_grads(params: Params, rows: Rows) -> tuple[mx.array, Params]:

@@ -30,6 +30,7 @@ def train(recipe: Recipe, texts: tuple[Path, ...], out: Path, solution: bool) ->
     run = Run(recipe, stories, held_out, out, solution)
     guessing = math.log(recipe.architecture.vocab_size)
     say(f"{recipe.name}: {run.weights:,} parameters; random guessing has a loss of {guessing:.2f}")
+    say(f"operators: {'fused, in C++ on all cores (5.4.5)' if run.fused else 'of MLX'}")
     for damaged in run.trainer.skipped_checkpoints:
         say(f"A checkpoint is damaged and not used: {damaged}")
     if run.trainer.step:

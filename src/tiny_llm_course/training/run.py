@@ -11,10 +11,11 @@ from typing import Any
 import mlx.core as mx
 
 from ..checkpoints.held_out import END
-from ..course.registry import UsageError
-from ..course.requirements import compiler
+from ..course.registry import UsageError, load_course
+from ..course.requirements import compiler, missing
 from ..engine.engine import Sampling, load_engine
 from ..engine.package import Package
+from ..learner import progress
 from .conversations import CHAT_TEMPLATE, TURN_BEGIN, TURN_END, documents
 from .recipe import Recipe
 
@@ -24,6 +25,7 @@ NEEDS = (
     *("5.1.1", "5.1.3", "5.1.4", "5.2.1", "5.2.2", "5.2.3", "5.2.4"),
     *("5.3.1", "5.3.6", "5.3.7", "5.3.8", "5.4.1", "5.4.2", "5.4.3"),
 )
+FUSED = "5.4.5"  # with it, operators run in C++
 # Qwen's pre-tokenization: bytes are merged only within these words.
 WORDS = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -40,7 +42,8 @@ class Run:
         """Prepare the run; raise UsageError if the folder or the text is unsuitable, LearnerError as `Package` does."""
         self.recipe, self.out, self.solution = recipe, out, solution
         self.state = out / "training"
-        self.package = Package(solution, NEEDS)
+        self.fused = _fuses(self.state / "run.json", solution)
+        self.package = Package(solution, (*NEEDS, FUSED) if self.fused else NEEDS)
         part, schedule = self.package.part, recipe.schedule
         _check_folder(out, self.state, fingerprint := _fingerprint(recipe, stories, held_out))
         config = part("config", "ModelConfig").from_dict(recipe.architecture.config())
@@ -52,9 +55,11 @@ class Run:
             )
             self.targets = int(part("dataset.loss", "count_targets")(judges.targets).item())
             self.bytes = sum(len(text.encode()) for text in held_out)
+            fused, arrays = ("training.fused", "fused_loss_function"), ("training.model", "loss_function")
+            loss = (make := part(*(fused if self.fused else arrays)))(config)
             # Without a compiler, MLX cannot compile on a CPU.
-            plain = mx.value_and_grad(loss := part("training.model", "loss_function")(config))
-            compiled = part("training.model", "compiled_loss_and_grads")(config) if compiler() else plain
+            differentiate = part("training.model", "compiled_loss_and_grads")
+            compiled = differentiate(config, make) if compiler() else mx.value_and_grad(loss)
             accumulate = part("training.accumulation", "accumulate_gradients")
             pieces = [judges[i : i + schedule.rows] for i in range(0, len(judges), schedule.rows)]
             self.trainer = part("training.loop", "Trainer")(
@@ -136,7 +141,7 @@ class Run:
                 for written in (file, *shards):
                     written.unlink(missing_ok=True)
                 raise
-            _write(done, {"fingerprint": fingerprint})
+            _write(done, {"fingerprint": fingerprint, "fused": self.fused})
         return self.package.part("tokenizer", "ByteLevelBPE").from_file(file).encode, shards
 
     def _prepare(self, stories: list[str], file: Path, shards: list[Path]) -> None:
@@ -153,6 +158,17 @@ class Run:
                 what = f"The text does not fill one row of {schedule.context} tokens"
                 raise UsageError(f"{what}: add text, or lower context")
             part("dataset.shards", "write_shard")(shard, told, trained.encode(END)[0])
+
+
+def _fuses(record: Path, solution: bool) -> bool:
+    """Return whether the run uses the fused operators; a resumed run keeps its kind, because they round differently."""
+    task = load_course().task(FUSED)
+    if mx.default_device() != mx.cpu or missing(task.requires) or not (solution or progress.done(task)):
+        return False
+    try:
+        return not record.exists() or bool(json.loads(record.read_text(encoding="utf-8"))["fused"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 def _fingerprint(*parts: Any) -> str:

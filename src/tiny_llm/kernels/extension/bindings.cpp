@@ -4,6 +4,7 @@
 
 #include "../pool.h"
 #include "primitives.h"
+#include "training.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -61,5 +62,13 @@ NB_MODULE(_kernels, module) {
         return attend_in_pages(*kv_pages, layer, query, key, value, lengths, starts, std::move(block_tables));
       },
       "pages"_a, "layer"_a, "query"_a, "key"_a, "value"_a, "lengths"_a, "starts"_a, "block_tables"_a);
+  module.def("cross_entropy", &training::cross_entropy, "logits"_a, "targets"_a, "scale"_a, "ignored"_a);
+  module.def("rms_norm", &training::rms_norm, "x"_a, "weight"_a, "eps"_a);
+  module.def("rms_norm_vjp", &training::rms_norm_vjp, "x"_a, "weight"_a, "dy"_a, "eps"_a);
+  module.def("swiglu", &training::swiglu, "gate"_a, "up"_a);
+  module.def("swiglu_vjp", &training::swiglu_vjp, "gate"_a, "up"_a, "dy"_a);
+  module.def("packed_attention", &training::packed_attention, "queries"_a, "keys"_a, "values"_a, "documents"_a);
+  module.def("packed_attention_vjp", &training::packed_attention_vjp, "queries"_a, "keys"_a, "values"_a, "documents"_a,
+             "y"_a, "log_sums"_a, "dy"_a);
   module.def("set_threads", [](int threads) { pool(threads); }, "threads"_a);
 }

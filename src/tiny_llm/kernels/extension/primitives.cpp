@@ -2,56 +2,17 @@
 #include "primitives.h"
 
 #include <algorithm>
-#include <atomic>
-#include <cmath>
-#include <cstdio>
 #include <stdexcept>
 #include <string>
 
 #include "mlx/allocator.h"
-#include "mlx/backend/cpu/encoder.h"
 #include "mlx/ops.h"
 #include "mlx/transforms.h"
-#include "mlx/utils.h"
 
 #include "../kernels.h"
+#include "on_cpu.h"
 
 namespace {
-
-/// The base of both operations: they run on the CPU, whatever MLX's default device is.
-class OnCpu : public mx::Primitive {
- public:
-  OnCpu() : mx::Primitive(mx::default_stream(mx::Device::cpu)) {}
-
-  void eval_gpu(const std::vector<mx::array>&, std::vector<mx::array>&) override {
-    throw std::runtime_error("the kernels of week 2, day 4 run on the CPU only");
-  }
-
- protected:
-  /// Queues `work` on MLX's thread for this stream; the arrays stay alive until it has run. An exception in that thread
-  /// would be uncaught, so it is printed here, once, and the result is NaN.
-  template <class Work>
-  void dispatch(const mx::array& y, Work work) {
-    auto run = [work = std::move(work), y = mx::array::unsafe_weak_copy(y)]() mutable {
-      try {
-        work();
-      } catch (const std::exception& error) {
-        static std::atomic<bool> said{false};
-        if (!said.exchange(true)) std::fprintf(stderr, "A kernel threw an exception: %s\n", error.what());
-        std::fill_n(y.data<float>(), y.size(), std::nanf(""));
-      }
-    };
-    mx::cpu::get_command_encoder(stream()).dispatch(std::move(run));
-  }
-};
-
-mx::array row_major(const mx::array& a) { return mx::contiguous(a, false, mx::Device::cpu); }
-
-std::vector<mx::array> weak(const std::vector<mx::array>& arrays) {
-  std::vector<mx::array> copies;
-  for (const mx::array& a : arrays) copies.push_back(mx::array::unsafe_weak_copy(a));
-  return copies;
-}
 
 Matrix matrix(const mx::array& packed, const mx::array& scales, const mx::array& biases, int group_size) {
   const int outputs = packed.shape(0), inputs = packed.shape(1) * 8;
@@ -70,7 +31,7 @@ class QuantizedMatmul : public OnCpu {
 
   void eval_cpu(const std::vector<mx::array>& inputs, std::vector<mx::array>& outputs) override {
     outputs[0].set_data(mx::allocator::malloc(outputs[0].nbytes()));
-    dispatch(outputs[0], [in = weak(inputs), out = weak(outputs), group = group_size, int8 = int8]() mutable {
+    dispatch(outputs, [in = weak(inputs), out = weak(outputs), group = group_size, int8 = int8]() mutable {
       const Matrix w = matrix(in[1], in[2], in[3], group);
       const float* x = in[0].data<float>();
       float* y = out[0].data<float>();
@@ -97,7 +58,7 @@ class FusedModel : public OnCpu {
 
   void eval_cpu(const std::vector<mx::array>& inputs, std::vector<mx::array>& outputs) override {
     outputs[0].set_data(mx::allocator::malloc(outputs[0].nbytes()));
-    dispatch(outputs[0], [in = weak(inputs), out = weak(outputs), owned = owned, caches = caches,
+    dispatch(outputs, [in = weak(inputs), out = weak(outputs), owned = owned, caches = caches,
                           all_positions = all_positions, batch = batch, int8 = int8]() mutable {
       const Model& model = owned->model;
       const int* tokens = in[0].data<int32_t>();
