@@ -67,7 +67,9 @@ def ours(loss_and_grads: LossAndGrads, params: dict[str, mx.array], rows: Rows) 
     """Return a step of the course's loop."""
     folder = tempfile.TemporaryDirectory()
     recipe = Recipe(10**6, RATE, evaluate_every=10**9, save_every=10**9)
-    return Trainer(loss_and_grads, params, Same(rows), AdamW(RATE), recipe, Checkpoints(Path(folder.name))).advance
+    trainer = Trainer(loss_and_grads, params, Same(rows), AdamW(RATE), recipe, Checkpoints(Path(folder.name)))
+    advance: Step = trainer.advance
+    return advance
 
 
 def with_mlx_nn(params: dict[str, mx.array], rows: Rows) -> Step:

@@ -15,7 +15,7 @@ from ..dataset.packing import IGNORE, Rows
 from ..kernels.ops import extension
 from ..qwen3_cached.decoder import SwiGLU
 from ..qwen3_cached.parts import Dense
-from .model import PackedAttention, Params, TrainableModel, TrainableParts, rotate
+from .model import PackedAttention, Params, TrainableModel, TrainableParts
 
 Norm = Callable[[mx.array, mx.array], mx.array]
 
@@ -119,8 +119,8 @@ class FusedAttention(PackedAttention):
     @staticmethod
     def attend(query: mx.array, key: mx.array, value: mx.array, mask: mx.array) -> mx.array:
         """As `PackedAttention.attend`, with document ids, N x L, in place of a mask."""
-        attended, _ = fused_attention(query, key, value, mask)  # type: ignore[misc]
-        return attended  # type: ignore[has-type]
+        attended: mx.array = fused_attention(query, key, value, mask)[0]  # type: ignore[index]
+        return attended
 
 
 class FusedModel(TrainableModel):

@@ -96,7 +96,9 @@ class PackedAttention:
             N x L x E.
         """
         query, key, value = (mx.unflatten(f(x), -1, (-1, self.head_dim)) for f in (self.query, self.key, self.value))
-        query, key = (rotate(norm(a), *rotation) for norm, a in ((self.query_norm, query), (self.key_norm, key)))
+        query, key = (  # type: ignore[assignment]
+            rotate(norm(a), *rotation) for norm, a in ((self.query_norm, query), (self.key_norm, key))
+        )
         return self.output(self.attend(query, key, value, mask).flatten(2))
 
     @staticmethod
@@ -109,7 +111,7 @@ class PackedAttention:
         scores = (grouped @ key.swapaxes(-1, -2)) * dims**-0.5
         scores = mx.where(mask, scores.reshape(count, -1, length, length), HIDDEN)  # N x H x L x L
         weights = trainable_softmax(scores).reshape(count, kv_heads, -1, length)  # type: ignore[attr-defined]
-        attended = (weights @ value).reshape(count, -1, length, dims)  # N x H x L x D
+        attended: mx.array = (weights @ value).reshape(count, -1, length, dims)  # N x H x L x D
         return attended.swapaxes(1, 2)
 
 
@@ -124,7 +126,7 @@ def rotate(x: mx.array, cos: mx.array, sin: mx.array) -> mx.array:
 def _(inputs: tuple[mx.array, ...], dy: mx.array, _: mx.array) -> tuple[mx.array, ...]:
     _, cos, sin = inputs
     # Rotate back: without this, MLX would copy each half into zeros. The angles depend on no parameter.
-    return rotate(dy, cos, -sin), mx.zeros_like(cos), mx.zeros_like(sin)
+    return rotate(dy, cos, -sin), mx.zeros_like(cos), mx.zeros_like(sin)  # type: ignore[return-value]
 
 
 class TrainableModel(Decoder):
