@@ -181,7 +181,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("json", type=Path)
     parser.add_argument("--rounds", type=int, default=40)
-    parser.add_argument("--rate", type=float, default=2e-3)
+    parser.add_argument("--only", nargs="*", help="names of runs (default: all)")
     options = parser.parse_args()
     found: dict[str, Any] = json.loads(options.json.read_text()) if options.json.exists() else {"machine": machine()}
     world = World()
@@ -194,13 +194,13 @@ def main() -> None:
 
     runs: dict[str, Callable[[], Any]] = {
         "before": lambda: world.judged(world.new_adapter()),
-        "grpo": lambda: grpo_run(world, short_story, 0.04, options.rounds, options.rate),
-        "hacked": lambda: grpo_run(world, mentions, 0.0, options.rounds, options.rate),
+        "grpo": lambda: grpo_run(world, short_story, 0.1, options.rounds, 1e-3),
+        "hacked": lambda: grpo_run(world, mentions, 0.0, options.rounds, 2e-3),
         "dpo": lambda: dpo_run(world),
-        "held": lambda: grpo_run(world, mentions, 0.5, options.rounds, options.rate),
+        "held": lambda: grpo_run(world, mentions, 0.5, options.rounds, 2e-3),
     }
     for name, run in runs.items():
-        if name not in found:
+        if name not in found and name in (options.only or runs):
             found[name] = run()
             options.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 

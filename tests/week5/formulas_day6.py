@@ -53,7 +53,7 @@ def dpo64(
     if field == "accuracy":
         return np.asarray(np.mean(exactly(chosen, rejected, reference_chosen, reference_rejected) > 0))
     if field == "loss":
-        losses = [f(np.log1p(np.exp(-abs(m))) + max(-m, 0.0)) for m in margins]
+        losses = [f(f(np.log(f(1 + np.exp(-abs(m))))) + max(-m, 0.0)) for m in margins]
         return np.asarray(f(np.mean(losses)))
     return chosen_rewards if field == "chosen_rewards" else rejected_rewards
 

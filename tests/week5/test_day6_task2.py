@@ -65,6 +65,18 @@ def test_task_2_dpo_untrained(field):
     agree((chosen, rejected, chosen, rejected), 0.1, field, seed=3)
 
 
+@pytest.mark.parametrize("beta", [0.1, 1.0])
+def test_task_2_dpo_ties(beta):
+    """Two pairs have equal rewards, and the third is right."""
+    chosen, rejected = mx.array([-5.0, -3.0, -4.0]), mx.array([-6.0, -7.0, -9.0])
+    case = f"3 pairs, of which two have equal rewards, beta {beta}: the accuracy"
+    with noted(case):
+        actual = part(
+            chosen, rejected, chosen + mx.array([0.0, 1.0, 0.0]), rejected + mx.array([0.0, 1.0, 2.0]), beta, "accuracy"
+        )
+    compare(actual, np.array(1 / 3), mx.float32, 1e-6, case, 3)
+
+
 @by_field
 @pytest.mark.parametrize("shift", [-1000.0, -100.0, 100.0, 1000.0])
 def test_task_2_dpo_far_apart(shift, field):

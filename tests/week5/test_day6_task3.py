@@ -41,18 +41,30 @@ def test_task_3_advantages_one_of_eight():
     agree(mx.array([[0.0] * 7 + [1.0], [1.0] * 4 + [0.0] * 4]), seed=0)
 
 
+def exactly_zero(rewards, eps, which, case):
+    """Check that the groups with equal rewards have advantages of 0, without any rounding."""
+    with noted(case):
+        actual = advantages.group_advantages(rewards, eps)[which]
+    compare(actual, np.zeros(actual.shape), mx.float32, 0.0, case, actual.size)
+
+
 @by_dtype
 @pytest.mark.parametrize("reward", [0.0, 0.1, 1.0, 1e4])
 @pytest.mark.parametrize("size", [1, 2, 3, 7])
 def test_task_3_advantages_equal_rewards(size, reward, dtype):
-    """Exactly 0: 0.1 + 0.1 + 0.1 divided by 3 is not 0.1."""
-    agree(mx.full((2, size), reward, dtype), seed=0)
+    """Exactly 0, although 0.1 + 0.1 + 0.1 divided by 3 need not be 0.1."""
+    rewards = mx.full((2, size), reward, dtype)
+    agree(rewards, seed=0)
+    exactly_zero(rewards, 1e-4, slice(None), f"{dtype}, 2 groups of {size} rewards, all {reward:g}")
 
 
 @pytest.mark.parametrize("eps", [0.0, 1e-8])
 def test_task_3_advantages_equal_rewards_without_eps(eps):
     """One group has equal rewards, the other one has not: no NaN, and no rounding blown up."""
-    agree(mx.array([[0.1, 0.1, 0.1], [0.1, 0.3, 0.2]]), eps, seed=0)
+    for size in (3, 6, 7):
+        rewards = mx.array([[0.1] * size, [0.1, 0.3, 0.2] + [0.0] * (size - 3)])
+        exactly_zero(rewards, eps, 0, f"rewards 2 x {size}, the first {size} all 0.1, eps {eps:g}")
+        agree(rewards[1], eps, seed=0)
 
 
 @pytest.mark.parametrize("size", [2, 3, 5])

@@ -69,16 +69,10 @@ known.change(
     question="Which of the two should become more likely as the loss falls?",
 )
 known.change(
-    "log-of-a-sigmoid",
+    "overflow",
     (LOSSES, "losses = -mx.log(mx.sigmoid(margin))"),
-    fact="the logarithm of the sigmoid is taken, which is infinite for a pair that is wrong by far",
-    question="What is sigmoid(-1000) in float32? And its logarithm?",
-)
-known.change(
-    "softplus-by-exp",
-    (LOSSES, "losses = mx.log(1 + mx.exp(-margin))"),
-    fact="exp of a large number is computed, and the loss of a pair that is wrong by far is infinite",
-    question="What is exp(1000) in float32?",
+    fact="the loss is infinite for a pair that is wrong by far: log of a sigmoid that is 0, or exp of a large number",
+    question="What is sigmoid(-1000) in float32? And exp(1000)?",
 )
 known.change(
     "summed",

@@ -126,7 +126,7 @@ known.change(
     "k2",
     (KL, "kl = mx.square(distance) / 2"),
     fact="the KL divergence is estimated by half of the squared difference (k2)",
-    question="A token is twice as likely under the policy as under the reference, another half as likely. Are both equally far?",
+    question="The policy finds one token twice as likely as the reference, another half as likely. Are both equal?",
 )
 known.change(
     "mean-per-completion",
