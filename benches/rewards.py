@@ -49,7 +49,7 @@ HELD_OUT = ("cow", "horse", "lion", "monkey", "turtle", "duck")
 PROMPTS = 2  # per round
 LONGEST = 40  # words of a story
 SAMPLES = 8  # per held-out thing, before and after a run
-PAIRS, EPOCHS, PER_STEP = 48, 2, 6  # of DPO
+PAIRS, EPOCHS, PER_STEP = 4, 2, 8  # of DPO: pairs per thing, and per step
 
 
 class World:
@@ -90,21 +90,27 @@ class World:
             count, recipe.temp, recipe.max_tokens, recipe.eos_ids, seed,
         )  # fmt: skip
 
+    def group(self, thing: str) -> dict[str, Any]:
+        """Sample one group, and say what the reward sees of each completion."""
+        (group,) = self.sample(self.new_adapter(), [thing], 8, 30_000)
+        return {"thing": thing, "completions": [self.row(thing, each) for each in group]}
+
+    def row(self, thing: str, completion: Completion) -> dict[str, Any]:
+        """Return a completion's text, and what the rewards count in it."""
+        text = self.text(completion)
+        return {
+            "thing": thing,
+            "text": text,
+            "ended": completion.ended,
+            "words": len(text.split()),
+            "mentions": count_mentions(text, thing),
+            "reward": story_reward(text, thing, completion.ended, LONGEST),
+        }
+
     def judged(self, adapter: Adapter) -> dict[str, Any]:
         """Sample stories about held-out things, and count what the rewards count."""
         groups = self.sample(adapter, HELD_OUT, SAMPLES, 10_000)
-        rows = [
-            {
-                "thing": thing,
-                "text": self.text(each),
-                "ended": each.ended,
-                "words": len(self.text(each).split()),
-                "mentions": count_mentions(self.text(each), thing),
-                "reward": story_reward(self.text(each), thing, each.ended, LONGEST),
-            }
-            for thing, group in zip(HELD_OUT, groups, strict=True)
-            for each in group
-        ]
+        rows = [self.row(thing, each) for thing, group in zip(HELD_OUT, groups, strict=True) for each in group]
         return {
             "reward": statistics.fmean(row["reward"] for row in rows),
             "named": statistics.fmean(row["mentions"] > 0 for row in rows),
@@ -148,14 +154,18 @@ def grpo_run(world: World, reward: Callable[[str, str, bool], float], beta: floa
 
 def dpo_run(world: World) -> Any:
     """Sample pairs from the model as it was, train with DPO, and return what happened in each step."""
-    groups = world.sample(world.new_adapter(), TRAINING * 2, 16, 20_000)
-    pairs = []
-    for thing, group in zip(TRAINING * 2, groups, strict=True):
+    groups = world.sample(world.new_adapter(), TRAINING, 16, 20_000)
+    pairs, example = [], {}
+    for thing, group in zip(TRAINING, groups, strict=True):
         scored = [(story_reward(world.text(each), thing, each.ended, LONGEST), each) for each in group]
         best = [each for reward, each in scored if reward == max(reward for reward, _ in scored)]
         worst = [each for reward, each in scored if reward == min(reward for reward, _ in scored)]
         if len({reward for reward, _ in scored}) > 1:
-            pairs += list(zip(best, worst, strict=False))[:2]
+            pairs += list(zip(best, worst, strict=False))[:PAIRS]
+            example = example or {
+                "thing": thing, "chosen": world.text(best[0]), "rejected": world.text(worst[0]),
+                "rewards": [max(reward for reward, _ in scored), min(reward for reward, _ in scored)],
+            }  # fmt: skip
     optimizer, adapter = AdamW(1e-3, weight_decay=0.0), world.new_adapter()
     state, steps, order = optimizer.init(adapter.weights), [], random.Random(SEED)
     start = time.perf_counter()
@@ -173,7 +183,8 @@ def dpo_run(world: World) -> Any:
             steps.append({key: float(f"{value:.4g}") for key, value in row.items()})
             print(steps[-1], flush=True)
     seconds = round(time.perf_counter() - start)
-    return {"pairs": len(pairs), "steps": steps, "seconds": seconds, "after": world.judged(adapter)}
+    found = {"pairs": len(pairs), "example": example, "steps": steps, "seconds": seconds}
+    return {**found, "after": world.judged(adapter)}
 
 
 def main() -> None:
@@ -193,6 +204,7 @@ def main() -> None:
         return mention_reward(text, thing)
 
     runs: dict[str, Callable[[], Any]] = {
+        "group": lambda: world.group(HELD_OUT[0]),
         "before": lambda: world.judged(world.new_adapter()),
         "grpo": lambda: grpo_run(world, short_story, 0.1, options.rounds, 1e-3),
         "hacked": lambda: grpo_run(world, mentions, 0.0, options.rounds, 2e-3),
