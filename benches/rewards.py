@@ -65,20 +65,20 @@ class World:
 
         def prompt(thing: str) -> list[int]:
             messages = [{"role": "user", "content": REQUEST.format(thing)}]
-            text = render_chat(checkpoint.chat_template, messages, checkpoint.special_tokens)
-            return self.tokenizer.encode(text)
+            text = render_chat(checkpoint.chat_template or "", messages, checkpoint.special_tokens)
+            return list(self.tokenizer.encode(text))
 
         self.prompts = {thing: prompt(thing) for thing in TRAINING + HELD_OUT}
 
     def text(self, completion: Completion) -> str:
         """Return a completion's text, without the end token."""
-        return self.tokenizer.decode(completion.tokens[: -1 if completion.ended else None]).strip()
+        return str(self.tokenizer.decode(completion.tokens[: -1 if completion.ended else None])).strip()
 
     def new_adapter(self) -> Adapter:
         """Return an untrained adapter."""
         return Adapter(init_lora(self.params, RANK, NAMES, SEED), ALPHA)
 
-    def sample(self, adapter: Adapter, things: Sequence[str], count: int, seed: int) -> list[list[Completion]]:
+    def sample(self, adapter: Adapter, things: Sequence[str], count: int, seed: int) -> Any:
         """Return groups of completions of a trained model."""
         recipe = GRPORecipe(**self.recipe)
         model = RaggedModel(self.config, {**self.params, **adapter.weights}, LoRAParts(adapter.alpha))
@@ -155,7 +155,8 @@ def grpo_run(world: World, reward: Callable[[str, str, bool], float], beta: floa
 def dpo_run(world: World) -> Any:
     """Sample pairs from the model as it was, train with DPO, and return what happened in each step."""
     groups = world.sample(world.new_adapter(), TRAINING, 16, 20_000)
-    pairs, example = [], {}
+    pairs: list[tuple[Completion, Completion]] = []
+    example: dict[str, Any] = {}
     for thing, group in zip(TRAINING, groups, strict=True):
         scored = [(story_reward(world.text(each), thing, each.ended, LONGEST), each) for each in group]
         best = [each for reward, each in scored if reward == max(reward for reward, _ in scored)]
@@ -198,18 +199,18 @@ def main() -> None:
     world = World()
 
     def short_story(text: str, thing: str, ended: bool) -> float:
-        return story_reward(text, thing, ended, LONGEST)
+        return float(story_reward(text, thing, ended, LONGEST))
 
     def mentions(text: str, thing: str, _: bool) -> float:
-        return mention_reward(text, thing)
+        return float(mention_reward(text, thing))
 
     runs: dict[str, Callable[[], Any]] = {
         "group": lambda: world.group(HELD_OUT[0]),
         "before": lambda: world.judged(world.new_adapter()),
         "grpo": lambda: grpo_run(world, short_story, 0.1, options.rounds, 1e-3),
-        "hacked": lambda: grpo_run(world, mentions, 0.0, options.rounds, 2e-3),
+        "hacked": lambda: grpo_run(world, mentions, 0.0, options.rounds // 2, 2e-3),
         "dpo": lambda: dpo_run(world),
-        "held": lambda: grpo_run(world, mentions, 0.5, options.rounds, 2e-3),
+        "held": lambda: grpo_run(world, mentions, 0.5, options.rounds // 2, 2e-3),
     }
     for name, run in runs.items():
         if name not in found and name in (options.only or runs):

@@ -53,8 +53,8 @@ def dpo64(
     if field == "accuracy":
         return np.asarray(np.mean(exactly(chosen, rejected, reference_chosen, reference_rejected) > 0))
     if field == "loss":
-        losses = [f(f(np.log(f(1 + np.exp(-abs(m))))) + max(-m, 0.0)) for m in margins]
-        return np.asarray(f(np.mean(losses)))
+        losses = f(f(np.log(f(1 + np.exp(-np.abs(margins))))) + np.maximum(-margins, 0.0))
+        return np.asarray(f(np.asarray(np.mean(losses))))
     return chosen_rewards if field == "chosen_rewards" else rejected_rewards
 
 
@@ -88,8 +88,9 @@ def advantages64(rewards: Array64, eps: float = 1e-4, *, r: Round = exact) -> Ar
     for place in np.ndindex(rewards.shape[:-1]):
         group = rewards[place]
         if group.max() > group.min():
-            centred = f(group - f(np.mean(group)))
-            found[place] = f(centred / f(np.sqrt(f(np.sum(centred**2) / (len(group) - 1))) + eps))
+            centred = f(group - f(np.mean(group, keepdims=True)))
+            squares = f(np.asarray(np.sum(centred**2) / (len(group) - 1)))
+            found[place] = f(centred / (f(np.sqrt(squares)) + eps))
     return found
 
 

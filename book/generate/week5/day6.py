@@ -37,11 +37,12 @@ def generated_parts() -> Parts:
         "pair": pair(),
         "dpo-steps": dpo_steps(),
         "reward-curve": curve(("grpo",), "reward", "mean reward", "reward"),
-        "kl-curve": curve(("grpo", *HACKS), "kl", "KL from the reference, nats per token", "kl"),
+        "kl-curve": curve(("grpo",), "kl", "KL from the reference, nats per token", "kl"),
         "judged": judged(),
-        "answers": answers("before", "grpo"),
-        "mention-curve": curve(tuple(HACKS), "reward", "mentions per answer", "mentions"),
-        "hacked-answers": answers("hacked", "held"),
+        "answers": answers((0, 2), "before", "grpo"),
+        "mention-curve": curve(("hacked",), "reward", "mentions per answer", "mentions"),
+        "hacked-answers": answers((0, 1), "hacked"),
+        "held": held(),
         "group-advantage": group_advantage(),
     }
 
@@ -56,7 +57,7 @@ def record() -> dict[str, Any]:
 @functools.cache
 def advantages() -> list[float]:
     """Return the advantages of the recorded group."""
-    found: list[float] = group_advantages(mx.array([row["reward"] for row in completions()])).tolist()  # type: ignore[assignment]
+    found: list[float] = group_advantages(mx.array([row["reward"] for row in completions()])).tolist()
     return found
 
 
@@ -119,7 +120,7 @@ def pair() -> str:
 def dpo_steps() -> str:
     """List some steps of DPO."""
     steps = record()["dpo"]["steps"]
-    shown = sorted({0, len(steps) // 4, len(steps) // 2, 3 * len(steps) // 4, len(steps) - 1})
+    shown = range(0, len(steps), 2)
     keys = ("loss", "accuracy", "chosen", "rejected")
     rows = [[str(i + 1), *(number(steps[i][key], 3) for key in keys)] for i in shown]
     caption = (
@@ -139,7 +140,7 @@ def curve(names: tuple[str, ...], key: str, label: str, name: str) -> str:
     runs = {which: record()[which] for which in names}
     count = min(len(run["rounds"]) for run in runs.values())
     across = [min(i + WINDOW, count) for i in range(0, count, WINDOW)]
-    words = {"grpo": "short stories", "hacked": "mentions, β = 0", "held": "mentions, β = 0.5"}
+    words = {"grpo": "short stories, β = 0.1", "hacked": "mentions, β = 0"}
     series = {words[which]: smooth([row[key] for row in run["rounds"][:count]]) for which, run in runs.items()}
     canvas = at_both_widths(
         lambda canvas: lines(canvas, across, series, ("round", label), lambda x: f"{x:g}", logarithmic=False)
@@ -149,7 +150,7 @@ def curve(names: tuple[str, ...], key: str, label: str, name: str) -> str:
     minutes = run["seconds"] / 60
     caption = (
         f"{label[0].upper()}{label[1:]}: means of {WINDOW} rounds of 16 completions. {count} rounds took "
-        f"{minutes:.0f} minutes on a shared machine ({escape(record()['machine']['processor'])})."
+        f"{minutes:.0f} minutes on a busy machine ({escape(record()['machine']['processor'])})."
     )
     return canvas.figure(f"{name}-5-6", f"{label[0].upper()}{label[1:]} over the rounds", f"{about}.", caption)
 
@@ -165,15 +166,26 @@ def judged() -> str:
     return table(caption, ["model", "mean reward", "names the animal", "ends within 40 words"], rows) + "\n"
 
 
-def answers(*names: str) -> str:
-    """Quote the answers of some runs to the same two requests."""
-    words = {"before": "before", "grpo": "after GRPO", **{k: f"rewarded for mentions, {v}" for k, v in HACKS.items()}}
+def answers(which_samples: tuple[int, ...], *names: str) -> str:
+    """Quote some answers of some runs."""
+    words = {"before": "before", "grpo": "after GRPO", "hacked": "rewarded for mentions"}
     found = []
     for which in names:
         samples = (record()[which] if which == "before" else record()[which]["after"])["samples"]
-        for row in (samples[0], samples[2]):
-            found += quoted(f"{words[which]}, {row['thing']}", row["text"])
+        for row in (samples[i] for i in which_samples):
+            found += quoted(f"{words[which]}, {row['thing']}, {row['words']} words", row["text"])
     return "\n".join(["```text", *found, "```", ""])
+
+
+def held() -> str:
+    """Compare the hacked reward without and with a distance to the reference, after the same rounds."""
+    count = len(record()["held"]["rounds"])
+    rows = []
+    for which, words in HACKS.items():
+        last = record()[which]["rounds"][count - WINDOW : count]
+        rows.append([words, *(number(float(np.mean([row[key] for row in last]))) for key in ("reward", "kl"))])
+    caption = f"Rewarded for mentions: means of rounds {count - WINDOW + 1} to {count}"
+    return table(caption, ["run", "mentions per answer", "KL, nats per token"], rows) + "\n"
 
 
 def group_advantage() -> str:

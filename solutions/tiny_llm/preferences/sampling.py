@@ -57,12 +57,13 @@ def sample_groups(
 
     def sample(logits: mx.array, chunks: list[Chunk]) -> list[list[int]]:
         sampled = sample_rows(logits, chunks)
-        rows = [(chunk.request, *new) for chunk, new in zip(chunks, sampled, strict=True) if new]
+        rows = [(chunk.request, new[0]) for chunk, new in zip(chunks, sampled, strict=True) if new]
         if rows:
             wide = logits.astype(mx.float32) / temp  # R x V
             labels = mx.array([token for _, token in rows])
             chosen = mx.take_along_axis(wide, labels[:, None], axis=-1).squeeze(-1) - mx.logsumexp(wide, axis=-1)
-            for (request, token), logprob in zip(rows, chosen.tolist(), strict=True):  # type: ignore[arg-type]
+            found: list[float] = chosen.tolist()  # type: ignore[assignment] # one transfer for all
+            for (request, token), logprob in zip(rows, found, strict=True):
                 recorded[request].append((token, logprob))
         return sampled
 
