@@ -1,0 +1,199 @@
+"""Day 6's figures and widget: a group and its advantages, recorded runs of DPO and GRPO, and a hacked reward.
+
+All numbers are from rewards.json, which `benches/rewards.py` recorded.
+"""
+
+import functools
+import json
+import textwrap
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+
+from tiny_llm_course.dev.book.drawing import Canvas, at_both_widths, lines
+from tiny_llm_course.dev.book.drawing.canvas import FONT, WIDEST
+from tiny_llm_course.dev.book.html import element, number, table
+from tiny_llm_course.dev.book.parts import Parts
+from tiny_llm_course.programs.packages import load_solution
+
+load_solution()
+from tiny_llm_solution.preferences.advantages import group_advantages  # noqa: E402
+
+RECORD = Path(__file__).with_name("rewards.json")
+WINDOW = 5  # rounds that a curve's point is the mean of
+EPS, CLIP = 1e-4, 0.2
+RUNS = {"before": "before", "dpo": "DPO", "grpo": "GRPO"}
+HACKS = {"hacked": "β = 0", "held": "β = 0.5"}
+
+
+def generated_parts() -> Parts:
+    """Return the figures, the tables, the quotes and the widget."""
+    return {
+        "group": group(),
+        "pair": pair(),
+        "dpo-steps": dpo_steps(),
+        "reward-curve": curve(("grpo",), "reward", "mean reward", "reward"),
+        "kl-curve": curve(("grpo",), "kl", "KL from the reference, nats per token", "kl"),
+        "judged": judged(),
+        "answers": answers((0, 2), "before", "grpo"),
+        "mention-curve": curve(("hacked",), "reward", "mentions per answer", "mentions"),
+        "hacked-answers": answers((0, 1), "hacked"),
+        "held": held(),
+        "group-advantage": group_advantage(),
+    }
+
+
+@functools.cache
+def record() -> dict[str, Any]:
+    """Return what was recorded."""
+    found: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8"))
+    return found
+
+
+@functools.cache
+def advantages() -> list[float]:
+    """Return the advantages of the recorded group."""
+    found: list[float] = group_advantages(mx.array([row["reward"] for row in completions()])).tolist()
+    return found
+
+
+def completions() -> list[dict[str, Any]]:
+    """Return the recorded group."""
+    found: list[dict[str, Any]] = record()["group"]["completions"]
+    return found
+
+
+def group() -> str:
+    """Draw the rewards and advantages of a group, and begin each of its stories."""
+    rows = completions()
+    largest = max(abs(a) for a in advantages())
+
+    def draw(canvas: Canvas) -> None:
+        wide = canvas.width > WIDEST
+        step, text = (30.0, 250.0) if wide else (48.0, 0.0)
+        unit = (canvas.width - text - 150) / 2 / largest
+        zero = text + 120 + largest * unit
+        canvas.text(text, FONT, "reward", "strong")
+        canvas.text(zero, FONT, "advantage", "strong", "middle")
+        for i, (row, a) in enumerate(zip(rows, advantages(), strict=True)):
+            y = 2 * FONT + i * step
+            words = f"{row['words']} words, {'ends' if row['ended'] else 'cut off'}, {row['mentions']} x {row['thing']}"
+            canvas.text(0, y + (14 if wide else 10), words, "small")
+            top = y if wide else y + 16
+            canvas.rect(text, top, 60 * max(row["reward"], 0.02), 18, "fill" if row["reward"] else "hollow")
+            canvas.text(text + 66, top + 14, f"{row['reward']:g}")
+            left = min(zero, zero + a * unit)
+            canvas.rect(left, top, max(1.0, abs(a) * unit), 18, "fill" if a > 0 else "hollow")
+        canvas.path([(zero, 2 * FONT - 4), (zero, 2 * FONT + len(rows) * step)], "line")
+
+    told = "; ".join(f"{row['reward']:g} and {number(a)}" for row, a in zip(rows, advantages(), strict=True))
+    caption = (
+        f"Eight answers of the model of day 5 to <em>Tell me a story about a {record()['group']['thing']}.</em>, at "
+        "temperature 1. Each gets 0.5 if it names the animal, and 0.5 if it ends within 40 words. The advantage says "
+        "how far a reward is above or below the mean of the group, in standard deviations."
+    )
+    about = f"Rewards and advantages of eight answers: {told}."
+    return at_both_widths(draw).figure("group-5-6", "A group, its rewards and its advantages", about, caption)
+
+
+def quoted(heading: str, text: str, limit: int = 300) -> list[str]:
+    """Return a heading and a text in lines for a code block."""
+    plain = " ".join(
+        "".join(c if c.isprintable() else " " for c in text.replace("\N{REPLACEMENT CHARACTER}", "?")).split()
+    )
+    shown = plain if len(plain) <= limit else plain[:limit].rsplit(" ", 1)[0] + " ..."
+    return [f"{heading}:", *textwrap.wrap(shown, 100, initial_indent="  ", subsequent_indent="  ")]
+
+
+def pair() -> str:
+    """Quote one of the pairs."""
+    found = record()["dpo"]["example"]
+    lines_ = quoted(f"chosen, reward {found['rewards'][0]:g}", found["chosen"])
+    lines_ += quoted(f"rejected, reward {found['rewards'][1]:g}", found["rejected"])
+    return "\n".join(["```text", *lines_, "```", ""])
+
+
+def dpo_steps() -> str:
+    """List some steps of DPO."""
+    steps = record()["dpo"]["steps"]
+    shown = range(0, len(steps), 2)
+    keys = ("loss", "accuracy", "chosen", "rejected")
+    rows = [[str(i + 1), *(number(steps[i][key], 3) for key in keys)] for i in shown]
+    caption = (
+        f"DPO on {record()['dpo']['pairs']} pairs, before the update of each step; rewards are the implicit ones, "
+        "averaged over the step's pairs"
+    )
+    return table(caption, ["step", "loss", "accuracy", "chosen reward", "rejected reward"], rows) + "\n"
+
+
+def smooth(values: Sequence[float]) -> list[float]:
+    """Return the means of successive windows."""
+    return [float(np.mean(values[i : i + WINDOW])) for i in range(0, len(values), WINDOW)]
+
+
+def curve(names: tuple[str, ...], key: str, label: str, name: str) -> str:
+    """Draw a quantity over the rounds of some runs."""
+    runs = {which: record()[which] for which in names}
+    count = min(len(run["rounds"]) for run in runs.values())
+    across = [min(i + WINDOW, count) for i in range(0, count, WINDOW)]
+    words = {"grpo": "short stories, β = 0.1", "hacked": "mentions, β = 0"}
+    series = {words[which]: smooth([row[key] for row in run["rounds"][:count]]) for which, run in runs.items()}
+    canvas = at_both_widths(
+        lambda canvas: lines(canvas, across, series, ("round", label), lambda x: f"{x:g}", logarithmic=False)
+    )
+    run = runs[names[0]]
+    about = "; ".join(f"{which}: from {number(values[0])} to {number(values[-1])}" for which, values in series.items())
+    minutes = run["seconds"] / 60
+    caption = (
+        f"{label[0].upper()}{label[1:]}: means of {WINDOW} rounds of 16 completions. {count} rounds took "
+        f"{minutes:.0f} minutes on a busy machine ({escape(record()['machine']['processor'])})."
+    )
+    return canvas.figure(f"{name}-5-6", f"{label[0].upper()}{label[1:]} over the rounds", f"{about}.", caption)
+
+
+def judged() -> str:
+    """List what each run does on things that it was not trained on."""
+    rows = []
+    for which, words in RUNS.items():
+        found = record()[which] if which == "before" else record()[which]["after"]
+        shares = (f"{100 * found[key]:.0f} %" for key in ("named", "in time"))
+        rows.append([words, number(found["reward"]), *shares])
+    caption = "48 answers about six animals that no run was trained on, at temperature 1"
+    return table(caption, ["model", "mean reward", "names the animal", "ends within 40 words"], rows) + "\n"
+
+
+def answers(which_samples: tuple[int, ...], *names: str) -> str:
+    """Quote some answers of some runs."""
+    words = {"before": "before", "grpo": "after GRPO", "hacked": "rewarded for mentions"}
+    found = []
+    for which in names:
+        samples = (record()[which] if which == "before" else record()[which]["after"])["samples"]
+        for row in (samples[i] for i in which_samples):
+            found += quoted(f"{words[which]}, {row['thing']}, {row['words']} words", row["text"])
+    return "\n".join(["```text", *found, "```", ""])
+
+
+def held() -> str:
+    """Compare the hacked reward without and with a distance to the reference, after the same rounds."""
+    count = len(record()["held"]["rounds"])
+    rows = []
+    for which, words in HACKS.items():
+        last = record()[which]["rounds"][count - WINDOW : count]
+        rows.append([words, *(number(float(np.mean([row[key] for row in last]))) for key in ("reward", "kl"))])
+    caption = f"Rewarded for mentions: means of rounds {count - WINDOW + 1} to {count}"
+    return table(caption, ["run", "mentions per answer", "KL, nats per token"], rows) + "\n"
+
+
+def group_advantage() -> str:
+    """Return the widget, and a table of the recorded group."""
+    rows = [
+        [str(i + 1), f"{row['reward']:g}", number(a)]
+        for i, (row, a) in enumerate(zip(completions(), advantages(), strict=True))
+    ]
+    data = {"rewards": [row["reward"] for row in completions()], "eps": EPS, "clip": CLIP}
+    head = ["completion", "reward", "advantage"]
+    return element("group-advantage", data, table("The recorded group", head, rows))

@@ -1,0 +1,73 @@
+"""The quiz of week 5, day 6."""
+
+from typing import Any
+
+import mlx.core as mx
+
+from tiny_llm_course.dev.book.quizzes import Quiz, numbers
+
+quiz = Quiz()
+
+
+@quiz.question(
+    "5.6.2",
+    "The policy gives the chosen answer -10 nats and the rejected one -21, the reference -13 and -20. beta is 0.5. "
+    "What is the DPO loss?",
+    why="The rewards are 0.5 * 3 = 1.5 and 0.5 * -1 = -0.5, and -log(sigmoid(2)) is 0.13.",
+    mistakes={
+        "without-the-reference": "This compares -10 with -21, whatever the reference says.",
+        "beta-left-out-of-the-loss": "The rewards contain beta, and the loss compares the rewards.",
+        "exchanged": "This is the loss if the other answer had been chosen.",
+    },
+)
+def one_pair(program: Any) -> str:
+    arrays = (mx.array([x]) for x in (-10.0, -21.0, -13.0, -20.0))
+    return numbers([program(*arrays, 0.5).loss.item()], 3)
+
+
+@quiz.question(
+    "5.6.3",
+    "Two prompts have two completions each. Their rewards are 1 and 0, and 5 and 3. What are the four advantages?",
+    why="Each group has its own mean and its own deviation, so the units of a prompt do not matter.",
+    mistakes={
+        "one-group": "Every completion of the harder prompt gets a negative advantage here.",
+        "not-scaled": "These are the differences from the mean.",
+        "of-the-population": "The sum of the squares is divided by G - 1 here.",
+        "best-so-far": "The mean is subtracted, not the largest reward.",
+    },
+)
+def two_groups(program: Any) -> str:
+    return numbers(program(mx.array([[1.0, 0.0], [5.0, 3.0]])))
+
+
+@quiz.question(
+    "5.6.4",
+    "A token of a bad completion, A = -1, is now twice as likely as when it was sampled. clip is 0.2 and beta is 0. "
+    "What is its loss?",
+    why="min(2 * -1, 1.2 * -1) is -2, so the loss is 2, and its gradient corrects the wrong move.",
+    mistakes={
+        "clipped-both-ways": "Without the minimum, the wrong move has no gradient.",
+        "ratio-inverted": "The ratio is the policy's probability over the sampler's.",
+    },
+)
+def a_wrong_move(program: Any) -> str:
+    sampler = mx.array([[-3.0]])
+    policy, mask = sampler + mx.log(mx.array(2.0)), mx.array([[True]])
+    return numbers([program(policy, sampler, sampler, mx.array([-1.0]), mask, 0.2, 0.0).loss.item()])
+
+
+@quiz.question(
+    "5.6.5",
+    "A model gives its end token a probability near 1, and max_tokens is 5. How many tokens has each completion of a "
+    "group of three?",
+    why="The end token was sampled, so it belongs to the completion, and it is what the model must learn.",
+    mistakes={
+        "end-token-lost": "The scheduler does not append the end token to the output, but it was sampled.",
+    },
+)
+def only_the_end(program: Any) -> str:
+    from tests.week5.toy_engine import END, ToyScheduler, table_of
+
+    table = table_of(1, end=50.0)
+    groups = program(lambda sampler: ToyScheduler(table, sampler), [[1, 2]], 3, 1.0, 5, {END}, 0)
+    return numbers([float(len(each.tokens)) for each in groups[0]])

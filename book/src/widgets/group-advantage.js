@@ -1,0 +1,110 @@
+// <group-advantage>: the rewards of a group of completions, their advantages, and what a token of one of them gains.
+// Data: {rewards: [one for each completion], eps, clip}.
+"use strict";
+
+{
+  const [WIDE, HIGH, LEFT] = [340, 104, 30];
+  const [LOW, MOST] = [0.4, 2]; // ratios
+  const { number } = BookWidget;
+
+  class GroupAdvantage extends BookWidget {
+    constructor() {
+      super();
+      this.label = "The rewards of a group, their advantages, and the clipped gain of a token";
+    }
+
+    get markup() {
+      const { slider, list } = BookWidget;
+      const { rewards } = this.data;
+      const sliders = rewards.map((_, i) => slider(`r${i}`, `reward ${i + 1}`, 0, 1, 0.1)).join("");
+      return `<div class="bar"><button type="button" id="equal">All equal</button><button type="button" id="one">One of ${rewards.length}</button><button type="button" id="recorded">As recorded</button></div>
+        <div class="sliders">${sliders}</div>
+        <svg id="bars" viewBox="0 0 ${WIDE} ${HIGH + 18}" role="img" aria-labelledby="bars-title"><title id="bars-title"></title><g></g></svg>
+        <div class="bar">${list("chosen", "A token of completion", rewards.map((_, i) => i + 1))}</div>
+        <div class="sliders">${slider("ratio", "ratio", LOW, MOST, 0.05)}</div>
+        <svg id="gain" viewBox="0 0 ${WIDE} ${HIGH + 18}" role="img" aria-labelledby="gain-title"><title id="gain-title"></title><g></g></svg>
+        <p class="legend"><span>— min(ratio · A, clipped ratio · A)</span><span>- - - ratio · A</span></p>
+        <style>
+          svg { width: 100%; max-width: 34em; display: block; }
+          svg text { font-size: 11px; }
+          .middle { text-anchor: middle; }
+          .up, .down { stroke: var(--links, #06c); }
+          .up { fill: var(--links, #06c); }
+          .down { fill: var(--bg, #fff); }
+          .axis, .curve, .unclipped { stroke: var(--fg, #000); fill: none; }
+          .axis { opacity: 0.6; }
+          .curve { stroke-width: 2.5; }
+          .unclipped { stroke-dasharray: 4 3; opacity: 0.8; }
+          .at { fill: var(--links, #06c); stroke: var(--fg, #000); }
+          .legend { display: flex; flex-wrap: wrap; gap: 0.2em 1.4em; margin: 0.4em 0; }
+        </style>`;
+    }
+
+    start() {
+      const { rewards } = this.data;
+      const all = (values) => Object.fromEntries(values.map((value, i) => [`r${i}`, value]));
+      this.view = { ...all(rewards), chosen: 0, ratio: 1.5 };
+      for (const name of Object.keys(this.view)) this.bind(name);
+      this.$("#equal").onclick = () => this.change(all(rewards.map(() => 1)));
+      this.$("#one").onclick = () => this.change(all(rewards.map((_, i) => Number(i === 0))));
+      this.$("#recorded").onclick = () => this.change(all(rewards));
+    }
+
+    /** What a token of a completion with this advantage gains at a ratio. */
+    gain(ratio, a) {
+      const { clip } = this.data;
+      return Math.min(ratio * a, Math.min(Math.max(ratio, 1 - clip), 1 + clip) * a);
+    }
+
+    get state() {
+      const { chosen, ratio } = this.view;
+      const { clip, eps } = this.data;
+      const rewards = this.data.rewards.map((_, i) => this.view[`r${i}`]);
+      const mean = rewards.reduce((sum, r) => sum + r, 0) / rewards.length;
+      const squares = rewards.reduce((sum, r) => sum + (r - mean) ** 2, 0);
+      const deviation = Math.sqrt(squares / (rewards.length - 1));
+      const equal = Math.max(...rewards) === Math.min(...rewards);
+      const advantages = rewards.map((r) => (equal ? 0 : (r - mean) / (deviation + eps)));
+      const a = advantages[chosen];
+      const clipped = (ratio > 1 + clip && a > 0) || (ratio < 1 - clip && a < 0);
+      return { ...this.view, rewards, mean, deviation, advantages, gain: this.gain(ratio, a), clipped };
+    }
+
+    draw() {
+      const { rewards, mean, deviation, advantages, chosen, ratio, gain, clipped } = this.state;
+      rewards.forEach((reward, i) => {
+        this.$(`[name=r${i}]`).value = reward;
+        this.$(`#at-r${i}`).textContent = number(reward, 1);
+      });
+      this.$("[name=chosen]").value = chosen;
+      this.$("[name=ratio]").value = ratio;
+      this.$("#at-ratio").textContent = number(ratio);
+      const [middle, unit] = [HIGH / 2 + 6, HIGH / 2 / Math.max(2.5, ...advantages.map(Math.abs))];
+      const step = (WIDE - LEFT) / rewards.length;
+      const bars = advantages.map((a, i) => {
+        const [x, height] = [LEFT + i * step + 6, Math.max(1, Math.abs(a) * unit)];
+        const y = a > 0 ? middle - height : middle;
+        return `<rect class="${a > 0 ? "up" : "down"}" x="${x.toFixed(1)}" y="${y.toFixed(1)}" width="${(step - 12).toFixed(1)}" height="${height.toFixed(1)}"/>
+          <text class="middle" x="${(x + step / 2 - 6).toFixed(1)}" y="${HIGH + 16}">${number(a, 1)}</text>`;
+      });
+      this.$("#bars g").innerHTML = `<text x="0" y="${middle + 4}">A</text><path class="axis" d="M${LEFT} ${middle}H${WIDE}"/>${bars.join("")}`;
+      this.$("#bars-title").textContent = `Advantages: ${advantages.map((a) => number(a)).join(", ")}`;
+      const a = advantages[chosen];
+      const x = (r) => LEFT + ((WIDE - LEFT - 8) * (r - LOW)) / (MOST - LOW);
+      const scale = HIGH / 2 / Math.max(0.5, Math.abs(a) * MOST);
+      const y = (value) => middle - value * scale;
+      const { clip } = this.data;
+      const corners = [LOW, 1 - clip, 1 + clip, MOST].map((r) => `${x(r).toFixed(1)} ${y(this.gain(r, a)).toFixed(1)}`);
+      const marks = [1 - clip, 1, 1 + clip].map((r) => `<path class="axis" d="M${x(r)} ${middle - 3}v6"/><text class="middle" x="${x(r)}" y="${HIGH + 16}">${number(r, 1)}</text>`);
+      this.$("#gain g").innerHTML = `<text x="0" y="${middle + 4}">gain</text><path class="axis" d="M${LEFT} ${middle}H${WIDE}"/>${marks.join("")}
+        <path class="unclipped" d="M${x(LOW)} ${y(LOW * a)}L${x(MOST)} ${y(MOST * a)}"/><path class="curve" d="M${corners.join("L")}"/>
+        <circle class="at" cx="${x(ratio).toFixed(1)}" cy="${y(gain).toFixed(1)}" r="5"/>`;
+      this.$("#gain-title").textContent = `The gain of a token over its ratio, for A = ${number(a)}; at ${number(ratio)} it is ${number(gain)}`;
+      this.say(
+        `Mean ${number(mean)}, standard deviation ${number(deviation)}. A token of completion ${chosen + 1}, A = ${number(a)}, with a ratio of ${number(ratio)} gains ${number(gain)}` +
+          (a === 0 ? ": nothing to learn." : clipped ? ": clipped, no gradient." : `: its gradient ${a > 0 ? "raises" : "lowers"} the token's probability.`),
+      );
+    }
+  }
+  customElements.define("group-advantage", GroupAdvantage);
+}

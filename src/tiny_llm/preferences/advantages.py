@@ -1,0 +1,22 @@
+"""Group-relative advantages: a completion is compared with the others of the same prompt."""
+
+import mlx.core as mx
+
+
+def group_advantages(rewards: mx.array, eps: float = 1e-4) -> mx.array:
+    """Return (reward - mean of its group) / (standard deviation of its group + eps).
+
+    Args:
+        rewards: P.. x G, the rewards of G completions of each prompt, of any dtype.
+        eps: keeps the quotient small if the rewards of a group hardly differ.
+
+    Returns:
+        P.. x G, float32. The standard deviation is the sample's: G - 1 divides the sum of the squares. A group whose
+        rewards are all equal, and so a group of one, has advantages of exactly 0. The argument is not changed.
+
+    Raises:
+        ValueError: rewards have no axis, or no completions. The message states the shape.
+
+    Source: Shao et al. 2024 (DeepSeekMath), section 4.1; `trl.GRPOTrainer` with `scale_rewards="group"`.
+    """
+    raise NotImplementedError("5.6.3 Group-relative advantages")

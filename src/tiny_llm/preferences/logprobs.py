@@ -1,0 +1,28 @@
+"""Log-probabilities of given tokens: how likely a model finds what it, or another model, wrote."""
+
+import mlx.core as mx
+
+from ..dataset.packing import IGNORE
+
+
+def token_logprobs(logits: mx.array, targets: mx.array, temp: float = 1.0, ignore_index: int = IGNORE) -> mx.array:
+    """Return the log-probability of each target; their sum over the last axis is a sequence's log-probability.
+
+    Args:
+        logits: N.. x L x V, of any float dtype. Position i predicts targets[i].
+        targets: N.. x L, the token ids that follow, or ignore_index where nothing counts: the prompt and padding.
+        temp: the temperature that the tokens were sampled with. It divides the logits.
+        ignore_index: the target that does not count.
+
+    Returns:
+        N.. x L, float32 in every dtype: log softmax(logits / temp) at the target, computed in float32, and 0 where
+        nothing counts. At those positions the gradient is 0, too, whatever the logits are, even NaN. Logits of any
+        size are safe. The arguments are not changed.
+
+    Raises:
+        ValueError: targets do not have the logits' shape without V, or temp is not positive. The message states both
+            shapes, or temp.
+
+    Source: `torch.log_softmax` and `gather`; `trl.trainer.utils.selective_log_softmax`.
+    """
+    raise NotImplementedError("5.6.1 Log-probabilities of given tokens")

@@ -1,0 +1,139 @@
+"""Known programs of task 5.6.2, the DPO loss."""
+
+import mlx.core as mx
+from tests.week5.preferred import pairs
+from tiny_llm_solution.preferences.dpo import PreferenceLoss
+
+from tiny_llm_course.testkit.outcomes import refusals
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("5.6.2")
+
+
+def run(program, seed, beta=0.1, dtype=mx.float32, count=5):
+    return tuple(program(*pairs(seed, dtype, count), beta))
+
+
+def moved(program, shift):
+    chosen, *others = pairs(4)
+    return tuple(program(chosen + shift, *others, 1.0))
+
+
+def slopes(program, shift):
+    chosen, *others = pairs(5)
+    return tuple(mx.grad(lambda *x: program(*x, 0.3).loss, (0, 1, 2, 3))(chosen + shift, *others))
+
+
+known.probe_table(
+    several=lambda program: run(program, 1),
+    one=lambda program: run(program, 2, count=1),
+    other_beta=lambda program: run(program, 3, 2.0),
+    untrained=lambda program: tuple(program(*pairs(6)[:2], *pairs(6)[:2], 0.1)),
+    above=lambda program: moved(program, 1000.0),
+    below=lambda program: moved(program, -1000.0),
+    gradient=lambda program: slopes(program, 0.0),
+    gradient_below=lambda program: slopes(program, -1000.0),
+    gradient_above=lambda program: slopes(program, 1000.0),
+    refused=lambda program: refusals(
+        lambda given: program(*map(mx.zeros, given[0]), given[1]),
+        [(((3,), (4,), (3,), (3,)), 0.1), (((3,), (3,), (3,), (1,)), 0.1), (((3, 4),) * 4, 0.1), (((3,),) * 4, 0.0)],
+    ),
+    half=lambda program: run(program, 7, dtype=mx.float16, count=64),
+)
+
+
+@known.sized("64 x 1,024 pairs, float32")
+def sized(program):
+    arrays = pairs(1, count=65536)
+    return lambda: list(program(*arrays))
+
+
+MARGIN = "margin = chosen_rewards - rejected_rewards"
+LOSSES = "losses = mx.logaddexp(0.0, -margin)"
+known.change(
+    "without-the-reference",
+    (MARGIN, "margin = beta * (wide[0] - wide[1])"),
+    fact="the loss compares the policy's log-probabilities without the reference's",
+    question="A short answer is more likely than a long one, whatever the model prefers. What removes this?",
+)
+known.change(
+    "beta-left-out-of-the-loss",
+    (MARGIN, "margin = (chosen_rewards - rejected_rewards) / beta"),
+    fact="the loss is that of beta = 1: only the rewards are multiplied by beta",
+    question="What is the loss of a pair whose rewards differ by 0.2?",
+)
+known.change(
+    "exchanged",
+    (MARGIN, "margin = rejected_rewards - chosen_rewards"),
+    fact="the rejected answer is treated as the chosen one",
+    question="Which of the two should become more likely as the loss falls?",
+)
+known.change(
+    "overflow",
+    (LOSSES, "losses = -mx.log(mx.sigmoid(margin))"),
+    fact="the loss is infinite for a pair that is wrong by far: log of a sigmoid that is 0, or exp of a large number",
+    question="What is sigmoid(-1000) in float32? And exp(1000)?",
+)
+known.change(
+    "summed",
+    ("mx.mean(losses)", "mx.sum(losses)"),
+    fact="the losses of the pairs are summed, not averaged",
+    question="What happens to the size of a step if the batch has twice as many pairs?",
+)
+known.change(
+    "loss-of-the-mean",
+    (LOSSES, "losses = mx.logaddexp(0.0, -mx.mean(margin))"),
+    fact="the margins are averaged first, and the loss is that of the average",
+    question="One pair is right by 100, another wrong by 50. Has the model nothing to learn?",
+)
+known.change(
+    "hinge",
+    (LOSSES, "losses = mx.maximum(0.0, 1 - margin)"),
+    fact="the loss is a hinge, max(0, 1 - margin), as in SLiC, instead of -log sigmoid",
+    question="What is the loss of two equal rewards?",
+)
+known.change(
+    "ties-are-right",
+    ("(margin > 0)", "(margin >= 0)"),
+    fact="a pair with equal rewards counts as right",
+    question="What should the accuracy be before the first step, when all rewards are 0?",
+)
+known.change(
+    "accuracy-of-the-policy",
+    ("(margin > 0)", "(wide[0] > wide[1])"),
+    fact="the accuracy compares the policy's log-probabilities instead of the rewards",
+    question="Both models find the chosen answer less likely, the policy only a little. Is the pair right?",
+)
+known.change(
+    "rewards-without-beta",
+    (
+        "PreferenceLoss(mx.mean(losses), chosen_rewards, rejected_rewards,",
+        "PreferenceLoss(mx.mean(losses), chosen_rewards / beta, rejected_rewards / beta,",
+    ),
+    fact="the rewards are returned without the factor beta",
+    question="By which number is the difference of two log-probabilities multiplied to be a reward?",
+)
+known.change(
+    "shapes-not-checked",
+    ("if chosen.ndim != 1 or not chosen.size or any(shape != chosen.shape for shape in shapes):", "if False:"),
+    fact="log-probabilities that are not one number per answer are not refused",
+    question="What happens if the caller has not summed over the tokens?",
+)
+
+
+@known.accepted("the stable formula by hand, pair by pair")
+def by_hand(chosen, rejected, reference_chosen, reference_rejected, beta=0.1):
+    arrays = chosen, rejected, reference_chosen, reference_rejected
+    if any(x.ndim != 1 or x.shape != chosen.shape or not x.size for x in arrays) or beta <= 0:
+        raise ValueError(f"shapes {[x.shape for x in arrays]}, beta {beta}")
+    c, j, rc, rj = (x.astype(mx.float32) for x in arrays)
+    rewards = (c - rc) * beta, (j - rj) * beta
+    margin = rewards[0] - rewards[1]
+    losses = mx.maximum(-margin, 0.0) + mx.log1p(mx.exp(-mx.abs(margin)))
+    return PreferenceLoss(mx.sum(losses) / len(losses), *rewards, mx.sum(margin > 0) / len(losses))
+
+
+known.accepted_change(
+    "as a logsumexp",
+    (LOSSES, "losses = mx.logsumexp(mx.stack([mx.zeros_like(margin), -margin]), axis=0)"),
+)
