@@ -152,7 +152,7 @@ def runs() -> dict[tuple[int, ...], replay.Run]:
     found = {}
     for setting in itertools.product(*(range(len(values)) for values in SETTINGS.values())):
         policy, slots, budget, pages = setting
-        limits = SETTINGS["slots"][slots], SETTINGS["budget"][budget], SETTINGS["pages"][pages]
+        limits: list[Any] = [SETTINGS["slots"][slots], SETTINGS["budget"][budget], SETTINGS["pages"][pages]]
         found[setting] = replay.run(policy, *limits)
     return found
 
