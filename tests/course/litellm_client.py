@@ -87,7 +87,11 @@ assert error_of(prompt="dog " * 3000) is litellm.ContextWindowExceededError
 assert error_of(temperature=-1) is litellm.BadRequestError
 assert error_of(key="none") is litellm.AuthenticationError
 assert error_of(model="gpt-0") is litellm.NotFoundError
-assert error_of(response_format={"type": "json_object"}) is litellm.BadRequestError
+schema = {"type": "integer", "minimum": 3, "maximum": 5}
+form = {"type": "json_schema", "json_schema": {"name": "number", "schema": schema}}
+assert text_of(chat(PROMPTS[0], response_format=form)) in ("3", "4", "5")
+form["json_schema"]["schema"] = {"type": "string", "format": "date"}
+assert error_of(response_format=form) is litellm.BadRequestError
 tools = [{"type": "function", "function": {"name": "weather", "parameters": {"type": "object", "properties": {}}}}]
 assert error_of(tools=tools) is litellm.BadRequestError
 assert text_of(chat(PROMPTS[0], tools=tools, tool_choice="none")) == alone[0]

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
@@ -82,6 +83,10 @@ def story(client, **more):
 def talk(client, **more):
     asked = {"model": MODEL, "messages": [{"role": "user", "content": "Tell me a story about a dog."}]}
     return client.chat.completions.create(**{**asked, "max_completion_tokens": 24, "temperature": 0, **more})
+
+
+def with_schema(schema):
+    return {"response_format": {"type": "json_schema", "json_schema": {"name": "any", "schema": schema}}}
 
 
 # What it answers
@@ -262,6 +267,32 @@ def test_what_changes_the_logits(client, port):
     assert (cut.choices[0].finish_reason, cut.usage.completion_tokens) == ("stop", 3)
 
 
+def test_json(client):
+    """Each request of a batch follows its own schema, and the others none."""
+    legs = {"properties": {"legs": {"type": "integer", "minimum": 0, "maximum": 8}}, "required": ["legs"]}
+    flags = {"type": "array", "items": {"type": "boolean"}, "maxItems": 3}
+    asked = [with_schema(legs), with_schema({"enum": ["red", "green"]}), with_schema(flags), {}]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda more: talk(client, max_completion_tokens=60, **more), asked))
+    texts = [each.choices[0].message.content for each in found]
+    assert json.loads(texts[0])["legs"] in range(9)
+    assert json.loads(texts[1]) in ("red", "green")
+    assert all(isinstance(each, bool) for each in json.loads(texts[2]))
+    assert texts[3] == talk(client, max_completion_tokens=60).choices[0].message.content
+    anything = talk(client, max_completion_tokens=9, response_format={"type": "json_object"}).choices[0].message.content
+    assert anything.startswith("{")
+
+
+def test_json_with_samples_and_a_bias(client, port):
+    """Every sample follows the schema; a bias chooses among what it allows, and allows nothing else."""
+    colors = with_schema({"enum": ["red", "green", "blue"]})
+    answer = talk(client, temperature=2.0, n=4, seed=3, **colors)
+    assert all(json.loads(choice.message.content) in ("red", "green", "blue") for choice in answer.choices)
+    letters = converted(port, "/tokenize", prompt="g", model=MODEL)["tokens"] + [537]  # dog, which no text contains
+    biased = talk(client, logit_bias=dict.fromkeys(map(str, letters), 100), **colors)
+    assert biased.choices[0].message.content == '"green"'
+
+
 def test_special_tokens_and_tools_that_are_not_called(client):
     for skip, text in ((True, ""), (False, "<|im_end|><|im_end|>")):
         more = {"extra_body": {"skip_special_tokens": skip, "ignore_eos": True}, "logit_bias": {"2047": 100}}
@@ -420,7 +451,13 @@ def test_a_completion_that_is_refused(port, change, status, words):
         ({"tools": [{"type": "function"}], "tool_choice": "required"}, "tool_choice"),
         ({"max_tokens": 0}, "max_tokens: expected an integer of at least 1, not 0"),
         ({"max_tokens": 5000}, "maximum context length is 2048 tokens"),
-        ({"response_format": {"type": "json_object"}}, "response_format"),
+        ({"response_format": {"type": "xml"}}, 'response_format: expected {"type": "text"}'),
+        ({"response_format": {"type": "json_schema"}}, "json_schema"),
+        (with_schema({"type": "string", "format": "date"}), "response_format: #: format is not supported for string"),
+        (with_schema({"properties": {"a": {"oneOf": []}}}), "response_format: #/properties/a: oneOf is not supported"),
+        (with_schema({"properties": {"a": {"$ref": "#"}}, "required": ["a"]}), "no finite text"),
+        (with_schema({"type": "string", "pattern": "(?:a|b)*a(?:a|b){90}"}), "states"),
+        ({**with_schema({}), "min_tokens": 3}, "omit min_tokens"),
         ({"prompt": "hi"}, "Unrecognized request argument supplied: prompt"),
     ],
     ids=lambda value: f"{value!a:.40}",

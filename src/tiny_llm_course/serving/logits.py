@@ -29,8 +29,10 @@ class LogitOptions:
     frequency_penalty: float = 0.0
     min_tokens: int = 0  # output tokens before one of `ends` may be sampled
     ends: Collection[int] = ()
+    grammar: Any = None  # a constrained.grammar.Grammar, which the output follows
     scores: dict[int, TokenLogprobs] = field(default_factory=dict)  # found so far, by index in the output
     prompt_scores: dict[int, TokenLogprobs] = field(default_factory=dict)  # by index in the prompt
+    _read: tuple[int, int] | None = None  # the tokens of the output that the grammar has read, and its state after them
 
     def added(self, output: Sequence[int]) -> dict[int, float]:
         """Return what is added to the logits of the token that follows this output, by token."""
@@ -42,14 +44,27 @@ class LogitOptions:
             found |= dict.fromkeys(self.ends, -math.inf)
         return found
 
+    def mask(self, output: Sequence[int], drafts: Sequence[int]) -> Any:
+        """Return the grammar's mask after the output and some draft tokens; None after a draft that is not allowed."""
+        read, state = self._read or (0, self.grammar.start)
+        for token in output[read:]:
+            state = self.grammar.advance(state, token)
+        self._read = len(output), state
+        for token in drafts:
+            state = self.grammar.advance(state, token)
+        return self.grammar.mask(state) if state >= 0 else None
+
 
 class LogitsProcessor:
     """Wrap a scheduler's model and sampler, for any serving mode; logprobs are the model's, before any change.
+
+    `masked` is constrained.masking.apply_masks of the grammars' package.
 
     A request whose prompt is scored never takes pages from a prefix cache: its logits must be computed.
     """
 
     def __init__(self, scheduler: Any) -> None:
+        self.masked: Any = None
         self._model, self._sampler, self._options = scheduler.model, scheduler.sampler, dict[Any, LogitOptions]()
         self._rows, self._kv_cache, self._admit = scheduler.max_num_batched_tokens, scheduler.kv_cache, None
         scheduler.model, scheduler.sampler = self.forward, self.sample
@@ -99,18 +114,21 @@ class LogitsProcessor:
         return chosen  # type: ignore[no-any-return]
 
     def _changed(self, logits: mx.array, chunks: list[Any]) -> mx.array:
-        entries, row = list[tuple[int, int, float]](), 0
+        entries, row, masks = list[tuple[int, int, float]](), 0, dict[int, Any]()
         for chunk in chunks:
             options = self._options.get(chunk.request, LogitOptions())
             drafts = chunk.tokens[len(chunk.tokens) - chunk.num_logits + 1 :]
             for number in range(chunk.num_logits):
                 added = options.added(chunk.request.output + drafts[:number] if number else chunk.request.output)
                 entries += [(row + number, *pair) for pair in added.items()]
+                if options.grammar:
+                    masks[row + number] = options.mask(chunk.request.output, drafts[:number])
             row += chunk.num_logits
-        if not entries:
-            return logits
-        rows, ids, values = zip(*entries, strict=True)
-        return logits.astype(mx.float32).at[mx.array(rows), mx.array(ids)].add(mx.array(values, mx.float32))
+        if entries:
+            rows, ids, values = zip(*entries, strict=True)
+            logits = logits.astype(mx.float32).at[mx.array(rows), mx.array(ids)].add(mx.array(values, mx.float32))
+        allowed = {row: mask for row, mask in masks.items() if mask is not None}
+        return self.masked(logits, allowed) if allowed else logits
 
     def _scored(self, chunk: Any) -> bool:
         options = self._options.get(chunk.request)

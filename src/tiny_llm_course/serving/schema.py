@@ -20,6 +20,7 @@ TokenId = Annotated[int, Field(strict=True, ge=0)]
 Text = Annotated[str, Field(strict=True)]
 Texts = Annotated[list[Text], Field(fail_fast=True)]
 TokenIds = Annotated[list[TokenId], Field(fail_fast=True)]
+FORMATS = '{"type": "text"}, {"type": "json_object"}, or {"type": "json_schema", "json_schema": {"schema": ...}}'
 EXPECTED = {  # of fields with several types
     "prompt": "expected a string, a list of strings, a list of token ids, or a list of such lists",
     "content": "expected a string, or parts of type text: the model takes nothing else",
@@ -99,6 +100,8 @@ class GenerationRequest(_Strict):
     """Omit special tokens from the text."""
     prompt_logprobs: int | None = Field(default=None, ge=0, le=20)
     """Return the logprob of each prompt token, with this many alternatives, as vLLM does; not in a stream."""
+    response_format: dict[Text, Any] | None = None
+    """`{"type": "json_object"}`, or json_schema with `{"schema": ...}`: the answer is such JSON, without spaces."""
     user: Text | None = None
     """The sender: the scheduler's queue is fair among them."""
     metadata: dict[str, Any] | None = NO_EFFECT
@@ -132,6 +135,15 @@ class GenerationRequest(_Strict):
         return 0.0 if temperature is not None and temperature < COLDEST else temperature
 
     @model_validator(mode="after")
+    def _one_of_the_formats(self) -> "GenerationRequest":
+        if self.response_format is not None and not _is_format(self.response_format):
+            raise wrong(f"response_format: expected {FORMATS}", "response_format")
+        if self.json_schema is not None and (self.ignore_eos or self.min_tokens):
+            other = "ignore_eos" if self.ignore_eos else "min_tokens"
+            raise wrong(f"response_format decides where the answer ends: omit {other}", other)
+        return self
+
+    @model_validator(mode="after")
     def _options_of_a_stream(self) -> "GenerationRequest":
         if self.stream_options and not self.stream:
             raise wrong("stream_options needs stream to be true", "stream_options")
@@ -140,6 +152,12 @@ class GenerationRequest(_Strict):
         if self.token_limit is not None and self.min_tokens > self.token_limit:
             raise wrong(f"min_tokens: expected at most max_tokens, which is {self.token_limit}", "min_tokens")
         return self
+
+    @property
+    def json_schema(self) -> Any:
+        """The schema of the answer; None if any text will do."""
+        form = self.response_format or {}
+        return {"type": "object"} if form.get("type") == "json_object" else form.get("json_schema", {}).get("schema")
 
     @property
     def stops(self) -> list[str]:
@@ -160,6 +178,15 @@ class GenerationRequest(_Strict):
     def usage_so_far(self) -> bool:
         """Whether each chunk of a stream has usage, too."""
         return bool(self.stream_options and self.stream_options.continuous_usage_stats)
+
+
+def _is_format(form: dict[str, Any]) -> bool:
+    """Return whether a response_format has OpenAI's form."""
+    described = form.get("json_schema")
+    if form.get("type") != "json_schema":
+        return form.get("type") in ("text", "json_object") and len(form) == 1
+    right = isinstance(described, dict) and described.keys() <= {"name", "description", "schema", "strict"}
+    return right and isinstance(described.get("schema"), dict) and form.keys() == {"type", "json_schema"}
 
 
 class Completion(GenerationRequest):
@@ -249,8 +276,6 @@ class Chat(GenerationRequest, Templated):
     top_logprobs: int | None = Field(default=None, ge=0, le=20)
     """With this many alternatives each; needs `logprobs`."""
     parallel_tool_calls: bool | None = NO_EFFECT
-    response_format: Annotated[Any, _only({"type": "text"})] = None
-    """Accepted if it is `{"type": "text"}`."""
     modalities: Annotated[Any, _only(["text"])] = None
     """Accepted if it is `["text"]`."""
     tools: list[dict[str, Any]] = Field(default=[])

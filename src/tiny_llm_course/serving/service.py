@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+import threading
 import traceback
 from collections.abc import AsyncGenerator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +13,7 @@ from typing import Any
 from ..checkpoints.chat_template import render_chat
 from ..course.registry import UsageError
 from ..engine.serving import ServingEngine
+from ..programs.packages import LearnerError
 from .logits import LogitOptions, LogitsProcessor
 from .monitoring import State
 from .refusals import Refusal, of_engine, wrong
@@ -55,6 +57,8 @@ class Service:
         self._too_busy = engine.part("server.backpressure", "TooBusy")
         self.failures = tuple(engine.part("server.loop", name) for name in ("EngineFailed", "EngineClosed"))
         self._reported = ""
+        self._grammars: Any = None  # a GrammarCompiler, once a request needs it
+        self._compiling = threading.Lock()
         self._longest_token = max(map(len, engine.tokenizer.token_bytes.values()), default=1)
 
     def _stepped(self, step: Any) -> None:
@@ -128,8 +132,9 @@ class Service:
     async def choices(self, params: Completion | Chat) -> list[Choice]:
         """Return the engine's requests for a client's request; raise Refusal if it is invalid."""
         prompts = await asyncio.to_thread(self._prompts, params)
+        grammar = await asyncio.to_thread(self._grammar, params.json_schema) if params.json_schema is not None else None
         return [
-            self._choice(params, prompt, text, number * params.n + which, which)
+            self._choice(params, prompt, text, number * params.n + which, which, grammar)
             for number, (prompt, text) in enumerate(prompts)
             for which in range(params.n)
         ]
@@ -226,7 +231,37 @@ class Service:
         message = f"This model's maximum context length is {limit} tokens{memory}. {what}."
         return wrong(message, _prompt_of(params), "context_length_exceeded")
 
-    def _choice(self, params: Completion | Chat, prompt: list[int], echo: str, index: int, which: int) -> Choice:
+    def _grammar(self, schema: Any) -> Any:
+        """Return the compiled grammar of a schema, of which a kept one is shared."""
+        engine, name = self.engine, "response_format"
+        with self._compiling:
+            try:
+                with engine.learners_code():
+                    if self._grammars is None:
+                        self._grammars = self._compiler()
+                    try:
+                        return self._grammars.compile(schema)
+                    except ValueError as error:
+                        raise UsageError(str(error)) from None
+                    except RecursionError:
+                        raise UsageError("the schema is nested too deeply") from None
+            except UsageError as error:
+                raise wrong(f"{name}: {error}", name, "unsupported_value") from None
+            except LearnerError as error:
+                raise wrong(f"{name} needs day 1 of week 7: {error}", name, "unsupported_value") from None
+
+    def _compiler(self) -> Any:
+        """Return the learner's GrammarCompiler, and give the logits processor what applies its masks."""
+        engine = self.engine
+        self.logits.masked = engine.part("constrained.masking", "apply_masks")
+        special = {*engine.tokenizer.special_tokens.values(), *engine.checkpoint.hidden_ids}
+        size = engine.checkpoint.config["vocab_size"]
+        trie = engine.part("constrained.trie", "TokenTrie")(engine.tokenizer.token_bytes, size, special)
+        return engine.part("constrained.grammar", "GrammarCompiler")(trie, engine.checkpoint.eos_ids)
+
+    def _choice(
+        self, params: Completion | Chat, prompt: list[int], echo: str, index: int, which: int, grammar: Any
+    ) -> Choice:
         engine, part = self.engine, self.engine.part
         given = params.model_dump(include={"top_k", "top_p", "min_p", "repetition_penalty"}, exclude_none=True)
         given |= {} if params.temperature is None else {"temp": params.temperature}
@@ -255,6 +290,7 @@ class Service:
             params.frequency_penalty,
             params.min_tokens,
             ends,
+            grammar,
         )
         self.logits.ask(request, options)
         if params.model in self.engine.adapters:

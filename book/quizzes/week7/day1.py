@@ -1,0 +1,67 @@
+"""The quiz of week 7, day 1."""
+
+from typing import Any
+
+from tests.week7.grammars import derives, own, run
+from tests.week7.pushing import expression
+from tiny_llm_solution.constrained.automaton import compile_rule
+
+from tiny_llm_course.dev.book.quizzes import Quiz
+
+quiz = Quiz()
+
+
+@quiz.question(
+    "7.1.1",
+    "The class `[a-é]` is compiled to an automaton over bytes. Which of these does it accept: `61`, `C3 A9`, `E9`?",
+    why="The letters a and é are `61` and `C3 A9` in UTF-8; `E9` is é's code point, not its bytes.",
+    mistakes={
+        "characters-as-bytes": "Then a token with the byte E9 would be allowed, and the text would be no UTF-8.",
+        "last-byte-of-a-range-missing": "A9 is the last byte of its range, and ranges include their last byte.",
+    },
+)
+def bytes_of_a_class(program: Any) -> str:
+    dfa = program(own(program, "pattern").parse_regex("[a-é]"))
+    found = [data.hex(" ").upper() for data in (b"\x61", "é".encode(), b"\xe9") if run(dfa, list(data))]
+    return ", ".join(f"`{each}`" for each in found) or "none of them"
+
+
+@quiz.question(
+    "7.1.3",
+    "An object has the properties a, b and c, in this order, and only b is required. All values are 1. How many "
+    "texts does the grammar derive?",
+    why='a and c may each be there or not, and b must be: `{"b":1}`, and with a, with c, or with both.',
+    mistakes={
+        "all-optional": "Then the texts without b are derived, too.",
+        "required-skipped": "The texts that begin with c lack b, which comes before c.",
+        "first-property-needed": "Then no text begins with b.",
+    },
+)
+def texts_of_an_object(program: Any) -> str:
+    one = {"enum": [1]}
+    rules = program({"properties": {"a": one, "b": one, "c": one}, "required": ["b"]})
+    names = [[name for name, bit in zip("abc", (4, 2, 1), strict=True) if n & bit] for n in range(8)]
+    texts = ["{" + ",".join(f'"{name}":1' for name in some) + "}" for some in names]
+    return str(sum(derives(rules["#"], text, rules) for text in texts))
+
+
+@quiz.question(
+    "7.1.4",
+    "A list is `[`, numbers with commas between them, `]`, and a number is a rule of its own. The text so far is "
+    "`[1`. Which of the characters `0`, `,` and `]` may follow?",
+    why="The number may continue, or end. If it ends, the list continues after the call, with a comma or a bracket.",
+    mistakes={
+        "never-returns-early": "A number that may continue may also end.",
+        "returns-at-once": "A number that may end may also continue.",
+        "returns-before-the-call": "The list continues after the number, so a comma may follow.",
+    },
+)
+def after_a_digit(program: Any) -> str:
+    rules = {"#": r"\[(?:<n>(?:,<n>)*)?\]", "n": "0|[1-9][0-9]*"}
+    compiled = {name: compile_rule(expression(text, lambda m: own(compile_rule, m))) for name, text in rules.items()}
+    made = program(compiled, "#")
+    state = made.start
+    for byte in b"[1":
+        state = int(made.row(state)[byte])
+    found = [letter for letter in "0,]" if state >= 0 and made.row(state)[ord(letter)] >= 0]
+    return " ".join(f"`{letter}`" for letter in found) or "none of them"
