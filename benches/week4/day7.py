@@ -18,10 +18,10 @@ from tiny_llm_course.checkpoints.held_out import END, shipped_stories
 from tiny_llm_course.engine.engine import find_model
 from tiny_llm_course.measuring.clock import Table, number
 
-TRAINED = 512  # training sequence length, from the model card
-SCALINGS = ("unscaled", "interpolation", "NTK-aware", "YaRN")
 # What the book draws of the table.
-CHART = ("lines", "perplexity", (SCALINGS[0], f"in pieces of {TRAINED}", *SCALINGS[1:]))
+CHART = ("lines", "perplexity", ("unscaled", "in pieces of 512", "interpolation", "NTK-aware", "YaRN"))
+
+TRAINED = 512  # training sequence length, from the model card
 BLOCK = 512  # queries per attention block
 
 Numbers = NDArray[Any]
@@ -64,7 +64,7 @@ def measure(quick: bool = False) -> Table:
         rows.append((length, *(math.exp(each.mean()) for each in losses)))
     alone, none, *_, parts_alone, _ = rows[-1][1:]
     return Table(
-        ("tokens", f"in pieces of {trained}", *SCALINGS, "YaRN, swapped"),
+        ("tokens", f"in pieces of {trained}", "unscaled", *CHART[2][2:], "YaRN, swapped"),
         tuple(rows),
         f"Over {lengths[-1]:,} tokens at once, {lengths[-1] // trained} times the training length, perplexity is "
         f"{number(none)} without scaling and {number(parts_alone)} with YaRN; in independent pieces of {trained} it is "

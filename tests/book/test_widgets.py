@@ -35,6 +35,8 @@ VIEWS = {
     "scaling-fit": [{}, {"run0": False, "at": 0}, {"run0": False, "run1": False, "run2": False}],
     "lora-rank": [{}, {"matrix": 2, "rank": 64, "alpha": 1}],
     "bootstrap-mean": [{}, {"step": 0}, {"kind": "unpaired", "step": 200}],
+    "agent-run": [{}, {"step": 8}, {"run": 1, "step": 4}, {"run": 3, "step": 9}],
+    "call-stream": [{}, {"step": 30}, {"answer": 1, "step": 400}, {"answer": 3, "step": 90}],
     "rope-scaling": [{}, {"kind": "YaRN", "factor": 5}, {"kind": "NTK-aware", "pair": 31}],
     "scheduler-replay": [{}, {"policy": 2, "budget": 2, "pages": 1}, {"step": 5}],
     "prefix-tree": [{}, {"actions": [["admit", 0], ["admit", 1]]}, {"actions": [["admit", 0], ["finish", 0]]}],

@@ -89,7 +89,7 @@ assert error_of(key="none") is litellm.AuthenticationError
 assert error_of(model="gpt-0") is litellm.NotFoundError
 assert error_of(response_format={"type": "json_object"}) is litellm.BadRequestError
 tools = [{"type": "function", "function": {"name": "weather", "parameters": {"type": "object", "properties": {}}}}]
-assert error_of(tools=tools) is litellm.BadRequestError
+assert error_of(tools=[*tools, *tools]) is litellm.BadRequestError
 assert text_of(chat(PROMPTS[0], tools=tools, tool_choice="none")) == alone[0]
 
 # A server that is busy

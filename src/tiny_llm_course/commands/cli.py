@@ -34,6 +34,7 @@ SECTIONS = {
         "generate": (".generate:generate", "Generate text with your engine or ours."),
         "chat": (".generate:chat", "Chat with a model, on your engine or ours."),
         "serve": (".serve:serve", "Serve a model over the OpenAI API, with your engine or ours."),
+        "agent": (".agent:agent", "Let a model work on a task with tools."),
         "attention": (".attention.command:attention", "Show the attention weights of each head."),
         "bench": (".bench:bench", "Benchmark a day's code, or a whole engine."),
         "build-ext": (".tools:build_ext", "Build the C++ extension of your package or ours."),
