@@ -1,23 +1,60 @@
-"""What Run agent takes, as the array grows."""
+"""Tokens that a loop reads: with every result whole, and with long results cut in the middle."""
 
-from functools import partial
+import json
+from collections.abc import Sequence
+from typing import Any
 
-import mlx.core as mx
+from tiny_llm.agent.loop import Limits, run_agent
+from tiny_llm.agent.model import Answer
+from tiny_llm_course.measuring.clock import Table
 
-from tiny_llm.agent.loop import run_agent
-from tiny_llm_course.measuring.clock import Table, seconds
+# What the book draws of the table.
+CHART = ("lines", "thousand characters read by the model", ("whole: 1000", "cut: 1000", "appended: 1000"))
+
+LINE = "test_dog.py::test_blue PASSED\n"
+RESULT = 12_000  # characters of each result
+CUT = 2_000
+
+
+class RunTests:
+    """A tool with a long output."""
+
+    name, description = "run_tests", "Run the tests."
+    parameters: dict[str, Any] = {"type": "object", "properties": {"number": {"type": "integer"}}}  # noqa: RUF012
+
+    def __init__(self, longest: int) -> None:
+        self.longest = longest
+
+    def call(self, arguments: dict[str, Any]) -> str:
+        """Return the output, cut to `longest` characters."""
+        return (LINE * (RESULT // len(LINE)))[: self.longest]
 
 
 def measure(quick: bool = False) -> Table:
-    """N numbers, four times as many in each row; beside it MLX's own operator."""
-    sizes = [256, 1024] if quick else [2**18, 2**20, 2**22]
-    arrays = [mx.random.normal((size,)) for size in sizes]
-    mx.eval(arrays)
-    times = seconds(*(partial(run_agent, x) for x in arrays), *(partial(mx.add, x, x) for x in arrays))
-    mine, mlx = times[: len(sizes)], times[len(sizes) :]
-    rows = tuple((size, 1e3 * ms, 1e3 * mlx_ms, ms / mlx_ms) for size, ms, mlx_ms in zip(sizes, mine, mlx, strict=True))
+    """Count the characters of all prompts of a run, for runs of more and more steps."""
+    rows = []
+    for steps in (2, 4) if quick else (2, 4, 8, 16, 32):
+        whole, new = _read(steps, RESULT)
+        cut, _ = _read(steps, CUT)
+        rows.append((steps, whole / 1e3, cut / 1e3, new / 1e3, whole / new))
     return Table(
-        ("N", "ms", "MLX: ms", "ratio"),
-        rows,
-        f"{sizes[-1]:,} numbers take {rows[-1][3]:.1f} times as long as with MLX's own operator.",
+        ("steps", "whole: 1000", "cut: 1000", "appended: 1000", "ratio"),
+        tuple(rows),
+        f"In {rows[-1][0]} steps the model reads {rows[-1][4]:.0f} times what the conversation contains in the end.",
     )
+
+
+def _read(steps: int, longest: int) -> tuple[int, int]:
+    """Return the characters of all prompts, and those of the last one."""
+    lengths = list[int]()
+
+    def model(messages: Sequence[dict[str, Any]], tools: Sequence[dict[str, Any]]) -> Answer:
+        lengths.append(len(json.dumps(list(messages))))
+        if len(lengths) > steps:
+            return Answer({"role": "assistant", "content": "All tests pass."}, "stop", 0)
+        function = {"name": "run_tests", "arguments": json.dumps({"number": len(lengths)})}
+        call = {"id": f"call_{len(lengths)}", "type": "function", "function": function}
+        return Answer({"role": "assistant", "content": None, "tool_calls": [call]}, "tool_calls", 0)
+
+    run_agent(model, [{"role": "user", "content": "Run the tests."}], [RunTests(longest)], Limits(steps=steps + 1))
+    return sum(lengths), lengths[-1]

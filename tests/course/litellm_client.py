@@ -93,7 +93,7 @@ assert text_of(chat(PROMPTS[0], response_format=form)) in ("3", "4", "5")
 form["json_schema"]["schema"] = {"type": "string", "format": "date"}
 assert error_of(response_format=form) is litellm.BadRequestError
 tools = [{"type": "function", "function": {"name": "weather", "parameters": {"type": "object", "properties": {}}}}]
-assert error_of(tools=tools) is litellm.BadRequestError
+assert error_of(tools=[*tools, *tools]) is litellm.BadRequestError
 assert text_of(chat(PROMPTS[0], tools=tools, tool_choice="none")) == alone[0]
 
 # A server that is busy

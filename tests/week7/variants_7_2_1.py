@@ -1,31 +1,168 @@
-"""Known programs of task 7.2.1, Render tools."""
+"""Known programs of task 7.2.1, messages and tools as text."""
 
-from tiny_llm_course.testkit.inputs import normals
+import json
+from functools import partial
+
+import mlx.core as mx
+from tests.week7.conversations import CONVERSATIONS, READ, TIME, calls, result, user
+from tiny_llm_solution.tools.template import TOOLS_BEGIN, TOOLS_END, split_thought
+
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("7.2.1")
 
 
-@known.probe()
-def three_axes(program):
-    x = normals(11)(2, 3, 4)
-    return program(x), x
+def text(program, name, tools=(), **options):
+    return mx.array(list(program(CONVERSATIONS[name], tools, **options).encode()), dtype=mx.int32)
 
 
-@known.sized("x 1,024 x 4,096, float32")
-def sized(program):
-    x = normals(1)(1024, 4096)
-    return lambda: program(x)
-
-
-known.change(
-    "unchanged",
-    ("return x + x", "return x"),
-    fact="the array comes back as it was",
-    question="What should 3 become?",
+for each in (
+    "a system message",
+    "two system messages",
+    "text before two calls",
+    "two calls",
+    "arguments as an object",
+    "a thought of the past",
+    "thoughts of two steps",
+    "a thought in its own field",
+    "a last answer",
+    "a result as a user's message",
+):
+    known.probe()(partial(lambda program, name: text(program, name), name=each))
+known.probe_table(
+    tools=lambda program: text(program, "one call", [READ, TIME]),
+    system_and_tools=lambda program: text(program, "a system message", [TIME]),
+    no_thinking=lambda program: text(program, "a question", thinking=False),
+    no_prompt=lambda program: text(program, "one call", generate=False),
 )
 
 
-@known.accepted("product")
-def product(x):
-    return 2 * x
+@known.sized("64 rounds of a question, a call and its result")
+def sized(program):
+    messages = [user("What is in a.py?"), calls('{"path": "a.py"}', content="I look."), result("x = 1")] * 64
+    return lambda: program(messages, [READ])
+
+
+known.change(
+    "system-twice",
+    ("first = system is not None", "first = 0"),
+    fact="the system message is rendered again after the tools",
+    question="The first turn already contains the system message's text. Which messages are left to render?",
+)
+known.change(
+    "a-turn-for-each-result",
+    ('opens = number == 0 or messages[number - 1]["role"] != "tool"', "opens = True"),
+    ('closes = number == len(messages) - 1 or messages[number + 1]["role"] != "tool"', "closes = True"),
+    fact="each result of a call is a turn of its own",
+    question="The model called two tools in one turn. In how many turns did it see the results in training?",
+)
+known.change(
+    "arguments-encoded-twice",
+    ("if not isinstance(arguments, str):", "if True:"),
+    fact="arguments that are JSON already are encoded a second time, as a string",
+    question="OpenAI's `arguments` is a text. What does json.dumps make of a text?",
+)
+known.change(
+    "tools-in-ascii",
+    ("json.dumps(tool, ensure_ascii=False)", "json.dumps(tool)"),
+    fact="characters of a tool that are not ASCII are escaped",
+    question="How does json.dumps write \u72d7 by default?",
+)
+known.change(
+    "compact-tools",
+    ("json.dumps(tool, ensure_ascii=False)", 'json.dumps(tool, ensure_ascii=False, separators=(",", ":"))'),
+    fact="the JSON of a tool has no spaces after commas and colons",
+    question="Which text did the model see in training, with spaces or without?",
+)
+known.change(
+    "all-thoughts",
+    ("if current and (last or thought):", "if last or thought:"),
+    fact="the thoughts before the last question are rendered, too",
+    question="The user has asked something new. Which thoughts does the template drop?",
+)
+known.change(
+    "no-thoughts",
+    ("if current and (last or thought):", "if False:"),
+    fact="no thought is rendered, not even after the last question",
+    question="The model thought, called a tool and now reads the result. Does it still see why it called?",
+)
+known.change(
+    "no-empty-thought",
+    ("if current and (last or thought):", "if current and thought:"),
+    fact="a last answer without a thought gets no empty one",
+    question="What does the template render before a last message that has no thought?",
+)
+known.change(
+    "results-are-questions",
+    ('if not (text.startswith("<tool_response>") and text.endswith("</tool_response>")):', "if True:"),
+    fact="a user message that is a tool response counts as the last question",
+    question="Who wrote the message that begins with <tool_response>: the user or a tool?",
+)
+known.change(
+    "calls-on-one-line",
+    ('text += "\\n" * bool(content or number)', 'text += "\\n" * bool(content and not number)'),
+    fact="no line break separates a call from the call before it",
+    question="What stands between </tool_call> and the next <tool_call>?",
+)
+known.change(
+    "always-a-line-break",
+    ('text += "\\n" * bool(content or number)', 'text += "\\n"'),
+    fact="a line break precedes the first call even if its turn has no text",
+    question="The turn begins with `assistant` and a line break. How many line breaks precede a call without text?",
+)
+known.change(
+    "always-an-empty-thought",
+    ('"<think>\\n\\n</think>\\n\\n" * (not thinking)', '"<think>\\n\\n</think>\\n\\n"'),
+    fact="the prompt ends with an empty thought although thinking is on",
+    question="What does the model do if its thought is already over when it begins?",
+)
+
+
+@known.accepted("a list of parts")
+def parts(messages, tools=(), *, generate=True, thinking=True):
+    out, rest = [], list(messages)
+    if tools:
+        out += ["<|im_start|>system\n"]
+        if rest and rest[0]["role"] == "system":
+            out += [rest.pop(0).get("content") or "", "\n\n"]
+        out += [
+            TOOLS_BEGIN,
+            *("\n" + json.dumps(tool, ensure_ascii=False) for tool in tools),
+            TOOLS_END,
+            "<|im_end|>\n",
+        ]
+    asked = [
+        i
+        for i, m in enumerate(rest)
+        if m["role"] == "user"
+        and isinstance(m["content"], str)
+        and not (m["content"].startswith("<tool_response>") and m["content"].endswith("</tool_response>"))
+    ]
+    for i, m in enumerate(rest):
+        role = m["role"]
+        if role != "tool":
+            out.append(f"<|im_start|>{role}\n")
+        if role == "assistant":
+            thought, content = split_thought(m)
+            if i > (asked[-1] if asked else len(rest) - 1) and (thought or i + 1 == len(rest)):
+                out += ["<think>\n", thought.strip("\n"), "\n</think>\n\n", content.lstrip("\n")]
+            else:
+                out.append(content)
+            blocks = []
+            for call in m.get("tool_calls") or []:
+                name, given = call["function"]["name"], call["function"]["arguments"]
+                given = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+                blocks.append('<tool_call>\n{"name": "' + name + '", "arguments": ' + given + "}\n</tool_call>")
+            out += ["\n" if content and blocks else "", "\n".join(blocks)]
+        elif role == "tool":
+            if not i or rest[i - 1]["role"] != "tool":
+                out.append("<|im_start|>user")
+            out += ["\n<tool_response>\n", m.get("content") or "", "\n</tool_response>"]
+            if i + 1 < len(rest) and rest[i + 1]["role"] == "tool":
+                continue
+        else:
+            out.append(m.get("content") or "")
+        out.append("<|im_end|>\n")
+    out += ["<|im_start|>assistant\n"] if generate else []
+    out += ["<think>\n\n</think>\n\n"] if generate and not thinking else []
+    return "".join(out)

@@ -1,17 +1,130 @@
-"""The loop."""
+"""The loop: messages to the model, its calls to the tools, their results to the messages, until something stops it."""
 
-import mlx.core as mx
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..tools.tool import Tool, ToolCall, function_schema
+from .calls import call_tool
+from .model import Message, Model
 
 
-def run_agent(x: mx.array) -> mx.array:
-    """Add an array to itself.
+@dataclass(frozen=True)
+class Limits:
+    """When a run stops, at the latest."""
+
+    steps: int = 30  # answers of the model
+    tokens: int = 200_000  # of all prompts and answers together
+    seconds: float = 600.0
+    repeats: int = 3  # steps in a row with the same calls and the same results
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended."""
+
+    messages: list[Message]  # the whole conversation
+    reason: str  # "done", "cut", "steps", "tokens", "time", "repeats", "model"
+    detail: str  # the error for "model", "" otherwise
+    steps: int
+    tokens: int
+
+
+def run_agent(
+    model: Model,
+    messages: Sequence[Message],
+    tools: Sequence[Tool],
+    limits: Limits = Limits(),
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    record: Callable[[dict[str, Any]], object] = lambda entry: None,
+) -> Outcome:
+    """Let a model work with tools until it answers without a call, or a limit is reached.
+
+    A step: ask the model with the conversation so far and the tools' schemas (`function_schema`), append its message,
+    and append the result of each of its calls, in order, as
+    `{"role": "tool", "tool_call_id": ..., "content": call_tool(...)}`.
+
+    Reasons to stop, in the order in which they are checked.
+
+    Before each step, also before the first one:
+
+    - "steps": the model has given `limits.steps` answers.
+    - "tokens": the answers' `tokens` add up to `limits.tokens` or more.
+    - "time": `clock()` is `limits.seconds` or more above its value at the start.
+
+    In a step:
+
+    - "model": the model raised an OSError; `detail` is its message.
+    - "done": the message has no calls. "cut": it has none, and `finish_reason` is "length".
+
+    After the results of a step:
+
+    - "repeats": it is the last of `limits.repeats` steps in a row with the same calls, in name and arguments, and the
+      same results. Arguments are compared as JSON values; if they are not JSON, as texts.
+
+    The time is also checked before each call: once it is over, that call and those after it are not run. Each call must
+    have a result all the same, or servers refuse the conversation: theirs is "Error: not run, the time is over".
 
     Args:
-        x: any shape, float32, float16 or bfloat16. It is not changed.
+        messages: the conversation at the start. It is not changed.
+        record: called with each appended message, `{"message": ...}`, as soon as it is there, and at the end with
+            `{"stop": reason, "detail": ..., "steps": ..., "tokens": ...}`.
 
-    Returns:
-        x + x, an array of x's shape and dtype.
-
-    Source: `mx.add`, `torch.add`.
+    A KeyboardInterrupt, or any other error of the model, is not caught.
     """
-    return x + x  # x's shape
+    history, schemas = list(messages), [function_schema(tool) for tool in tools]
+    steps = tokens = repeated = 0
+    previous: Any = None
+    start = clock()
+
+    def append(message: Message) -> None:
+        history.append(message)
+        record({"message": message})
+
+    def stopped(reason: str, detail: str = "") -> Outcome:
+        record({"stop": reason, "detail": detail, "steps": steps, "tokens": tokens})
+        return Outcome(history, reason, detail, steps, tokens)
+
+    while True:
+        if steps >= limits.steps:
+            return stopped("steps")
+        if tokens >= limits.tokens:
+            return stopped("tokens")
+        if clock() - start >= limits.seconds:
+            return stopped("time")
+        try:
+            answer = model(history, schemas)
+        except OSError as error:
+            return stopped("model", str(error))
+        steps, tokens = steps + 1, tokens + answer.tokens
+        append(answer.message)
+        calls = answer.message.get("tool_calls") or []
+        if not calls:
+            return stopped("cut" if answer.finish_reason == "length" else "done")
+        results = []
+        for call in calls:
+            late = clock() - start >= limits.seconds
+            results.append("Error: not run, the time is over" if late else call_tool(_tool_call(call), tools))
+            append({"role": "tool", "tool_call_id": call["id"], "content": results[-1]})
+        now = [_key(call) for call in calls], results
+        repeated = repeated + 1 if now == previous else 1
+        previous = now
+        if repeated >= limits.repeats:
+            return stopped("repeats")
+
+
+def _tool_call(call: Mapping[str, Any]) -> ToolCall:
+    """Return a call of a message as `call_tool` takes it."""
+    return ToolCall(call["function"]["name"], call["function"]["arguments"], id=call["id"])
+
+
+def _key(call: Mapping[str, Any]) -> tuple[str, str]:
+    """Return what calls are compared by: the order of keys and the white space of their arguments do not count."""
+    name, arguments = call["function"]["name"], call["function"]["arguments"]
+    try:
+        return name, json.dumps(json.loads(arguments), sort_keys=True)
+    except ValueError:
+        return name, arguments

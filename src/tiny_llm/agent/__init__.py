@@ -1,1 +1,1 @@
-"""The loop."""
+"""The agent: a model that works with tools in a loop."""

@@ -11,10 +11,11 @@ from ..course.registry import UsageError
 
 def render_chat(
     template: str,
-    messages: list[dict[str, str]],
+    messages: list[dict[str, Any]],
     special_tokens: Mapping[str, str] | None = None,
     *,
     add_generation_prompt: bool = True,
+    tools: list[dict[str, Any]] | None = None,
     more: Mapping[str, Any] | None = None,
 ) -> str:
     """Return a conversation as the text that the model was trained on; raise UsageError if the template fails.
@@ -24,7 +25,7 @@ def render_chat(
     """
     environment = _environment()
     try:
-        fixed = {"messages": messages, "tools": None, "documents": None, **(special_tokens or {})}
+        fixed = {"messages": messages, "tools": tools or None, "documents": None, **(special_tokens or {})}
         given = {**(more or {}), **fixed, "add_generation_prompt": add_generation_prompt}
         text: str = environment.from_string(template).render(given)
         return text

@@ -26,9 +26,15 @@ class ResponseBuilder:
         for choice in self._choices:
             own = [piece for piece in pieces if piece.request is choice.request]
             text, tokens = "".join(piece.text for piece in own), [token for piece in own for token in piece.tokens]
+            message: dict[str, Any] = {"role": "assistant", "content": text}
+            if choice.calls:
+                delta = self._called(choice, text, ended=True)
+                calls = [{key: value for key, value in call.items() if key != "index"} for call in delta["tool_calls"]]
+                message["content"] = delta["content"] or (None if calls else "")
+                message |= {"tool_calls": calls} if calls else {}
             shown: dict[str, Any] = {"index": choice.index, "finish_reason": self._reason(own[-1])}
             shown["logprobs"] = self._logprobs(choice, tokens, ended=True)
-            shown |= {"message": {"role": "assistant", "content": text}} if self._chat else {"text": choice.echo + text}
+            shown |= {"message": message} if self._chat else {"text": choice.echo + text}
             choices.append(shown)
         answer = {**self._head, "object": self._object(""), "choices": choices, "usage": self._usage()}
         if self._params.prompt_logprobs is not None:  # where vLLM has them
@@ -42,7 +48,12 @@ class ResponseBuilder:
         shown: dict[str, Any] = {"index": choice.index, "finish_reason": self._reason(piece)}
         shown["logprobs"] = self._logprobs(choice, piece.tokens, bool(piece.finish_reason))
         if self._chat:
-            shown["delta"] = {"content": piece.text} | ({} if choice.begun else {"role": "assistant"})
+            delta: dict[str, Any] = {"content": piece.text}
+            if choice.calls:
+                found = self._called(choice, piece.text, bool(piece.finish_reason))
+                delta = {name: value for name, value in found.items() if value}
+                shown["finish_reason"] = self._reason(piece)  # which calls may change
+            shown["delta"] = delta | ({} if choice.begun else {"role": "assistant"})
         else:
             shown["text"] = piece.text if choice.begun else choice.echo + piece.text
         choice.begun = True
@@ -77,8 +88,35 @@ class ResponseBuilder:
         cached = sum(self._service.monitor.cached.get(choice.request, 0) for choice in first)
         return counts | {"prompt_tokens_details": {"cached_tokens": cached}}
 
+    def _called(self, choice: Choice, text: str, ended: bool) -> dict[str, Any]:
+        """Return what new text adds to an answer: its content, and pieces of its calls with their index.
+
+        A block that names no tool is content: a client cannot execute it. Wrong arguments are sent as they are, because
+        only the client knows what to tell the model.
+        """
+        parser, ids = choice.calls, choice.call_ids
+        events = [*parser.add(text.encode(errors="replace")), *(parser.finish() if ended else ())]
+        content, calls = "", dict[str, dict[str, Any]]()
+        for kind, said, index in events:
+            if kind == "text":
+                content += said
+            elif kind == "name":
+                ids[index] = f"call_{uuid.uuid4().hex[:24]}"
+                function = {"name": said, "arguments": ""}
+                calls[ids[index]] = {"index": len(ids) - 1, "id": ids[index], "type": "function", "function": function}
+            elif kind == "arguments":
+                call = calls.setdefault(ids[index], {"index": [*ids].index(index), "function": {"arguments": ""}})
+                call["function"]["arguments"] += said
+            elif kind == "error" and index not in ids:
+                content += f"<tool_call>{parser.calls[index].arguments}</tool_call>"
+        several = getattr(self._params, "parallel_tool_calls", True)
+        kept = [call for call in calls.values() if several or not call["index"]]
+        return {"content": content, "tool_calls": kept}
+
     def _reason(self, piece: Any) -> str | None:
         """Return the finish reason; an answer that may have no tokens has always reached its length."""
+        if piece.finish_reason == "stop" and self._of[piece.request].call_ids:
+            return "tool_calls"
         return "length" if piece.finish_reason and self._params.token_limit == 0 else piece.finish_reason or None
 
     def _logprobs(self, choice: Choice, tokens: list[int], ended: bool) -> dict[str, Any] | None:

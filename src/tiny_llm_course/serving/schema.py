@@ -25,6 +25,7 @@ EXPECTED = {  # of fields with several types
     "prompt": "expected a string, a list of strings, a list of token ids, or a list of such lists",
     "content": "expected a string, or parts of type text: the model takes nothing else",
     "stop": f"expected a string, or up to {STOPS} strings",
+    "tool_choice": 'expected "none", "auto", "required", or {"type": "function", "function": {"name": ...}}',
 }
 
 
@@ -240,21 +241,83 @@ class Part(_Strict):
     text: Text
 
 
+class CalledFunction(_Strict):
+    """A function that the assistant called."""
+
+    name: Text
+    arguments: Text
+
+
+class MessageCall(_Strict):
+    """A call in an earlier answer, as a client sends it back."""
+
+    id: Text
+    type: Literal["function"] = "function"
+    function: CalledFunction
+    index: int | None = None
+    """No effect: a client that has put a stream together may send it."""
+
+
 class Message(BaseModel):
     """A message of a conversation; a chat template may use more fields than OpenAI has."""
 
     model_config = ConfigDict(extra="allow")
     role: Literal["system", "developer", "user", "assistant", "tool"]
     content: Text | Annotated[list[Part], Field(fail_fast=True)] | None = None
+    tool_calls: Annotated[list[MessageCall], Field(fail_fast=True)] | None = None
 
-    def plain(self) -> dict[str, str]:
+    def plain(self) -> dict[str, Any]:
         """Return it as a chat template takes it."""
         content = self.content or ""
         text = content if isinstance(content, str) else "".join(part.text for part in content)
-        return {"role": "system" if self.role == "developer" else self.role, "content": text}
+        found: dict[str, Any] = {"role": "system" if self.role == "developer" else self.role, "content": text}
+        if self.tool_calls and self.role == "assistant":
+            found["tool_calls"] = [call.model_dump(exclude={"index"}) for call in self.tool_calls]
+        return found
 
 
 Messages = Annotated[list[Message], Field(fail_fast=True, min_length=1)]
+
+
+class Function(_Strict):
+    """What a tool is called with."""
+
+    name: Annotated[str, Field(strict=True, pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
+    description: Text | None = None
+    parameters: dict[str, Any] | None = None
+    strict: bool | None = None
+
+
+class ToolDefinition(_Strict):
+    """A tool that the model may call."""
+
+    type: Literal["function"]
+    function: Function
+
+
+class NamedFunction(_Strict):
+    """The name of a function."""
+
+    name: Text
+
+
+class NamedTool(_Strict):
+    """The tool that the model must call."""
+
+    type: Literal["function"]
+    function: NamedFunction
+
+
+def _moved(schema: Any, place: str) -> Any:
+    """Return a schema that is to stand at a place of another one: its references lead there."""
+    if isinstance(schema, list):
+        return [_moved(each, place) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {key: _moved(value, place) for key, value in schema.items()}
+    if isinstance(ref := schema.get("$ref"), str) and ref.startswith("#"):
+        found["$ref"] = place + ref[1:]
+    return found
 
 
 class Templated(_Strict):
@@ -275,21 +338,60 @@ class Chat(GenerationRequest, Templated):
     """Return the logprobs of the output tokens."""
     top_logprobs: int | None = Field(default=None, ge=0, le=20)
     """With this many alternatives each; needs `logprobs`."""
+<<<<<<< HEAD
     parallel_tool_calls: bool | None = NO_EFFECT
+=======
+    parallel_tool_calls: bool = True
+    """Whether an answer may have several calls; otherwise those after the first are dropped."""
+    response_format: Annotated[Any, _only({"type": "text"})] = None
+    """Accepted if it is `{"type": "text"}`."""
+>>>>>>> 8f03d014e50b71fe52122d5272c3cce4c0f79d39
     modalities: Annotated[Any, _only(["text"])] = None
     """Accepted if it is `["text"]`."""
-    tools: list[dict[str, Any]] = Field(default=[])
-    """Accepted with `tool_choice` "none": the model calls no tools."""
-    tool_choice: Annotated[Any, _only("none", "auto")] = None
-    """"none", or "auto" without tools."""
+    tools: Annotated[list[ToolDefinition], Field(fail_fast=True, max_length=128)] = []
+    """The functions that the model may call, each with a JSON schema of its arguments."""
+    tool_choice: Literal["none", "auto", "required"] | NamedTool | None = None
+    """"none": call no tool; "auto", the default with tools; "required": call one; or the name of the one to call."""
+
+    @model_validator(mode="after")
+    def _tools_that_can_be_called(self) -> "Chat":
+        names = [tool.function.name for tool in self.tools]
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise wrong(f"tools: two tools are called {twice}", "tools")
+        if self.tool_choice not in (None, "none", "auto") and not self.tools:
+            raise wrong("tool_choice needs tools", "tool_choice")
+        if isinstance(self.tool_choice, NamedTool) and self.tool_choice.function.name not in names:
+            message = f"tool_choice: there is no tool {self.tool_choice.function.name!r:.80}, only {', '.join(names)}"
+            raise wrong(message, "tool_choice")
+        return self
 
     @model_validator(mode="after")
     def _scored_if_asked(self) -> "Chat":
-        if self.tools and self.tool_choice != "none":
-            raise wrong('tools: this server calls none; expected tool_choice "none"', "tools", "unsupported_value")
         if self.top_logprobs and not self.logprobs:
             raise wrong("top_logprobs needs logprobs to be true", "top_logprobs")
         return self
+
+    @property
+    def shown_tools(self) -> list[dict[str, Any]]:
+        """The tools that the prompt lists, and the answer may call."""
+        if self.tool_choice == "none":
+            return []
+        return [tool.model_dump(exclude_none=True) for tool in self.tools]
+
+    @property
+    def call_schema(self) -> dict[str, Any] | None:
+        """The schema of the call that the answer must be; None if it need not be one."""
+        named = self.tool_choice.function.name if isinstance(self.tool_choice, NamedTool) else None
+        if self.tool_choice != "required" and named is None:
+            return None
+        functions = [tool.function for tool in self.tools if named in (None, tool.function.name)]
+        calls = []
+        for number, function in enumerate(functions):
+            place = ("#" if len(functions) == 1 else f"#/anyOf/{number}") + "/properties/arguments"
+            arguments = _moved(function.parameters or {"type": "object"}, place)
+            call = {"type": "object", "properties": {"name": {"const": function.name}, "arguments": arguments}}
+            calls.append({**call, "required": ["name", "arguments"], "additionalProperties": False})
+        return {"anyOf": calls} if len(calls) > 1 else calls[0]
 
     @property
     def num_logprobs(self) -> int | None:

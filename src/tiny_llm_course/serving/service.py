@@ -7,7 +7,7 @@ import traceback
 from collections.abc import AsyncGenerator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..checkpoints.chat_template import render_chat
@@ -32,6 +32,8 @@ class Choice:
     num_sent: int = 0  # tokens
     num_characters: int = 0  # of the tokens sent, each by itself
     begun: bool = False  # a chunk has been sent
+    calls: Any = None  # the tools.parser.ToolCallParser that separates calls from text, if there are tools
+    call_ids: dict[int, str] = field(default_factory=dict)  # by the parser's index, of the calls with a name
 
 
 class Service:
@@ -132,7 +134,15 @@ class Service:
     async def choices(self, params: Completion | Chat) -> list[Choice]:
         """Return the engine's requests for a client's request; raise Refusal if it is invalid."""
         prompts = await asyncio.to_thread(self._prompts, params)
+<<<<<<< HEAD
         grammar = await asyncio.to_thread(self._grammar, params.json_schema) if params.json_schema is not None else None
+=======
+        if isinstance(params, Chat) and params.call_schema is not None:
+            # Here the grammar of the call is attached: the answer is `params.call_schema` as constrained JSON, after
+            # FORCED at the end of the prompt, and the parser reads FORCED before it and the closing tag after it.
+            message = "tool_choice: a call can be forced only with constrained decoding; expected none or auto"
+            raise wrong(message, "tool_choice", "unsupported_value")
+>>>>>>> 8f03d014e50b71fe52122d5272c3cce4c0f79d39
         return [
             self._choice(params, prompt, text, number * params.n + which, which, grammar)
             for number, (prompt, text) in enumerate(prompts)
@@ -183,11 +193,32 @@ class Service:
         if checkpoint.chat_template is None:
             raise wrong(f"{self.name} has no chat template; it continues text: /v1/completions", "model")
         messages = [message.plain() for message in params.messages or ()]
+        tools = params.shown_tools if isinstance(params, Chat) else []
+        template = checkpoint.chat_template
+        called = tools or any("tool_calls" in message for message in messages)
+        if called and "tools" not in template and "<|im_start|>" in template:
+            return self._with_tools(params, messages, tools)
         more = {"add_generation_prompt": params.add_generation_prompt, "more": params.chat_template_kwargs}
         try:
-            return render_chat(checkpoint.chat_template, messages, checkpoint.special_tokens, **more)  # type: ignore[arg-type]
+            return render_chat(template, messages, checkpoint.special_tokens, tools=tools, **more)  # type: ignore[arg-type]
         except UsageError as error:
             raise wrong(str(error), "messages") from None
+
+    def _with_tools(self, params: Chat | Tokenize, messages: list[dict[str, Any]], tools: list[dict[str, Any]]) -> str:
+        """Return the prompt of a model whose chat template knows no tools: the learner's, in Qwen3's format."""
+        with self._of_week_7():
+            render = self.engine.part("tools.template", "render_messages")
+            text: str = render(messages, tools, generate=params.add_generation_prompt)
+        return text
+
+    @contextmanager
+    def _of_week_7(self) -> Iterator[None]:
+        """Refuse a request with tools if the learner's code for them is not finished or fails."""
+        try:
+            with self.engine.learners_code():
+                yield
+        except LearnerError as error:
+            raise wrong(f"tools need day 2 of week 7: {error}", "tools", "unsupported_value") from None
 
     def _encoded(self, params: GenerationRequest | Tokenize, text: str) -> list[int]:
         if len(text) > self.engine.context_length * self._longest_token:
@@ -292,10 +323,14 @@ class Service:
             ends,
             grammar,
         )
+        calls = None
+        if isinstance(params, Chat) and params.shown_tools:
+            with self._of_week_7():
+                calls = part("tools.parser", "ToolCallParser")()
         self.logits.ask(request, options)
         if params.model in self.engine.adapters:
             self.engine.adapted.use(request, params.model)
-        return Choice(index, request, text, options, echo)
+        return Choice(index, request, text, options, echo, calls=calls)
 
     def _detokenizer(self, skip_special_tokens: bool = True) -> Any:
         make, hidden = self.engine.part("tokenizer", "StreamingDetokenizer"), self.engine.checkpoint.hidden_ids

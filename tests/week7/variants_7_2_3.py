@@ -1,0 +1,139 @@
+"""Known programs of task 7.2.3, JSON that is still being written."""
+
+import json
+
+import mlx.core as mx
+
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("7.2.3")
+
+
+def texts(program, *prefixes):
+    return mx.array(
+        list("\n".join(program(prefix) for prefix in prefixes).encode("utf-8", "surrogatepass")), dtype=mx.int32
+    )
+
+
+known.probe_table(
+    open_string=lambda program: texts(program, '{"path": "src/ma', '["a', '"That is', '{"a": {"b": ["c'),
+    open_key=lambda program: texts(program, '{"path": "a", "li', '{"pa', '{"a": [{"b'),
+    key=lambda program: texts(program, '{"path"', '{"path": "a", "lines"', '{"path":', '{"a": 1, "b": '),
+    comma=lambda program: texts(program, '{"path": "a", ', "[1, ", "[[1, 2], "),
+    nested=lambda program: texts(program, '{"a": [{"b": [', "[[[", '{"a": {"b": {'),
+    numbers=lambda program: texts(program, "[1, 23", "[1.", "[-", "[1e+", '{"a": -0.5', "[0"),
+    words=lambda program: texts(program, "[tru", "[true", '{"a": nul', "[false, f"),
+    escapes=lambda program: texts(program, r'["a\n', '["a\\', r'["\u00', r'["\"', r'["\\'),
+    surrogates=lambda program: texts(program, r'["a\ud83d', r'["a\ud83d\udc', r'["a\ud83d\udc15'),
+    spaces=lambda program: texts(program, "[1 , 2 ", '{ "a" : 1 ', "[ "),
+    no_json=lambda program: texts(program, "{a", '["a\nb', "[1 2", "[1, ]", "{} {}", "[01"),
+    whole=lambda program: texts(program, '{"a": [1, "b", null]}', "[]", "3", ""),
+)
+
+
+@known.sized("1,000 numbers, and a string that is open")
+def sized(program):
+    prefix = json.dumps({"lines": list(range(1000)), "text": "That is a blue dog. " * 50})[:-9]
+    return lambda: program(prefix)
+
+
+known.change(
+    "open-strings-dropped",
+    ("if not is_key:", "if False:"),
+    fact="a string that is still open is dropped until its closing quote arrives",
+    question="A model writes a file's text for a minute. What does a user see of it meanwhile?",
+)
+known.change(
+    "open-keys-closed",
+    ("if not is_key:", "if True:"),
+    fact="an open key is closed like a value",
+    question='Is {"li"} an object?',
+)
+known.change(
+    "commas-kept",
+    ('if character != "," or not closers:\n    break', 'if character != "," or not closers:\n    break\nkept = at + 1'),
+    fact="the comma before what is missing is kept",
+    question="Does JSON allow a comma before a closing bracket?",
+)
+known.change(
+    "closed-from-outside",
+    ('"".join(reversed(closers))', '"".join(closers)'),
+    fact="what was opened first is closed first",
+    question="Of [ and {, opened in this order, which is inside the other?",
+)
+known.change(
+    "half-words-kept",
+    ("if prefix.startswith(word, at)", "if word.startswith(prefix[at : at + len(word)])"),
+    fact="half a word such as `tru` is kept",
+    question="Is [tru] JSON?",
+)
+known.change(
+    "last-number-dropped",
+    ("if end == at:", "if end == at or (not word and end == len(prefix)):"),
+    fact="a number at the end is dropped, because it may go on",
+    question="The docstring says what `[1, 23` becomes. What does yours return?",
+)
+known.change(
+    "half-escapes-kept",
+    ("kept = end", "kept = len(prefix)"),
+    fact="everything to the end of the prefix is kept in an open string, half an escape, too",
+    question="The prefix ends in a backslash. What does a quote after it mean?",
+)
+known.change(
+    "half-a-pair",
+    ("(?![dD][89a-fA-F])", ""),
+    fact="half of a surrogate pair is kept, which is no character",
+    question="Can you encode the completed string as UTF-8?",
+)
+known.change(
+    "one-after-the-other",
+    ('if character != "," or not closers:', "if not closers:"),
+    ('at, expected = at + 1, "key" if', 'at, expected = at + (character == ","), "key" if'),
+    fact="a value may follow another one without a comma",
+    question="Is [1 2] JSON?",
+)
+
+
+@known.wrong(
+    "nothing-dropped",
+    fact="everything that is open is closed, and nothing is dropped",
+    question='What does `{"path": "a", ` become if you only close the brace?',
+)
+def nothing_dropped(prefix):
+    stack, inside, escaped = [], False, False
+    for character in prefix:
+        if inside:
+            inside = escaped or character != '"'
+            escaped = character == "\\" and not escaped
+        elif character == '"':
+            inside = True
+        elif character in "{[":
+            stack.append("}" if character == "{" else "]")
+        elif character in "}]" and stack:
+            stack.pop()
+    return prefix + '"' * inside + "".join(reversed(stack))
+
+
+@known.accepted("the longest that json accepts")
+def by_trial(prefix):
+    sizes, stack, inside, escaped = [""], [], False, False
+    for character in prefix:
+        if inside:
+            inside = escaped or character != '"'
+            escaped = character == "\\" and not escaped
+        elif character == '"':
+            inside = True
+        elif character in "{[":
+            stack.append("}" if character == "{" else "]")
+        elif character in "}]" and stack:
+            stack.pop()
+        sizes.append('"' * inside + "".join(reversed(stack)))
+    for size in range(len(prefix), 0, -1):
+        whole = prefix[:size] + sizes[size]
+        try:
+            found = json.loads(whole, parse_constant={}.__getitem__)
+            json.dumps(found, ensure_ascii=False).encode()
+        except (ValueError, KeyError):  # NaN and the like are keys that are missing
+            continue
+        return whole
+    return ""
