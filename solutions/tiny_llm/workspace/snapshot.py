@@ -1,0 +1,52 @@
+"""The files of a root before a command runs, so that what it does to them can be undone."""
+
+import dataclasses
+import os
+import stat
+
+from .journal import Entry, digest
+from .root import NO_LINK, Root
+from .searching import walk
+
+MOST_BYTES = 64 * 2**20
+MOST_FILES = 5000
+
+
+@dataclasses.dataclass(frozen=True)
+class Snapshot:
+    """The content and permissions of each regular file, by path.
+
+    Left out are hidden folders, links, and names with control characters, which no path may have.
+    """
+
+    files: dict[str, tuple[bytes, int]]
+
+    @staticmethod
+    def take(root: Root) -> "Snapshot | None":
+        """Return what the root has now, or None if that is more than MOST_BYTES or MOST_FILES."""
+        files: dict[str, tuple[bytes, int]] = {}
+        total = 0
+        for path, folder, about in walk(root):
+            if not stat.S_ISREG(about.st_mode) or about.st_nlink > 1 or not path.isprintable():
+                continue
+            total += about.st_size
+            if total > MOST_BYTES or len(files) == MOST_FILES:
+                return None
+            try:
+                file = os.open(path.rpartition("/")[2], os.O_RDONLY | os.O_NONBLOCK | NO_LINK, dir_fd=folder)
+            except OSError:
+                continue
+            with os.fdopen(file, "rb") as opened:
+                if stat.S_ISREG(os.fstat(file).st_mode):
+                    files[path] = opened.read(MOST_BYTES), stat.S_IMODE(about.st_mode) & 0o777
+        return Snapshot(files)
+
+    def changes(self, later: "Snapshot") -> list[Entry]:
+        """Return what must be restored to come back from a later snapshot to this one."""
+        found = []
+        for path in sorted(self.files.keys() | later.files.keys()):
+            before, mode = self.files.get(path, (None, 0o644))
+            after = later.files.get(path, (None, 0))[0]
+            if before != after:
+                found.append(Entry(path, before, digest(after), mode))
+        return found

@@ -1,0 +1,108 @@
+"""A workspace `w` beside a folder `outside` with a secret, and an adversary who acts just before a system call."""
+
+import contextlib
+import dataclasses
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+SECRET = "TOP-SECRET"
+# What Python's audit hooks report before the call: at each of these, another process could have been quicker.
+CALLS = {"open", "os.rename", "os.remove", "os.link", "os.mkdir", "os.listdir", "os.scandir", "os.chmod"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Scene:
+    """`folder` has `w`, the workspace, `w-private`, whose name begins like it, and `outside`."""
+
+    folder: Path
+
+    @property
+    def w(self):
+        return self.folder / "w"
+
+    @property
+    def outside(self):
+        return self.folder / "outside"
+
+    def others(self):
+        """Return every file and folder outside of the workspace, and in its `.git`, with content and permissions.
+
+        What the adversary moved there is left out, and a workspace that was moved away counts as before.
+        """
+        w = next(path for path in (self.folder / "w.moved", self.w) if (path / ".git").is_dir())
+        found = {}
+        for name, top in (("outside", self.outside), ("w-private", self.folder / "w-private"), ("git", w / ".git")):
+            for path in [top, *sorted(top.rglob("*"))]:
+                below = path.relative_to(top).as_posix()
+                if not below.startswith("pkg"):
+                    body = path.read_bytes() if path.is_file() and not path.is_symlink() else None
+                    found[f"{name}/{below}"] = (body, path.lstat().st_mode)
+        return found
+
+
+def build(folder):
+    """Write the scene's files."""
+    scene = Scene(Path(folder))
+    for name in ("w/src/pkg", "w/docs", "w/.git/hooks", "w-private", "outside/deep"):
+        (scene.folder / name).mkdir(parents=True)
+    (scene.w / "notes.txt").write_text("inside\n")
+    (scene.w / "src/main.py").write_text("x = 1\n")
+    (scene.w / "src/pkg/deep.py").write_text("y = 2\n")
+    for name in ("w/.git/config", "w-private/secret.txt", "outside/secret.txt", "outside/deep/secret.txt"):
+        (scene.folder / name).write_text(f"{SECRET}\n")
+    return scene
+
+
+@contextlib.contextmanager
+def new_scene():
+    """Yield a scene in a temporary folder."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield build(Path(folder).resolve())
+
+
+class Adversary:
+    """Acts once, just before the call of this number; `acted` says whether there were so many calls.
+
+    If the action raises, so does the call, as it does when a disk is full.
+    """
+
+    armed: "Adversary | None" = None
+    installed = False
+
+    def __init__(self, number, action, calls=CALLS):
+        self.number, self.action, self.calls, self.acted = number, action, calls, False
+
+    def __enter__(self):
+        if not Adversary.installed:
+            Adversary.installed = True
+            sys.addaudithook(Adversary.hear)
+        Adversary.armed = self
+        return self
+
+    def __exit__(self, *error):
+        Adversary.armed = None
+
+    @staticmethod
+    def hear(event, _arguments):
+        me = Adversary.armed
+        if me is not None and event in me.calls:
+            me.number -= 1
+            if me.number < 0:
+                Adversary.armed = None  # so that the action's own calls are not heard
+                me.acted = True
+                me.action()
+
+
+def lowest_free_descriptor():
+    """Return the number that the next descriptor gets: the same before and after if none was left open."""
+    free = os.dup(0)
+    os.close(free)
+    return free
+
+
+def swap(path, other):
+    """Move a file or folder away, and put a symbolic link in its place."""
+    path.rename(path.with_name(f"{path.name}.moved"))
+    path.symlink_to(other)
