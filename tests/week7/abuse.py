@@ -68,6 +68,18 @@ def listening(scene: Any) -> None:
     os.close(here)
 
 
+def hard_link(scene: Any) -> None:
+    """Replace a file by a hard link to one outside."""
+    (scene.w / "notes.txt").unlink()
+    os.link(scene.outside / "secret.txt", scene.w / "notes.txt")
+
+
+def pipe(scene: Any) -> None:
+    """Replace a file by a pipe."""
+    (scene.w / "notes.txt").unlink()
+    os.mkfifo(scene.w / "notes.txt")
+
+
 def deep(folder: Any) -> None:
     """Make 70 folders, one in the other."""
     (folder / ("d/" * 70)).mkdir(parents=True)
@@ -163,9 +175,9 @@ RACES = [
     Way("races", "a file becomes a link", "notes.txt", "it is not followed",
         race=lambda s: swap(s.w / "notes.txt", "../outside/secret.txt")),
     Way("races", "a file becomes a hard link", "notes.txt", "refused once it is open",
-        race=lambda s: ((s.w / "notes.txt").unlink(), os.link(s.outside / "secret.txt", s.w / "notes.txt"))),
+        race=hard_link),
     Way("races", "a file becomes a pipe", "notes.txt", "refused once it is open",
-        race=lambda s: ((s.w / "notes.txt").unlink(), os.mkfifo(s.w / "notes.txt"))),
+        race=pipe),
     Way("races", "a link gets another target", "in/main.py", INSIDE, link("in", "src"),
         race=lambda s: ((s.w / "in").unlink(), (s.w / "in").symlink_to("../outside"))),
     Way("races", "a folder moves out while `..` is to come", "src/pkg/../../notes.txt", INSIDE,
@@ -180,7 +192,7 @@ APPROVALS = [
     Way("approvals", "the file becomes a link", "notes.txt", "it is not followed",
         during=lambda s: swap(s.w / "notes.txt", "../outside/secret.txt")),
     Way("approvals", "the file becomes a hard link", "notes.txt", "refused",
-        during=lambda s: ((s.w / "notes.txt").unlink(), os.link(s.outside / "secret.txt", s.w / "notes.txt"))),
+        during=hard_link),
     Way("approvals", "the workspace becomes a link", "notes.txt", INSIDE, during=lambda s: swap(s.w, "outside")),
 ]  # fmt: skip
 PYTHON = sys.executable

@@ -5,9 +5,11 @@ import dataclasses
 import os
 import sys
 import tempfile
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 SECRET = "TOP-SECRET"
+IN_MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # where fsync waits for no disk
 # What Python's audit hooks report before the call: at each of these, another process could have been quicker.
 CALLS = {"open", "os.rename", "os.remove", "os.link", "os.mkdir", "os.listdir", "os.scandir", "os.chmod"}
 
@@ -19,14 +21,14 @@ class Scene:
     folder: Path
 
     @property
-    def w(self):
+    def w(self) -> Path:
         return self.folder / "w"
 
     @property
-    def outside(self):
+    def outside(self) -> Path:
         return self.folder / "outside"
 
-    def others(self):
+    def others(self) -> dict[str, tuple[bytes | None, int]]:
         """Return every file and folder outside of the workspace, and in its `.git`, with content and permissions.
 
         What the adversary moved there is left out, and a workspace that was moved away counts as before.
@@ -42,7 +44,7 @@ class Scene:
         return found
 
 
-def build(folder):
+def build(folder: str | Path) -> Scene:
     """Write the scene's files."""
     scene = Scene(Path(folder))
     for name in ("w/src/pkg", "w/docs", "w/.git/hooks", "w-private", "outside/deep"):
@@ -50,15 +52,17 @@ def build(folder):
     (scene.w / "notes.txt").write_text("inside\n")
     (scene.w / "src/main.py").write_text("x = 1\n")
     (scene.w / "src/pkg/deep.py").write_text("y = 2\n")
-    for name in ("w/.git/config", "w-private/secret.txt", "outside/secret.txt", "outside/deep/secret.txt"):
+    secrets = ("w/.git/config", "w-private/secret.txt", "outside/secret.txt", "outside/deep/secret.txt")
+    # Names that are inside, too: what a folder that was exchanged for `outside` would lead to.
+    for name in (*secrets, "outside/main.py", "outside/deep.py", "outside/notes.txt"):
         (scene.folder / name).write_text(f"{SECRET}\n")
     return scene
 
 
 @contextlib.contextmanager
-def new_scene():
+def new_scene() -> Iterator[Scene]:
     """Yield a scene in a temporary folder."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=IN_MEMORY) as folder:
         yield build(Path(folder).resolve())
 
 
@@ -71,21 +75,21 @@ class Adversary:
     armed: "Adversary | None" = None
     installed = False
 
-    def __init__(self, number, action, calls=CALLS):
+    def __init__(self, number: int, action: Callable[[], object], calls: Collection[str] = CALLS) -> None:
         self.number, self.action, self.calls, self.acted = number, action, calls, False
 
-    def __enter__(self):
+    def __enter__(self) -> "Adversary":
         if not Adversary.installed:
             Adversary.installed = True
             sys.addaudithook(Adversary.hear)
         Adversary.armed = self
         return self
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: object) -> None:
         Adversary.armed = None
 
     @staticmethod
-    def hear(event, _arguments):
+    def hear(event: str, _arguments: object) -> None:
         me = Adversary.armed
         if me is not None and event in me.calls:
             me.number -= 1
@@ -95,14 +99,14 @@ class Adversary:
                 me.action()
 
 
-def lowest_free_descriptor():
+def lowest_free_descriptor() -> int:
     """Return the number that the next descriptor gets: the same before and after if none was left open."""
     free = os.dup(0)
     os.close(free)
     return free
 
 
-def swap(path, other):
+def swap(path: Path, other: str | Path) -> None:
     """Move a file or folder away, and put a symbolic link in its place."""
     path.rename(path.with_name(f"{path.name}.moved"))
     path.symlink_to(other)

@@ -258,9 +258,9 @@ def test_task_3_changes_a_replacement_that_fails():
     def full():
         raise OSError(28, "no space left")
 
-    case = "the new file cannot be renamed"
+    case = "the new file cannot be renamed"  # the first rename is the journal's
     with workspace(b"a\n", case) as w:
-        with raises_error(OSError, case), Adversary(0, full, {"os.rename"}):
+        with raises_error(OSError, case), Adversary(1, full, {"os.rename"}):
             w.program.edit("f", "a", "b")
         fail_if_different("the file has changed", b"a\n", w.file.read_bytes(), case)
         fail_if_different("there is a step in the journal", 0, len(w.journal), case)
@@ -425,7 +425,7 @@ def test_task_3_changes_undo_into_a_link():
         fail_if_different("something outside has changed", before, scene.others(), case)
 
 
-def test_task_3_changes_sweep(tmp_path):
+def test_task_3_changes_sweep():
     for n in sizes(N=20, W=300):
         lines = [f"line {i} ".ljust(n.W, "x") for i in range(n.N)]
         at, end = n.seed % n.N, n.turn("\n", "\r\n")

@@ -133,11 +133,9 @@ def raced_up(program):
     number, acted, seen = 0, True, []
     while acted and number < 50:
         with new_scene() as scene:
-            (scene.outside / "x").mkdir()
-            (scene.outside / "main.py").write_text("outside")
             other = Adversary(number, lambda scene=scene: (scene.w / "src/pkg").rename(scene.outside / "pkg"))
             with program(scene.w) as made, contextlib.suppress(OSError, ValueError), other:
-                seen.append(b"outside" in content(made, "src/pkg/../main.py"))
+                seen.append("SECRET" in str(content(made, "src/pkg/../main.py")))
         acted, number = other.acted, number + 1
     return mx.array(any(seen))
 
@@ -220,10 +218,10 @@ class TextPrefix(Resolved):
 known.change(
     "up-by-the-system",
     (
-        "os.close(folders.pop())  # what we came from, not what `..` names by now\n                    if not folders:",
-        "upper = os.open('..', os.O_RDONLY, dir_fd=folders[-1])\n                    os.close(folders[-1])\n"
-        "                    folders[-1] = upper\n                    if not names:",
+        "os.close(folders.pop())  # what we came from, not what `..` names by now",
+        "upper = os.open('..', os.O_RDONLY, dir_fd=folders[-1])\nos.close(folders[-1])\nfolders[-1] = upper",
     ),
+    ("if not folders:", "if not names:"),
     fact="`..` is looked up again, instead of going back to the folder that the path came from",
     question="A folder that you have open is moved elsewhere. What is its `..` now?",
 )

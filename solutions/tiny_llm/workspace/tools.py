@@ -19,7 +19,7 @@ from .root import Root
 from .searching import list_folder, make_folders, search_files
 from .snapshot import Snapshot
 
-TYPES = {"string": str, "integer": int, "array": list}
+TYPES: dict[str, type[Any]] = {"string": str, "integer": int, "array": list}
 PATH = {"type": "string", "description": "a path relative to the workspace"}
 
 

@@ -28,7 +28,7 @@ class Changes:
             root: the workspace.
             journal: keeps what was there before.
             approve: called with "edit PATH" or "write PATH" and the diff, returns whether the user agrees. PATH is the
-                path of the place: of the file itself, not of a link to it.
+                path of the place, `printable`: of the file itself, not of a link to it.
             dry_run: whether nothing is to be changed. Then nothing is approved, either.
         """
         raise NotImplementedError("7.4.3 Edit, approve, undo")

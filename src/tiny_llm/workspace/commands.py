@@ -15,8 +15,8 @@ def run_limited(command: Sequence[str], folder: int, limits: Limits = NO_LIMITS,
 
     The command is started by LAUNCHER, `[sys.executable, "-I", "-S", LAUNCHER, folder, cpu_seconds, memory_mib,
     *command]`, which sets the limits that the system enforces. It runs in a session, and so a process group, of its
-    own. The standard input is empty; standard output and standard error are one pipe; of our descriptors, it gets `folder`
-    alone. Its environment has PATH from ours, HOME and TMPDIR, both a new folder that is deleted at the end,
+    own. The standard input is empty; standard output and standard error are one pipe; of our descriptors, it gets
+    `folder` alone. Its environment has PATH from ours, HOME and TMPDIR, both a new folder that is deleted at the end,
     LANG=C.UTF-8, TERM=dumb, and those variables named in `keep` that exist.
 
     When the command itself has ended, every process in its group is killed, so that nothing runs on and a background

@@ -14,8 +14,8 @@ def printable(text: str) -> str:
 
 def unified(path: str, before: str | None, after: str) -> str:
     """Return the unified diff of a file's old and new text; `before` is None for a new file."""
-    texts = [[] if text is None else _lines(text) for text in (before, after)]
-    diff = difflib.unified_diff(*texts, "/dev/null" if before is None else f"a/{path}", f"b/{path}", lineterm="")
+    old, name = ([], "/dev/null") if before is None else (_lines(before), f"a/{path}")
+    diff = difflib.unified_diff(old, _lines(after), name, f"b/{path}", lineterm="")
     return printable("\n".join(diff))
 
 

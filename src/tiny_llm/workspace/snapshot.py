@@ -14,7 +14,10 @@ MOST_FILES = 5000
 
 @dataclasses.dataclass(frozen=True)
 class Snapshot:
-    """The content and permissions of each regular file, by path. Left out are hidden folders, links, and names with control characters, which no path may have."""
+    """The content and permissions of each regular file, by path.
+
+    Left out are hidden folders, links, and names with control characters, which no path may have.
+    """
 
     files: dict[str, tuple[bytes, int]]
 
