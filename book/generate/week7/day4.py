@@ -9,7 +9,7 @@ from typing import Any
 from unittest import mock
 
 from tests.week7.abuse import WAYS
-from tests.week7.scenes import SECRET, Scene, new_scene, swap
+from tests.week7.scenes import SECRET, Adversary, Scene, new_scene, swap
 
 from tiny_llm_course.dev.book.drawing import Canvas, at_both_widths
 from tiny_llm_course.dev.book.drawing.canvas import COLUMN, FONT
@@ -47,8 +47,8 @@ HAPPENS = {
 
 
 def generated_parts() -> Parts:
-    """Return the figure, the table and the widget."""
-    return {"race": race(), "ways": ways(), "race-steps": race_steps()}
+    """Return the figure, the tables and the widget."""
+    return {"race": race(), "ways": ways(), "order": order(), "race-steps": race_steps()}
 
 
 class Calls:
@@ -208,6 +208,39 @@ def ways() -> str:
         names = "; ".join(way.name.replace("`", "") for way in WAYS if way.group == group)
         lines.append(f"- **{group.capitalize()}**: {names}.")
     return "\n".join([*lines, "", "</details>", ""])
+
+
+def order() -> str:
+    """Return a table of what is on the disk at each moment of an edit and of its undo, as recorded."""
+    from tiny_llm_solution.workspace.changes import Changes
+    from tiny_llm_solution.workspace.journal import Journal
+    from tiny_llm_solution.workspace.root import Root
+
+    rows: list[str] = []
+    with new_scene() as scene, Root(scene.w) as root:
+        file, journal = scene.w / "notes.txt", Journal(scene.folder / "undo")
+
+        def look(moment: str) -> None:
+            beside = sum(path.name.endswith(".tmp") for path in scene.w.iterdir())
+            rows.append(f"| {moment} | `{file.read_text().strip()}` | {beside} | {len(journal)} |")
+
+        def approve(_action: str, _diff: str) -> bool:
+            look("the user reads the diff")
+            return True
+
+        class Watched(Journal):
+            def push(self, *entries: Any) -> None:
+                look("the journal's step is written")
+                super().push(*entries)
+
+        changes = Changes(root, Watched(scene.folder / "undo"), approve)
+        with Adversary(1, lambda: look("the new file is renamed"), {"os.rename"}):  # the first is the journal's
+            changes.edit("notes.txt", "inside", "edited")
+        look("the edit is done")
+        changes.undo()
+        look("it is undone")
+    head = ["| Just before or when | `notes.txt` | New files beside it | Steps in the journal |", "|---|---|---|---|"]
+    return "\n".join([*head, *rows, ""])
 
 
 def race_steps() -> str:
