@@ -180,7 +180,7 @@ RACES = [
         race=pipe),
     Way("races", "a link gets another target", "in/main.py", INSIDE, link("in", "src"),
         race=lambda s: ((s.w / "in").unlink(), (s.w / "in").symlink_to("../outside"))),
-    Way("races", "a folder moves out while `..` is to come", "src/pkg/../../notes.txt", INSIDE,
+    Way("races", "a folder moves out while `..` is to come", "src/pkg/../main.py", INSIDE,
         race=lambda s: (s.w / "src/pkg").rename(s.outside / "pkg")),
     Way("races", "the workspace becomes a link", "notes.txt", INSIDE, race=lambda s: swap(s.w, "outside")),
     Way("races", "a missing folder appears, as a link", "later/x", MISSING,

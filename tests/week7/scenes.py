@@ -99,11 +99,12 @@ class Adversary:
                 me.action()
 
 
-def lowest_free_descriptor() -> int:
-    """Return the number that the next descriptor gets: the same before and after if none was left open."""
-    free = os.dup(0)
-    os.close(free)
-    return free
+def next_descriptors() -> list[int]:
+    """Return the numbers that the next descriptors get: the same before and after if none was left open."""
+    found = [os.dup(0) for _ in range(8)]
+    for descriptor in found:
+        os.close(descriptor)
+    return found
 
 
 def swap(path: Path, other: str | Path) -> None:

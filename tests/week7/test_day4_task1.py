@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.week7 import path_model
 from tests.week7.abuse import BY_PATH, RACES
-from tests.week7.scenes import SECRET, Adversary, lowest_free_descriptor, new_scene
+from tests.week7.scenes import SECRET, Adversary, new_scene, next_descriptors
 
 from tiny_llm.workspace import root
 from tiny_llm_course.testkit.cases import noted
@@ -26,10 +26,10 @@ def words(text):
 @contextmanager
 def opened(folder, case, **more):
     """Open a root, and check that it leaves no descriptor open."""
-    free = lowest_free_descriptor()
+    free = next_descriptors()
     with noted(case), root.Root(folder, **more) as made:
         yield made
-    if lowest_free_descriptor() != free:
+    if next_descriptors() != free:
         fail(Kind.VALUES, "a descriptor is still open", case)
 
 
@@ -139,7 +139,7 @@ def test_task_1_root_abuse(way):
         way.make(scene)
         before = scene.others()
         for flags in (os.O_RDONLY, os.O_RDWR | os.O_CREAT | os.O_TRUNC):
-            free, error = lowest_free_descriptor(), None
+            free, error = next_descriptors(), None
             with noted(case), root.Root(scene.w) as made:
                 try:
                     actual = content(made, way.path, flags)
@@ -150,7 +150,7 @@ def test_task_1_root_abuse(way):
                 else:
                     if SECRET in actual or "root:" in actual or (way.happens and flags == os.O_RDONLY):
                         fail(Kind.NO_ERROR, f"it opens, and reads {words(actual)}", case)
-            if lowest_free_descriptor() != free:
+            if next_descriptors() != free:
                 fail(Kind.VALUES, "a descriptor is still open", case)
             if error is not None and repr(way.path)[:20] not in str(error) and "hard" not in way.happens:
                 fail(Kind.NO_ERROR, "the message does not begin with the path", case, f"got       {words(str(error))}")
@@ -181,13 +181,13 @@ def test_task_1_root_race(way, flags):
         with new_scene() as scene:
             way.make(scene)
             before, read = scene.others(), ""
-            free = lowest_free_descriptor()
+            free = next_descriptors()
             other = Adversary(number, lambda scene=scene: way.race(scene))
             with noted(case), root.Root(scene.w) as made, suppress(OSError, ValueError), other:
                 read = content(made, way.path, flags)
             if SECRET in read or "secret.txt" in read:
                 fail(Kind.VALUES, "it leads outside", case, f"got       {words(read)}")
-            if lowest_free_descriptor() != free:
+            if next_descriptors() != free:
                 fail(Kind.VALUES, "a descriptor is still open", case)
             fail_if_different("something outside has changed", before, scene.others(), case)
         acted, number = other.acted, number + 1

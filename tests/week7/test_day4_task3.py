@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.week7.abuse import APPROVALS, BY_PATH, RACES
 from tests.week7.edits import AMBIGUOUS, EDITS, User, names
-from tests.week7.scenes import Adversary, lowest_free_descriptor, new_scene
+from tests.week7.scenes import Adversary, new_scene, next_descriptors
 
 from tiny_llm.workspace import changes
 from tiny_llm.workspace.diff import unified
@@ -39,11 +39,11 @@ def workspace(content, case, user=None, **more):
     with new_scene() as scene:
         if content is not None:
             (scene.w / "f").write_bytes(content)
-        free = lowest_free_descriptor()
+        free = next_descriptors()
         made = Scripted(scene, user or User(), **more)
         with noted(case), made.root:
             yield made
-        if lowest_free_descriptor() != free:
+        if next_descriptors() != free:
             fail(Kind.VALUES, "a descriptor is still open", case)
         fail_if_different("the files in the workspace are wrong", [],
                           [name for name in names(scene.w) if name not in EXPECTED], case)  # fmt: skip

@@ -1,7 +1,9 @@
 """Task 7.4.4, a command with limits: small programs of `sh` and Python, and what is left of them."""
 
 import os
+import signal
 import sys
+import threading
 import time
 import tracemalloc
 from contextlib import contextmanager
@@ -10,7 +12,7 @@ from pathlib import Path
 import pytest
 from tests.week7.abuse import COMMANDS
 from tests.week7.leftovers import HOLD, background_process
-from tests.week7.scenes import SECRET, lowest_free_descriptor, new_scene
+from tests.week7.scenes import SECRET, new_scene, next_descriptors
 
 from tiny_llm.workspace import commands
 from tiny_llm.workspace.limits import ClippedOutput, Limits
@@ -35,10 +37,10 @@ def run(command, path=".", case="", **more):
     """Run a command in a folder, and check that no descriptor stays open."""
     case = case or f"command {' '.join(command)!r}"
     with folder_of(path) as folder:
-        free = lowest_free_descriptor()
+        free = next_descriptors()
         with noted(case):
             found = commands.run_limited(command, folder, **more)
-        if lowest_free_descriptor() != free:
+        if next_descriptors() != free:
             fail(Kind.VALUES, "a descriptor is still open", case)
     return found
 
@@ -233,23 +235,29 @@ def test_task_4_run_leaves_no_process(kind):
             fail(Kind.VALUES, "a process of the command still runs afterwards", case)
 
 
-def test_task_4_run_interrupted(monkeypatch):
+def test_task_4_run_interrupted():
     """Ctrl-C while the command runs: it is killed."""
     case = "KeyboardInterrupt while the command runs"
 
-    def interrupt(group):
+    def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(commands, "memory_of_group", interrupt)
-    with background_process() as (path, alive), folder_of(path) as folder:
-        try:
-            commands.run_limited(["sh", "-c", f"{HOLD}; sleep 3"], folder)
-        except KeyboardInterrupt:
-            pass
-        else:
-            fail(Kind.NO_ERROR, "the interrupt is lost", case)
-        if alive():
-            fail(Kind.VALUES, "the command still runs afterwards", case)
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGUSR1))
+    try:
+        with background_process() as (path, alive), folder_of(path) as folder:
+            try:
+                timer.start()
+                commands.run_limited(["sh", "-c", f"{HOLD}; sleep 3"], folder)
+            except KeyboardInterrupt:
+                pass
+            else:
+                fail(Kind.NO_ERROR, "the interrupt is lost", case)
+            if alive():
+                fail(Kind.VALUES, "the command still runs afterwards", case)
+    finally:
+        timer.cancel()
+        signal.signal(signal.SIGUSR1, before)
 
 
 @pytest.mark.parametrize("way", COMMANDS, ids=lambda way: way.name)

@@ -8,7 +8,7 @@ from pathlib import Path
 import mlx.core as mx
 from tests.week7.abuse import RACES
 from tests.week7.probing import told
-from tests.week7.scenes import Adversary, lowest_free_descriptor, new_scene
+from tests.week7.scenes import Adversary, new_scene, next_descriptors
 from tiny_llm_solution.workspace.root import MAX_DEPTH, MAX_LINKS, Place, Root
 
 from tiny_llm_course.testkit.variants import Variants
@@ -68,10 +68,10 @@ def raced(program, name):
 def left_open(program, path):
     """Return whether a descriptor is left open by `locate`."""
     with new_scene() as scene, program(scene.w) as made:
-        free = lowest_free_descriptor()
+        free = next_descriptors()
         with contextlib.suppress(OSError, ValueError):
             os.close(made.open(path))
-        return mx.array(lowest_free_descriptor() != free)
+        return mx.array(next_descriptors() != free)
 
 
 def pipe(program):
@@ -296,8 +296,6 @@ class AgainFromTheRoot:
         os.close(self.descriptor)
 
     def walk(self, names):
-        if len(names) > MAX_DEPTH:
-            raise ValueError("too deep")
         here = os.dup(self.descriptor)
         for name in names:
             try:
@@ -337,6 +335,8 @@ class AgainFromTheRoot:
                 return names, part
             else:
                 names.append(part)
+                if len(names) > MAX_DEPTH:
+                    raise ValueError(f"{path!r} is too deep")
                 os.close(self.walk(names))
         return names, "."
 

@@ -161,7 +161,7 @@ def race() -> str:
 
     def draw(canvas: Canvas) -> None:
         wide = canvas.width > COLUMN - 1
-        width = (canvas.width - 16) / 2 if wide else canvas.width - 2
+        width = (canvas.width - 26) / 2 if wide else canvas.width - 6
         x, top, lowest = 0.0, 0.0, 0.0
         for number, (program, (steps, end)) in enumerate(shown):
             if number:
@@ -206,7 +206,7 @@ def ways() -> str:
     lines += ["", "<details>", "<summary>All of them</summary>", ""]
     for group in groups:
         names = "; ".join(way.name.replace("`", "") for way in WAYS if way.group == group)
-        lines.append(f"- **{group.capitalize()}**: {names}.")
+        lines.append(f"- *{group.capitalize()}*: {names}.")
     return "\n".join([*lines, "", "</details>", ""])
 
 
@@ -228,13 +228,11 @@ def order() -> str:
             look("the user reads the diff")
             return True
 
-        class Watched(Journal):
-            def push(self, *entries: Any) -> None:
-                look("the journal's step is written")
-                super().push(*entries)
-
-        changes = Changes(root, Watched(scene.folder / "undo"), approve)
-        with Adversary(1, lambda: look("the new file is renamed"), {"os.rename"}):  # the first is the journal's
+        changes = Changes(root, journal, approve)
+        with (
+            Adversary(0, lambda: look("the journal's step is written"), {"os.rename"}),
+            mock.patch.object(os, "fchmod", side_effect=lambda *_: look("the new file is complete")),
+        ):
             changes.edit("notes.txt", "inside", "edited")
         look("the edit is done")
         changes.undo()
