@@ -188,14 +188,14 @@ def race() -> str:
     )
     caption = (
         f"Two recorded runs that open <code>{PATH}</code> in the workspace <code>w</code>, while another process acts "
-        f"just before the second system call. The first program has checked the path, and {first[1]}. The second one, "
-        f"your root once it passes, {'is refused' if second[1] == 'refused' else second[1]}."
+        f"just before the second system call. The first program has checked the path, and then {first[1]}. In the "
+        f"second run, of your root once it passes, the open {'is refused' if second[1] == 'refused' else second[1]}."
     )
     return at_both_widths(draw).figure("race-7-4", "A race between a check and an open", about, caption)
 
 
 def ways() -> str:
-    """Return the table of ways out: how many in each group, and which."""
+    """Return the table of ways out: how many in each group, and the first one."""
     groups = Counter(way.group for way in WAYS)
     lines = [f"The table has {len(WAYS)} ways out of a workspace, and none of them succeeds:", ""]
     lines += ["| Group | Ways | For example | What happens |", "|---|---|---|---|"]
@@ -203,11 +203,7 @@ def ways() -> str:
         first = next(way for way in WAYS if way.group == group)
         shown = f"{first.name}: `{first.path}`" if first.path else first.name
         lines.append(f"| {group} | {count} | {shown} | {HAPPENS.get(group, first.happens)} |")
-    lines += ["", "<details>", "<summary>All of them</summary>", ""]
-    for group in groups:
-        names = "; ".join(way.name.replace("`", "") for way in WAYS if way.group == group)
-        lines.append(f"- *{group.capitalize()}*: {names}.")
-    return "\n".join([*lines, "", "</details>", ""])
+    return "\n".join([*lines, ""])
 
 
 def order() -> str:
