@@ -85,7 +85,7 @@ def test_task_3_changes_edit_must_be_unique(which):
 
 @pytest.mark.parametrize(
     ("content", "old"),
-    [(b"abc\n", "abd"), (b"abc\n", "ABC"), (b"abc\n", ""), (b"", "a"), (b"a\r\nb\r\n", "a\nb"), (b"a  b\n", "a b")],
+    [(b"abc\n", "abx"), (b"abc\n", "ABC"), (b"abc\n", ""), (b"", "a"), (b"a\r\nb\r\n", "a\nb"), (b"a  b\n", "a b")],
     ids=repr,
 )
 def test_task_3_changes_edit_must_occur(content, old):
