@@ -162,7 +162,7 @@ FILES = [
         lambda s: os.link(s.outside / "secret.txt", s.w / "hard")),
     Way("special files", "a hard link in a folder", "src/hard.py", "hard links",
         lambda s: os.link(s.outside / "secret.txt", s.w / "src/hard.py")),
-    Way("special files", "a pipe that nobody writes to", "pipe", "neither a file nor a folder",
+    Way("special files", "a pipe without a writer", "pipe", "neither a file nor a folder",
         lambda s: os.mkfifo(s.w / "pipe")),
     Way("special files", "a socket", "talk", "", listening),
 ]  # fmt: skip
@@ -205,7 +205,7 @@ COMMANDS = [
         command=(PYTHON, "-c", "import os\nfor i in range(3, 64):\n try: print(os.read(i, 9))\n except OSError: pass")),
     Way("commands", "what we could read from a terminal", happens="the input is empty",
         command=(PYTHON, "-c", "print(input())")),
-    Way("commands", "a second command behind a semicolon", happens="there is no shell",
+    Way("commands", "a second command after a semicolon", happens="there is no shell",
         command=("echo", "hi;", "cat", "../outside/secret.txt")),
     Way("commands", "a command to insert", happens="there is no shell",
         command=("echo", "$(cat ../outside/secret.txt)")),

@@ -44,5 +44,5 @@ class User:
 
 
 def names(folder):
-    """Return the names in a folder, to see whether a file was left behind."""
+    """Return the names in a folder, to see whether a file was left over."""
     return sorted(path.name for path in folder.iterdir())

@@ -1,4 +1,4 @@
-"""See whether a command has left a process behind: it would still have a pipe open for writing."""
+"""See whether a command has left a process running: it would still have a pipe open for writing."""
 
 import contextlib
 import os

@@ -253,7 +253,7 @@ def test_task_3_changes_a_journal_that_fails():
 
 
 def test_task_3_changes_a_replacement_that_fails():
-    """Nothing is left behind, and no step that was not made."""
+    """Nothing is left over, and no step that was not made."""
 
     def full():
         raise OSError(28, "no space left")
@@ -267,7 +267,7 @@ def test_task_3_changes_a_replacement_that_fails():
 
 
 def test_task_3_changes_in_one_step():
-    """Whoever has the file open goes on reading the old content."""
+    """A reader that has the file open goes on reading the old content."""
     case = "a reader has the file open"
     with workspace(b"old content\n", case) as w, w.file.open("rb") as reader:
         w.program.edit("f", "old", "new")

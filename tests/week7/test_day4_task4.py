@@ -217,7 +217,7 @@ def test_task_4_run_invalid_utf8():
 
 
 def test_task_4_run_a_background_process_holds_the_pipe():
-    """Nobody waits for it."""
+    """It is not waited for."""
     case = "command sh -c 'sleep 20 & echo ok', which ends at once"
     start = time.monotonic()
     check_run(["sh", "-c", "sleep 20 & echo ok"], 0, "ok\n", case=case, limits=Limits(wall_seconds=5))

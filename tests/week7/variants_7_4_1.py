@@ -75,7 +75,7 @@ def left_open(program, path):
 
 
 def pipe(program):
-    """Open a pipe that has a writer, so that opening it blocks nobody."""
+    """Open a pipe that has a writer, so that opening it does not block."""
     with new_scene() as scene, program(scene.w) as made:
         os.mkfifo(scene.w / "pipe")
         writer = os.open(scene.w / "pipe", os.O_RDWR)
@@ -250,7 +250,7 @@ known.change(
     question="l is a link to src/pkg. Which folder is l/.. for `ls`?",
 )
 known.change(
-    "hidden-behind-links",
+    "hidden-by-links",
     ("if part.casefold() in self.hidden:", "if part.casefold() in self.hidden and not links:"),
     fact="hidden names are looked for in the path alone, and not in the targets of links",
     question="A link leads to .git. Which component of your path is hidden?",

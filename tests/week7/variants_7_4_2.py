@@ -137,7 +137,7 @@ def every_separator(file, first=1, last=None, max_chars=16_000):
 
 @known.wrong(
     "the-whole-file",
-    fact="the whole file is read into memory, however few lines are asked for",
+    fact="the whole file is read into memory, however few lines are requested",
     question="The model asks for ten lines of a log of 4 GB. How much do you read?",
 )
 def the_whole_file(file, first=1, last=None, max_chars=16_000):

@@ -190,7 +190,7 @@ known.change(
 known.change(
     "left-beside-the-file",
     ("os.unlink(temporary, dir_fd=place.folder)\nraise", "raise"),
-    fact="a replacement that fails leaves its new file behind",
+    fact="a replacement that fails leaves its new file in the folder",
     question="The rename fails. Which files are in the folder?",
 )
 

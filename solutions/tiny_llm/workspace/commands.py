@@ -1,4 +1,4 @@
-"""Run one command with limits: on time, memory, output, the environment, and every process it leaves behind."""
+"""Run one command with limits: on time, memory, output, the environment, and every process that it leaves running."""
 
 import contextlib
 import os

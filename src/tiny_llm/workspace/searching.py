@@ -16,7 +16,7 @@ MAX_FILE = 2**20  # bytes of a file that are searched
 def walk(root: Root, path: str = ".", *, deep: bool = True) -> Iterator[tuple[str, int, os.stat_result]]:
     """Yield the path, the folder's descriptor and the status of everything below a path, sorted by name in each folder.
 
-    Hidden names are left out. A descriptor is valid until the next value is asked for.
+    Hidden names are left out. A descriptor is valid until the next value is requested.
     """
     prefix = "" if path in ("", ".") else path.rstrip("/") + "/"
     folder = root.open(path, os.O_RDONLY | os.O_DIRECTORY)
