@@ -19,8 +19,9 @@ def read_range(file: int, first: int = 1, last: int | None = None, max_chars: in
     - `[the file has N lines]` instead of any lines, if it has fewer than `first`.
 
     Args:
-        file: the descriptor of a regular file, read from its current position. It stays open. No line
-            is read beyond the one after the last that is returned, and the file is read in pieces of at most 64 KiB, however long a line is.
+        file: the descriptor of a regular file, read from its current position. It stays open. No line is read beyond
+            the one after the last that is returned, and the file is read in pieces of at most 64 KiB, however long a
+            line is.
         first: number of the first line, from 1.
         last: number of the last line, or None.
         max_chars: at least 1.
