@@ -43,6 +43,8 @@ HAPPENS = {
     "names": "no such file: `~` is a name like any other",
     "links": "refused: it leaves the workspace",
     "special files": "refused: it has two hard links",
+    "races": "refused, or the folder that was open already is used",
+    "approvals": "the folder that was open already is used",
 }
 
 
