@@ -20,7 +20,7 @@ from tiny_llm_course.testkit.cases import noted
 from tiny_llm_course.testkit.errors import Kind, fail, fail_if_different, raises_value_error
 from tiny_llm_course.testkit.sizes import sizes
 
-SOON = Limits(wall_seconds=0.4)
+SOON = Limits(wall_seconds=0.9)
 PYTHON = (sys.executable, "-I", "-S", "-c")
 
 
@@ -138,22 +138,22 @@ def test_task_4_run_nothing_to_read():
 
 
 def test_task_4_run_wall_time():
-    case = "command 'sleep 20', wall_seconds 0.4"
+    case = "command 'sleep 20', wall_seconds 0.9"
     start = time.monotonic()
-    check_run(["sleep", "20"], -9, "", "0.4 seconds", case, limits=SOON)
+    check_run(["sleep", "20"], -9, "", "0.9 seconds", case, limits=SOON)
     if (took := time.monotonic() - start) > 5:
         fail(Kind.VALUES, f"it took {took:.1f} seconds", case)
 
 
 def test_task_4_run_wall_time_of_what_ignores_signals():
     case = "a command that ignores SIGTERM and SIGINT, and prints on"
-    check_run(["sh", "-c", "trap '' TERM INT; echo on; sleep 20"], -9, "on\n", "0.4 seconds", case, limits=SOON)
+    check_run(["sh", "-c", "trap '' TERM INT; echo on; sleep 20"], -9, "on\n", "0.9 seconds", case, limits=SOON)
 
 
 def test_task_4_run_wall_time_without_output():
     """It closes its output, and goes on."""
     case = "a command that has closed its output"
-    check_run(["sh", "-c", "exec >&- 2>&-; sleep 20"], -9, "", "0.4 seconds", case, limits=SOON)
+    check_run(["sh", "-c", "exec >&- 2>&-; sleep 20"], -9, "", "0.9 seconds", case, limits=SOON)
 
 
 def test_task_4_run_closes_its_output_and_ends():
@@ -195,14 +195,14 @@ def test_task_4_run_output(count):
 
 
 def test_task_4_run_endless_output():
-    case = "command 'yes', wall_seconds 0.4"
+    case = "command 'yes', wall_seconds 0.9"
     tracemalloc.start()
     try:
         found = run(["yes"], case=case, limits=SOON)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    fail_if_different("`stopped` is wrong", "0.4 seconds", found.stopped, case)
+    fail_if_different("`stopped` is wrong", "0.9 seconds", found.stopped, case)
     if peak > 2_000_000:
         fail(Kind.VALUES, f"it needs {peak / 1e6:.0f} MB of memory", case)
     if not (found.output.startswith("y\ny\n") and "bytes left out" in found.output):
@@ -230,7 +230,7 @@ def test_task_4_run_leaves_no_process(kind):
     case = f"a command {kind}, and has a process in the background"
     with background_process() as (folder, alive):
         found = run(["sh", "-c", HOLD + ("" if kind == "ends" else "; sleep 3")], folder, case, limits=SOON)
-        fail_if_different("`stopped` is wrong", "" if kind == "ends" else "0.4 seconds", found.stopped, case)
+        fail_if_different("`stopped` is wrong", "" if kind == "ends" else "0.9 seconds", found.stopped, case)
         if alive():
             fail(Kind.VALUES, "a process of the command still runs afterwards", case)
 

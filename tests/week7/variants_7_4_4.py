@@ -19,7 +19,7 @@ from tiny_llm_solution.workspace.limits import ClippedOutput, Finished, Limits, 
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("7.4.4")
-SOON = Limits(wall_seconds=0.6)
+SOON = Limits(wall_seconds=0.9)
 
 
 def run(program, script, folder=".", limits=SOON, **more):
