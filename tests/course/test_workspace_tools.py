@@ -1,14 +1,16 @@
 """The tools of day 7.4: every way out of the workspace through every tool, with what the model is told."""
 
+import contextlib
 import json
 import os
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.week7.abuse import BY_PATH, WAYS, Way
-from tests.week7.scenes import SECRET, new_scene
+from tests.week7.abuse import BY_PATH, RACES, WAYS, Way
+from tests.week7.scenes import SECRET, Adversary, new_scene
 
 from tiny_llm_course.testkit.variants import load_solution
 
@@ -50,6 +52,23 @@ def test_no_tool_leaves_the_workspace(way: Way) -> None:
             if len(changes.journal):
                 changes.undo()
             assert scene.others() == before
+
+
+@pytest.mark.parametrize("way", RACES, ids=lambda way: way.name)
+def test_no_race_leads_a_search_or_a_list_outside(way: Way) -> None:
+    assert way.race
+    for name, arguments in (("search_files", {"text": "SECRET"}), ("list_files", {"path": "src"}), ("read_file", {})):
+        number, acted = 0, True
+        while acted and number < 200:
+            with new_scene() as scene:
+                way.make(scene)
+                tools, _ = tools_of(scene)
+                other, answer = Adversary(number, partial(way.race, scene)), ""
+                with contextlib.suppress(ValueError), other:
+                    answer = tools[name].call({"path": way.path} | arguments if name == "read_file" else arguments)
+                assert SECRET not in answer, number
+                assert "secret.txt" not in answer, number
+            acted, number = other.acted, number + 1
 
 
 def test_nothing_is_done_without_approval_or_in_a_dry_run() -> None:

@@ -1,12 +1,11 @@
 """The files of a root before a command runs, so that what it does to them can be undone."""
 
 import dataclasses
-import os
 import stat
 
 from .journal import Entry, digest
-from .root import NO_LINK, Root
-from .searching import walk
+from .root import Place, Root
+from .searching import content_at, walk
 
 MOST_BYTES = 64 * 2**20
 MOST_FILES = 5000
@@ -32,13 +31,9 @@ class Snapshot:
             total += about.st_size
             if total > MOST_BYTES or len(files) == MOST_FILES:
                 return None
-            try:
-                file = os.open(path.rpartition("/")[2], os.O_RDONLY | os.O_NONBLOCK | NO_LINK, dir_fd=folder)
-            except OSError:
-                continue
-            with os.fdopen(file, "rb") as opened:
-                if stat.S_ISREG(os.fstat(file).st_mode):
-                    files[path] = opened.read(MOST_BYTES), stat.S_IMODE(about.st_mode) & 0o777
+            content = content_at(root, Place(folder, path.rpartition("/")[2], path), MOST_BYTES)
+            if content is not None:
+                files[path] = content, stat.S_IMODE(about.st_mode) & 0o777
         return Snapshot(files)
 
     def changes(self, later: "Snapshot") -> list[Entry]:

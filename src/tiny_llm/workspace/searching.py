@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from .diff import printable
 from .reading import MAX_LINE
-from .root import MAX_DEPTH, NO_LINK, Root
+from .root import MAX_DEPTH, NO_LINK, Place, Root
 
 MAX_RESULTS = 200
 MAX_FILE = 2**20  # bytes of a file that are searched
@@ -66,14 +66,9 @@ def search_files(root: Root, text: str, path: str = ".") -> str:
     lines: list[str] = []
     wanted = text.encode()
     for name, folder, about in walk(root, path):
-        if not stat.S_ISREG(about.st_mode) or about.st_nlink > 1:
+        if not stat.S_ISREG(about.st_mode):
             continue
-        try:
-            file = os.open(name.rpartition("/")[2], os.O_RDONLY | os.O_NONBLOCK | NO_LINK, dir_fd=folder)
-        except OSError:
-            continue
-        with os.fdopen(file, "rb") as opened:
-            body = opened.read(MAX_FILE) if stat.S_ISREG(os.fstat(file).st_mode) else b""
+        body = content_at(root, Place(folder, name.rpartition("/")[2], name), MAX_FILE) or b""
         if wanted not in body or b"\0" in body[:8192]:
             continue
         for number, line in enumerate(body.split(b"\n"), 1):
@@ -82,6 +77,21 @@ def search_files(root: Root, text: str, path: str = ".") -> str:
                     return "\n".join([*lines, "[more lines: search for a longer text, or in a folder]"])
                 lines.append(f"{_one_line(name)}:{number}: {line[:MAX_LINE].decode(errors='replace')}")
     return "\n".join(lines) or "[not found]"
+
+
+def content_at(root: Root, place: Place, most: int) -> bytes | None:
+    """Return the first bytes of a file, or None if there is no file that `root.open_at` opens."""
+    try:
+        file = root.open_at(place)
+    except (OSError, ValueError):
+        return None
+    try:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            return None
+        with os.fdopen(file, "rb", closefd=False) as opened:
+            return opened.read(most)
+    finally:
+        os.close(file)
 
 
 def make_folders(root: Root, path: str) -> None:
