@@ -1,19 +1,82 @@
 """The quiz of week 7, day 4."""
 
+import contextlib
+import os
 from typing import Any
 
-import mlx.core as mx
+from tests.week7.leftovers import HOLD, background_process
+from tests.week7.scenes import new_scene
 
-from tiny_llm_course.dev.book.quizzes import Quiz, numbers
+from tiny_llm_course.dev.book.quizzes import Quiz
 
 quiz = Quiz()
 
 
 @quiz.question(
     "7.4.1",
-    "What becomes of the numbers 1, 2 and 3?",
-    why="Each is added to itself.",
-    mistakes={"unchanged": "These are the numbers that went in."},
+    "A workspace `w` has `src/main.py` and `notes.txt`, a link `l` to `src/pkg`, and a link `k` to `/notes.txt`. Which "
+    "of the paths `l/../main.py`, `k` and `../w/notes.txt` does the root open?",
+    why="`..` after a link is the parent of the folder that the link leads to. The other two leave the workspace, even "
+    "though the last one comes back.",
+    mistakes={
+        "up-in-the-text": "`l/..` is not the workspace, but the folder above `src/pkg`.",
+        "absolute-links-from-the-root": "`/notes.txt` is a file outside, whatever the workspace has by that name.",
+        "resolve-then-open": "A path that goes outside depends on what is there, even if it comes back.",
+    },
 )
-def three_numbers(program: Any) -> str:
-    return f"`{numbers(program(mx.array([1.0, 2.0, 3.0])))}`"
+def three_paths(root: Any) -> str:
+    found = []
+    with new_scene() as scene:
+        (scene.w / "l").symlink_to("src/pkg")
+        (scene.w / "k").symlink_to("/notes.txt")
+        with root(scene.w) as made:
+            for path in ("l/../main.py", "k", "../w/notes.txt"):
+                with contextlib.suppress(OSError, ValueError):
+                    os.close(made.open(path))
+                    found.append(f"`{path}`")
+    return ", ".join(found) or "none"
+
+
+@quiz.question(
+    "7.4.3",
+    "A file with the permissions 0o750 has the lines `a` and `b`, both with CR LF, and the edit replaces `b` by `c`. "
+    "While the user reads the diff, nothing changes. What are the file's bytes and permissions after approval?",
+    why="An edit changes what it names, and nothing else: neither line endings nor permissions.",
+    mistakes={
+        "line-endings-changed": "Reading in text mode changes every line of the file.",
+        "permissions-lost": "A script that was executable no longer is.",
+    },
+)
+def an_edit(changes: Any) -> str:
+    from tiny_llm_solution.workspace.journal import Journal
+    from tiny_llm_solution.workspace.root import Root
+
+    with new_scene() as scene, Root(scene.w) as root:
+        file = scene.w / "f"
+        file.write_bytes(b"a\r\nb\r\n")
+        file.chmod(0o750)
+        changes(root, Journal(scene.folder / "undo"), lambda _action, _diff: True).edit("f", "b", "c")
+        return f"`{file.read_bytes()!r}`, {oct(file.stat().st_mode & 0o777)}"
+
+
+@quiz.question(
+    "7.4.4",
+    "A command starts a process in the background, which keeps the pipe open for 3 seconds, prints *ok*, and ends with "
+    "exit code 0 at once. The limit is 2 seconds. What happens?",
+    why="The command has ended, so nothing is waited for, and its process group is killed.",
+    mistakes={
+        "only-when-stopped": "It would still hold a port or write a file when the next command runs.",
+        "until-the-pipe-is-closed": "The command itself has ended. Who else has the pipe does not matter.",
+    },
+)
+def in_the_background(program: Any) -> str:
+    from tiny_llm_solution.workspace.limits import Limits
+
+    with background_process() as (path, alive):
+        folder = os.open(path, os.O_RDONLY)
+        try:
+            found = program(["sh", "-c", HOLD], folder, Limits(wall_seconds=2))
+        finally:
+            os.close(folder)
+        end = "the command is stopped at its limit" if found.stopped else f"the exit code is {found.code}"
+        return f"{end}, and the process in the background {'runs on' if alive() else 'is killed'}"

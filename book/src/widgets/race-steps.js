@@ -1,0 +1,83 @@
+// <race-steps>: a program opens src/main.py while another process acts at one moment, system call by system call.
+// Data: {programs, attacks, runs: [program][attack][moment]: {steps: [[call, answer]], end}}: recorded runs; moment 0 is
+// the run without the other process, and a step without an answer is the other process's.
+"use strict";
+
+{
+  const { escape } = BookWidget;
+
+  class RaceSteps extends BookWidget {
+    constructor() {
+      super();
+      this.label = "A race between a program and another process, call by call";
+      this.view = { program: 0, attack: 0, moment: 2, step: 3 };
+    }
+
+    get markup() {
+      const { list, slider } = BookWidget;
+      return `<div class="bar">${list("program", "Program", this.data.programs)}${list("attack", "Another process", this.data.attacks)}</div>
+        <div class="sliders">${slider("moment", "acts before call", 0, 9)}</div>
+        ${BookWidget.stepBar("Next call")}
+        <ol></ol><p class="end mono"></p>
+        <style>
+          ol { list-style: none; margin: 0; padding: 0; max-width: 34em; }
+          li { display: flex; flex-wrap: wrap; justify-content: space-between; gap: 0 1em; margin: 0.25em 0; padding: 0.15em 0.6em;
+            border: 1px solid color-mix(in srgb, var(--fg, CanvasText) 55%, var(--bg, Canvas)); border-radius: 4px; }
+          li.other { margin-left: 1.6em; border: 2px dashed var(--fg, CanvasText); font-weight: 700; }
+          li.later { border-style: dotted; } li.later > * { visibility: hidden; }
+          li span:first-child { font-family: var(--mono-font, monospace); }
+          li.other span:first-child { font-family: inherit; }
+          .end { margin: 0.5em 0 0; font-weight: 700; min-height: 1.5em; }
+        </style>`;
+    }
+
+    start() {
+      for (const name of ["program", "attack", "moment"]) {
+        for (const control of this.shadowRoot.querySelectorAll(`[name=${name}]`)) {
+          control.addEventListener("input", () => this.change({ [name]: Number(control.value), step: 99 }));
+        }
+      }
+      this.steps(700, { step: 0 });
+    }
+
+    get moments() {
+      return this.data.runs[this.view.program][this.view.attack];
+    }
+
+    get state() {
+      const moment = Math.min(this.view.moment, this.moments.length - 1);
+      const { steps, end } = this.moments[moment];
+      const at = Math.min(this.view.step, steps.length);
+      return { ...this.view, moment, moments: this.moments.length, at, steps, end, done: at === steps.length, escaped: end.includes("SECRET") };
+    }
+
+    /** Whether there is a further step. */
+    move(by) {
+      const { at, steps } = this.state;
+      this.change({ step: Math.max(0, Math.min(steps.length, at + by)) });
+      return this.state.at < steps.length;
+    }
+
+    draw() {
+      const { program, attack, moment, moments, at, steps, end, done, escaped } = this.state;
+      this.$("[name=program]").value = program;
+      this.$("[name=attack]").value = attack;
+      this.$("#moment").max = moments - 1;
+      this.$("#moment").value = moment;
+      this.$("#at-moment").textContent = moment || "never";
+      this.dim("#back", at === 0);
+      this.dim("#next", done);
+      this.$("ol").innerHTML = steps
+        .map(([call, answer], i) => {
+          const kind = `${answer ? "" : "other"}${i < at ? "" : " later"}`.trim();
+          return `<li${kind ? ` class="${kind}"` : ""}${i < at ? "" : ' aria-hidden="true"'}><span>${escape(call)}</span><span>${escape(answer || "another process")}</span></li>`;
+        })
+        .join("");
+      this.$(".end").textContent = done ? `The program ${end === "refused" ? "refuses the path" : end}.` : "";
+      const [call, answer] = steps[at - 1] ?? ["Nothing has been called", " "];
+      if (done) this.say(escaped ? "It leads outside: the check was true, and the open was not." : "It does not lead outside.");
+      else this.say(answer ? `${call}${answer.trim() ? `: ${answer}` : ""}.` : `Another process: ${call}.`);
+    }
+  }
+  customElements.define("race-steps", RaceSteps);
+}

@@ -1,0 +1,47 @@
+"""The files of a root before a command runs, so that what it does to them can be undone."""
+
+import dataclasses
+import stat
+
+from .journal import Entry, digest
+from .root import Place, Root
+from .searching import content_at, walk
+
+MOST_BYTES = 64 * 2**20
+MOST_FILES = 5000
+
+
+@dataclasses.dataclass(frozen=True)
+class Snapshot:
+    """The content and permissions of each regular file, by path.
+
+    Left out are hidden folders, links, and names with control characters, which no path may have.
+    """
+
+    files: dict[str, tuple[bytes, int]]
+
+    @staticmethod
+    def take(root: Root) -> "Snapshot | None":
+        """Return what the root has now, or None if that is more than MOST_BYTES or MOST_FILES."""
+        files: dict[str, tuple[bytes, int]] = {}
+        total = 0
+        for path, folder, about in walk(root):
+            if not stat.S_ISREG(about.st_mode) or about.st_nlink > 1 or not path.isprintable():
+                continue
+            total += about.st_size
+            if total > MOST_BYTES or len(files) == MOST_FILES:
+                return None
+            content = content_at(root, Place(folder, path.rpartition("/")[2], path), MOST_BYTES)
+            if content is not None:
+                files[path] = content, stat.S_IMODE(about.st_mode) & 0o777
+        return Snapshot(files)
+
+    def changes(self, later: "Snapshot") -> list[Entry]:
+        """Return what must be restored to come back from a later snapshot to this one."""
+        found = []
+        for path in sorted(self.files.keys() | later.files.keys()):
+            before, mode = self.files.get(path, (None, 0o644))
+            after = later.files.get(path, (None, 0))[0]
+            if before != after:
+                found.append(Entry(path, before, digest(after), mode))
+        return found

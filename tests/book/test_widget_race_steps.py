@@ -1,0 +1,50 @@
+"""The widget of day 7.4: what it shows is what the recorded programs did, and it needs no mouse."""
+
+import pytest
+from book.generate.week7.day4 import ATTACKS, PROGRAMS, runs_of
+from tests.book.widget import Widget
+from tests.week7.scenes import SECRET
+
+from tiny_llm_course.testkit.variants import load_solution
+
+pytestmark = pytest.mark.of_the_course
+
+
+def test_every_run(page):
+    load_solution()
+    widget = Widget(page, "race-steps")
+    for program, name in enumerate(PROGRAMS):
+        for attack, what in enumerate(ATTACKS):
+            runs = runs_of(name, what)
+            for moment, (steps, end) in enumerate(runs):
+                state = widget.change(program=program, attack=attack, moment=moment, step=99)
+                assert state["moments"] == len(runs)
+                assert [tuple(step) for step in state["steps"]] == steps
+                assert (state["end"], state["at"], state["done"]) == (end, len(steps), True)
+                assert state["escaped"] == (SECRET in end)
+                assert (name == "your root") <= (not state["escaped"])
+            assert widget.change(moment=99)["moment"] == len(runs) - 1
+
+
+def test_what_is_said(page):
+    widget = Widget(page, "race-steps")
+    widget.change(program=0, attack=0, moment=2, step=2)
+    assert widget.said() == "Another process: src becomes a link to ../outside."
+    widget.change(step=3)
+    assert widget.said() == "It leads outside: the check was true, and the open was not."
+    widget.change(program=2, step=99)
+    assert widget.said() == "It does not lead outside."
+
+
+def test_steps_by_keyboard(page):
+    widget = Widget(page, "race-steps")
+    widget.change(program=2, step=0)
+    widget.focus("#next")
+    assert widget.press("Enter", "ArrowRight")["at"] == 2
+    assert widget.press("ArrowLeft")["at"] == 1
+    widget.focus("#moment")
+    assert widget.press("End")["moment"] == 5
+    assert widget.press("Home")["moment"] == 0
+    widget.focus("[name=attack]")
+    assert widget.press("ArrowDown")["attack"] == 1
+    assert page.url == widget.address
