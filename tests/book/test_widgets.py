@@ -36,12 +36,9 @@ VIEWS = {
     "lora-rank": [{}, {"matrix": 2, "rank": 64, "alpha": 1}],
     "race-steps": [{}, {"step": 1}, {"program": 2, "attack": 1, "moment": 4, "step": 99}],
     "bootstrap-mean": [{}, {"step": 0}, {"kind": "unpaired", "step": 200}],
-<<<<<<< HEAD
     "grammar-steps": [{}, {"step": 9}, {"step": 36}],
-=======
     "agent-run": [{}, {"step": 8}, {"run": 1, "step": 4}, {"run": 3, "step": 9}],
     "call-stream": [{}, {"step": 30}, {"answer": 1, "step": 400}, {"answer": 3, "step": 90}],
->>>>>>> 8f03d014e50b71fe52122d5272c3cce4c0f79d39
     "rope-scaling": [{}, {"kind": "YaRN", "factor": 5}, {"kind": "NTK-aware", "pair": 31}],
     "scheduler-replay": [{}, {"policy": 2, "budget": 2, "pages": 1}, {"step": 5}],
     "queue-limit": [{}, {"limit": 0, "second": 40}, {"arrivals": 2, "limit": 4}],

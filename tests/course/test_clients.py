@@ -150,13 +150,13 @@ def test_langchain_raises_what_its_users_catch(port, tight):
     assert waits_out_another(tight, lambda: patient.invoke("hi").content)
 
 
-def test_langchain_gets_json_and_hears_that_there_are_no_tools(port, alone):
+def test_langchain_gets_json_and_the_call_it_demands(port, alone):
     schema = {"type": "object", "properties": {"city": {"enum": ["Rome", "Oslo"]}}, "required": ["city"]}
     tool = {"title": "Weather", "description": "Look it up.", **schema, "additionalProperties": False}
     found = chat_of(port).with_structured_output(tool, method="json_schema").invoke(PROMPTS[0])
     assert found["city"] in ("Rome", "Oslo")
-    with pytest.raises(openai.BadRequestError, match="tool_choice"):
-        chat_of(port).with_structured_output(tool, method="function_calling").invoke(PROMPTS[0])
+    found = chat_of(port).with_structured_output(tool, method="function_calling").invoke(PROMPTS[0])
+    assert found["city"] in ("Rome", "Oslo")
     assert chat_of(port).bind_tools([tool], tool_choice="none").invoke(PROMPTS[0]).content == alone[0]
 
 

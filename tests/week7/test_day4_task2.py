@@ -6,7 +6,7 @@ import tracemalloc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.week7.lines import TEXTS, formula, in_a_file
+from tests.week7.read_files import TEXTS, formula, in_a_file
 
 from tiny_llm.workspace import reading
 from tiny_llm_course.testkit.cases import noted

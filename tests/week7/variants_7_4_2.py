@@ -5,7 +5,7 @@ import os
 import tracemalloc
 
 import mlx.core as mx
-from tests.week7.lines import TEXTS, in_a_file
+from tests.week7.read_files import TEXTS, in_a_file
 from tests.week7.probing import told
 from tiny_llm_solution.workspace.errors import WorkspaceError
 from tiny_llm_solution.workspace.reading import MAX_LINE

@@ -15,52 +15,8 @@ from ..doctor.shadowing import shadowing_files
 from ..terminal.screen import columns, nowhere_to_write, say
 from .groups import WIDEST, Commands, HelpText, explained
 
-<<<<<<< HEAD
 # Only the command that runs is imported: importing all takes a second.
 SECTIONS = tomllib.loads(Path(__file__).with_name("commands.toml").read_text(encoding="utf-8"))
-=======
-# Where each command is defined, and what it does. Only the one that runs is imported: importing all takes a second.
-SECTIONS = {
-    "Every day": {
-        "test": (".test:test", "Grade everything you have started, or a task, day or week."),
-        "watch": (".watch.command:watch", "On every save, grade what has changed."),
-        "status": (".status:status", "Show your progress and the next step."),
-        "hint": (".history:hint", "Show the next of a task's three hints."),
-        "case": (".case:case", "Open a task's failing case in Python."),
-        "history": (".history:history", "Show your attempts at a task, and what you changed."),
-        "quiz": (".quiz:quiz", "Answer the questions of a day's chapter."),
-    },
-    "When a task passes, or you are stuck": {
-        "compare": (".compare:compare", "Compare your code with ours, once it has passed."),
-        "borrow": (".borrow:borrow", "Use our code for a task or a day, and move on."),
-        "return": (".borrow:give_back", "Stop borrowing: use your own code again."),
-        "reset": (".reset:reset", "Restore a task's stub, and keep a backup of your code."),
-    },
-    "What you have built": {
-        "generate": (".generate:generate", "Generate text with your engine or ours."),
-        "chat": (".generate:chat", "Chat with a model, on your engine or ours."),
-        "serve": (".serve:serve", "Serve a model over the OpenAI API, with your engine or ours."),
-        "agent": (".agent:agent", "Let a model work on a task with tools."),
-        "attention": (".attention.command:attention", "Show the attention weights of each head."),
-        "bench": (".bench:bench", "Benchmark a day's code, or a whole engine."),
-        "build-ext": (".tools:build_ext", "Build the C++ extension of your package or ours."),
-        "train": (".train:train", "Train a model with your code of week 5, or ours."),
-    },
-    "The course": {
-        "tour": (".tour:tour", "Take a 20-second tour of the course."),
-        "book": (".tools:book", "Open the book in your browser."),
-        "sync": (".sync:sync", "Update the course; your code is kept."),
-        "doctor": (".tools:doctor", "Check this machine and checkout, with a fix for each problem."),
-        "export": (".export.command:export", "Export verdicts for a class: JUnit, JSON, Gradescope."),
-        "grade-class": (".export.grade_class:grade_class", "Grade a folder of submissions, for teachers."),
-    },
-    "For maintainers": {
-        "test-all": (".tools:test_all", "Run every test of the course."),
-        "check": (".tools:check", "Run everything that CI runs."),
-        "dev": (".dev:dev", "Generate stubs and listings, record, prove the course."),
-    },
-}
->>>>>>> 8f03d014e50b71fe52122d5272c3cce4c0f79d39
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # of an output: it has no file name
 
 

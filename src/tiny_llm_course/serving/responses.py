@@ -95,7 +95,9 @@ class ResponseBuilder:
         only the client knows what to tell the model.
         """
         parser, ids = choice.calls, choice.call_ids
-        events = [*parser.add(text.encode(errors="replace")), *(parser.finish() if ended else ())]
+        events = parser.add(text.encode(errors="replace"))
+        if ended:
+            events += parser.add(choice.call_ends if choice.request.finish_reason == "stop" else b"") + parser.finish()
         content, calls = "", dict[str, dict[str, Any]]()
         for kind, said, index in events:
             if kind == "text":

@@ -141,7 +141,7 @@ class GenerationRequest(_Strict):
             raise wrong(f"response_format: expected {FORMATS}", "response_format")
         if self.json_schema is not None and (self.ignore_eos or self.min_tokens):
             other = "ignore_eos" if self.ignore_eos else "min_tokens"
-            raise wrong(f"response_format decides where the answer ends: omit {other}", other)
+            raise wrong(f"The format of the answer decides where it ends: omit {other}", other)
         return self
 
     @model_validator(mode="after")
@@ -338,14 +338,8 @@ class Chat(GenerationRequest, Templated):
     """Return the logprobs of the output tokens."""
     top_logprobs: int | None = Field(default=None, ge=0, le=20)
     """With this many alternatives each; needs `logprobs`."""
-<<<<<<< HEAD
-    parallel_tool_calls: bool | None = NO_EFFECT
-=======
     parallel_tool_calls: bool = True
     """Whether an answer may have several calls; otherwise those after the first are dropped."""
-    response_format: Annotated[Any, _only({"type": "text"})] = None
-    """Accepted if it is `{"type": "text"}`."""
->>>>>>> 8f03d014e50b71fe52122d5272c3cce4c0f79d39
     modalities: Annotated[Any, _only(["text"])] = None
     """Accepted if it is `["text"]`."""
     tools: Annotated[list[ToolDefinition], Field(fail_fast=True, max_length=128)] = []
@@ -363,6 +357,8 @@ class Chat(GenerationRequest, Templated):
         if isinstance(self.tool_choice, NamedTool) and self.tool_choice.function.name not in names:
             message = f"tool_choice: there is no tool {self.tool_choice.function.name!r:.80}, only {', '.join(names)}"
             raise wrong(message, "tool_choice")
+        if self.call_schema is not None and super().json_schema is not None:
+            raise wrong("response_format: omit it if tool_choice demands a call", "response_format")
         return self
 
     @model_validator(mode="after")
@@ -385,6 +381,8 @@ class Chat(GenerationRequest, Templated):
         if self.tool_choice != "required" and named is None:
             return None
         functions = [tool.function for tool in self.tools if named in (None, tool.function.name)]
+        if not functions:
+            return None  # which is refused
         calls = []
         for number, function in enumerate(functions):
             place = ("#" if len(functions) == 1 else f"#/anyOf/{number}") + "/properties/arguments"
@@ -392,6 +390,11 @@ class Chat(GenerationRequest, Templated):
             call = {"type": "object", "properties": {"name": {"const": function.name}, "arguments": arguments}}
             calls.append({**call, "required": ["name", "arguments"], "additionalProperties": False})
         return {"anyOf": calls} if len(calls) > 1 else calls[0]
+
+    @property
+    def json_schema(self) -> Any:
+        """The schema of the answer, or of the call that it must be; None if any text will do."""
+        return super().json_schema if self.call_schema is None else self.call_schema
 
     @property
     def num_logprobs(self) -> int | None:

@@ -19,6 +19,8 @@ from .monitoring import State
 from .refusals import Refusal, of_engine, wrong
 from .schema import Chat, Completion, Detokenize, GenerationRequest, Tokenize
 
+CALL_BEGINS, CALL_ENDS = "<tool_call>\n", b"\n</tool_call>"  # around a call that the client demands
+
 
 @dataclass
 class Choice:
@@ -34,6 +36,7 @@ class Choice:
     begun: bool = False  # a chunk has been sent
     calls: Any = None  # the tools.parser.ToolCallParser that separates calls from text, if there are tools
     call_ids: dict[int, str] = field(default_factory=dict)  # by the parser's index, of the calls with a name
+    call_ends: bytes = b""  # what ends a call whose beginning is in the prompt
 
 
 class Service:
@@ -134,15 +137,9 @@ class Service:
     async def choices(self, params: Completion | Chat) -> list[Choice]:
         """Return the engine's requests for a client's request; raise Refusal if it is invalid."""
         prompts = await asyncio.to_thread(self._prompts, params)
-<<<<<<< HEAD
-        grammar = await asyncio.to_thread(self._grammar, params.json_schema) if params.json_schema is not None else None
-=======
-        if isinstance(params, Chat) and params.call_schema is not None:
-            # Here the grammar of the call is attached: the answer is `params.call_schema` as constrained JSON, after
-            # FORCED at the end of the prompt, and the parser reads FORCED before it and the closing tag after it.
-            message = "tool_choice: a call can be forced only with constrained decoding; expected none or auto"
-            raise wrong(message, "tool_choice", "unsupported_value")
->>>>>>> 8f03d014e50b71fe52122d5272c3cce4c0f79d39
+        schema, forced = params.json_schema, isinstance(params, Chat) and params.call_schema is not None
+        name = "tools" if forced else "response_format"
+        grammar = await asyncio.to_thread(self._grammar, schema, name) if schema is not None else None
         return [
             self._choice(params, prompt, text, number * params.n + which, which, grammar)
             for number, (prompt, text) in enumerate(prompts)
@@ -178,7 +175,8 @@ class Service:
     def _prompts(self, params: Completion | Chat) -> list[tuple[list[int], str]]:
         """Return the tokens of each prompt, and the text that its answers begin with."""
         if isinstance(params, Chat):
-            return [(self._fitting(params, self._encoded(params, self._rendered(params))), "")]
+            text = self._rendered(params) + (CALL_BEGINS if params.call_schema is not None else "")
+            return [(self._fitting(params, self._encoded(params, text)), "")]
         if not params.prompts:
             raise wrong("There is no prompt.", "prompt")
         found = []
@@ -262,9 +260,9 @@ class Service:
         message = f"This model's maximum context length is {limit} tokens{memory}. {what}."
         return wrong(message, _prompt_of(params), "context_length_exceeded")
 
-    def _grammar(self, schema: Any) -> Any:
-        """Return the compiled grammar of a schema, of which a kept one is shared."""
-        engine, name = self.engine, "response_format"
+    def _grammar(self, schema: Any, name: str) -> Any:
+        """Return the compiled grammar of a schema, of which a kept one is shared; `name` is the parameter it came in."""
+        engine = self.engine
         with self._compiling:
             try:
                 with engine.learners_code():
@@ -327,10 +325,12 @@ class Service:
         if isinstance(params, Chat) and params.shown_tools:
             with self._of_week_7():
                 calls = part("tools.parser", "ToolCallParser")()
+                calls.add(CALL_BEGINS.encode() if params.call_schema is not None else b"")
         self.logits.ask(request, options)
         if params.model in self.engine.adapters:
             self.engine.adapted.use(request, params.model)
-        return Choice(index, request, text, options, echo, calls=calls)
+        forced = isinstance(params, Chat) and params.call_schema is not None
+        return Choice(index, request, text, options, echo, calls=calls, call_ends=CALL_ENDS if forced else b"")
 
     def _detokenizer(self, skip_special_tokens: bool = True) -> Any:
         make, hidden = self.engine.part("tokenizer", "StreamingDetokenizer"), self.engine.checkpoint.hidden_ids
