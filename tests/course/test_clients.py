@@ -1,6 +1,7 @@
 """Libraries that programs talk to a server with: openai, langchain-openai and litellm (lm-eval: `test_lm_eval.py`)."""
 
 import asyncio
+import json
 import os
 import subprocess
 import sys
@@ -148,6 +149,29 @@ def test_langchain_raises_what_its_users_catch(port, tight):
     patient = chat_of(tight, max_retries=3)
     assert patient.invoke("hi").content  # makes the connections, which takes longer than the other one stays
     assert waits_out_another(tight, lambda: patient.invoke("hi").content)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_call_that_is_demanded_follows_the_schema_of_its_tool(port, stream):
+    size = {"type": "object", "properties": {"size": {"enum": ["small", "large"]}}, "required": ["size"]}
+    size |= {"additionalProperties": False}
+    tools = [
+        {"type": "function", "function": {"name": name, "parameters": size, "strict": True}}
+        for name in ("grow", "shrink")
+    ]
+    shrink = {"type": "function", "function": {"name": "shrink"}}
+    with client_of(port, KEY) as client:
+        for choice, names in (("required", {"grow", "shrink"}), (shrink, {"shrink"})):
+            asked = {"model": MODEL, "messages": said(PROMPTS[0]), "tools": tools, "tool_choice": choice, "seed": 1}
+            if stream:
+                with client.chat.completions.stream(**asked) as events:
+                    answer = events.get_final_completion().choices[0]
+            else:
+                answer = client.chat.completions.create(**asked).choices[0]
+            [call] = answer.message.tool_calls
+            assert answer.finish_reason == "tool_calls"
+            assert call.function.name in names
+            assert json.loads(call.function.arguments)["size"] in ("small", "large")
 
 
 def test_langchain_gets_json_and_the_call_it_demands(port, alone):

@@ -5,8 +5,8 @@ import os
 import tracemalloc
 
 import mlx.core as mx
-from tests.week7.read_files import TEXTS, in_a_file
 from tests.week7.probing import told
+from tests.week7.read_files import TEXTS, in_a_file
 from tiny_llm_solution.workspace.errors import WorkspaceError
 from tiny_llm_solution.workspace.reading import MAX_LINE
 

@@ -261,7 +261,7 @@ class Service:
         return wrong(message, _prompt_of(params), "context_length_exceeded")
 
     def _grammar(self, schema: Any, name: str) -> Any:
-        """Return the compiled grammar of a schema, of which a kept one is shared; `name` is the parameter it came in."""
+        """Return the compiled grammar of a schema from the parameter `name`; a kept one is shared."""
         engine = self.engine
         with self._compiling:
             try:
