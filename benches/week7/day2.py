@@ -1,6 +1,7 @@
 """Time to parse a streamed call: with a state that is kept, and by reading all of the answer again for each piece."""
 
 import json
+from functools import partial
 
 from tiny_llm.tools.parser import ToolCallParser
 from tiny_llm_course.measuring.clock import Table, seconds
@@ -17,7 +18,7 @@ def measure(quick: bool = False) -> Table:
     for size in (250, 500) if quick else (500, 2000, 8000):
         data = answer(size)
         pieces = [data[at : at + PIECE] for at in range(0, len(data), PIECE)]
-        kept, again = seconds(lambda p=pieces: parse(p), lambda p=pieces: parse_again(p))
+        kept, again = seconds(partial(parse, pieces), partial(parse_again, pieces))
         rows.append((len(data), len(pieces), 1e3 * kept, 1e3 * again, 1e6 * kept / len(pieces), again / kept))
     return Table(
         ("bytes", "pieces", "kept: ms", "again: ms", "kept, a piece: us", "ratio"),

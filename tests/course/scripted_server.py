@@ -3,6 +3,7 @@
 import sys
 
 from tiny_llm_course.engine.serving import load_scheduler
+from tiny_llm_course.serving.guards import Access
 from tiny_llm_course.serving.run import listen, serve
 
 
@@ -21,4 +22,5 @@ def load():
     return engine
 
 
-serve(load, listen("127.0.0.1", int(sys.argv[1])))
+listening = listen("127.0.0.1", int(sys.argv[1]))
+serve(load, listening, Access(), waiting=8, grace=1, tell=lambda where, engine: None)

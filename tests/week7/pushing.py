@@ -98,8 +98,9 @@ def check_bytes(pushdown: Any, number: int) -> None:
             row, ends = pushdown.row(state), pushdown.accepts(state)
         check_row(row, case)
         actual = [*np.flatnonzero(row >= 0).tolist(), *([BYTES - 1] if ends else [])]
-        shown = [[bytes([n]) if n < 256 else "the end" for n in one] for one in (allowed, actual)]
-        fail_if_different("the bytes that may follow differ from llguidance's", *shown, case, len(case) + len(text))
+        expected, got = ([bytes([n]) if n < 256 else "the end" for n in one] for one in (allowed, actual))
+        size = len(case) + len(text)
+        fail_if_different("the bytes that may follow differ from llguidance's", expected, got, case, size)
         if following < 0:
             break
         state, text = int(row[following]), text + bytes([following])

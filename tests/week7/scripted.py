@@ -193,7 +193,7 @@ START = [{"role": "system", "content": "Be brief."}, {"role": "user", "content":
 
 
 class Clock:
-    """A clock that only moves when it is told."""
+    """A clock that only moves when a script moves it."""
 
     def __init__(self) -> None:
         self.now = 1000.0

@@ -93,7 +93,8 @@ def pieces_of(data: bytes, size: int) -> list[bytes]:
 def _scan(text: str, at: int) -> tuple[int, int | None, int | None, bool]:
     """Return where a block ends, where its arguments begin and stop, and whether it has a closing tag."""
     depth, head = 0, HEAD.match(text, at)
-    begin, stop = (head.end(), None) if head else (None, None)
+    begin: int | None = head.end() if head else None
+    stop: int | None = None
     for token in TOKEN.finditer(text, at):
         if token[0] == CLOSE:
             if begin is not None and begin < token.start() and stop is None:
@@ -147,7 +148,10 @@ def _so_far(data: bytes, ended: bool) -> tuple[Found, list[tuple[str, str, str]]
             events += [("name", name, number), ("arguments", arguments, number)]
         if not closed and not ended:
             return events, calls
-        found, error = _why_not(text[begin:end]) if closed else (None, ERRORS[3])
+        found: Any = None
+        error = ERRORS[3]
+        if closed:
+            found, error = _why_not(text[begin:end])
         if first is None and error:
             arguments = text[begin:end].strip()
         elif first is None:

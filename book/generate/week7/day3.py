@@ -51,7 +51,7 @@ def played(name: str) -> list[dict[str, Any]]:
     """Return the entries of a run, each with what has been used of the limits until then."""
     answers, changed, takes, call_takes = RUNS[name]
     script, now, used, entries = ScriptedModel(answers), [0.0], {"steps": 0, "tokens": 0}, list[dict[str, Any]]()
-    last, repeated = [None], [0]
+    last, repeated = [""], [0]
 
     def model(messages: Any, tools: Any) -> Answer:
         now[0] += takes

@@ -1,4 +1,4 @@
-"""A model behind a server that speaks OpenAI's API."""
+"""A model on a server that speaks OpenAI's API."""
 
 import json
 import urllib.error

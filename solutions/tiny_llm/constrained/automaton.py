@@ -30,7 +30,8 @@ class DFA:
     @cached_property
     def reads(self) -> tuple[bool, ...]:
         """Whether each state reads a byte itself, without a call."""
-        return tuple((self.table >= 0).any(axis=1).tolist())
+        found: list[bool] = (self.table >= 0).any(axis=1).tolist()
+        return tuple(found)
 
     def row(self, state: int) -> npt.NDArray[np.int32]:
         """Return the states after each byte, -1 for none: 256, int32."""

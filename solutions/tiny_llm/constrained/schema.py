@@ -88,8 +88,8 @@ def _object(given: dict[str, Any], place: str, call: Callable[[str], Call]) -> E
         pairs.append(Sequence((property_key(name), call(f"{place}/properties/{part}"))))
     needed = [name in required for name in given["properties"]]
     # After the first property, each has its comma before it. Which one is first decides where the commas are.
-    follows = [Sequence((literal(","), pair)) for pair in pairs]
-    follows = [each if must else optional(each) for each, must in zip(follows, needed, strict=True)]
+    with_comma = [Sequence((literal(","), pair)) for pair in pairs]
+    follows = [each if must else optional(each) for each, must in zip(with_comma, needed, strict=True)]
     firsts = list[Expression]()
     for i, pair in enumerate(pairs):
         firsts.append(Sequence((pair, *follows[i + 1 :])))

@@ -183,7 +183,7 @@ class GenerationRequest(_Strict):
 
 def _is_format(form: dict[str, Any]) -> bool:
     """Return whether a response_format has OpenAI's form."""
-    described = form.get("json_schema")
+    described: Any = form.get("json_schema")
     if form.get("type") != "json_schema":
         return form.get("type") in ("text", "json_object") and len(form) == 1
     right = isinstance(described, dict) and described.keys() <= {"name", "description", "schema", "strict"}
