@@ -209,8 +209,8 @@ def near_values(rng: random.Random, value: Any) -> list[Any]:
         names = list(value)
         fewer = [{name: value[name] for name in names if name != gone} for gone in names]
         swapped = [{name: value[name] for name in reversed(names)}]
-        inner = [{**value, name: near} for name in names for near in near_values(rng, value[name])[:2]]
-        return [*fewer, *swapped, {**value, "no": 1}, *inner]
+        changed = [{**value, name: near} for name in names for near in near_values(rng, value[name])[:2]]
+        return [*fewer, *swapped, {**value, "no": 1}, *changed]
     if isinstance(value, bool) or value is None:
         return [0, not value]
     if isinstance(value, int | float):

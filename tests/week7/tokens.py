@@ -39,7 +39,8 @@ class Table:
         if not 0 <= state < len(self.table):
             raise IndexError(f"row({state}) was called, but the states are 0 to {len(self.table) - 1}")
         self.rows.append(int(state))
-        return self.table[state]
+        found: np.ndarray = self.table[state]
+        return found
 
     def accepts(self, state: int) -> bool:
         """Return whether a text may end."""
@@ -85,7 +86,7 @@ def texts_of(trie: Any) -> list[bytes]:
 
 def expected_of(trie: Any, table: Table, state: int, roots: list[int]) -> tuple[list[int], list[int]]:
     """Return the allowed tokens and the nodes in which the automaton accepts, byte by byte."""
-    tokens, ends, texts = [], [], texts_of(trie)
+    tokens, ends, texts = list[int](), list[int](), texts_of(trie)
     for root in roots:
         for node, text in enumerate(texts):
             if not text.startswith(texts[root]):

@@ -1,5 +1,7 @@
 """Known programs of task 7.1.3, JSON schema to grammar."""
 
+from functools import partial
+
 import mlx.core as mx
 from tests.week7.grammars import derives
 
@@ -94,7 +96,7 @@ known.probe_table(
     ),
     refused=lambda program: mx.array(
         [
-            refusal(lambda schema=schema: program(schema))
+            refusal(partial(program, schema))
             for schema in (
                 {"type": "string", "format": "date"},
                 {"items": {"oneOf": [A]}},
