@@ -30,7 +30,7 @@ class DFA:
     @cached_property
     def reads(self) -> tuple[bool, ...]:
         """Whether each state reads a byte itself, without a call."""
-        return tuple(bool(each) for each in (self.table >= 0).any(axis=1))
+        return tuple(map(bool, np.asarray((self.table >= 0).any(axis=1))))
 
     def row(self, state: int) -> npt.NDArray[np.int32]:
         """Return the states after each byte, -1 for none: 256, int32."""
