@@ -35,6 +35,7 @@ VIEWS = {
     "scaling-fit": [{}, {"run0": False, "at": 0}, {"run0": False, "run1": False, "run2": False}],
     "lora-rank": [{}, {"matrix": 2, "rank": 64, "alpha": 1}],
     "race-steps": [{}, {"step": 1}, {"program": 2, "attack": 1, "moment": 4, "step": 99}],
+    "group-advantage": [{}, {"chosen": 3, "ratio": 0.5}],
     "bootstrap-mean": [{}, {"step": 0}, {"kind": "unpaired", "step": 200}],
     "grammar-steps": [{}, {"step": 9}, {"step": 36}],
     "agent-run": [{}, {"step": 8}, {"run": 1, "step": 4}, {"run": 3, "step": 9}],

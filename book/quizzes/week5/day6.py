@@ -54,20 +54,3 @@ def a_wrong_move(program: Any) -> str:
     sampler = mx.array([[-3.0]])
     policy, mask = sampler + mx.log(mx.array(2.0)), mx.array([[True]])
     return numbers([program(policy, sampler, sampler, mx.array([-1.0]), mask, 0.2, 0.0).loss.item()])
-
-
-@quiz.question(
-    "5.6.5",
-    "A model gives its end token a probability near 1, and max_tokens is 5. How many tokens has each completion of a "
-    "group of three?",
-    why="The end token was sampled, so it belongs to the completion, and it is what the model must learn.",
-    mistakes={
-        "end-token-lost": "The scheduler does not append the end token to the output, but it was sampled.",
-    },
-)
-def only_the_end(program: Any) -> str:
-    from tests.week5.toy_engine import END, ToyScheduler, table_of
-
-    table = table_of(1, end=50.0)
-    groups = program(lambda sampler: ToyScheduler(table, sampler), [[1, 2]], 3, 1.0, 5, {END}, 0)
-    return numbers([float(len(each.tokens)) for each in groups[0]])

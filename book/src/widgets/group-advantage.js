@@ -32,7 +32,6 @@
           .up { fill: var(--links, #06c); }
           .down { fill: var(--bg, #fff); }
           .axis, .curve, .unclipped { stroke: var(--fg, #000); fill: none; }
-          .axis { opacity: 0.6; }
           .curve { stroke-width: 2.5; }
           .unclipped { stroke-dasharray: 4 3; opacity: 0.8; }
           .at { fill: var(--links, #06c); stroke: var(--fg, #000); }
