@@ -18,7 +18,7 @@ from tiny_llm_solution.training.fused import (
     fused_rms_norm,
     fused_swiglu,
 )
-from tiny_llm_solution.training.model import attend, initial_params, trainable_linear, trainable_norm, trainable_swiglu
+from tiny_llm_solution.training.model import attend, initial_params, swiglu, trainable_linear, trainable_norm
 from training_ways import CONFIG, LENGTH, ROWS
 
 Step = Callable[[], object]
@@ -69,7 +69,7 @@ def parts() -> dict[str, list[tuple[int, Step, Step]]]:
         "SwiGLU": [
             (
                 layers,
-                both_ways(trainable_swiglu, (TOKENS, width), (TOKENS, width)),
+                both_ways(swiglu, (TOKENS, width), (TOKENS, width)),
                 both_ways(fused_swiglu, (TOKENS, width), (TOKENS, width)),
             )
         ],

@@ -37,7 +37,6 @@ def test_the_gradients_are_those_of_plain_operations(monkeypatch):
     rows = pack_documents(DOCUMENTS, 12, eos=49)
     by_hand = mx.grad(model.loss_function(CONFIG))(params, rows)
     monkeypatch.setattr(model, "trainable_linear", lambda x, w: x @ w.T)
-    monkeypatch.setattr(model, "trainable_softmax", lambda scores: mx.softmax(scores, axis=-1))
     plainly = model.Operators(
         lambda eps: lambda x, w: mx.fast.rms_norm(x, w, eps), lambda gate, up: nn.silu(gate) * up, model.attend
     )

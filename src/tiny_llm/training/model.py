@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import mlx.core as mx
 
-from ..backward.layers import linear_vjp, rms_norm_vjp, swiglu_vjp
-from ..basics import linear, silu, softmax
+from ..backward.layers import linear_vjp, rms_norm_vjp
+from ..basics import linear
 from ..config import ModelConfig
 from ..dataset.loss import cross_entropy
 from ..dataset.packing import Rows, document_mask
@@ -34,18 +34,6 @@ def _(inputs: tuple[mx.array, mx.array], dy: mx.array, _: mx.array) -> tuple[mx.
     return linear_vjp(*inputs, dy)
 
 
-@mx.custom_function
-def trainable_softmax(scores: mx.array) -> mx.array:
-    """Compute `softmax` over the last axis; its gradient uses the result instead of every step on the way."""
-    return softmax(scores, axis=-1)
-
-
-@trainable_softmax.vjp
-def _(_: mx.array, dy: mx.array, weights: mx.array) -> mx.array:
-    weighted = weights * dy
-    return weighted - weights * mx.sum(weighted, axis=-1, keepdims=True)
-
-
 @functools.cache
 def trainable_norm(eps: float) -> NormFunction:
     """Return the function of x and weight that computes `RMSNorm`; its gradients are those of `rms_norm_vjp`."""
@@ -61,15 +49,9 @@ def trainable_norm(eps: float) -> NormFunction:
     return norm  # type: ignore[return-value]
 
 
-@mx.custom_function
-def trainable_swiglu(gate: mx.array, up: mx.array) -> mx.array:
-    """Compute silu(gate) * up; its gradients are those of `swiglu_vjp`."""
-    return silu(gate) * up
-
-
-@trainable_swiglu.vjp
-def _(inputs: tuple[mx.array, mx.array], dy: mx.array, _: mx.array) -> tuple[mx.array, mx.array]:
-    return swiglu_vjp(*inputs, dy)
+def swiglu(gate: mx.array, up: mx.array) -> mx.array:
+    """Return silu(gate) * up, of operations whose gradients are cheap: `silu` itself has a branch."""
+    return gate * mx.sigmoid(gate) * up
 
 
 def attend(query: mx.array, key: mx.array, value: mx.array, mask: mx.array) -> mx.array:
@@ -77,10 +59,9 @@ def attend(query: mx.array, key: mx.array, value: mx.array, mask: mx.array) -> m
     query, key, value = (a.swapaxes(1, 2) for a in (query, key, value))
     count, kv_heads, length, dims = key.shape
     # The query heads of a group become rows of one matrix: one product per key-value head, and no copies of keys.
-    grouped = query.reshape(count, kv_heads, -1, dims)  # N x H_kv x (G * L) x D
-    scores = (grouped @ key.swapaxes(-1, -2)) * dims**-0.5
-    scores = mx.where(mask, scores.reshape(count, -1, length, length), HIDDEN)  # N x H x L x L
-    weights = trainable_softmax(scores).reshape(count, kv_heads, -1, length)  # type: ignore[attr-defined]
+    grouped = (query * dims**-0.5).reshape(count, kv_heads, -1, dims)  # N x H_kv x (G * L) x D: scaled while small
+    scores = (grouped @ key.swapaxes(-1, -2)).reshape(count, -1, length, length)  # N x H x L x L
+    weights = mx.softmax(mx.where(mask, scores, HIDDEN), axis=-1).reshape(count, kv_heads, -1, length)
     attended: mx.array = (weights @ value).reshape(count, -1, length, dims)  # N x H x L x D
     return attended.swapaxes(1, 2)
 
@@ -93,7 +74,7 @@ class Operators(NamedTuple):
     attend: Callable[[mx.array, mx.array, mx.array, mx.array], mx.array]  # of queries, keys, values and the mask
 
 
-ARRAYS = Operators(trainable_norm, trainable_swiglu, attend)  # type: ignore[arg-type]
+ARRAYS = Operators(trainable_norm, swiglu, attend)
 
 
 class TrainableEmbedding(Embedding):
