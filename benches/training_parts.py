@@ -7,20 +7,18 @@ import time
 from collections.abc import Callable, Sequence
 
 import mlx.core as mx
-from tiny_llm_solution.basics import silu
 from tiny_llm_solution.config import ModelConfig
 from tiny_llm_solution.dataset.loss import cross_entropy
 from tiny_llm_solution.dataset.packing import document_mask
-from tiny_llm_solution.layer_norm import RMSNorm
 from tiny_llm_solution.optimizers.adamw import AdamW
 from tiny_llm_solution.optimizers.clipping import clip_by_global_norm
 from tiny_llm_solution.training.fused import (
-    FusedAttention,
+    fused_attend,
     fused_cross_entropy,
     fused_rms_norm,
     fused_swiglu,
 )
-from tiny_llm_solution.training.model import PackedAttention, initial_params, trainable_linear
+from tiny_llm_solution.training.model import attend, initial_params, swiglu, trainable_linear, trainable_norm
 from training_ways import CONFIG, LENGTH, ROWS
 
 Step = Callable[[], object]
@@ -56,14 +54,14 @@ def parts() -> dict[str, list[tuple[int, Step, Step]]]:
         "attention": [
             (
                 layers,
-                both_ways(lambda q, k, v: PackedAttention.attend(q, k, v, mask), *rows),
-                both_ways(lambda q, k, v: FusedAttention.attend(q, k, v, ids), *rows),
+                both_ways(lambda q, k, v: attend(q, k, v, mask), *rows),
+                both_ways(lambda q, k, v: fused_attend(q, k, v, ids), *rows),
             )
         ],
         "RMSNorm": [
             (
                 n,
-                both_ways(lambda x, w: RMSNorm(w.shape[0], w, eps)(x), (count, dim), (dim,)),
+                both_ways(trainable_norm(eps), (count, dim), (dim,)),
                 both_ways(fused_rms_norm(eps), (count, dim), (dim,)),
             )
             for n, count, dim in norms
@@ -71,7 +69,7 @@ def parts() -> dict[str, list[tuple[int, Step, Step]]]:
         "SwiGLU": [
             (
                 layers,
-                both_ways(lambda gate, up: silu(gate) * up, (TOKENS, width), (TOKENS, width)),
+                both_ways(swiglu, (TOKENS, width), (TOKENS, width)),
                 both_ways(fused_swiglu, (TOKENS, width), (TOKENS, width)),
             )
         ],

@@ -24,7 +24,7 @@ from tiny_llm_solution.dataset.loss import cross_entropy  # noqa: E402
 from tiny_llm_solution.dataset.packing import Rows, document_mask, pack_documents  # noqa: E402
 from tiny_llm_solution.training import fused  # noqa: E402
 from tiny_llm_solution.training.model import (  # noqa: E402
-    PackedAttention,
+    attend,
     compiled_loss_and_grads,
     initial_params,
     loss_function,
@@ -110,7 +110,7 @@ def test_attention_has_the_gradients_of_day_3(length, dims, heads):
     key, value = drawn(13, 2, length, kv_heads, dims), drawn(14, 2, length, kv_heads, dims)
     ids = mx.array(np.sort(np.random.default_rng(length).integers(0, 4, (2, length))), mx.int32)
     mask = document_mask(ids)
-    (y,), found = mx.vjp(lambda q, k, v: fused.FusedAttention.attend(q, k, v, ids), [query, key, value], [dy])
+    (y,), found = mx.vjp(lambda q, k, v: fused.fused_attend(q, k, v, ids), [query, key, value], [dy])
     by_head = (a.swapaxes(1, 2) for a in (query, key, value, dy))
     expected = [grad.swapaxes(1, 2) for grad in attention_vjp(*by_head, mask=mask)]
-    close([y, *found], [PackedAttention.attend(query, key, value, mask), *expected], 1e-4)
+    close([y, *found], [attend(query, key, value, mask), *expected], 1e-4)

@@ -1,21 +1,24 @@
 """The one decoder as a function of its weights: training differentiates the model that serving loads. Given."""
 
+import functools
 from collections.abc import Callable
+from typing import NamedTuple
 
 import mlx.core as mx
 
-from ..backward.layers import linear_vjp
-from ..basics import linear, softmax
+from ..backward.layers import linear_vjp, rms_norm_vjp
+from ..basics import linear
 from ..config import ModelConfig
 from ..dataset.loss import cross_entropy
 from ..dataset.packing import Rows, document_mask
 from ..embedding import Embedding
 from ..layer_norm import RMSNorm
 from ..positional_encoding import rotation_angles
-from ..qwen3_cached.decoder import Decoder
+from ..qwen3_cached.decoder import Decoder, SwiGLU
 from ..qwen3_cached.parts import Dense, Projection
 
 Params = dict[str, mx.array]  # weights by the names of a checkpoint; gradients have the same keys
+NormFunction = Callable[[mx.array, mx.array], mx.array]  # of x and the weight
 
 HIDDEN = -1e30  # the score of a hidden key: finite, so that a fully masked row has uniform weights instead of NaN
 
@@ -31,16 +34,47 @@ def _(inputs: tuple[mx.array, mx.array], dy: mx.array, _: mx.array) -> tuple[mx.
     return linear_vjp(*inputs, dy)
 
 
-@mx.custom_function
-def trainable_softmax(scores: mx.array) -> mx.array:
-    """Compute `softmax` over the last axis; its gradient uses the result instead of every step on the way."""
-    return softmax(scores, axis=-1)
+@functools.cache
+def trainable_norm(eps: float) -> NormFunction:
+    """Return the function of x and weight that computes `RMSNorm`; its gradients are those of `rms_norm_vjp`."""
+
+    @mx.custom_function
+    def norm(x: mx.array, weight: mx.array) -> mx.array:
+        return RMSNorm(weight.size, weight, eps)(x)
+
+    @norm.vjp
+    def _(inputs: tuple[mx.array, mx.array], dy: mx.array, _: mx.array) -> tuple[mx.array, mx.array]:
+        return rms_norm_vjp(*inputs, eps, dy)
+
+    return norm  # type: ignore[return-value]
 
 
-@trainable_softmax.vjp
-def _(_: mx.array, dy: mx.array, weights: mx.array) -> mx.array:
-    weighted = weights * dy
-    return weighted - weights * mx.sum(weighted, axis=-1, keepdims=True)
+def swiglu(gate: mx.array, up: mx.array) -> mx.array:
+    """Return silu(gate) * up, of operations whose gradients are cheap: `silu` itself has a branch."""
+    return gate * mx.sigmoid(gate) * up
+
+
+def attend(query: mx.array, key: mx.array, value: mx.array, mask: mx.array) -> mx.array:
+    """Return the attention of N x L x H x D queries to N x L x H_kv x D keys and values, N x L x H x D."""
+    query, key, value = (a.swapaxes(1, 2) for a in (query, key, value))
+    count, kv_heads, length, dims = key.shape
+    # The query heads of a group become rows of one matrix: one product per key-value head, and no copies of keys.
+    grouped = (query * dims**-0.5).reshape(count, kv_heads, -1, dims)  # N x H_kv x (G * L) x D: scaled while small
+    scores = (grouped @ key.swapaxes(-1, -2)).reshape(count, -1, length, length)  # N x H x L x L
+    weights = mx.softmax(mx.where(mask, scores, HIDDEN), axis=-1).reshape(count, kv_heads, -1, length)
+    attended: mx.array = (weights @ value).reshape(count, -1, length, dims)  # N x H x L x D
+    return attended.swapaxes(1, 2)
+
+
+class Operators(NamedTuple):
+    """What the layers of a model compute with, besides matrix products."""
+
+    norm: Callable[[float], NormFunction]  # of eps
+    swiglu: Callable[[mx.array, mx.array], mx.array]  # of gate and up
+    attend: Callable[[mx.array, mx.array, mx.array, mx.array], mx.array]  # of queries, keys, values and the mask
+
+
+ARRAYS = Operators(trainable_norm, swiglu, attend)
 
 
 class TrainableEmbedding(Embedding):
@@ -67,10 +101,34 @@ class TrainableParts(Dense):
         return TrainableEmbedding(config.vocab_size, config.hidden_size, weights[f"{name}.weight"])
 
 
+class TrainableNorm:
+    """`RMSNorm` with the weight of one layer, by a function of x and the weight."""
+
+    def __init__(self, weight: mx.array, norm: NormFunction) -> None:
+        self.weight, self.norm = weight, norm
+
+    def __call__(self, x: mx.array) -> mx.array:
+        """Normalise each vector along the last axis."""
+        return self.norm(x, self.weight)
+
+
+class TrainableSwiGLU(SwiGLU):
+    """`SwiGLU` by a function of gate and up."""
+
+    def __init__(self, weights: Params, parts: Dense, operators: Operators) -> None:
+        """Build the matrices from the weights of one layer."""
+        super().__init__(weights, parts)
+        self.swiglu = operators.swiglu
+
+    def __call__(self, x: mx.array) -> mx.array:
+        """Map N.. x E to N.. x E."""
+        return self.down(self.swiglu(self.gate(x), self.up(x)))
+
+
 class PackedAttention:
     """Grouped-query self-attention over rows that may hold several documents."""
 
-    def __init__(self, config: ModelConfig, weights: Params, parts: Dense) -> None:
+    def __init__(self, config: ModelConfig, weights: Params, parts: Dense, operators: Operators) -> None:
         """Build a Qwen3 layer's projections and norms.
 
         Raises:
@@ -79,10 +137,11 @@ class PackedAttention:
         self.query, self.key, self.value, self.output = (
             parts.projection(weights, f"self_attn.{name}_proj") for name in "qkvo"
         )
+        norm = operators.norm(config.rms_norm_eps)
         self.query_norm, self.key_norm = (
-            RMSNorm(config.head_dim, weights[f"self_attn.{name}_norm.weight"], config.rms_norm_eps) for name in "qk"
+            TrainableNorm(weights[f"self_attn.{name}_norm.weight"], norm) for name in "qk"
         )
-        self.head_dim = config.head_dim
+        self.head_dim, self.attend = config.head_dim, operators.attend
 
     def __call__(self, x: mx.array, rotation: tuple[mx.array, mx.array], mask: mx.array) -> mx.array:
         """Attend within each document.
@@ -100,19 +159,6 @@ class PackedAttention:
             rotate(norm(a), *rotation) for norm, a in ((self.query_norm, query), (self.key_norm, key))
         )
         return self.output(self.attend(query, key, value, mask).flatten(2))
-
-    @staticmethod
-    def attend(query: mx.array, key: mx.array, value: mx.array, mask: mx.array) -> mx.array:
-        """Return the attention of N x L x H x D queries to N x L x H_kv x D keys and values, N x L x H x D."""
-        query, key, value = (a.swapaxes(1, 2) for a in (query, key, value))
-        count, kv_heads, length, dims = key.shape
-        # The query heads of a group become rows of one matrix: one product per key-value head, and no copies of keys.
-        grouped = query.reshape(count, kv_heads, -1, dims)  # N x H_kv x (G * L) x D
-        scores = (grouped @ key.swapaxes(-1, -2)) * dims**-0.5
-        scores = mx.where(mask, scores.reshape(count, -1, length, length), HIDDEN)  # N x H x L x L
-        weights = trainable_softmax(scores).reshape(count, kv_heads, -1, length)  # type: ignore[attr-defined]
-        attended: mx.array = (weights @ value).reshape(count, -1, length, dims)  # N x H x L x D
-        return attended.swapaxes(1, 2)
 
 
 @mx.custom_function
@@ -132,15 +178,27 @@ def _(inputs: tuple[mx.array, ...], dy: mx.array, _: mx.array) -> tuple[mx.array
 class TrainableModel(Decoder):
     """Logits of packed rows."""
 
-    def __init__(self, config: ModelConfig, params: Params) -> None:
+    def __init__(self, config: ModelConfig, params: Params, operators: Operators = ARRAYS) -> None:
         """Build the layers around the parameters, which may be the arrays that `mx.value_and_grad` traces.
 
         Raises:
             KeyError: a weight is missing.
         """
         parts = TrainableParts()
-        super().__init__(config, params, parts, lambda _, own: PackedAttention(config, own, parts))
-        self.config = config
+        super().__init__(
+            config,
+            params,
+            parts,
+            attention=lambda _, own: PackedAttention(config, own, parts, operators),
+            mlp=lambda _, own: TrainableSwiGLU(own, parts, operators),
+        )
+        self.config, norm = config, operators.norm(config.rms_norm_eps)
+        for number, layer in enumerate(self.layers):
+            layer.attention_norm, layer.mlp_norm = (
+                TrainableNorm(params[f"model.layers.{number}.{name}_layernorm.weight"], norm)
+                for name in ("input", "post_attention")
+            )
+        self.norm = TrainableNorm(params["model.norm.weight"], norm)
 
     def __call__(self, tokens: mx.array, positions: mx.array, mask: mx.array) -> mx.array:
         """Return next-token logits.
@@ -148,7 +206,7 @@ class TrainableModel(Decoder):
         Args:
             tokens: N x L, integers.
             positions: N x L, integers: the position of each token in its document.
-            mask: N x 1 x L x L, bool, as `document_mask` returns it.
+            mask: N x 1 x L x L, bool, as `document_mask` returns it; what `operators.attend` takes, if that is another.
 
         Returns:
             N x L x V. For each document, those of `Qwen3CachedModel` for that document alone, up to rounding.

@@ -13,11 +13,7 @@ from ..config import ModelConfig
 from ..dataset.loss import count_targets
 from ..dataset.packing import IGNORE, Rows
 from ..kernels.ops import extension
-from ..qwen3_cached.decoder import SwiGLU
-from ..qwen3_cached.parts import Dense
-from .model import PackedAttention, Params, TrainableModel, TrainableParts
-
-Norm = Callable[[mx.array, mx.array], mx.array]
+from .model import NormFunction, Operators, Params, TrainableModel
 
 
 @mx.custom_function
@@ -36,7 +32,7 @@ def _(inputs: tuple[mx.array, mx.array], dy: mx.array, _: mx.array) -> tuple[mx.
 
 
 @functools.cache
-def fused_rms_norm(eps: float) -> Norm:
+def fused_rms_norm(eps: float) -> NormFunction:
     """Return the function of x and weight that computes `RMSNorm`."""
 
     @mx.custom_function
@@ -87,63 +83,20 @@ def _(
     return *extension().packed_attention_vjp(*inputs, *outputs, dy[0]), mx.zeros_like(inputs[3])
 
 
-class FusedNorm:
-    """`RMSNorm` with the weight of one layer."""
-
-    def __init__(self, weight: mx.array, eps: float) -> None:
-        self.weight, self.norm = weight, fused_rms_norm(eps)
-
-    def __call__(self, x: mx.array) -> mx.array:
-        """Normalise each vector along the last axis."""
-        return self.norm(x, self.weight)
+def fused_attend(query: mx.array, key: mx.array, value: mx.array, document_ids: mx.array) -> mx.array:
+    """As `attend`, with document ids, N x L, in place of a mask."""
+    attended: mx.array = fused_attention(query, key, value, document_ids)[0]  # type: ignore[index]
+    return attended
 
 
-class FusedSwiGLU(SwiGLU):
-    """`SwiGLU` by `fused_swiglu`."""
-
-    def __call__(self, x: mx.array) -> mx.array:
-        """Map N.. x E to N.. x E."""
-        return self.down(fused_swiglu(self.gate(x), self.up(x)))  # type: ignore[arg-type]
-
-
-class FusedAttention(PackedAttention):
-    """`PackedAttention` by `fused_attention`."""
-
-    def __init__(self, config: ModelConfig, weights: Params, parts: Dense) -> None:
-        """Build the projections and norms, as `PackedAttention` does."""
-        super().__init__(config, weights, parts)
-        self.query_norm, self.key_norm = (  # type: ignore[assignment]
-            FusedNorm(weights[f"self_attn.{name}_norm.weight"], config.rms_norm_eps) for name in "qk"
-        )
-
-    @staticmethod
-    def attend(query: mx.array, key: mx.array, value: mx.array, mask: mx.array) -> mx.array:
-        """As `PackedAttention.attend`, with document ids, N x L, in place of a mask."""
-        attended: mx.array = fused_attention(query, key, value, mask)[0]  # type: ignore[index]
-        return attended
-
-
-class FusedModel(TrainableModel):
-    """`TrainableModel` with the fused operators; called with document ids in place of a mask."""
-
-    def __init__(self, config: ModelConfig, params: Params) -> None:
-        """Build the layers, as `TrainableModel` does."""
-        super().__init__(config, params)
-        eps, parts = config.rms_norm_eps, TrainableParts()
-        for number, layer in enumerate(self.layers):
-            prefix = f"model.layers.{number}."
-            own = {name.removeprefix(prefix): w for name, w in params.items() if name.startswith(prefix)}
-            layer.attention, layer.mlp = FusedAttention(config, own, parts), FusedSwiGLU(own, parts)
-            layer.attention_norm = FusedNorm(own["input_layernorm.weight"], eps)
-            layer.mlp_norm = FusedNorm(own["post_attention_layernorm.weight"], eps)
-        self.norm = FusedNorm(params["model.norm.weight"], eps)
+FUSED = Operators(fused_rms_norm, fused_swiglu, fused_attend)  # type: ignore[arg-type]
 
 
 def fused_loss_function(config: ModelConfig) -> Callable[[Params, Rows], mx.array]:
     """Return `loss_function` with the fused operators: the same loss and gradients, up to rounding."""
 
     def loss(params: Params, rows: Rows) -> mx.array:
-        logits = FusedModel(config, params)(rows.tokens, rows.positions, rows.document_ids)
+        logits = TrainableModel(config, params, FUSED)(rows.tokens, rows.positions, rows.document_ids)
         return fused_cross_entropy(logits, rows.targets)  # type: ignore[return-value]
 
     return loss

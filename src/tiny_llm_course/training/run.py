@@ -21,9 +21,9 @@ from .recipe import Recipe
 
 # The tasks whose code trains: tokenizer, data, gradients, optimizer, loop; and the layers of the model.
 NEEDS = (
-    *("1.1.1", "1.1.3", "1.2.1", "1.4.1", "1.4.2", "1.5.1", "1.6.1", "1.6.2", "1.6.3"),
+    *("1.1.3", "1.2.1", "1.4.1", "1.5.1", "1.6.1", "1.6.2", "1.6.3"),
     *("5.1.1", "5.1.3", "5.1.4", "5.2.1", "5.2.2", "5.2.3", "5.2.4"),
-    *("5.3.1", "5.3.6", "5.3.7", "5.3.8", "5.4.1", "5.4.2", "5.4.3"),
+    *("5.3.1", "5.3.3", "5.3.6", "5.3.7", "5.3.8", "5.4.1", "5.4.2", "5.4.3"),
 )
 FUSED = "5.4.5"  # with it, operators run in C++
 # Qwen's pre-tokenization: bytes are merged only within these words.
