@@ -252,6 +252,8 @@ def plain(node):
 @pytest.mark.parametrize("_", range(3))
 def test_the_prefix_tree_by_keyboard(page, _):
     widget = Widget(page, "prefix-tree")
+    assert len(widget.state()["actions"]) == 3
+    widget.change(actions=[])
     widget.focus("#next")
     state = widget.press("Enter", "ArrowRight", "ArrowRight", "ArrowRight", "ArrowLeft")
     assert state["actions"] == [["admit", 0], ["finish", 0], ["admit", 1]]

@@ -33,10 +33,17 @@ def generated_parts() -> Parts:
 def weeks() -> str:
     """Draw the residual stream through one layer, and beside each part what each week makes of it."""
     notes = {
-        "tokens": [(3, "of many requests")],
-        "attention": [(2, "KV cache"), (2, "flash attention"), (3, "pages, prefixes"), (4, "masks, MLA, windows")],
+        "tokens": [(3, "of many requests"), (7, "tool calls")],
+        "attention": [
+            (2, "KV cache"),
+            (2, "flash attention"),
+            (3, "pages, prefixes"),
+            (4, "masks, MLA, windows"),
+            (5, "LoRA"),
+        ],
         "mlp": [(2, "4-bit weights, kernels"), (4, "experts, shared layers")],
-        "sampler": [(3, "checks draft tokens")],
+        "head": [(5, "loss and gradients")],
+        "sampler": [(3, "checks draft tokens"), (7, "a grammar's mask")],
     }
     boxes: Boxes = {
         "tokens": "tokens",

@@ -69,13 +69,15 @@ def trace() -> str:
             level += FONT + 8
             for number in range(len(LENGTHS)):
                 canvas.text(LEFT - 10, level + 14, chr(65 + number), "", "end")
-                _row(canvas, steps, number, level, across)
+                _row(canvas, steps, number, level, across, heading == "static")
                 level += ROW
             canvas.path([(LEFT, level + 2), (LEFT + across * len(steps), level + 2)], "axis")
             for column, step in enumerate(steps):
                 middle = LEFT + across * (column + 0.5)
                 canvas.text(middle, level + SMALL + 6, str(len(step.chunks)), "small", "middle")
-            level += SMALL + 26
+            level += SMALL + 22
+            canvas.text(LEFT, level, "slots in use, step by step", "small")
+            level += 20
 
     used = {name: sum(len(step.chunks) for step in steps) for name, steps in found.items()}
     assert len(set(used.values())) == 1
@@ -87,14 +89,14 @@ def trace() -> str:
     )
     caption = (
         f"Six requests in {SLOTS} slots, recorded from <code>Scheduler.step</code>. A square is a prefill, which also "
-        f"yields the first token; a disc is a decode step; a small dot is a step spent waiting. The numbers below "
-        f"count the slots in use. Both runs generate the same {used['static']} tokens."
+        f"yields the first token; a disc is a decode step; a small dot is a step spent waiting; a ring is a slot "
+        f"that stays empty. Both runs generate the same {used['static']} tokens."
     )
     return at_both_widths(draw).figure("trace-3-1", "Static and continuous batching", about, caption)
 
 
-def _row(canvas: Canvas, steps: list[Any], number: int, level: float, across: float) -> None:
-    """Draw what a request does in each step: it waits, prefills or decodes."""
+def _row(canvas: Canvas, steps: list[Any], number: int, level: float, across: float, static: bool) -> None:
+    """Draw what a request does in each step: it waits, prefills, decodes, or has left its slot empty."""
     begun = False
     for column, step in enumerate(steps):
         middle, height = LEFT + across * (column + 0.5), level + ROW / 2
@@ -105,6 +107,8 @@ def _row(canvas: Canvas, steps: list[Any], number: int, level: float, across: fl
             canvas.circle(middle, height, 6, "fill series-0")
         elif not begun:
             canvas.circle(middle, height, 1.2, "dot")
+        elif static and any(chunk.request.request_id // SLOTS == number // SLOTS for chunk in step.chunks):
+            canvas.circle(middle, height, 6, "hollow")
         begun = begun or bool(own)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from tiny_llm_course.dev.book.drawing import Canvas, at_both_widths, flow
+from tiny_llm_course.dev.book.drawing import Boxes, Canvas, at_both_widths, flow
 from tiny_llm_course.dev.book.drawing.canvas import FONT, SMALL
 from tiny_llm_course.dev.book.html import element, table
 from tiny_llm_course.dev.book.parts import Parts
@@ -47,7 +47,7 @@ def tree() -> str:
 
     words = sorted({word for _, text in TEXTS for word in text.split()})
     pool = PagePool(10)
-    growing, figures = RadixTree(pool, PAGE), []
+    growing, figures, seen = RadixTree(pool, PAGE), [], set[str]()
     for number, (what, text) in enumerate(TEXTS, 1):
         tokens = [words.index(word) for word in text.split()]
         if what == "+":
@@ -59,13 +59,13 @@ def tree() -> str:
             told = f"Call {number}: <i>{text}</i> is inserted. Found: {_pages(found)}. New: {new}."
         else:
             told = f"Call {number}: <i>{text}</i> is looked up. Found: {_pages(len(growing.match(tokens)))}."
-        figures.append(_picture(growing.root, words, str(number), told))
+        figures.append(_picture(growing.root, words, str(number), told, seen))
     gone = evict(growing, 3)
     told = (
         f"Three pages are evicted, in this order: {_listed(gone)}. {pool.num_free} of {pool.pages} pages are now free."
     )
-    figures.append(_picture(growing.root, words, "evicted", told))
-    return "\n".join(figures)
+    figures.append(_picture(growing.root, words, "evicted", told, seen))
+    return '<div class="side-by-side">\n' + "\n".join(figures) + "\n</div>\n"
 
 
 def _pages(count: int) -> str:
@@ -76,10 +76,14 @@ def _listed(pages: Sequence[int]) -> str:
     return " and ".join((", ".join(map(str, pages[:-1])), str(pages[-1])))
 
 
-def _picture(root: Any, words: Sequence[str], name: str, caption: str) -> str:
-    """Draw each node below its parent, with its tokens, its pages, and the call that last used it."""
+def _picture(root: Any, words: Sequence[str], name: str, caption: str, seen: set[str]) -> str:
+    """Draw each node below its parent, with its tokens, its pages, and the call that last used it.
+
+    Nodes that are not in `seen`, new ones and those that were split or cut, are coloured, and added to it.
+    """
     grid = [[""] * _wide(root) for _ in range(_deep(root))]
-    boxes, arrows, described = {"root": "root"}, list[tuple[str, str]](), list[str]()
+    arrows, described = list[tuple[str, str]](), list[str]()
+    boxes: Boxes = {"root": "root"}
 
     def place(node: Any, named: str, level: int, left: int) -> None:
         for column in range(left, left + _wide(node)):
@@ -87,7 +91,9 @@ def _picture(root: Any, words: Sequence[str], name: str, caption: str) -> str:
         for child in node.children.values():
             text, own = " ".join(words[token] for token in child.tokens), f"{named} {child.pages[0]}"
             pages = f"page{'s' * (len(child.pages) != 1)} {' '.join(map(str, child.pages))}"
-            boxes[own] = f"{text}\n{pages}\nused {child.last_access}"
+            label = f"{text}\n{pages}\nused {child.last_access}"
+            boxes[own] = label if f"{text} {pages}" in seen else (label, "key")
+            seen.add(f"{text} {pages}")
             described.append(f"{text}, {pages}, used in call {child.last_access}")
             arrows.append((named, own))
             place(child, own, level + 1, left)

@@ -3,7 +3,7 @@
 "use strict";
 
 {
-  const [WIDE, HIGH, LEFT] = [340, 104, 30];
+  const [WIDE, HIGH, LEFT] = [420, 124, 34];
   const [LOW, MOST] = [0.4, 2]; // ratios
   const { number } = BookWidget;
 
@@ -18,19 +18,23 @@
       const { rewards } = this.data;
       const sliders = rewards.map((_, i) => slider(`r${i}`, `reward ${i + 1}`, 0, 1, 0.1)).join("");
       return `<div class="bar"><button type="button" id="equal">All equal</button><button type="button" id="one">One of ${rewards.length}</button><button type="button" id="recorded">As recorded</button></div>
-        <div class="sliders">${sliders}</div>
-        <svg id="bars" viewBox="0 0 ${WIDE} ${HIGH + 18}" role="img" aria-labelledby="bars-title"><title id="bars-title"></title><g></g></svg>
+        <div class="sliders" id="rewards">${sliders}</div>
+        <svg id="bars" viewBox="0 0 ${WIDE} ${HIGH}" role="img" aria-labelledby="bars-title"><title id="bars-title"></title><g></g></svg>
         <div class="bar">${list("chosen", "A token of completion", rewards.map((_, i) => i + 1))}</div>
         <div class="sliders">${slider("ratio", "ratio", LOW, MOST, 0.05)}</div>
-        <svg id="gain" viewBox="0 0 ${WIDE} ${HIGH + 18}" role="img" aria-labelledby="gain-title"><title id="gain-title"></title><g></g></svg>
-        <p class="legend"><span>— min(ratio · A, clipped ratio · A)</span><span>- - - ratio · A</span></p>
+        <svg id="gain" viewBox="0 0 ${WIDE} ${HIGH}" role="img" aria-labelledby="gain-title"><title id="gain-title"></title><g></g></svg>
+        <p class="legend"><span>— min(ratio · A, clipped ratio · A)</span><span>- - - ratio · A</span><span><span class="band"></span> not clipped</span></p>
         <style>
-          svg { width: 100%; max-width: 34em; display: block; }
+          @media (min-width: 700px) { #rewards { grid-template-columns: repeat(2, max-content minmax(4em, 1fr) max-content); } }
+          svg { width: 100%; display: block; }
           svg text { font-size: 11px; }
           .middle { text-anchor: middle; }
           .up, .down { stroke: var(--links, #06c); }
           .up { fill: var(--links, #06c); }
           .down { fill: var(--bg, #fff); }
+          .chosen { stroke: var(--fg, #000); stroke-width: 3; }
+          [data-bar] { cursor: pointer; }
+          .band { fill: var(--line); background: var(--line); display: inline-block; width: 1.2em; height: 0.8em; }
           .axis, .curve, .unclipped { stroke: var(--fg, #000); fill: none; }
           .curve { stroke-width: 2.5; }
           .unclipped { stroke-dasharray: 4 3; opacity: 0.8; }
@@ -47,6 +51,7 @@
       this.$("#equal").onclick = () => this.change(all(rewards.map(() => 1)));
       this.$("#one").onclick = () => this.change(all(rewards.map((_, i) => Number(i === 0))));
       this.$("#recorded").onclick = () => this.change(all(rewards));
+      this.$("#bars").onclick = ({ target }) => target.dataset.bar && this.change({ chosen: Number(target.dataset.bar) });
     }
 
     /** What a token of a completion with this advantage gains at a ratio. */
@@ -78,24 +83,27 @@
       this.$("[name=chosen]").value = chosen;
       this.$("[name=ratio]").value = ratio;
       this.$("#at-ratio").textContent = number(ratio);
-      const [middle, unit] = [HIGH / 2 + 6, HIGH / 2 / Math.max(2.5, ...advantages.map(Math.abs))];
+      const [middle, room] = [HIGH / 2, HIGH / 2 - 16]; // a number fits above or below each bar
+      const unit = room / Math.max(2.5, ...advantages.map(Math.abs));
       const step = (WIDE - LEFT) / rewards.length;
       const bars = advantages.map((a, i) => {
         const [x, height] = [LEFT + i * step + 6, Math.max(1, Math.abs(a) * unit)];
         const y = a > 0 ? middle - height : middle;
-        return `<rect class="${a > 0 ? "up" : "down"}" x="${x.toFixed(1)}" y="${y.toFixed(1)}" width="${(step - 12).toFixed(1)}" height="${height.toFixed(1)}"/>
-          <text class="middle" x="${(x + step / 2 - 6).toFixed(1)}" y="${HIGH + 16}">${number(a, 1)}</text>`;
+        return `<rect class="${a > 0 ? "up" : "down"}${i === chosen ? " chosen" : ""}" data-bar="${i}" x="${x.toFixed(1)}" y="${y.toFixed(1)}" width="${(step - 12).toFixed(1)}" height="${height.toFixed(1)}"/>
+          <text class="middle" x="${(x + step / 2 - 6).toFixed(1)}" y="${(a > 0 ? y - 5 : y + height + 14).toFixed(1)}">${number(a, 1)}</text>`;
       });
       this.$("#bars g").innerHTML = `<text x="0" y="${middle + 4}">A</text><path class="axis" d="M${LEFT} ${middle}H${WIDE}"/>${bars.join("")}`;
       this.$("#bars-title").textContent = `Advantages: ${advantages.map((a) => number(a)).join(", ")}`;
       const a = advantages[chosen];
       const x = (r) => LEFT + ((WIDE - LEFT - 8) * (r - LOW)) / (MOST - LOW);
-      const scale = HIGH / 2 / Math.max(0.5, Math.abs(a) * MOST);
-      const y = (value) => middle - value * scale;
+      const most = Math.max(0.5, Math.abs(a) * MOST);
+      const y = (value) => middle - (value * room) / most;
       const { clip } = this.data;
       const corners = [LOW, 1 - clip, 1 + clip, MOST].map((r) => `${x(r).toFixed(1)} ${y(this.gain(r, a)).toFixed(1)}`);
-      const marks = [1 - clip, 1, 1 + clip].map((r) => `<path class="axis" d="M${x(r)} ${middle - 3}v6"/><text class="middle" x="${x(r)}" y="${HIGH + 16}">${number(r, 1)}</text>`);
-      this.$("#gain g").innerHTML = `<text x="0" y="${middle + 4}">gain</text><path class="axis" d="M${LEFT} ${middle}H${WIDE}"/>${marks.join("")}
+      const ratios = [1 - clip, 1, 1 + clip].map((r) => `<path class="axis" d="M${x(r)} ${middle - 3}v6"/><text class="middle" x="${x(r)}" y="${middle + 15}">${number(r, 1)}</text>`);
+      const gains = [most, -most].map((value) => `<text x="0" y="${y(value) + 4}">${number(value, 1)}</text>`);
+      this.$("#gain g").innerHTML = `<rect class="band" x="${x(1 - clip)}" y="0" width="${x(1 + clip) - x(1 - clip)}" height="${HIGH}"/>
+        <text x="0" y="${middle + 4}">gain</text>${gains.join("")}<path class="axis" d="M${LEFT} ${middle}H${WIDE}"/>${ratios.join("")}<text x="${WIDE}" y="${middle - 6}" text-anchor="end">ratio</text>
         <path class="unclipped" d="M${x(LOW)} ${y(LOW * a)}L${x(MOST)} ${y(MOST * a)}"/><path class="curve" d="M${corners.join("L")}"/>
         <circle class="at" cx="${x(ratio).toFixed(1)}" cy="${y(gain).toFixed(1)}" r="5"/>`;
       this.$("#gain-title").textContent = `The gain of a token over its ratio, for A = ${number(a)}; at ${number(ratio)} it is ${number(gain)}`;

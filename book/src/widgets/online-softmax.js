@@ -3,7 +3,7 @@
 "use strict";
 
 {
-  const CELL = 30;
+  const CELL = 36;
   const { number, escape } = BookWidget;
 
   class OnlineSoftmax extends BookWidget {
@@ -20,14 +20,15 @@
           <label><input type="checkbox" name="hidden"> mask the first block</label>
         </div>
         <div class="scroll" tabindex="0" role="group" aria-label="The keys, their scores and weights">
-          <svg id="keys" width="${this.data.tokens.length * CELL * 1.5}" role="img" aria-labelledby="keys-title">
+          <p>Each key's score; the square's area is its weight relative to the largest score so far.</p>
+          <svg id="keys" width="${this.data.tokens.length * CELL * 1.25}" role="img" aria-labelledby="keys-title">
             <title id="keys-title"></title><g></g></svg></div>
         <div class="scroll" tabindex="0" role="group" aria-label="The three running numbers">
           <table><thead><tr><th scope="col">at</th><th scope="col">o / l</th><th scope="col">maximum m</th><th scope="col">sum l</th><th scope="col">weighted value o</th></tr></thead>
           <tbody></tbody></table></div>
         <style>
           #keys { max-width: none; margin-bottom: 0.6em; }
-          svg text { font-size: 9px; }
+          svg text { font-size: 10px; }
           .block { fill: none; stroke: var(--fg, #000); stroke-width: 1.5; }
           .axis { fill: none; stroke: var(--fg, #000); stroke-opacity: 0.6; }
           .fill { --role: var(--weights); }
@@ -100,13 +101,14 @@
       this.$("#keys g").innerHTML = cells.join("") + frame;
       this.$("#keys-title").textContent = `Weights of ${Math.min(count, step * size)} of ${count} keys, relative to the largest score so far`;
       const row = (name, { largest, total, seen, result }) =>
-        `<tr><th scope="row">${name}</th>${[result, largest, total, seen].map((x) => `<td>${number(x, 4)}</td>`).join("")}</tr>`;
+        `<tr><th scope="row">${name}</th>${[total ? result : "–", largest, total, seen].map((x) => `<td>${x === "–" ? x : number(x, 4)}</td>`).join("")}</tr>`;
       this.$("tbody").innerHTML = row(`after ${step} of ${this.blocks} blocks`, now) + row("softmax of all keys", last);
       const before = this.after(Math.max(0, step - 1));
       const grew = step > 1 && now.largest > before.largest && before.largest > -Infinity;
+      const added = now.total - before.total * now.kept;
       const kept = grew
-        ? `The maximum rose from ${number(before.largest)} to ${number(now.largest)}, so the old sum and weighted value were multiplied by ${number(now.kept, 4)}.`
-        : step > 1 && before.largest > -Infinity ? "The maximum stayed, so nothing was rescaled." : "";
+        ? `The maximum rose from ${number(before.largest)} to ${number(now.largest)}, so l = ${number(before.total, 4)} × e^(${number(before.largest)} − ${number(now.largest)}) + ${number(added, 4)} = ${number(before.total, 4)} × ${number(now.kept, 4)} + ${number(added, 4)} = ${number(now.total, 4)}, and o is rescaled by the same factor.`
+        : step > 1 && before.largest > -Infinity ? `The maximum stayed, so nothing was rescaled: l = ${number(before.total, 4)} + ${number(added, 4)} = ${number(now.total, 4)}.` : "";
       this.say(
         step === 0 ? "No key has been processed: the maximum is −∞."
           : now.largest === -Infinity ? "All keys so far are masked: the maximum is still −∞, and the sum is 0."

@@ -138,7 +138,7 @@
         <style>
           select { max-width: 100%; }
           ul { list-style: none; margin: 0; padding: 0; }
-          #pool, li div { display: flex; flex-wrap: wrap; gap: 4px; }
+          #pool, li div, .row { display: flex; flex-wrap: wrap; gap: 4px; }
           .chip { padding: 0 0.4em; border: 1px solid var(--line); border-radius: 3px; }
           .held { border: 2px solid; }
           .hit { background: color-mix(in srgb, var(--key) 20%, var(--bg, #fff)); }
@@ -158,6 +158,7 @@
         };
       }
       this.steps(1500, { actions: [] });
+      this.view = { ...this.view, actions: this.data.demo.slice(0, 3), request: this.data.demo[2][1] }; // a tree, not an empty page
     }
 
     /** The example's next action; none at its end, or once the reader has acted otherwise. */
@@ -195,17 +196,24 @@
       this.dim("#next", !this.next);
       const look = (page) =>
         `chip${running.some(({ pages }) => pages.includes(page)) ? " held" : ""}${log?.Found.includes(page) ? " hit" : ""}${log?.Inserted.includes(page) ? " new" : ""}`;
+      const chip = (page, text) => `<span class="${look(page)}">${escape(text)} <b>${page}</b></span>`;
       const list = (nodes) =>
         nodes.length &&
-        `<ul>${nodes.map(({ texts, pages, used, children }) => `<li><div>${pages.map((page, i) => `<span class="${look(page)}">${escape(texts[i])} <b>${page}</b></span>`).join("")}
+        `<ul>${nodes.map(({ texts, pages, used, children }) => `<li><div>${pages.map((page, i) => chip(page, texts[i])).join("")}
           used ${used}</div>${list(children) || ""}`).join("")}</ul>`;
       this.$("#tree").innerHTML = list(root.children) || "The tree is empty.";
       this.$("#pool").innerHTML = refs.map((count, page) => `<li class="${look(page)}"><b>${page}</b> ${count ? `×${count}` : "free"}`).join("");
-      this.$("#running").innerHTML = running.map(({ number, pages, computed }) => `${this.data.requests[number].name} runs: ${listed(pages)}; ${computed} tokens computed<br>`).join("");
+      const words = (tokens, i) => tokens.slice(i * this.data.page_size, (i + 1) * this.data.page_size).join(" ");
+      this.$("#running").innerHTML = running
+        .map(({ number, pages, tokens, computed }) => `<div class="row">${this.data.requests[number].name}, ${computed} tokens: ${pages.map((page, i) => chip(page, words(tokens, i))).join("")}</div>`)
+        .join("");
       this.$(".figures").textContent = `Hit rate: ${hits} of ${queried} tokens. Free: ${refs.filter((count) => !count).length} of ${refs.length} pages.`;
       if (!log) return this.say(`All ${refs.length} pages are free. A page has ${this.data.page_size} tokens.`);
       const told = Object.entries(log).map(([what, pages]) => (pages.length ? ` ${what}: ${listed(pages)}.` : ""));
-      this.say(end + told.join(""));
+      const { length } = this.view.actions;
+      const { demo } = this.data;
+      const along = this.next || length === demo.length ? ` of ${demo.length}` : ""; // the reader's own actions have no end
+      this.say(`Action ${length}${along}: ${end}${told.join("")}`);
     }
   }
   customElements.define("prefix-tree", PrefixTree);
