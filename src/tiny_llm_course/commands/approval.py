@@ -17,7 +17,7 @@ class Approval:
     def __call__(self, action: str, details: str) -> bool:
         """Show an action and its details, and return whether the user approves it: now, or all of the run before.
 
-        Without a terminal there is nobody to ask, and the answer is no.
+        Without a terminal to ask on, the answer is no.
         """
         self.shown = details
         say(action, bold=True)
