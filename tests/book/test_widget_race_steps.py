@@ -31,9 +31,9 @@ def test_what_is_said(page):
     widget.change(program=0, attack=0, moment=2, step=2)
     assert widget.said() == "Another process: src becomes a link to ../outside."
     widget.change(step=3)
-    assert widget.said() == "It leads outside: the check was true, and the open was not."
+    assert widget.said() == "It has opened a file outside the workspace."
     widget.change(program=2, step=99)
-    assert widget.said() == "It does not lead outside."
+    assert widget.said() == "It has opened nothing outside the workspace."
 
 
 def test_steps_by_keyboard(page):

@@ -1,27 +1,48 @@
 """`pdm run agent`: a scripted model and a real server, the tools' folder, the transcript and its page."""
 
 import json
+import sys
 
 import pytest
+from tests.course.terminal import Terminal
 
 from tiny_llm_course.programs.packages import load_solution
 
 READ = '<tool_call>\n{"name": "read_file", "arguments": {"path": "%s"}}\n</tool_call>'
 
 
+def call(name, **arguments):
+    return f"<tool_call>\n{json.dumps({'name': name, 'arguments': arguments})}\n</tool_call>"
+
+
+EDIT = call("edit_file", path="cat.py", old="red", new="blue")
+COMMAND = call("run_command", command=["sh", "-c", "echo two > made.txt"])
+WORK = [EDIT, COMMAND, call("write_file", path="new/notes.md", text="Blue.\n"), "Done."]
+
+
 @pytest.fixture
-def workspace(tmp_path):
+def workspace(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
     folder = tmp_path / "work"
     (folder / "colours").mkdir(parents=True)
     (folder / "dog.py").write_text("<script>alert(1)</script>\x1b[31m\n", encoding="utf-8")
+    (folder / "cat.py").write_text("red\n", encoding="utf-8")
     (tmp_path / "secret.txt").write_text("secret", encoding="utf-8")
     return folder
 
 
-def run(typed, workspace, answers, *more):
+def files(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def script_of(workspace, answers):
     script = workspace.parent / "script.json"
     script.write_text(json.dumps(answers), encoding="utf-8")
-    return typed("agent", "What is in dog.py?", "--solution", "--workspace", workspace, "--script", script, *more)
+    return "agent", "What is in dog.py?", "--workspace", workspace, "--script", script
+
+
+def run(typed, workspace, answers, *more):
+    return typed(*script_of(workspace, answers), "--solution", *more)
 
 
 def test_a_run(typed, workspace):
@@ -29,9 +50,10 @@ def test_a_run(typed, workspace):
     assert code == 0
     lines = out.splitlines()
     assert lines[:2] == ["Let me look.", '> read_file {"path": "dog.py"}']
-    assert lines[3] == "A script."
-    assert lines[4].startswith("Stopped: done (2 steps, ")
-    assert "\x1b[31m" not in out  # a tool's text does not control the terminal
+    assert lines[2:5] == ["       1  <script>alert(1)</script>?[31m", "  [end of file]", "A script."]
+    assert lines[5].startswith("Stopped: done (2 steps, ")
+    assert "undo" not in out
+    assert not any(workspace.parent.joinpath("home").rglob("*.json"))  # nothing was changed, and nothing is kept
 
 
 def test_another_end_is_exit_code_1(typed, workspace):
@@ -50,9 +72,83 @@ def test_the_tools_stay_in_the_folder(typed, workspace):
     ]
     _, out, _ = run(typed, workspace, [*answers, "No."])
     assert "secret\n" not in out
-    assert out.count("is not inside the folder") == 4
-    assert "There is no 'none.py'" in out
-    assert "'colours' is a folder" in out
+    for words in ("leaves the workspace", "is absolute", "No such file", "'colours' is a folder", "control character"):
+        assert words in out
+
+
+def test_changes_are_approved_and_undone(typed, workspace, monkeypatch):
+    """On a terminal: yes, a wrong key, no, and then all."""
+    before, answers = files(workspace), iter(["y", "x", "n", "a"])
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    monkeypatch.setattr("builtins.input", lambda prompt: next(answers))
+    code, out, _ = run(typed, workspace, WORK)
+    assert code == 0
+    assert "edit cat.py\n  --- a/cat.py\n  +++ b/cat.py\n  @@ -1 +1 @@\n  -red\n  +blue\n> run_command" in out
+    assert "run\n  sh -c 'echo two > made.txt'\n  Error: run: the user refused\n" in out
+    assert "make folder\n  new\nwrite new/notes.md\n" in out  # the second of them is covered by "all"
+    assert files(workspace) == before | {"cat.py": b"blue\n", "new/notes.md": b"Blue.\n"}
+    assert out.splitlines()[-1].startswith("    pdm run agent --undo --workspace ")
+    code, out, _ = typed("agent", "--undo", "--solution", "--workspace", workspace)
+    assert (code, out) == (0, "undone: new/notes.md\nundone: cat.py\n")
+    assert files(workspace) == before
+    code, _, err = typed("agent", "--undo", "--solution", "--workspace", workspace)
+    assert (code, "There is nothing to undo" in err) == (2, True)
+
+
+def test_undo_takes_the_last_run_and_no_file_that_has_changed_since(typed, workspace):
+    before = files(workspace)
+    assert run(typed, workspace, [EDIT, "Done."], "--yes")[0] == 0
+    assert (
+        run(typed, workspace, [COMMAND, call("edit_file", path="cat.py", old="blue", new="grey"), "."], "--yes")[0] == 0
+    )
+    assert files(workspace) == before | {"cat.py": b"grey\n", "made.txt": b"two\n"}
+    (workspace / "cat.py").write_text("mine\n", encoding="utf-8")
+    code, _, err = typed("agent", "--undo", "--solution", "--workspace", workspace)
+    assert (code, err) == (2, "'cat.py' has changed since: it is not undone. Nothing more was undone.\n")
+    (workspace / "cat.py").write_text("grey\n", encoding="utf-8")
+    for _ in range(2):
+        assert typed("agent", "--undo", "--solution", "--workspace", workspace)[0] == 0
+    assert files(workspace) == before
+
+
+@pytest.mark.parametrize("more", [(), ("--dry-run",), ("--dry-run", "--yes")], ids=" ".join)
+def test_nothing_is_changed_without_a_terminal_or_in_a_dry_run(typed, workspace, monkeypatch, more):
+    before = files(workspace)
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: False)
+    code, out, err = run(typed, workspace, WORK, *more)
+    assert code == 0
+    assert files(workspace) == before
+    assert "  -red\n  +blue\n" in out
+    assert "  +Blue.\n" in out or not more
+    assert err.count("There is no terminal to ask on") == (0 if more else 3)
+    assert out.count("the user refused") == (0 if more else 3)
+
+
+def test_what_is_approved_is_shown_as_it_is(workspace):
+    """On a narrow terminal nothing is cut, and an escape sequence is visible."""
+    text = "x = 1" + " " * 200 + "; import os\x1b[2K"
+    words = script_of(workspace, [call("write_file", path="a.py", text=text), "Done."])
+    with Terminal(*map(str, words), "--solution", columns=60) as terminal:
+        shown = terminal.wait_for("[a]ll of this run: ")
+        terminal.type("y\n")
+        terminal.wait_for("To undo")
+        assert terminal.end() == 0
+    assert "+x = 1" + " " * 200 + "; import os\\x1b[2K" in shown.replace("\n", "")
+    assert files(workspace)["a.py"] == text.encode()
+
+
+def test_before_day_4_the_tools_only_read(typed, workspace):
+    """The loop is borrowed, the workspace tools are not; then they are."""
+    words = script_of(workspace, [READ % "cat.py", EDIT, "Red."])
+    assert typed("borrow", "7.2", "7.3")[0] == 0
+    _, out, err = typed(*words)
+    assert "7.4.1 A root that no path leaves has not passed" in err
+    assert "  red\n" in out
+    assert "There is no tool 'edit_file'. The tools are list_files, read_file." in out
+    for more in (["--yes"], ["--dry-run"]):
+        code, _, err = typed(*words, *more)
+        assert (code, f"{more[0]} needs the workspace tools, and 7.4.1" in err) == (1, True)
+    assert typed("agent", "--undo", "--workspace", workspace)[0] == 1
 
 
 def test_a_transcript_and_its_page(typed, workspace, tmp_path):
@@ -73,14 +169,31 @@ def test_a_transcript_and_its_page(typed, workspace, tmp_path):
     ("more", "words"),
     [
         ((), "Expected either --url"),
-        (("--url", "http://127.0.0.1:1/v1"), "http://127.0.0.1:1/v1 cannot be reached"),
+        (("--url", "http://127.0.0.1:1/v1"), "http://127.0.0.1:1/v1 cannot be reached: Connection refused."),
+        (("--url", "localhost:8000"), "localhost:8000 is not an address such as http"),
         (("--script", "none.json"), "none.json cannot be read"),
+        (("--undo",), "--undo takes no task."),
     ],
 )
 def test_what_cannot_be_run(typed, workspace, more, words):
     code, _, err = typed("agent", "Look.", "--solution", "--workspace", workspace, *more)
     assert code == 2
     assert words in err
+    assert len(err.splitlines()) == 1
+
+
+def test_files_that_cannot_be_used(typed, workspace, tmp_path, monkeypatch):
+    (tmp_path / "damaged.jsonl").write_text("no\n", encoding="utf-8")
+    for more, words in (
+        (("--transcript", tmp_path / "run.html"), "is the name of the page"),
+        (("--transcript", tmp_path / "damaged.jsonl"), "cannot be continued: line 1"),
+        (("--transcript", tmp_path / "none" / "run.jsonl"), "cannot be continued: "),
+        (("--workspace", tmp_path), "cannot be a workspace: it contains "),
+    ):
+        code, _, err = run(typed, workspace, ["Done."], *more)
+        assert (code, len(err.splitlines()), words in err) == (2, 1, True), err
+    code, _, err = typed("agent", "--solution")
+    assert (code, "Missing argument 'TASK'" in err) == (2, True)
 
 
 def test_answers_of_a_server():
@@ -104,7 +217,9 @@ def test_answers_of_a_server():
             call = {"id": "1", "type": "function", "function": {"name": "now", "arguments": "{}"}}
             message = {"role": "assistant", "content": None, "tool_calls": [call], "refusal": None}
             choice = {"message": message, "finish_reason": "tool_calls"}
-            return self.answer(200, {"choices": [choice], "usage": {"total_tokens": 7}} if len(asked) == 1 else {})
+            if len(asked) == 4:
+                call["function"]["arguments"] = {"zone": "UTC"}  # which is no text
+            return self.answer(200, {} if len(asked) == 3 else {"choices": [choice], "usage": {"total_tokens": 7}})
 
         def answer(self, status, body):
             data = json.dumps(body).encode()
@@ -125,11 +240,14 @@ def test_answers_of_a_server():
         assert (found.finish_reason, found.tokens) == ("tool_calls", 7)
         assert found.message["tool_calls"][0]["function"]["name"] == "now"
         assert found.message["content"] is None
-        assert asked[0] == {"model": "dog-1", "messages": [{"role": "user", "content": "Hi"}], "tools": tools}
+        said = [{"role": "user", "content": "Hi"}]
+        assert asked[0] == {"model": "dog-1", "messages": said, "tools": tools, "tool_choice": "auto"}
         with pytest.raises(OSError, match="status 400, too long"):
             model([], [])
         with pytest.raises(OSError, match="not in OpenAI's format"):
             model([], [])
+        assert model([], []).message["tool_calls"][0]["function"]["arguments"] == '{"zone": "UTC"}'
+        assert asked[3] == {"model": "dog-1", "messages": []}
     finally:
         server.shutdown()
         server.server_close()

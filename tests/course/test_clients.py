@@ -14,6 +14,7 @@ import pytest
 from tests.course.test_serve import LONG, MODEL, client_of, serving, talk
 
 from tiny_llm_course.testkit.marks import needs
+from tiny_llm_course.testkit.variants import load_solution
 
 openai = pytest.importorskip("openai", reason="not run here: needs openai (pdm run dev-setup)")
 pytestmark = [pytest.mark.maintainers, needs("port")]
@@ -78,6 +79,30 @@ def waits_out_another(tight, ask):
 def test_openai_honours_retry_after(tight):
     with client_of(tight, KEY) as client:
         assert waits_out_another(tight, lambda: talk(client.with_options(max_retries=3)))
+
+
+# The agent's own client
+
+
+def test_the_agent_s_client(port):
+    load_solution()
+    from tiny_llm_solution.agent.client import ServerModel
+
+    url, size = f"http://127.0.0.1:{port}/v1", {"enum": ["small", "large"]}
+    schema = {"type": "object", "properties": {"size": size}, "required": ["size"], "additionalProperties": False}
+    tools = [{"type": "function", "function": {"name": "grow", "description": "Grow.", "parameters": schema}}]
+    model = ServerModel(url, key=KEY, tool_choice="required")
+    answer = model(said(PROMPTS[0]), tools)
+    [call] = answer.message["tool_calls"]
+    assert (model.name, answer.finish_reason, call["function"]["name"]) == (MODEL, "tool_calls", "grow")
+    assert json.loads(call["function"]["arguments"])["size"] in ("small", "large")
+    assert answer.tokens > 50
+    results = [{"role": "tool", "tool_call_id": call["id"], "content": "Error: no"}]
+    assert model([*said(PROMPTS[0]), answer.message, *results], tools).message["tool_calls"]
+    with pytest.raises(OSError, match="/models: status 401, "):
+        ServerModel(url, key="wrong")
+    with pytest.raises(OSError, match="status 404, There is no model 'gpt-0'"):
+        ServerModel(url, "gpt-0", KEY)(said(PROMPTS[0]), [])
 
 
 # LangChain
@@ -170,6 +195,29 @@ def test_a_call_that_is_demanded_follows_the_schema_of_its_tool(port, stream):
             assert answer.finish_reason == "tool_calls"
             assert call.function.name in names
             assert json.loads(call.function.arguments)["size"] in ("small", "large")
+
+
+def test_a_call_that_is_demanded_is_an_object_of_its_class(port):
+    """OpenAI's helper writes a class inside of a class as a reference."""
+    from typing import Literal
+
+    from pydantic import BaseModel
+
+    class Dog(BaseModel):
+        colour: Literal["blue", "red"]
+
+    class Walk(BaseModel):
+        first: Dog
+        best: Dog
+
+    tools = [openai.pydantic_function_tool(each) for each in (Walk, Dog)]
+    with client_of(port, KEY) as client:
+        asked = {"model": MODEL, "messages": said(PROMPTS[0]), "tools": tools, "seed": 1, "max_completion_tokens": 99}
+        walk = {"type": "function", "function": {"name": "Walk"}}
+        for choice in ("required", walk):
+            answer = client.chat.completions.parse(**asked, tool_choice=choice).choices[0]
+            [call] = answer.message.tool_calls
+            assert isinstance(call.function.parsed_arguments, Walk if choice == walk else Walk | Dog)
 
 
 def test_langchain_gets_json_and_the_call_it_demands(port, alone):

@@ -98,7 +98,7 @@ WRONG = {
     "tset 1.1": "There is no command 'tset'. Did you mean:\npdm run test 1.1",
     "statsu": "There is no command 'statsu'. Did you mean:\npdm run status",
     "hints 1.1.2": "There is no command 'hints'. Did you mean:\npdm run hint 1.1.2",
-    "gen 'Once upon'": "There is no command 'gen'. All of them:\npdm run help",
+    "gen 'Once upon'": "There is no command 'gen'. Did you mean:\npdm run generate 'Once upon'",
     "genrate 'Once upon'": "There is no command 'genrate'. Did you mean:\npdm run generate 'Once upon'",
     "1.1.2": "There is no command '1.1.2'. Did you mean:\npdm run test 1.1.2",
     "banana": "There is no command 'banana'. All of them:\npdm run help",

@@ -153,8 +153,37 @@ def test_pydantic_tools(client):
 
     answer = CALL.replace("read_file", "ReadFile")
     tools = [openai.pydantic_function_tool(ReadFile)]
-    parsed = client.chat.completions.parse(model=MODEL, messages=SAID, tools=tools, user=answer)
-    assert parsed.choices[0].message.tool_calls[0].function.parsed_arguments == ReadFile(path="café.py")
+    for completions in (client.chat.completions, client.beta.chat.completions):
+        parsed = completions.parse(model=MODEL, messages=SAID, tools=tools, user=answer)
+        assert parsed.choices[0].message.tool_calls[0].function.parsed_arguments == ReadFile(path="café.py")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_langchain_binds_tools(client, stream):
+    """Its calls have parsed arguments, also those that it puts together from a stream; results go back."""
+    langchain = pytest.importorskip("langchain_openai", reason="not run here: needs langchain-openai")
+    from langchain_core.messages import HumanMessage, ToolMessage
+
+    def model(answer):
+        given = {"model": MODEL, "base_url": str(client.base_url), "api_key": "none", "max_retries": 0}
+        return langchain.ChatOpenAI(**given, model_kwargs={"user": answer}).bind_tools([READ])
+
+    said = [HumanMessage("What is in a.py?")]
+    if stream:
+        first, *others = model(TWO).stream(said)
+        found = sum(others, first)
+    else:
+        found = model(TWO).invoke(said)
+    assert found.text == "Let me look."
+    assert [(call["name"], call["args"]["path"]) for call in found.tool_calls] == [
+        ("read_file", "café.py"),
+        ("read_file", "bé.py"),
+    ]
+    results = [ToolMessage("x = 1", tool_call_id=call["id"]) for call in found.tool_calls]
+    assert model("It sets x.").invoke([*said, found, *results]).text == "It sets x."
+    wrong = model(NO_JSON).invoke(said)
+    assert wrong.tool_calls[0]["args"] == {"path": "a.py"}
+    assert model(CALL[:60]).invoke(said).invalid_tool_calls[0]["name"] == "read_file"
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import re
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -104,6 +103,21 @@ def test_everything_can_be_undone() -> None:
         assert {str(path): path.read_bytes() for path in scene.w.rglob("*") if path.is_file()} == before
 
 
+def test_a_command_that_is_interrupted_can_be_undone(monkeypatch: pytest.MonkeyPatch) -> None:
+    with new_scene() as scene:
+        tools, changes = tools_of(scene)
+
+        def interrupted(*_: Any) -> None:
+            (scene.w / "made").write_text("x")
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr("tiny_llm_solution.workspace.tools.run_limited", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            tools["run_command"].call({"command": ["make"]})
+        assert changes.undo() == "undone: made"
+        assert not (scene.w / "made").exists()
+
+
 def test_bounded_lists_and_searches() -> None:
     with new_scene() as scene:
         for number in range(300):
@@ -121,19 +135,27 @@ def test_bounded_lists_and_searches() -> None:
 @pytest.mark.parametrize(
     ("name", "arguments", "message"),
     [
-        ("read_file", {}, "read_file needs path"),
-        ("read_file", {"path": 3}, "path must be of type string"),
-        ("read_file", {"path": "notes.txt", "first": True}, "first must be of type integer"),
-        ("read_file", {"path": "notes.txt", "line": 1}, "read_file has no argument 'line': it has path, first, last"),
+        ("read_file", {}, "read_file needs the argument 'path'"),
+        ("read_file", {"path": 3}, "The argument 'path' must be of type string"),
+        ("read_file", {"path": "notes.txt", "first": True}, "The argument 'first' must be of type integer"),
+        ("read_file", {"path": "notes.txt", "line": 1}, "no argument 'line'. Its arguments are path, first, last"),
         ("read_file", {"path": "src"}, "'src' is a folder: list it"),
-        ("run_command", {"command": "ls"}, "command must be of type array"),
+        ("run_command", {"command": "ls"}, "The argument 'command' must be of type array"),
         ("run_command", {"command": [1]}, "command must be an array of strings"),
         ("run_command", {"command": []}, "a command needs a program"),
     ],
 )
 def test_arguments_are_checked(name: str, arguments: dict[str, Any], message: str) -> None:
-    with new_scene() as scene, pytest.raises(ValueError, match=re.escape(message)):
-        tools_of(scene)[0][name].call(arguments)
+    """By the loop's `call_tool`, and by a tool itself where the loop does not."""
+    with new_scene() as scene:
+        tools, _ = tools_of(scene)
+        from tiny_llm_solution.agent.calls import call_tool
+        from tiny_llm_solution.tools.tool import ToolCall
+
+        answer = call_tool(ToolCall(name, json.dumps(arguments)), [*tools.values()])
+    assert answer.startswith("Error: ")
+    assert message in answer
+    assert "\n" not in answer
 
 
 def test_schemas_are_json() -> None:

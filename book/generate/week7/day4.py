@@ -2,9 +2,15 @@
 
 import contextlib
 import functools
+import json
 import os
+import shlex
+import subprocess
+import sys
+import tempfile
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -15,6 +21,7 @@ from tiny_llm_course.dev.book.drawing import Canvas, at_both_widths
 from tiny_llm_course.dev.book.drawing.canvas import COLUMN, FONT
 from tiny_llm_course.dev.book.html import element, table
 from tiny_llm_course.dev.book.parts import Parts
+from tiny_llm_course.paths import ROOT
 
 PATH = "src/main.py"
 
@@ -50,7 +57,39 @@ HAPPENS = {
 
 def generated_parts() -> Parts:
     """Return the figure, the tables and the widget."""
-    return {"race": race(), "ways": ways(), "order": order(), "race-steps": race_steps()}
+    return {"race": race(), "ways": ways(), "order": order(), "race-steps": race_steps(), "session": session()}
+
+
+def session() -> str:
+    """Quote a run of the agent, with scripted answers, and its undo, as a terminal shows them."""
+    calls = [
+        ("read_file", {"path": "dog.py"}),
+        ("edit_file", {"path": "dog.py", "old": "red", "new": "blue"}),
+        ("run_command", {"command": ["python", "test_dog.py"]}),
+    ]
+    answers = [
+        f"<tool_call>{json.dumps({'name': name, 'arguments': arguments})}</tool_call>" for name, arguments in calls
+    ]
+    lines = []
+    with tempfile.TemporaryDirectory() as folder:
+        place, work = Path(folder), Path(folder) / "dogs"
+        work.mkdir()
+        (work / "dog.py").write_text('COLOUR = "red"\n', encoding="utf-8")
+        (work / "test_dog.py").write_text('assert "blue" in open("dog.py").read()\n', encoding="utf-8")
+        (place / "answers.json").write_text(json.dumps([*answers, "The dog is blue now."]), encoding="utf-8")
+        for words in (["Make the test pass.", "--script", "answers.json", "--yes"], ["--undo"]):
+            typed = ["agent", *words, "--workspace", "dogs"]
+            lines.append(f"$ pdm run {shlex.join(typed)}")
+            done = subprocess.run(
+                [sys.executable, "-m", "tiny_llm_course", *typed, "--solution"],
+                cwd=place,
+                env=os.environ | {"HOME": folder, "PYTHONPATH": str(ROOT / "src")},
+                stdout=subprocess.PIPE,
+                check=True,
+                encoding="utf-8",
+            )
+            lines += done.stdout.replace(" --solution", "").splitlines()
+    return "\n".join(["```text", *lines, "```", ""])
 
 
 class Calls:

@@ -75,7 +75,7 @@
         .join("");
       this.$(".end").textContent = done ? `The program ${end === "refused" ? "refuses the path" : end}.` : "";
       const [call, answer] = steps[at - 1] ?? ["Nothing has been called", " "];
-      if (done) this.say(escaped ? "It leads outside: the check was true, and the open was not." : "It does not lead outside.");
+      if (done) this.say(escaped ? "It has opened a file outside the workspace." : "It has opened nothing outside the workspace.");
       else this.say(answer ? `${call}${answer.trim() ? `: ${answer}` : ""}.` : `Another process: ${call}.`);
     }
   }

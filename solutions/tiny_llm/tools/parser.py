@@ -135,27 +135,36 @@ class ToolCallParser:
 
 
 class _Block:
-    """The text inside `<tool_call>`, read character by character."""
+    """The text inside `<tool_call>`, read character by character.
+
+    The characters are in a list: appending to a string copies it, which is quadratic in the length of a call.
+    """
 
     def __init__(self, index: int) -> None:
-        self.index = index
-        self.text, self.name, self.named = "", "", False
+        self.index, self.name, self.named = index, "", False
+        self._characters: list[str] = []
         self._in_string, self._escaped, self._depth = False, False, 0
+        self._head_read = False
         self._begin: int | None = None  # of the arguments
         self._stop: int | None = None
         self._sent = 0
 
+    @property
+    def text(self) -> str:
+        """The text so far."""
+        return "".join(self._characters)
+
     def add(self, text: str) -> tuple[int, bool]:
         """Read up to the closing tag; return how many characters were read, and whether the tag was among them."""
         for size, character in enumerate(text, 1):
-            self.text += character
+            self._characters.append(character)
             if self._in_string:
                 self._in_string = self._escaped or character not in '"\n'
                 self._escaped = character == "\\" and not self._escaped
             elif character == '"':
                 self._in_string = True
-            elif character == ">" and self.text.endswith(CLOSE):
-                self.text = self.text.removesuffix(CLOSE)
+            elif character == ">" and self._characters[-len(CLOSE) :] == [*CLOSE]:
+                del self._characters[-len(CLOSE) :]
                 return size, True
             else:
                 self._track(character)
@@ -165,28 +174,30 @@ class _Block:
         """Find where the arguments begin and stop, outside of strings."""
         if character in "{[":
             self._depth += 1
-            if self._depth == 2 and self._begin is None and (head := HEAD.fullmatch(self.text)):
-                self._begin = self._sent = len(self.text) - 1
-                self.name = json.loads(head[1])
+            if self._depth == 2 and not self._head_read:
+                self._head_read = True  # a later brace is not the one that opens the arguments
+                if head := HEAD.fullmatch(self.text):
+                    self._begin = self._sent = len(self._characters) - 1
+                    self.name = json.loads(head[1])
         elif character in "}]":
             self._depth -= 1
         if self._begin is not None and self._stop is None:
             if character == "<":  # no JSON: perhaps the closing tag
-                self._stop = len(self.text) - 1
+                self._stop = len(self._characters) - 1
             elif self._depth < 2:
-                self._stop = len(self.text)
+                self._stop = len(self._characters)
 
     def new_arguments(self) -> str:
         """Return the arguments' text since the last call."""
         if self._begin is None:
             return ""
-        stop = len(self.text) if self._stop is None else self._stop
-        new, self._sent = self.text[self._sent : stop], stop
+        stop = len(self._characters) if self._stop is None else self._stop
+        new, self._sent = "".join(self._characters[self._sent : stop]), stop
         return new
 
     def arguments(self) -> str:
         """Return the arguments' text."""
-        return self.text[self._begin : self._stop]
+        return "".join(self._characters[self._begin : self._stop])
 
 
 def _parsed(text: str) -> tuple[Any, str]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from .changes import Approve, Changes
 from .commands import NO_LIMITS, run_limited
-from .diff import printable
+from .diff import printable, unified
 from .errors import WorkspaceError
 from .journal import Journal
 from .limits import Limits
@@ -19,7 +19,7 @@ from .root import Root
 from .searching import list_folder, make_folders, search_files
 from .snapshot import Snapshot
 
-TYPES: dict[str, type[Any]] = {"string": str, "integer": int, "array": list}
+READ_ONLY = ("list_files", "read_file", "search_files")  # the others change something, and ask for approval
 PATH = {"type": "string", "description": "a path relative to the workspace"}
 
 
@@ -33,19 +33,10 @@ class WorkspaceTool:
     run: Callable[..., str]
 
     def call(self, arguments: dict[str, Any]) -> str:
-        """Check the arguments and run the tool. Raises WorkspaceError, in one line, for everything that fails."""
-        properties = self.parameters["properties"]
-        for name in self.parameters["required"]:
-            if name not in arguments:
-                raise WorkspaceError(f"{self.name} needs {name}")
-        for name, value in arguments.items():
-            if name not in properties:
-                raise WorkspaceError(f"{self.name} has no argument {name!r}: it has {', '.join(properties)}")
-            wanted = properties[name]["type"]
-            if not isinstance(value, TYPES[wanted]) or isinstance(value, bool):
-                raise WorkspaceError(f"{name} must be of type {wanted}")
-            if wanted == "array" and not all(isinstance(item, str) for item in value):
-                raise WorkspaceError(f"{name} must be an array of strings")
+        """Run the tool with arguments that its schema allows, as `agent.calls.call_tool` checks them.
+
+        Raises WorkspaceError, in one line, for everything that fails.
+        """
         try:
             return self.run(**arguments)
         except WorkspaceError:
@@ -81,23 +72,27 @@ def workspace_tools(
             os.close(root.open(folder or "."))
         except FileNotFoundError:
             if dry_run:
-                return f"dry run: would make the folder {folder!r} and write {path!r}"
+                return unified(path, None, text)
             if not approve("make folder", printable(folder)):
                 raise WorkspaceError(f"{folder!r}: the user refused") from None
             make_folders(root, path)
         return changes.write(path, text)
 
     def run_command(command: list[str]) -> str:
+        if not all(isinstance(word, str) for word in command):
+            raise WorkspaceError("command must be an array of strings")
         words = printable(shlex.join(command))
         if dry_run:
             return f"dry run: would run {words}"
         before = Snapshot.take(root)
         if not approve("run", words + ("" if before else "\n(the workspace is too large to undo what it does)")):
             raise WorkspaceError("run: the user refused")
-        report = run_limited(command, root.descriptor, limits).report()
-        after = Snapshot.take(root) if before else None
-        if before and after and (entries := before.changes(after)):
-            journal.push(*entries)
+        try:
+            report = run_limited(command, root.descriptor, limits).report()
+        finally:  # after Ctrl-C, too
+            after = Snapshot.take(root) if before else None
+            if before and after and (entries := before.changes(after)):
+                journal.push(*entries)
         return report if after else f"{report}\n[what it changed cannot be undone: the workspace is too large]"
 
     return [

@@ -1,118 +1,197 @@
 """`pdm run agent`: let a model work on a task with tools."""
 
 import json
+import re
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import click
 
-from ..course.registry import UsageError
+from ..course.registry import UsageError, with_commands
+from ..paths import shell_path
 from ..terminal.screen import say
-from .options import Finite
+from .approval import Approval, show_details
+from .options import FOLDER, Finite
 
-FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 FILE = click.Path(dir_okay=False, path_type=Path)
 COUNT = click.IntRange(min=1)
-SYSTEM = "You work in a folder, with tools. Use them to find out what you need, then answer in a few sentences."
+CHOICES = click.Choice(["auto", "required"])
+SYSTEM = """\
+You work on a task in one folder, the workspace, with tools. Look before you change something: list, search and read. \
+Change as little as the task needs, and run the tests if there are any. A refused call was refused by the user: do not \
+repeat it. When the task is done, answer in a few sentences, without a call."""
 NEEDS = ("7.2.2", "7.3.1", "7.3.2", "7.3.3")
 SHOWN = 5  # lines of a result
 
 
 @click.command()
-@click.argument("task")
+@click.argument("task", required=False)
 @click.option("--url", help="A server that speaks OpenAI's API, such as http://127.0.0.1:8000/v1.")
 @click.option("--model", default="", help="The model's name on that server (default: its first one).")
 @click.option("--api-key", envvar="TINY_LLM_API_KEY", default="none", help="Its key (default: $TINY_LLM_API_KEY).")
+@click.option(
+    "--tool-choice", type=CHOICES, default="auto", help="required: the model must call a tool in every answer."
+)
 @click.option("--script", type=FILE, help="In place of a server, answers from a file: a JSON list of texts.")
-@click.option("--workspace", type=FOLDER, default=".", help="The folder that the tools may read (default: this one).")
+@click.option("--workspace", type=FOLDER, default=".", help="The folder that the tools work in (default: this one).")
+@click.option("--yes", is_flag=True, help="Allow all changes and commands without asking.")
+@click.option("--dry-run", is_flag=True, help="Show all changes and commands, and make none.")
+@click.option("--undo", is_flag=True, help="Undo what the last run changed in the workspace.")
+@click.option("--mcp", multiple=True, metavar="COMMAND", help="Add the tools of an MCP server; may be repeated.")
 @click.option("--steps", type=COUNT, default=30, show_default=True, help="Maximum answers of the model.")
 @click.option("--tokens", type=COUNT, default=200_000, show_default=True, help="Maximum tokens, prompts included.")
 @click.option("--seconds", type=Finite(min=0), default=600.0, show_default=True, help="Maximum time.")
 @click.option("--transcript", type=FILE, help="Append each message to this file, as JSONL, and write a page beside it.")
-@click.option("--solution", is_flag=True, help="Run our loop instead of yours.")
+@click.option("--solution", is_flag=True, help="Run our code instead of yours.")
 def agent(
-    task: str,
-    url: str | None,
-    model: str,
-    api_key: str,
-    script: Path | None,
+    task: str | None,
     workspace: Path,
-    steps: int,
-    tokens: int,
-    seconds: float,
     transcript: Path | None,
+    yes: bool,
+    dry_run: bool,
+    undo: bool,
+    mcp: tuple[str, ...],
     solution: bool,
+    **options: Any,
 ) -> int:
-    """Let a model work on a task: pdm run agent "What does main.py print?" --url URL --workspace FOLDER.
+    """Let a model work on a task: pdm run agent "Fix the failing test" --url URL --workspace FOLDER.
 
-    The model calls tools that read the folder, until it answers or a limit is reached.
+    The model calls tools that read and change the folder, until it answers or a limit is reached. Each change and each
+    command is shown first, and you decide. All of it can be undone.
     """
+    from ..engine import workspaces
     from ..engine.package import Package
 
-    if (url is None) == (script is None):
-        raise UsageError("Expected either --url, a server that speaks OpenAI's API, or --script, a file with answers.")
-    package = Package(solution, NEEDS)
-    part = package.part
-    try:
-        asked: Any = part("agent.client", "ServerModel")(url, model, api_key) if url else _scripted(part, script)
-    except OSError as error:
-        raise UsageError(f"{error}.") from None
+    if undo:
+        if task is not None:
+            raise UsageError("--undo takes no task.")
+        workspaces.must_be_finished("--undo", solution)
+        package = Package(solution, workspaces.TASKS)
+        with package.learners_code():
+            for line in workspaces.undo(package, workspace):
+                say(line)
+        return 0
+    if task is None:
+        raise click.MissingParameter(param_type="argument", param_hint="'TASK'")
+    limits = [options.pop(name) for name in ("steps", "tokens", "seconds")]
+    package, approval = Package(solution, NEEDS), Approval(yes)
+    asked = _model(package.part, seconds=limits[-1], **options)
     messages = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": task}]
-    limits = part("agent.loop", "Limits")(steps, tokens, seconds)
-    with package.learners_code():
-        file: Any = part("agent.transcript", "Transcript")(transcript) if transcript else None
-
-        def record(entry: dict[str, Any]) -> None:
-            if file:
-                file.append(entry)
-            _show(entry)
-
+    with ExitStack() as stack:
+        stack.enter_context(package.learners_code())
+        if yes or dry_run:
+            workspaces.must_be_finished("--yes" if yes else "--dry-run", solution)
+        tools: list[Any]
+        if tasks := workspaces.unfinished(solution):
+            say(f"The tools only read: {tasks[0]} has not passed.", err=True)
+            tools, changes = package.part("agent.files", "reading_tools")(workspace), None
+        else:
+            opened = workspaces.opened(package, workspace, approval, dry_run=dry_run)
+            tools, changes = stack.enter_context(opened)
+        tools = [*tools, *_remote(mcp, stack, approval, dry_run, tools)]
+        record = _recording(package.part, stack, transcript, task, approval)
+        for message in messages:
+            record({"message": message})
         try:
-            for message in messages:
-                if file:
-                    file.append({"message": message})
-            tools = part("agent.files", "reading_tools")(workspace)
-            found = part("agent.loop", "run_agent")(asked, messages, tools, limits, record=record)
+            run_agent, bounds = package.part("agent.loop", "run_agent"), package.part("agent.loop", "Limits")(*limits)
+            found = run_agent(asked, messages, tools, bounds, record=record)
         except KeyboardInterrupt:
-            if file:
-                file.append({"stop": "interrupted", "detail": "", "steps": None, "tokens": None})
+            record({"stop": "interrupted", "detail": "", "steps": None, "tokens": None})
             raise
         finally:
-            if file and transcript:
-                file.close()
-                page = part("agent.page", "page")(file.read(transcript), task)
-                transcript.with_suffix(".html").write_text(page, encoding="utf-8")
+            if changes and len(changes.journal):
+                command = f"pdm run agent --undo --workspace {shell_path(workspace)}{' --solution' * solution}"
+                say(with_commands("To undo what it changed:", command))
     return 0 if found.reason == "done" else 1
 
 
-def _scripted(part: Any, script: Path | None) -> Any:
-    assert script
+def _model(
+    part: Any, url: str | None, model: str, api_key: str, tool_choice: str, script: Path | None, seconds: float
+) -> Any:
+    """Return the model: a server's, or a script."""
+    if (url is None) == (script is None):
+        raise UsageError("Expected either --url, a server that speaks OpenAI's API, or --script, a file with answers.")
+    if script is None:
+        if not re.match(r"https?://", url or ""):
+            raise UsageError(f"{url} is not an address such as http://127.0.0.1:8000/v1.")
+        try:
+            # The loop looks at the time between calls only, so one answer may take no longer than the whole run.
+            return part("agent.client", "ServerModel")(url, model, api_key, max(seconds, 1.0), tool_choice)
+        except OSError as error:
+            raise UsageError(f"{error}.") from None
     try:
         answers = json.loads(script.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise UsageError(f"{script} cannot be read: {error}") from None
+        raise UsageError(f"{script} cannot be read: {error}.") from None
     if not isinstance(answers, list) or not all(isinstance(each, str) for each in answers):
         raise UsageError(f"{script} is not a JSON list of texts.")
     return part("agent.model", "ScriptedModel")(answers)
 
 
-def _show(entry: dict[str, Any]) -> None:
-    """Print a message, or the end; the model's and the tools' texts without control characters."""
+def _remote(commands: tuple[str, ...], stack: ExitStack, approval: Approval, dry_run: bool, tools: list[Any]) -> Any:
+    """Return the tools of MCP servers, each of which runs until the end."""
+    found: list[Any] = []
+    for command in commands:
+        from ..engine.mcp_tools import remote_tools
+
+        names = [tool.name for tool in (*tools, *found)]
+        found += stack.enter_context(remote_tools(command, names, approval, dry_run=dry_run))
+    return found
+
+
+def _recording(
+    part: Any, stack: ExitStack, transcript: Path | None, task: str, approval: Approval
+) -> Callable[[dict[str, Any]], None]:
+    """Return what shows an entry, and appends it to the transcript, whose page is written at the end."""
+    if transcript is None:
+        return lambda entry: _show(entry, approval)
+    if transcript.suffix == ".html":
+        raise UsageError(f"{transcript} is the name of the page: name a file such as run.jsonl.")
+    kind = part("agent.transcript", "Transcript")
+    try:
+        file: Any = kind(transcript)
+        kind.read(transcript)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{transcript} cannot be continued: {error}.") from None
+
+    def write_page() -> None:
+        file.close()
+        page = part("agent.page", "page")(kind.read(transcript), task)
+        transcript.with_suffix(".html").write_text(page, encoding="utf-8")
+
+    def record(entry: dict[str, Any]) -> None:
+        file.append(entry)
+        _show(entry, approval)
+
+    stack.callback(write_page)
+    return record
+
+
+def _show(entry: dict[str, Any], approval: Approval) -> None:
+    """Print a message or the end, without control characters; not the instructions, and no diff for a second time."""
     if "stop" in entry:
-        why = f": {entry['detail']}" if entry["detail"] else ""
-        say(f"Stopped: {entry['stop']}{why} ({entry['steps']} steps, {entry['tokens']:,} tokens)", bold=True)
+        why = f": {_printable(entry['detail'])}" if entry["detail"] else ""
+        used = f" ({entry['steps']} steps, {entry['tokens']:,} tokens)" if entry["steps"] is not None else ""
+        say(f"Stopped: {entry['stop']}{why}{used}", bold=True)
         return
     message = entry["message"]
+    text = _printable(message.get("content") or "")
     if message["role"] == "tool":
-        lines = _printable(message["content"]).splitlines() or [""]
-        more = f" ... {len(lines) - SHOWN} more lines" if len(lines) > SHOWN else ""
-        say("\n".join(f"  {line}" for line in lines[:SHOWN]) + more, dim=True, cut=True)
-        return
-    if message.get("content"):
-        say(_printable(message["content"]))
-    for call in message.get("tool_calls") or ():
-        say(_printable(f"> {call['function']['name']} {call['function']['arguments']}"), cut=True)
+        if text.startswith("--- "):
+            if text != approval.shown:
+                show_details(text)
+            return
+        lines = text.splitlines() or [""]
+        more = [f"... {len(lines) - SHOWN} more lines"] if len(lines) > SHOWN else []
+        say("\n".join(f"  {line}" for line in (*lines[:SHOWN], *more)), dim=True, cut=True)
+    elif message["role"] == "assistant":
+        if text:
+            say(text)
+        for call in message.get("tool_calls") or ():
+            say(_printable(f"> {call['function']['name']} {call['function']['arguments']}"), cut=True)
 
 
 def _printable(text: str) -> str:
-    return "".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in text)
+    return "".join(letter if letter.isprintable() or letter in "\n\t" else "?" for letter in text)

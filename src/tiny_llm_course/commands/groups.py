@@ -97,7 +97,9 @@ class Commands(click.Group):
         if self.get_command(ctx, name):
             return super().resolve_command(ctx, args)
         wrong = f"There is no command {name!r}."
-        if near := get_close_matches(name.lower(), self.list_commands(ctx), 1, ALIKE):
+        begun = [command for command in self.list_commands(ctx) if command.startswith(name.lower())]
+        near = begun if len(begun) == 1 else get_close_matches(name.lower(), self.list_commands(ctx), 1, ALIKE)
+        if near:
             raise UsageError(f"{wrong} Did you mean:", f"{ctx.command_path} {shlex.join([near[0], *rest])}")
         if ctx.parent is None and _is_task(name):
             raise UsageError(f"{wrong} Did you mean:", f"{ctx.command_path} test {name}")

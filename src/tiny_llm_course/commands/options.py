@@ -12,6 +12,7 @@ from ..course.registry import load_course
 from ..course.selection import selected
 
 NAMES = "[1.1.2 | 1.1 | 1]..."  # of tasks, days and weeks
+FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 OUT_FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
 
 

@@ -22,18 +22,20 @@ def say(
     err: bool = False,
     mark_only: bool = False,
     cut: bool = False,
+    as_is: bool = False,
 ) -> None:
     """Print text and flush. On a terminal, lines are wrapped to its current width.
 
     Elsewhere (pipe, file, CI) lines are not wrapped and not coloured; nor are they coloured under NO_COLOR. `mark_only`
     colours only the first character. `cut` is for code, tables and a learner's output: truncate instead of wrapping.
+    `as_is` leaves long lines to the terminal: for what a user approves, where no character may be lost.
     """
     stream = sys.stderr if err else sys.stdout
     if stream is None:
         return
     width = columns(stream)
     lines = text.split("\n")
-    if width:
+    if width and not as_is:
         lines = [part for line in lines for part in (excerpt if cut else wrapped)(line, width)]
     codes = ([STYLES[colour]] if colour else []) + [BOLD] * bold + [DIM] * dim
     if codes and in_colour(stream):

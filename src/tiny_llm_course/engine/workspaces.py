@@ -1,0 +1,80 @@
+"""The workspace of an agent: its tools, by the learner's code or ours, and the journals of what its runs changed."""
+
+import hashlib
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from ..course.registry import LearnerError, UsageError, load_course, with_commands
+from ..learner import progress
+from .package import Package
+
+TASKS = ("7.4.1", "7.4.2", "7.4.3", "7.4.4")
+Approve = Callable[[str, str], bool]
+
+
+def unfinished(solution: bool) -> list[str]:
+    """Return the learner's tasks of the workspace tools that have not passed; the solution has all."""
+    tasks = [] if solution else [load_course().task(task) for task in TASKS]
+    return [task.label for task in tasks if not progress.done(task)]
+
+
+def must_be_finished(what: str, solution: bool) -> None:
+    """Raise LearnerError, which names the first missing task, if the workspace tools cannot be used."""
+    if tasks := unfinished(solution):
+        words = f"{what} needs the workspace tools, and {tasks[0]} has not passed (with --solution, ours runs)."
+        raise LearnerError(with_commands(f"{words} Your next step:", "pdm run status"))
+
+
+@contextmanager
+def opened(package: Package, folder: Path, approve: Approve, *, dry_run: bool = False) -> Iterator[tuple[Any, Any]]:
+    """Open a workspace with a journal of its own; yield its tools and its changes.
+
+    Raise UsageError if the folder cannot be a workspace.
+    """
+    journals = _journals(folder)
+    if journals.resolve().is_relative_to(folder.resolve()):
+        raise UsageError(f"{folder} cannot be a workspace: it contains {journals}, where its old files are kept.")
+    with _changes(package, folder, journals / str(time.time_ns()), approve, dry_run) as (tools, changes):
+        yield tools, changes
+
+
+def undo(package: Package, folder: Path) -> Iterator[str]:
+    """Undo the last run that changed a workspace, step by step; yield what was undone.
+
+    Raise UsageError if there is none, or if a file has changed since.
+    """
+    runs = sorted(run for run in _journals(folder).glob("[0-9]*") if any(run.glob("*.json")))
+    if not runs:
+        raise UsageError(f"There is nothing to undo in {folder}.")
+    with _changes(package, folder, runs[-1], lambda action, details: True) as (_, changes):
+        while len(changes.journal):
+            try:
+                yield changes.undo()
+            except (OSError, ValueError) as error:
+                raise UsageError(f"{error}. Nothing more was undone.") from error
+
+
+@contextmanager
+def _changes(
+    package: Package, folder: Path, journal: Path, approve: Approve, dry_run: bool = False
+) -> Iterator[tuple[Any, Any]]:
+    try:
+        tools, changes = package.part("workspace.tools", "open_workspace")(folder, journal, approve, dry_run=dry_run)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{folder} cannot be a workspace: {error}.") from error
+    try:
+        with changes.root:
+            yield tools, changes
+    finally:
+        with suppress(OSError):
+            journal.rmdir()  # which fails if it has steps
+
+
+def _journals(folder: Path) -> Path:
+    """Return where the journals of a workspace are; not by XDG_STATE_HOME, which MCP clients do not pass on."""
+    name = hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:16]
+    return Path.home() / ".local" / "state" / "tiny-llm" / "undo" / name
