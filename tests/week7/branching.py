@@ -11,7 +11,9 @@ class FakeScheduler:
     A page is the tuple of all tokens up to its end. Each new token is the number of tokens so far.
     """
 
-    def __init__(self, request: Any, chunk: Any, step: Any, page_size: int, budget: int = 1000, seqs: int = 100) -> None:
+    def __init__(
+        self, request: Any, chunk: Any, step: Any, page_size: int, budget: int = 1000, seqs: int = 100
+    ) -> None:
         self.make, self.chunk, self.done = request, chunk, step
         self.page_size, self.budget, self.seqs = page_size, budget, seqs
         self.cached, self.waiting, self.running = set[tuple[int, ...]](), list[Any](), list[Any]()
@@ -47,7 +49,9 @@ class FakeScheduler:
             if count:
                 start, left = request.num_computed_tokens, left - count
                 end = start + count
-                step.chunks.append(self.chunk(request, start, request.tokens(start, end), int(end == request.num_tokens)))
+                step.chunks.append(
+                    self.chunk(request, start, request.tokens(start, end), int(end == request.num_tokens))
+                )
         for chunk in step.chunks:
             request = chunk.request
             request.num_computed_tokens = chunk.end

@@ -69,6 +69,10 @@ SCENES: dict[str, tuple[Files, dict[str, Files]]] = {
         {"a": {"f": b"A\nb\nc\nd"}, "b": {"f": b"a\nb\nc\nd\n"}},
     ),
     "carriage returns": ({"f": b"a\r\nb\r\nc\r\n"}, {"a": {"f": b"A\r\nb\r\nc\r\n"}, "b": {"f": b"a\r\nb\r\nC\r\n"}}),
+    "a single line of carriage returns": (
+        {"f": b"a\rb\rc\n"},
+        {"a": {"f": b"A\rb\rc\n"}, "b": {"f": b"a\rb\rC\n"}},
+    ),
     "other separators": (
         {"f": "a\u2028b\nx\nc\x0bd\n".encode()},
         {"a": {"f": "a\u2028B\nx\nc\x0bd\n".encode()}, "b": {"f": "a\u2028b\nx\nC\x0bd\n".encode()}},

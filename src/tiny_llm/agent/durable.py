@@ -80,7 +80,7 @@ class DurableRun:
           replaces the file. If the journal has `steps` steps, the change was not begun: call the tool. If it has one
           more, compare the file with that step. If the file has the new content, the call was completed: return
           `unified(path, before, new content)`. If it has the old content, pop the step, call
-          `remove_leftovers(place)`, and call the tool. Otherwise, and for any other number of steps, raise a ToolError.
+          `remove_leftovers` for the file's place, and call the tool. Otherwise, and for any other number of steps, raise a ToolError.
         - "report": do not call it. Raise a ToolError with the message INTERRUPTED.
 
         Raises (when called):
