@@ -1,6 +1,6 @@
 """Real processes that run an agent with a log, killed with kill -9 at random moments, and what became of their work.
 
-`python -m tests.week7.killing FOLDER` is one such process. It works in FOLDER/w; each of its calls of `post` adds a line
+`python -m tests.week7.killing FOLDER` is one such process. It works in FOLDER/w, and each call of `post` adds a line
 to FOLDER/posts, which no log and no journal can take back.
 """
 
