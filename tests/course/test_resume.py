@@ -1,5 +1,7 @@
 """Processes of an agent, killed with kill -9 at random moments; its log; and its other given parts of day 7.5."""
 
+import json
+
 import pytest
 from tests.week7.killing import killed_runs
 
@@ -105,3 +107,36 @@ def test_agents_on_copies(tmp_path):
         for _ in range(3):
             changes.undo()
     assert (folder / "dog.py").read_text() == "a = 1\nb = 2\nc = 3\n"
+
+
+LOOK = '<tool_call>\n{"name": "list_files", "arguments": {"path": "."}}\n</tool_call>'
+
+
+def agent(typed, tmp_path, answers, *more):
+    script, log = tmp_path / "script.json", tmp_path / "log.jsonl"
+    script.write_text(json.dumps(answers), encoding="utf-8")
+    (tmp_path / "w").mkdir(exist_ok=True)
+    where = ("--workspace", tmp_path / "w", "--script", script, "--resume", log)
+    return typed("agent", more[0] if more else "Look.", "--solution", *where)
+
+
+def test_the_command_resumes(typed, tmp_path):
+    code, out, _ = agent(typed, tmp_path, [LOOK])
+    assert (code, out.splitlines()[-1].split(" (")[0]) == (1, "Stopped: model: the script has no more answers")
+    code, out, _ = agent(typed, tmp_path, ["It is empty."])
+    assert code == 0
+    assert out.splitlines()[-2] == "It is empty."
+    assert "(2 steps, " in out.splitlines()[-1]
+
+
+def test_logs_that_cannot_be_resumed(typed, tmp_path):
+    agent(typed, tmp_path, [LOOK])
+    code, _, err = agent(typed, tmp_path, ["Done."], "Look again.")
+    assert code == 2
+    assert "cannot be resumed" in err
+    assert "another conversation" in err
+    (tmp_path / "log.jsonl").write_text("{\n[]\n")
+    code, _, err = agent(typed, tmp_path, ["Done."])
+    assert code == 2
+    assert "line 1 of" in err
+    assert len(err.splitlines()) <= 2

@@ -29,6 +29,7 @@ SHOWN = 5  # lines of a result
 @click.option("--tokens", type=COUNT, default=200_000, show_default=True, help="Maximum tokens, prompts included.")
 @click.option("--seconds", type=Finite(min=0), default=600.0, show_default=True, help="Maximum time.")
 @click.option("--transcript", type=FILE, help="Append each message to this file, as JSONL, and write a page beside it.")
+@click.option("--resume", type=FILE, help="Log each step in this file; if it exists, continue from its end.")
 @click.option("--solution", is_flag=True, help="Run our loop instead of yours.")
 def agent(
     task: str,
@@ -41,6 +42,7 @@ def agent(
     tokens: int,
     seconds: float,
     transcript: Path | None,
+    resume: Path | None,
     solution: bool,
 ) -> int:
     """Let a model work on a task: pdm run agent "What does main.py print?" --url URL --workspace FOLDER.
@@ -51,7 +53,7 @@ def agent(
 
     if (url is None) == (script is None):
         raise UsageError("Expected either --url, a server that speaks OpenAI's API, or --script, a file with answers.")
-    package = Package(solution, NEEDS)
+    package = Package(solution, (*NEEDS, "7.5.1") if resume else NEEDS)
     part = package.part
     try:
         asked: Any = part("agent.client", "ServerModel")(url, model, api_key) if url else _scripted(part, script)
@@ -72,7 +74,7 @@ def agent(
                 if file:
                     file.append({"message": message})
             tools = part("agent.files", "reading_tools")(workspace)
-            found = part("agent.loop", "run_agent")(asked, messages, tools, limits, record=record)
+            found = _loop(part, resume)(asked, messages, tools, limits, record=record)
         except KeyboardInterrupt:
             if file:
                 file.append({"stop": "interrupted", "detail": "", "steps": None, "tokens": None})
@@ -83,6 +85,27 @@ def agent(
                 page = part("agent.page", "page")(file.read(transcript), task)
                 transcript.with_suffix(".html").write_text(page, encoding="utf-8")
     return 0 if found.reason == "done" else 1
+
+
+def _loop(part: Any, log: Path | None) -> Any:
+    """Return the loop; with a log, the one that continues it, and whose errors say what is wrong with the log."""
+    if log is None:
+        return part("agent.loop", "run_agent")
+    run, diverged = part("agent.resume", "run_durably"), part("agent.durable", "Diverged")
+    try:
+        part("agent.transcript", "Transcript").read(log) if log.exists() else log.touch()
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{log} cannot be resumed: {error}.") from None
+
+    def resumed(*arguments: Any, **more: Any) -> Any:
+        try:
+            return run(log, *arguments, **more)
+        except diverged as error:
+            raise UsageError(f"{log} cannot be resumed: {error}.") from None
+        except BlockingIOError:
+            raise UsageError(f"{log} cannot be resumed: another process has it open.") from None
+
+    return resumed
 
 
 def _scripted(part: Any, script: Path | None) -> Any:
