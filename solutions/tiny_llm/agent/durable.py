@@ -86,15 +86,15 @@ class DurableRun:
         "TYPE: MESSAGE". Both are raised as a ToolError with what was recorded. Other BaseExceptions, such as Ctrl-C,
         are not recorded.
 
-        An intent without a result is always the last entry: the process was killed during this call, and nobody knows
-        how far it came. `recovery` says what happens. The outcome is recorded like any other, without a second intent.
+        An intent without a result is always the last entry: the process was killed during this call, and the log does
+        not say how far it came. `recovery` says what happens. The outcome is recorded like any other, without a second intent.
 
         - "repeat": the tool has no side effects. Call it.
         - "compare": the tool changes one file through `changes`, which pushes the old content to the journal before it
           replaces the file. If the journal has `steps` steps, the change was not begun: call the tool. If it has one
           more, compare the file with that step. If the file has the new content, the call was completed: return
-          `unified(path, before, new content)`. If it has the old content, pop the step, call
-          `remove_leftovers` for the file's place, and call the tool. Otherwise, and for any other number of steps, raise a ToolError.
+          `unified(path, before, new content)`. If it has the old content, call `remove_leftovers` for the file's place,
+          pop the step, and call the tool. Otherwise, and for any other number of steps, raise a ToolError.
         - "report": do not call it. Raise a ToolError with the message INTERRUPTED.
 
         Raises (when called):
