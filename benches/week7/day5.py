@@ -19,7 +19,7 @@ from tiny_llm_course.measuring.clock import Table, seconds
 CHART = ("lines", "prompt tokens prefilled", ("at once: tokens", "explore: tokens"))
 
 PAGE, PAGES = 16, 300
-PREFIX, OWN, NEW = 400, 12, 8  # tokens of the conversation so far, of each branch's own prompt, and of its answer
+PREFIX, OWN, NEW = 256, 12, 4  # tokens of the conversation so far, of each branch's own prompt, and of its answer
 
 
 def measure(quick: bool = False) -> Table:

@@ -87,7 +87,8 @@ class DurableRun:
         are not recorded.
 
         An intent without a result is always the last entry: the process was killed during this call, and the log does
-        not say how far it came. `recovery` says what happens. The outcome is recorded like any other, without a second intent.
+        not say how far it came. `recovery` says what happens. The outcome is recorded like any other, without a second
+        intent.
 
         - "repeat": the tool has no side effects. Call it.
         - "compare": the tool changes one file through `changes`, which pushes the old content to the journal before it
