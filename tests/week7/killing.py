@@ -78,7 +78,7 @@ class Damage:
     """What went wrong, counted; all numbers but the first two must be 0."""
 
     kills: int = 0
-    interrupted: int = 0  # calls reported as interrupted: the only ones of which nobody knows
+    interrupted: int = 0  # calls reported as interrupted: the only ones whose outcome is unknown
     lost: int = 0  # entries of the log that a later process does not have, and results without an effect
     repeated: int = 0  # posts and steps made twice, undo steps too many
     wrong: int = 0  # files with other contents, and errors

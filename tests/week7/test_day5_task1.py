@@ -147,7 +147,7 @@ def test_task_1_durable_sweep():
 
 
 def test_task_1_durable_ctrl_c():
-    """A call that Ctrl-C ends has no result: nobody knows what it has done."""
+    """A call that Ctrl-C ends has no result: what it has done is unknown."""
     case, disk = "Ctrl-C during a call", Disk()
     with noted(case):
         run = durable.DurableRun([], disk.append)

@@ -54,7 +54,7 @@ MOMENTS: dict[str, tuple[int, bool]] = {
 
 
 class Post:
-    """Posts a number where nobody can take it back."""
+    """Posts a number, which cannot be undone."""
 
     name, description = "post", "Post a number."
     parameters: dict[str, Any] = {"type": "object", "properties": {"n": {"type": "integer"}}}  # noqa: RUF012

@@ -23,7 +23,7 @@ quiz = Quiz()
     "A call sends an email; its recovery is `report`. The process is killed after the email was sent, and before the "
     "result was recorded. How many emails were sent once the next process is done, and how many intents does the "
     "log have?",
-    why="The call is not made again. The model is told that it may have run, and can look for the email.",
+    why="The call is not made again. The model reads that it may have run, and can look for the email.",
     mistakes={
         "always-repeats": "The recipient gets the email twice.",
         "second-intent": "The intent is in the log already. A third process would expect a result after it.",
