@@ -44,11 +44,13 @@ SHOWN = 5  # lines of a result
 @click.option("--tokens", type=COUNT, default=200_000, show_default=True, help="Maximum tokens, prompts included.")
 @click.option("--seconds", type=Finite(min=0), default=600.0, show_default=True, help="Maximum time.")
 @click.option("--transcript", type=FILE, help="Append each message to this file, as JSONL, and write a page beside it.")
+@click.option("--resume", type=FILE, help="Log each step in this file; if it exists, continue from its end.")
 @click.option("--solution", is_flag=True, help="Run our code instead of yours.")
 def agent(
     task: str | None,
     workspace: Path,
     transcript: Path | None,
+    resume: Path | None,
     yes: bool,
     dry_run: bool,
     undo: bool,
@@ -76,7 +78,7 @@ def agent(
     if task is None:
         raise click.MissingParameter(param_type="argument", param_hint="'TASK'")
     limits = [options.pop(name) for name in ("steps", "tokens", "seconds")]
-    package, approval = Package(solution, NEEDS), Approval(yes)
+    package, approval = Package(solution, (*NEEDS, "7.5.1") if resume else NEEDS), Approval(yes)
     asked = _model(package.part, seconds=limits[-1], **options)
     messages = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": task}]
     with ExitStack() as stack:
@@ -95,8 +97,8 @@ def agent(
         for message in messages:
             record({"message": message})
         try:
-            run_agent, bounds = package.part("agent.loop", "run_agent"), package.part("agent.loop", "Limits")(*limits)
-            found = run_agent(asked, messages, tools, bounds, record=record)
+            bounds = package.part("agent.loop", "Limits")(*limits)
+            found = _loop(package.part, resume)(asked, messages, tools, bounds, record=record)
         except KeyboardInterrupt:
             record({"stop": "interrupted", "detail": "", "steps": None, "tokens": None})
             raise
@@ -128,6 +130,27 @@ def _model(
     if not isinstance(answers, list) or not all(isinstance(each, str) for each in answers):
         raise UsageError(f"{script} is not a JSON list of texts.")
     return part("agent.model", "ScriptedModel")(answers)
+
+
+def _loop(part: Any, log: Path | None) -> Any:
+    """Return the loop; with a log, the one that continues it, and whose errors say what is wrong with the log."""
+    if log is None:
+        return part("agent.loop", "run_agent")
+    run, diverged = part("agent.resume", "run_durably"), part("agent.durable", "Diverged")
+    try:
+        part("agent.transcript", "Transcript").read(log) if log.exists() else log.touch()
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{log} cannot be resumed: {error}.") from None
+
+    def resumed(*arguments: Any, **more: Any) -> Any:
+        try:
+            return run(log, *arguments, **more)
+        except diverged as error:
+            raise UsageError(f"{log} cannot be resumed: {error}.") from None
+        except BlockingIOError:
+            raise UsageError(f"{log} cannot be resumed: another process has it open.") from None
+
+    return resumed
 
 
 def _remote(commands: tuple[str, ...], stack: ExitStack, approval: Approval, dry_run: bool, tools: list[Any]) -> Any:

@@ -1,0 +1,133 @@
+"""Known programs of task 7.5.3, branches on a shared prefix."""
+
+import mlx.core as mx
+from tests.week7.branching import FAMILIES, STEM, FakeScheduler, pages
+from tiny_llm_solution.agent.branches import Exploration
+from tiny_llm_solution.serving.request import Chunk, Request
+from tiny_llm_solution.serving.step import Step
+
+from tiny_llm_course.testkit.variants import Variants
+
+known = Variants("7.5.3")
+
+
+def explored(program, prompts, *, page=4, budget=1000, seqs=100, tokens=3, before=(), cached=()):
+    scheduler = FakeScheduler(Request, Chunk, Step, page, budget, seqs)
+    for prompt in cached:
+        scheduler.cached |= pages(prompt, page)
+    for prompt in before:
+        scheduler.submit(Request(prompt, 6))
+    found = program(scheduler, [Request(list(prompt), tokens, user="branch") for prompt in prompts], page)
+    text = "\n".join([*scheduler.log, f"{found.steps} {found.prompt_tokens} {found.prefilled_tokens}"])
+    return mx.array(list(text.encode()), dtype=mx.int32)
+
+
+known.probe_table(
+    **{f"family_{i}": lambda program, name=name: explored(program, FAMILIES[name]) for i, name in enumerate(FAMILIES)},
+    **{
+        f"budget_{budget}": lambda program, budget=budget: explored(program, FAMILIES["three branches"], budget=budget)
+        for budget in (1, 5)
+    },
+    little=lambda program: explored(program, FAMILIES["branches of branches"], seqs=2),
+    one_token=lambda program: explored(program, FAMILIES["three branches"], tokens=1),
+    many_tokens=lambda program: explored(program, FAMILIES["three branches"], tokens=9),
+    others=lambda program: explored(program, FAMILIES["three branches"], before=[[*STEM, 7], [8] * 9]),
+    cached=lambda program: explored(program, FAMILIES["three branches"], cached=[STEM]),
+)
+
+
+@known.sized("60 branches of 300 tokens")
+def sized(program):
+    prompts = [[*range(300), i % 5, i] for i in range(60)]
+    return lambda: explored(program, prompts, page=16)
+
+
+known.change(
+    "all-at-once",
+    ("if all(other.num_computed_tokens >= _shareable(request, other, page_size) for other in running):", "if True:"),
+    fact="all requests are submitted at once",
+    question="None of them has computed anything when they are admitted. What can each of them reuse?",
+)
+known.change(
+    "one-by-one",
+    ("other.num_computed_tokens >= _shareable(request, other, page_size) for other", "False for other"),
+    fact="each request waits until the one before it has finished",
+    question="The prefix is computed after the first step. What do the other branches wait for?",
+)
+known.change(
+    "waits-for-the-whole-prompt",
+    ("other.num_computed_tokens >= _shareable", "other.num_computed_tokens >= len(other.prompt) or not _shareable"),
+    fact="a request waits until the other's whole prompt is computed",
+    question="They share 3 pages of 40. When are these 3 computed?",
+)
+known.change(
+    "tokens-not-pages",
+    ("return common // page_size * page_size", "return common"),
+    fact="a request waits for shared tokens that do not fill a page",
+    question="Which tokens of a page that is shared in part does a cache reuse?",
+)
+known.change(
+    "last-token-too",
+    ("zip(request.prompt[:-1], other.prompt, strict=False)", "zip(request.prompt, other.prompt, strict=False)"),
+    ("min(len(request.prompt) - 1, len(other.prompt))", "min(len(request.prompt), len(other.prompt))"),
+    fact="a request waits for a page that it cannot reuse, because it has its own last token",
+    question="Why does a cache never reuse a prompt's last token?",
+)
+known.change(
+    "only-the-first",
+    (
+        "for other in running):",
+        "for other in running[:1]):",
+    ),
+    fact="a request is compared with the oldest running one alone",
+    question="Two families of branches run. Whose prefix may still be missing?",
+)
+known.change(
+    "one-a-step",
+    ("waiting.remove(request)", "waiting.remove(request)\nbreak"),
+    fact="at most one request is submitted before each step",
+    question="The prefix is computed, and seven branches wait. In how many steps do they all run?",
+)
+known.change(
+    "outputs-count",
+    ("max(0, min(chunk.end, len(chunk.request.prompt)) - chunk.start)", "len(chunk.tokens)"),
+    fact="decoded tokens count as prefilled",
+    question="A chunk is at position 20 of a request with a prompt of 14 tokens. Is it prefill?",
+)
+known.change(
+    "others-count",
+    ("own = [chunk for chunk in step.chunks if chunk.request in running]", "own = step.chunks"),
+    fact="chunks of other requests in the scheduler are counted",
+    question="Whose tokens are in a step's chunks?",
+)
+
+
+@known.accepted("by sets of pages")
+def by_pages(scheduler, requests, page_size):
+    def pages_of(tokens):
+        return {tuple(tokens[:end]) for end in range(page_size, len(tokens) + 1, page_size)}
+
+    wanted = {request: pages_of(request.prompt[:-1]) for request in requests}
+    own = {request: pages_of(request.prompt) for request in requests}
+    flying, queue, steps, computed = [], list(requests), 0, 0
+    while queue or flying:
+        rest = []
+        for request in queue:
+            missing = [
+                page
+                for other in flying
+                for page in wanted[request] & own[other]
+                if len(page) > other.num_computed_tokens
+            ]
+            if missing:
+                rest.append(request)
+            else:
+                scheduler.submit(request)
+                flying.append(request)
+        queue = rest
+        for chunk in scheduler.step().chunks:
+            if chunk.request in wanted:
+                computed += len(range(chunk.start, min(chunk.end, len(chunk.request.prompt))))
+        steps += 1
+        flying = [request for request in flying if request.finish_reason == ""]
+    return Exploration(steps, sum(len(request.prompt) for request in requests), computed)
