@@ -5,6 +5,7 @@ name to "passed", "failed" or "skipped". A process that ends earlier prints no s
 and modules of the working folder come after the standard library, so that none of them replaces one of the library.
 """
 
+import contextlib
 import json
 import os
 import sys
@@ -28,6 +29,8 @@ def main() -> None:
     for name, test in list(names.items()):
         if name.startswith("test_") and callable(test):
             report[name] = _result(test)
+    with contextlib.suppress(Exception):  # the code under test may have closed or replaced it
+        sys.stdout.flush()
     os.write(output, f"\n{token} {json.dumps(report)}\n".encode())
     os._exit(0)
 
@@ -37,7 +40,8 @@ def _result(test: Callable[[], object]) -> str:
     try:
         test()
     except BaseException as error:
-        print(f"{type(error).__name__}: {error}", flush=True)
+        with contextlib.suppress(Exception):
+            print(f"{type(error).__name__}: {error}", flush=True)
         return "skipped" if type(error).__name__ == "SkipTest" else "failed"
     return "passed"
 

@@ -27,8 +27,8 @@ def _look(case: Case) -> list[str]:
     ]
 
 
-def _edits(case: Case) -> list[str]:
-    return [_call("edit_file", path=edit.path, old=edit.old, new=edit.new) for edit in case.fix]
+def _edits(case: Case, before: str = "") -> list[str]:
+    return [_call("edit_file", path=edit.path, old=before + edit.old, new=edit.new) for edit in case.fix]
 
 
 def _replace_tests(case: Case) -> list[str]:
