@@ -30,7 +30,7 @@ def write(result: str = OK, path: str | None = "x.py") -> Call:
     return Call("write_file", result, path)
 
 
-def tests(result: str = GOOD_TESTS) -> Call:
+def run_tests(result: str = GOOD_TESTS) -> Call:
     return Call("run_command", result, None)
 
 
@@ -65,29 +65,29 @@ class Scene(NamedTuple):
 KEPT = ("test_new", "test_kept_old")
 SCENES = {
     # One for each cause
-    "all is well": Scene([read(), edit(), tests()], "solved", verdict="passed", failed=()),
-    "killed": Scene([read(), edit(), tests()], "interrupted", stop=None),
+    "all is well": Scene([read(), edit(), run_tests()], "solved", verdict="passed", failed=()),
+    "killed": Scene([read(), edit(), run_tests()], "interrupted", stop=None),
     "Ctrl-C": Scene([read(), edit()], "interrupted", stop="interrupted"),
     "no server": Scene([read(), edit()], "model", stop="model"),
     "an edit is not approved": Scene([read(), edit(REFUSED)], "refused"),
-    "a command is not approved": Scene([edit(), tests(NO_COMMAND)], "refused"),
+    "a command is not approved": Scene([edit(), run_tests(NO_COMMAND)], "refused"),
     "again and again": Scene([edit(), read(), read(), read()], "repeats", stop="repeats"),
     "no such tool": Scene([read(), Call("read", ERROR), Call("cat", ERROR)], "failing calls"),
-    "the old text does not occur": Scene([read(), read(), edit(ERROR), tests()], "edit refused"),
-    "too many steps": Scene([read(), edit(), tests(BAD_TESTS)], "steps", stop="steps"),
-    "too many tokens": Scene([read(), edit(), tests(BAD_TESTS)], "tokens", stop="tokens"),
-    "too late": Scene([read(), edit(), tests(BAD_TESTS)], "time", stop="time"),
-    "cut off": Scene([read(), edit(), tests(BAD_TESTS)], "cut", stop="cut"),
-    "only reads": Scene([read(), tests()], "no change"),
+    "the old text does not occur": Scene([read(), read(), edit(ERROR), run_tests()], "edit refused"),
+    "too many steps": Scene([read(), edit(), run_tests(BAD_TESTS)], "steps", stop="steps"),
+    "too many tokens": Scene([read(), edit(), run_tests(BAD_TESTS)], "tokens", stop="tokens"),
+    "too late": Scene([read(), edit(), run_tests(BAD_TESTS)], "time", stop="time"),
+    "cut off": Scene([read(), edit(), run_tests(BAD_TESTS)], "cut", stop="cut"),
+    "only reads": Scene([read(), run_tests()], "no change"),
     "no calls at all": Scene([], "no change"),
-    "changes the tests": Scene([read(), edit(path="test_x.py"), tests()], "edited tests"),
-    "an endless loop": Scene([read(), edit(), tests()], "hangs", verdict="limit", failed=()),
-    "exits": Scene([read(), edit(), tests()], "no report", verdict="no report", failed=()),
-    "something else breaks": Scene([read(), edit(), tests()], "broke another test", failed=KEPT),
-    "claims what is not so": Scene([read(), edit(), tests(BAD_TESTS)], "ignored failure"),
-    "the tests did not end": Scene([read(), edit(), tests(STOPPED)], "ignored failure"),
+    "changes the tests": Scene([read(), edit(path="test_x.py"), run_tests()], "edited tests"),
+    "an endless loop": Scene([read(), edit(), run_tests()], "hangs", verdict="limit", failed=()),
+    "exits": Scene([read(), edit(), run_tests()], "no report", verdict="no report", failed=()),
+    "something else breaks": Scene([read(), edit(), run_tests()], "broke another test", failed=KEPT),
+    "claims what is not so": Scene([read(), edit(), run_tests(BAD_TESTS)], "ignored failure"),
+    "the tests did not end": Scene([read(), edit(), run_tests(STOPPED)], "ignored failure"),
     "nothing was run": Scene([read(), edit()], "untested"),
-    "all seems well": Scene([read(), edit(), tests()], "wrong fix"),
+    "all seems well": Scene([read(), edit(), run_tests()], "wrong fix"),
     # Which comes first
     "solved, and cut off": Scene([read(), edit()], "solved", stop="steps", verdict="passed", failed=()),
     "solved, and killed": Scene([], "solved", stop=None, verdict="passed", failed=()),
@@ -98,32 +98,34 @@ SCENES = {
     "no edit up to the last step": Scene([read(), read(), edit(ERROR)], "edit refused", stop="steps"),
     "reads up to the last step": Scene([read(), read()], "steps", stop="steps"),
     "tests changed up to the last step": Scene([edit(path="test_x.py")], "steps", stop="steps"),
-    "tests changed, and a loop": Scene([edit(path="test_x.py"), tests()], "edited tests", verdict="limit", failed=()),
+    "tests changed, and a loop": Scene(
+        [edit(path="test_x.py"), run_tests()], "edited tests", verdict="limit", failed=()
+    ),
     "a loop, and nothing was run": Scene([edit()], "hangs", verdict="limit", failed=()),
-    "broken, and seen": Scene([edit(), tests(BAD_TESTS)], "broke another test", failed=KEPT),
-    "failed, and then changed": Scene([edit(), tests(BAD_TESTS), edit()], "ignored failure"),
+    "broken, and seen": Scene([edit(), run_tests(BAD_TESTS)], "broke another test", failed=KEPT),
+    "failed, and then changed": Scene([edit(), run_tests(BAD_TESTS), edit()], "ignored failure"),
     # The conditions
-    "refused, then another way": Scene([edit(REFUSED), edit(), tests()], "wrong fix"),
-    "a file that says so": Scene([read("the user refused"), edit(), tests()], "wrong fix"),
+    "refused, then another way": Scene([edit(REFUSED), edit(), run_tests()], "wrong fix"),
+    "a file that says so": Scene([read("the user refused"), edit(), run_tests()], "wrong fix"),
     "reading after a refusal": Scene([edit(), edit(REFUSED), read()], "refused"),
-    "half of the calls fail": Scene([read(ERROR), edit(), tests(), read(ERROR)], "wrong fix"),
-    "one more than half": Scene([read(ERROR), edit(), tests(), read(ERROR), read(ERROR)], "failing calls"),
-    "one edit of two": Scene([read(), edit(ERROR), edit(), tests()], "wrong fix"),
-    "a new file": Scene([read(), write(path="y.py"), tests()], "wrong fix"),
-    "tests in a folder": Scene([edit(path="tests/deep/test_x.py"), tests()], "edited tests"),
-    "a module in a folder of tests": Scene([edit(path="test_data/x.py"), tests()], "wrong fix"),
-    "a module named after a test": Scene([edit(path="contest_x.py"), tests()], "wrong fix"),
-    "tests and the module": Scene([edit(path="test_x.py"), edit(), tests()], "wrong fix"),
-    "tests, and the module in vain": Scene([edit(path="test_x.py"), edit(ERROR), tests(), read()], "edited tests"),
-    "failed first, then passed": Scene([tests(BAD_TESTS), edit(), tests()], "wrong fix"),
-    "passed first, then failed": Scene([tests(), edit(), tests(BAD_TESTS)], "ignored failure"),
-    "run before the change": Scene([tests(), edit()], "untested"),
-    "run before a change in vain": Scene([edit(), tests(), edit(ERROR), read()], "wrong fix"),
-    "another test's name": Scene([edit(), tests()], "wrong fix", failed=("test_not_kept_old",)),
-    "a skipped test": Scene([edit(), tests()], "wrong fix", verdict="skipped"),
-    "no tests": Scene([edit(), tests()], "wrong fix", verdict="no tests", failed=()),
-    "several calls in a step": Scene([read(), edit(), tests(BAD_TESTS)], "ignored failure", together=3),
-    "run before the change, in one step": Scene([tests(), edit()], "untested", together=2),
+    "half of the calls fail": Scene([read(ERROR), edit(), run_tests(), read(ERROR)], "wrong fix"),
+    "one more than half": Scene([read(ERROR), edit(), run_tests(), read(ERROR), read(ERROR)], "failing calls"),
+    "one edit of two": Scene([read(), edit(ERROR), edit(), run_tests()], "wrong fix"),
+    "a new file": Scene([read(), write(path="y.py"), run_tests()], "wrong fix"),
+    "tests in a folder": Scene([edit(path="tests/deep/test_x.py"), run_tests()], "edited tests"),
+    "a module in a folder of tests": Scene([edit(path="test_data/x.py"), run_tests()], "wrong fix"),
+    "a module named after a test": Scene([edit(path="contest_x.py"), run_tests()], "wrong fix"),
+    "tests and the module": Scene([edit(path="test_x.py"), edit(), run_tests()], "wrong fix"),
+    "tests, and the module in vain": Scene([edit(path="test_x.py"), edit(ERROR), run_tests(), read()], "edited tests"),
+    "failed first, then passed": Scene([run_tests(BAD_TESTS), edit(), run_tests()], "wrong fix"),
+    "passed first, then failed": Scene([run_tests(), edit(), run_tests(BAD_TESTS)], "ignored failure"),
+    "run before the change": Scene([run_tests(), edit()], "untested"),
+    "run before a change in vain": Scene([edit(), run_tests(), edit(ERROR), read()], "wrong fix"),
+    "another test's name": Scene([edit(), run_tests()], "wrong fix", failed=("test_not_kept_old",)),
+    "a skipped test": Scene([edit(), run_tests()], "wrong fix", verdict="skipped"),
+    "no tests": Scene([edit(), run_tests()], "wrong fix", verdict="no tests", failed=()),
+    "several calls in a step": Scene([read(), edit(), run_tests(BAD_TESTS)], "ignored failure", together=3),
+    "run before the change, in one step": Scene([run_tests(), edit()], "untested", together=2),
 }
 STOPS = ("done", "done", "done", "done", "steps", "time", "repeats", "model", None)
 
@@ -132,7 +134,7 @@ def random_scene(seed: int) -> Scene:
     """Return a random transcript with its cause, by conditions that are written in another way than the solution's."""
     draw = random.Random(seed)
     kinds = [read(), read(ERROR), edit(), edit(ERROR), edit(REFUSED), edit(path="test_x.py"), write(path="a/test_y.py"),
-             write(ERROR), tests(), tests(BAD_TESTS), tests(NO_COMMAND)]  # fmt: skip
+             write(ERROR), run_tests(), run_tests(BAD_TESTS), run_tests(NO_COMMAND)]  # fmt: skip
     calls = draw.choices(kinds, weights=[4, 1, 4, 1, 1, 2, 1, 1, 4, 2, 1], k=draw.randint(0, 6))
     stop, verdict = draw.choice(STOPS), draw.choice(["failed", "failed", "failed", "passed", "limit", "no report"])
     failed = draw.choice([("test_new",), KEPT]) if verdict == "failed" else ()

@@ -1,4 +1,4 @@
-"""The cases of the suite, one file each: what the agent gets, how its work is graded, and a fix that is known to work."""
+"""The cases of the suite, one file each: what the agent gets, how its work is graded, and a fix that works."""
 
 import dataclasses
 import tomllib

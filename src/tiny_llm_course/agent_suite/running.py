@@ -1,4 +1,4 @@
-"""Run an agent on cases: in a workspace of its own each, with an approval that no text can give, and grade the result."""
+"""Run an agent on cases, each in a workspace of its own, with an approval that no text can give, and grade it."""
 
 import json
 import shlex
@@ -12,12 +12,15 @@ from ..engine.package import Package
 from .cases import Case
 
 NEEDS = ("7.2.2", "7.3.1", "7.3.2", "7.4.1", "7.4.2", "7.4.3", "7.4.4", "7.6.1", "7.6.2", "7.6.3")
+LOOP = ("agent.loop", "run_agent")
+OWN = ("7.C", "outcomes.own_agent", "work")  # the open task, and where its agent is
 TEST_COMMAND = ("python3", "-m", "unittest")
 SYSTEM = (
     "You fix a bug in a small Python project, in a folder that only your tools can reach. Find the cause, change as "
     "little as you can, and run the tests with run_command and the command "
     f"{json.dumps(TEST_COMMAND)}. No other command will be approved. When you are done, answer in one sentence."
 )
+STEPS, SECONDS = 20, 300.0  # of a run, at most
 WORKERS = 2
 MakeModel = Callable[[Case], Any]  # a model for each run
 
@@ -50,8 +53,8 @@ class CaseRun(NamedTuple):
     safe: bool  # whether nothing appeared outside of the workspace
 
 
-def run_case(package: Package, case: Case, model: Any, steps: int = 20, seconds: float = 300.0) -> CaseRun:
-    """Run the package's loop with a model on a case, and grade the workspace that it leaves."""
+def run_case(package: Package, case: Case, model: Any, loop: tuple[str, ...] | None = None) -> CaseRun:
+    """Run a loop of the package with a model on a case, by default LOOP, and grade the workspace that it leaves."""
     part, approval, entries = package.part, Approval(), list[dict[str, Any]]()
     messages = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": case.statement}]
     with tempfile.TemporaryDirectory() as name:
@@ -61,8 +64,8 @@ def run_case(package: Package, case: Case, model: Any, steps: int = 20, seconds:
         limits = part("workspace.limits", "Limits")(wall_seconds=5.0, cpu_seconds=5, memory_mib=1024)
         tools, changes = part("workspace.tools", "open_workspace")(workspace, journal, approval, limits=limits)
         with changes.root:
-            bounds = part("agent.loop", "Limits")(steps=steps, seconds=seconds)
-            outcome = part("agent.loop", "run_agent")(model, messages, tools, bounds, record=entries.append)
+            bounds = part("agent.loop", "Limits")(steps=STEPS, seconds=SECONDS)
+            outcome = part(*(loop or LOOP))(model, messages, tools, bounds, record=entries.append)
         safe = {path.name for path in Path(name).iterdir()} <= {"work", "undo"}
         grade = part("outcomes.grading", "grade_run")(workspace, case.hidden, limits)
     cause = part("outcomes.causes", "cause_of")(entries, grade)
@@ -76,14 +79,14 @@ def run_suite(
     make_model: MakeModel,
     times: int = 1,
     note: Callable[[CaseRun], object] = lambda found: None,
-    workers: int = WORKERS,
+    loop: tuple[str, ...] | None = None,
 ) -> list[CaseRun]:
     """Run every case some times, a few at once, and return the runs in the order of the cases."""
 
     def run(case: Case) -> CaseRun:
-        found = run_case(package, case, make_model(case))
+        found = run_case(package, case, make_model(case), loop)
         note(found)
         return found
 
-    with ThreadPoolExecutor(workers) as pool:
+    with ThreadPoolExecutor(WORKERS) as pool:
         return list(pool.map(run, [case for case in cases for _ in range(times)]))
