@@ -10,6 +10,7 @@ from ..agent.model import Message, Model
 from ..tools.tool import Tool
 
 TESTS = {"command": ["python3", "-m", "unittest"]}
+USUAL_LIMITS = Limits()
 CHANGES = ("edit_file", "write_file")
 
 
@@ -17,7 +18,7 @@ def work(
     model: Model,
     messages: Sequence[Message],
     tools: Sequence[Tool],
-    limits: Limits = Limits(),
+    limits: Limits = USUAL_LIMITS,
     *,
     record: Callable[[dict[str, Any]], object] = lambda entry: None,
 ) -> Outcome:
@@ -27,8 +28,8 @@ def work(
     `steps` and `tokens` are those of the whole work. The limits hold for the whole work, too. `record` is called with
     each message that is appended, the agent's own included, and with one stop, at the very end.
 
-    How the agent works is up to you. It is measured by how many cases of a small suite are solved, by hidden tests, with
-    models that have a weakness each:
+    How the agent works is up to you. It is measured by how many cases of a small suite are solved, by hidden tests,
+    with models that have a weakness each:
 
     - one announces what it will do, and waits for an answer before it does anything;
     - one says that it is done after a first attempt that is wrong, without a look at the tests;
