@@ -149,6 +149,6 @@ def in_turn(entries, grade):
         return "hangs" if grade.verdict == "limit" else "no report"
     if [name for name in grade.failed if name[:10] == "test_kept_"]:
         return "broke another test"
-    if run and "[exit code 0]" != calls[run[-1]].result[-13:]:
+    if run and calls[run[-1]].result[-13:] != "[exit code 0]":
         return "ignored failure"
     return "wrong fix" if run and run[-1] > good[-1] else "untested"

@@ -37,8 +37,8 @@ def work(
     - one never finds the bug, and must not keep the agent busy for ever;
     - one needs no help, and should get none: after tests that pass, its work is done.
 
-    A tool is called with `tool.call(arguments)`; `run_command` with TESTS runs the tests, and returns their output and a
-    last line, "[exit code 0]" if they pass.
+    A tool is called with `tool.call(arguments)`. `run_command` with TESTS runs the tests, and returns their output and
+    a last line, "[exit code 0]" if they pass.
 
     A KeyboardInterrupt, or any other error of the model, is not caught.
     """

@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from ..agent_suite.cases import Case, load_cases
+from ..agent_suite.cases import load_cases
 from ..agent_suite.running import NEEDS, OWN, TEST_COMMAND, CaseRun, run_suite
 from ..agent_suite.scripted import AGENTS, scripted
 from ..course.registry import UsageError
