@@ -36,12 +36,12 @@ def run_tests(result: str = GOOD_TESTS) -> Call:
 
 def entries(calls: list[Call], stop: str | None = "done", together: int = 1) -> list[dict[str, Any]]:
     """Return a transcript with `together` calls in each step."""
-    found = [{"message": {"role": "user", "content": "Error: fix it. the user refused"}}]
+    found: list[dict[str, Any]] = [{"message": {"role": "user", "content": "Error: fix it. the user refused"}}]
     for at in range(0, len(calls), together):
         step = [(f"call_{i}", calls[i]) for i in range(at, min(at + together, len(calls)))]
-        messages = []
+        messages = list[dict[str, Any]]()
         for name, (tool, _, path) in step:
-            arguments = {"command": ["python3"]} if path is None else {"path": path}
+            arguments: dict[str, Any] = {"command": ["python3"]} if path is None else {"path": path}
             messages.append({"id": name, "type": "function",
                              "function": {"name": tool, "arguments": json.dumps(arguments)}})  # fmt: skip
         found.append({"message": {"role": "assistant", "content": None, "tool_calls": messages}})

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @click.option("--quick", is_flag=True, help="Use small sizes, as a smoke test; the numbers mean nothing.")
 @click.option("--json", "file", type=OUT_FILE, metavar="FILE", help="Also write the numbers to FILE.")
 @click.option("--progression", is_flag=True, help="Compare all stages that you have built with other engines.")
-@click.option("--model", help="Whole engines: a checkpoint's folder or Hub id (default: models/tiny-qwen3).")
+@click.option("--model", help="Whole engines: a checkpoint (default: models/tiny-qwen3). agent: a model of the server.")
 @click.option("--stage", help="engine: the stage to run (default: the latest that you have built).")
 @partial(dtype_option, text="Whole engines: dtype of the weights.")
 @bits_option
@@ -54,14 +54,14 @@ def bench(name: str | None, solution: bool, quick: bool, file: Path | None, prog
     whole = {option: options.pop(option) for option in ("model", "dtype", "bits")}
     suite = {option: options.pop(option) for option in ("runs", "price", "own")}
     if name == "agent" and not progression:
-        given = {**options, "stage": stage, "svg": svg, "draft": draft, "dtype": whole["dtype"], "bits": whole["bits"]}
-        if other := [option for option, value in given.items() if value and option != "url"]:
+        typed = {**options, "stage": stage, "svg": svg, "draft": draft, "dtype": whole["dtype"], "bits": whole["bits"]}
+        if other := [option for option, value in typed.items() if value and option != "url"]:
             raise UsageError(f"--{other[0]} does not apply to a suite of coding tasks: pdm run bench agent --help")
         from .bench_agent import bench_agent
 
         return bench_agent(options["url"], whole["model"] or "", solution, quick, file, **suite)
-    if given_of_suite := [option for option, value in suite.items() if value]:
-        raise UsageError(f"--{given_of_suite[0]} applies to a suite of coding tasks: pdm run bench agent")
+    if of_suite := [option for option, value in suite.items() if value]:
+        raise UsageError(f"--{of_suite[0]} applies to a suite of coding tasks: pdm run bench agent")
     if progression or name in ("engine", "serve"):
         from . import bench_engines
     if name == "serve" and not progression:
