@@ -52,6 +52,15 @@ def test_task_1_grade_leaves_no_trace(tmp_path, name, monkeypatch):
         fail(Kind.VALUES, "temporary files are left over", case, f"got       {left}")
 
 
+def test_task_1_grade_cut_report(tmp_path):
+    """A report that does not fit into the output that is kept is none, and no error."""
+    tests, _, _ = mixed("p" * 60)
+    folder, case = laid_out(Scene({"add.py": RIGHT}, tests, "no report"), tmp_path), "60 tests, output_bytes 300"
+    with noted(case):
+        found = grading.grade_run(folder, tests, Limits(10.0, 10, 1024, 300))
+    fail_if_different("`verdict` is wrong", "no report", found.verdict, case)
+
+
 def test_task_1_grade_twice(tmp_path):
     """A workspace is graded as it is now, whatever an earlier grade has read."""
     folder = laid_out(SCENES["all wrong"], tmp_path)

@@ -70,7 +70,7 @@ known.change(
 known.change(
     "any-line-is-a-report",
     ('finished.output.partition(f"\\n{token} ")', 'finished.output.partition(" {")'),
-    ('rest.partition("\\n")[0]', '"{" + rest.partition("\\n")[0]'),
+    ('rest.partition("\\n")[0] if found', '"{" + rest.partition("\\n")[0] if found'),
     fact="a report that the code under test has printed counts",
     question="Who can write to the output that you read the report in? What does only the runner know?",
 )
@@ -157,7 +157,10 @@ def file_by_file(workspace, tests, limits=GRADE_LIMITS):
         return Grade("limit", (), printed)
     if not found:
         return Grade("no report", (), printed)
-    table = json.loads(lines[found[0]][len(token) :])
+    try:
+        table = json.loads(lines[found[0]][len(token) :])
+    except ValueError:
+        return Grade("no report", (), printed)
     bad = tuple(name for name in table if table[name] != "passed")
     kinds = set(table.values())
     verdict = "no tests" if not kinds else "failed" if "failed" in kinds else "skipped" if bad else "passed"

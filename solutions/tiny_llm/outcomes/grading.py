@@ -14,7 +14,7 @@ from ..workspace.limits import Finished, Limits
 from .grade import Grade
 
 RUNNER = Path(__file__).with_name("run_tests.py")
-GRADE_LIMITS = Limits(wall_seconds=10.0, cpu_seconds=10, memory_mib=1024)
+GRADE_LIMITS = Limits(wall_seconds=10.0, cpu_seconds=10, memory_mib=1024, output_bytes=1_000_000)
 
 
 def grade_run(workspace: Path, tests: str, limits: Limits = GRADE_LIMITS) -> Grade:
@@ -37,8 +37,8 @@ def grade_run(workspace: Path, tests: str, limits: Limits = GRADE_LIMITS) -> Gra
 
     Returns:
         The grade. "limit" comes first: if the process was stopped, no report counts. Without a line that begins with
-        the token, it is "no report", whatever the exit code is. `failed` is empty in both cases. `output` is what was
-        printed before the report, without white space at the end.
+        the token, or if the limit on the output has cut that line, it is "no report", whatever the exit code is.
+        `failed` is empty in both cases. `output` is what was printed before the report, without white space at the end.
 
     Raises:
         OSError: the workspace is no folder, or cannot be read.
@@ -68,9 +68,10 @@ def _grade(finished: Finished, token: str) -> Grade:
     printed = printed.rstrip()
     if finished.stopped:
         return Grade("limit", output=printed)
-    if not found:
+    try:
+        report: dict[str, str] = json.loads(rest.partition("\n")[0] if found else "")
+    except ValueError:
         return Grade("no report", output=printed)
-    report: dict[str, str] = json.loads(rest.partition("\n")[0])
     failed = tuple(name for name, result in report.items() if result != "passed")
     if not report:
         return Grade("no tests", output=printed)

@@ -7,7 +7,7 @@ from ..workspace.limits import Limits
 from .grade import Grade
 
 RUNNER = Path(__file__).with_name("run_tests.py")
-GRADE_LIMITS = Limits(wall_seconds=10.0, cpu_seconds=10, memory_mib=1024)
+GRADE_LIMITS = Limits(wall_seconds=10.0, cpu_seconds=10, memory_mib=1024, output_bytes=1_000_000)
 
 
 def grade_run(workspace: Path, tests: str, limits: Limits = GRADE_LIMITS) -> Grade:
@@ -30,8 +30,8 @@ def grade_run(workspace: Path, tests: str, limits: Limits = GRADE_LIMITS) -> Gra
 
     Returns:
         The grade. "limit" comes first: if the process was stopped, no report counts. Without a line that begins with
-        the token, it is "no report", whatever the exit code is. `failed` is empty in both cases. `output` is what was
-        printed before the report, without white space at the end.
+        the token, or if the limit on the output has cut that line, it is "no report", whatever the exit code is.
+        `failed` is empty in both cases. `output` is what was printed before the report, without white space at the end.
 
     Raises:
         OSError: the workspace is no folder, or cannot be read.
