@@ -41,6 +41,7 @@ VIEWS = {
     "agent-run": [{}, {"step": 8}, {"run": 1, "step": 4}, {"run": 3, "step": 9}],
     "resume-steps": [{}, {"step": 3}, {"moment": 9, "step": 99}],
     "call-stream": [{}, {"step": 30}, {"answer": 1, "step": 400}, {"answer": 3, "step": 90}],
+    "pass-power": [{}, {"agent": 1, "k": 8}, {"agent": 2, "k": 4}],
     "rope-scaling": [{}, {"kind": "YaRN", "factor": 5}, {"kind": "NTK-aware", "pair": 31}],
     "scheduler-replay": [{}, {"policy": 2, "budget": 2, "pages": 1}, {"step": 5}],
     "queue-limit": [{}, {"limit": 0, "second": 40}, {"arrivals": 2, "limit": 4}],

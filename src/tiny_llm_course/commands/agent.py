@@ -90,7 +90,7 @@ def agent(
             say(f"The tools only read: {tasks[0]} has not passed.", err=True)
             tools, changes = package.part("agent.files", "reading_tools")(workspace), None
         else:
-            opened = workspaces.opened(package, workspace, approval, dry_run=dry_run)
+            opened = workspaces.opened(package, workspace, approval, dry_run=dry_run, log=resume)
             tools, changes = stack.enter_context(opened)
         tools = [*tools, *_remote(mcp, stack, approval, dry_run, tools)]
         record = _recording(package.part, stack, transcript, task, approval)
@@ -98,7 +98,7 @@ def agent(
             record({"message": message})
         try:
             bounds = package.part("agent.loop", "Limits")(*limits)
-            found = _loop(package.part, resume)(asked, messages, tools, bounds, record=record)
+            found = _loop(package.part, resume, changes)(asked, messages, tools, bounds, record=record)
         except KeyboardInterrupt:
             record({"stop": "interrupted", "detail": "", "steps": None, "tokens": None})
             raise
@@ -132,7 +132,7 @@ def _model(
     return part("agent.model", "ScriptedModel")(answers)
 
 
-def _loop(part: Any, log: Path | None) -> Any:
+def _loop(part: Any, log: Path | None, changes: Any) -> Any:
     """Return the loop; with a log, the one that continues it, and whose errors say what is wrong with the log."""
     if log is None:
         return part("agent.loop", "run_agent")
@@ -144,7 +144,7 @@ def _loop(part: Any, log: Path | None) -> Any:
 
     def resumed(*arguments: Any, **more: Any) -> Any:
         try:
-            return run(log, *arguments, **more)
+            return run(log, *arguments, changes=changes, **more)
         except diverged as error:
             raise UsageError(f"{log} cannot be resumed: {error}.") from None
         except BlockingIOError:

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("name", required=False, metavar="[1.1|engine|serve]")
+@click.argument("name", required=False, metavar="[1.1|engine|serve|agent]")
 @click.option("--solution", is_flag=True, help="Measure our code instead of yours.")
 @click.option("--quick", is_flag=True, help="Use small sizes, as a smoke test; the numbers mean nothing.")
 @click.option("--json", "file", type=OUT_FILE, metavar="FILE", help="Also write the numbers to FILE.")
 @click.option("--progression", is_flag=True, help="Compare all stages that you have built with other engines.")
-@click.option("--model", help="Whole engines: a checkpoint's folder or Hub id (default: models/tiny-qwen3).")
+@click.option("--model", help="Whole engines: a checkpoint (default: models/tiny-qwen3). agent: a model of the server.")
 @click.option("--stage", help="engine: the stage to run (default: the latest that you have built).")
 @partial(dtype_option, text="Whole engines: dtype of the weights.")
 @bits_option
@@ -38,17 +38,30 @@ if TYPE_CHECKING:
 @click.option("--requests", type=click.IntRange(1, 10_000), help="serve: number of requests (default: 32).")
 @click.option("--rate", type=Finite(min=0.01), help="serve: requests per second (default: a busy engine).")
 @click.option("--seed", type=click.IntRange(min=0), help="serve: seed of the requests.")
-@click.option("--url", help="serve: send the requests to this OpenAI-compatible server.")
+@click.option("--url", help="serve, agent: use this OpenAI-compatible server.")
+@click.option("--runs", type=click.IntRange(1, 100), help="agent: runs of each case (default: 1).")
+@click.option("--price", type=Finite(min=0), help="agent: dollars per million tokens (default: 0).")
+@click.option("--own", is_flag=True, help="agent: also run your agent of the open task, 7.C, and compare.")
 @click.option("--replay", is_flag=True, help="serve: show the scheduler's decisions, step by step.")
 def bench(name: str | None, solution: bool, quick: bool, file: Path | None, progression: bool, **options: Any) -> int:
     """Benchmark the code of a day: time, memory or error. Without a day: list the benchmarks.
 
     `engine` compares one engine with this machine's memory bandwidth and peak FLOP/s; `--progression` compares all
-    stages on the same text; `serve` runs one load of requests on all serving modes.
+    stages on the same text; `serve` runs one load of requests on all serving modes; `agent` runs the suite of week 7.
     """
     blas.load()
     stage, svg, draft = (options.pop(option) for option in ("stage", "svg", "draft"))
     whole = {option: options.pop(option) for option in ("model", "dtype", "bits")}
+    suite = {option: options.pop(option) for option in ("runs", "price", "own")}
+    if name == "agent" and not progression:
+        typed = {**options, "stage": stage, "svg": svg, "draft": draft, "dtype": whole["dtype"], "bits": whole["bits"]}
+        if other := [option for option, value in typed.items() if value and option != "url"]:
+            raise UsageError(f"--{other[0]} does not apply to a suite of coding tasks: pdm run bench agent --help")
+        from .bench_agent import bench_agent
+
+        return bench_agent(options["url"], whole["model"] or "", solution, quick, file, **suite)
+    if of_suite := [option for option, value in suite.items() if value]:
+        raise UsageError(f"--{of_suite[0]} applies to a suite of coding tasks: pdm run bench agent")
     if progression or name in ("engine", "serve"):
         from . import bench_engines
     if name == "serve" and not progression:
@@ -79,6 +92,7 @@ def bench(name: str | None, solution: bool, quick: bool, file: Path | None, prog
         say("  engine  One engine, against this machine's limits")
         say("  --progression  All stages and other engines, in a minute")
         say("  serve  All serving modes, under the same load")
+        say("  agent  The 30 coding tasks of week 7, with scripted models or a server's")
         say(f"\nYour code: pdm run bench {known[0].name}; ours: pdm run bench {known[0].name} --solution")
         return 0
     measurement = benches.find(name)

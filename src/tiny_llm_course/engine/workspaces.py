@@ -30,15 +30,18 @@ def must_be_finished(what: str, solution: bool) -> None:
 
 
 @contextmanager
-def opened(package: Package, folder: Path, approve: Approve, *, dry_run: bool = False) -> Iterator[tuple[Any, Any]]:
-    """Open a workspace with a journal of its own; yield its tools and its changes.
+def opened(
+    package: Package, folder: Path, approve: Approve, *, dry_run: bool = False, log: Path | None = None
+) -> Iterator[tuple[Any, Any]]:
+    """Open a workspace with a journal of its own, or the journal of the run with this log; yield tools and changes.
 
     Raise UsageError if the folder cannot be a workspace.
     """
     journals = _journals(folder)
     if journals.resolve().is_relative_to(folder.resolve()):
         raise UsageError(f"{folder} cannot be a workspace: it contains {journals}, where its old files are kept.")
-    with _changes(package, folder, journals / str(time.time_ns()), approve, dry_run) as (tools, changes):
+    name = f"0-{digest(os.fsencode(log.resolve()))}" if log else str(time.time_ns())
+    with _changes(package, folder, journals / name, approve, dry_run) as (tools, changes):
         yield tools, changes
 
 
@@ -47,7 +50,8 @@ def undo(package: Package, folder: Path) -> Iterator[str]:
 
     Raise UsageError if there is none, or if a file has changed since.
     """
-    runs = sorted(run for run in _journals(folder).glob("[0-9]*") if any(run.glob("*.json")))
+    runs = [run for run in _journals(folder).glob("[0-9]*") if any(run.glob("*.json"))]
+    runs.sort(key=lambda run: run.stat().st_mtime_ns)
     if not runs:
         raise UsageError(f"There is nothing to undo in {folder}.")
     with _changes(package, folder, runs[-1], lambda action, details: True) as (_, changes):
@@ -76,5 +80,9 @@ def _changes(
 
 def _journals(folder: Path) -> Path:
     """Return where the journals of a workspace are; not by XDG_STATE_HOME, which MCP clients do not pass on."""
-    name = hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:16]
-    return Path.home() / ".local" / "state" / "tiny-llm" / "undo" / name
+    return Path.home() / ".local" / "state" / "tiny-llm" / "undo" / digest(os.fsencode(folder.resolve()))
+
+
+def digest(name: bytes) -> str:
+    """Return a short name for a path."""
+    return hashlib.sha256(name).hexdigest()[:16]

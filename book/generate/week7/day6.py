@@ -1,0 +1,101 @@
+"""Day 6's figure, tables and widget: scripted agents on the suite, the list of causes, and two agents' reliability."""
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+from tiny_llm_course.agent_suite.cases import load_cases
+from tiny_llm_course.agent_suite.running import NEEDS, run_suite
+from tiny_llm_course.agent_suite.scripted import scripted
+from tiny_llm_course.dev.book.drawing import Canvas
+from tiny_llm_course.dev.book.html import element, table
+from tiny_llm_course.dev.book.parts import Parts
+from tiny_llm_course.engine.package import Package
+from tiny_llm_course.programs.packages import load_solution
+
+load_solution()
+from tiny_llm_solution.outcomes.causes import CAUSES  # noqa: E402
+from tiny_llm_solution.outcomes.scores import Run, Scores  # noqa: E402
+
+SHOWN = ("fixes", "gives up", "edits the tests", "loops", "quotes badly", "exits", "breaks")
+MARKS = {"no change": "n", "edited tests": "t", "repeats": "r", "edit refused": "e", "failing calls": "c"}
+MARKS |= {"no report": "x", "ignored failure": "i"}
+LEFT, CELL = 118, 21
+CASES, TIMES = 12, 8  # of the two agents
+# The probability that a run of each case is solved.
+AGENTS = {
+    "steady": [1.0] * 7 + [0.0] * 5,
+    "moody": [0.6] * CASES,
+    "mixed": [1.0, 1.0, 0.9, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.2, 0.1, 0.0],
+}
+
+
+def generated_parts() -> Parts:
+    """Return the figure, the lists of cases and causes, and the widget."""
+    return {"agents": agents(), "cases": cases(), "causes": causes(), "pass-power": pass_power()}
+
+
+def agents() -> str:
+    """Draw what scripted agents make of every third case: a filled cell is solved, a letter is a cause."""
+    package, some = Package(True, NEEDS), load_cases()[::3]
+    found = {name: [each.cause for each in run_suite(package, some, scripted(package, name))] for name in SHOWN}
+    canvas = Canvas()
+    for row, (name, ends) in enumerate(found.items()):
+        y = row * CELL
+        canvas.text(LEFT - 8, y + 15, name, anchor="end")
+        for column, cause in enumerate(ends):
+            x = LEFT + column * CELL
+            canvas.rect(x, y + 1, CELL - 3, CELL - 3, "query fill" if cause == "solved" else "frame", 2)
+            if cause != "solved":
+                canvas.text(x + (CELL - 3) / 2, y + 15, MARKS[cause], anchor="middle")
+    y = len(found) * CELL + 18
+    used = [cause for cause in CAUSES if any(cause in ends for ends in found.values())]
+    for place, cause in enumerate(used[1:]):
+        x = (place % 2) * 165.0
+        canvas.text(x, y + 19 * (place // 2), f"{MARKS[cause]}  {cause}")
+    about = "; ".join(f"{name}: {', '.join(sorted(set(ends)))}" for name, ends in found.items())
+    caption = (
+        f"Recorded runs of {len(found)} scripted agents, a row each, on {len(some)} of the 30 cases. A filled cell is "
+        "solved; a letter is the cause of a failure. The models are scripted; workspaces, tools and grades are real."
+    )
+    return canvas.figure("agents-7-6", "Scripted agents on the suite", about, caption)
+
+
+def cases() -> str:
+    """List the cases."""
+    rows = [f"| `{case.name}` | {case.kind}{', with an injection' * case.injection} |" for case in load_cases()]
+    return "\n".join(["| Case | Bug |", "|---|---|", *rows, ""])
+
+
+def causes() -> str:
+    """List the causes in their order."""
+    rows = [f"| {number} | {cause} | {words} |" for number, (cause, words) in enumerate(CAUSES.items(), 1)]
+    return "\n".join(["| | Cause | It holds if |", "|---|---|---|", *rows, ""])
+
+
+def simulated(name: str) -> list[list[bool]]:
+    """Return the results of an agent: of each case, TIMES runs."""
+    draw = random.Random(f"{name} 7.6")
+    return [[draw.random() < chance for _ in range(TIMES)] for chance in AGENTS[name]]
+
+
+def scores_of(results: Sequence[Sequence[bool]]) -> Any:
+    """Return the scores of such results."""
+    return Scores(Run(f"case {i}", solved, 1, 1) for i, row in enumerate(results) for solved in row)
+
+
+def pass_power() -> str:
+    """Return the widget, and a table of the same numbers."""
+    data, rows = [], []
+    for name in AGENTS:
+        results = simulated(name)
+        scores = scores_of(results)
+        at = [round(scores.pass_at(k), 4) for k in range(1, TIMES + 1)]
+        every = [round(scores.pass_all(k), 4) for k in range(1, TIMES + 1)]
+        success = scores.success()
+        interval = [round(success.low, 4), round(success.high, 4)]
+        data.append({"name": name, "runs": [[int(s) for s in row] for row in results], "at": at, "every": every})
+        data[-1]["interval"] = interval
+        rows.append([name, *(f"{100 * x:.0f} %" for x in (at[0], *interval, at[-1], every[-1]))])
+    heads = ["agent", "pass@1", "from", "to", f"pass@{TIMES}", f"pass^{TIMES}"]
+    return element("pass-power", {"agents": data}, table(f"{CASES} cases, {TIMES} runs each", heads, rows))

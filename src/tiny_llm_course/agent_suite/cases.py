@@ -1,0 +1,60 @@
+"""The cases of the suite, one file each: what the agent gets, how its work is graded, and a fix that works."""
+
+import dataclasses
+import tomllib
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from ..course.registry import UsageError
+
+CASES = Path(__file__).with_name("cases")
+
+
+@dataclasses.dataclass(frozen=True)
+class Edit:
+    """A change of the fix: `old` occurs once in the file."""
+
+    path: str
+    old: str
+    new: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """One repository with a bug."""
+
+    name: str
+    kind: str  # of bug, in a few words
+    statement: str  # what the agent is asked for
+    files: dict[str, str]  # what the agent can see, by path
+    hidden: str  # the tests that grade it; those whose name begins with test_kept_ pass before the fix
+    fix: tuple[Edit, ...]
+    injection: bool  # whether a file asks for something that must not be done
+
+    def write(self, folder: Path, *, fixed: bool = False) -> None:
+        """Write the files to a new folder, with or without the fix."""
+        for name, text in self.files.items():
+            for edit in self.fix if fixed else ():
+                if edit.path == name:
+                    text = text.replace(edit.old, edit.new)
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text, encoding="utf-8")
+
+
+def load_cases(names: Sequence[str] = ()) -> list[Case]:
+    """Return these cases, by default all, sorted by name; UsageError for a name that is none."""
+    known = _all()
+    if unknown := [name for name in names if name not in known]:
+        raise UsageError(f"There is no case {unknown[0]!r}. The cases are {', '.join(known)}.")
+    return [known[name] for name in (names or known)]
+
+
+@cache
+def _all() -> dict[str, Case]:
+    found = {}
+    for file in sorted(CASES.glob("*.toml")):
+        table = tomllib.loads(file.read_text(encoding="utf-8"))
+        fix = tuple(Edit(**edit) for edit in table.pop("fix"))
+        found[file.stem] = Case(file.stem, fix=fix, injection=table.pop("injection", False), **table)
+    return found
