@@ -4,7 +4,6 @@ from typing import Any
 
 from tests.week7.grammars import derives, own, run
 from tests.week7.pushing import expression
-from tiny_llm_solution.constrained.automaton import compile_rule
 
 from tiny_llm_course.dev.book.quizzes import Quiz
 
@@ -58,8 +57,8 @@ def texts_of_an_object(program: Any) -> str:
 )
 def after_a_digit(program: Any) -> str:
     rules = {"#": r"\[(?:<n>(?:,<n>)*)?\]", "n": "0|[1-9][0-9]*"}
-    compiled = {name: compile_rule(expression(text, lambda m: own(compile_rule, m))) for name, text in rules.items()}
-    made = program(compiled, "#")
+    compile_rule = own(program, "automaton").compile_rule
+    made = program({name: compile_rule(expression(text, lambda m: own(program, m))) for name, text in rules.items()}, "#")
     state = made.start
     for byte in b"[1":
         state = int(made.row(state)[byte])
