@@ -37,7 +37,7 @@ def lite(count: Any) -> str:
     mistakes={
         "bytes-of-the-capacity": "The capacity is now 16 entries, but the four empty slots are never read.",
         "bytes-of-latents": "An entry is a latent and a rope key: 8 numbers.",
-        "elements-for-bytes": "This is the number of numbers, each of which takes four bytes.",
+        "elements-for-bytes": "There are 96 numbers, and each takes four bytes.",
         "offset-stays": "All twelve entries count, including the first three.",
     },
 )
@@ -56,7 +56,7 @@ def twelve_entries(cache: Any) -> str:
     why="The scale is 1 / sqrt(2 + 2), as in the expanded form: the scores are ln 3 and 0, so the weights are 3 to 1.",
     mistakes={
         "scale-of-an-entry": "C + D_rope is 16, but the scores do not change when the product is reassociated.",
-        "no-scale": "The product is divided by 2 before the softmax.",
+        "no-scale": "Without the division by 2, the weights are 9 to 1 instead of 3 to 1.",
         "scale-of-one-part": "Both parts of a query count: sqrt(2 + 2).",
     },
 )
