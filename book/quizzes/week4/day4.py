@@ -16,7 +16,7 @@ quiz = Quiz()
     "v_head_dim 128 and kv_lora_rank 512. How many numbers does a layer cache per token?",
     why="A layer caches a latent of 512 numbers, from which keys and values are computed, and a rope key of 64.",
     mistakes={
-        "latent-twice": "Keys and values are computed from the same latent: it is cached once.",
+        "latent-twice": "Keys and values are both computed from one latent of 512 numbers.",
         "rope-key-for-each-head": "All heads share the same rope key: 64 numbers, not 16 times as many.",
         "no-rope-key": "The rope key does not come from the latent: it must be cached too.",
         "always-expanded": "These are the keys and values of all heads in full, more than plain heads of 128 would "
