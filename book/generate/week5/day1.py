@@ -111,9 +111,9 @@ def stories() -> str:
     )
     shares = [f"{bytes_of / count:.2f}" for count, _ in found.values()]
     caption = (
-        f"The sentence in tokens, and as bars the number of tokens of the course's {len(shipped_stories())} held-out "
-        f"stories, after the first merges that the embedded model's tokenizer learned from other stories. A token is, "
-        f"on average, {', '.join(shares[:-1])} and {shares[-1]} bytes long. {visible(' ')} is a space."
+        f"The sentence split into tokens and, as bars, the number of tokens of the course's {len(shipped_stories())} "
+        f"held-out stories, after the first merges that the embedded model's tokenizer learned from other stories. "
+        f"The average token is {', '.join(shares[:-1])} and {shares[-1]} bytes long. {visible(' ')} is a space."
     )
     return at_both_widths(draw).figure("stories-5-1", "Merges make text shorter", about, caption)
 
@@ -199,7 +199,7 @@ def ties() -> str:
         "tokens of the first 500 merges in both",
         "ids with the same token",
     ]
-    return table("The course's rule for ties beside others, on the held-out stories", head, rows)
+    return table("The course's rule for ties compared with others, on the held-out stories", head, rows)
 
 
 def merges_formula_fast(counts: dict[str, int]) -> list[tuple[str, str]]:

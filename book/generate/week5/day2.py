@@ -87,7 +87,7 @@ def rows_figure() -> str:
         f"first {LENGTH - kept} of story {second}. Below: the attention mask of this row. A token sees itself and the "
         f"earlier tokens of its own story: {share:.0f}% of the pairs that a causal mask allows."
     )
-    about = f"Rows of tokens coloured by story, and a mask of two triangles, of {kept} and {LENGTH - kept} tokens."
+    about = f"Rows of tokens colored by story, and a mask of two triangles, of {kept} and {LENGTH - kept} tokens."
     assert len(tokens) > ROWS
     return canvas.figure("rows-5-2", "Stories packed in rows, and the mask of one row", about, caption)
 

@@ -175,8 +175,8 @@ def step_parts() -> str:
     before, after = (sum(part[kind] for part in record["parts"].values()) for kind in kinds)
     about = f"The parts take {before:.0f} ms of MLX's operations and {after:.0f} ms with fused operators."
     caption = (
-        "A step of the course's model, 8 rows of 256 tokens, forward and backward: the shortest time of each part, "
-        "alone. RoPE, the residual additions and the embedding are not shown. "
+        "The parts of a step of the course's model, 8 rows of 256 tokens, forward and backward. Each part is timed "
+        "alone, and its shortest time is shown. RoPE, the residual additions and the embedding are not shown. "
         f"{record['machine']['processor']}, {record['machine']['blas']}, {record['date']}."
     )
     return at_both_widths(draw).figure("step-parts-5-4", "Parts of a training step", about, caption)
@@ -194,4 +194,4 @@ def step_speeds() -> str:
     ratios = {"ours": 1.0} | {name: 1 / record["ours"]["ratios"][name] for name in names if name != "ours"}
     rows = [[words, f"{record[name]['best']:,.0f}", number(ratios[name], 2)] for name, words in names.items()]
     caption = f"The whole step, in turns on a shared machine: the best and the median of {record['turns']} turns"
-    return table(caption, ["Way to train", "Best: tokens/s", "Speed beside the course's loop"], rows) + "\n"
+    return table(caption, ["Way to train", "Best: tokens/s", "Speed relative to the course's loop"], rows) + "\n"

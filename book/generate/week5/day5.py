@@ -89,15 +89,15 @@ def update() -> str:
     )
     caption = (
         f"A corner of the matrix W of <code>{SHOWN.removeprefix('model.')}</code>, {w.shape[0]} x {w.shape[1]}, and "
-        f"of what the adapter adds to it. B is {b.shape[0]} x {rank} and A is {rank} x {a.shape[1]}, so both together "
-        f"have {a.size + b.size:,} numbers, and W has {w.size:,}. W and the update are drawn to the same scale, A and "
-        f"B each to their own. The update's norm is {number(float(share))} of W's."
+        f"the same corner of the adapter's update. B is {b.shape[0]} x {rank} and A is {rank} x {a.shape[1]}, so both "
+        f"together have {a.size + b.size:,} numbers, compared with {w.size:,} in W. W and the update are drawn to the "
+        f"same scale, and A and B each to their own. The norm of the update is {number(float(share))} times that of W."
     )
-    return at_both_widths(draw).figure("update-5-5", "A matrix and its update of low rank", about, caption)
+    return at_both_widths(draw).figure("update-5-5", "A matrix and its low-rank update", about, caption)
 
 
 def example() -> str:
-    """Draw the tokens of a conversation, marking those that are learnt."""
+    """Draw the tokens of a conversation, marking the learned ones."""
     from tiny_llm_solution.lora.sft import chat_example
     from tiny_llm_solution.tokenizer import ByteLevelBPE
 
@@ -121,12 +121,12 @@ def example() -> str:
             canvas.text(x + wide / 2, y + 38, below, "strong" if target >= 0 else "small", "middle")
             x += wide + 4
 
-    learnt = [words(target) for target in targets if target >= 0]
-    about = f"{len(tokens)} tokens; below {len(learnt)} of them is a target: {', '.join(learnt)}."
+    learned = [words(target) for target in targets if target >= 0]
+    about = f"{len(tokens)} tokens; below {len(learned)} of them is a target: {', '.join(learned)}."
     caption = (
-        f"The tokens of a conversation of two messages, in the format of the course's model, and below each its "
-        f"target: the next token, or a dash where the loss does not count. {len(learnt)} of {len(tokens)} positions "
-        f"count."
+        f"The tokens of a conversation of two messages, in the format of the course's model. Below each token is its "
+        f"target, the next token, or a dash if the position does not count in the loss. {len(learned)} of the "
+        f"{len(tokens)} positions count."
     )
     return at_both_widths(draw).figure("example-5-5", "A conversation and its targets", about, caption)
 
@@ -163,9 +163,9 @@ def counts() -> str:
 
     told = "; ".join(f"{name}: {styles[name]} and {ends[name]}" for name in styles)
     caption = (
-        f"Greedy answers to {total} requests for stories about things that were not trained on: how many end with "
-        f"<em>Good night, little</em>, and how many of these name the thing in the request. Both were trained for "
-        f"{record()['steps']} steps on {record()['examples']} examples."
+        f"Greedy answers to {total} requests for stories about things that were not in training. The bars show how "
+        f"many answers end with <em>Good night, little</em>, and how many of these name the thing in the request. "
+        f"Both fine-tuned models were trained for {record()['steps']} steps on {record()['examples']} examples."
     )
     about = f"Bars for three models, of {total} answers: {told}."
     return at_both_widths(draw).figure("counts-5-5", "Answers in the new style", about, caption)
@@ -185,4 +185,4 @@ def lora_rank() -> str:
         squared = np.cumsum(np.square(found["singular"])) / found["squares"]
         rows.append([title, *(f"{100 * squared[r - 1]:.0f} %" for r in RANKS)])
     head = ["update of", *(f"r = {r}" for r in RANKS)]
-    return element("lora-rank", {"matrices": data}, table("Share of the squares that rank r keeps", head, rows))
+    return element("lora-rank", {"matrices": data}, table("Share of the sum of squares that rank r keeps", head, rows))

@@ -124,8 +124,8 @@ def dpo_steps() -> str:
     keys = ("loss", "accuracy", "chosen", "rejected")
     rows = [[str(i + 1), *(number(steps[i][key], 3) for key in keys)] for i in shown]
     caption = (
-        f"DPO on {record()['dpo']['pairs']} pairs, before the update of each step; rewards are the implicit ones, "
-        "averaged over the step's pairs"
+        f"DPO on {record()['dpo']['pairs']} pairs, before the update of each step; the implicit rewards are averaged "
+        "over the step's pairs"
     )
     return table(caption, ["step", "loss", "accuracy", "chosen reward", "rejected reward"], rows) + "\n"
 

@@ -32,7 +32,7 @@ def second_pair(rotation_angles: Any) -> str:
         "rotated-backwards": "A quarter turn should rotate `1, 0` to `0, 1`. This program rotates it to `0, -1`.",
         "both-signs-plus": "One of the two sines must have a minus sign, or lengths change at other angles.",
         "sin-and-cos-exchanged": "The quarter turn has become none, and position 0 would be rotated instead.",
-        "first-overwritten": "The second feature was computed from the new value of the first, -2, instead of 1.",
+        "first-overwritten": "The second feature should be 1 times the sine, but here it is -2 times the sine.",
     },
 )
 def quarter_turn(rope: Any) -> str:
@@ -45,8 +45,9 @@ def quarter_turn(rope: Any) -> str:
     "position 33, again a quarter turn. What is the output, rounded to integers?",
     why="Halves pair 1 with 3 and 2 with 4. The first pair becomes -3, 1, and both numbers return to their places.",
     mistakes={
-        "always-neighbours": "1 was paired with its neighbour 2, which is what `traditional=True` means.",
-        "offset-ignored": "A token that is processed alone is not at position 0: the slice gives its position.",
+        "always-neighbours": "The program paired 1 with 2, as for `traditional=True`, and a quarter turn makes `-2, "
+        "1` of them.",
+        "offset-ignored": "The token is at position 33, which the slice gives, so it must be rotated.",
         "rotated-backwards": "The pair is right, but `a, b` became `b, -a`.",
     },
 )

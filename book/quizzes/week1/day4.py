@@ -16,7 +16,7 @@ quiz = Quiz()
     mistakes={
         "sum-of-squares": "The root of the sum is 5. Without the division by 4, wider vectors would shrink more.",
         "mean-subtracted": "RMSNorm keeps what all features have in common, so the two zeros stay zeros.",
-        "weight-before-the-norm": "Then the weight changes the mean square, which should be that of x.",
+        "weight-before-the-norm": "The mean square should be that of x alone, 25/4.",
     },
 )
 def three_four(norm: Any) -> str:
@@ -28,7 +28,7 @@ def three_four(norm: Any) -> str:
     "`3, 3` is normalized with a weight of ones and an unusually large eps, 16. What is the output?",
     why="The mean square is 9, the root of 9 + 16 is 5, and 3 / 5 is 0.6.",
     mistakes={
-        "eps-outside-the-root": "3 was divided by 3 + 16, but eps is added to the mean square, under the root.",
+        "eps-outside-the-root": "3 / (3 + 16) is 0.16, but 3 / sqrt(9 + 16) is 0.6.",
         "eps-left-out": "3 / 3 looks right, but a vector of zeros would be divided by zero.",
     },
 )
@@ -43,7 +43,7 @@ def large_eps(norm: Any) -> str:
     why="The gate is silu(2) = 2 · 0.881 = 1.762, and it multiplies up, which is 3: 5.28.",
     mistakes={
         "gate-and-up-swapped": "That is silu(3) · 2. The two projections have the same shape, so only numbers show it.",
-        "no-silu": "That is 2 · 3: the activation is missing.",
+        "no-silu": "That is 2 · 3, without the factor 0.881.",
         "sigmoid-gate": "That is 0.881 · 3, but silu multiplies the sigmoid by x.",
     },
 )

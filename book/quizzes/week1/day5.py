@@ -15,7 +15,7 @@ quiz = Quiz()
     why="Each logit is a dot product with a row: 1 · 1 + 2 · 0, then 2 · 2, then 2 + 4. Token 2 scores highest.",
     mistakes={
         "reshaped-table": "A reshape to 2 x 3 puts numbers of different tokens into one column.",
-        "cosines": "Rows are not normalized, so longer rows give larger logits.",
+        "cosines": "The rows have the lengths 1, 2 and 2.83, and longer rows should give larger logits.",
         "scores-over-root-E": "Attention divides by a square root, but the LM head does not.",
     },
 )
@@ -32,7 +32,7 @@ def logits_of_three(embedding: Any) -> str:
     why="2 - 5 is -3. The MLP's input is the norm of -3, which is -1, so the MLP adds nothing.",
     mistakes={
         "mlp-reads-x": "The MLP used the sign of 2 and added 4, as if attention had added nothing.",
-        "no-residual-at-attention": "Attention's -5 replaced the 2 instead of being added to it.",
+        "no-residual-at-attention": "The residual stream should be 2 - 5 = -3, but the 2 was lost.",
         "mlp-added-to-x": "The MLP correctly added nothing, but to the 2 from before attention.",
     },
 )

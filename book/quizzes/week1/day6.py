@@ -21,7 +21,7 @@ def _tokenizer() -> Any:
     why="`l u` was learned first, so it is merged first. That creates `lu e`, which is a known pair.",
     mistakes={
         "leftmost-first": "Rank decides, not the position in the word: `l u` comes before `b l`.",
-        "one-round": "A merge creates new neighbours, and the search starts again.",
+        "one-round": "The first merge creates the pair `lu e`, which is known, so it must be merged too.",
     },
 )
 def blue(merge_pairs: Any) -> str:

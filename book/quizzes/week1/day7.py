@@ -42,7 +42,7 @@ def penalty_of_two(penalize: Any) -> str:
     mistakes={
         "crossing-dropped": "*dog* alone has 0.5, but 0.7 is needed.",
         "one-too-many": "0.8 is already enough; the sum *before* a token decides.",
-        "mask-in-sorted-order": "Two entries are set, as needed, but the mask's first entry is *dog*'s, not *blue*'s.",
+        "mask-in-sorted-order": "The first entry of the sorted mask is for *dog*, but the first logit is for *blue*.",
     },
 )
 def nucleus(keep_top_p: Any) -> str:

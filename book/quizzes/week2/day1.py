@@ -16,8 +16,8 @@ quiz = Quiz()
     "last call return?",
     why="`rewind(2)` drops 4 and 5, and 6 overwrites the 4. The 5 is still in the array, but past `offset`.",
     mistakes={
-        "rewind-forgets-nothing": "`rewind(2)` lowers `offset` by two, and the next key is written there.",
-        "rewind-to": "`rewind(2)` drops two tokens; it does not keep two.",
+        "rewind-forgets-nothing": "It must fall from 5 to 3, so that the next key overwrites the 4.",
+        "rewind-to": "Three of the five tokens should remain, not two.",
         "whole-capacity-returned": "The slots past `offset` contain only zeros or dropped tokens.",
         "growth-loses-the-old": "The fifth key needs a second block, to which the old keys must be copied.",
     },
@@ -38,8 +38,8 @@ def keys_after_a_rewind(cache: Any) -> str:
     "1, 2 and 3, and a call adds 4 and 5. What does attention return for the two new tokens?",
     why="The first token sees 1 to 4 and the second sees 1 to 5. The averages are 2.5 and 3.",
     mistakes={
-        "no-mask": "The first new token must not see the 5.",
-        "mask-upper-left": "With such a mask, the first new token sees only the 1.",
+        "no-mask": "The first new token would already see the 5, which comes after it.",
+        "mask-upper-left": "The first new token is the fourth of the sequence, so it sees four keys.",
         "cache-unread": "With an empty cache, this would be right.",
     },
 )

@@ -17,7 +17,7 @@ quiz = Quiz()
     mistakes={
         "mean": "The mean is dominated by the one disturbed run.",
         "no-warm-up": "The run of 50 seconds is the warm-up, so it is not timed.",
-        "upper-of-two": "With an even number of runs, there are two middle times.",
+        "upper-of-two": "Here these are 1 and 2, and their mean is 1.5.",
     },
 )
 def median(timed: Any) -> str:
@@ -33,8 +33,8 @@ def median(timed: Any) -> str:
     "including the new one.",
     mistakes={
         "cache-of-all-heads": "Three heads share each key-value head, which is cached once.",
-        "cache-of-keys": "Attention reads the values as well as the keys.",
-        "new-keys-unread": "The new token also attends to itself.",
+        "cache-of-keys": "Keys and values together have twice as many bytes, 1,024.",
+        "new-keys-unread": "The new token also attends to itself, so attention reads 8 tokens, not 7.",
     },
 )
 def cache_read(traffic: Any) -> str:
@@ -51,8 +51,8 @@ def cache_read(traffic: Any) -> str:
     "another for the value.",
     mistakes={
         "nothing-hidden": "The first new token does not see the two tokens after it.",
-        "not-itself": "A token also sees its own key.",
-        "scores-alone": "The weighted sums of values take as many FLOPs as the scores.",
+        "not-itself": "The three tokens see 3, 4 and 5 keys, not 2, 3 and 4.",
+        "scores-alone": "Each of the two products takes 24 FLOPs.",
     },
 )
 def attention_flops(flops: Any) -> str:
@@ -67,7 +67,8 @@ def attention_flops(flops: Any) -> str:
     mistakes={
         "last-before": "With 9 rows, computing takes 9 seconds and moving takes 9.5.",
         "ridge-for-turn": "The ridge point is 4 FLOPs per byte, but a step of 4 rows has 32 FLOPs for 19 bytes.",
-        "first-of-memory": "With one row, the step is memory-bound.",
+        "first-of-memory": "One row is memory-bound: it takes 1 second to compute, but its bytes take 9.5 seconds to "
+        "move.",
     },
 )
 def rows(roofline: Any) -> str:

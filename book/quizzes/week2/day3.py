@@ -16,10 +16,11 @@ quiz = Quiz()
     "The numbers 1 to 8 are packed, 4 bits each. What is the word, in hexadecimal?",
     why="The first number is in the lowest bits, which are the last hexadecimal digit.",
     mistakes={
-        "first-is-highest": "The first number belongs in the lowest bits.",
+        "first-is-highest": "With the first number in the lowest bits, a right shift by 4 i bits brings number i "
+        "there.",
         "bytes-as-written": "A dump of its bytes reads 12 34 56 78, but the first number belongs in the low half.",
-        "one-place-short": "Adjacent numbers would share a bit. Number i is shifted by 4 i bits.",
-        "largest-only": "The word contains all eight numbers.",
+        "one-place-short": "Number i must be shifted by 4 i bits, but here it is shifted by 3 i.",
+        "largest-only": "A word has 32 bits, which is enough for all eight numbers.",
     },
 )
 def word(pack: Any) -> str:
@@ -32,9 +33,9 @@ def word(pack: Any) -> str:
     why="-0.6 is further from 0, so it is the bias. With a step of 0.95 / 15, 0 is 9.47 steps "
     "away. This is rounded to 9, and 0.6 / 9 is 0.0667.",
     mistakes={
-        "always-from-max": "0.35 is the end closer to 0.",
+        "always-from-max": "0.35 is closer to 0 than -0.6 is, so this group starts at -0.6.",
         "sixteen-steps": "Sixteen levels have fifteen steps between them.",
-        "zero-is-no-step": "With this scale, 0 falls between two levels.",
+        "zero-is-no-step": "With a scale of 0.95 / 15, 0 is 9.47 steps away, between two levels.",
     },
 )
 def scale_and_bias(quantize: Any) -> str:
@@ -49,8 +50,8 @@ def scale_and_bias(quantize: Any) -> str:
     "tokens and one of two. What is its perplexity?",
     why="Each loss is log 4, so their mean is log 4, and exp of the mean is 4.",
     mistakes={
-        "exp-left-out": "This is the loss, log 4.",
-        "two-to-the-loss": "The loss is a natural logarithm, so the base is e, not 2.",
+        "exp-left-out": "The mean loss is log 4, and its exponential is 4.",
+        "two-to-the-loss": "2 to the power of 1.39 is 2.61, but e to the power of 1.39 is 4.",
         "logits-as-losses": "A logit of 0 is not a probability of 1: the four exponentials sum to 4.",
     },
 )

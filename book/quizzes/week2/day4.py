@@ -17,7 +17,7 @@ quiz = Quiz()
     mistakes={
         "highest-digit-first": "The first weight is in the lowest four bits of the word, which are 1 here.",
         "no-bias": "A weight with q = 0 equals the bias, not 0.",
-        "bias-once-a-group": "Every weight includes the bias, so the bias is multiplied by the sum of x, 6.",
+        "bias-once-a-group": "Every weight includes the bias, so the bias adds 10 · 6 to y, not 10.",
         "eight-bits-kept": "Without the mask, the first weight is 0x21, which includes the 2 of its neighbor.",
     },
 )
@@ -32,7 +32,7 @@ def one_row(matvec: Any) -> str:
     "first weight of each group and 0 elsewhere. What is y?",
     why="With the scales, the two groups add 1 · 1 and 10 · 1. The first group's bias adds 5 · 1.",
     mistakes={
-        "no-scales": "This is y with a scale of 1 for both groups.",
+        "no-scales": "The second group then adds 1 instead of 10.",
         "no-biases": "The first group's bias, multiplied by its sum of x, adds 5.",
         "x-of-the-first-digit": "Each of the eight weights of a word has its own element of x; seven of these are 0.",
     },

@@ -37,7 +37,7 @@ def two_blocks(softmax: Any) -> str:
         "nothing-hidden-within-a-block": "The third block is partly masked: the fifth query does not see key 6.",
         "keys-up-to-the-first-query": "The sixth query sees its own key, which the first query of its block does not.",
         "queries-counted-from-the-block": "The first query of the third block is query 4, not query 0.",
-        "not-itself": "Each query sees its own key.",
+        "not-itself": "The fifth query would then see only 1 to 4, and the sixth only 1 to 5.",
     },
 )
 def third_block(flash: Any) -> str:
@@ -53,7 +53,7 @@ def third_block(flash: Any) -> str:
     why="Three weights are 1, and 29 are exp(-inf) = 0, so the output is 18 / 3.",
     mistakes={
         "total-of-a-lane": "Lane 0 has the only feature, but just one key. The total is over all three keys.",
-        "hidden-is-zero": "A lane without a key has a score of -inf. With 0, its weight would be 1.",
+        "hidden-is-zero": "All 32 weights are then 1, so the output is 18 / 32.",
         "largest-of-a-lane": "The maximum is over all lanes. A lane without a key has -inf, and -inf - -inf is NaN.",
     },
 )

@@ -18,7 +18,7 @@ quiz = Quiz()
     mistakes={
         "only-when-all-are-done": "That is static batching: the slots of B and C stay empty until A has finished.",
         "one-slot-too-few": "All three slots are in use as long as a request is waiting.",
-        "one-slot-too-many": "Three slots serve at most three requests at a time.",
+        "one-slot-too-many": "With a fourth slot, E would already have run in the second step.",
         "one-token-too-many": "B needs only one token, and gets it in the first step.",
     },
 )
@@ -41,7 +41,7 @@ def third_step(step: Any) -> str:
     "piece, `bc` is complete before `abcd`, so the output ends after the `a`.",
     mistakes={
         "first-to-begin": "`abcd` starts first, but character by character, `bc` is complete first.",
-        "string-shown": "The output ends before the stop string.",
+        "string-shown": "The user would see `bc`, which only marks the end of the output.",
         "nothing-held": "What has been shown cannot be taken back.",
     },
 )
@@ -94,8 +94,8 @@ def _keys(model: Any, chunks: list[Any]) -> list[mx.array]:
     right="our kernels: throughput",
     why="All requests share the weights that a step loads, so a longer step still generates more tokens per second.",
     mistakes={
-        "our kernels: ms": "This mistakes a step's time for its throughput. It is what each request waits for its "
-        "next token.",
+        "our kernels: ms": "This is the time that each request waits for its next token. It grows, but a longer wait "
+        "is not more throughput.",
         "requests": "This is the number of requests itself, which we set; the question asks what grows with it.",
     },
 )

@@ -15,8 +15,9 @@ quiz = Quiz()
     "younger prompt takes the last.",
     mistakes={
         "writers-not-counted": "With the three decoding requests, that would be 11 tokens.",
-        "youngest-first": "The oldest prompt is prefilled first.",
-        "one-prompt-a-step": "Then one token of the budget would remain unused.",
+        "youngest-first": "The older prompt has waited longer, so it comes first and takes four tokens.",
+        "one-prompt-a-step": "The older prompt needs only four of the five tokens that are left, so one would be "
+        "wasted.",
         "all-that-run-counted": "No token is reserved for each prompt: prompts share what the decoding requests leave.",
     },
 )
@@ -61,7 +62,7 @@ def let_in(queue: Any) -> str:
     mistakes={
         "ttft-from-the-first-step": "The user has been waiting since second 0.",
         "divided-by-n": "Between four tokens there are three intervals.",
-        "tpot-from-the-start": "The time before the first token belongs to TTFT, not to TPOT.",
+        "tpot-from-the-start": "The 4 seconds before the first token are already counted as TTFT.",
         "longest-gap": "That is the maximum ITL.",
     },
 )
@@ -83,7 +84,7 @@ def both(latency: Any) -> str:
         "oldest-first": "Then the youngest prompt, of 2 tokens, waits for 70.",
         "shortest-first": "Then the oldest prompt would starve while short ones keep coming.",
         "rounded-down": "Half is rounded up: with 1 token left, the oldest prompt must get it.",
-        "others-by-age": "The other half goes to the shortest prompt first.",
+        "others-by-age": "In order of length, the youngest prompt would get its 2 tokens and be complete.",
     },
 )
 def divided(plan: Any) -> str:

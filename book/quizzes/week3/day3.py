@@ -31,8 +31,8 @@ def next_pages(pool: Any) -> str:
     "Pages have four slots. A request with nine computed tokens is truncated to five. How many pages does it keep?",
     why="Four tokens fill the first page, and the fifth is in the second. The third page is released.",
     mistakes={
-        "half-a-page-lost": "The second page is needed as long as one token is in it.",
-        "nothing-is-shortened": "Unused pages are released.",
+        "half-a-page-lost": "The fifth token is in the second page.",
+        "nothing-is-shortened": "Five tokens need only two pages, so the third one must be released.",
     },
 )
 def pages_kept(memory: Any) -> str:

@@ -54,8 +54,8 @@ def second_head(attend: Any) -> str:
     mistakes={
         "decode, pages of 16": "This counts a block table's lookups as traffic of keys and values. Each page is read "
         "in place, once.",
-        "decode, pages of 64, in Python": "This mistakes slow for much traffic. It reads each page once; Python makes "
-        "it slow.",
+        "decode, pages of 64, in Python": "Slow does not mean more traffic. This program reads each page once, and "
+        "loses its time in many small operations.",
         "decode, contiguous": "It reads each key and value once, which is the minimum for attention.",
     },
 )

@@ -33,10 +33,10 @@ def stands_and_next(accept: Any) -> str:
     why="The last three tokens have not occurred before, but the last two have, twice. The later match is followed by "
     "9 and 3.",
     mistakes={
-        "first-place": "Of several matches, the latest one counts.",
+        "first-place": "`5 1` occurs at the first and at the sixth token, and 9 and 3 follow the later match.",
         "shortest-first": "Only a single token matches there; elsewhere, two tokens match.",
         "run-proposed-again": "These are already the end of the sequence.",
-        "one-token-left-out": "The proposal starts directly after the match.",
+        "one-token-left-out": "9 directly follows the match, so the proposal starts with 9.",
     },
 )
 def proposed(lookup: Any) -> str:
@@ -52,7 +52,7 @@ def proposed(lookup: Any) -> str:
     mistakes={
         "budget-left-aside": "That would be 15 tokens, and the budget is 8.",
         "own-tokens-not-counted": "That would be eight draft tokens, plus three of the requests' own.",
-        "last-chunk-first": "The budget is assigned to the first chunk first.",
+        "last-chunk-first": "The first request should get four draft tokens, but here it gets none.",
     },
 )
 def chunk_sizes(speculation: Any) -> str:

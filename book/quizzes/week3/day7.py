@@ -18,7 +18,7 @@ quiz = Quiz()
     why="Two have left in the eight seconds up to now, or one per 4 s. Each later client has to wait for the places of "
     "the earlier ones, too.",
     mistakes={
-        "promises-nothing": "All three would come back together, two of them in vain.",
+        "promises-nothing": "All three would return at 20 s, but by then only one place is free.",
         "groups-leave-once": "Two left at 8 s, and both places became free.",
         "always-a-second": "At the present pace, no request will have left after one second.",
     },
@@ -36,7 +36,7 @@ def told(gate: Any) -> str:
     "so <code>do</code> is shown.",
     mistakes={
         "never-finished": "The model generated these two characters, and no stop string followed.",
-        "all-of-it-again": "A piece contains only what is new.",
+        "all-of-it-again": "A client that joins the pieces would show the first part of the text twice.",
     },
 )
 def read(stream: Any) -> str:

@@ -34,7 +34,7 @@ def three_by_two_by_two(attention_mask: Any) -> str:
     "is the output?",
     why="A fully masked row returns zeros.",
     mistakes={
-        "masked-rows-mean": "6 is the mean of values that are all hidden.",
+        "masked-rows-mean": "The mean of 3, 6 and 9 is 6, but no key is visible.",
         "masked-rows-nan": "-inf - -inf is NaN, which spreads to every token that attends to this one.",
         "mask-ignored": "The weights 1/4, 1/4 and 1/2 are those of hidden keys.",
     },

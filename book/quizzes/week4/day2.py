@@ -58,7 +58,7 @@ def what_stays(dropout: Any) -> str:
     why="True keeps a key: the second key is the only visible one.",
     mistakes={
         "booleans-added": "The scores would be 2 + 0 and 0 + 1, but a boolean is not a number to add.",
-        "booleans-inverted": "In PyTorch's `MultiheadAttention`, True would hide the second key. Here, True keeps it.",
+        "booleans-inverted": "The second key is then hidden, so the first one gets all of the weight.",
         "hidden-is-zero": "A score of 0 hides nothing: exp(0) is 1, as for the second key.",
     },
 )

@@ -31,7 +31,7 @@ def keys_seen(mask: Any) -> str:
     mistakes={
         "first-layers-local": "The name suggests this, but it is the number of global layers, which come first.",
         "one-layer-late": "Layers are counted from 0, and the first local one is number 4.",
-        "max-window-layers-ignored": "max_window_layers says where the local layers start.",
+        "max-window-layers-ignored": "Its value, 4, says that the first four layers are global.",
     },
 )
 def local_layers(windows: Any) -> str:

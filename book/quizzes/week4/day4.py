@@ -16,7 +16,7 @@ quiz = Quiz()
     "v_head_dim 128 and kv_lora_rank 512. How many numbers does a layer cache per token?",
     why="A layer caches a latent of 512 numbers, from which keys and values are computed, and a rope key of 64.",
     mistakes={
-        "latent-twice": "Keys and values are computed from the same latent: it is cached once.",
+        "latent-twice": "Keys and values are both computed from one latent of 512 numbers.",
         "rope-key-for-each-head": "All heads share the same rope key: 64 numbers, not 16 times as many.",
         "no-rope-key": "The rope key does not come from the latent: it must be cached too.",
         "always-expanded": "These are the keys and values of all heads in full, more than plain heads of 128 would "
@@ -37,7 +37,7 @@ def lite(count: Any) -> str:
     mistakes={
         "bytes-of-the-capacity": "The capacity is now 16 entries, but the four empty slots are never read.",
         "bytes-of-latents": "An entry is a latent and a rope key: 8 numbers.",
-        "elements-for-bytes": "This is the number of numbers, each of which takes four bytes.",
+        "elements-for-bytes": "There are 96 numbers, and each takes four bytes.",
         "offset-stays": "All twelve entries count, including the first three.",
     },
 )
@@ -56,7 +56,7 @@ def twelve_entries(cache: Any) -> str:
     why="The scale is 1 / sqrt(2 + 2), as in the expanded form: the scores are ln 3 and 0, so the weights are 3 to 1.",
     mistakes={
         "scale-of-an-entry": "C + D_rope is 16, but the scores do not change when the product is reassociated.",
-        "no-scale": "The product is divided by 2 before the softmax.",
+        "no-scale": "Without the division by 2, the weights are 9 to 1 instead of 3 to 1.",
         "scale-of-one-part": "Both parts of a query count: sqrt(2 + 2).",
     },
 )

@@ -15,9 +15,10 @@ quiz = Quiz()
     "What are its weights?",
     why="These are the probabilities among all three experts. The third expert's share is lost.",
     mistakes={
-        "always-normalised": "These sum to 1. If `norm_topk_prob` is False, the weights are not divided by their sum.",
-        "least-likely": "These are the two least likely experts'.",
-        "scores-as-weights": "These are the scores, here logarithms. A weight is never negative.",
+        "always-normalised": "The two probabilities sum to 0.8, and as `normalize` is False, they are not divided by "
+        "0.8.",
+        "least-likely": "The token should use the two largest probabilities, 0.5 and 0.3.",
+        "scores-as-weights": "The scores here are logarithms of the probabilities, and a weight is never negative.",
     },
 )
 def two_of_three(route: Any) -> str:
@@ -32,7 +33,7 @@ def two_of_three(route: Any) -> str:
     why="Expert 2 multiplies token 1 by 1,000, expert 0 token 2 by 10, and expert 1 token 3 by 100.",
     mistakes={
         "put-back-by-order": "`order` sorts the rows. Its inverse, `places`, restores their order.",
-        "not-put-back": "This is the order of the rows while they are sorted by expert.",
+        "not-put-back": "Sorted by expert, the tokens are in the order 2, 3, 1.",
     },
 )
 def three_tokens(grouped: Any) -> str:
@@ -47,8 +48,10 @@ def three_tokens(grouped: Any) -> str:
     "Four tokens are routed to two of four experts each, all of them to experts 0 and 1. What is the load imbalance?",
     why="Each of the two experts has half of the assignments, while an even load would be a quarter.",
     mistakes={
-        "imbalance-is-a-share": "This is the share of the busiest expert. Divided by an even share, it is 2.",
-        "shares-sum-to-k": "All tokens use it, but each has two assignments, so its share is a half.",
+        "imbalance-is-a-share": "The share of the busiest expert is a half, and it must be divided by the even share, "
+        "a quarter.",
+        "shares-sum-to-k": "All tokens use expert 0, but each token has two assignments, so the expert's share is a "
+        "half.",
         "imbalance-of-the-busy": "The load of the two busy experts is even, but the two idle experts count too.",
     },
 )
@@ -64,7 +67,7 @@ def two_do_all(statistics: Any) -> str:
         "experts: MiB": "This assumes that k experts per token are k experts per step. Other tokens may use other "
         "experts, so it grows "
         "until all are read.",
-        "experts: ms": "This mistakes a memory-bound step for any step: each token adds FLOPs, and perhaps another "
+        "experts: ms": "Only a memory-bound step would take the same time. Each token adds FLOPs, and perhaps another "
         "expert to read.",
         "dense: ms": "The bytes stay the same, but the FLOPs grow with the tokens.",
     },

@@ -15,9 +15,9 @@ quiz = Quiz()
     'A model has nine layers and three sets of weights, in the order "cycle_reversed". Which set does each layer use?',
     why="There are three rounds, and only the last one runs backwards.",
     mistakes={
-        "every-second-round-reversed": "Only the last round is reversed.",
-        "every-round-but-the-first-reversed": "The second round is not the last.",
-        "never-reversed": "The last round must be reversed.",
+        "every-second-round-reversed": "Here the second of three rounds runs backwards, but the third should.",
+        "every-round-but-the-first-reversed": "The second of three rounds should still be `0 1 2`.",
+        "never-reversed": "The last round should be `2 1 0`.",
     },
 )
 def nine_layers(owner: Any) -> str:
@@ -30,7 +30,8 @@ def nine_layers(owner: Any) -> str:
     "model's MACs and cached numbers by the first model's. What are the ratios?",
     why="In both models, a token passes through twelve layers, and each layer caches keys and values.",
     mistakes={
-        "macs-of-the-stored": "A matrix that is stored once still takes multiplications every time it is used.",
+        "macs-of-the-stored": "A token passes through twelve layers in both models, so it takes the same number of "
+        "products.",
         "cached-of-the-stored": "Layers with the same weights process a different residual stream, so their keys "
         "differ.",
     },
@@ -52,7 +53,7 @@ def three_of_twelve(count: Any) -> str:
     mistakes={
         "head-part-only": "x is 0, so the head's part is 0. But x itself is a row of the table, with its own gradient.",
         "rows-at-the-targets": "Row 0 is the row that was looked up; row 1 is only the target.",
-        "uphill": "A step against the gradient must move row 0 towards row 1.",
+        "uphill": "A step against the gradient must move row 0 toward row 1.",
     },
 )
 def two_rows(function: Any) -> str:

@@ -47,7 +47,8 @@ def ninety_tokens(paces: Any) -> str:
     "a factor of 2, beta_fast 4 and beta_slow 1?",
     why="The first pair makes more than 4 turns, so it is kept. The second makes less than one turn, so it is divided.",
     mistakes={
-        "kept-and-divided-exchanged": "The fast pair has seen every angle. Which of the two needs help?",
+        "kept-and-divided-exchanged": "The fast pair has seen every angle in training, so it needs no scaling. The "
+        "slow pair does.",
         "turns-without-2-pi": "32 radians are 5.1 turns, not 32. With 32, the second pair is only partly divided.",
     },
 )

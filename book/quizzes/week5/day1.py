@@ -15,7 +15,7 @@ quiz = Quiz()
     "The words are `hez` and `zhe`, each with count 4. The first merge is `h e`. Which pair is merged next?",
     why="Both pairs of `he z` and `z he` have count 4. The id of `z` is smaller than that of `he`, the newest token.",
     mistakes={
-        "ties-by-text": "As text, `he` is smaller than `z`, but ids decide.",
+        "ties-by-text": "As text, `he` comes before `z`, but its id is larger.",
         "counted-once": "After the first merge, `e` and `z` are no longer adjacent.",
     },
 )
@@ -41,7 +41,7 @@ def fourth(train: Any) -> str:
     "A tokenizer has 3 merges and the special token `<|end|>`. Which id does `<|end|>` have?",
     why="The characters have 0 to 255, the merges 256 to 258, and then the special tokens follow.",
     mistakes={
-        "special-ids-too-small": "This is already the id of the last merge.",
+        "special-ids-too-small": "The merges have the ids 256 to 258, so the next free id is 259.",
         "special-tokens-first": "Then every other token moves by one, and no embedding fits any more.",
     },
 )

@@ -14,7 +14,7 @@ quiz = Quiz()
     "Two documents, 1 2 3 and 4 5, are packed into rows of 4, with 0 as eos. What are the targets of the first row?",
     why="Each token's target is the next one. The eos has none, because the next document does not follow from it.",
     mistakes={
-        "targets-not-shifted": "These are the tokens of the row. The model would learn to copy its input.",
+        "targets-not-shifted": "The model would only learn to copy its input.",
         "targets-of-the-next-document": "After the eos comes 4, but nothing in this document predicts it.",
         "eos-is-never-a-target": "The target of 3 is the eos: from it, a model learns where a text ends.",
     },
@@ -28,8 +28,8 @@ def first_targets(pack: Any) -> str:
     "At each of three positions, four tokens have equal logits. One target counts, two are -100. What is the loss?",
     why="The counted target has the probability 1/4, and -ln(1/4) is the mean over one target.",
     mistakes={
-        "mean-over-all": "This is divided by three positions, two of which do not count.",
-        "sign-missing": "The logarithm of a probability is negative. The loss is minus that.",
+        "mean-over-all": "1.39 / 3 is 0.46, but two of the three positions do not count.",
+        "sign-missing": "The logarithm of 1/4 is negative, but a loss is never below 0.",
     },
 )
 def one_counts(loss: Any) -> str:
@@ -42,8 +42,8 @@ def one_counts(loss: Any) -> str:
     "the loss with respect to their logits?",
     why="Softmax minus one-hot. A step against it raises the target's logit, and lowers the others.",
     mistakes={
-        "one-hot-missing": "These are the probabilities. The target's entry still lacks its minus 1.",
-        "sign-reversed": "A step against this gradient would lower the target's logit.",
+        "one-hot-missing": "The target's entry should be 0.25 - 1, or -0.75.",
+        "sign-reversed": "The target's entry must be negative, so that a step against the gradient raises its logit.",
     },
 )
 def three_logits(gradient: Any) -> str:

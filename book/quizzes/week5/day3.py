@@ -15,7 +15,7 @@ quiz = Quiz()
     "table's three rows?",
     why="Row 2 was read at two places, so its gradient is 1 + 100. Row 1 was not read.",
     mistakes={
-        "last-one-wins": "The last place replaced the first. Row 2 changes the loss at both.",
+        "last-one-wins": "Row 2 was read at the first and at the last place, so both gradients count.",
         "averaged": "Moving row 2 has both effects at once, not their mean.",
     },
 )
@@ -29,7 +29,7 @@ def three_rows(program: Any) -> str:
     "is dx?",
     why="A step along x changes only its length, and the output does not depend on that.",
     mistakes={
-        "scale-held-constant": "This is dy times the scale. If x grows, the scale falls, and both effects cancel.",
+        "scale-held-constant": "If x grows, the scale falls, and the two effects cancel, so dx is 0.",
         "mean-of-dn": "The direction without a gradient is that of x, not that of the vector of ones.",
         "sum-for-the-mean": "The mean of squares has a factor of 1/E, and so has its derivative.",
     },
@@ -48,7 +48,7 @@ def parallel(program: Any) -> str:
     mistakes={
         "no-bias-correction": "m is a tenth of the gradient, and the root of v is 0.03 of it, so the step is longer.",
         "only-m-corrected": "v starts at zero, too. Its root is 0.03 times the gradient's magnitude.",
-        "no-root": "Divided by v instead of its root, a small gradient gives a huge step.",
+        "no-root": "v is the square of the gradient, 0.000001, so a small gradient makes a huge step.",
     },
 )
 def first_step(adamw: Any) -> str:
@@ -60,7 +60,7 @@ def first_step(adamw: Any) -> str:
 @quiz.measured(
     "In our run, which of the three mistakes has the highest loss at the end?",
     right="decay in the gradient",
-    why="Decay that is divided by the root of v pulls weights with small gradients towards zero as fast as the "
+    why="Decay that is divided by the root of v pulls weights with small gradients toward zero as fast as the "
     "gradient moves them.",
     mistakes={
         "no bias correction": "Its first steps are too large, but the factor approaches 1, and the model recovers.",

@@ -17,9 +17,9 @@ quiz = Quiz()
     "does the step report?",
     why="Four targets have a total loss of 3 · 2 + 6 = 12, so the mean is 3.",
     mistakes={
-        "mean-of-the-means": "This is the mean of 2 and 6, as if both micro-batches counted equally many targets.",
-        "summed": "This is the sum of the means. A mean is never larger than the largest loss.",
-        "divided-by-the-counts-so-far": "The first micro-batch is divided by 3, its own count, and not by 4.",
+        "mean-of-the-means": "The mean of 2 and 6 is 4, but the first loss stands for three of the four targets.",
+        "summed": "2 + 6 is 8, but a mean is never larger than the largest loss.",
+        "divided-by-the-counts-so-far": "The first loss then has the weight 3/3 instead of 3/4.",
     },
 )
 def three_and_one(accumulate: Any) -> str:
@@ -62,7 +62,7 @@ def ends(trainer: Any) -> str:
     why="Each factor of 4 halves the distance to E = 2: 2, 1, 0.5, and then 0.25.",
     mistakes={
         "alpha-one": "With alpha = 1, each factor of 4 in size takes away three quarters of the distance.",
-        "no-entropy": "Without E, the law continues towards 0.",
+        "no-entropy": "Without E, the law continues toward 0.",
     },
 )
 def four_times(fit: Any) -> str:

@@ -18,8 +18,9 @@ quiz = Quiz()
     why="The model must learn two tokens: the word, and the token that ends the answer.",
     mistakes={
         "end-not-learnt": "A model that never learns the end token does not stop.",
-        "what-follows-the-end-learnt": "The line break after the end token is the template's. The server has stopped.",
-        "prompt-learnt": "This counts the prompt, too, which the model is given, and need not write.",
+        "what-follows-the-end-learnt": "The server stops at the end token, so the model never has to write the line "
+        "break after it.",
+        "prompt-learnt": "The model is given the prompt, so it never has to write it.",
     },
 )
 def a_short_answer(program: Any) -> str:
@@ -32,10 +33,10 @@ def a_short_answer(program: Any) -> str:
     "An adapter has r = 4 and alpha = 8. A layer's x A.T B.T is 1. What does the adapter add to the output?",
     why="The update is multiplied by alpha / r.",
     mistakes={
-        "not-divided-by-the-rank": "alpha is divided by r.",
-        "scale-inverted": "This is r / alpha.",
-        "not-scaled-when-called": "The update has a factor.",
-        "root-of-the-rank": "This is rsLoRA's factor, alpha / sqrt(r).",
+        "not-divided-by-the-rank": "The update is then 8, four times too large.",
+        "scale-inverted": "4 / 8 is 0.5, but 8 / 4 is 2.",
+        "not-scaled-when-called": "Without the factor 2, the call adds only x A.T B.T, which is 1.",
+        "root-of-the-rank": "8 / sqrt(4) is 4, but 8 / 4 is 2.",
     },
 )
 def a_scaled_update(layer: Any) -> str:
@@ -49,9 +50,9 @@ def a_scaled_update(layer: Any) -> str:
     "updates?",
     why="Row 1 is multiplied by 100, row 2 has no adapter, and row 3 is multiplied by 10.",
     mistakes={
-        "none-is-the-last": "`a[-1]` is the last adapter's.",
-        "left-sorted": "These are the updates in the order of the adapters.",
-        "first-b-for-all": "Every row is multiplied by the first adapter's B here.",
+        "none-is-the-last": "Row 2 has no adapter, so its update should be 0, not 200.",
+        "left-sorted": "In this order, the row without an adapter comes first, then row 3, and then row 1.",
+        "first-b-for-all": "The B of adapter 1 is 100, so row 1 should get 100.",
     },
 )
 def three_rows(program: Any) -> str:

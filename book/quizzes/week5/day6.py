@@ -15,9 +15,10 @@ quiz = Quiz()
     "What is the DPO loss?",
     why="The rewards are 0.5 * 3 = 1.5 and 0.5 * -1 = -0.5, and -log(sigmoid(2)) is 0.13.",
     mistakes={
-        "without-the-reference": "This compares -10 with -21, whatever the reference says.",
-        "beta-left-out-of-the-loss": "The rewards contain beta, and the loss compares the rewards.",
-        "exchanged": "This is the loss if the other answer had been chosen.",
+        "without-the-reference": "The margin is then 0.5 · 11 = 5.5, but the reference already finds the chosen "
+        "answer more likely.",
+        "beta-left-out-of-the-loss": "The log-ratios differ by 4, but the rewards by only 0.5 · 4 = 2.",
+        "exchanged": "The margin is then -2 instead of 2.",
     },
 )
 def one_pair(program: Any) -> str:
@@ -30,10 +31,11 @@ def one_pair(program: Any) -> str:
     "Two prompts have two completions each. Their rewards are 1 and 0, and 5 and 3. What are the four advantages?",
     why="Each group has its own mean and its own deviation, so the units of a prompt do not matter.",
     mistakes={
-        "one-group": "Every completion of the harder prompt gets a negative advantage here.",
-        "not-scaled": "These are the differences from the mean.",
-        "of-the-population": "The sum of the squares is divided by G - 1 here.",
-        "best-so-far": "The mean is subtracted, not the largest reward.",
+        "one-group": "Both completions of the first prompt would get a negative advantage, although one of them is "
+        "better.",
+        "not-scaled": "For the first prompt, these are 0.5 and -0.5, and the standard deviation is 0.71.",
+        "of-the-population": "With G - 1 = 1 instead of G = 2, the deviation of the first group is 0.71, not 0.5.",
+        "best-so-far": "No completion could then have a positive advantage.",
     },
 )
 def two_groups(program: Any) -> str:
@@ -46,8 +48,8 @@ def two_groups(program: Any) -> str:
     "What is its loss?",
     why="min(2 * -1, 1.2 * -1) is -2, so the loss is 2, and its gradient corrects the wrong move.",
     mistakes={
-        "clipped-both-ways": "Without the minimum, the wrong move has no gradient.",
-        "ratio-inverted": "The ratio is the policy's probability over the sampler's.",
+        "clipped-both-ways": "1.2 · -1 is larger than 2 · -1, and the gain must be the smaller one.",
+        "ratio-inverted": "The ratio should be 2, but here it is 1/2, which is clipped to 0.8.",
     },
 )
 def a_wrong_move(program: Any) -> str:

@@ -37,10 +37,10 @@ def two_tokens(program: Any) -> str:
     "Four samples, of which one is correct. What is pass@2?",
     why="Six pairs can be chosen, and three of them contain the correct sample.",
     mistakes={
-        "with-replacement": "The same wrong sample cannot be tried twice.",
-        "first-try": "A second try helps.",
-        "any-sample": "The correct sample is not in every pair.",
-        "all-correct": "One correct sample is enough.",
+        "with-replacement": "The two samples are different ones, so the same wrong sample cannot be tried twice.",
+        "first-try": "With a second try, three of six pairs contain the correct sample, not one of four.",
+        "any-sample": "Only three of the six pairs contain the correct sample.",
+        "all-correct": "One correct sample of the two is enough.",
     },
 )
 def one_of_four(program: Any) -> str:
@@ -54,8 +54,8 @@ def one_of_four(program: Any) -> str:
     why="Six items are decided. One or none of six has 7 of 64 outcomes, and twice that is 0.22.",
     mistakes={
         "ties-counted": "The 1,000 equal items are no evidence for either model.",
-        "one-sided": "The second model could have won as well.",
-        "without-the-observed": "The outcome that was observed, one of six, belongs to the sum.",
+        "one-sided": "The second model could have won as clearly, so the result on that side counts too.",
+        "without-the-observed": "The sum must include one win as well as none.",
     },
 )
 def five_to_one(program: Any) -> str:

@@ -1,4 +1,4 @@
-"""Adapter folders in the two common forms: PEFT's and mlx-lm's."""
+"""Adapter folders in the two common formats, those of PEFT and of mlx-lm."""
 
 import json
 import re
@@ -15,7 +15,7 @@ PEFT_PATTERNS = ("rank_pattern", "alpha_pattern")  # other ranks or alphas for s
 
 
 def save_adapter(folder: Path, adapter: Adapter, form: str) -> None:
-    """Write a folder that PEFT, or mlx-lm, loads: adapter_config.json and the weights in their own dtypes.
+    """Write an adapter folder that PEFT or mlx-lm can load: adapter_config.json and the weights in their own dtypes.
 
     Letters: I inputs, O outputs, r the rank. NAME is a projection's full name, such as
     "model.layers.0.self_attn.q_proj".
@@ -62,12 +62,12 @@ def save_adapter(folder: Path, adapter: Adapter, form: str) -> None:
 
 
 def load_adapter(folder: Path) -> Adapter:
-    """Read an adapter in PEFT's or mlx-lm's form, as `save_adapter` describes them.
+    """Load an adapter from a folder in PEFT's or mlx-lm's format, which `save_adapter` describes.
 
-    The form follows from adapter_config.json: PEFT's has "peft_type", mlx-lm's has "lora_parameters".
+    The entries of adapter_config.json decide the format: "peft_type" is PEFT's, "lora_parameters" is mlx-lm's.
 
     Args:
-        folder: the adapter's.
+        folder: the folder of the adapter.
 
     Returns:
         The adapter, its arrays in the file's dtypes. alpha is such that alpha / r is the update's factor: PEFT's is
@@ -79,7 +79,7 @@ def load_adapter(folder: Path) -> Adapter:
             - The config has neither key. Or "peft_type" is not "LORA". Or "fine_tune_type" is given and not "lora".
             - PEFT's config has "use_dora", "fan_in_fan_out" or "modules_to_save" set, a "bias" other than "none", or a
               "rank_pattern" or "alpha_pattern" that is not empty.
-            - A tensor has a name that the form does not have. Or a projection lacks A or B.
+            - A tensor has a name that the format does not have. Or a projection lacks A or B.
             - An A or a B does not have the config's rank.
     """
     config = json.loads((folder / "adapter_config.json").read_text(encoding="utf-8"))
@@ -111,7 +111,7 @@ def load_adapter(folder: Path) -> Adapter:
 
 
 def _of_peft(config: dict[str, Any]) -> float:
-    """Return the alpha of PEFT's config; raise ValueError if it asks for what an `Adapter` is not."""
+    """Return the alpha of PEFT's config; raise ValueError if an `Adapter` cannot represent it."""
     if config["peft_type"] != "LORA":
         raise ValueError(f"peft_type is {config['peft_type']!r}, supported is 'LORA'")
     for entry, only in PEFT_DEFAULTS.items():
