@@ -67,10 +67,10 @@ def work(folder: Path) -> None:
     from tiny_llm.agent.resume import run_durably
     from tiny_llm.workspace.tools import open_workspace
 
-    tools: list[Any] = []
-    tools, changes = open_workspace(folder / "w", folder / "undo", lambda action, detail: True)
+    found, changes = open_workspace(folder / "w", folder / "undo", lambda action, detail: True)
+    tools: list[Any] = [*found, Post(folder / "posts")]
     print("ready", flush=True)
-    run_durably(folder / "log.jsonl", model, QUESTION, [*tools, Post(folder / "posts")], changes=changes)
+    run_durably(folder / "log.jsonl", model, QUESTION, tools, changes=changes)
 
 
 @dataclass

@@ -17,7 +17,7 @@ class Diverged(BaseException):
     """The run is not the one that was recorded. No Exception: the loop must not return it to the model as a result."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class WrappedTool:
     """A tool with another `call`."""
 
