@@ -1,4 +1,4 @@
-"""Task 7.6.1, grading a run: workspaces of honest and of other agents, and what the grade leaves behind."""
+"""Task 7.6.1, grading a run: workspaces of honest and of other agents, and the traces of a grade."""
 
 import tempfile
 

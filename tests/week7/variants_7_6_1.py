@@ -104,7 +104,7 @@ known.change(
         "modes = [os.lstat(os.path.join(folder, name)).st_mode for name in names]",
         "modes = [os.stat(p).st_mode if os.path.exists(p := os.path.join(folder, name)) else 0 for name in names]",
     ),
-    fact="symbolic links are followed, and what is behind them is copied",
+    fact="symbolic links are followed, and their targets are copied",
     question="The agent has left a link to your home folder. How much do you copy?",
 )
 known.change(

@@ -48,8 +48,8 @@ known.change(
 known.change(
     "without-the-output",
     ('f"I have run the tests, and they fail:\\n{output}\\nFind', 'f"The tests do not pass.\\nFind'),
-    fact="the model is told that the tests fail, but not what they print",
-    question="You are told that something is wrong. What do you ask first?",
+    fact="the message says that the tests fail, but not what they print",
+    question="You learn that something is wrong. What do you ask first?",
 )
 known.change(
     "a-new-conversation",

@@ -21,7 +21,7 @@ def grade_run(workspace: Path, tests: str, limits: Limits = GRADE_LIMITS) -> Gra
     """Run hidden tests on a copy of a workspace, in a process of their own, and return the grade.
 
     1. Copy the workspace's folders and regular files to a new folder. Symbolic links and special files are left out,
-       and nothing behind a link is read. Folders named `__pycache__` are left out, too: their bytecode may differ
+       and no target of a link is read. Folders named `__pycache__` are left out, too: their bytecode may differ
        from the source.
     2. Write the tests to a file outside the copy, so that no file of the workspace can replace it.
     3. With `run_limited`, in the copy, run `[sys.executable, "-I", "-S", "-B", RUNNER, the file, a token]`. The token

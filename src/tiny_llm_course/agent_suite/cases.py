@@ -26,7 +26,7 @@ class Case:
 
     name: str
     kind: str  # of bug, in a few words
-    statement: str  # what the agent is asked for
+    statement: str  # the task, as the agent reads it
     files: dict[str, str]  # what the agent can see, by path
     hidden: str  # the tests that grade it; those whose name begins with test_kept_ pass before the fix
     fix: tuple[Edit, ...]
