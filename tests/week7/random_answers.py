@@ -1,7 +1,7 @@
 """The course's model answers random schemas of hypothesis-jsonschema: `python tests/week7/random_answers.py 1000`.
 
-Each answer is sampled at temperature 1, in batches as a server's requests are, with the masks of its schema's grammar and
-a bias to close what is open. Then jsonschema checks each answer, and llguidance each of its masks. For maintainers;
+Each answer is sampled at temperature 1, in batches as a server's requests are, with the masks of its schema's grammar
+and a bias to close what is open. Then jsonschema checks each answer, and llguidance each of its masks. For maintainers;
 `tests/course/test_masks_against_llguidance.py` runs a few.
 """
 
@@ -34,8 +34,8 @@ from tiny_llm_solution.serving.request import Request, SamplingParams  # noqa: E
 SIZE, END = record_masks.SIZE, record_masks.END
 PROMPT = "Once upon a time, there was a frog. "
 LONGEST = 1000  # tokens of an answer
-# Added to the logits of tokens that close a value: the model knows no JSON, and seldom closes a list by itself.
-CLOSING = {b'"': 4.0, b"]": 14.0, b"}": 14.0}
+# Added to the logits of tokens that end a value: the model knows no JSON, and seldom ends a list or number by itself.
+CLOSING = {b'"': 10.0, b",": 8.0, b"]": 20.0, b"}": 20.0}
 PATTERNS = ["^[a-z]{1,4}$", "^(cat|dog)s?$", "^[0-9]{4}-[0-9]{2}$", "^[^x]{2}$", "^\\w+@\\w+[.]org$", "^(?:é|犬|\n)*$"]
 PLAIN = ["integer", "number", "boolean", "null", "string"]
 
@@ -175,7 +175,7 @@ class Result:
 def answer(grammars: dict[str, Grammar], engine: ServingEngine, processor: LogitsProcessor) -> list[Request]:
     """Return a finished request for each grammar."""
     found = list[Request]()
-    bias = {token: CLOSING[text] for token, text in token_bytes().items() if text in CLOSING}
+    bias = {token: CLOSING[text] for token, text in token_bytes().items() if text in CLOSING} | {END: 8.0}
     for number, grammar in enumerate(grammars.values()):
         prompt = engine.tokenizer.encode(PROMPT)
         found.append(Request(prompt, LONGEST, SamplingParams(1.0, seed=number), eos_ids=(END,)))
