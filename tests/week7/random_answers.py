@@ -1,8 +1,8 @@
 """The course's model answers random schemas of hypothesis-jsonschema: `python tests/week7/random_answers.py 1000`.
 
-Each answer is sampled at temperature 1, in batches as a server's requests are, with the masks of its schema's grammar
-and a bias to close what is open. Then jsonschema checks each answer, and llguidance each of its masks. For maintainers;
-`tests/course/test_masks_against_llguidance.py` runs a few.
+Each answer is sampled at temperature 1, in batches as a server's requests are, with the masks of its schema's grammar,
+and after 40 tokens with a bias to close what is open. Then jsonschema checks each answer, and llguidance each of its
+masks. For maintainers; `tests/course/test_masks_against_llguidance.py` runs a few.
 """
 
 import contextlib
@@ -34,8 +34,8 @@ from tiny_llm_solution.serving.request import Request, SamplingParams  # noqa: E
 SIZE, END = record_masks.SIZE, record_masks.END
 PROMPT = "Once upon a time, there was a frog. "
 LONGEST = 1000  # tokens of an answer
-# Added to the logits of tokens that end a value: the model knows no JSON, and seldom ends a list or number by itself.
-CLOSING = {b'"': 10.0, b",": 8.0, b"]": 20.0, b"}": 20.0}
+# The model knows no JSON, and seldom ends a list or a number by itself: after so many tokens, this is added to logits.
+FREE, CLOSING = 40, {b'"': 40.0, b",": 60.0, b"]": 100.0, b"}": 100.0}
 PATTERNS = ["^[a-z]{1,4}$", "^(cat|dog)s?$", "^[0-9]{4}-[0-9]{2}$", "^[^x]{2}$", "^\\w+@\\w+[.]org$", "^(?:é|犬|\n)*$"]
 PLAIN = ["integer", "number", "boolean", "null", "string"]
 
@@ -174,16 +174,20 @@ class Result:
 
 def answer(grammars: dict[str, Grammar], engine: ServingEngine, processor: LogitsProcessor) -> list[Request]:
     """Return a finished request for each grammar."""
-    found = list[Request]()
-    bias = {token: CLOSING[text] for token, text in token_bytes().items() if text in CLOSING} | {END: 8.0}
+    options = dict[Request, LogitOptions]()
+    bias = {token: CLOSING[text] for token, text in token_bytes().items() if text in CLOSING} | {END: 100.0}
     for number, grammar in enumerate(grammars.values()):
         prompt = engine.tokenizer.encode(PROMPT)
-        found.append(Request(prompt, LONGEST, SamplingParams(1.0, seed=number), eos_ids=(END,)))
-        processor.ask(found[-1], LogitOptions(bias=bias, grammar=grammar))
-        engine.scheduler.submit(found[-1])
+        request = Request(prompt, LONGEST, SamplingParams(1.0, seed=number), eos_ids=(END,))
+        options[request] = LogitOptions(grammar=grammar)
+        processor.ask(request, options[request])
+        engine.scheduler.submit(request)
     while engine.scheduler.waiting or engine.scheduler.running:
+        for request in engine.scheduler.running:
+            if len(request.output) >= FREE:
+                options[request].bias = bias
         engine.scheduler.step()
-    return found
+    return list(options)
 
 
 def check(schema: str, grammar: Grammar, request: Request, theirs: Any, result: Result) -> None:
