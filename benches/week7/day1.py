@@ -1,4 +1,4 @@
-"""What token masks cost: a walk of the vocabulary, a request with a new and with a known schema, and applying a mask."""
+"""What token masks cost: a walk of the vocabulary, requests with a new and with a known schema, and applying a mask."""
 
 import random
 import time

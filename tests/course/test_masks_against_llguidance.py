@@ -49,3 +49,15 @@ def test_the_same_masks_step_by_step(first):
             if token < 0:
                 break
             state, text = grammar.advance(state, token), text + tokenizer.token_bytes[token]
+
+
+def test_answers_to_random_schemas():
+    """All of 30 answers are valid; `python tests/week7/random_answers.py 1000` tries more."""
+    pytest.importorskip("hypothesis_jsonschema", reason="not run here: needs hypothesis-jsonschema")
+    from tests.week7 import random_answers
+
+    (result,) = random_answers.run(30)
+    assert (result.valid, result.invalid, result.cut) == (30, [], [])
+    assert result.steps > 100
+    # A number of at most 0 may be 0.0, and a constant of -1e-9 may be written so: llguidance takes 0 and -0.000000001.
+    assert len(result.different) <= 3

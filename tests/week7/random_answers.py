@@ -1,8 +1,8 @@
-"""Answers of the course's model to random schemas of hypothesis-jsonschema: `python tests/week7/random_answers.py 1000`.
+"""The course's model answers random schemas of hypothesis-jsonschema: `python tests/week7/random_answers.py 1000`.
 
-Each answer is sampled at temperature 1 with the masks of its schema's grammar, and with a bias to close what is open,
-in batches of eight that share one scheduler, as a server's requests do. Then jsonschema checks each answer, and llguidance each of its masks. For
-maintainers; `tests/course/test_masks_against_llguidance.py` runs a few.
+Each answer is sampled at temperature 1, in batches as a server's requests are, with the masks of its schema's grammar,
+and after 40 tokens with a bias to close what is open. Then jsonschema checks each answer, and llguidance each of its
+masks. For maintainers; `tests/course/test_masks_against_llguidance.py` runs a few.
 """
 
 import contextlib
@@ -10,6 +10,7 @@ import functools
 import json
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,8 +34,8 @@ from tiny_llm_solution.serving.request import Request, SamplingParams  # noqa: E
 SIZE, END = record_masks.SIZE, record_masks.END
 PROMPT = "Once upon a time, there was a frog. "
 LONGEST = 1000  # tokens of an answer
-# Added to the logits of tokens that close a value: the model knows no JSON, and seldom closes a list by itself.
-CLOSING = {b'"': 4.0, b"]": 14.0, b"}": 14.0}
+# The model knows no JSON, and seldom ends a list or a number by itself: after so many tokens, this is added to logits.
+FREE, CLOSING = 40, {b'"': 40.0, b",": 60.0, b"]": 100.0, b"}": 100.0}
 PATTERNS = ["^[a-z]{1,4}$", "^(cat|dog)s?$", "^[0-9]{4}-[0-9]{2}$", "^[^x]{2}$", "^\\w+@\\w+[.]org$", "^(?:é|犬|\n)*$"]
 PLAIN = ["integer", "number", "boolean", "null", "string"]
 
@@ -113,19 +114,20 @@ def _more(elements: Any) -> bool:
     return next(elements.each, False) is None
 
 
-def draw_schemas(count: int, compiler: GrammarCompiler) -> tuple[dict[str, Grammar], Counter[str]]:
-    """Return different random schemas, as JSON, with their grammars, and why others were refused."""
-    from hypothesis import HealthCheck, Phase, given, settings
+def draw_schemas(count: int, number: int, compiler: GrammarCompiler, refused: Counter[str]) -> dict[str, Grammar]:
+    """Return different random schemas, as JSON, with their grammars; count those that cannot be compiled."""
+    from hypothesis import HealthCheck, Phase, given, seed, settings
     from hypothesis import strategies as st
     from hypothesis.internal.conjecture.utils import many
     from hypothesis_jsonschema import from_schema
 
     if not hasattr(many, "more"):  # which hypothesis-jsonschema 0.23.1 calls, and newer versions of hypothesis lack
         many.more = _more  # type: ignore[attr-defined]
-    found, refused = dict[str, Grammar](), Counter[str]()
+    found = dict[str, Grammar]()
 
+    @seed(number)
     @settings(
-        max_examples=9 * count, derandomize=True, database=None, deadline=None, phases=[Phase.generate],
+        max_examples=9 * count, database=None, deadline=None, phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )  # fmt: skip
     @given(st.lists(from_schema(metaschema()), min_size=1, max_size=3))
@@ -141,7 +143,7 @@ def draw_schemas(count: int, compiler: GrammarCompiler) -> tuple[dict[str, Gramm
 
     with contextlib.suppress(_Enough):
         draw()
-    return found, refused
+    return found
 
 
 class _Enough(Exception):
@@ -158,21 +160,34 @@ class Result:
     steps: int = 0
     different: list[tuple[str, str, list[str], list[str]]] = field(default_factory=list)  # masks: schema, text, tokens
     unknown: Counter[str] = field(default_factory=Counter)  # what llguidance said of schemas that it does not take
+    refused: Counter[str] = field(default_factory=Counter)  # why schemas were drawn, but not answered
+
+    def __str__(self) -> str:
+        """Return a line for each kind of result."""
+        return (
+            f"answers: {self.valid} valid, {len(self.invalid)} invalid, {len(self.cut)} cut at {LONGEST} tokens\n"
+            f"masks: {self.steps}, of which {len(self.different)} differ from llguidance's\n"
+            f"not answered, as they allow no finite text: {self.refused.total()}\n"
+            f"not compared, as llguidance refuses the schema: {self.unknown.total()}"
+        )
 
 
-def answer(grammars: dict[str, Grammar], engine: ServingEngine) -> list[Request]:
+def answer(grammars: dict[str, Grammar], engine: ServingEngine, processor: LogitsProcessor) -> list[Request]:
     """Return a finished request for each grammar."""
-    processor, found = LogitsProcessor(engine.scheduler), list[Request]()
-    processor.masked = apply_masks
-    bias = {token: CLOSING[text] for token, text in token_bytes().items() if text in CLOSING}
+    options = dict[Request, LogitOptions]()
+    bias = {token: CLOSING[text] for token, text in token_bytes().items() if text in CLOSING} | {END: 100.0}
     for number, grammar in enumerate(grammars.values()):
         prompt = engine.tokenizer.encode(PROMPT)
-        found.append(Request(prompt, LONGEST, SamplingParams(1.0, seed=number), eos_ids=(END,)))
-        processor.ask(found[-1], LogitOptions(bias=bias, grammar=grammar))
-        engine.scheduler.submit(found[-1])
+        request = Request(prompt, LONGEST, SamplingParams(1.0, seed=number), eos_ids=(END,))
+        options[request] = LogitOptions(grammar=grammar)
+        processor.ask(request, options[request])
+        engine.scheduler.submit(request)
     while engine.scheduler.waiting or engine.scheduler.running:
+        for request in engine.scheduler.running:
+            if len(request.output) >= FREE:
+                options[request].bias = bias
         engine.scheduler.step()
-    return found
+    return list(options)
 
 
 def check(schema: str, grammar: Grammar, request: Request, theirs: Any, result: Result) -> None:
@@ -209,23 +224,22 @@ def check(schema: str, grammar: Grammar, request: Request, theirs: Any, result: 
         state, read = grammar.advance(state, token), read + token_bytes()[token]
 
 
-def run(count: int) -> tuple[Result, Counter[str]]:
-    """Return what becomes of so many schemas, and why others were refused."""
-    engine = load_scheduler(None, solution=True)
-    words = engine.tokenizer
-    trie = TokenTrie(words.token_bytes, SIZE, {*words.special_tokens.values()})
-    grammars, refused = draw_schemas(count, GrammarCompiler(trie, [END]))
-    theirs, result = record_masks.tokenizers()["tokens"], Result()
-    for (schema, grammar), request in zip(grammars.items(), answer(grammars, engine), strict=True):
-        check(schema, grammar, request, theirs, result)
-    return result, refused
+def run(count: int) -> Iterator[Result]:
+    """Yield what became of the schemas so far, after each round of up to 50."""
+    engine, result = load_scheduler(None, solution=True), Result()
+    processor = LogitsProcessor(engine.scheduler)
+    processor.masked = apply_masks
+    trie = TokenTrie(engine.tokenizer.token_bytes, SIZE, {*engine.tokenizer.special_tokens.values()})
+    compiler, theirs = GrammarCompiler(trie, [END]), record_masks.tokenizers()["tokens"]
+    for number, first in enumerate(range(0, count, 50)):
+        grammars = draw_schemas(min(50, count - first), number, compiler, result.refused)
+        for (schema, grammar), request in zip(grammars.items(), answer(grammars, engine, processor), strict=True):
+            check(schema, grammar, request, theirs, result)
+        yield result
 
 
 if __name__ == "__main__":
-    result, refused = run(int(sys.argv[1]) if len(sys.argv) > 1 else 1000)
-    print(f"valid {result.valid}, invalid {len(result.invalid)}, cut at {LONGEST} tokens {len(result.cut)}")
-    print(f"masks {result.steps}, different from llguidance's {len(result.different)}")
-    print(f"not drawn, as no text satisfies them or they begin with themselves: {refused}")
-    print(f"schemas that llguidance does not take: {result.unknown}")
-    for each in (*result.invalid[:10], *result.cut[:10], *result.different[:40]):
+    for result in run(int(sys.argv[1]) if len(sys.argv) > 1 else 1000):
+        print(result, flush=True)
+    for each in (*result.invalid, *result.cut, *result.different, *result.unknown):
         print(str(each)[:1500])

@@ -58,7 +58,8 @@ def texts_of_an_object(program: Any) -> str:
 def after_a_digit(program: Any) -> str:
     rules = {"#": r"\[(?:<n>(?:,<n>)*)?\]", "n": "0|[1-9][0-9]*"}
     compile_rule = own(program, "automaton").compile_rule
-    made = program({name: compile_rule(expression(text, lambda m: own(program, m))) for name, text in rules.items()}, "#")
+    compiled = {name: compile_rule(expression(text, lambda m: own(program, m))) for name, text in rules.items()}
+    made = program(compiled, "#")
     state = made.start
     for byte in b"[1":
         state = int(made.row(state)[byte])
