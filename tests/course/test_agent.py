@@ -4,7 +4,7 @@ import json
 import sys
 
 import pytest
-from tests.course.terminal import Terminal
+from tests.course.terminal import CTRL_C, Terminal
 
 from tiny_llm_course.programs.packages import load_solution
 
@@ -135,6 +135,24 @@ def test_what_is_approved_is_shown_as_it_is(workspace):
         assert terminal.end() == 0
     assert "+x = 1" + " " * 200 + "; import os\\x1b[2K" in shown.replace("\n", "")
     assert files(workspace)["a.py"] == text.encode()
+
+
+def test_ctrl_c_at_the_question(workspace):
+    """What was approved before can be undone, and the transcript says how the run ended."""
+    before, transcript = files(workspace), workspace.parent / "run.jsonl"
+    words = [*map(str, script_of(workspace, WORK)), "--solution", "--transcript", str(transcript)]
+    with Terminal(*words) as terminal:
+        for keys in ("y\n", CTRL_C):
+            terminal.wait_for("[a]ll of this run: ")
+            terminal.type(keys)
+        terminal.wait_for("\nStopped: interrupted\n")
+        terminal.wait_for("--undo")
+        assert terminal.end() == 130
+    assert json.loads(transcript.read_text().splitlines()[-1])["stop"] == "interrupted"
+    with Terminal("agent", "--undo", "--solution", "--workspace", str(workspace)) as terminal:
+        terminal.wait_for("undone: cat.py")
+        assert terminal.end() == 0
+    assert files(workspace) == before
 
 
 def test_before_day_4_the_tools_only_read(typed, workspace):
