@@ -167,6 +167,11 @@ def test_before_day_4_the_tools_only_read(typed, workspace):
         code, _, err = typed(*words, *more)
         assert (code, f"{more[0]} needs the workspace tools, and 7.4.1" in err) == (1, True)
     assert typed("agent", "--undo", "--workspace", workspace)[0] == 1
+    assert typed("borrow", "7.4")[0] == 0
+    assert typed(*words, "--yes")[0] == 0
+    assert files(workspace)["cat.py"] == b"blue\n"
+    code, out, _ = typed("agent", "--undo", "--workspace", workspace)
+    assert (code, out) == (0, "undone: cat.py\n")
 
 
 def test_a_transcript_and_its_page(typed, workspace, tmp_path):
