@@ -8,7 +8,7 @@ from tiny_llm_course.serving.run import listen, serve
 
 
 def load():
-    engine = load_scheduler(None, True, "paged", kernels=False)
+    engine = load_scheduler(None, True, "paged")
     end = next(iter(engine.checkpoint.eos_ids))
 
     def sample(logits, chunks):

@@ -4,7 +4,7 @@ import json
 import sys
 
 import pytest
-from tests.course.terminal import Terminal
+from tests.course.terminal import CTRL_C, Terminal
 
 from tiny_llm_course.programs.packages import load_solution
 
@@ -137,6 +137,24 @@ def test_what_is_approved_is_shown_as_it_is(workspace):
     assert files(workspace)["a.py"] == text.encode()
 
 
+def test_ctrl_c_at_the_question(workspace):
+    """What was approved before can be undone, and the transcript says how the run ended."""
+    before, transcript = files(workspace), workspace.parent / "run.jsonl"
+    words = [*map(str, script_of(workspace, WORK)), "--solution", "--transcript", str(transcript)]
+    with Terminal(*words) as terminal:
+        for keys in ("y\n", CTRL_C):
+            terminal.wait_for("[a]ll of this run: ")
+            terminal.type(keys)
+        terminal.wait_for("\nStopped: interrupted\n")
+        terminal.wait_for("--undo")
+        assert terminal.end() == 130
+    assert json.loads(transcript.read_text().splitlines()[-1])["stop"] == "interrupted"
+    with Terminal("agent", "--undo", "--solution", "--workspace", str(workspace)) as terminal:
+        terminal.wait_for("undone: cat.py")
+        assert terminal.end() == 0
+    assert files(workspace) == before
+
+
 def test_before_day_4_the_tools_only_read(typed, workspace):
     """The loop is borrowed, the workspace tools are not; then they are."""
     words = script_of(workspace, [READ % "cat.py", EDIT, "Red."])
@@ -149,6 +167,11 @@ def test_before_day_4_the_tools_only_read(typed, workspace):
         code, _, err = typed(*words, *more)
         assert (code, f"{more[0]} needs the workspace tools, and 7.4.1" in err) == (1, True)
     assert typed("agent", "--undo", "--workspace", workspace)[0] == 1
+    assert typed("borrow", "7.4")[0] == 0
+    assert typed(*words, "--yes")[0] == 0
+    assert files(workspace)["cat.py"] == b"blue\n"
+    code, out, _ = typed("agent", "--undo", "--workspace", workspace)
+    assert (code, out) == (0, "undone: cat.py\n")
 
 
 def test_a_transcript_and_its_page(typed, workspace, tmp_path):

@@ -30,8 +30,10 @@ class Approval:
         while True:
             try:
                 answer = input(QUESTION).strip().lower()
-            except EOFError:
-                say()
+            except (EOFError, KeyboardInterrupt) as end:
+                say()  # the cursor is behind the question
+                if isinstance(end, KeyboardInterrupt):
+                    raise
                 return False
             if answer in ("a", "all"):
                 self.everything = True

@@ -14,8 +14,8 @@ from .options import FOLDER
 def mcp(workspace: Path, yes: bool, solution: bool) -> int:
     """Serve the tools of a folder over MCP, on standard input and output, for a client that starts this command.
 
-    It asks for no approval itself: with --yes, use a client that asks you before each call. What a session changed can be
-    undone by pdm run agent --undo.
+    It asks for no approval itself: with --yes, use a client that asks you before each call. pdm run agent --undo takes
+    back what a session changed.
     """
     from ..engine import mcp_tools, workspaces
     from ..engine.package import Package
