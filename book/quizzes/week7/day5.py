@@ -42,8 +42,8 @@ def an_email(program: Any) -> str:
 @quiz.question(
     "7.5.2",
     "An agent runs the tests, which fail. It edits `a.py`, and tries to edit `b.py`, which the user refuses. It runs "
-    "the tests again, and they pass. All of this is replaced by a summary. Which files does it list as changed, and how "
-    "many lines begin with `Failed`?",
+    "the tests again, and they pass. All of this is replaced by a summary. Which files does it list as changed, and "
+    "how many lines begin with `Failed`?",
     why="`b.py` is as it was, and this edit is the only thing that still fails: the tests were run again and passed.",
     mistakes={
         "repaired-failures": "The model would look for an error that is gone.",
@@ -63,8 +63,8 @@ def what_is_open(program: Any) -> str:
     "7.5.3",
     "Four branches share 12 tokens, three whole pages, and each has one more token of its own. The cache is empty. How "
     "many prompt tokens are prefilled, and in how many steps are all branches submitted?",
-    why="The first branch prefills 13 tokens. Before the second step, the other three are submitted together: each of "
-    "them finds the three pages, and prefills its own token.",
+    why="The first branch prefills 13 tokens. Before the second step, the other three are submitted together. Each "
+    "finds the three pages, and prefills its own token.",
     mistakes={
         "all-at-once": "Admitted in one step, each branch finds an empty cache.",
         "one-by-one": "The prefix is computed after one step, although the first branch still decodes.",
