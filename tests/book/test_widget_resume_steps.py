@@ -15,7 +15,7 @@ def test_runs_as_recorded(page):
         assert (state["name"], state["log"], state["kept"]) == (name, run["log"], run["kept"])
         state = widget.change(moment=number, step=99)
         assert state["done"]
-        assert state["disk"].startswith("count = 1, 1 undo step, posts: ")
+        assert state["disk"].startswith("count = 1, undo steps: 1, posts: ")
 
 
 def test_by_keyboard(page):

@@ -18,15 +18,12 @@ class FakeScheduler:
         self.page_size, self.budget, self.seqs = page_size, budget, seqs
         self.cached, self.waiting, self.running = set[tuple[int, ...]](), list[Any](), list[Any]()
         self.log = list[str]()  # what happened
-        self.states = list[tuple[int, list[tuple[list[int], int]]]]()  # at each submission: the others in flight
         self.steps = 0
 
     def submit(self, request: Any) -> None:
-        """Queue a request, and note what is in flight."""
+        """Queue a request, and note the step."""
         if not request.prompt:
             raise ValueError("0 tokens, 1 to follow: each must be 1 at least")
-        others = [(other.prompt, other.num_computed_tokens) for other in [*self.running, *self.waiting] if other.user]
-        self.states.append((self.steps, others))
         self.log.append(f"step {self.steps}: submit {_words(request.prompt)}")
         self.waiting.append(request)
 
@@ -79,10 +76,12 @@ def pages(tokens: list[int], size: int) -> set[tuple[int, ...]]:
     return {tuple(tokens[:end]) for end in range(size, len(tokens) + 1, size)}
 
 
-def blocked(prompt: list[int], others: list[tuple[list[int], int]], size: int) -> bool:
-    """Return whether a request has to wait for one of the others: a page of both prompts that is not computed."""
+def blocked(prompt: list[int], others: list[Any], size: int) -> bool:
+    """Return whether a request has to wait for one of the others: a page of both prompts that none has computed."""
     own = pages(prompt[:-1], size)
-    return any(len(page) > computed for other, computed in others for page in own & pages(other, size))
+    shared = [(other, own & pages(other.prompt, size)) for other in others]
+    ready = {page for other, found in shared for page in found if len(page) <= other.num_computed_tokens}
+    return any(found - ready for other, found in shared if not other.finish_reason)
 
 
 # Prompts that share prefixes, for pages of 4 tokens

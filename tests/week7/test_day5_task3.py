@@ -23,7 +23,6 @@ def explored(prompts, case, *, tokens=3, page=PAGE, budget=1000, seqs=100, befor
         scheduler.cached |= pages(prompt, page)
     for prompt in before:
         scheduler.submit(Request(prompt, 6))
-    scheduler.states.clear()
     requests = [Request(list(prompt), tokens, user="branch") for prompt in prompts]
     given = list(requests)
     with noted(case):
@@ -47,14 +46,13 @@ def check(prompts, case, **more):
         reference.submit(Request(prompt, 6))
     reference.log.clear()
     waiting = [Request(list(prompt), more.get("tokens", 3), user="branch") for prompt in prompts]
-    flying, prefilled, steps = [], 0, 0
-    while waiting or flying:
+    sent, prefilled, steps = [], 0, 0
+    while waiting or not all(request.finish_reason for request in sent):
         for request in list(waiting):
-            others = [(other.prompt, other.num_computed_tokens) for other in flying]
-            if not blocked(request.prompt, others, page):
+            if not blocked(request.prompt, sent, page):
                 reference.submit(request)
                 waiting.remove(request)
-                flying.append(request)
+                sent.append(request)
         step = reference.step()
         steps += 1
         prefilled += sum(
@@ -62,7 +60,6 @@ def check(prompts, case, **more):
             for chunk in step.chunks
             if chunk.request.user
         )
-        flying = [request for request in flying if not request.finish_reason]
     wanted = [line for line in reference.log if "submit" in line]
     for number, (line, other) in enumerate(zip(wanted, submitted, strict=False)):
         if line != other:

@@ -44,21 +44,27 @@ def sized(program):
 
 known.change(
     "all-at-once",
-    ("if all(other.num_computed_tokens >= _shareable(request, other, page_size) for other in running):", "if True:"),
+    ("if all(count <= computed or other.finish_reason for other, count in shared):", "if True:"),
     fact="all requests are submitted at once",
     question="None of them has computed anything when they are admitted. What can each of them reuse?",
 )
 known.change(
     "one-by-one",
-    ("other.num_computed_tokens >= _shareable(request, other, page_size) for other", "False for other"),
+    ("count <= computed or other.finish_reason", "other.finish_reason"),
     fact="each request waits until the one before it has finished",
     question="The prefix is computed after the first step. What do the other branches wait for?",
 )
 known.change(
     "waits-for-the-whole-prompt",
-    ("other.num_computed_tokens >= _shareable", "other.num_computed_tokens >= len(other.prompt) or not _shareable"),
+    ("min(count, other.num_computed_tokens)", "count * (other.num_computed_tokens >= len(other.prompt))"),
     fact="a request waits until the other's whole prompt is computed",
     question="They share 3 pages of 40. When are these 3 computed?",
+)
+known.change(
+    "waits-for-those-that-reuse",
+    ("count <= computed or other.finish_reason", "count <= other.num_computed_tokens or other.finish_reason"),
+    fact="a request also waits for one that was just submitted and reuses the same pages",
+    question="The first branch has computed the prefix. Do the third and the second one depend on each other?",
 )
 known.change(
     "tokens-not-pages",
@@ -75,11 +81,8 @@ known.change(
 )
 known.change(
     "only-the-first",
-    (
-        "for other in running):",
-        "for other in running[:1]):",
-    ),
-    fact="a request is compared with the oldest running one alone",
+    ("for other in sent]", "for other in sent[:1]]"),
+    fact="a request is compared with the first one alone",
     question="Two families of branches run. Whose prefix may still be missing?",
 )
 known.change(
@@ -96,7 +99,7 @@ known.change(
 )
 known.change(
     "others-count",
-    ("own = [chunk for chunk in step.chunks if chunk.request in running]", "own = step.chunks"),
+    ("own = [chunk for chunk in step.chunks if chunk.request in sent]", "own = step.chunks"),
     fact="chunks of other requests in the scheduler are counted",
     question="Whose tokens are in a step's chunks?",
 )
@@ -109,25 +112,20 @@ def by_pages(scheduler, requests, page_size):
 
     wanted = {request: pages_of(request.prompt[:-1]) for request in requests}
     own = {request: pages_of(request.prompt) for request in requests}
-    flying, queue, steps, computed = [], list(requests), 0, 0
-    while queue or flying:
+    sent, queue, steps, computed = [], list(requests), 0, 0
+    while queue or not all(request.finish_reason for request in sent):
         rest = []
         for request in queue:
-            missing = [
-                page
-                for other in flying
-                for page in wanted[request] & own[other]
-                if len(page) > other.num_computed_tokens
-            ]
-            if missing:
+            done = {page for other in sent for page in own[other] if len(page) <= other.num_computed_tokens}
+            coming = set().union(*(own[other] for other in sent if not other.finish_reason))
+            if wanted[request] & coming - done:
                 rest.append(request)
             else:
                 scheduler.submit(request)
-                flying.append(request)
+                sent.append(request)
         queue = rest
         for chunk in scheduler.step().chunks:
             if chunk.request in wanted:
                 computed += len(range(chunk.start, min(chunk.end, len(chunk.request.prompt))))
         steps += 1
-        flying = [request for request in flying if request.finish_reason == ""]
     return Exploration(steps, sum(len(request.prompt) for request in requests), computed)

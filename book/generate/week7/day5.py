@@ -133,7 +133,7 @@ def words(entry: dict[str, Any]) -> str:
         return f"answer: {', '.join(calls) or entry['answer']['content']}"
     if "call" in entry:
         return f"call: {entry['call']}"
-    return f"error: {entry['error'].partition(':')[0]}" if "error" in entry else f"result: {_short(entry['result'])}"
+    return "error: interrupted" if "error" in entry else f"result: {_short(entry['result'])}"
 
 
 def _short(result: str) -> str:
@@ -141,9 +141,8 @@ def _short(result: str) -> str:
 
 
 def _state(world: dict[str, Any]) -> str:
-    leftover = ", a leftover file" if world["leftover"] else ""
-    plural = "" if world["steps"] == 1 else "s"
-    return f"{world['count']}, {world['steps']} undo step{plural}, posts: {world['posts']}{leftover}"
+    leftover = ", leftover file" if world["leftover"] else ""
+    return f"{world['count']}, undo steps: {world['steps']}, posts: {world['posts']}{leftover}"
 
 
 def resume() -> str:
@@ -161,9 +160,9 @@ def resume() -> str:
         for name, run in runs.items():
             canvas.text(0, y + FONT, f"killed {name}", "strong")
             y += FONT + 8
-            for title, state in (("then", run["killed"]), ("resumed", run["resumed"])):
-                canvas.rect(0, y, canvas.width - 4, 24, "frame" if title == "then" else "hollow", 3)
-                canvas.text(6, y + 16, f"{title}: {_state(state)}", "small")
+            for looks, state in (("frame", run["killed"]), ("hollow", run["resumed"])):
+                canvas.rect(0, y, canvas.width - 4, 24, looks, 3)
+                canvas.text(6, y + 16, f"{'resumed: ' * (looks == 'hollow')}{_state(state)}", "small")
                 y += 28
             canvas.text(6, y + 12, f"the call's entry: {run['log'][run['kept']]}", "small")
             y += 30

@@ -41,28 +41,30 @@ def an_email(program: Any) -> str:
 
 @quiz.question(
     "7.5.2",
-    "An agent runs the tests, which fail, reads a file, edits it, and runs the tests again, which pass. All of this is "
-    "replaced by a summary. How many lines that begin with `Files changed` and with `Failed` does it have?",
-    why="The edit succeeded, so the file is listed. The failure was made good, so it is not.",
+    "An agent runs the tests, which fail. It edits `a.py`, and tries to edit `b.py`, which the user refuses. It runs "
+    "the tests again, and they pass. All of this is replaced by a summary. Which files does it list as changed, and "
+    "how many lines begin with `Failed`?",
+    why="`b.py` is as it was, and this edit is the only thing that still fails: the tests were run again and passed.",
     mistakes={
         "repaired-failures": "The model would look for an error that is gone.",
-        "failed-edits-count": "A file is listed if a call changed it, and only one call here is an edit.",
+        "failed-edits-count": "An edit that was refused has changed nothing.",
     },
 )
 def what_is_open(program: Any) -> str:
-    turns = [did(run(RED)), did(read("a.py")), did(edit("a.py")), did(run(GREEN)), did(*[read("b.py")] * 3)]
-    found = program(conversation([*turns, did(edit("c.py", "Error: refused"))]), 4, one)
+    work = [did(run(RED)), did(edit("a.py")), did(edit("b.py", "Error: the user refused")), did(run(GREEN))]
+    found = program(conversation([*work, did(*[read("c.py")] * 3), did(read("d.py"))]), 4, one)
     lines = "\n".join(str(message.get("content")) for message in found).split("\n")
-    counts = [sum(line.startswith(word) for line in lines) for word in ("Files changed", "Failed")]
-    return f"{counts[0]} and {counts[1]}"
+    changed = next(line.partition(": ")[2] for line in lines if line.startswith("Files changed"))
+    failed = sum(line.startswith("Failed") for line in lines)
+    return f"`{changed}`, {failed} line{'s' * (failed != 1)}"
 
 
 @quiz.question(
     "7.5.3",
     "Four branches share 12 tokens, three whole pages, and each has one more token of its own. The cache is empty. How "
     "many prompt tokens are prefilled, and in how many steps are all branches submitted?",
-    why="The first branch prefills 13 tokens. Before the second step, the other three are submitted together: each of "
-    "them finds the three pages, and prefills its own token.",
+    why="The first branch prefills 13 tokens. Before the second step, the other three are submitted together. Each "
+    "finds the three pages, and prefills its own token.",
     mistakes={
         "all-at-once": "Admitted in one step, each branch finds an empty cache.",
         "one-by-one": "The prefix is computed after one step, although the first branch still decodes.",

@@ -31,11 +31,11 @@ def explore(scheduler: Scheduler, requests: Sequence[Request], page_size: int) -
     - The pages that two requests can share are the whole pages at the beginning of both prompts. A cache never reuses
       the last token of a prompt, so a request's last token does not count for itself: after the prompts [1, 2, 3, 4]
       and [1, 2, 3, 4], with pages of 2, the second request can reuse one page.
-    - A request waits as long as another one that was submitted, and has not finished, has computed fewer tokens than
-      are in these pages. If there is no such request, it is submitted before the next step.
+    - A request waits as long as another one that was submitted, and has not finished, has such a page that none of the
+      submitted ones, finished or not, has computed. Otherwise it is submitted before the next step.
 
-    The requests are considered in their order, before each step; one that was submitted a moment ago counts as well. A
-    request does not wait for longer than that: branches decode together.
+    The requests are considered in their order, before each step; one that was submitted a moment ago counts as well. No
+    request waits for longer than that: branches decode together.
 
     Args:
         scheduler: with a prefix cache; it may have other requests, which are served along, but are neither waited for
@@ -50,19 +50,20 @@ def explore(scheduler: Scheduler, requests: Sequence[Request], page_size: int) -
     Raises:
         ValueError: the scheduler refuses a request. Those that were submitted before it stay in the scheduler.
     """
-    waiting, running = list(requests), list[Request]()
+    waiting, sent = list(requests), list[Request]()
     steps = prefilled = 0
-    while waiting or running:
+    while waiting or any(not request.finish_reason for request in sent):
         for request in list(waiting):
-            if all(other.num_computed_tokens >= _shareable(request, other, page_size) for other in running):
+            shared = [(other, _shareable(request, other, page_size)) for other in sent]
+            computed = max((min(count, other.num_computed_tokens) for other, count in shared), default=0)
+            if all(count <= computed or other.finish_reason for other, count in shared):
                 scheduler.submit(request)
-                running.append(request)
+                sent.append(request)
                 waiting.remove(request)
         step = scheduler.step()
         steps += 1
-        own = [chunk for chunk in step.chunks if chunk.request in running]
+        own = [chunk for chunk in step.chunks if chunk.request in sent]
         prefilled += sum(max(0, min(chunk.end, len(chunk.request.prompt)) - chunk.start) for chunk in own)
-        running = [request for request in running if not request.finish_reason]
     return Exploration(steps, sum(len(request.prompt) for request in requests), prefilled)
 
 

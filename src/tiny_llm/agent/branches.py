@@ -31,11 +31,11 @@ def explore(scheduler: Scheduler, requests: Sequence[Request], page_size: int) -
     - The pages that two requests can share are the whole pages at the beginning of both prompts. A cache never reuses
       the last token of a prompt, so a request's last token does not count for itself: after the prompts [1, 2, 3, 4]
       and [1, 2, 3, 4], with pages of 2, the second request can reuse one page.
-    - A request waits as long as another one that was submitted, and has not finished, has computed fewer tokens than
-      are in these pages. If there is no such request, it is submitted before the next step.
+    - A request waits as long as another one that was submitted, and has not finished, has such a page that none of the
+      submitted ones, finished or not, has computed. Otherwise it is submitted before the next step.
 
-    The requests are considered in their order, before each step; one that was submitted a moment ago counts as well. A
-    request does not wait for longer than that: branches decode together.
+    The requests are considered in their order, before each step; one that was submitted a moment ago counts as well. No
+    request waits for longer than that: branches decode together.
 
     Args:
         scheduler: with a prefix cache; it may have other requests, which are served along, but are neither waited for
