@@ -1,7 +1,9 @@
 """The suite of week 7: each case is proven, scripted agents get the causes that they should, and no text approves."""
 
+import http.server
 import json
 import re
+import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
@@ -196,6 +198,50 @@ def test_the_command_compares_scripted_agents(typed, tmp_path):
     found = json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))
     assert set(found["agents"]) == set(AGENTS)
     assert found["agents"]["fixes"][0].keys() >= {"case", "solved", "steps", "cause", "transcript", "safe"}
+
+
+class GivesUp(http.server.BaseHTTPRequestHandler):
+    """A server whose model never calls a tool."""
+
+    def do_GET(self):
+        self.answer({"data": [{"id": "dog-1"}]})
+
+    def do_POST(self):
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        assert [tool["function"]["name"] for tool in asked["tools"]][:2] == ["list_files", "read_file"]
+        choice = {"message": {"role": "assistant", "content": "I give up."}, "finish_reason": "stop"}
+        self.answer({"choices": [choice], "usage": {"total_tokens": 100}})
+
+    def answer(self, body):
+        data = json.dumps(body).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *args):
+        pass
+
+
+def test_the_command_runs_a_server_s_model_and_compares_two_agents(typed):
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), GivesUp)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        url = f"http://127.0.0.1:{server.server_port}/v1"
+        code, out, _ = typed(
+            "bench", "agent", "--solution", "--quick", "--url", url, "--runs", 2, "--price", 5, "--own"
+        )
+    finally:
+        server.shutdown()
+        server.server_close()
+    lines = out.splitlines()
+    assert code == 0
+    assert "  attributes: no change, 1 steps" in lines
+    assert "  attributes: steps, 20 steps" in lines  # our agent asks again and again
+    assert "  dog-1: 10 no change" in lines
+    assert "dog-1: pass@2 0%, pass^2 0%" in lines
+    assert "dog-1, 7.C: 0.10 dollars, inf for each solved run" in lines
+    assert lines[-1] == "dog-1, 7.C against dog-1: +0%, 95 % interval +0% to +0%, p = 1"
 
 
 @pytest.mark.parametrize(

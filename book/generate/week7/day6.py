@@ -51,7 +51,7 @@ def agents() -> str:
     y = len(found) * CELL + 18
     used = [cause for cause in CAUSES if any(cause in ends for ends in found.values())]
     for place, cause in enumerate(used[1:]):
-        x = (place % 2) * 165.0
+        x = (place % 2) * 165
         canvas.text(x, y + 19 * (place // 2), f"{MARKS[cause]}  {cause}")
     about = "; ".join(f"{name}: {', '.join(sorted(set(ends)))}" for name, ends in found.items())
     caption = (

@@ -55,8 +55,8 @@ def bench(name: str | None, solution: bool, quick: bool, file: Path | None, prog
     suite = {option: options.pop(option) for option in ("runs", "price", "own")}
     if name == "agent" and not progression:
         typed = {**options, "stage": stage, "svg": svg, "draft": draft, "dtype": whole["dtype"], "bits": whole["bits"]}
-        if other := [option for option, value in typed.items() if value and option != "url"]:
-            raise UsageError(f"--{other[0]} does not apply to a suite of coding tasks: pdm run bench agent --help")
+        if unused := [option for option, value in typed.items() if value and option != "url"]:
+            raise UsageError(f"--{unused[0]} does not apply to a suite of coding tasks: pdm run bench agent --help")
         from .bench_agent import bench_agent
 
         return bench_agent(options["url"], whole["model"] or "", solution, quick, file, **suite)
