@@ -31,7 +31,7 @@ class Approval:
             try:
                 answer = input(QUESTION).strip().lower()
             except (EOFError, KeyboardInterrupt) as end:
-                say()  # the cursor is behind the question
+                say()  # ends the line of the question
                 if isinstance(end, KeyboardInterrupt):
                     raise
                 return False
