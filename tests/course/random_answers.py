@@ -1,4 +1,4 @@
-"""The course's model answers random schemas of hypothesis-jsonschema: `python tests/week7/random_answers.py 1000`.
+"""The course's model answers random schemas of hypothesis-jsonschema: `python tests/course/random_answers.py 1000`.
 
 Each answer is sampled at temperature 1, in batches as a server's requests are, with the masks of its schema's grammar,
 and after 40 tokens with a bias to close what is open. Then jsonschema checks each answer, and llguidance each of its
@@ -35,9 +35,16 @@ from tiny_llm_solution.serving.request import Request, SamplingParams  # noqa: E
 SIZE, END = record_masks.SIZE, record_masks.END
 PROMPT = "Once upon a time, there was a frog. "
 LONGEST = 1000  # tokens of an answer
-# The model knows no JSON, and seldom ends a list or a number by itself: after so many tokens, this is added to logits.
+# The model knows no JSON, and seldom ends a list or a number by itself: after FREE tokens, these are added to logits.
 FREE, OUTSIDE, INSIDE = 40, {b",": 60.0, b"]": 100.0, b"}": 100.0}, {b'"': 100.0}  # outside and inside a string
-PATTERNS = ["^[a-z]{1,4}$", "^(cat|dog)s?$", "^[0-9]{4}-[0-9]{2}$", "^[^x]{2}$", "^\\w+@\\w+[.]org$", "^(?:é|犬|\n)*$"]
+PATTERNS = [
+    "^[a-z]{1,4}$",
+    "^(cat|dog)s?$",
+    "^[0-9]{4}-[0-9]{2}$",
+    "^[^x]{2}$",
+    "^\\w{1,9}@\\w{1,9}[.]org$",
+    "^(?:é|犬|\n)*$",
+]
 PLAIN = ["integer", "number", "boolean", "null", "string"]
 
 
