@@ -52,9 +52,9 @@ def test_the_same_masks_step_by_step(first):
 
 
 def test_answers_to_random_schemas():
-    """All of 30 answers are valid; `python tests/week7/random_answers.py 1000` tries more."""
+    """All of 30 answers are valid; `python tests/course/random_answers.py 1000` tries more."""
     pytest.importorskip("hypothesis_jsonschema", reason="not run here: needs hypothesis-jsonschema")
-    from tests.week7 import random_answers
+    from tests.course import random_answers
 
     (result,) = random_answers.run(30)
     assert (result.valid, result.invalid, result.cut) == (30, [], [])

@@ -23,7 +23,7 @@
         <div class="sliders">${slider("step", "step", 0, this.last)}</div>
         <p class="text"><code id="text"></code></p>
         <p class="of">Rules on the stack, the lowest first</p><div id="stacks"></div>
-        <div class="both">${chart("free", "Without the mask")}${chart("masked", "With the mask")}</div>
+        <div class="both">${chart("free", "Without the mask (hollow: not allowed)")}${chart("masked", "With the mask")}</div>
         <style>
           .text { min-height: 3em; overflow-wrap: anywhere; }
           .of { margin: 0.3em 0; }
@@ -65,7 +65,7 @@
       const rows = tokens.map(([token, percent], i) => {
         const [y, width] = [i * HIGH, (WIDE * percent) / 100];
         const out = allowed && !allowed.has(token);
-        return `<g class="${out ? "out" : ""}"><text class="end" x="${LEFT - 6}" y="${y + 15}"${out ? ' text-decoration="line-through"' : ""}>${seen(token)}</text>
+        return `<g class="${out ? "out" : ""}"><text class="end" x="${LEFT - 6}" y="${y + 15}">${seen(token)}</text>
           <rect class="${i === 0 && !out ? "best" : ""}" x="${LEFT}" y="${y + 3}" width="${Math.max(width, 1).toFixed(1)}" height="${HIGH - 7}"/>
           <text x="${(LEFT + Math.max(width, 1) + 5).toFixed(1)}" y="${y + 15}">${percent.toFixed(1)} %</text></g>`;
       });

@@ -1,4 +1,4 @@
-"""The course's model answers random schemas of hypothesis-jsonschema: `python tests/week7/random_answers.py 1000`.
+"""The course's model answers random schemas of hypothesis-jsonschema: `python tests/course/random_answers.py 1000`.
 
 Each answer is sampled at temperature 1, in batches as a server's requests are, with the masks of its schema's grammar,
 and after 40 tokens with a bias to close what is open. Then jsonschema checks each answer, and llguidance each of its
@@ -8,6 +8,7 @@ masks. For maintainers; `tests/course/test_masks_against_llguidance.py` runs a f
 import contextlib
 import functools
 import json
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -34,9 +35,16 @@ from tiny_llm_solution.serving.request import Request, SamplingParams  # noqa: E
 SIZE, END = record_masks.SIZE, record_masks.END
 PROMPT = "Once upon a time, there was a frog. "
 LONGEST = 1000  # tokens of an answer
-# The model knows no JSON, and seldom ends a list or a number by itself: after so many tokens, this is added to logits.
-FREE, CLOSING = 40, {b'"': 40.0, b",": 60.0, b"]": 100.0, b"}": 100.0}
-PATTERNS = ["^[a-z]{1,4}$", "^(cat|dog)s?$", "^[0-9]{4}-[0-9]{2}$", "^[^x]{2}$", "^\\w+@\\w+[.]org$", "^(?:é|犬|\n)*$"]
+# The model knows no JSON, and seldom ends a list or a number by itself: after FREE tokens, these are added to logits.
+FREE, OUTSIDE, INSIDE = 40, {b",": 60.0, b"]": 100.0, b"}": 100.0}, {b'"': 100.0}  # outside and inside a string
+PATTERNS = [
+    "^[a-z]{1,4}$",
+    "^(cat|dog)s?$",
+    "^[0-9]{4}-[0-9]{2}$",
+    "^[^x]{2}$",
+    "^\\w{1,9}@\\w{1,9}[.]org$",
+    "^(?:é|犬|\n)*$",
+]
 PLAIN = ["integer", "number", "boolean", "null", "string"]
 
 
@@ -175,7 +183,9 @@ class Result:
 def answer(grammars: dict[str, Grammar], engine: ServingEngine, processor: LogitsProcessor) -> list[Request]:
     """Return a finished request for each grammar."""
     options = dict[Request, LogitOptions]()
-    bias = {token: CLOSING[text] for token, text in token_bytes().items() if text in CLOSING} | {END: 100.0}
+    outside, inside = (
+        {token: bias[text] for token, text in token_bytes().items() if text in bias} for bias in (OUTSIDE, INSIDE)
+    )
     for number, grammar in enumerate(grammars.values()):
         prompt = engine.tokenizer.encode(PROMPT)
         request = Request(prompt, LONGEST, SamplingParams(1.0, seed=number), eos_ids=(END,))
@@ -185,7 +195,9 @@ def answer(grammars: dict[str, Grammar], engine: ServingEngine, processor: Logit
     while engine.scheduler.waiting or engine.scheduler.running:
         for request in engine.scheduler.running:
             if len(request.output) >= FREE:
-                options[request].bias = bias
+                text = b"".join(token_bytes()[token] for token in request.output)
+                quotes = re.sub(rb"\\.", b"", text).count(b'"')
+                options[request].bias = inside if quotes % 2 else outside | {END: 100.0}
         engine.scheduler.step()
     return list(options)
 
