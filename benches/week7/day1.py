@@ -51,8 +51,11 @@ def measure(quick: bool = False) -> Table:
         each = float(np.median(later))
         rows.append((size, 1e3 * walk, 1e3 * fixed, 1e6 * first, 1e6 * each, 1e6 * apply, 1e3 * step))
     micro = "\N{MICRO SIGN}s"
-    head = ("V", "in a string: ms", "in a key: ms", f"new schema: {micro} a step", f"known schema: {micro} a step")
-    head += (f"apply: {micro}", "decode step: ms")
+    walks, each_step = (
+        ("in a string: ms", "in a key: ms"),
+        (f"{kind} schema: {micro} a step" for kind in ("new", "known")),
+    )
+    head = ("V", *walks, *each_step, f"apply: {micro}", "decode step: ms")
     *_, each, apply, step = rows[-1]
     note = (
         f"With V = {sizes[-1]:,} and a known schema, finding a mask takes {each:.0f} {micro} a step. With "

@@ -204,7 +204,7 @@ def answer(grammars: dict[str, Grammar], engine: ServingEngine, processor: Logit
 
 def check(schema: str, grammar: Grammar, request: Request, theirs: Any, result: Result) -> None:
     """Add what jsonschema says of an answer, and llguidance of its masks."""
-    import jsonschema
+    import jsonschema  # type: ignore[import-untyped]
     import llguidance
 
     text = b"".join(token_bytes()[token] for token in request.output)
