@@ -27,14 +27,14 @@
         <style>
           @media (min-width: 700px) { #rewards { grid-template-columns: repeat(2, max-content minmax(4em, 1fr) max-content); } }
           svg { width: 100%; display: block; }
-          svg text { font-size: 11px; }
           .middle { text-anchor: middle; }
           .up, .down { stroke: var(--links, #06c); }
           .up { fill: var(--links, #06c); }
           .down { fill: var(--bg, #fff); }
           .chosen { stroke: var(--fg, #000); stroke-width: 3; }
           [data-bar] { cursor: pointer; }
-          .band { fill: var(--line); background: var(--line); display: inline-block; width: 1.2em; height: 0.8em; }
+          .band { fill: var(--line); }
+          span.band { display: inline-block; width: 1.2em; height: 0.8em; background: var(--line); }
           .axis, .curve, .unclipped { stroke: var(--fg, #000); fill: none; }
           .curve { stroke-width: 2.5; }
           .unclipped { stroke-dasharray: 4 3; opacity: 0.8; }
