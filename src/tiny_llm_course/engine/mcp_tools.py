@@ -1,6 +1,6 @@
 """MCP, by its official SDK: our tools for any client, and the tools of any server for our loop.
 
-Outside what the course teaches. It needs the package `mcp`, version 2.3 or later, which the course does not install.
+Outside what the course teaches. It needs the package `mcp`, version 2.3 or later, which only maintainers install.
 """
 
 import dataclasses
