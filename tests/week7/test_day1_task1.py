@@ -153,7 +153,7 @@ def test_task_1_dfa_calls(name):
 
 
 def test_task_1_dfa_refuses_too_many_states():
-    """The position of an a 13 characters before the end needs 2**14 states: few enough for a program without a limit."""
+    """The position of an a 13 characters before the end needs 2**14 states: they fit in memory without a limit."""
     with raises_value_error("(a|b)*a(a|b){13}", "10000"):
         automaton.compile_rule(parse_regex("(?:a|b)*a(?:a|b){13}"))
 
