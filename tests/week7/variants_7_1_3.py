@@ -83,6 +83,7 @@ known.probe_table(
         program, {"properties": {"a/b": {"items": A}}}, '{"a/b":[1]}', '{"a/b":[true]}', "{}"
     ),
     tilde=lambda program: verdicts(program, {"properties": {"m~n": {"items": A}}}, '{"m~n":[1]}', '{"m~n":[true]}'),
+    tilde_one=lambda program: verdicts(program, {"properties": {"~1": {"items": A}}}, '{"~1":[1]}', '{"~1":[true]}'),
     both_of_them=lambda program: verdicts(
         program, {"properties": {"~1": {"items": A}, "~/": {"items": B}}}, '{"~1":[1],"~/":[true]}', '{"~1":[true]}'
     ),
@@ -147,7 +148,10 @@ known.change(
 )
 known.change(
     "all-required",
-    ("follows = [each if must else optional(each) for each, must in zip(follows, needed, strict=True)]", ""),
+    (
+        "follows = [each if must else optional(each) for each, must in zip(with_comma, needed, strict=True)]",
+        "follows = with_comma",
+    ),
     fact="after the first property, all others must follow",
     question="What does `required` say about a property that it does not name?",
 )
