@@ -70,7 +70,7 @@ def cases() -> str:
 def causes() -> str:
     """List the causes in their order."""
     rows = [f"| {number} | {cause} | {words} |" for number, (cause, words) in enumerate(CAUSES.items(), 1)]
-    return "\n".join(["| | Cause | It holds if |", "|---|---|---|", *rows, ""])
+    return "\n".join(["| Rank | Cause | It holds if |", "|---|---|---|", *rows, ""])
 
 
 def simulated(name: str) -> list[list[bool]]:

@@ -12,26 +12,34 @@ quiz = Quiz()
 @quiz.question(
     "7.2.1",
     "A model calls two tools in one turn. How often does `<|im_start|>user` occur in the text of the question, the two "
-    "calls and their results?",
-    why="Once for the question, and once for both results.",
-    mistakes={"a-turn-for-each-result": "Successive results share a turn."},
+    "calls and their results? And how often does a line begin with `<tool_call>`?",
+    why="One turn is the question and one holds both results; each call begins a line.",
+    mistakes={
+        "a-turn-for-each-result": "The model was trained on one turn for successive results.",
+        "calls-on-one-line": "The template puts a line break between two calls.",
+    },
 )
 def turns_of_results(program: Any) -> str:
     messages = [ASKED, calls("{}", "{}"), result("x = 1"), result("y = 2", 1)]
-    return str(program(messages, generate=False).count("<|im_start|>user"))
+    text = program(messages, generate=False)
+    return " and ".join(str(text.count(part)) for part in ("<|im_start|>user", "\n<tool_call>"))
 
 
 @quiz.question(
     "7.2.2",
-    'A call is `{"name": "write", "arguments": {"text": "</tool_call>"}}`. Which events does the parser report for the '
-    "whole block?",
-    why="The tag is in a JSON string, so it is text of that string.",
-    mistakes={"tag-in-a-string": "The first `</tool_call>` is inside the string."},
+    'A call is `{"name": "write", "arguments": {"text": "</tool_call>"}}`. Its block arrives in two pieces; the second '
+    "begins with `</tool`. Which events does the parser report?",
+    why="The tag is in a JSON string, so it is text of that string, and each piece adds to the arguments.",
+    mistakes={
+        "tag-in-a-string": "The first `</tool_call>` is inside the string.",
+        "arguments-at-the-end": "A client wants to show the first part of a long argument at once.",
+    },
 )
 def a_tag_in_a_string(parser: Any) -> str:
     own = parser()
     block = '<tool_call>\n{"name": "write", "arguments": {"text": "</tool_call>"}}\n</tool_call>'
-    events = [*own.add(block.encode()), *own.finish()]
+    at = block.index("</tool")
+    events = [*own.add(block[:at].encode()), *own.add(block[at:].encode()), *own.finish()]
     return ", ".join(event.kind for event in events)
 
 

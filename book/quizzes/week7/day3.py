@@ -17,37 +17,46 @@ quiz = Quiz()
 
 @quiz.question(
     "7.3.1",
-    "A tool wants an integer `first`, and the model writes `true`. What does the model read?",
-    why="JSON's `true` is no integer, whatever Python says.",
+    'A tool wants an integer `first`. The model writes `true` in one call, and `"1"` in another. What does it read?',
+    why="Neither JSON's `true` nor its string is an integer, whatever Python says.",
     mistakes={
         "true-is-one": "In Python, `True` is an int. In JSON it is none.",
+        "types-not-checked": "The tool would compute with a text, or fail with an error of its own.",
     },
 )
 def true_as_an_integer(program: Any) -> str:
-    found = program(ToolCall("probe", '{"first": true}'), [Probe()])
-    return "an error" if found.startswith("Error: ") else "the tool's result"
+    found = (program(ToolCall("probe", f'{{"first": {value}}}'), [Probe()]) for value in ("true", '"1"'))
+    return ", ".join("an error" if text.startswith("Error: ") else "the tool's result" for text in found)
 
 
 @quiz.question(
     "7.3.2",
-    "An answer takes one second, each call ten, and the limit is five seconds. The first answer has three calls. Of "
-    "how many does the conversation contain a result?",
+    "An answer takes one second, each call ten, and the limit is five seconds. The first answer has three calls. How "
+    "many results does the conversation contain, and how many of the calls were run?",
     why="The first call is run, the other two are answered with an error: each call needs a result.",
-    mistakes={"calls-without-results": "A server refuses a conversation in which a call has no result."},
+    mistakes={
+        "calls-without-results": "A server refuses a conversation in which a call has no result.",
+        "time-between-steps": "After the first call, the time is over already.",
+    },
 )
 def results_after_the_time(program: Any) -> str:
     scene = Scene([asks(A, B, A)], {"seconds": 5.0}, call_takes=10.0)
-    return str(sum(line.startswith("tool ") for line in played(program, scene, Answer, Limits)))
+    results = [line for line in played(program, scene, Answer, Limits) if line.startswith("tool ")]
+    return f"{len(results)} and {sum('Error: ' not in line for line in results)}"
 
 
 @quiz.question(
     "7.3.2",
-    "A model runs the tests after each change: 3 failures, 2, 1. Then it says that it is done. With `repeats` 3, for "
-    "which reason does the run stop?",
-    why="The calls are the same, but their results differ: this is progress.",
-    mistakes={"results-do-not-count": "The same calls with other results are no repeats."},
+    "A model runs the tests after each change: 3 failures, 2, 1. Then it says that it is done. With `repeats` 3 and "
+    "ten tokens for each answer, for which reason does the run stop, and after how many tokens?",
+    why="The calls are the same, but their results differ: this is progress. Four answers have 40 tokens.",
+    mistakes={
+        "results-do-not-count": "The same calls with other results are no repeats.",
+        "tokens-of-the-last-step": "The limit is for the whole run.",
+    },
 )
 def progress(program: Any) -> str:
     scene = Scene([asks(A), asks(A), asks(A), says("Done.")], results=["3", "2", "1"])
     lines = played(program, scene, Answer, Limits)
-    return next(line.split()[1] for line in lines if line.startswith("stop: "))
+    _, reason, _, _, tokens, _ = next(line for line in lines if line.startswith("stop: ")).split()
+    return f"{reason}, {tokens} tokens"
