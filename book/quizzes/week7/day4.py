@@ -21,7 +21,7 @@ quiz = Quiz()
     mistakes={
         "up-in-the-text": "`l/..` is not the workspace, but the folder above `src/pkg`.",
         "absolute-links-from-the-root": "`/notes.txt` is a file outside, whatever the workspace has by that name.",
-        "resolve-then-open": "A path that goes outside depends on what is there, even if it comes back.",
+        "resolve-then-open": "A path that goes outside depends on what exists outside, even if it comes back.",
     },
 )
 def three_paths(root: Any) -> str:
