@@ -29,21 +29,19 @@ SHOWN = 5  # lines of a result
 @click.command()
 @click.argument("task", required=False)
 @click.option("--url", help="A server that speaks OpenAI's API, such as http://127.0.0.1:8000/v1.")
-@click.option("--model", default="", help="The model's name on that server (default: its first one).")
-@click.option("--api-key", envvar="TINY_LLM_API_KEY", default="none", help="Its key (default: $TINY_LLM_API_KEY).")
-@click.option(
-    "--tool-choice", type=CHOICES, default="auto", help="required: the model must call a tool in every answer."
-)
-@click.option("--script", type=FILE, help="In place of a server, answers from a file: a JSON list of texts.")
-@click.option("--workspace", type=FOLDER, default=".", help="The folder that the tools work in (default: this one).")
+@click.option("--model", default="", help="The model's name on the server (default: its first model).")
+@click.option("--api-key", envvar="TINY_LLM_API_KEY", default="none", help="API key (default: $TINY_LLM_API_KEY).")
+@click.option("--tool-choice", type=CHOICES, default="auto", help="With required, every answer must be a tool call.")
+@click.option("--script", type=FILE, help="Replay answers from this file, a JSON list of strings; no server.")
+@click.option("--workspace", type=FOLDER, default=".", help="The folder for the tools (default: the current one).")
 @click.option("--yes", is_flag=True, help="Allow all changes and commands without asking.")
-@click.option("--dry-run", is_flag=True, help="Show all changes and commands, and make none.")
-@click.option("--undo", is_flag=True, help="Undo what the last run changed in the workspace.")
+@click.option("--dry-run", is_flag=True, help="Show all changes and commands without executing them.")
+@click.option("--undo", is_flag=True, help="Undo the last run's changes to the workspace.")
 @click.option("--mcp", multiple=True, metavar="COMMAND", help="Add the tools of an MCP server; may be repeated.")
-@click.option("--steps", type=COUNT, default=30, show_default=True, help="Maximum answers of the model.")
-@click.option("--tokens", type=COUNT, default=200_000, show_default=True, help="Maximum tokens, prompts included.")
-@click.option("--seconds", type=Finite(min=0), default=600.0, show_default=True, help="Maximum time.")
-@click.option("--transcript", type=FILE, help="Append each message to this file, as JSONL, and write a page beside it.")
+@click.option("--steps", type=COUNT, default=30, show_default=True, help="Maximum number of model answers.")
+@click.option("--tokens", type=COUNT, default=200_000, show_default=True, help="Maximum tokens, including prompts.")
+@click.option("--seconds", type=Finite(min=0), default=600.0, show_default=True, help="Maximum time in seconds.")
+@click.option("--transcript", type=FILE, help="Append each message to this JSONL file, and write a page next to it.")
 @click.option("--resume", type=FILE, help="Log each step in this file; if it exists, continue from its end.")
 @click.option("--solution", is_flag=True, help="Run our code instead of yours.")
 def agent(
@@ -60,8 +58,8 @@ def agent(
 ) -> int:
     """Let a model work on a task: pdm run agent "Fix the failing test" --url URL --workspace FOLDER.
 
-    The model calls tools that read and change the folder, until it answers or a limit is reached. Each change and each
-    command is shown first, and you decide. All of it can be undone.
+    The model calls tools that read and change the folder until it answers or reaches a limit. Each change and each
+    command is shown first, and you decide whether to allow it. All changes can be undone.
     """
     from ..engine import workspaces
     from ..engine.package import Package
@@ -87,7 +85,7 @@ def agent(
             workspaces.must_be_finished("--yes" if yes else "--dry-run", solution)
         tools: list[Any]
         if tasks := workspaces.unfinished(solution):
-            say(f"The tools only read: {tasks[0]} has not passed.", err=True)
+            say(f"The tools are read-only because {tasks[0]} has not passed.", err=True)
             tools, changes = package.part("agent.files", "reading_tools")(workspace), None
         else:
             opened = workspaces.opened(package, workspace, approval, dry_run=dry_run, log=resume)
@@ -128,12 +126,12 @@ def _model(
     except (OSError, ValueError) as error:
         raise UsageError(f"{script} cannot be read: {error}.") from None
     if not isinstance(answers, list) or not all(isinstance(each, str) for each in answers):
-        raise UsageError(f"{script} is not a JSON list of texts.")
+        raise UsageError(f"{script} is not a JSON list of strings.")
     return part("agent.model", "ScriptedModel")(answers)
 
 
 def _loop(part: Any, log: Path | None, changes: Any) -> Any:
-    """Return the loop; with a log, the one that continues it, and whose errors say what is wrong with the log."""
+    """Return the loop; with a log, a loop that resumes from the log and reports its errors."""
     if log is None:
         return part("agent.loop", "run_agent")
     run, diverged = part("agent.resume", "run_durably"), part("agent.durable", "Diverged")
@@ -167,7 +165,7 @@ def _remote(commands: tuple[str, ...], stack: ExitStack, approval: Approval, dry
 def _recording(
     part: Any, stack: ExitStack, transcript: Path | None, task: str, approval: Approval
 ) -> Callable[[dict[str, Any]], None]:
-    """Return what shows an entry, and appends it to the transcript, whose page is written at the end."""
+    """Return a function that shows an entry and appends it to the transcript; write the page at the end."""
     if transcript is None:
         return lambda entry: _show(entry, approval)
     if transcript.suffix == ".html":
@@ -193,7 +191,7 @@ def _recording(
 
 
 def _show(entry: dict[str, Any], approval: Approval) -> None:
-    """Print a message or the end, without control characters; not the instructions, and no diff for a second time."""
+    """Print a message or a stop without control characters; skip the instructions and a repeated diff."""
     if "stop" in entry:
         why = f": {_printable(entry['detail'])}" if entry["detail"] else ""
         used = f" ({entry['steps']} steps, {entry['tokens']:,} tokens)" if entry["steps"] is not None else ""

@@ -8,14 +8,14 @@ QUESTION = "Allow this? [y]es, [n]o, [a]ll of this run: "
 
 
 class Approval:
-    """Whether the user agrees to a change or a command, which is shown first."""
+    """Show the user each change or command and ask for approval."""
 
     def __init__(self, everything: bool = False) -> None:
         self.everything = everything
         self.shown = ""  # the details of the last one
 
     def __call__(self, action: str, details: str) -> bool:
-        """Show an action and its details, and return whether the user approves it: now, or all of the run before.
+        """Show an action and its details, and return whether the user approves it or has approved the whole run.
 
         Without a terminal to ask on, the answer is no.
         """
@@ -44,7 +44,7 @@ class Approval:
 
 
 def show_details(text: str) -> None:
-    """Print a diff or a command, indented, and not cut: nothing in it may hide."""
+    """Print a diff or a command, indented but never cut, so that nothing in it is hidden."""
     difference = text.startswith("--- ")
     for line in text.split("\n"):
         say(f"  {line}", colour=DIFFERENCE.get(line[:1]) if difference else None, as_is=True)

@@ -31,7 +31,7 @@ def bench_agent(
     price: float | None,
     own: bool,
 ) -> int:
-    """Run the suite; print success rates, what the runs needed, and why they failed; write all runs to `file`."""
+    """Run the suite; print success rates, usage and the causes of failures; write all runs to `file`."""
     must_take_measurement(file, None, "title", "agents")
     if model and not url:
         raise UsageError("--model names a model on a server: add --url.")

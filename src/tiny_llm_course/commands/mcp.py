@@ -8,14 +8,14 @@ from .options import FOLDER
 
 
 @click.command()
-@click.option("--workspace", type=FOLDER, default=".", help="The folder that the tools work in (default: this one).")
+@click.option("--workspace", type=FOLDER, default=".", help="The folder for the tools (default: the current one).")
 @click.option("--yes", is_flag=True, help="Also serve the tools that change files and run commands.")
 @click.option("--solution", is_flag=True, help="Serve our tools instead of yours.")
 def mcp(workspace: Path, yes: bool, solution: bool) -> int:
     """Serve the tools of a folder over MCP, on standard input and output, for a client that starts this command.
 
-    It asks for no approval itself: with --yes, use a client that asks you before each call. pdm run agent --undo takes
-    back what a session changed.
+    The server does not ask for approval: with --yes, use a client that asks you before each call. To undo the changes
+    of a session, use pdm run agent --undo.
     """
     from ..engine import mcp_tools, workspaces
     from ..engine.package import Package
