@@ -103,6 +103,41 @@ def test_everything_can_be_undone() -> None:
         assert {str(path): path.read_bytes() for path in scene.w.rglob("*") if path.is_file()} == before
 
 
+@pytest.mark.parametrize(
+    "command",
+    ["rm linked", "chmod 700 src/main.py", "head -c 2000000 /dev/zero > large", "mkfifo pipe"],
+)
+def test_undo_loses_nothing_that_a_command_left_alone(command: str) -> None:
+    """Links whose other name goes, permissions, and a file beyond the limit of an edit."""
+    with new_scene() as scene:
+        tools, changes = tools_of(scene)
+        (scene.w / "kept").write_text("kept")
+        os.link(scene.w / "kept", scene.w / "linked")
+
+        def found() -> dict[str, tuple[bytes, int]]:
+            files = [path for path in scene.w.rglob("*") if path.is_file() and path.name != "linked"]
+            return {str(path): (path.read_bytes(), path.stat().st_mode) for path in files}
+
+        before = found()
+        assert tools["run_command"].call({"command": ["sh", "-c", command]}) == "[exit code 0]"
+        while len(changes.journal):
+            changes.undo()
+        assert found() == before
+
+
+def test_what_the_user_saves_before_approving_is_not_undone() -> None:
+    with new_scene() as scene:
+
+        def approve(action: str, _: str) -> bool:
+            (scene.w / "notes.txt").write_text("the user's")
+            return True
+
+        tools, changes = tools_of(scene, approve=approve)
+        tools["run_command"].call({"command": ["touch", "made"]})
+        assert changes.undo() == "undone: made"
+        assert (scene.w / "notes.txt").read_text() == "the user's"
+
+
 def test_a_command_that_is_interrupted_can_be_undone(monkeypatch: pytest.MonkeyPatch) -> None:
     with new_scene() as scene:
         tools, changes = tools_of(scene)

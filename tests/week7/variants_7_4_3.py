@@ -176,7 +176,7 @@ known.change(
 )
 known.change(
     "undo-without-a-look",
-    ("if digest(self._read(place)[0]) not in (entry.after, digest(entry.before)):", "if False:"),
+    ("if digest(self._read(place, MOST_BYTES)[0]) not in (entry.after, digest(entry.before)):", "if False:"),
     fact="undo overwrites what was changed after the step",
     question="The user went on editing the file after the agent's step. What does undo delete?",
 )

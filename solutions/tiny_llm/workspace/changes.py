@@ -10,6 +10,7 @@ from .errors import WorkspaceError
 from .journal import Entry, Journal, digest
 from .root import NO_LINK, Place, Root
 from .searching import make_folders
+from .snapshot import MOST_BYTES
 
 Approve = Callable[[str, str], bool]  # an action in a few words, and its details
 MAX_BYTES = 2**20  # of a file before and after a change
@@ -84,6 +85,8 @@ class Changes:
     def undo(self) -> str:
         """Undo the last step of the journal, and remove it there. A file that was new is deleted.
 
+        Files may have up to MOST_BYTES here: a step may be a command's.
+
         Returns:
             "undone: " and the paths, separated by ", ".
 
@@ -96,13 +99,13 @@ class Changes:
         for entry in entries:
             make_folders(self.root, entry.path)
             with self.root.locate(entry.path) as place:
-                if digest(self._read(place)[0]) not in (entry.after, digest(entry.before)):
+                if digest(self._read(place, MOST_BYTES)[0]) not in (entry.after, digest(entry.before)):
                     raise WorkspaceError(f"{entry.path!r} has changed since: it is not undone")
         for entry in entries:
             with self.root.locate(entry.path) as place:
                 if entry.before is not None:
                     self._replace(place, entry.before, entry.mode)
-                elif self._read(place)[0] is not None:
+                elif self._read(place, MOST_BYTES)[0] is not None:
                     os.unlink(place.name, dir_fd=place.folder)
         self.journal.pop()
         return "undone: " + ", ".join(entry.path for entry in entries)
@@ -129,7 +132,7 @@ class Changes:
             raise
         return diff
 
-    def _read(self, place: Place) -> tuple[bytes | None, int]:
+    def _read(self, place: Place, most: int = MAX_BYTES) -> tuple[bytes | None, int]:
         """Return a file's content, None if there is no file, and its permissions."""
         try:
             file = self.root.open_at(place)
@@ -140,11 +143,11 @@ class Changes:
             if stat.S_ISDIR(about.st_mode):
                 raise WorkspaceError(f"{place.path!r} is a folder")
             with os.fdopen(file, "rb", closefd=False) as opened:
-                content = opened.read(MAX_BYTES + 1)
+                content = opened.read(most + 1)
         finally:
             os.close(file)
-        if len(content) > MAX_BYTES:
-            raise WorkspaceError(f"{place.path!r} has more than {MAX_BYTES:,} bytes")
+        if len(content) > most:
+            raise WorkspaceError(f"{place.path!r} has more than {most:,} bytes")
         return content, stat.S_IMODE(about.st_mode) & 0o777
 
     def _replace(self, place: Place, content: bytes, mode: int) -> None:
