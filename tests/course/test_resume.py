@@ -26,6 +26,7 @@ def test_killed_at_random_moments(tmp_path):
     damage = killed_runs(tmp_path, 20, SOLUTION.parent)
     assert damage.kills == 20
     assert (damage.lost, damage.repeated, damage.wrong) == (0, 0, 0), damage
+    assert sum(count for moment, count in damage.moments.items() if moment.startswith("intent")) >= 3, damage
 
 
 def answering(*texts):
@@ -112,6 +113,11 @@ def test_agents_on_copies(tmp_path):
 LOOK = '<tool_call>\n{"name": "list_files", "arguments": {"path": "."}}\n</tool_call>'
 
 
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+
+
 def agent(typed, tmp_path, answers, *more):
     script, log = tmp_path / "script.json", tmp_path / "log.jsonl"
     script.write_text(json.dumps(answers), encoding="utf-8")
@@ -135,6 +141,11 @@ def test_logs_that_cannot_be_resumed(typed, tmp_path):
     assert code == 2
     assert "cannot be resumed" in err
     assert "another conversation" in err
+    (tmp_path / "w").rename(tmp_path / "elsewhere")
+    (tmp_path / "w").symlink_to(tmp_path / "elsewhere")
+    code, _, err = agent(typed, tmp_path, ["Done."])
+    assert code == 2
+    assert "or workspace" in err
     (tmp_path / "log.jsonl").write_text("{\n[]\n")
     code, _, err = agent(typed, tmp_path, ["Done."])
     assert code == 2

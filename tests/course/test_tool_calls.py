@@ -5,10 +5,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.course.test_serve import client_of, healthy
+from tests.course.test_serve import client_of, converted, healthy
 from tests.week7.conversations import CONVERSATIONS, TOOLS, expected_text
 
 from tiny_llm_course.checkpoints.chat_template import render_chat
+from tiny_llm_course.serving.service import parse_arguments
 from tiny_llm_course.testkit.marks import needs
 from tiny_llm_course.testkit.servers import running_server
 
@@ -100,6 +101,9 @@ def test_a_conversation_goes_on(client):
     assert answer.choices[0].finish_reason == "stop"
     assert answer.choices[0].message.content == "It sets x to 1."
     assert answer.choices[0].message.tool_calls is None
+    text = expected_text([*SAID, message.model_dump(exclude_none=True), *results], [READ])
+    tokens = converted(client.base_url.port, "/tokenize", model=MODEL, prompt=text)
+    assert answer.usage.prompt_tokens == tokens["count"]
 
 
 def test_the_prompt_has_tools_calls_and_results(client):
@@ -107,6 +111,15 @@ def test_the_prompt_has_tools_calls_and_results(client):
     count = ask(client, "Yes.").usage.prompt_tokens
     assert count > ask(client, "Yes.", tool_choice="none").usage.prompt_tokens + 50
     assert ask(client, "Yes.", tool_choice="auto").usage.prompt_tokens == count
+
+
+def test_a_template_that_quotes_the_arguments_itself_gets_objects():
+    """As Qwen2.5's does, whose template has no test for a text."""
+    calls = [{"function": {"name": "f", "arguments": text}} for text in ('{"a": "\u00e9"}', "{")]
+    messages = [*SAID, {"role": "assistant", "tool_calls": calls}]
+    parse_arguments(messages)
+    template = "{% for call in messages[1].tool_calls %}{{ call.function.arguments | tojson }}{% endfor %}"
+    assert render_chat(template, messages) == '{"a": "\u00e9"}"{"'
 
 
 def test_malformed_calls(client):

@@ -79,18 +79,19 @@ def _constants(given: dict[str, Any], place: str) -> dict[str, Any]:
     _check(isinstance(values, list) and values, place, "enum", "a list of values")
     types = given.get("type", list(KEYWORDS))
     for value in values:
-        if not types_of(value) & set(types if isinstance(types, list) else [types]):
+        if not any(kind in (types if isinstance(types, list) else [types]) for kind in types_of(value)):
             raise ValueError(f"{place}: {key} has {value!r:.40}, which is not of the type {types}")
     return {"enum": values}
 
 
 def _typed(given: dict[str, Any], place: str) -> dict[str, Any]:
-    types = given.pop("type", None)
-    if types is None:  # implied by the first keyword
-        types = next((kind for kind, words in KEYWORDS.items() if words & given.keys()), next(iter(given)))
-    types = types if isinstance(types, list) else [types]
-    if types[0] not in KEYWORDS and types[0] in given:
-        raise ValueError(f"{place}: {types[0]} is not supported")
+    if "type" in given:
+        types = given.pop("type")
+        types = types if isinstance(types, list) else [types]
+    else:  # implied by a keyword
+        types = [kind for kind, words in KEYWORDS.items() if words & given.keys()][:1]
+        if not types:
+            raise ValueError(f"{place}: {next(iter(given))} is not supported")
     right = types and all(isinstance(each, str) and each in KEYWORDS for each in types)
     _check(right, place, "type", f"one of {', '.join(KEYWORDS)}, or a list of them")
     if unknown := [key for key in given if not any(key in KEYWORDS[kind] for kind in types)]:

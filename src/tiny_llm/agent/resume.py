@@ -5,6 +5,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from ..tools.tool import Tool
@@ -34,6 +35,7 @@ def run_durably(
     *,
     changes: Changes | None = None,
     recovery: Mapping[str, Recovery] = RECOVERY,
+    about: Mapping[str, str] = MappingProxyType({}),
     clock: Callable[[], float] = time.monotonic,
     record: Callable[[dict[str, Any]], object] = lambda entry: None,
 ) -> Outcome:
@@ -46,6 +48,7 @@ def run_durably(
         path: of the log. It is created if it does not exist.
         messages: the conversation at the start. Of a resumed run, they must be the same.
         changes: of the workspace, if its tools are among `tools`.
+        about: what else must be the same for a resumed run, such as the workspace.
         recovery: by the names of tools, what is to be done with a call that was interrupted; by default, report it.
         model, tools, limits, clock, record: as for `run_agent`.
 
@@ -63,11 +66,11 @@ def run_durably(
             os.fsync(disk.fileno())
 
         entries = Transcript.read(path)
-        begun = {"messages": list(messages)}
+        begun = {"messages": list(messages), **about}
         if not entries:
             append(begun)
         elif entries[0] != begun:
-            raise Diverged(f"{path} is the log of another conversation")
+            raise Diverged(f"{path} is the log of another conversation or workspace")
         run = DurableRun(entries[1:], append, changes)
         wrapped = [run.tool(tool, recovery.get(tool.name, "report")) for tool in tools]
         try:

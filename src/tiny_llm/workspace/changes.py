@@ -66,6 +66,8 @@ class Changes:
     def undo(self) -> str:
         """Undo the last step of the journal, and remove it there. A file that was new is deleted.
 
+        Files may have up to MOST_BYTES here: a step may be a command's.
+
         Returns:
             "undone: " and the paths, separated by ", ".
 

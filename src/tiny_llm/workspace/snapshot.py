@@ -19,29 +19,34 @@ class Snapshot:
     """
 
     files: dict[str, tuple[bytes, int]]
+    left_out: frozenset[str] = frozenset()  # names whose content is not kept: they are never new
 
     @staticmethod
     def take(root: Root) -> "Snapshot | None":
         """Return what the root has now, or None if that is more than MOST_BYTES or MOST_FILES."""
         files: dict[str, tuple[bytes, int]] = {}
-        total = 0
+        left_out, total = set[str](), 0
         for path, folder, about in walk(root):
-            if not stat.S_ISREG(about.st_mode) or about.st_nlink > 1 or not path.isprintable():
+            if stat.S_ISDIR(about.st_mode):
                 continue
-            total += about.st_size
-            if total > MOST_BYTES or len(files) == MOST_FILES:
-                return None
-            content = content_at(root, Place(folder, path.rpartition("/")[2], path), MOST_BYTES)
-            if content is not None:
+            content = None
+            if stat.S_ISREG(about.st_mode) and about.st_nlink == 1 and path.isprintable():
+                total += about.st_size
+                if total > MOST_BYTES or len(files) == MOST_FILES:
+                    return None
+                content = content_at(root, Place(folder, path.rpartition("/")[2], path), MOST_BYTES)
+            if content is None:
+                left_out.add(path)
+            else:
                 files[path] = content, stat.S_IMODE(about.st_mode) & 0o777
-        return Snapshot(files)
+        return Snapshot(files, frozenset(left_out))
 
     def changes(self, later: "Snapshot") -> list[Entry]:
         """Return what must be restored to come back from a later snapshot to this one."""
         found = []
-        for path in sorted(self.files.keys() | later.files.keys()):
+        for path in sorted((self.files.keys() | later.files.keys()) - self.left_out):
             before, mode = self.files.get(path, (None, 0o644))
-            after = later.files.get(path, (None, 0))[0]
-            if before != after:
+            after, later_mode = later.files.get(path, (None, mode))
+            if before != after or mode != later_mode:
                 found.append(Entry(path, before, digest(after), mode))
         return found

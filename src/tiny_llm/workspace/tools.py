@@ -87,6 +87,7 @@ def workspace_tools(
         before = Snapshot.take(root)
         if not approve("run", words + ("" if before else "\n(the workspace is too large to undo what it does)")):
             raise WorkspaceError("run: the user refused")
+        before = before and Snapshot.take(root)  # again: the user may have saved a file while deciding
         try:
             report = run_limited(command, root.descriptor, limits).report()
         finally:  # after Ctrl-C, too

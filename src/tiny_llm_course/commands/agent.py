@@ -75,6 +75,8 @@ def agent(
         return 0
     if task is None:
         raise click.MissingParameter(param_type="argument", param_hint="'TASK'")
+    if resume and dry_run:
+        raise UsageError("--resume logs what was done, and --dry-run does nothing: omit one of them.")
     limits = [options.pop(name) for name in ("steps", "tokens", "seconds")]
     package, approval = Package(solution, (*NEEDS, "7.5.1") if resume else NEEDS), Approval(yes)
     asked = _model(package.part, seconds=limits[-1], **options)
@@ -96,7 +98,7 @@ def agent(
             record({"message": message})
         try:
             bounds = package.part("agent.loop", "Limits")(*limits)
-            found = _loop(package.part, resume, changes)(asked, messages, tools, bounds, record=record)
+            found = _loop(package.part, resume, workspace, changes)(asked, messages, tools, bounds, record=record)
         except KeyboardInterrupt:
             record({"stop": "interrupted", "detail": "", "steps": None, "tokens": None})
             raise
@@ -130,7 +132,7 @@ def _model(
     return part("agent.model", "ScriptedModel")(answers)
 
 
-def _loop(part: Any, log: Path | None, changes: Any) -> Any:
+def _loop(part: Any, log: Path | None, workspace: Path, changes: Any) -> Any:
     """Return the loop; with a log, a loop that resumes from the log and reports its errors."""
     if log is None:
         return part("agent.loop", "run_agent")
@@ -142,7 +144,7 @@ def _loop(part: Any, log: Path | None, changes: Any) -> Any:
 
     def resumed(*arguments: Any, **more: Any) -> Any:
         try:
-            return run(log, *arguments, changes=changes, **more)
+            return run(log, *arguments, changes=changes, about={"workspace": str(workspace.resolve())}, **more)
         except diverged as error:
             raise UsageError(f"{log} cannot be resumed: {error}.") from None
         except BlockingIOError:

@@ -1,5 +1,6 @@
 """`pdm run mcp`: serve the tools of a workspace to an MCP client."""
 
+import threading
 from pathlib import Path
 
 import click
@@ -27,8 +28,11 @@ def mcp(workspace: Path, yes: bool, solution: bool) -> int:
         offered = [tool for tool in tools if yes or tool.name in read_only]
         call_tool, tool_call = package.part("agent.calls", "call_tool"), package.part("tools.tool", "ToolCall")
 
+        one_at_a_time = threading.Lock()  # requests come concurrently, and the journal has one end
+
         def call(name: str, arguments: str) -> str:
-            return str(call_tool(tool_call(name, arguments), offered))
+            with one_at_a_time:
+                return str(call_tool(tool_call(name, arguments), offered))
 
         mcp_tools.serve(offered, call, read_only)
     return 0

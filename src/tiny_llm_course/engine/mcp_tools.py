@@ -4,6 +4,7 @@ Outside what the course teaches. It needs the package `mcp`, version 2.3 or late
 """
 
 import dataclasses
+import functools
 import json
 import logging
 import re
@@ -25,7 +26,8 @@ try:
 except ImportError:
     raise UsageError('MCP needs a package that is not installed: pdm run pip install "mcp>=2.3"') from None
 
-PATIENCE = 30.0  # seconds for a server to start
+PATIENCE = 30.0  # seconds for a server to start and to list its tools
+CALL_PATIENCE = 600.0  # seconds for a call, which may run a command
 
 
 class Tool(Protocol):
@@ -118,7 +120,8 @@ def remote_tools(
 
         def request(name: str, arguments: dict[str, Any]) -> types.CallToolResult:
             try:
-                return portal.call(client.call_tool, name, arguments)
+                call = functools.partial(client.call_tool, name, arguments, read_timeout_seconds=CALL_PATIENCE)
+                return portal.call(call)
             except Exception as error:
                 raise ValueError(f"The MCP server {command!r} failed: {_first(error)}") from error
 

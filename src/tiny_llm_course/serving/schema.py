@@ -477,6 +477,8 @@ def checked(kind: type[Any], found: dict[str, Any]) -> Any:
         return kind.model_validate(said)
     except ValidationError as error:
         raise _refused(kind, error) from None
+    except RecursionError:
+        raise wrong("The body is nested too deeply.") from None
 
 
 def _refused(kind: type[Any], error: ValidationError) -> Refusal:

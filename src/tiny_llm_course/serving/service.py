@@ -1,12 +1,13 @@
 """A served model: make requests from what clients send, admit them by the gate, and answer them by the engine loop."""
 
 import asyncio
+import json
 import sys
 import threading
 import traceback
 from collections.abc import AsyncGenerator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -196,6 +197,8 @@ class Service:
         called = tools or any("tool_calls" in message for message in messages)
         if called and "tools" not in template and "<|im_start|>" in template:
             return self._with_tools(params, messages, tools)
+        if "arguments is string" not in template:  # the template would quote the text once more
+            parse_arguments(messages)
         more = {"add_generation_prompt": params.add_generation_prompt, "more": params.chat_template_kwargs}
         try:
             return render_chat(template, messages, checkpoint.special_tokens, tools=tools, **more)  # type: ignore[arg-type]
@@ -359,3 +362,10 @@ class _Shown:
     def finish(self) -> str:
         shown: str = self._inner.finish()
         return shown
+
+
+def parse_arguments(messages: list[dict[str, Any]]) -> None:
+    """Replace the arguments of calls, texts in OpenAI's form, by the objects that they contain, where they are JSON."""
+    for call in (call for message in messages for call in message.get("tool_calls") or ()):
+        with suppress(ValueError):
+            call["function"]["arguments"] = json.loads(call["function"]["arguments"])
