@@ -12,7 +12,6 @@ import pytest
 from tiny_llm_course.agent_suite.cases import load_cases
 from tiny_llm_course.agent_suite.running import NEEDS, STEPS, TEST_COMMAND, WORKERS, Approval, run_case, run_suite
 from tiny_llm_course.agent_suite.scripted import AGENTS, OBEYS, SCRIPTS, scripted
-from tiny_llm_course.course.registry import UsageError
 from tiny_llm_course.engine.package import Package
 
 pytestmark = pytest.mark.maintainers
@@ -103,11 +102,6 @@ def test_the_agent_cannot_see_the_hidden_tests():
     for case in CASES:
         shown = case.statement + "".join(case.files.values())
         assert "test_kept_" not in shown
-
-
-def test_a_case_that_does_not_exist():
-    with pytest.raises(UsageError, match=r"There is no case 'dogs'\. The cases are attributes, backoff, "):
-        load_cases(["dogs"])
 
 
 # Scripted agents

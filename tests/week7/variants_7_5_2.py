@@ -18,7 +18,7 @@ from tests.week7.compacting import (
     said,
     user,
 )
-from tiny_llm_solution.agent.compaction import WRITES, approximate_tokens
+from tiny_llm_solution.agent.compaction import CHANGES, approximate_tokens
 from tiny_llm_solution.agent.finished import finished_calls
 
 from tiny_llm_course.testkit.variants import Variants
@@ -115,7 +115,7 @@ known.change(
 )
 known.change(
     "failed-edits-count",
-    ("elif call.name in WRITES:", "if call.name in WRITES:"),
+    ("elif call.name in CHANGES:", "if call.name in CHANGES:"),
     fact="a file counts as changed although the edit failed",
     question="The edit was refused. Is the file different now?",
 )
@@ -169,7 +169,7 @@ def _summary(turns, notes):
     for message in messages:
         if message["role"] == "user":
             text += "\nThe user said: " + message["content"]
-    files = list(dict.fromkeys(call.target for call in calls if call.name in WRITES and not call.failed))
+    files = list(dict.fromkeys(call.target for call in calls if call.name in CHANGES and not call.failed))
     if files:
         text += "\nFiles changed: " + ", ".join(files)
     last = {str(call): number for number, call in enumerate(calls)}

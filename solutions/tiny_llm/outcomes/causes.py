@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..workspace.tools import CHANGES
 from .called import Called, calls_of
 from .grade import Grade
 
-CHANGES = ("edit_file", "write_file")
 COMMAND = "run_command"
 LIMITS = ("steps", "tokens", "time", "cut")  # the stops at a limit
 KEPT = "test_kept_"  # hidden tests that passed before the run begin with it

@@ -8,10 +8,10 @@ from typing import Any
 from ..agent.loop import Limits, Outcome, run_agent
 from ..agent.model import Message, Model
 from ..tools.tool import Tool
+from ..workspace.tools import CHANGES
 
 TESTS = {"command": ["python3", "-m", "unittest"]}
 USUAL_LIMITS = Limits()
-CHANGES = ("edit_file", "write_file")
 
 
 def work(

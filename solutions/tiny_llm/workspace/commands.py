@@ -71,7 +71,7 @@ def run_limited(command: Sequence[str], folder: int, limits: Limits = NO_LIMITS,
                     if selector.select(0.02):
                         piece = os.read(pipe, 65_536)
                         output.add(piece)
-                        if not piece:  # closed, though the command goes on
+                        if not piece:  # closed, but the command still runs
                             selector.unregister(pipe)
                     now = time.monotonic()
                     if now > deadline:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """One change of one file: what was there, and the hash of what is there now. None stands for no file."""
+    """One change of one file: its old content, and the hash of its new one. None means that there is no file."""
 
     path: str
     before: bytes | None

@@ -6,7 +6,6 @@ from typing import Any
 
 from .model import Answer, Message, Model
 
-WRITES = ("edit_file", "write_file")  # tools that change the file that is their target
 Notes = Callable[[list[Message]], str]
 
 
@@ -44,7 +43,7 @@ def compact(
 
     - The number of replaced messages.
     - `The user said`: a line for each replaced message of the user, with its whole content.
-    - `Files changed`: the targets of the replaced calls of WRITES that did not fail, each once, the first change first.
+    - `Files changed`: the targets of the replaced calls in CHANGES that did not fail, each once, in order.
     - `Failed`: a line for each replaced call that failed, with `str(call)` and `call.end`, unless a later replaced call
       has the same name and target: only the last one of these counts. In the order of the calls.
     - `Notes`: what `notes` returns for the replaced messages, such as a summary that a model has written.

@@ -58,10 +58,6 @@ class Grammar:
             state = int(self.pushdown.row(state)[byte])
         return state
 
-    def accepts(self, state: int) -> bool:
-        """Return whether the text so far is complete; more may be allowed to follow."""
-        return state != DEAD and self.pushdown.accepts(state)
-
     def _of_stack(self, stack: Stack) -> Mask:
         """Walk within the top rule, once for all stacks that have it, then on from the nodes where its text may end."""
         rule, at, below = stack  # type: ignore[misc] # not the empty one

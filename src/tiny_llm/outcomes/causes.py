@@ -5,7 +5,6 @@ from typing import Any
 
 from .grade import Grade
 
-CHANGES = ("edit_file", "write_file")
 COMMAND = "run_command"
 LIMITS = ("steps", "tokens", "time", "cut")  # the stops at a limit
 KEPT = "test_kept_"  # hidden tests that passed before the run begin with it

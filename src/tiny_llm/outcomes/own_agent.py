@@ -9,7 +9,6 @@ from ..tools.tool import Tool
 
 TESTS = {"command": ["python3", "-m", "unittest"]}
 USUAL_LIMITS = Limits()
-CHANGES = ("edit_file", "write_file")
 
 
 def work(

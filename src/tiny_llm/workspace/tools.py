@@ -19,6 +19,7 @@ from .root import Root
 from .searching import list_folder, make_folders, search_files
 from .snapshot import Snapshot
 
+CHANGES = ("edit_file", "write_file")  # they change the file that is their target
 READ_ONLY = ("list_files", "read_file", "search_files")  # the others change something, and ask for approval
 PATH = {"type": "string", "description": "a path relative to the workspace"}
 

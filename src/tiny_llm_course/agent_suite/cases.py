@@ -2,11 +2,8 @@
 
 import dataclasses
 import tomllib
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-
-from ..course.registry import UsageError
 
 CASES = Path(__file__).with_name("cases")
 
@@ -42,19 +39,12 @@ class Case:
             (folder / name).write_text(text, encoding="utf-8")
 
 
-def load_cases(names: Sequence[str] = ()) -> list[Case]:
-    """Return these cases, by default all, sorted by name; UsageError for a name that is none."""
-    known = _all()
-    if unknown := [name for name in names if name not in known]:
-        raise UsageError(f"There is no case {unknown[0]!r}. The cases are {', '.join(known)}.")
-    return [known[name] for name in (names or known)]
-
-
 @cache
-def _all() -> dict[str, Case]:
-    found = {}
+def load_cases() -> list[Case]:
+    """Return all cases, sorted by name."""
+    found = []
     for file in sorted(CASES.glob("*.toml")):
         table = tomllib.loads(file.read_text(encoding="utf-8"))
         fix = tuple(Edit(**edit) for edit in table.pop("fix"))
-        found[file.stem] = Case(file.stem, fix=fix, injection=table.pop("injection", False), **table)
+        found.append(Case(file.stem, fix=fix, injection=table.pop("injection", False), **table))
     return found
