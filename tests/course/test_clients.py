@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from tests.course.test_serve import LONG, MODEL, client_of, serving, talk
+from tests.course.server_clients import LONG, MODEL, client_of, serving, talk
 
 from tiny_llm_course.testkit.marks import needs
 from tiny_llm_course.testkit.variants import load_solution

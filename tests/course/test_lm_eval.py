@@ -7,7 +7,7 @@ import shutil
 import subprocess
 
 import pytest
-from tests.course.test_serve import MODEL, serving
+from tests.course.server_clients import MODEL, serving
 
 from tiny_llm_course.engine.serving import load_scheduler
 from tiny_llm_course.programs.packages import load_solution

@@ -10,7 +10,7 @@ from urllib.request import urlopen
 import mlx.core as mx
 import numpy as np
 import pytest
-from tests.course.test_serve import SERVE, serving
+from tests.course.server_clients import SERVE, serving
 
 from tiny_llm_course.checkpoints.chat_template import render_chat
 from tiny_llm_course.course.registry import UsageError

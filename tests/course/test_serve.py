@@ -7,39 +7,21 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from urllib.error import HTTPError, URLError
+from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
+from tests.course.server_clients import LONG, MODEL, SERVE, client_of, converted, serving, talk
 
 from tiny_llm_course.paths import ROOT
 from tiny_llm_course.testkit.marks import needs
-from tiny_llm_course.testkit.servers import running_server
 
 openai = pytest.importorskip("openai", reason="not run here: needs openai (pdm run dev-setup)")
 
 pytestmark = [pytest.mark.maintainers, needs("port")]
-MODEL = "tiny-qwen3"
-# Of the furthest stages, the one in which nobody holds a page when nobody is there.
-SERVE = [sys.executable, "-m", "tiny_llm_course", "serve", "--solution", "--stage", "paged", "--port", "{port}"]
-LONG = {"model": MODEL, "prompt": "Once upon a time", "max_tokens": 1900, "extra_body": {"ignore_eos": True}}
-
-
-def healthy(port):
-    with suppress(URLError, OSError), urlopen(f"http://127.0.0.1:{port}/health", timeout=5) as answer:
-        return answer.status == 200
-    return False
-
-
-@contextmanager
-def serving(*more):
-    """A server's port; the first one on a machine is compiled."""
-    with running_server([*SERVE, *more], ready=healthy, seconds=300) as port:
-        yield port
 
 
 @pytest.fixture(scope="module")
@@ -52,10 +34,6 @@ def port():
 def client(port):
     with client_of(port) as found:
         yield found
-
-
-def client_of(port, key="none"):
-    return openai.OpenAI(base_url=f"http://127.0.0.1:{port}/v1", api_key=key, max_retries=0, timeout=60)
 
 
 def figures(port):
@@ -78,11 +56,6 @@ def idle(port, seconds=10.0):
 def story(client, **more):
     asked = {"model": MODEL, "prompt": "Once upon a time", "max_tokens": 24, "temperature": 0}
     return client.completions.create(**{**asked, **more})
-
-
-def talk(client, **more):
-    asked = {"model": MODEL, "messages": [{"role": "user", "content": "Tell me a story about a dog."}]}
-    return client.chat.completions.create(**{**asked, "max_completion_tokens": 24, "temperature": 0, **more})
 
 
 def with_schema(schema):
@@ -300,12 +273,6 @@ def test_special_tokens_and_tools_that_are_not_called(client):
     tools = [{"type": "function", "function": {"name": "weather"}}]
     more = {"chat_template_kwargs": {"enable_thinking": False}, "add_generation_prompt": True}
     assert talk(client, tools=tools, tool_choice="none", extra_body=more).choices == talk(client).choices
-
-
-def converted(port, path, **body):
-    request = Request(f"http://127.0.0.1:{port}{path}", json.dumps(body).encode(), {"Content-Type": "application/json"})
-    with urlopen(request, timeout=10) as answer:
-        return json.loads(answer.read())
 
 
 def test_tokens_and_texts(port):

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.course.test_serve import client_of, converted, healthy
+from tests.course.server_clients import client_of, converted, healthy
 from tests.week7.conversations import CONVERSATIONS, TOOLS, expected_text
 
 from tiny_llm_course.checkpoints.chat_template import render_chat

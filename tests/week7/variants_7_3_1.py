@@ -113,7 +113,7 @@ known.change(
 known.change(
     "all-of-it-after-half",
     ("end = result[len(result) - half :]", "end = result[-half:]"),
-    fact="with a limit of 1, half is 0, and result[-0:] is everything",
+    fact="half is 0 for a limit of 1, and result[-0:] is the whole result",
     question="What is 'dog'[-0:]?",
 )
 known.change(

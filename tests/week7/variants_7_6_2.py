@@ -83,7 +83,7 @@ known.change(
 known.change(
     "k-lowered",
     ('raise ValueError(f"k is {k}, but {case} has {len(runs)} runs")', "k = max(1, min(k, len(runs)))"),
-    fact="with too few runs, k is lowered to their number",
+    fact="k is lowered to the number of runs when there are too few",
     question="A score that is called pass^8 was computed from two runs. What does a reader think?",
 )
 known.change(
