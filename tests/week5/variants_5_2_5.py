@@ -134,7 +134,7 @@ def from_logs(logits, targets, ignore_index=-100):
     wide = mx.where(counted[..., None], logits, 0).astype(mx.float32)
     share = counted / mx.maximum(mx.sum(counted), 1)
     probabilities = mx.exp(wide - mx.logsumexp(wide, axis=-1, keepdims=True))
-    one_hot = mx.eye(logits.shape[-1])[mx.where(counted, targets, 0)]
+    one_hot = mx.arange(logits.shape[-1]) == targets[..., None]
     return ((probabilities - one_hot) * share[..., None]).astype(logits.dtype)
 
 

@@ -85,5 +85,6 @@ def _magnitudes(low: int, high: int | None) -> Expression:
     fraction, zeros = (optional(Sequence((literal("."), Repeat(part, 1)))) for part in (DIGIT, literal("0")))
     if high is None:
         return Sequence((naturals(low, None), fraction))
-    below = [Sequence((naturals(low, high - 1), fraction))] if low < high else []
-    return Choice((*below, Sequence((naturals(high, high), zeros))))
+    if low == high:  # one value, of many spellings: the shortest
+        return naturals(low, high)
+    return Choice((Sequence((naturals(low, high - 1), fraction)), Sequence((naturals(high, high), zeros))))
