@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Collection
+from functools import cache
 from pathlib import Path
 
 from ..course.entities import Target, Task
@@ -66,14 +67,20 @@ def files_of(directory: Path) -> list[str]:
 
 
 def _stub(path: str, text: str, tasks: dict[str, Task], course: Course, solved: Collection[str]) -> str:
+    here = frozenset(name for name, task in tasks.items() if task.id in solved)
+    needed = frozenset(course.task(need).program for task in tasks.values() for need in task.needs)
+    return _stub_of(path, text, tuple(tasks.items()), here, needed)
+
+
+@cache  # recorded sessions make dozens of packages, which differ in a few files
+def _stub_of(
+    path: str, text: str, tasks: tuple[tuple[str, Task], ...], solved: frozenset[str], needed: frozenset[Target]
+) -> str:
     language = language_of(path)
-    needed: set[Target] = set()
-    for task in tasks.values():
-        needed.update(course.task(need).program for need in task.needs)
     try:
         if language is None and YOUR_CODE in text:
             raise ValueError("it is marked, and no language that a learner writes in")
-        return language.stub(text, tasks, {n for n, t in tasks.items() if t.id in solved}, needed) if language else text
+        return language.stub(text, dict(tasks), solved, needed) if language else text
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
 

@@ -86,11 +86,11 @@ def stub_source(source: str, tasks_by_target: Mapping[str, Task], needed: Collec
     target is missing, a marker is unmatched, or the stub does not parse.
     """
     stub = replace_bodies(source, tasks_by_target)
+    if stub == source:
+        return source
     try:
         stub = drop_helpers(source, stub, tasks_by_target)
-        stub = drop_imports(source, stub, needed)
-        if stub != source:
-            stub = _close_up_imports(stub)
+        stub = _close_up_imports(drop_imports(source, stub, needed))
     except SyntaxError as error:
         raise ValueError(f"line {error.lineno} of the stub does not parse: {error.msg}") from error
     return stub
