@@ -23,6 +23,7 @@ You work on a task in one folder, the workspace, with tools. Look before you cha
 Change as little as the task needs, and run the tests if there are any. A refused call was refused by the user: do not \
 repeat it. When the task is done, answer in a few sentences, without a call."""
 NEEDS = ("7.2.2", "7.3.1", "7.3.2", "7.3.3")
+UNDO = "Undo the last run's changes to the workspace. The last 50 runs of all workspaces can be undone."
 SHOWN = 5  # lines of a result
 
 
@@ -36,7 +37,7 @@ SHOWN = 5  # lines of a result
 @click.option("--workspace", type=FOLDER, default=".", help="The folder for the tools (default: the current one).")
 @click.option("--yes", is_flag=True, help="Allow all changes and commands without asking.")
 @click.option("--dry-run", is_flag=True, help="Show all changes and commands without executing them.")
-@click.option("--undo", is_flag=True, help="Undo the last run's changes to the workspace.")
+@click.option("--undo", is_flag=True, help=UNDO)
 @click.option("--mcp", multiple=True, metavar="COMMAND", help="Add the tools of an MCP server; may be repeated.")
 @click.option("--steps", type=COUNT, default=30, show_default=True, help="Maximum number of model answers.")
 @click.option("--tokens", type=COUNT, default=200_000, show_default=True, help="Maximum tokens, including prompts.")
@@ -103,7 +104,7 @@ def agent(
             record({"stop": "interrupted", "detail": "", "steps": None, "tokens": None})
             raise
         finally:
-            if changes and len(changes.journal):
+            if changes and workspaces.can_be_undone(changes.journal.folder):
                 command = f"pdm run agent --undo --workspace {shell_path(workspace)}{' --solution' * solution}"
                 say(with_commands("To undo what it changed:", command))
     return 0 if found.reason == "done" else 1
