@@ -386,7 +386,9 @@ class Chat(GenerationRequest, Templated):
         calls = []
         for number, function in enumerate(functions):
             place = ("#" if len(functions) == 1 else f"#/anyOf/{number}") + "/properties/arguments"
-            arguments = _moved(function.parameters or {"type": "object"}, place)
+            arguments = _moved(function.parameters or {}, place)
+            if not arguments.get("properties", arguments):  # in OpenAI's API, such a function takes no arguments
+                arguments = {"type": "object", "additionalProperties": False, **arguments}
             call = {"type": "object", "properties": {"name": {"const": function.name}, "arguments": arguments}}
             calls.append({**call, "required": ["name", "arguments"], "additionalProperties": False})
         return {"anyOf": calls} if len(calls) > 1 else calls[0]
