@@ -37,6 +37,7 @@ BAD = {
         "parameters": {"type": "object", "properties": {"n": {"multipleOf": 2, "type": "integer"}}},
     },
 }
+TEXT = {"type": "function", "function": {"name": "text", "parameters": {"type": "string"}}}
 SAID = [{"role": "user", "content": "What is in a.py?"}]
 CALL = '<tool_call>\n{"name": "read_file", "arguments": {"path": "caf\u00e9.py"}}\n</tool_call>'
 TWO = f"Let me look.\n{CALL}\n{CALL.replace('caf', 'b')}"
@@ -222,6 +223,7 @@ def test_langchain_binds_tools(client, stream):
     ("change", "words"),
     [
         ({"tools": [{"type": "function"}]}, "Missing required parameter: tools.0.function"),
+        ({"tools": [TEXT]}, "tools: the parameters of text must have the type object, not 'string'"),
         ({"tools": [READ, READ]}, "tools: two tools are called read_file"),
         ({"tools": [{"type": "function", "function": {"name": "a b"}}]}, "tools.0.function.name"),
         ({"tool_choice": "any"}, 'tool_choice: expected "none", "auto", "required", or '),

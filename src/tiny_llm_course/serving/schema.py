@@ -352,6 +352,9 @@ class Chat(GenerationRequest, Templated):
         names = [tool.function.name for tool in self.tools]
         if twice := next((name for name in names if names.count(name) > 1), None):
             raise wrong(f"tools: two tools are called {twice}", "tools")
+        types = {tool.function.name: (tool.function.parameters or {}).get("type", "object") for tool in self.tools}
+        if odd := next((name for name, kind in types.items() if kind != "object"), None):
+            raise wrong(f"tools: the parameters of {odd} must have the type object, not {types[odd]!r:.80}", "tools")
         if self.tool_choice not in (None, "none", "auto") and not self.tools:
             raise wrong("tool_choice needs tools", "tool_choice")
         if isinstance(self.tool_choice, NamedTool) and self.tool_choice.function.name not in names:
