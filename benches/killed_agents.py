@@ -2,7 +2,8 @@
 
     pdm run python benches/killed_agents.py
 
-kills 20 processes that run your code. `--record` kills 100 that run the solution, and writes week7/killed.json.
+kills 20 processes that run your code, with `--solution` ours. `--record` kills 100 that run ours, and writes
+week7/killed.json.
 """
 
 import argparse
@@ -15,6 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 RECORD = ROOT / "benches" / "week7" / "killed.json"
 SEED = 1
+NEEDS = ("7.3.1", "7.3.2", "7.3.3", "7.4.1", "7.4.2", "7.4.3", "7.5.1")
 
 
 def main() -> None:
@@ -22,14 +24,20 @@ def main() -> None:
     sys.path.insert(0, str(ROOT))
     from tests.week7.killing import killed_runs
 
+    from tiny_llm_course.course.registry import load_course
     from tiny_llm_course.paths import LEARNER, SOLUTION
+    from tiny_llm_course.source.code import holds_stub
 
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument(
         "--record", action="store_true", help="kill 100 processes of the solution, and write the record"
     )
-    record = parser.parse_args().record
-    package = SOLUTION if record else LEARNER
+    parser.add_argument("--solution", action="store_true", help="run our code instead of yours")
+    options = parser.parse_args()
+    record = options.record
+    package = SOLUTION if record or options.solution else LEARNER
+    if stubs := [task.label for task in map(load_course().task, NEEDS) if holds_stub(task, package)]:
+        sys.exit(f"not started: {stubs[0]} (with --solution, ours runs)")
     with tempfile.TemporaryDirectory() as folder:
         damage = killed_runs(Path(folder), 100 if record else 20, package.parent, SEED)
     if record:

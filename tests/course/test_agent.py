@@ -89,8 +89,10 @@ def test_changes_are_approved_and_undone(typed, workspace, monkeypatch):
     assert files(workspace) == before | {"cat.py": b"blue\n", "new/notes.md": b"Blue.\n"}
     assert out.splitlines()[-1].startswith("    pdm run agent --undo --workspace ")
     code, out, _ = typed("agent", "--undo", "--solution", "--workspace", workspace)
-    assert (code, out) == (0, "undone: new/notes.md\nundone: cat.py\n")
+    assert (code, out) == (0, "undone: new/notes.md\nundone: cat.py\nremoved: new/\n")
     assert files(workspace) == before
+    assert not (workspace / "new").exists()
+    assert (workspace / "colours").exists()  # it was empty before
     code, _, err = typed("agent", "--undo", "--solution", "--workspace", workspace)
     assert (code, "There is nothing to undo" in err) == (2, True)
 
@@ -109,6 +111,33 @@ def test_undo_takes_the_last_run_and_no_file_that_has_changed_since(typed, works
     for _ in range(2):
         assert typed("agent", "--undo", "--solution", "--workspace", workspace)[0] == 0
     assert files(workspace) == before
+
+
+def test_undo_deletes_the_new_folders_that_are_empty(typed, workspace):
+    """Those of a written file and of a command, but none that now has a file of the user."""
+    made = call("run_command", command=["sh", "-c", "mkdir -p d/e kept && echo 1 > d/e/f"])
+    assert run(typed, workspace, [call("write_file", path="a/b/c.py", text="x"), made, "."], "--yes")[0] == 0
+    (workspace / "kept" / "mine").write_text("mine", encoding="utf-8")
+    code, out, _ = typed("agent", "--undo", "--solution", "--workspace", workspace)
+    assert (code, out) == (0, "undone: d/e/f\nundone: a/b/c.py\nremoved: a/b/, d/e/, a/, d/\n")
+    assert sorted(path.name for path in workspace.iterdir() if path.is_dir()) == ["colours", "kept"]
+
+
+def test_a_new_folder_alone_can_be_undone(typed, workspace):
+    _, out, _ = run(typed, workspace, [call("run_command", command=["mkdir", "d"]), "."], "--yes")
+    assert "--undo" in out
+    assert typed("agent", "--undo", "--solution", "--workspace", workspace)[1] == "removed: d/\n"
+    assert not any(workspace.parent.joinpath("home").rglob("*.json"))
+
+
+def test_only_the_last_runs_can_be_undone(typed, workspace, monkeypatch):
+    from tiny_llm_course.engine import workspaces
+
+    monkeypatch.setattr(workspaces, "MOST_RUNS", 2)
+    for number in range(4):
+        assert run(typed, workspace, [call("write_file", path=f"{number}.txt", text="x"), "."], "--yes")[0] == 0
+    undone = [typed("agent", "--undo", "--solution", "--workspace", workspace)[0] for _ in range(4)]
+    assert undone == [0, 0, 0, 2]  # the run that is under way is the third
 
 
 @pytest.mark.parametrize("more", [(), ("--dry-run",), ("--dry-run", "--yes")], ids=" ".join)

@@ -9,6 +9,7 @@ from tests.course.server_clients import client_of, converted, healthy
 from tests.week7.conversations import CONVERSATIONS, TOOLS, expected_text
 
 from tiny_llm_course.checkpoints.chat_template import render_chat
+from tiny_llm_course.serving.schema import Chat
 from tiny_llm_course.serving.service import parse_arguments
 from tiny_llm_course.testkit.marks import needs
 from tiny_llm_course.testkit.servers import running_server
@@ -29,6 +30,14 @@ READ = {
         "strict": True,
     },
 }
+BAD = {
+    "type": "function",
+    "function": {
+        "name": "bad",
+        "parameters": {"type": "object", "properties": {"n": {"multipleOf": 2, "type": "integer"}}},
+    },
+}
+TEXT = {"type": "function", "function": {"name": "text", "parameters": {"type": "string"}}}
 SAID = [{"role": "user", "content": "What is in a.py?"}]
 CALL = '<tool_call>\n{"name": "read_file", "arguments": {"path": "caf\u00e9.py"}}\n</tool_call>'
 TWO = f"Let me look.\n{CALL}\n{CALL.replace('caf', 'b')}"
@@ -138,11 +147,22 @@ def test_malformed_calls(client):
 def test_an_answer_that_is_cut(client):
     choice = ask(client, CALL, max_completion_tokens=30).choices[0]
     assert choice.finish_reason == "length"
+    begun = '<tool_call>\n{"name"'
+    assert ask(client, begun).choices[0].message.content == begun.replace(
+        "\n", ""
+    )  # no tag that the model did not write
 
 
 def test_one_call_at_a_time(client):
     assert len(ask(client, TWO, parallel_tool_calls=False).choices[0].message.tool_calls) == 1
     assert len(streamed(client, TWO, parallel_tool_calls=False)[0].message.tool_calls) == 1
+
+
+@pytest.mark.parametrize("parameters", [None, {}, {"type": "object", "properties": {}}])
+def test_a_tool_without_properties_takes_no_arguments(parameters):
+    tool = {"type": "function", "function": {"name": "now", "parameters": parameters}}
+    chat = Chat.model_validate({"model": MODEL, "messages": SAID, "tools": [tool], "tool_choice": "required"})
+    assert chat.call_schema["$defs"]["now"] == {"type": "object", "additionalProperties": False, **(parameters or {})}
 
 
 def test_without_tools_a_call_is_text(client):
@@ -203,11 +223,13 @@ def test_langchain_binds_tools(client, stream):
     ("change", "words"),
     [
         ({"tools": [{"type": "function"}]}, "Missing required parameter: tools.0.function"),
+        ({"tools": [TEXT]}, "tools: the parameters of text must have the type object, not 'string'"),
         ({"tools": [READ, READ]}, "tools: two tools are called read_file"),
         ({"tools": [{"type": "function", "function": {"name": "a b"}}]}, "tools.0.function.name"),
         ({"tool_choice": "any"}, 'tool_choice: expected "none", "auto", "required", or '),
         ({"tool_choice": {"type": "function", "function": {"name": "run"}}}, "there is no tool 'run', only read_file"),
         ({"tool_choice": "required", "tools": []}, "tool_choice needs tools"),
+        ({"tool_choice": "required", "tools": [READ, BAD]}, "tools: #/$defs/bad/properties/n: multipleOf is not"),
         ({"messages": [{"role": "assistant", "tool_calls": [{"id": "1"}]}]}, "messages.0.tool_calls.0.function"),
     ],
     ids=lambda value: f"{value!a:.40}",

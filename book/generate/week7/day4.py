@@ -10,7 +10,6 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -56,12 +55,25 @@ HAPPENS = {
 
 
 def generated_parts() -> Parts:
-    """Return the figure, the tables and the widget."""
-    return {"race": race(), "ways": ways(), "order": order(), "race-steps": race_steps(), "session": session()}
+    """Return the figure, the tables, the widget, and a run of the agent."""
+    dogs = make_dogs()
+    return {
+        "race": race(),
+        "ways": ways(),
+        "order": order(),
+        "race-steps": race_steps(),
+        "make-dogs": quoted(dogs.splitlines()),
+        "session": session(dogs),
+    }
 
 
-def session() -> str:
-    """Quote a run of the agent, with scripted answers, and its undo, as a terminal shows them."""
+def quoted(lines: list[str]) -> str:
+    """Return lines as a block of text."""
+    return "\n".join(["```text", *lines, "```", ""])
+
+
+def make_dogs() -> str:
+    """Return commands that create the workspace `dogs` and a script for its agent."""
     calls = [
         ("read_file", {"path": "dog.py"}),
         ("edit_file", {"path": "dog.py", "old": "red", "new": "blue"}),
@@ -70,26 +82,34 @@ def session() -> str:
     answers = [
         f"<tool_call>{json.dumps({'name': name, 'arguments': arguments})}</tool_call>" for name, arguments in calls
     ]
+    script = ",\n ".join(map(json.dumps, [*answers, "The dog is blue now."]))
+    return f"""\
+mkdir dogs
+echo 'COLOUR = "red"' > dogs/dog.py
+echo 'assert "blue" in open("dog.py").read()' > dogs/test_dog.py
+cat > answers.json <<'END'
+[{script}]
+END"""
+
+
+def session(dogs: str) -> str:
+    """Quote a run of the agent, with scripted answers, and its undo, as a terminal shows them."""
     lines = []
     with tempfile.TemporaryDirectory() as folder:
-        place, work = Path(folder), Path(folder) / "dogs"
-        work.mkdir()
-        (work / "dog.py").write_text('COLOUR = "red"\n', encoding="utf-8")
-        (work / "test_dog.py").write_text('assert "blue" in open("dog.py").read()\n', encoding="utf-8")
-        (place / "answers.json").write_text(json.dumps([*answers, "The dog is blue now."]), encoding="utf-8")
+        subprocess.run(["sh", "-c", dogs], cwd=folder, check=True)
         for words in (["Make the test pass.", "--script", "answers.json", "--yes"], ["--undo"]):
             typed = ["agent", *words, "--workspace", "dogs"]
             lines.append(f"$ pdm run {shlex.join(typed)}")
             done = subprocess.run(
                 [sys.executable, "-m", "tiny_llm_course", *typed, "--solution"],
-                cwd=place,
+                cwd=folder,
                 env=os.environ | {"HOME": folder, "PYTHONPATH": str(ROOT / "src")},
                 stdout=subprocess.PIPE,
                 check=True,
                 encoding="utf-8",
             )
             lines += done.stdout.replace(" --solution", "").splitlines()
-    return "\n".join(["```text", *lines, "```", ""])
+    return quoted(lines)
 
 
 class Calls:

@@ -1,11 +1,10 @@
 """The finished calls of a conversation, in a form that rules can use. Nothing here is yours to write."""
 
-import json
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from ..tools.tool import arguments_of
 from .model import Message
 
 
@@ -43,12 +42,7 @@ def finished_calls(turn: Sequence[Message]) -> list[FinishedCall]:
 
 
 def _target(arguments: str) -> str:
-    try:
-        found: Any = json.loads(arguments)
-    except ValueError:
-        return ""
-    if not isinstance(found, dict):
-        return ""
+    found = arguments_of(arguments)
     path, command = found.get("path"), found.get("command")
     if isinstance(command, list) and all(isinstance(word, str) for word in command):
         return shlex.join(command)

@@ -46,7 +46,7 @@ def apply_merge(merge: Merge, changes: Changes) -> list[str]:
         if text is None:
             left.append(path)
         else:
-            make_folders(changes.root, path)
+            changes.journal.folders += make_folders(changes.root, path)
             changes.write(path, text)
     return left
 

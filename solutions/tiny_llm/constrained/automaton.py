@@ -114,7 +114,8 @@ class _NFA:
                 if target not in found:
                     found.add(target)
                     todo.append(target)
-        return frozenset(found)
+        # Drop states with empty moves alone: of two sets that read the same, only one is numbered, and walked.
+        return frozenset(state for state in found if self.ranges[state] or self.calls[state] or not self.empty[state])
 
     def add(self, part: Expression, start: int, end: int) -> None:
         if isinstance(part, Chars):

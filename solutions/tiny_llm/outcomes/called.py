@@ -1,8 +1,9 @@
 """The calls of a transcript, each with its result."""
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
+
+from ..tools.tool import arguments_of
 
 
 class Called(NamedTuple):
@@ -26,13 +27,5 @@ def calls_of(entries: Iterable[Mapping[str, Any]]) -> list[Called]:
     for message in messages:
         for call in message.get("tool_calls") or ():
             function = call["function"]
-            found.append(Called(function["name"], _object(function["arguments"]), results.get(call["id"], "")))
+            found.append(Called(function["name"], arguments_of(function["arguments"]), results.get(call["id"], "")))
     return found
-
-
-def _object(text: str) -> dict[str, Any]:
-    try:
-        found = json.loads(text)
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}

@@ -1,5 +1,6 @@
 """What a tool is, and how a model's request to call one is represented."""
 
+import json
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -27,6 +28,15 @@ class ToolCall:
     arguments: str  # JSON, as written: it may be invalid
     error: str = ""  # why the call cannot be executed, "" if it may be
     id: str = ""  # what the result refers to; the server's, or the agent's
+
+
+def arguments_of(text: str) -> dict[str, Any]:
+    """Return a call's arguments as an object; an empty one if the text is no JSON object."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def function_schema(tool: Tool) -> dict[str, Any]:

@@ -7,6 +7,8 @@ import json
 import os
 from pathlib import Path
 
+FOLDERS = "folders.json"
+
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
@@ -24,7 +26,10 @@ def digest(content: bytes | None) -> str | None:
 
 
 class Journal:
-    """A stack of steps in a folder outside the workspace, one JSON file each. A step may have changed several files."""
+    """A stack of steps in a folder outside the workspace, one JSON file each. A step may have changed several files.
+
+    Folders that were created are kept beside the steps, in `FOLDERS`: they can be deleted when all steps are undone.
+    """
 
     def __init__(self, folder: Path) -> None:
         """Use a folder, which is created, readable by its owner alone, if it does not exist."""
@@ -57,6 +62,20 @@ class Journal:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+    @property
+    def folders(self) -> list[str]:
+        """The paths of the folders that were created."""
+        file = self.folder / FOLDERS
+        return list(json.loads(file.read_text(encoding="utf-8"))) if file.exists() else []
+
+    @folders.setter
+    def folders(self, paths: list[str]) -> None:
+        file = self.folder / FOLDERS
+        if paths:
+            file.write_text(json.dumps(paths), encoding="utf-8")
+        else:
+            file.unlink(missing_ok=True)
 
     def last(self) -> list[Entry]:
         """Return the files of the last step. Raises LookupError if there is none."""

@@ -3,9 +3,10 @@
 import contextlib
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from .diff import printable
+from .errors import WorkspaceError
 from .reading import MAX_LINE
 from .root import MAX_DEPTH, NO_LINK, Place, Root
 
@@ -94,12 +95,27 @@ def content_at(root: Root, place: Place, most: int) -> bytes | None:
         os.close(file)
 
 
-def make_folders(root: Root, path: str) -> None:
-    """Create the folders of a path that do not exist, all but its last component. Raises as `Root.locate` does."""
-    parts = path.split("/")[:-1]
+def make_folders(root: Root, path: str) -> list[str]:
+    """Create the folders of a path that do not exist, all but its last component, and return the paths of the new ones.
+
+    Raises as `Root.locate` does.
+    """
+    parts, made = path.split("/")[:-1], list[str]()
     for end in range(1, len(parts) + 1):
         with root.locate("/".join(parts[:end])) as place, contextlib.suppress(FileExistsError):
             os.mkdir(place.name, dir_fd=place.folder)
+            made.append(place.path)
+    return made
+
+
+def remove_folders(root: Root, paths: Iterable[str]) -> list[str]:
+    """Delete those folders that exist and are empty, the deepest first, and return their paths. Others are left."""
+    removed = []
+    for path in sorted(paths, key=lambda path: path.count("/"), reverse=True):
+        with contextlib.suppress(OSError, WorkspaceError), root.locate(path) as place:
+            os.rmdir(place.name, dir_fd=place.folder)
+            removed.append(path)
+    return removed
 
 
 def _one_line(name: str) -> str:

@@ -13,21 +13,23 @@ MOST_FILES = 5000
 
 @dataclasses.dataclass(frozen=True)
 class Snapshot:
-    """The content and permissions of each regular file, by path.
+    """The content and permissions of each regular file, by path, and the paths of the folders.
 
     Left out are hidden folders, links, and names with control characters, which no path may have.
     """
 
     files: dict[str, tuple[bytes, int]]
     left_out: frozenset[str] = frozenset()  # names whose content is not kept: they are never new
+    folders: frozenset[str] = frozenset()
 
     @staticmethod
     def take(root: Root) -> "Snapshot | None":
         """Return what the root has now, or None if that is more than MOST_BYTES or MOST_FILES."""
         files: dict[str, tuple[bytes, int]] = {}
-        left_out, total = set[str](), 0
+        left_out, folders, total = set[str](), set[str](), 0
         for path, folder, about in walk(root):
             if stat.S_ISDIR(about.st_mode):
+                folders.add(path)
                 continue
             content = None
             if stat.S_ISREG(about.st_mode) and about.st_nlink == 1 and path.isprintable():
@@ -39,7 +41,7 @@ class Snapshot:
                 left_out.add(path)
             else:
                 files[path] = content, stat.S_IMODE(about.st_mode) & 0o777
-        return Snapshot(files, frozenset(left_out))
+        return Snapshot(files, frozenset(left_out), frozenset(folders))
 
     def changes(self, later: "Snapshot") -> list[Entry]:
         """Return what must be restored to come back from a later snapshot to this one."""

@@ -76,7 +76,7 @@ def workspace_tools(
                 return unified(path, None, text)
             if not approve("make folder", printable(folder)):
                 raise WorkspaceError(f"{folder!r}: the user refused") from None
-            make_folders(root, path)
+            journal.folders += make_folders(root, path)
         return changes.write(path, text)
 
     def run_command(command: list[str]) -> str:
@@ -93,8 +93,10 @@ def workspace_tools(
             report = run_limited(command, root.descriptor, limits).report()
         finally:  # after Ctrl-C, too
             after = Snapshot.take(root) if before else None
-            if before and after and (entries := before.changes(after)):
-                journal.push(*entries)
+            if before and after:
+                journal.folders += after.folders - before.folders
+                if entries := before.changes(after):
+                    journal.push(*entries)
         return report if after else f"{report}\n[what it changed cannot be undone: the workspace is too large]"
 
     return [

@@ -1,7 +1,6 @@
 """`pdm run agent`: let a model work on a task with tools."""
 
 import json
-import re
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,7 +12,7 @@ from ..course.registry import UsageError, with_commands
 from ..paths import shell_path
 from ..terminal.screen import say
 from .approval import Approval, show_details
-from .options import FOLDER, Finite
+from .options import FOLDER, Finite, server_model
 
 FILE = click.Path(dir_okay=False, path_type=Path)
 COUNT = click.IntRange(min=1)
@@ -23,6 +22,7 @@ You work on a task in one folder, the workspace, with tools. Look before you cha
 Change as little as the task needs, and run the tests if there are any. A refused call was refused by the user: do not \
 repeat it. When the task is done, answer in a few sentences, without a call."""
 NEEDS = ("7.2.2", "7.3.1", "7.3.2", "7.3.3")
+UNDO = "Undo the last run's changes to the workspace. The last 50 runs of all workspaces can be undone."
 SHOWN = 5  # lines of a result
 
 
@@ -36,7 +36,7 @@ SHOWN = 5  # lines of a result
 @click.option("--workspace", type=FOLDER, default=".", help="The folder for the tools (default: the current one).")
 @click.option("--yes", is_flag=True, help="Allow all changes and commands without asking.")
 @click.option("--dry-run", is_flag=True, help="Show all changes and commands without executing them.")
-@click.option("--undo", is_flag=True, help="Undo the last run's changes to the workspace.")
+@click.option("--undo", is_flag=True, help=UNDO)
 @click.option("--mcp", multiple=True, metavar="COMMAND", help="Add the tools of an MCP server; may be repeated.")
 @click.option("--steps", type=COUNT, default=30, show_default=True, help="Maximum number of model answers.")
 @click.option("--tokens", type=COUNT, default=200_000, show_default=True, help="Maximum tokens, including prompts.")
@@ -102,8 +102,11 @@ def agent(
         except KeyboardInterrupt:
             record({"stop": "interrupted", "detail": "", "steps": None, "tokens": None})
             raise
+        except UsageError:
+            changes = None  # the log is another run's, and this one has changed nothing
+            raise
         finally:
-            if changes and len(changes.journal):
+            if changes and workspaces.can_be_undone(changes.journal.folder):
                 command = f"pdm run agent --undo --workspace {shell_path(workspace)}{' --solution' * solution}"
                 say(with_commands("To undo what it changed:", command))
     return 0 if found.reason == "done" else 1
@@ -116,17 +119,12 @@ def _model(
     if (url is None) == (script is None):
         raise UsageError("Expected either --url, a server that speaks OpenAI's API, or --script, a file with answers.")
     if script is None:
-        if not re.match(r"https?://", url or ""):
-            raise UsageError(f"{url} is not an address such as http://127.0.0.1:8000/v1.")
-        try:
-            # The loop looks at the time between calls only, so one answer may take no longer than the whole run.
-            return part("agent.client", "ServerModel")(url, model, api_key, max(seconds, 1.0), tool_choice)
-        except OSError as error:
-            raise UsageError(f"{error}.") from None
+        # The loop looks at the time between calls only, so one answer may take no longer than the whole run.
+        return server_model(part, url or "", model, api_key, max(seconds, 1.0), tool_choice)
     try:
         answers = json.loads(script.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise UsageError(f"{script} cannot be read: {error}.") from None
+        raise UsageError(f"{script} cannot be read: {_reason(error)}.") from None
     if not isinstance(answers, list) or not all(isinstance(each, str) for each in answers):
         raise UsageError(f"{script} is not a JSON list of strings.")
     return part("agent.model", "ScriptedModel")(answers)
@@ -140,7 +138,7 @@ def _loop(part: Any, log: Path | None, workspace: Path, changes: Any) -> Any:
     try:
         part("agent.transcript", "Transcript").read(log) if log.exists() else log.touch()
     except (OSError, ValueError) as error:
-        raise UsageError(f"{log} cannot be resumed: {error}.") from None
+        raise UsageError(f"{log} cannot be resumed: {_reason(error)}.") from None
 
     def resumed(*arguments: Any, **more: Any) -> Any:
         try:
@@ -177,7 +175,7 @@ def _recording(
         file: Any = kind(transcript)
         kind.read(transcript)
     except (OSError, ValueError) as error:
-        raise UsageError(f"{transcript} cannot be continued: {error}.") from None
+        raise UsageError(f"{transcript} cannot be continued: {_reason(error)}.") from None
 
     def write_page() -> None:
         file.close()
@@ -214,6 +212,10 @@ def _show(entry: dict[str, Any], approval: Approval) -> None:
             say(text)
         for call in message.get("tool_calls") or ():
             say(_printable(f"> {call['function']['name']} {call['function']['arguments']}"), cut=True)
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
 
 
 def _printable(text: str) -> str:

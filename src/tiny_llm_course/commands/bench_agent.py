@@ -14,6 +14,7 @@ from ..course.registry import UsageError
 from ..engine.package import Package
 from ..terminal.screen import USUAL, columns, say
 from ..terminal.tables import in_columns
+from .options import server_model
 from .out_file import must_take_measurement, write
 
 FEW = 5  # cases of a quick run
@@ -40,18 +41,13 @@ def bench_agent(
     package = Package(solution, NEEDS + OWN[:1] * own)
     cases, times = load_cases(), runs or 1
     cases = cases[:: len(cases) // FEW] if quick else cases
-    say(
-        f"{len(cases)} cases. Approved: changes in a temporary folder each, and {' '.join(TEST_COMMAND)}; nothing else."
-    )
     found: dict[str, list[CaseRun]] = {}
     with package.learners_code():
-        if url:
-            try:
-                asked = package.part("agent.client", "ServerModel")(
-                    url, model, os.environ.get("TINY_LLM_API_KEY", "none")
-                )
-            except OSError as error:
-                raise UsageError(f"{error}.") from None
+        key = os.environ.get("TINY_LLM_API_KEY", "none")
+        asked = server_model(package.part, url, model, key) if url else None
+        approved = f"changes in a temporary folder each, and {' '.join(TEST_COMMAND)}; nothing else."
+        say(f"{len(cases)} cases. Approved: {approved}")
+        if asked:
             for name, loop in {asked.name: None, **({f"{asked.name}, 7.C": OWN[1:]} if own else {})}.items():
                 found[name] = run_suite(package, cases, lambda case: asked, times, _note, loop=loop)
         else:

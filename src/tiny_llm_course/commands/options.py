@@ -1,6 +1,7 @@
 """Parameter types, options that several commands share, and the arguments that name tasks."""
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import click
 
 from ..course.entities import Task
-from ..course.registry import load_course
+from ..course.registry import UsageError, load_course
 from ..course.selection import selected
 
 NAMES = "[1.1.2 | 1.1 | 1]..."  # of tasks, days and weeks
@@ -27,6 +28,17 @@ class Finite(click.FloatRange):
         if not math.isfinite(number):
             self.fail(f"{value} is not a finite number.", param, ctx)
         return number
+
+
+def server_model(part: Callable[[str, str], Any], url: str, *more: Any) -> Any:
+    """Return the model of a server that speaks OpenAI's API; raise UsageError if the server cannot be asked."""
+    if not re.match("https?://[^/]", url):
+        raise UsageError(f"{url} is not an address such as http://127.0.0.1:8000/v1.")
+    try:
+        return part("agent.client", "ServerModel")(url, *more)
+    except OSError as error:
+        wrong_path = "status 404" in str(error) and not url.rstrip("/").endswith("/v1")
+        raise UsageError(f"{error}.{' Most addresses end in /v1.' * wrong_path}") from None
 
 
 def model_option(command: Callable[..., int]) -> Callable[..., int]:

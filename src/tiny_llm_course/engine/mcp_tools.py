@@ -110,9 +110,10 @@ def remote_tools(
     logging.getLogger("mcp").setLevel(logging.CRITICAL)  # it prints a traceback for each line that is not MCP's
     with ExitStack() as stack:
         try:
-            program, *arguments = shlex.split(command) or [command]
+            if not (words := shlex.split(command)):
+                raise ValueError("the command is empty")
             portal = stack.enter_context(anyio.from_thread.start_blocking_portal())
-            client = Client(StdioServerParameters(command=program, args=arguments), read_timeout_seconds=PATIENCE)
+            client = Client(StdioServerParameters(command=words[0], args=words[1:]), read_timeout_seconds=PATIENCE)
             stack.enter_context(portal.wrap_async_context_manager(client))
             found = portal.call(client.list_tools).tools
         except Exception as error:

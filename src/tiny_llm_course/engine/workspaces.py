@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -13,6 +14,7 @@ from ..learner import progress
 from .package import Package
 
 TASKS = ("7.4.1", "7.4.2", "7.4.3", "7.4.4")
+MOST_RUNS = 50  # whose journals are kept, over all workspaces
 Approve = Callable[[str, str], bool]
 
 
@@ -40,18 +42,18 @@ def opened(
     journals = _journals(folder)
     if journals.resolve().is_relative_to(folder.resolve()):
         raise UsageError(f"{folder} cannot be a workspace: it contains {journals}, where its old files are kept.")
+    _prune(journals.parent)
     name = f"0-{digest(os.fsencode(log.resolve()))}" if log else str(time.time_ns())
     with _changes(package, folder, journals / name, approve, dry_run) as (tools, changes):
         yield tools, changes
 
 
 def undo(package: Package, folder: Path) -> Iterator[str]:
-    """Undo the last run that changed a workspace, step by step; yield what was undone.
+    """Undo the last run that changed a workspace, step by step, and delete its new folders; yield what was undone.
 
     Raise UsageError if there is none, or if a file has changed since.
     """
-    runs = [run for run in _journals(folder).glob("[0-9]*") if any(run.glob("*.json"))]
-    runs.sort(key=lambda run: run.stat().st_mtime_ns)
+    runs = sorted(filter(can_be_undone, _journals(folder).glob("[0-9]*")), key=_time)
     if not runs:
         raise UsageError(f"There is nothing to undo in {folder}.")
     with _changes(package, folder, runs[-1], lambda action, details: True) as (_, changes):
@@ -60,6 +62,28 @@ def undo(package: Package, folder: Path) -> Iterator[str]:
                 yield changes.undo()
             except (OSError, ValueError) as error:
                 raise UsageError(f"{error}. Nothing more was undone.") from error
+        removed = package.part("workspace.searching", "remove_folders")(changes.root, changes.journal.folders)
+        changes.journal.folders = []
+        if removed:
+            yield f"removed: {', '.join(f'{path}/' for path in removed)}"
+
+
+def can_be_undone(journal: Path) -> bool:
+    """Return whether a run has changed something: its journal has a file."""
+    return any(journal.glob("*.json"))
+
+
+def _time(journal: Path) -> int:
+    return journal.stat().st_mtime_ns
+
+
+def _prune(workspaces: Path) -> None:
+    """Delete all journals but the last MOST_RUNS."""
+    for run in sorted(workspaces.glob("*/[0-9]*"), key=_time)[:-MOST_RUNS]:
+        shutil.rmtree(run, ignore_errors=True)
+    for workspace in workspaces.glob("*"):
+        with suppress(OSError):
+            workspace.rmdir()  # which fails if it has journals
 
 
 @contextmanager

@@ -110,7 +110,8 @@ class ResponseBuilder:
                 call = calls.setdefault(ids[index], {"index": [*ids].index(index), "function": {"arguments": ""}})
                 call["function"]["arguments"] += said
             elif kind == "error" and index not in ids:
-                content += f"<tool_call>{parser.calls[index].arguments}</tool_call>"
+                cut = said.startswith("The answer ends")
+                content += f"<tool_call>{parser.calls[index].arguments}{'</tool_call>' * (not cut)}"
         several = getattr(self._params, "parallel_tool_calls", True)
         kept = [call for call in calls.values() if several or not call["index"]]
         return {"content": content, "tool_calls": kept}

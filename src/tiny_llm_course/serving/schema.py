@@ -352,6 +352,9 @@ class Chat(GenerationRequest, Templated):
         names = [tool.function.name for tool in self.tools]
         if twice := next((name for name in names if names.count(name) > 1), None):
             raise wrong(f"tools: two tools are called {twice}", "tools")
+        types = {tool.function.name: (tool.function.parameters or {}).get("type", "object") for tool in self.tools}
+        if odd := next((name for name, kind in types.items() if kind != "object"), None):
+            raise wrong(f"tools: the parameters of {odd} must have the type object, not {types[odd]!r:.80}", "tools")
         if self.tool_choice not in (None, "none", "auto") and not self.tools:
             raise wrong("tool_choice needs tools", "tool_choice")
         if isinstance(self.tool_choice, NamedTool) and self.tool_choice.function.name not in names:
@@ -383,13 +386,15 @@ class Chat(GenerationRequest, Templated):
         functions = [tool.function for tool in self.tools if named in (None, tool.function.name)]
         if not functions:
             return None  # which is refused
-        calls = []
-        for number, function in enumerate(functions):
-            place = ("#" if len(functions) == 1 else f"#/anyOf/{number}") + "/properties/arguments"
-            arguments = _moved(function.parameters or {"type": "object"}, place)
-            call = {"type": "object", "properties": {"name": {"const": function.name}, "arguments": arguments}}
-            calls.append({**call, "required": ["name", "arguments"], "additionalProperties": False})
-        return {"anyOf": calls} if len(calls) > 1 else calls[0]
+        calls, arguments = [], {}  # the arguments by name, so that an error's location names the tool
+        for name, parameters in ((function.name, function.parameters or {}) for function in functions):
+            arguments[name] = _moved(parameters, f"#/$defs/{name}")
+            if not parameters.get("properties", parameters):  # in OpenAI's API, such a function takes no arguments
+                arguments[name] = {"type": "object", "additionalProperties": False, **arguments[name]}
+            properties = {"name": {"const": name}, "arguments": {"$ref": f"#/$defs/{name}"}}
+            call = {"type": "object", "properties": properties, "required": [*properties]}
+            calls.append({**call, "additionalProperties": False})
+        return {"anyOf": calls, "$defs": arguments}
 
     @property
     def json_schema(self) -> Any:
