@@ -11,7 +11,7 @@ quiz = Quiz()
 
 @quiz.question(
     "2.6.1",
-    "A row has two groups of 32 weights, which are eight words. The first word of each group is `0x21`; the others are 0. "
+    "A row has two groups of 32 weights, or eight words. The first word of each group is `0x21`; the others are 0. "
     "The scales are 1 and 10, the biases 5 and 0. In each group, x is 1 and 2, followed by zeros. What is y?",
     why="In each group, the digits times x add up to 5. With the scales, that is 5 and 50. The first bias adds 5 · 3.",
     mistakes={

@@ -58,7 +58,7 @@ def what_stays(dropout: Any) -> str:
     why="True keeps a key: the second key is the only visible one.",
     mistakes={
         "booleans-added": "The scores would be 2 + 0 and 0 + 1, but a boolean mask is not a bias to add.",
-        "booleans-inverted": "If True hid a key, the second would be hidden, and the first would get all of the weight.",
+        "booleans-inverted": "If True hid a key, the second would be hidden, and the first would get all the weight.",
         "hidden-is-zero": "A score of 0 hides nothing: exp(0) is 1, as for the second key.",
     },
 )

@@ -66,7 +66,7 @@ def two_do_all(statistics: Any) -> str:
     mistakes={
         "experts: MiB": "This assumes that k experts per token are k experts per step. Other tokens may use other "
         "experts, so it grows until all are read.",
-        "experts: ms": "Only a memory-bound step with the same experts would take the same time. Each token adds FLOPs, "
+        "experts: ms": "Only a memory-bound step with the same experts takes the same time. Each token adds FLOPs, "
         "and perhaps another expert to read.",
         "dense: ms": "The bytes stay the same, but the FLOPs grow with the tokens.",
     },
