@@ -16,7 +16,7 @@ quiz = Quiz()
     "last call return?",
     why="`rewind(2)` drops 4 and 5, and 6 overwrites the 4. The 5 is still in the array, but past `offset`.",
     mistakes={
-        "rewind-forgets-nothing": "It must fall from 5 to 3, so that the next key overwrites the 4.",
+        "rewind-forgets-nothing": "`offset` must fall from 5 to 3, so that the next key overwrites the 4.",
         "rewind-to": "Three of the five tokens should remain, not two.",
         "whole-capacity-returned": "The slots past `offset` contain only zeros or dropped tokens.",
         "growth-loses-the-old": "The fifth key needs a second block, to which the old keys must be copied.",
@@ -38,9 +38,9 @@ def keys_after_a_rewind(cache: Any) -> str:
     "1, 2 and 3, and a call adds 4 and 5. What does attention return for the two new tokens?",
     why="The first token sees 1 to 4 and the second sees 1 to 5. The averages are 2.5 and 3.",
     mistakes={
-        "no-mask": "The first new token would already see the 5, which comes after it.",
+        "no-mask": "The first new token would see the 5, which comes after it.",
         "mask-upper-left": "The first new token is the fourth of the sequence, so it sees four keys.",
-        "cache-unread": "With an empty cache, this would be right.",
+        "cache-unread": "This would be right if the cache were empty.",
     },
 )
 def averages(attention: Any) -> str:
@@ -65,7 +65,7 @@ def averages(attention: Any) -> str:
     mistakes={
         "new-caches-for-every-token": "This is week 1's loop.",
         "prompt-s-last-token-twice": "The caches would contain the 4 twice.",
-        "prompt-in-two-calls": "An extra call for the 4 loads all weights once more.",
+        "prompt-in-two-calls": "An extra call for the 4 would load all weights once more.",
         "chosen-token-unread": "The model would never see the 5 that it generated.",
     },
 )

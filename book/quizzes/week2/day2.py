@@ -17,7 +17,7 @@ quiz = Quiz()
     mistakes={
         "mean": "The mean is dominated by the one disturbed run.",
         "no-warm-up": "The run of 50 seconds is the warm-up, so it is not timed.",
-        "upper-of-two": "Here these are 1 and 2, and their mean is 1.5.",
+        "upper-of-two": "The two middle times are 1 and 2, and their mean is 1.5.",
     },
 )
 def median(timed: Any) -> str:
@@ -27,9 +27,9 @@ def median(timed: Any) -> str:
 
 @quiz.question(
     "2.2.2",
-    "A float32 model has two layers, each with 6 heads that share 2 key-value heads of 4 numbers. The caches hold 7 "
+    "A float32 model has two layers, each with 6 heads that share 2 key-value heads of 4 features. The caches hold 7 "
     "tokens, and a decode step adds one. How many bytes of the caches does the step read?",
-    why="In both layers, a token's keys and values are 32 numbers, or 128 bytes. The step reads 8 tokens, "
+    why="In both layers, a token's keys and values are 32 elements, or 128 bytes. The step reads 8 tokens, "
     "including the new one.",
     mistakes={
         "cache-of-all-heads": "Three heads share each key-value head, which is cached once.",
@@ -45,14 +45,14 @@ def cache_read(traffic: Any) -> str:
 
 @quiz.question(
     "2.2.3",
-    "A model has one layer with one head of one number. Two tokens are cached, and three more are prefilled. How many "
+    "A model has one layer with one head of one feature. Two tokens are cached, and three more are prefilled. How many "
     "FLOPs does attention take?",
     why="The three tokens see 3, 4 and 5 keys. Each of these 12 pairs takes a multiply-add for the score and "
     "another for the value.",
     mistakes={
         "nothing-hidden": "The first new token does not see the two tokens after it.",
         "not-itself": "The three tokens see 3, 4 and 5 keys, not 2, 3 and 4.",
-        "scores-alone": "Each of the two products takes 24 FLOPs.",
+        "scores-alone": "Scores and values take 24 FLOPs each.",
     },
 )
 def attention_flops(flops: Any) -> str:
@@ -63,7 +63,7 @@ def attention_flops(flops: Any) -> str:
     "2.2.4",
     "A machine has 2 bytes/s of bandwidth and 8 FLOP/s. A step of n rows moves 19 bytes and does 8 n FLOPs. What is "
     "the smallest n for which the step is compute-bound?",
-    why="Moving the bytes takes 9.5 seconds and computing takes n seconds, so computing takes longer from n = 10 on.",
+    why="The bytes take 9.5 seconds and the arithmetic takes n seconds, so the step is compute-bound from n = 10 on.",
     mistakes={
         "last-before": "With 9 rows, computing takes 9 seconds and moving takes 9.5.",
         "ridge-for-turn": "The ridge point is 4 FLOPs per byte, but a step of 4 rows has 32 FLOPs for 19 bytes.",

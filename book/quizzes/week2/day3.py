@@ -13,14 +13,14 @@ quiz = Quiz()
 
 @quiz.question(
     "2.3.1",
-    "The numbers 1 to 8 are packed, 4 bits each. What is the word, in hexadecimal?",
-    why="The first number is in the lowest bits, which are the last hexadecimal digit.",
+    "The integers 1 to 8 are packed, 4 bits each. What is the word, in hexadecimal?",
+    why="The first integer is in the lowest bits, which are the last hexadecimal digit.",
     mistakes={
-        "first-is-highest": "With the first number in the lowest bits, a right shift by 4 i bits brings number i "
+        "first-is-highest": "With the first integer in the lowest bits, a right shift by 4 i bits brings integer i "
         "there.",
-        "bytes-as-written": "A dump of its bytes reads 12 34 56 78, but the first number belongs in the low half.",
-        "one-place-short": "Number i must be shifted by 4 i bits, but here it is shifted by 3 i.",
-        "largest-only": "A word has 32 bits, which is enough for all eight numbers.",
+        "bytes-as-written": "A dump of its bytes reads 12 34 56 78, but the first integer belongs in the low half.",
+        "one-place-short": "Integer i must be shifted by 4 i bits, but here it is shifted by 3 i.",
+        "largest-only": "A word has 32 bits, which is enough for all eight integers.",
     },
 )
 def word(pack: Any) -> str:

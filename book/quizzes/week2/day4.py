@@ -32,7 +32,7 @@ def one_row(matvec: Any) -> str:
     "first weight of each group and 0 elsewhere. What is y?",
     why="With the scales, the two groups add 1 · 1 and 10 · 1. The first group's bias adds 5 · 1.",
     mistakes={
-        "no-scales": "The second group then adds 1 instead of 10.",
+        "no-scales": "Without its scale, the second group adds 1 instead of 10.",
         "no-biases": "The first group's bias, multiplied by its sum of x, adds 5.",
         "x-of-the-first-digit": "Each of the eight weights of a word has its own element of x; seven of these are 0.",
     },
@@ -46,7 +46,7 @@ def two_groups(matvec: Any) -> str:
 @quiz.measured(
     "In our measurement, which of these took the least time per token?",
     right="matmul, 64 tokens",
-    why="It reads and unpacks each weight once for 64 tokens. The other kernels do so more often.",
+    why="It loads and unpacks each weight once for 64 tokens. The other kernels do so once per token.",
     mistakes={
         "8-bit activations": "Right for a single token, but not for 64: this kernel reads all weights for every token.",
         "all cores": "This assumes that more cores outweigh repeated work. Most of the work is unpacking, repeated "

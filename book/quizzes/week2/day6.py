@@ -11,8 +11,8 @@ quiz = Quiz()
 
 @quiz.question(
     "2.6.1",
-    "A row has two groups of 32 weights, so eight words. The first word of each group is `0x21`; the others are 0. The "
-    "scales are 1 and 10, the biases 5 and 0. In each group, x is 1 and 2, followed by zeros. What is y?",
+    "A row has two groups of 32 weights, or eight words. The first word of each group is `0x21`; the others are 0. "
+    "The scales are 1 and 10, the biases 5 and 0. In each group, x is 1 and 2, followed by zeros. What is y?",
     why="In each group, the digits times x add up to 5. With the scales, that is 5 and 50. The first bias adds 5 · 3.",
     mistakes={
         "one-group-for-all-lanes": "Lanes 4 to 7 have words of the second group, with its own scale and bias.",
@@ -42,7 +42,7 @@ def ones(matrices: Any) -> str:
 
 @quiz.question(
     "2.6.4",
-    "A token's 768 inputs and the weights of one row are all 1. Which two numbers does `split_products` return for "
+    "A token's 768 inputs and the weights of one row are all 1. Which two values does `split_products` return for "
     "two parts?",
     why="768 inputs are three blocks. The first part gets two blocks, 512 inputs, and the second gets the last 256.",
     mistakes={
@@ -59,15 +59,15 @@ def two_parts(split: Any) -> str:
 
 
 @quiz.measured(
-    "Which of these kernels moved the least memory for a single token in our own run?",
+    "Which of these kernels moved the fewest bytes for a single token in our own run?",
     right="matvec, 1 token",
     why="It reads each word once, and x once for eight rows of W.",
     mistakes={
-        "thread per row, 1 token": "Each thread reads its row in order, but that is not what counts: a SIMD-group's "
-        "load touches 32 rows, so 32 lines.",
+        "thread per row, 1 token": "Each thread reads its row in order, but what counts is that a SIMD-group's load "
+        "touches 32 rows, and so 32 lines.",
         "tiles, 1 token": "Tiles save memory only for many tokens. A tile has 32 rows of x; here, all are filled with "
         "the same token.",
-        "matrices, 1 token": "Matrix instructions save arithmetic, not memory: this kernel fills tiles too, and "
+        "matrices, 1 token": "Matrix instructions save arithmetic, not memory: this kernel fills tiles as well, and "
         "wastes 31 of 32 rows.",
     },
 )

@@ -16,7 +16,7 @@ quiz = Quiz()
     why="The weights are 1/3 and 2/3, so the result is 1 + 6. Relative to ln 2, their total is 1.5.",
     mistakes={
         "total-not-rescaled": "The first weight is 1 relative to 0, but 1/2 relative to ln 2: rescale the total, too.",
-        "values-not-rescaled": "3 times 1 is right relative to 0. Relative to ln 2, the first weight is 1/2.",
+        "values-not-rescaled": "The weighted sum 3 · 1 is relative to 0. Relative to ln 2, the first weight is 1/2.",
         "never-rescaled": "Relative to ln 2, the first weight is 1/2, in both sums.",
         "last-block-only": "The first key has a third of the weight.",
     },
@@ -37,7 +37,7 @@ def two_blocks(softmax: Any) -> str:
         "nothing-hidden-within-a-block": "The third block is partly masked: the fifth query does not see key 6.",
         "keys-up-to-the-first-query": "The sixth query sees its own key, which the first query of its block does not.",
         "queries-counted-from-the-block": "The first query of the third block is query 4, not query 0.",
-        "not-itself": "The fifth query would then see only 1 to 4, and the sixth only 1 to 5.",
+        "not-itself": "A query sees its own key: the fifth sees 1 to 5, and the sixth 1 to 6.",
     },
 )
 def third_block(flash: Any) -> str:
@@ -52,8 +52,8 @@ def third_block(flash: Any) -> str:
     "is the output?",
     why="Three weights are 1, and 29 are exp(-inf) = 0, so the output is 18 / 3.",
     mistakes={
-        "total-of-a-lane": "Lane 0 has the only feature, but just one key. The total is over all three keys.",
-        "hidden-is-zero": "All 32 weights are then 1, so the output is 18 / 32.",
+        "total-of-a-lane": "Lane 0 has the only feature but only one key. The total is over all three keys.",
+        "hidden-is-zero": "If a masked score is 0, all 32 weights are 1, and the output is 18 / 32.",
         "largest-of-a-lane": "The maximum is over all lanes. A lane without a key has -inf, and -inf - -inf is NaN.",
     },
 )
@@ -63,12 +63,12 @@ def three_keys(flash: Any) -> str:
 
 
 @quiz.measured(
-    "The prompt gets twice as long. Which of these numbers of our own run doubles at most?",
+    "The prompt gets twice as long. Which of these figures from our own run at most doubles?",
     right="blocks: MiB",
     why="Queries and output grow with the prompt, but only one block of scores exists at a time.",
     mistakes={
         "all scores: MiB": "Twice as many queries times twice as many keys make four times as many scores.",
-        "blocks: ms": "Every query is still compared with every key that it sees. Blocks save memory, not arithmetic.",
+        "blocks: ms": "Every query still scores every key that it sees. Blocks save memory, not arithmetic.",
         "kernel: ms": "It is faster, but computes as many scores: four times as many for twice the prompt.",
     },
 )

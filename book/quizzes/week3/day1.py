@@ -42,7 +42,7 @@ def third_step(step: Any) -> str:
     mistakes={
         "first-to-begin": "`abcd` starts first, but character by character, `bc` is complete first.",
         "string-shown": "The user would see `bc`, which only marks the end of the output.",
-        "nothing-held": "What has been shown cannot be taken back.",
+        "nothing-held": "The `ab` was shown too early, and output cannot be taken back.",
     },
 )
 def what_is_seen(stops: Any) -> str:
@@ -57,7 +57,7 @@ def what_is_seen(stops: Any) -> str:
     why="Positions are relative to the sequence. The first request's token follows seven others, so it is at 7. The "
     "second request's tokens are at 0, 1 and 2.",
     mistakes={
-        "positions-are-rows": "A row is a token's place in this one call, and means nothing to RoPE.",
+        "positions-are-rows": "A row is a token's index in this call, which means nothing to RoPE.",
         "positions-from-zero": "The first request already has seven tokens.",
         "first-chunk-s-positions": "The second request's positions do not depend on the first request's.",
         "positions-one-short": "The seven cached tokens are at 0 to 6.",
@@ -96,7 +96,7 @@ def _keys(model: Any, chunks: list[Any]) -> list[mx.array]:
     mistakes={
         "our kernels: ms": "This is the time that each request waits for its next token. It grows, but a longer wait "
         "is not more throughput.",
-        "requests": "This is the number of requests itself, which we set; the question asks what grows with it.",
+        "requests": "This is the number of requests, which we set; the question asks what grows with it.",
     },
 )
 def grows(record: Record, column: str) -> str:

@@ -14,7 +14,7 @@ quiz = Quiz()
     why="Three of the eight tokens go to the decoding requests. The older prompt takes four of the other five, and the "
     "younger prompt takes the last.",
     mistakes={
-        "writers-not-counted": "With the three decoding requests, that would be 11 tokens.",
+        "writers-not-counted": "Together with the three decoding requests, that would be 11 tokens.",
         "youngest-first": "The older prompt has waited longer, so it comes first and takes four tokens.",
         "one-prompt-a-step": "The older prompt needs only four of the five tokens that are left, so one would be "
         "wasted.",
@@ -37,8 +37,8 @@ def read(plan: Any) -> str:
     why="With her first request, Ann claims 6 tokens before anything is computed. Bob claims none, so he is next. "
     "Bob's claim of 2 is then still lower than Ann's, but he has no more requests waiting, so Ann is next.",
     mistakes={
-        "first-come-first-served": "Then users would gain by sending all their requests at once.",
-        "youngest-of-equals": "At first both claims are 0, and of equal claims, the older request is next.",
+        "first-come-first-served": "Users would gain by sending all of their requests at once.",
+        "youngest-of-equals": "At first, both claims are 0, and with equal claims, the older request is next.",
     },
 )
 def let_in(queue: Any) -> str:
@@ -63,7 +63,7 @@ def let_in(queue: Any) -> str:
         "ttft-from-the-first-step": "The user has been waiting since second 0.",
         "divided-by-n": "Between four tokens there are three intervals.",
         "tpot-from-the-start": "The 4 seconds before the first token are already counted as TTFT.",
-        "longest-gap": "That is the maximum ITL.",
+        "longest-gap": "4 seconds is the maximum ITL; TPOT is the mean.",
     },
 )
 def both(latency: Any) -> str:
@@ -81,10 +81,10 @@ def both(latency: Any) -> str:
     why="Seven tokens are left. The oldest prompt gets half, rounded up: 4. Of the other 3, the shortest prompt "
     "takes 2, and the next one the last.",
     mistakes={
-        "oldest-first": "Then the youngest prompt, of 2 tokens, waits for 70.",
-        "shortest-first": "Then the oldest prompt would starve while short ones keep coming.",
+        "oldest-first": "The youngest prompt, of 2 tokens, would wait for 70 tokens.",
+        "shortest-first": "The oldest prompt would starve while short ones keep arriving.",
         "rounded-down": "Half is rounded up: with 1 token left, the oldest prompt must get it.",
-        "others-by-age": "In order of length, the youngest prompt would get its 2 tokens and be complete.",
+        "others-by-age": "Shortest first, the youngest prompt gets its 2 tokens and is complete.",
     },
 )
 def divided(plan: Any) -> str:

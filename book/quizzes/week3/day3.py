@@ -13,7 +13,7 @@ quiz = Quiz()
     "called. Which pages does the next `allocate(2)` return?",
     why="Page 1 still has a holder. Pages 0, 2, 3 and 4 are free, and the lowest two are allocated.",
     mistakes={
-        "free-at-the-first-drop": "Page 1 has two holders, and one of them still uses it.",
+        "free-at-the-first-drop": "Page 1 has two holders, and one of them still holds it.",
         "never-free-again": "Pages 0 and 2 have no holders left, so they are free.",
         "highest-first": "That rule would work, too, but our pool allocates the lowest-numbered pages first.",
     },
@@ -50,10 +50,10 @@ def pages_kept(memory: Any) -> str:
     "Requests 0 to 3 hold 5, 4, 3 and 2 of all 14 slots. Request 1 needs three more. Which requests run afterwards?",
     why="Preempting request 3 frees 2 slots, which is not enough. Preempting request 2 frees 3 more.",
     mistakes={
-        "the-oldest-goes": "Then no request would be safe from preemption, and two could preempt each other forever.",
+        "the-oldest-goes": "No request would be safe from preemption, and two could preempt each other forever.",
         "one-is-enough": "Two slots are free after request 3 is preempted, and three are needed.",
         "requester-preempted": "Two younger requests are preempted before it.",
-        "never-preempts": "Then the requests would wait for one another forever.",
+        "never-preempts": "Without preemption, the requests would wait for one another forever.",
     },
 )
 def who_runs(preempt_until_reserved: Any) -> str:
@@ -83,9 +83,8 @@ def who_runs(preempt_until_reserved: Any) -> str:
     mistakes={
         "pages of 16": "This is the usual choice, but not without waste: on average nearly half of the last page is "
         "empty, 7.5 slots.",
-        "reserved, 2,048 slots": "An array without pages has no half-empty last page, but a much longer empty end: it "
-        "is as long as the longest "
-        "possible sequence.",
+        "reserved, 2,048 slots": "An array has no half-empty last page, but a much longer empty end: it is as long as "
+        "the longest possible sequence.",
     },
 )
 def wastes_nothing(record: Record, row: str) -> str:

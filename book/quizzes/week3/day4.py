@@ -52,10 +52,10 @@ def second_head(attend: Any) -> str:
     right="decode, gathered first",
     why="It reads them from the pages, writes them to one array, and reads them again: three times.",
     mistakes={
-        "decode, pages of 16": "This counts a block table's lookups as traffic of keys and values. Each page is read "
+        "decode, pages of 16": "This counts block-table lookups as traffic of keys and values. Each page is read "
         "in place, once.",
-        "decode, pages of 64, in Python": "Slow does not mean more traffic. This program reads each page once, and "
-        "loses its time in many small operations.",
+        "decode, pages of 64, in Python": "Slower does not mean more traffic. This program reads each page once, and "
+        "loses time in many small operations.",
         "decode, contiguous": "It reads each key and value once, which is the minimum for attention.",
     },
 )

@@ -15,8 +15,8 @@ quiz = Quiz()
     why="The node is split after page 1. Its second half becomes a child of the first, next to the new node, so it is "
     "still found.",
     mistakes={
-        "tail-lost": "That half belongs to a sequence that is still cached.",
-        "whole-edge-or-nothing": "In such a tree, only whole sequences could be shared.",
+        "tail-lost": "The second half belongs to a sequence that is still cached.",
+        "whole-edge-or-nothing": "If nodes were never split, only whole sequences could be shared.",
     },
 )
 def pages_after_a_cut(tree: Any) -> str:
@@ -37,7 +37,7 @@ def pages_after_a_cut(tree: Any) -> str:
     mistakes={
         "most-recently-used-first": "The pages that were just matched are the most likely to be needed again.",
         "inner-edges-too": "Without `That is`, `a blue` can never be found.",
-        "one-round": "Two pages are needed, and after the first eviction there is another leaf.",
+        "one-round": "Two pages are needed, and after the first eviction, there is another leaf.",
     },
 )
 def who_goes(evict: Any) -> str:
@@ -58,7 +58,7 @@ def who_goes(evict: Any) -> str:
     "3.5.3",
     "A page has two tokens. A request with the prompt 1 2 3 4 has been served. The same prompt arrives again. How "
     "many of its tokens are found?",
-    why="The last token is not looked up, so only the first page, with two tokens, can match as a whole.",
+    why="The last token is not looked up, so only the first page, with two tokens, can match.",
     mistakes={
         "all-tokens-looked-for": "With nothing left to compute, there would be no logits.",
         "pages-for-tokens": "One page is found, but it has two tokens.",
@@ -79,12 +79,12 @@ def tokens_found(memory: Any) -> str:
 
 
 @quiz.measured(
-    "The shared prefix of a prompt becomes eight times as long. Which of these numbers of our own run grows least?",
+    "The shared prefix of a prompt becomes eight times as long. Which of these figures from our own run grows least?",
     right="prefix cache: ms",
     why="The number of tokens after the prefix stays the same; only their attention has more keys.",
     mistakes={
         "no cache: ms": "Every token of the prefix is computed again, so the time grows even faster than the prompt.",
-        "speed-up": "It grows nearly as fast as the prompt, because the time with the cache hardly changes.",
+        "speed-up": "It grows nearly as fast as the prompt, because the time with the cache barely changes.",
     },
 )
 def stays(record: Record, column: str) -> str:

@@ -13,7 +13,7 @@ quiz = Quiz()
 @quiz.question(
     "4.1.1",
     "There are three sequences, three heads, two queries and two keys. `mask` is 3 x 2 x 2: its first 2 x 2 entries "
-    "are True, the others False. What is the shape of the result, and how many of its numbers are 0?",
+    "are True, the others False. What is the shape of the result, and how many of its elements are 0?",
     why="Three axes are B x L x S: the first sequence's queries see both keys, in every head, and the other two "
     "sequences see none. The head axis stays 1.",
     mistakes={
@@ -36,7 +36,7 @@ def three_by_two_by_two(attention_mask: Any) -> str:
     mistakes={
         "masked-rows-mean": "The mean of 3, 6 and 9 is 6, but no key is visible.",
         "masked-rows-nan": "-inf - -inf is NaN, which spreads to every token that attends to this one.",
-        "mask-ignored": "The weights 1/4, 1/4 and 1/2 are those of hidden keys.",
+        "mask-ignored": "This output has the weights 1/4, 1/4 and 1/2, all of hidden keys.",
     },
 )
 def nothing_in_sight(attention: Any) -> str:
@@ -63,11 +63,11 @@ def token_without_a_memory(program: Any) -> str:
 
 
 @quiz.measured(
-    "512 queries attend to 512 keys, of which a mask hides all but 64. How long did that take in our own run?",
+    "512 queries attend to 512 keys, of which a mask hides all but 64. How long did this take in our own run?",
     right="64 masked: ms",
     why="About as long as for 512 visible keys, because the mask sets scores to -inf after they have been computed.",
     mistakes={
-        "64 sliced: ms": "This assumes that hidden keys cost nothing. It is the time for 64 keys alone; the products "
+        "64 sliced: ms": "This assumes that hidden keys cost nothing. It is the time for only 64 keys; the products "
         "ignore the mask.",
         "256 sliced: ms": "This assumes that the mask saves half of the work. Neither product knows which keys are "
         "hidden, nor does the softmax.",

@@ -39,10 +39,10 @@ def six_rows(qkv_permutation: Any) -> str:
 
 @quiz.question(
     "4.2.3",
-    "Every number is 6, and the rate is 0.25. What does a number that is not dropped become?",
-    why="Three of four numbers are kept, so each is divided by 3/4: 6 / 0.75 is 8.",
+    "Every element is 6, and the rate is 0.25. What does an element that is not dropped become?",
+    why="On average, 3/4 of the elements are kept, so each is divided by 3/4: 6 / 0.75 is 8.",
     mistakes={
-        "not-scaled": "Then the mean would be 4.5 in training, but 6 at inference.",
+        "not-scaled": "Without scaling, the mean would be 4.5 in training but 6 at inference.",
         "scaled-by-the-rate": "This is 6 / 0.25, and the mean would be 18.",
         "made-smaller": "This is 6 times 0.75: the mean, already too small, shrinks further.",
     },
@@ -57,8 +57,8 @@ def what_stays(dropout: Any) -> str:
     "Which weights are returned?",
     why="True keeps a key: the second key is the only visible one.",
     mistakes={
-        "booleans-added": "The scores would be 2 + 0 and 0 + 1, but a boolean is not a number to add.",
-        "booleans-inverted": "The second key is then hidden, so the first one gets all of the weight.",
+        "booleans-added": "The scores would be 2 + 0 and 0 + 1, but a boolean mask is not a bias to add.",
+        "booleans-inverted": "If True hid a key, the second would be hidden, and the first would get all the weight.",
         "hidden-is-zero": "A score of 0 hides nothing: exp(0) is 1, as for the second key.",
     },
 )

@@ -15,7 +15,7 @@ quiz = Quiz()
     why="Its own, the two before it, and the sink: 4.",
     mistakes={
         "one-too-far": "The window includes the query's own key: with a window of 1 a query sees only itself.",
-        "no-sinks": "The first key stays visible, however far back it is.",
+        "no-sinks": "The first key stays visible at any distance.",
         "no-window": "Seven of the ten are outside the window, and of these only the sink is visible.",
     },
 )
@@ -42,14 +42,14 @@ def local_layers(windows: Any) -> str:
 
 @quiz.question(
     "4.3.4",
-    "A rolling cache with a window of 3 and one sink. The keys 1 to 5 were added one by one, and now 6 and 7 are "
+    "A rolling cache has a window of 3 and one sink. Keys 1 to 5 were added one at a time, and now 6 and 7 are "
     "added together. Which keys does the cache return?",
     why="The sink, 1; the keys 4 and 5, which 6 still sees; and the new keys. For 7, the mask will hide 4.",
     mistakes={
         "only-the-new": "6 sees three keys besides the sink: its own, and two earlier ones.",
         "prompt-before-the-window": "These are enough for 7, but 6 is a query too, and it sees 4.",
         "as-they-lie": "These are the right keys, but a mask's columns are in sequence order.",
-        "no-sinks": "The first key is kept forever.",
+        "no-sinks": "The first key is a sink, which is kept forever.",
     },
 )
 def what_comes_back(cache: Any) -> str:
@@ -61,13 +61,13 @@ def what_comes_back(cache: Any) -> str:
 
 
 @quiz.measured(
-    "A sequence becomes eight times as long. Which of these numbers of our own run does not change?",
+    "A sequence becomes eight times as long. Which of these figures from our own run does not change?",
     right="window: MiB",
     why="The cache has capacity for the window and the sinks, from the first token to the last.",
     mistakes={
         "all keys: MiB": "This is a cache without a window: every token adds a key and a value, so there are eight "
         "times as many.",
-        "all keys: ms": "A step computes one query, but compares it with every key: eight times as many as before.",
+        "all keys: ms": "A step has one query, but it scores every key: eight times as many as before.",
     },
 )
 def stays(record: Record, column: str) -> str:

@@ -13,14 +13,14 @@ quiz = Quiz()
 @quiz.question(
     "4.4.1",
     "The config of DeepSeek-V2-Lite has 16 heads, 16 key-value heads, qk_nope_head_dim 128, qk_rope_head_dim 64, "
-    "v_head_dim 128 and kv_lora_rank 512. How many numbers does a layer cache per token?",
-    why="A layer caches a latent of 512 numbers, from which keys and values are computed, and a rope key of 64.",
+    "v_head_dim 128 and kv_lora_rank 512. How many elements does a layer cache per token?",
+    why="A layer caches a latent of 512 elements, from which keys and values are computed, and a rope key of 64.",
     mistakes={
-        "latent-twice": "Keys and values are both computed from one latent of 512 numbers.",
-        "rope-key-for-each-head": "All heads share the same rope key: 64 numbers, not 16 times as many.",
+        "latent-twice": "Keys and values are both computed from one latent of 512 elements.",
+        "rope-key-for-each-head": "All heads share the same rope key: 64 elements, not 16 times as many.",
         "no-rope-key": "The rope key does not come from the latent: it must be cached too.",
-        "always-expanded": "These are the keys and values of all heads in full, more than plain heads of 128 would "
-        "need.",
+        "always-expanded": "These are the expanded keys and values of all heads, more than plain heads of 128 would "
+        "take.",
     },
 )
 def lite(count: Any) -> str:
@@ -31,13 +31,13 @@ def lite(count: Any) -> str:
 
 @quiz.question(
     "4.4.3",
-    "A cache with a capacity of 4 contains 3 tokens, and 9 more are added. Latents have 6 numbers and rope keys 2, "
+    "A cache with a capacity of 4 contains 3 tokens, and 9 more are added. Latents have 6 elements and rope keys 2, "
     "in float32, and N is 1. What is `nbytes` then?",
-    why="There are 12 entries of 8 numbers at 4 bytes each. The capacity has doubled to 16, but 4 slots are empty.",
+    why="There are 12 entries of 8 elements at 4 bytes each. The capacity has doubled to 16, but 4 slots are empty.",
     mistakes={
         "bytes-of-the-capacity": "The capacity is now 16 entries, but the four empty slots are never read.",
-        "bytes-of-latents": "An entry is a latent and a rope key: 8 numbers.",
-        "elements-for-bytes": "There are 96 numbers, and each takes four bytes.",
+        "bytes-of-latents": "An entry is a latent and a rope key: 8 elements.",
+        "elements-for-bytes": "There are 96 elements, and each takes four bytes.",
         "offset-stays": "All twelve entries count, including the first three.",
     },
 )
@@ -83,10 +83,10 @@ def weight(layer: Any) -> str:
     "MLA and GQA with two key-value heads cache the same number of bytes. In our own run, how many million FLOPs does "
     "attention take per step with absorbed MLA?",
     right="MLA, absorbed",
-    why="All 16 heads multiply entries of 256 numbers, then latents of 224. GQA multiplies keys and values of 64.",
+    why="Each of 16 heads scores entries of 256 elements and sums latents of 224. GQA uses keys and values of 64.",
     mistakes={
-        "GQA": "This assumes that equal bytes mean equal FLOPs. It is GQA's number: its heads use keys and values of "
-        "64 numbers.",
+        "GQA": "This assumes that equal bytes mean equal FLOPs. It is GQA's count: its heads use keys and values of "
+        "64 elements.",
         "MLA, expanded": "That is the expanded form, which recomputes the keys and values of every token in each step.",
     },
 )

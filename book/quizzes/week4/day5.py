@@ -13,10 +13,10 @@ quiz = Quiz()
     "4.5.1",
     "A token's probabilities for three experts are 0.5, 0.3 and 0.2. It uses two of them, and `normalize` is False. "
     "What are its weights?",
-    why="These are the probabilities among all three experts. The third expert's share is lost.",
+    why="The weights are the probabilities among all three experts. The third expert's share is lost.",
     mistakes={
-        "always-normalised": "The two probabilities sum to 0.8, and as `normalize` is False, they are not divided by "
-        "0.8.",
+        "always-normalised": "The two probabilities sum to 0.8, but they are divided by 0.8 only if `normalize` is "
+        "True.",
         "least-likely": "The token should use the two largest probabilities, 0.5 and 0.3.",
         "scores-as-weights": "The scores here are logarithms of the probabilities, and a weight is never negative.",
     },
@@ -60,15 +60,14 @@ def two_do_all(statistics: Any) -> str:
 
 
 @quiz.measured(
-    "As the number of tokens in a step grows, which of these numbers in our run stays the same?",
+    "As the number of tokens in a step grows, which of these figures from our run stays the same?",
     right="dense: MiB",
-    why="A dense MLP reads all of its weights, for one token as for many.",
+    why="A dense MLP reads all of its weights, for one token or many.",
     mistakes={
         "experts: MiB": "This assumes that k experts per token are k experts per step. Other tokens may use other "
-        "experts, so it grows "
-        "until all are read.",
-        "experts: ms": "Only a memory-bound step would take the same time. Each token adds FLOPs, and perhaps another "
-        "expert to read.",
+        "experts, so it grows until all are read.",
+        "experts: ms": "Only a memory-bound step with the same experts takes the same time. Each token adds FLOPs, "
+        "and perhaps another expert to read.",
         "dense: ms": "The bytes stay the same, but the FLOPs grow with the tokens.",
     },
 )

@@ -27,12 +27,12 @@ def nine_layers(owner: Any) -> str:
 @quiz.question(
     "4.6.2",
     "A model of twelve layers stores all of them. A second, otherwise identical model stores three. Divide the second "
-    "model's MACs and cached numbers by the first model's. What are the ratios?",
+    "model's MACs and cached elements by the first model's. What are the ratios?",
     why="In both models, a token passes through twelve layers, and each layer caches keys and values.",
     mistakes={
         "macs-of-the-stored": "A token passes through twelve layers in both models, so it takes the same number of "
-        "products.",
-        "cached-of-the-stored": "Layers with the same weights process a different residual stream, so their keys "
+        "MACs.",
+        "cached-of-the-stored": "Layers with the same weights process different residual streams, so their keys "
         "differ.",
     },
 )
@@ -48,10 +48,10 @@ def three_of_twelve(count: Any) -> str:
     "4.6.4",
     "A table has two tokens and one feature: row 0 is 0, and row 1 is 1. The input is token 0, and the target is token "
     "1. What are the gradients of the two rows?",
-    why="x is 0, so both logits are 0, and p - y is 1/2 and -1/2. The head's part is p - y times x, which is 0. The "
-    "embedding's part, for row 0, is 1/2 times 0 minus 1/2 times 1.",
+    why="x is 0, so both logits are 0, and p - y is 1/2 and -1/2. The head's term is p - y times x, which is 0. The "
+    "embedding's term, for row 0, is 1/2 times 0 minus 1/2 times 1.",
     mistakes={
-        "head-part-only": "x is 0, so the head's part is 0. But x itself is a row of the table, with its own gradient.",
+        "head-part-only": "x is 0, so the head's term is 0. But x is itself a row of the table, with its own gradient.",
         "rows-at-the-targets": "Row 0 is the row that was looked up; row 1 is only the target.",
         "uphill": "A step against the gradient must move row 0 toward row 1.",
     },

@@ -18,7 +18,7 @@ quiz = Quiz()
         "base-times-factor": "A larger base leaves the first pair unchanged. At position 4, this pair should have the "
         "angle it had at position 1.",
         "faster-instead-of-slower": "Position 4 should look like position 1, so the frequencies must decrease.",
-        "square-root": "If the frequencies are divided by 2, only a sequence of twice the length fits.",
+        "square-root": "Frequencies divided by 2 are only enough for a sequence of twice the length.",
     },
 )
 def four_times(paces: Any) -> str:
@@ -29,11 +29,11 @@ def four_times(paces: Any) -> str:
     "4.7.2",
     "A model trained on 100 tokens uses dynamic NTK-aware scaling with a factor of 4. The sequence has 90 tokens. By "
     "what is the lowest frequency divided?",
-    why="4 * 90 / 100 - 3 is 0.6, but s is clamped to 1: a sequence that fits is processed as in training.",
+    why="4 * 90 / 100 - 3 is 0.6, but s is clamped to 1: a sequence that fits is rotated as in training.",
     mistakes={
         "less-than-1": "Divided by 0.6, the frequency would be higher than in training, for no reason.",
         "never-dynamic": "With fixed scaling, s would be 4. With dynamic scaling, the factor says how fast s grows.",
-        "nothing-taken-off": "At 100 tokens, s would then be 4, but it must be 1. That is why 3 is subtracted.",
+        "nothing-taken-off": "Without subtracting 3, s would be 4 at 100 tokens, but it must be 1.",
     },
 )
 def ninety_tokens(paces: Any) -> str:

@@ -20,7 +20,7 @@ quiz = Quiz()
     'A tool wants an integer `first`. The model writes `true` in one call, and `"1"` in another. What does it read?',
     why="Neither JSON's `true` nor its string is an integer, whatever Python says.",
     mistakes={
-        "true-is-one": "In Python, `True` is an int. In JSON it is none.",
+        "true-is-one": "In Python, `True` is an int, but in JSON, it is not.",
         "types-not-checked": "The tool would compute with a text, or fail with an error of its own.",
     },
 )
@@ -35,8 +35,8 @@ def true_as_an_integer(program: Any) -> str:
     "many results does the conversation contain, and how many of the calls were run?",
     why="The first call is run, the other two are answered with an error: each call needs a result.",
     mistakes={
-        "calls-without-results": "A server refuses a conversation in which a call has no result.",
-        "time-between-steps": "After the first call, the time is over already.",
+        "calls-without-results": "A server rejects a conversation in which a call has no result.",
+        "time-between-steps": "The time limit has already passed after the first call.",
     },
 )
 def results_after_the_time(program: Any) -> str:
