@@ -53,6 +53,16 @@ class Package:
                 weights |= zip((f"{layer}.{part}" for part in ("weight", "scales", "biases")), packed, strict=True)
         return weights
 
+    def adapter(self, folder: Path) -> Any:
+        """Return the LoRA adapter of a folder, loaded by the package's own code; raise UsageError if it is none."""
+        try:
+            return self.part("lora.files", "load_adapter")(folder)
+        except NotImplementedError:  # a stub, which is a RuntimeError too
+            raise
+        except (OSError, RuntimeError, KeyError, ValueError) as error:
+            why = f"adapter_config.json has no {error}" if isinstance(error, KeyError) else error
+            raise UsageError(f"{folder} is not an adapter that can be loaded: {why}") from error
+
     @contextmanager
     def scaled_rope(self, *configs: dict[str, Any]) -> Iterator[None]:
         """Let `rotation_angles` scale the angles of Llama 3 while models are built, each of a config.json."""
