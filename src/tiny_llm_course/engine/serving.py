@@ -159,7 +159,7 @@ def has_kernels(mode: Mode, solution: bool) -> bool:
     """Return whether its fused model can be used: there is a compiler, and the learner's kernels have passed."""
     if missing(["compiler"]):
         return False
-    return solution or all(progress.done(load_course().task(task)) for task in mode.kernels)
+    return solution or all(progress.usable(load_course().task(task)) for task in mode.kernels)
 
 
 def _read(model: str | None, dtype: str | None, bits: int | None) -> tuple[Checkpoint, bool]:
