@@ -147,7 +147,8 @@ def test_what_is_optional_and_not_started_runs_on_the_reference():
         assert "this task is right, 4.2.3 which it uses is not" in run("test 4.2.4", checkout).stdout
         run("borrow 1 2.1 2.3.1 2.3.2 2.3.3 2.3.4 2.3.6 2.3.7", checkout)
         text = run("generate 'Once upon a time' --temp 0 --max-tokens 3 --cpu --stage quantized", checkout).stdout
-        assert "⇢ on the reference, as you have borrowed or skipped them: 1, 2.1, 2.3\n" in text
+        assert "⇢ on the reference, as you have borrowed or skipped them: 1, 2.1, 2.3.1, 2.3.2, " in text
+        assert ", 2.3.4, 2.3.5, 2.3.6, 2.3.7\n" in text
         assert "Once upon a time, there was" in text
         assert "(quantized, 4-bit weights made from bfloat16)" in text
 
