@@ -5,7 +5,7 @@ import sys
 import tomllib
 
 import pytest
-from tests.course.checkouts import fixture
+from tests.course.checkouts import fixture, replace
 from tests.course.checkpoint_folders import small
 
 from tiny_llm_course.dev.transcripts import Edit, Scenario, checkout_for, environment, run
@@ -133,6 +133,24 @@ def test_the_engine_runs_on_it(checkpoint):
         assert (mine.returncode, mine.stdout) == (0, ours.stdout)
         assert mine.stderr.startswith(f"{ON_REFERENCE}1\n")
         assert "⇢" not in ours.stderr
+
+
+def test_what_is_optional_and_not_started_runs_on_the_reference():
+    with checkout_for(Scenario("optional", (), ("1.1.1", "1.1.2", "1.1.3", "1.3.1", "1.3.2", "4.2.4"))) as checkout:
+        both = run("test 4.2.3 4.2.4", checkout).stdout
+        assert "○ 4.2.3 Dropout: not started, optional\n" in both
+        assert "✓ 4.2.4 Attention that returns its weights: passed, " in both
+        assert "\n⇢ on the reference, as you have borrowed or skipped them: 4.2.3\n" in both
+        assert "○ 4.2.3 Dropout: not started, optional\n" in run("test 4.2.3", checkout).stdout
+        stub = 'raise NotImplementedError("4.2.3 Dropout")'
+        replace(checkout / "src/tiny_llm/fused_qkv/dropout.py", stub, "return 2 * x")
+        assert "this task is right, 4.2.3 which it uses is not" in run("test 4.2.4", checkout).stdout
+        run("borrow 1 2.1 2.3.1 2.3.2 2.3.3 2.3.4 2.3.6 2.3.7", checkout)
+        text = run("generate 'Once upon a time' --temp 0 --max-tokens 3 --cpu --stage quantized", checkout).stdout
+        assert "⇢ on the reference, as you have borrowed or skipped them: 1, 2.1, 2.3.1, 2.3.2, " in text
+        assert ", 2.3.4, 2.3.5, 2.3.6, 2.3.7\n" in text
+        assert "Once upon a time, there was" in text
+        assert "(quantized, 4-bit weights made from bfloat16)" in text
 
 
 # --- what the two commands say

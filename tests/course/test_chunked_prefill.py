@@ -3,15 +3,18 @@
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.week1.reference_model import QWEN3, random_model, random_tokens
-from tiny_llm_solution.config import ModelConfig
-from tiny_llm_solution.serving.kv_cache import DenseKVCache
-from tiny_llm_solution.serving.policies import chunked_prefill, unchunked_prefill
-from tiny_llm_solution.serving.queue import FairQueue
-from tiny_llm_solution.serving.ragged import RaggedModel
-from tiny_llm_solution.serving.request import Request
-from tiny_llm_solution.serving.scheduler import Scheduler
 
+from tiny_llm_course.programs.packages import load_solution
 from tiny_llm_course.testkit.properties import property_test
+
+load_solution()
+from tiny_llm_solution.config import ModelConfig  # noqa: E402
+from tiny_llm_solution.serving.kv_cache import DenseKVCache  # noqa: E402
+from tiny_llm_solution.serving.policies import chunked_prefill, unchunked_prefill  # noqa: E402
+from tiny_llm_solution.serving.queue import FairQueue  # noqa: E402
+from tiny_llm_solution.serving.ragged import RaggedModel  # noqa: E402
+from tiny_llm_solution.serving.request import Request  # noqa: E402
+from tiny_llm_solution.serving.scheduler import Scheduler  # noqa: E402
 
 CHECKPOINT = random_model(QWEN3, 1)
 CONFIG = ModelConfig.from_dict(CHECKPOINT.config)

@@ -1,5 +1,6 @@
 """Fine-tuning beyond the graded tests: mlx-lm loads our adapters, the shipped one works, a server keeps them apart."""
 
+import io
 import json
 import subprocess
 from functools import partial
@@ -10,10 +11,12 @@ from urllib.request import urlopen
 import mlx.core as mx
 import numpy as np
 import pytest
+from tests.course.checkpoint_folders import quantized, small
 from tests.course.server_clients import SERVE, serving
 
 from tiny_llm_course.checkpoints.chat_template import render_chat
 from tiny_llm_course.course.registry import UsageError
+from tiny_llm_course.engine.engine import Engine, load_engine
 from tiny_llm_course.engine.serving import load_scheduler
 from tiny_llm_course.paths import EMBEDDED_MODEL, MODELS, ROOT
 from tiny_llm_course.programs.packages import load_solution
@@ -183,7 +186,7 @@ def test_what_cannot_be_served(tmp_path):
     with pytest.raises(UsageError, match=f"the adapter x changes {name}, 5 x 9, but the model has 384 x 256"):
         load_scheduler(None, True, adapters={"x": tmp_path})
     (tmp_path / "adapter_config.json").write_text(json.dumps({"peft_type": "IA3"}))
-    with pytest.raises(UsageError, match="is not an adapter that can be served: peft_type is 'IA3'"):
+    with pytest.raises(UsageError, match="is not an adapter that can be loaded: peft_type is 'IA3'"):
         load_scheduler(None, True, adapters={"x": tmp_path})
 
 
@@ -191,7 +194,8 @@ def test_what_cannot_be_served(tmp_path):
     ("given", "message"),
     [
         (["x"], "'x' is not of the form NAME=FOLDER"),
-        (["x=nowhere"], "nowhere has no adapter_config.json"),
+        (["x=nowhere"], "nowhere is not a folder"),
+        ([f"x={MODELS}"], f"{MODELS} has no adapter_config.json"),
         ([f"x={GOOD_NIGHT}", f"x={GOOD_NIGHT}"], "There are two adapters named x"),
     ],
 )
@@ -201,6 +205,63 @@ def test_options_that_are_refused(given, message):
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
     assert done.returncode == 2
     assert message in " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize("form", ["peft", "mlx-lm"])
+def test_generate_continues_as_the_server_does(tmp_path, form):
+    from tiny_llm_solution.lora.files import save_adapter
+
+    save_adapter(tmp_path, drawn(), form)
+    engine = load_engine(None, True, "float32", adapter=tmp_path)
+    assert engine.runs == f"kv-cache, float32 weights made from bfloat16, adapter {tmp_path.name}"
+    server = load_scheduler(None, True, "paged", dtype="float32", adapters={"x": tmp_path})
+    alone, adapted = served(server, [(None, "One day"), ("x", "One day")])
+    assert [*engine.likeliest(engine.encode("One day"), 24)] == adapted != alone
+    again = Engine(engine.checkpoint, True, "kv-cache")  # as --mistake makes one
+    assert [*again.likeliest(engine.encode("One day"), 24)] == adapted
+
+
+def test_a_stage_that_quantizes_merges_first():
+    engine = load_engine(None, True, "float32", "quantized", adapter=GOOD_NIGHT)
+    assert engine.runs == "quantized, 4-bit weights made from bfloat16, adapter good-night"
+    plain = load_engine(None, True, "float32", "quantized")
+    prompt = plain.encode(render_chat(plain.checkpoint.chat_template, STORY, plain.checkpoint.special_tokens))
+    adapted, without = (each.tokenizer.decode([*each.likeliest(prompt, 80)]) for each in (engine, plain))
+    assert "Good night" in adapted
+    assert "Good night" not in without
+
+
+def test_chat_in_the_terminal(typed, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(STORY[0]["content"].encode()), encoding="utf-8"))
+    status, text, notes = typed("chat", "--solution", "--cpu", "--temp", 0, "--adapter", GOOD_NIGHT)
+    assert status == 0
+    assert text.endswith("Good night, little cow!\n")
+    assert "adapter good-night); stopped: end of text" in notes
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--adapter", "nowhere"], "nowhere is not a folder."),
+        (["--adapter", MODELS], f"{MODELS} has no adapter_config.json."),
+        (["--model", "models/tiny-qwen3-draft", "--adapter", GOOD_NIGHT], "the adapter is for another model: model."),
+        (["--adapter", "{folder}"], "the adapter is for another model: there is no model.layers.9.self_attn.q_proj."),
+        (["--adapter", "{folder}", "--model", "{packed}", "--stage", "flash"], "cannot merge an adapter into 4-bit"),
+    ],
+)
+def test_what_generate_and_chat_refuse(typed, tmp_path, checkpoint, options, message):
+    from tiny_llm_solution.lora.adapter import Adapter
+    from tiny_llm_solution.lora.files import save_adapter
+
+    name = "model.layers.9.self_attn.q_proj"
+    save_adapter(tmp_path, Adapter({f"{name}.lora_a": mx.ones((1, 9)), f"{name}.lora_b": mx.ones((5, 1))}, 1.0), "peft")
+    packed = checkpoint(quantized(small(dtype=mx.bfloat16), 32, 4))
+    words = [str(word).format(folder=tmp_path, packed=packed) for word in options]
+    for command in (["generate", "One day"], ["chat"]):
+        status, text, notes = typed(*command, "--solution", *words)
+        assert (status, text) == (2, "")
+        assert message in notes.splitlines()[0]
+        assert len(notes.splitlines()) <= 2  # the other line is a command
 
 
 def asked(port, path, body=None):

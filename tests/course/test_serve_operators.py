@@ -8,10 +8,13 @@ import sys
 import time
 
 import pytest
-from tiny_llm_solution.server.metrics import HELP
 
+from tiny_llm_course.programs.packages import load_solution
 from tiny_llm_course.testkit.marks import needs
 from tiny_llm_course.testkit.servers import running_server
+
+load_solution()
+from tiny_llm_solution.server.metrics import HELP  # noqa: E402
 
 pytestmark = [pytest.mark.maintainers, needs("port")]
 SERVE = [sys.executable, "-m", "tiny_llm_course", "serve", "--solution", "--stage", "prefix", "--port", "{port}"]

@@ -4,10 +4,14 @@ import re
 
 import pytest
 from tests.week3.chunking import next_token
-from tiny_llm_solution.serving.policies import chunked_prefill, unchunked_prefill
-from tiny_llm_solution.serving.request import Chunk, Request
-from tiny_llm_solution.serving.step import Step
-from tiny_llm_solution.serving.timeline import MARKS, Row, render, timeline
+
+from tiny_llm_course.programs.packages import load_solution
+
+load_solution()
+from tiny_llm_solution.serving.policies import chunked_prefill, unchunked_prefill  # noqa: E402
+from tiny_llm_solution.serving.request import Chunk, Request  # noqa: E402
+from tiny_llm_solution.serving.step import Step  # noqa: E402
+from tiny_llm_solution.serving.timeline import MARKS, Row, render, timeline  # noqa: E402
 
 
 def run_of(plan, budget, *texts, slots=4):

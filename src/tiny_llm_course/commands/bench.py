@@ -106,7 +106,7 @@ def bench(name: str | None, solution: bool, quick: bool, file: Path | None, prog
     package = benches.choose(solution)
     with waiting("measuring, up to 20 seconds"):
         found = benches.run(measurement, package, quick)
-    _show(found, [] if solution else [task.id for task in measurement.uses if task.id in progress.borrowed()])
+    _show(found, [] if solution else [task.id for task in measurement.uses if task in progress.on_reference()])
     if file:
         write(file, benches.as_json(found))
     return 0
@@ -114,8 +114,8 @@ def bench(name: str | None, solution: bool, quick: bool, file: Path | None, prog
 
 def _must_pass(measurement: "Measurement") -> None:
     """Grade what is measured, unless it is known to pass; raise LearnerError if it fails: wrong code is not timed."""
-    borrowed = progress.borrowed()
-    wanted = [task for task in measurement.uses if task.id not in borrowed and progress.status_of(task.id) != "passed"]
+    ours = progress.on_reference()
+    wanted = [task for task in measurement.uses if task not in ours and progress.status_of(task.id) != "passed"]
     for day, tasks in by_day(wanted):
         results = grade_day(day, tasks=tasks)
         progress.record(results)
@@ -137,7 +137,7 @@ def _show(found: dict[str, Any], borrowed: list[str]) -> None:
     say("\n".join(in_columns(found["columns"], rows, columns(sys.stdout) or USUAL)), cut=True)
     say(f"\n{found['see']}\n")
     if borrowed:
-        say(f"⇢ ours, because borrowed: {', '.join(borrowed)}", colour="yellow")
+        say(f"⇢ ours, because {progress.why_on_reference(borrowed)}: {', '.join(borrowed)}", colour="yellow")
     if found["quick"]:
         say("Measured with --quick: the sizes are too small for meaningful numbers.", colour="yellow")
     say(in_words(found["machine"]))

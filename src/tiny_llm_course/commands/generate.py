@@ -6,10 +6,10 @@ from typing import Any
 import click
 
 from ..doctor import blas
-from .options import Finite, bits_option, dtype_option, model_option
+from .options import Finite, adapter_folder, bits_option, dtype_option, model_option
 
 PROMPT = "Once upon a time"  # default for --mistake
-ENGINE = ("model", "solution", "dtype", "stage", "window", "sinks", "bits")  # the options that select the engine
+ENGINE = ("model", "solution", "dtype", "stage", "window", "sinks", "bits", "adapter")  # the engine's options
 
 
 def engine_options(command: Callable[..., int]) -> Callable[..., int]:
@@ -23,6 +23,12 @@ def engine_options(command: Callable[..., int]) -> Callable[..., int]:
         click.option("--sinks", type=click.IntRange(min=0), help="Attention sinks: first tokens kept as well."),
         dtype_option,
         bits_option,
+        click.option(
+            "--adapter",
+            metavar="FOLDER",
+            callback=lambda ctx, param, folder: None if folder is None else adapter_folder(folder),
+            help="A LoRA adapter, in PEFT's or mlx-lm's form, to merge into the model (week 5, day 5).",
+        ),
         click.option("--cpu", is_flag=True, help="Run on the CPU, and Metal kernels (--stage metal) on the simulator."),
         click.option("--max-tokens", type=click.IntRange(min=1), help="Default: 256, or as many as a minute allows."),
         click.option("--temp", type=Finite(min=0), help=f"Temperature, 0 for greedy decoding ({own}, or 0.7)."),

@@ -58,6 +58,15 @@ def bits_option(command: Callable[..., int]) -> Callable[..., int]:
     return click.option("--bits", type=click.Choice([4, 8]), help=text)(command)
 
 
+def adapter_folder(folder: str) -> Path:
+    """Return the folder of a LoRA adapter; raise click.BadParameter if there is none."""
+    found = Path(folder)
+    if (found / "adapter_config.json").is_file():
+        return found
+    what = "has no adapter_config.json" if found.is_dir() else "is not a folder"
+    raise click.BadParameter(f"{found} {what}.", param_hint="'--adapter'")
+
+
 def named_tasks(names: Sequence[str], week: int | None, day: int | None, command: str) -> list[Task]:
     """Return the tasks that the arguments of `names_of_tasks` select, in the order of the course; none by default."""
     chosen = selected(names, week, day, command) if names or week is not None or day is not None else ()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..doctor import blas
-from .options import Finite, bits_option, dtype_option, model_option
+from .options import Finite, adapter_folder, bits_option, dtype_option, model_option
 
 if TYPE_CHECKING:
     from ..engine.serving import Limits, ServingEngine
@@ -121,7 +121,5 @@ def _folders_by_name(adapters: tuple[str, ...]) -> dict[str, Path]:
             raise click.BadParameter(f"{given!r} is not of the form NAME=FOLDER.", param_hint="'--adapter'")
         if name in folders:
             raise click.BadParameter(f"There are two adapters named {name}.", param_hint="'--adapter'")
-        if not (Path(folder) / "adapter_config.json").is_file():
-            raise click.BadParameter(f"{folder} has no adapter_config.json.", param_hint="'--adapter'")
-        folders[name] = Path(folder)
+        folders[name] = adapter_folder(folder)
     return folders

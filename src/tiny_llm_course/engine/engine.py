@@ -12,7 +12,7 @@ import mlx.core as mx
 
 from ..checkpoints.checkpoint import Checkpoint, load_checkpoint, read_config
 from ..checkpoints.features import unsupported_features, with_window
-from ..course.registry import UsageError, with_commands
+from ..course.registry import UsageError, load_course, with_commands
 from ..paths import EMBEDDED_MODEL, ROOT, SOLUTION
 from ..programs.packages import LearnerError
 from . import stages
@@ -59,17 +59,21 @@ class Answer:
 class Engine(Package):
     """A model and its tokenizer, built from a checkpoint by one of the two packages, at a stage or the latest one.
 
-    Raise LearnerError if the learner's code is not finished, or fails, UsageError if the checkpoint or stage is
-    unsuitable.
+    `adapter` is the folder of a LoRA adapter, which is merged into the checkpoint's weights. Raise LearnerError if the
+    learner's code is not finished, or fails, UsageError if the checkpoint, adapter or stage is unsuitable.
     """
 
-    def __init__(self, checkpoint: Checkpoint, solution: bool, stage: str | None = None) -> None:
+    def __init__(
+        self, checkpoint: Checkpoint, solution: bool, stage: str | None = None, adapter: Path | None = None
+    ) -> None:
         self.stage = stages.choose(stage, solution, unsupported_features(checkpoint.config))
-        self.checkpoint, self.simulated = checkpoint, stages.simulated(self.stage)
+        self.simulated = stages.simulated(self.stage)
         super().__init__(solution, self.stage.needs)
         with self.learners_code():
+            self.checkpoint = checkpoint = self._merged(checkpoint, adapter) if adapter else checkpoint
             weights = self.quantized(checkpoint)
             self.runs = runs(self.stage.name, checkpoint, weights, self.stage.packed, self.simulated)
+            self.runs += f", adapter {adapter.resolve().name}" if adapter else ""
             config = self.target(self.stage.config).from_dict(checkpoint.config)
             self.context_length: int = config.max_position_embeddings
             model, further = self.target(self.stage.model), self.stage.config.name != "ModelConfig"
@@ -165,6 +169,14 @@ class Engine(Package):
         else:
             answer.stopped = "end of text"
 
+    def _merged(self, checkpoint: Checkpoint, adapter: Path) -> Checkpoint:
+        """Return the checkpoint with the adapter of a folder merged into its weights."""
+        merge, loaded = self.part("lora.adapter", "merge_lora"), self.adapter(adapter)
+        try:
+            return dataclasses.replace(checkpoint, weights=merge(checkpoint.weights, loaded))
+        except ValueError as error:
+            raise UsageError(f"{adapter}: {error}") from error
+
     def _why_no_numbers(self) -> str:
         weights, what = self.checkpoint.weights, "the logits are NaN or infinite"
         if broken := next((name for name, w in weights.items() if not mx.isfinite(w).all().item()), ""):
@@ -189,18 +201,25 @@ def load_engine(
     window: int | None = None,
     sinks: int | None = None,
     bits: int | None = None,
+    adapter: Path | None = None,
 ) -> Engine:
     """Return the engine for a folder, a Hub id, or the embedded model (None); raise UsageError if there is none.
 
     `dtype` is by default what suits the device; `window` and `sinks` override the checkpoint's; `bits` quantizes its
-    weights, which the default stage otherwise uses as they are, except those of the embedded model.
+    weights, which the default stage otherwise uses as they are, except those of the embedded model; `adapter` is the
+    folder of a LoRA adapter, with which the default stage uses those as they are too.
     """
     folder, config = configured(model, window, sinks)
-    chosen = stages.choose(stage, solution, unsupported_features(config), may_pack(folder, config, bits))
+    packs = may_pack(folder, config, bits) and (bits is not None or adapter is None)
+    chosen = stages.choose(stage, solution, unsupported_features(config), packs)
     if bits and not chosen.packed:
         raise UsageError(f"--bits needs a stage that quantizes, as day 3 of week 2 builds one; {chosen.name} does not.")
     checkpoint = dataclasses.replace(read_model(folder, dtype, chosen.packed), config=config, bits=bits)
-    return Engine(checkpoint, solution, chosen.name)
+    if adapter and chosen.packed and "-bit" in checkpoint.stored_as:
+        what = f"The stage {chosen.name} cannot merge an adapter into {checkpoint.stored_as} weights"
+        others = ", ".join(each.name for each in load_course().stages() if not each.packed)
+        raise UsageError(f"{what}; {others} can, as they dequantize the weights.")
+    return Engine(checkpoint, solution, chosen.name, adapter)
 
 
 def configured(model: str | None, window: int | None = None, sinks: int | None = None) -> tuple[Path, dict[str, Any]]:

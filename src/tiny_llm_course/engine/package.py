@@ -26,18 +26,21 @@ class Package:
 
     def __init__(self, solution: bool, needs: Sequence[str]) -> None:
         self.package = SOLUTION if solution else LEARNER
-        self.borrowed = () if solution else progress.borrowed_tasks()
+        course = load_course()
+        used = {each for need in needs for each in (*course.needs(need), need)}
+        self.borrowed = () if solution else progress.on_reference(used)
+        lent = () if solution else progress.on_reference()
         self.unproven = () if solution else stages.unproven(needs)
         self.package_name = SOLUTION_NAME if solution else "tiny_llm"
         must_be_started(self.unproven, self.package)
-        must_be_built(tasks := [load_course().task(task) for task in needs], self.package)
+        must_be_built(tasks := [course.task(task) for task in needs], self.package)
         if any(task.target.file.endswith(".metal") for task in tasks):
-            kernels.install(self.borrowed)
+            kernels.install(lent)
         if solution:
             load_solution()
         else:
             put_first(LEARNER)
-            borrowing.install(self.borrowed)
+            borrowing.install(lent)
 
     def quantized(self, checkpoint: Checkpoint) -> dict[str, mx.array]:
         """Return a checkpoint's weights, quantized to its `bits`, if any, by the package's own code."""
@@ -52,6 +55,16 @@ class Package:
             if packed := own.packed(checkpoint.weights, layer):
                 weights |= zip((f"{layer}.{part}" for part in ("weight", "scales", "biases")), packed, strict=True)
         return weights
+
+    def adapter(self, folder: Path) -> Any:
+        """Return the LoRA adapter of a folder, loaded by the package's own code; raise UsageError if it is none."""
+        try:
+            return self.part("lora.files", "load_adapter")(folder)
+        except NotImplementedError:  # a stub, which is a RuntimeError too
+            raise
+        except (OSError, RuntimeError, KeyError, ValueError) as error:
+            why = f"adapter_config.json has no {error}" if isinstance(error, KeyError) else error
+            raise UsageError(f"{folder} is not an adapter that can be loaded: {why}") from error
 
     @contextmanager
     def scaled_rope(self, *configs: dict[str, Any]) -> Iterator[None]:

@@ -85,12 +85,7 @@ class ServingEngine(Package):
 
     def _adapted(self, config: Any, weights: dict[str, Any], adapters: Mapping[str, Path]) -> Any:
         """Return the model with adapters, in the place of the scheduler's model."""
-        found = {}
-        for name, folder in adapters.items():
-            try:
-                found[name] = self.part("lora.files", "load_adapter")(folder)
-            except (OSError, RuntimeError, KeyError, ValueError) as error:
-                raise UsageError(f"{folder} is not an adapter that can be served: {error}") from error
+        found = {name: self.adapter(folder) for name, folder in adapters.items()}
         packed = "model.embed_tokens.scales" in weights
         quantized = self.part("quantized.parts", "Quantized")
         parts = quantized.like(config, weights) if packed else self.part("qwen3_cached.parts", "DENSE")
@@ -164,7 +159,7 @@ def has_kernels(mode: Mode, solution: bool) -> bool:
     """Return whether its fused model can be used: there is a compiler, and the learner's kernels have passed."""
     if missing(["compiler"]):
         return False
-    return solution or all(progress.done(load_course().task(task)) for task in mode.kernels)
+    return solution or all(progress.usable(load_course().task(task)) for task in mode.kernels)
 
 
 def _read(model: str | None, dtype: str | None, bits: int | None) -> tuple[Checkpoint, bool]:

@@ -60,8 +60,8 @@ def lacking(stage: Stage | Mode, solution: bool) -> str:
 
 
 def undone(stage: Stage | Mode, solution: bool) -> list[str]:
-    """Return the ids of the tasks that it needs and that have not passed; the solution has all."""
-    return [task for task in stage.needs if not solution and not progress.done(load_course().task(task))]
+    """Return the ids of the tasks that it needs and that have not passed, unless skipped; the solution has all."""
+    return [task for task in stage.needs if not solution and not progress.usable(load_course().task(task))]
 
 
 def unproven(needs: Sequence[str]) -> tuple[Task, ...]:
@@ -69,4 +69,4 @@ def unproven(needs: Sequence[str]) -> tuple[Task, ...]:
     course = load_course()
     used = {task for need in needs for task in (*course.needs(need), need)}
     tasks = (task for task in course.tasks() if task.id in used and not task.target.is_python)
-    return tuple(task for task in tasks if not progress.done(task))
+    return tuple(task for task in tasks if not progress.usable(task))

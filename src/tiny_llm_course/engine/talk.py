@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from ..checkpoints.chat_template import check_template, render_chat
 from ..course.registry import UsageError
 from ..course.selection import in_brief
+from ..learner import progress
 from ..terminal.beside import Flow
 from ..terminal.screen import USUAL, columns, nowhere_to_write, say
 from .engine import Answer, Engine, Sampling
@@ -158,7 +159,8 @@ def note(line: str) -> None:
 def note_code(engine: Engine) -> None:
     """Print which tasks are borrowed, and which unproven kernels may crash or hang."""
     if engine.borrowed:
-        note(f"⇢ on the reference, as you have borrowed them: {in_brief(engine.borrowed)}")
+        why = progress.why_on_reference(task.id for task in engine.borrowed)
+        note(f"⇢ on the reference, as you have {why} them: {in_brief(engine.borrowed)}")
     if engine.unproven and not engine.simulated:  # the simulator reports faults
         names = " ".join(task.id for task in engine.unproven)
         note(f"Not passed: {names}. A wrong kernel may crash, or hang until Ctrl-\\: pdm run test {names}")

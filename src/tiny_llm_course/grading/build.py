@@ -62,7 +62,7 @@ def build_for(
 def must_be_built(tasks: Sequence[Task], package: Path) -> None:
     """Build what some tasks need, and the solution if borrowed Python needs it; raise LearnerError on failure."""
     # A borrowed part in another language is built into the learner's package.
-    borrowed = [] if package == SOLUTION else [task for task in progress.borrowed_tasks() if task.target.is_python]
+    borrowed = [] if package == SOLUTION else [task for task in progress.on_reference() if task.target.is_python]
     used = {each for task in tasks for each in (*load_course().needs(task.id), task.id)}
     found = build_for(tasks, [package], alone=False)
     found = found or build_for([task for task in borrowed if task.id in used], [SOLUTION], alone=False)

@@ -65,8 +65,8 @@ def _compiled(job: tuple[Path, Path, bool]) -> Finding | None:
 
 
 def borrowed_parts(package: Path, place: Path) -> list[tuple[Task, str]]:
-    """Return the borrowed tasks whose parts are in a file or folder of a package, each with our lines."""
-    tasks = progress.borrowed_tasks() if package == LEARNER else ()
+    """Return the borrowed and skipped tasks whose parts are in a file or folder of a package, each with our lines."""
+    tasks = progress.on_reference() if package == LEARNER else ()
     found = [t for t in tasks if not t.target.is_python and (package / t.target.file).is_relative_to(place)]
     return [(task, solved_part(task.target)) for task in found]
 

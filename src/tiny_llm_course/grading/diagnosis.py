@@ -196,8 +196,8 @@ def diagnose(checks: Checks, package: Path, until: float) -> Diagnosis:
     except (NotImportable, AttributeError):  # the file cannot be imported, or the function is gone
         return Diagnosis()
     course = load_course()
-    borrowed = progress.borrowed()  # these are right
-    needs = [course.task(need) for need in course.needs(task.id) if need not in borrowed]
+    right = {task.id for task in progress.on_reference()}
+    needs = [course.task(need) for need in course.needs(task.id) if need not in right]
     if package == LEARNER and holds_stub(task, package) and (found := checks.of_stub(needs)).culprits:
         return found
     known = load_variants(task)

@@ -53,13 +53,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Put the package to grade first on the path, and substitute the solution for borrowed tasks."""
+    """Put the package to grade first on the path, and substitute the solution for borrowed and skipped tasks."""
     make_importable()
     config.addinivalue_line("markers", "needs(*words): what the check needs of the machine, beyond its task")
     config.addinivalue_line("markers", "on(device): MLX's default device while the check is called")
     package = graded_package(config)
     put_first(package)
-    borrowed = () if config.getoption("--solution") else progress.borrowed_tasks()
+    graded = set(config.getoption("--task"))
+    used = {need for task in graded for need in load_course().needs(task)} - graded
+    borrowed = () if config.getoption("--solution") else progress.on_reference(used)
     borrowing.install(borrowed)
     kernels.install(borrowed)
     config.stash[BORROWED] = frozenset(task.id for task in borrowed)

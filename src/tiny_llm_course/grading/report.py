@@ -11,6 +11,7 @@ from ..course.findings import Finding, Kind, few
 from ..course.registry import load_course
 from ..course.requirements import missing
 from ..course.results import SETTLED, TaskResult, verdict
+from ..learner import progress
 from ..learner.board import State, next_task, standings
 from ..paths import LEARNER, ROOT
 from ..source.code import where
@@ -119,7 +120,8 @@ def _in_one_line(result: TaskResult) -> str:
 def _report_references(results: Iterable[TaskResult]) -> None:
     if used := {need for result in results if not result.borrowed for need in result.on_reference}:
         in_order = [task.id for task in load_course().tasks() if task.id in used]
-        say(f"⇢ on the reference, as you have borrowed them: {', '.join(in_order)}", colour="yellow")
+        why = progress.why_on_reference(used)
+        say(f"⇢ on the reference, as you have {why} them: {', '.join(in_order)}", colour="yellow")
 
 
 def _report_day(results: Sequence[TaskResult], package: str, broken: Faults) -> None:

@@ -61,7 +61,7 @@ def _standing(task: Task, borrowed: frozenset[str], written: Code) -> Standing:
     if not known:
         # Grading would report just this, and lead the learner in a circle.
         for need in load_course().needs(task.id):
-            if need not in borrowed and holds_stub(load_course().task(need), LEARNER):
+            if need not in borrowed and holds_stub(used := load_course().task(need), LEARNER) and not used.optional:
                 return Standing(State.TO_GRADE, f"written, waits for {need}", need)
         return Standing(State.TO_GRADE, "written, not graded yet")
     if not same:

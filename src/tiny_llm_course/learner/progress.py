@@ -83,10 +83,12 @@ def hint_shown(task: str, rung: int) -> None:
 
 def prepare(results: Iterable[TaskResult], whole: bool) -> None:
     """Before grading, note on each result what is borrowed, a stub, and, if all checks run, the code's fingerprint."""
-    borrowed_ids = borrowed()
+    borrowed_ids, results = borrowed(), list(results)
+    graded = set() if whole else {result.task.id for result in results}  # in part: a skipped task is graded, too
+    lent = borrowed_ids | ({task.id for task in on_reference()} - graded)
     for result in results:
         result.borrowed = result.task.id in borrowed_ids
-        result.on_reference = tuple(need for need in load_course().needs(result.task.id) if need in borrowed_ids)
+        result.on_reference = tuple(need for need in load_course().needs(result.task.id) if need in lent)
         result.stub = holds_stub(result.task, LEARNER)
         result.code = (fingerprint(result.task, LEARNER) or "") if whole else ""
 
@@ -152,7 +154,29 @@ def done(task: Task) -> bool:
 
 def settled(task: Task) -> bool:
     """Return whether no work is left here: done, not runnable here, or optional and not started."""
-    return done(task) or bool(missing(task.requires)) or (task.optional and holds_stub(task, LEARNER))
+    return usable(task) or bool(missing(task.requires))
+
+
+def skipped(task: Task) -> bool:
+    """Return whether a task is optional and not started: what uses it runs on the reference, as if it were borrowed."""
+    return task.optional and holds_stub(task, LEARNER)
+
+
+def usable(task: Task) -> bool:
+    """Return whether other code can use a task: it is done or skipped."""
+    return done(task) or skipped(task)
+
+
+def on_reference(used: Iterable[str] | None = None) -> tuple[Task, ...]:
+    """Return the tasks that run on the reference: the borrowed ones, and of `used`, by default all, the skipped."""
+    wanted = None if used is None else set(used)
+    own, tasks = borrowed(), load_course().tasks()
+    return tuple(t for t in tasks if t.id in own or ((wanted is None or t.id in wanted) and skipped(t)))
+
+
+def why_on_reference(ids: Iterable[str]) -> str:
+    """Return what the learner has done with tasks that run on the reference, in words."""
+    return "borrowed" if borrowed().issuperset(ids) else "borrowed or skipped"
 
 
 def borrowed() -> frozenset[str]:

@@ -62,10 +62,10 @@ def _read(course: Course, day: Day) -> Measurement:
 
 
 def choose(solution: bool) -> Path:
-    """Make `tiny_llm` the solution, or the learner's package with what is borrowed; return its folder."""
+    """Make `tiny_llm` the solution, or the learner's package with what is borrowed or skipped; return its folder."""
     package = SOLUTION if solution else LEARNER
     put_first(package)
-    borrowing.install(() if solution else progress.borrowed_tasks())
+    borrowing.install(() if solution else progress.on_reference())
     return package
 
 
