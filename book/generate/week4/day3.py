@@ -36,7 +36,8 @@ def window() -> str:
         for number, (width, sinks, heading) in enumerate(
             ((None, 0, "all keys"), (WINDOW, SINKS, f"window {WINDOW}, {SINKS} sink"))
         ):
-            mask, left, top = window64(size, size, width, sinks), margin + number * (size * cell + GAP + margin), FONT + 10
+            mask, top = window64(size, size, width, sinks), FONT + 10
+            left = margin + number * (size * cell + GAP + margin)
             hidden = np.isinf(mask)
             seen.append(int((~hidden).sum()))
             canvas.text(left, FONT, heading, "strong")
