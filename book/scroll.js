@@ -10,6 +10,15 @@
   for (const name of document.querySelectorAll("main td > code")) {
     name.innerHTML = name.innerHTML.replace(/([A-Za-z][.=]|\w\w_)(?=[A-Za-z]\w)/g, "$1<wbr>");
   }
+  // The course's messages are sentences: on a phone they wrap. The sentence that names a mistake is marked.
+  for (const code of document.querySelectorAll("main pre > code.language-text")) {
+    if (!/^\$ pdm run (test|hint|status)/.test(code.textContent)) continue;
+    code.classList.add("wraps");
+    const marked = code.innerHTML.replace(/^( *)(Your output equals what you get[^\n]*)/gm, "$1<mark>$2</mark>");
+    // A line that wraps continues below its first word.
+    const indented = (line) => `<span style="--indent:${line.search(/\S|$/) + 2}ch">${line}\n</span>`;
+    code.innerHTML = marked.trimEnd().split("\n").map(indented).join("");
+  }
   const update = ({ target }) => {
     const beyond = target.scrollWidth - target.clientWidth;
     if (beyond > 0) {

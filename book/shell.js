@@ -5,6 +5,13 @@
 
 (() => {
   document.getElementById("mdbook-menu-bar")?.setAttribute("role", "banner");
+  // Which chapter this is, also in the middle of it.
+  const title = document.querySelector(".menu-title");
+  const chapter = document.querySelector("main h1")?.textContent.trim();
+  if (title && chapter && chapter !== title.textContent.trim()) {
+    const names = [["book-name", title.textContent.trim()], ["chapter-name", chapter]];
+    title.replaceChildren(...names.map(([className, textContent]) => Object.assign(document.createElement("span"), { className, textContent })));
+  }
   const label = document.getElementById("mdbook-sidebar-toggle");
   const box = document.getElementById("mdbook-sidebar-toggle-anchor");
   const contents = document.getElementById("mdbook-sidebar");

@@ -97,10 +97,28 @@ def test_day_1_s_replay_is_the_static_and_continuous_part(page):
     assert ends[0, 8] > ends[1, 4]
     widget.focus("[name=policy]")
     assert widget.press("ArrowUp")["policy"] == 0
+    widget.focus("[name=other]")
+    assert widget.press("ArrowUp")["other"] == 0
     widget.focus("#next")
     at = widget.press("Home", "Enter")["at"]
     assert widget.press("ArrowLeft")["at"] == at - 1
     assert page.url == widget.address
+
+
+def test_the_replay_compares_two_policies_at_the_same_time(page):
+    widget, runs = Widget(page, "scheduler-replay"), {}
+    for policy in range(len(replay.POLICIES)):
+        tokens = replay.tokens_of(replay.run(policy, 4, 16, 64)[1])
+        runs[policy] = [0, *itertools.accumulate(count + replay.FIXED for count in tokens)]
+    for policy, other in ((0, 1), (2, 1), (1, 3)):
+        clock, second = runs[policy], runs[other]
+        for step in range(len(clock)):
+            state = widget.change(policy=policy, other=other, slots=1, budget=1, pages=0, step=step)
+            last = step == len(clock) - 1
+            expected = second[-1] if last else max(time for time in second if time <= clock[step])
+            assert (state["now"], state["compared"]["now"]) == (clock[step], expected)
+        assert state["compared"] == {name: widget.change(policy=other, step=99)[name] for name in state["compared"]}
+    assert replay.POLICIES[3] in widget.said()
 
 
 @pytest.mark.parametrize("width", [375])

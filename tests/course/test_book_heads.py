@@ -39,6 +39,7 @@ def test_addresses_are_those_of_the_one_place() -> None:
     [
         ("<p>One &amp; <code>two</code>.</p><p>Three.</p>", "One & two."),
         ("<p><b>Needs</b> nothing. <b>Before</b>: a. <b>After</b>: b.</p>", "Before: a. After: b."),
+        ("<dl><dt>Needs</dt><dd>x</dd><dt>Before</dt><dd>a.</dd><dt>After</dt><dd>b.</dd></dl>", "Before: a.After: b."),
         (f"<p>{'Eight is. ' * 30}</p>", f"{'Eight is. ' * 19}Eight is."),
         (f"<p>{'longword ' * 30}</p>", f"{'longword ' * 21}longword…"),
     ],

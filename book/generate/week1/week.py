@@ -100,9 +100,15 @@ def weeks() -> str:
     about = f"A column from tokens to sampler, in which attention and MLP add to the residual stream. {said}."
     caption = (
         "A layer of the model; all layers are alike. Attention and the MLP read the residual stream and add to it. "
-        "Week 1 builds all of this; the numbers are the weeks that change a part."
+        f"{week_link(1)} builds all of this; the numbers are the weeks that change a part: "
+        f"{', '.join(map(week_link, sorted({week for each in notes.values() for week, _ in each})))}."
     )
     return at_both_widths(draw).figure("weeks", "The engine, and what each week changes in it", about, caption)
+
+
+def week_link(number: int) -> str:
+    """Return a link to a week's overview."""
+    return f'<a href="week{number}/overview.html">Week {number}</a>'
 
 
 def story() -> str:

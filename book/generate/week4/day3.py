@@ -7,13 +7,13 @@ from tests.week1.formulas import softmax64
 from tests.week4.formulas_day3 import window64
 
 from tiny_llm_course.dev.book.drawing import Canvas, at_both_widths, squares
-from tiny_llm_course.dev.book.drawing.canvas import FONT
+from tiny_llm_course.dev.book.drawing.canvas import FONT, WIDEST
 from tiny_llm_course.dev.book.html import element, table
 from tiny_llm_course.dev.book.parts import Parts
 
 LONGER = SENTENCES[2]
 WINDOW, SINKS, BLOCK = 3, 1, 3
-GAP = 24.0  # pixels
+GAP, NAMES, LARGEST = 24.0, 52.0, 24.0  # pixels: between the tables, for the tokens' names, and a cell at most
 DRAWN, LONG = 20, 4096  # tokens in the widget, and in the sequence whose full cache it names
 
 
@@ -27,17 +27,22 @@ def window() -> str:
     layer, head = SHOWN
     scores = heads_of(LONGER)[layer].scores[head]
     size, seen = len(scores), list[int]()
+    assert size == len(LONGER.split())  # a token per word
 
     def draw(canvas: Canvas) -> None:
-        cell = (canvas.width - GAP - 40) / (2 * size)
+        margin = NAMES if canvas.width > WIDEST else 0.0
+        cell = min(LARGEST, (canvas.width - GAP - 2 * margin - 8) / (2 * size))
         seen.clear()
         for number, (width, sinks, heading) in enumerate(
             ((None, 0, "all keys"), (WINDOW, SINKS, f"window {WINDOW}, {SINKS} sink"))
         ):
-            mask, left, top = window64(size, size, width, sinks), number * (size * cell + GAP), FONT + 10
+            mask, top = window64(size, size, width, sinks), FONT + 10
+            left = margin + number * (size * cell + GAP + margin)
             hidden = np.isinf(mask)
             seen.append(int((~hidden).sum()))
             canvas.text(left, FONT, heading, "strong")
+            for row, word in enumerate(LONGER.split() if margin else ()):
+                canvas.text(left - 8, top + (row + 0.7) * cell, word, "small", "end")
             canvas.rect(left - 1, top - 1, size * cell + 2, size * cell + 2, "axis")
             squares(canvas, left, top, softmax64(scores + mask, -1), cell, "weights", 1.0, hidden)
             for first in range(0, size, BLOCK) if sinks else ():

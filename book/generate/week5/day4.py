@@ -3,19 +3,24 @@
 import functools
 import itertools
 import json
+import math
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tiny_llm_course.dev.book.drawing import Canvas, at_both_widths, bars, lines
+from tiny_llm_course.dev.book.drawing import Canvas, at_both_widths, bars
+from tiny_llm_course.dev.book.drawing.canvas import FONT, SMALL
 from tiny_llm_course.dev.book.html import element, number, table
 from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.paths import ROOT
 
 RUNS = Path(__file__).with_name("runs.json")  # by benches/training_runs.py
 STEPS = ROOT / "benches" / "training.json"  # by benches/training.py
+UNIFORM = math.log(2048)  # the loss of equal probabilities for the tokenizer's tokens
+CURVE_HEIGHT = 220.0  # pixels
 LEVEL, RESAMPLES = 0.9, 200
 REACH = 16  # the widget's curve goes to a model this many times as large as the largest
 
@@ -51,25 +56,52 @@ def final(run: dict[str, Any]) -> float:
 
 
 def curve() -> str:
-    """Draw the largest model's losses."""
+    """Draw the largest model's loss at every step, and its held-out loss."""
     run = largest()
-    steps = [int(step) for step in run["held_out"]]
-    before = [run["loss"][max(0, step - 10) : step] or run["loss"][:1] for step in steps]
-    series = {
-        "training, mean of the last 10 steps": [float(np.mean(part)) for part in before],
-        "held out": [float(loss) for loss in run["held_out"].values()],
-    }
-    axes = "step", "loss, nats per token"
-    canvas = at_both_widths(lambda canvas: lines(canvas, steps, series, axes, lambda x: f"{x:g}", logarithmic=False))
-    held_out = series["held out"]
-    about = f"The held-out loss falls from {held_out[0]:.2f} to {held_out[-1]:.2f} in {run['steps']} steps."
+    held_out = {int(step): float(loss) for step, loss in run["held_out"].items()}
+    canvas = at_both_widths(lambda canvas: loss_curve(canvas, run["loss"], held_out))
+    last = run["steps"]
+    about = f"The held-out loss falls from {held_out[0]:.2f} to {held_out[last]:.2f} in {last} steps."
     caption = (
         f"A real run of the loop that you write: a Qwen3 of {run['params']:,} parameters, {run['tokens']:,} tokens of "
-        f"children's stories in {run['steps']} steps, {run['cpu_seconds']:.0f} seconds of CPU time. A model that "
-        f"knows nothing has a loss of ln(2048) = "
-        f"{np.log(2048):.2f}, because the tokenizer has 2,048 tokens."
+        f"children's stories in {last} steps, {run['cpu_seconds']:.0f} seconds of CPU time. The thin line is the "
+        "loss of each step's batch. The dashed line is the loss of a model that gives each of the tokenizer's "
+        f"2,048 tokens the same probability, ln(2048) = {UNIFORM:.2f}."
     )
     return canvas.figure("curve-5-4", "A loss curve", about, caption)
+
+
+def loss_curve(canvas: Canvas, losses: Sequence[float], held_out: Mapping[int, float]) -> None:
+    """Draw the loss of each step as a thin line, and the held-out losses as labelled points."""
+    low, high = math.floor(min(losses)), math.ceil(max(losses))
+    left, right, top, last = 24.0, canvas.width - 20, 2 * FONT + 26, max(held_out)
+
+    def point(step: float, loss: float) -> tuple[float, float]:
+        return left + 10 + (right - left - 30) * step / last, top + CURVE_HEIGHT * (high - loss) / (high - low)
+
+    canvas.text(0, FONT, "loss, nats per token", "small")
+    canvas.path([(0, FONT + 17), (26, FONT + 17)], "line thin")
+    canvas.text(34, FONT + 22, "training, every step")
+    canvas.circle(203, FONT + 17, 4.5, "fill series-0")
+    canvas.text(214, FONT + 22, "held out")
+    for mark in range(low, high + 1):
+        y = point(0, mark)[1]
+        canvas.path([(left, y), (right, y)], "grid")
+        canvas.text(left - 7, y + SMALL / 3, str(mark), "small mono", "end")
+    for step in held_out:
+        x, bottom = point(step, low)
+        canvas.text(x, bottom + SMALL + 8, str(step), "small mono", "middle")
+    canvas.text(right, point(0, low)[1] + 2 * SMALL + 12, "step", "small", "end")
+    level = point(0, UNIFORM)[1]
+    canvas.path([(left + 10, level), (right, level)], "line series-1")
+    canvas.text(right, level + SMALL + 5, f"equal probabilities: {UNIFORM:.2f}", "small", "end")
+    canvas.path([point(step, loss) for step, loss in enumerate(losses)], "line thin")
+    for step, loss in held_out.items():
+        x, y = point(step, loss)
+        canvas.circle(x, y, 4.5, "fill series-0")
+        # The first point is on the dashed line.
+        across, anchor = (0, "middle") if step else (8, "start")
+        canvas.text(x + across, y - (20 if step else 7), f"{loss:.2f}", "strong small halo", anchor)
 
 
 def samples() -> str:

@@ -12,7 +12,7 @@ from tests.week7.compacting import QUESTIONS, WORK, conversation, one
 from tests.week7.crashes import Disk, Killed
 
 from tiny_llm_course.dev.book.drawing import Canvas, at_both_widths
-from tiny_llm_course.dev.book.drawing.canvas import FONT
+from tiny_llm_course.dev.book.drawing.canvas import WIDEST
 from tiny_llm_course.dev.book.html import element, table
 from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.paths import ROOT
@@ -51,6 +51,18 @@ MOMENTS: dict[str, tuple[int, bool]] = {
     "after the result of posting": (6, True),
     "after the last answer": (7, True),
 }
+# The figure: what happens in an edit and a post, and the moment after it at which the process is killed.
+EVENTS = {
+    "intent to edit": "after the intent to edit",
+    "undo step in the journal": "after the journal, before the file",
+    "count.py is replaced": "after the file, before the result",
+    "result of editing": "",
+    "intent to post": "",
+    "the number is posted": "after posting, before the result",
+    "result of posting": "",
+}
+AXIS, EVENT, LINE = 10.0, 30.0, 16.0  # pixels: the axis, from an event to the next one, and a line of a frame
+KILL = 2 * LINE + 8 + EVENT - 22
 
 
 class Post:
@@ -146,35 +158,48 @@ def _state(world: dict[str, Any]) -> str:
 
 
 def resume() -> str:
-    """Draw what is on disk at four moments, and after resuming."""
-    shown = [
-        "after the intent to edit",
-        "after the journal, before the file",
-        "after the file, before the result",
-        "after posting, before the result",
-    ]
-    runs = {name: played(name) for name in shown}
+    """Draw a step's events in order, and at four moments what is on disk if the process is killed there."""
+    runs = {name: played(name) for name in EVENTS.values() if name}
 
     def draw(canvas: Canvas) -> None:
-        y = 0.0
-        for name, run in runs.items():
-            canvas.text(0, y + FONT, f"killed {name}", "strong")
-            y += FONT + 8
-            for looks, state in (("frame", run["killed"]), ("hollow", run["resumed"])):
-                canvas.rect(0, y, canvas.width - 4, 24, looks, 3)
-                canvas.text(6, y + 16, f"{'resumed: ' * (looks == 'hollow')}{_state(state)}", "small")
-                y += 28
-            canvas.text(6, y + 12, f"the call's entry: {run['log'][run['kept']]}", "small")
-            y += 30
+        wide, y = canvas.width > WIDEST, 12.0
+        bottom = y + EVENT * (len(EVENTS) - 1) + len(runs) * (KILL if wide else KILL + LINE)
+        canvas.path([(AXIS, y), (AXIS, bottom)], "axis")
+        for event, moment in EVENTS.items():
+            if event.startswith(("intent", "result")):
+                canvas.rect(AXIS - 6, y - 6, 12, 12, "hollow series-0", 2)
+            else:
+                canvas.circle(AXIS, y, 6, "fill series-0")
+            canvas.text(AXIS + 18, y + 5, event)
+            if moment:
+                y = _killed(canvas, runs[moment], y + EVENT - 8, wide) + 8
+            y += EVENT if not moment else 8
 
     about = "; ".join(
         f"killed {name}: {_state(run['killed'])}; resumed: {_state(run['resumed'])}" for name, run in runs.items()
     )
     caption = (
-        "What is on disk when the process is killed, and when the next one has finished, as recorded. The agent edits "
-        "<code>count.py</code> from 0 to 1, then posts. In all four cases, the last entry of the log is an intent."
+        "A step from top to bottom: a square is an entry of the log, a disc is a change outside of it. At each cross, "
+        "the process is killed. The frame has what is on disk then, and after the next process has finished, as "
+        "recorded. In all four cases, the last entry of the log is an intent."
     )
     return at_both_widths(draw).figure("resume-7-5", "Four moments at which an agent is killed", about, caption)
+
+
+def _killed(canvas: Canvas, run: dict[str, Any], y: float, wide: bool) -> float:
+    """Draw a kill with what is on disk then and after resuming; return where its frame ends."""
+    entry = f"the log gets {run['log'][run['kept']]}"
+    killed, resumed = (_state(run[when]).replace(":", "") for when in ("killed", "resumed"))
+    lines = [f"on disk: {killed}" if wide else killed, f"resumed: {resumed}"]
+    lines = [lines[0], f"{lines[1]}; {entry}"] if wide else [*lines, entry]
+    left, height = AXIS + 16, LINE * len(lines) + 8
+    for slope in (1, -1):
+        middle = y + height / 2
+        canvas.path([(AXIS - 6, middle - 6 * slope), (AXIS + 6, middle + 6 * slope)], "line cross")
+    canvas.rect(left, y, canvas.width - 4 - left, height, "frame", 4)
+    for i, words in enumerate(lines):
+        canvas.text(left + 8, y + LINE * (i + 1), words, "small")
+    return y + height
 
 
 def resume_steps() -> str:

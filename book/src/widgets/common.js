@@ -12,7 +12,7 @@ class BookWidget extends HTMLElement {
     this.data = json ? JSON.parse(json.textContent) : {};
     const root = this.attachShadow({ mode: "open" });
     root.innerHTML = `<style>${BookWidget.style}</style>
-      <div class="live" role="group" aria-label="${this.label}">${this.markup}
+      <div class="live" role="group" aria-labelledby="label"><p id="label">${this.label}</p>${this.markup}
       <p class="say" role="status"></p></div><slot></slot>`;
     // mdBook turns the page on the arrow keys and opens the search on `s` wherever a button has the focus.
     root.addEventListener("keydown", (event) => {
@@ -170,7 +170,7 @@ class BookWidget extends HTMLElement {
 BookWidget.style = `
   :host { display: block; max-width: var(--column); margin: 1.5em 0;
     --line: color-mix(in srgb, var(--fg, CanvasText) 30%, var(--bg, Canvas)); }
-  .live { padding: 0.8em 1em; border: 1px solid var(--line); border-radius: 6px;
+  .live { padding: 0.8em 1em; border: 1px solid var(--line); border-radius: 8px;
     color: var(--fg, CanvasText); background: var(--bg, Canvas); font-size: 0.9em; line-height: 1.45; }
   slot { display: none; }
   @media print { .live { display: none; } slot { display: block; } }
@@ -180,9 +180,13 @@ BookWidget.style = `
   fieldset { display: inline-flex; flex-wrap: wrap; gap: 0.2em 0.9em; margin: 0; padding: 0; border: 0; }
   legend { float: left; padding: 0; margin-right: 0.7em; }
   button, select, input { font: inherit; color: inherit; }
-  button, select { padding: 0.25em 0.8em; background: var(--quote-bg, ButtonFace); border: 1px solid currentColor;
-    border-radius: 4px; cursor: pointer; }
-  button[aria-disabled=true] { border-style: dashed; cursor: default; }
+  #label { margin: 0 0 0.7em; padding: 0 0 0.4em; border-bottom: 1px solid var(--line); font-weight: 700; }
+  button, select { min-height: 2.1em; padding: 0.2em 0.8em; background: var(--quote-bg, ButtonFace); border: 1px solid
+    color-mix(in srgb, var(--fg, CanvasText) 60%, var(--bg, Canvas)); border-radius: 6px; cursor: pointer; }
+  :is(button, select):hover { border-color: var(--links, #06c); }
+  #next { color: var(--bg, Canvas); background: var(--links, #06c); border-color: var(--links, #06c); }
+  #next:hover { border-color: var(--fg, CanvasText); }
+  button[aria-disabled=true] { color: inherit; background: none; border-style: dashed; cursor: default; }
   input { accent-color: var(--links, #06c); }
   input[type=range] { flex: 1; min-width: 7em; }
   .sliders { display: grid; grid-template-columns: max-content minmax(6em, 1fr) max-content; gap: 0.3em 0.8em;

@@ -60,9 +60,9 @@ def _tags(html: str, path: str) -> str:
 
 
 def description(html: str) -> str:
-    """Return a page's first paragraph, cut after a sentence or word; a day's starts at "Before:"."""
-    paragraph = re.search(r"<main\b.*?<p\b[^>]*>(.*?)</p>", html, re.DOTALL)
-    text = " ".join(unescape(re.sub(r"<[^>]*>", "", paragraph[1] if paragraph else "")).split())
+    """Return a page's first paragraph or list of facts, cut after a sentence or word; a day's starts at "Before:"."""
+    paragraph = re.search(r"<main\b.*?<(p|dl)\b[^>]*>(.*?)</\1>", html.replace("</dt>", ": "), re.DOTALL)
+    text = " ".join(unescape(re.sub(r"<[^>]*>", "", paragraph[2] if paragraph else "")).split())
     text = text[max(text.find("Before:"), 0) :]
     if len(text) <= LONGEST:
         return text

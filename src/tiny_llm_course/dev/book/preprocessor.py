@@ -9,6 +9,7 @@ from typing import Any
 
 from ...course.registry import load_course
 from ...paths import ROOT
+from .facts import with_facts
 from .math import NoEngine, set_formulas
 from .parts import FOLDER
 from .terms import Terms, as_sections
@@ -85,6 +86,8 @@ def main(arguments: list[str]) -> int:
         print(f"{(root.name / source / path).as_posix()}:{line}: {fault}", file=sys.stderr)
     if wrong:
         return 1
+    for page in pages.values():  # last, so that a fault's line is the file's
+        page["content"] = with_facts(page["content"])
     sys.stdout.buffer.write(json.dumps(book).encode())
     return 0
 

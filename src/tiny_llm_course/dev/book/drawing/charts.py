@@ -106,7 +106,7 @@ def lines(
 
     for mark in marks:
         y = point(first, mark)[1]
-        canvas.path([(left, y), (right, y)], "axis")
+        canvas.path([(left, y), (right, y)], "grid")
         canvas.text(left - 5, y + SMALL / 3, words(mark), "small mono", "end")
     for x in across:
         canvas.text(point(x, low)[0], top + height + SMALL + 8, words(x), "small mono", "middle")
@@ -142,7 +142,7 @@ def roofline(
 
     for mark in marks:
         y = place(1, mark)[1]
-        canvas.path([(margin, y), (end, y)], "axis")
+        canvas.path([(margin, y), (end, y)], "grid")
         canvas.text(margin - 5, y + SMALL / 3, words(mark / 1e9), "small mono", "end")
     for power in range(math.ceil(left), math.floor(right) + 1):
         canvas.text(
