@@ -97,9 +97,11 @@ def forget_old(kept: Path, most: int = MOST) -> None:
     """Delete the least recently used half of the libraries if there are more than `most`."""
     libraries = list(kept.glob("[0-9a-f]*.so"))
     if len(libraries) > most:
-        with suppress(OSError):  # another process deletes them too
-            libraries.sort(key=lambda file: file.stat().st_mtime)
-        for file in libraries[: len(libraries) // 2]:
+        used = {}
+        for file in libraries:
+            with suppress(OSError):  # another process deletes them too
+                used[file] = file.stat().st_mtime
+        for file in sorted(used, key=used.__getitem__)[: len(used) // 2]:
             file.unlink(missing_ok=True)
             shutil.rmtree(f"{file}.dSYM", ignore_errors=True)
 
