@@ -43,6 +43,7 @@ Row = dict[str, Any]
 BYTES, VOCABULARY = 5_000_000, 2_048
 SAMPLE = 3  # the merges that the naive loop is timed with
 TURNS = 12  # steps of each way to train
+REST = 0.3  # seconds before each step: threads of the one before, which wait for work in a loop, go to sleep
 PAUSE = float(os.environ.get("PAUSE", "0"))  # seconds between two turns: on a shared machine, others run meanwhile
 TOKENS = 8 * 256  # in a step
 CALLS = 7  # of each part
@@ -136,6 +137,7 @@ def steps() -> tuple[Row, str]:
     for turn in range(TURNS + 1):
         time.sleep(PAUSE)
         for name, step in ways.items():
+            time.sleep(REST)
             wall, cpu = time.perf_counter(), time.process_time()
             step()
             if turn:  # the first is a warm-up

@@ -8,6 +8,8 @@ from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.paths import SOLUTION
 from tiny_llm_course.source.code import Code
 
+pytestmark = pytest.mark.maintainers
+
 DAY1 = ["1.1.1", "1.1.2", "1.1.3", "1.1.4"]
 
 

@@ -18,6 +18,8 @@ from tiny_llm_course.paths import SOLUTION
 from tiny_llm_course.source.code import fingerprint
 from tiny_llm_course.testkit.variants import load_variants
 
+pytestmark = pytest.mark.maintainers
+
 TASK = load_course().tasks()[0]
 SOFTMAX = "def softmax(x, axis):\n    return {}\n"
 

@@ -11,6 +11,8 @@ from tests.course.course_and_clone import git, without_settings
 
 from tiny_llm_course.dev.transcripts import environment, run
 
+pytestmark = pytest.mark.maintainers
+
 SAID = "These tests differ from the published ones: "
 GRADING = (
     "tests/week1/test_day1.py", "tests/week1/variants_1_1_1.py", "tests/week1/formulas.py", "pyproject.toml",

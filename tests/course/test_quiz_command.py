@@ -16,6 +16,8 @@ from tiny_llm_course.dev.book.quizzes import load_quiz
 from tiny_llm_course.dev.transcripts import environment, run
 from tiny_llm_course.learner import progress, quizzes
 
+pytestmark = pytest.mark.maintainers
+
 PROMPT = "Enter skips, q ends: "
 CHANGE = "    - return mean(centred * centred, axis)\n"
 

@@ -27,6 +27,8 @@ from tests.course.course_and_clone import (
 from tiny_llm_course.commands.sync import bring_in
 from tiny_llm_course.paths import ROOT
 
+pytestmark = pytest.mark.maintainers
+
 
 @pytest.fixture(autouse=True)
 def _no_settings_of_this_machine(monkeypatch, tmp_path):

@@ -28,6 +28,8 @@ from tiny_llm_course.commands.sync import bring_in
 from tiny_llm_course.course.registry import UsageError
 from tiny_llm_course.learner.sync.git import Git, GitError
 
+pytestmark = pytest.mark.maintainers
+
 
 @pytest.fixture(autouse=True)
 def _no_settings_of_this_machine(monkeypatch, tmp_path):

@@ -9,6 +9,8 @@ from tests.course.terminal import CTRL_C, Terminal
 from tiny_llm_course.dev.transcripts import Scenario, checkout_for, environment, run
 from tiny_llm_course.paths import ROOT
 
+pytestmark = pytest.mark.maintainers
+
 
 @pytest.fixture(scope="module")
 def toured():

@@ -21,6 +21,8 @@ from tiny_llm_course.course.selection import selected
 from tiny_llm_course.dev.transcripts import environment
 from tiny_llm_course.grading.supervisor import Limits
 
+pytestmark = pytest.mark.maintainers
+
 FOOTER = "grades all again\n"
 SOLVED = (FIXTURE / "solutions/tiny_llm/spread.py").read_text(encoding="utf-8")
 WRONG = SOLVED.replace("mean(centred * centred, axis)", "mean(mx.abs(centred), axis)", 1)

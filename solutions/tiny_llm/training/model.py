@@ -61,7 +61,8 @@ def attend(query: mx.array, key: mx.array, value: mx.array, mask: mx.array) -> m
     # The query heads of a group become rows of one matrix: one product per key-value head, and no copies of keys.
     grouped = (query * dims**-0.5).reshape(count, kv_heads, -1, dims)  # N x H_kv x (G * L) x D: scaled while small
     scores = (grouped @ key.swapaxes(-1, -2)).reshape(count, -1, length, length)  # N x H x L x L
-    weights = mx.softmax(mx.where(mask, scores, HIDDEN), axis=-1).reshape(count, kv_heads, -1, length)
+    # Adding a mask has no backward pass, and mx.compile computes it once for all layers.
+    weights = mx.softmax(scores + mx.where(mask, 0.0, HIDDEN), axis=-1).reshape(count, kv_heads, -1, length)
     attended: mx.array = (weights @ value).reshape(count, -1, length, dims)  # N x H x L x D
     return attended.swapaxes(1, 2)
 
