@@ -45,6 +45,9 @@ def files_of(task: Task) -> set[Path]:
     # pytest's settings, and the program that is started: Hypothesis samples constants of all loaded modules.
     begins = [ROOT / "pyproject.toml", COURSE / "bootstrap.py"]
     data = [recordings_path(day), *EMBEDDED_MODEL.rglob("*"), *begins]
+    if any("compiler" in each.requires for each in [*day.tasks, *needed]):
+        # A build of the learner's package asks which optional tasks are untouched: these run on the solution.
+        data += [LEARNER / each.target.file for each in course.tasks() if each.optional]
     found = set(roots)
     waiting = [*found]
     for file in waiting:  # which grows meanwhile
