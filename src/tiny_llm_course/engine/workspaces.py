@@ -74,7 +74,9 @@ def can_be_undone(journal: Path) -> bool:
 
 
 def _time(journal: Path) -> int:
-    return journal.stat().st_mtime_ns
+    with suppress(FileNotFoundError):  # another run has deleted it
+        return journal.stat().st_mtime_ns
+    return 0
 
 
 def _prune(workspaces: Path) -> None:
