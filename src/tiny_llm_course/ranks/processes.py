@@ -137,7 +137,8 @@ class Ranks:
     def _start(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
         rank = len(self.processes)
         # On a terminal, rank 0 has it, with its colours; elsewhere its lines are kept whole among those of the others.
-        pipe = None if rank == 0 and not self.keep and sys.stdout.isatty() else subprocess.PIPE
+        own = rank == 0 and not self.keep and sys.stdout.isatty()
+        pipe = None if own else subprocess.PIPE
         process = subprocess.Popen(
             command,
             env={**os.environ, **environment},
@@ -147,7 +148,7 @@ class Ranks:
             process_group=self._guard.pid,
         )
         self.processes.append(process)
-        threading.Thread(target=lambda: (process.wait(), self._ended.put(rank)), daemon=True).start()
+        threading.Thread(target=self._await, args=(rank,), daemon=True).start()
         for pipe, kept, shown in (
             (process.stdout, self.outputs, sys.stdout),
             (process.stderr, self.errors, sys.stderr),
@@ -156,6 +157,10 @@ class Ranks:
                 pump = threading.Thread(target=self._pump, args=(pipe, rank, kept, shown), daemon=True)
                 pump.start()
                 self._pumps[rank].append(pump)
+
+    def _await(self, rank: int) -> None:
+        self.processes[rank].wait()
+        self._ended.put(rank)
 
     def _pump(self, lines: IO[bytes], rank: int, kept: list[str], shown: IO[str]) -> None:
         with lines:
