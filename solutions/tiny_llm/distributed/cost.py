@@ -53,7 +53,7 @@ class CostModel:
 
     def all_gather(self, num_bytes: float, ranks: int) -> float:
         """Return the seconds for a ring all-gather: as many steps of the same size."""
-        return (ranks - 1) * self.message(num_bytes / ranks)
+        return self.reduce_scatter(num_bytes, ranks)
 
     def ring_all_reduce(self, num_bytes: float, ranks: int) -> float:
         """Return the seconds for a reduce-scatter and an all-gather."""

@@ -149,14 +149,12 @@ class Ranks:
         )
         self.processes.append(process)
         threading.Thread(target=self._await, args=(rank,), daemon=True).start()
-        for pipe, kept, shown in (
-            (process.stdout, self.outputs, sys.stdout),
-            (process.stderr, self.errors, sys.stderr),
-        ):
-            if pipe:
-                pump = threading.Thread(target=self._pump, args=(pipe, rank, kept, shown), daemon=True)
-                pump.start()
+        streams = (process.stdout, self.outputs, sys.stdout), (process.stderr, self.errors, sys.stderr)
+        for lines, kept, shown in streams:
+            if lines:
+                pump = threading.Thread(target=self._pump, args=(lines, rank, kept, shown), daemon=True)
                 self._pumps[rank].append(pump)
+                pump.start()
 
     def _await(self, rank: int) -> None:
         self.processes[rank].wait()
