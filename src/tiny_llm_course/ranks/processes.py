@@ -13,7 +13,7 @@ from contextlib import ExitStack, suppress
 from itertools import chain
 from pathlib import Path
 from types import TracebackType
-from typing import IO
+from typing import IO, NoReturn
 
 from . import records
 from .environment import chosen, environments, on_cores_of, rank_file
@@ -203,7 +203,7 @@ class Ranks:
         self._pumps[rank][-1].join(GRACE)
         return LOST in self.errors[rank]
 
-    def _fail_of(self, rank: int) -> None:
+    def _fail_of(self, rank: int) -> NoReturn:
         status = self.processes[rank].returncode
         try:
             how = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with exit status {status}"
@@ -212,14 +212,16 @@ class Ranks:
         if self._backend == "mpi":
             self._fail(f"mpirun {how}. The ranks have been stopped:", range(self.size))
         what = f"Rank {rank} of {self.size} {how}: it {records.in_words(records.read(self._files[rank]))}."
+        last = []
         if self.keep:
             self._pumps[rank][-1].join(GRACE)
-            what = "\n".join([what, *(f"    {line}" for line in self.errors[rank].splitlines()[-LAST_LINES:])])
+            last = [f"    {line}" for line in self.errors[rank].splitlines()[-LAST_LINES:]]
         others = [other for other in range(self.size) if other != rank]
-        self._fail(f"{what}{' The other ranks have been stopped:' * bool(others)}", others)
+        more = [f"The last lines of rank {rank}:", *last] if last else []
+        self._fail(f"{what}{' The other ranks have been stopped:' * bool(others)}", others, more)
 
-    def _fail(self, what: str, ranks: Sequence[int]) -> None:
-        """End all ranks, and raise RanksFailed with what each of these did."""
+    def _fail(self, what: str, ranks: Sequence[int], more: Sequence[str] = ()) -> NoReturn:
+        """End all ranks, and raise RanksFailed with what each of these did, and more lines."""
         status = {rank: self._status(rank) for rank in ranks}
         running = [rank for rank in ranks if status[rank] is None]
         # A record of a call has its place; asking the others takes time, in which ranks notice that one has ended.
@@ -232,7 +234,7 @@ class Ranks:
             doing = records.in_words(records.read(self._files[rank]), places.get(rank, ""), status[rank])
             lines.append(f"    rank {rank} {doing}")
         self.end()
-        raise RanksFailed("\n".join(lines))
+        raise RanksFailed("\n".join([*lines, *more]))
 
     def _status(self, rank: int) -> int | None:
         return None if self._backend == "mpi" else self.processes[rank].poll()

@@ -54,8 +54,11 @@ def _innermost(text: str) -> str:
 
 
 def in_words(record: str, place: str = "", status: int | None = None) -> str:
-    """Return what a rank was doing, for a message; `status` is its exit status if it had ended."""
-    if status is not None:
+    """Return what a rank was doing, for a message; `status` is its exit status if it had ended.
+
+    Of a rank that failed in a call because another one had ended, the call is what counts.
+    """
+    if status == 0 or (status is not None and not record.startswith("in ")):
         return f"had ended with exit status {status}, {record.removeprefix('computing, ') or 'without a call'}"
     if not record:
         return f"had made no call{f'; it was at {place}' if place else ''}"
