@@ -34,6 +34,7 @@ VIEWS = {
     "adamw-ravine": [{}, {"step": 0}, {"step": 60, "scale": 2, "decay": 2}],
     "scaling-fit": [{}, {"run0": False, "at": 0}, {"run0": False, "run1": False, "run2": False}],
     "lora-rank": [{}, {"matrix": 2, "rank": 64, "alpha": 1}],
+    "ring-steps": [{}, {"step": 2}, {"step": 6}, {"order": 1, "step": 1}],
     "race-steps": [{}, {"step": 1}, {"program": 2, "attack": 1, "moment": 4, "step": 99}],
     "group-advantage": [{}, {"chosen": 3, "ratio": 0.5}],
     "bootstrap-mean": [{}, {"step": 0}, {"kind": "unpaired", "step": 200}],

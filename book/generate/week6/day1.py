@@ -1,0 +1,206 @@
+"""Day 1's figures, tables and widget: chunks that travel around a ring, ranks that wait, and what a message costs."""
+
+import functools
+import json
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import mlx.core as mx
+import numpy as np
+
+from tiny_llm_course.course.registry import load_course
+from tiny_llm_course.dev.book.drawing import Canvas, at_both_widths
+from tiny_llm_course.dev.book.drawing.canvas import SMALL
+from tiny_llm_course.dev.book.html import element, table
+from tiny_llm_course.dev.book.measured import measured_on
+from tiny_llm_course.dev.book.parts import Parts
+from tiny_llm_course.paths import ROOT
+from tiny_llm_course.testkit.ranks import RanksStopped, run_ranks
+from tiny_llm_course.testkit.rounding import Array64, to_float64
+from tiny_llm_course.testkit.variants import load_solution, load_variants
+
+RANKS = 4
+PARTS = np.outer(10.0 ** np.arange(RANKS), np.arange(1, RANKS + 1))  # of each rank: a digit says which rank is in a sum
+ORDERS = {  # the known mistakes of task 6.1.1
+    "odd ranks receive first": "",
+    "all send first": "all-send-first",
+    "all receive first": "all-receive-first",
+}
+BUFFERS = ROOT / "benches" / "week6" / "buffers.json"
+
+
+class Move(NamedTuple):
+    """A chunk on its way."""
+
+    source: int
+    to: int
+    chunk: int
+    value: float
+
+
+def generated_parts() -> Parts:
+    """Return the figure, the tables and the widget."""
+    return {
+        "chunks": chunks_figure(),
+        "ring-steps": ring_steps(),
+        "buffers": buffers_table() + "\n",
+        "hang": f"```text\n{_record()['message']}\n```\n",
+        "send-first": f"```python\n{_record()['program']}```\n",
+        "choices": choices_table() + "\n",
+    }
+
+
+@functools.cache
+def steps() -> list[tuple[list[Move], Array64]]:
+    """Run the all-reduce of the solution on simulated ranks; return each step's moves, and what all ranks then have."""
+    load_solution()
+    from tiny_llm_solution.distributed.ring import all_gather, reduce_scatter
+
+    sent: list[list[float]] = [[] for _ in range(RANKS)]
+
+    def rank_of(group: Any) -> None:
+        send = group.send
+
+        def watched(x: mx.array, to: int) -> None:
+            sent[group.rank].append(x.item())
+            send(x, to)
+
+        group.send = watched
+        all_gather(reduce_scatter(mx.array(PARTS[group.rank]), group), group)
+
+    run_ranks(rank_of, RANKS)
+    found, have = [], PARTS.copy()
+    for step in range(2 * (RANKS - 1)):
+        reducing = step < RANKS - 1
+        moves = []
+        for rank in range(RANKS):
+            chunk = (rank - 1 - step) % RANKS if reducing else (rank - step + RANKS - 1) % RANKS
+            moves.append(Move(rank, (rank + 1) % RANKS, chunk, sent[rank][step]))
+        have = have.copy()
+        for move in moves:
+            have[move.to, move.chunk] = move.value + (have[move.to, move.chunk] if reducing else 0)
+        found.append((moves, have))
+    assert (have == PARTS.sum(axis=0)).all()
+    return found
+
+
+def stuck(order: str) -> list[str]:
+    """Return what each rank waits for, in the message of the simulated ranks, without places."""
+    program = _program(order)
+    try:
+        run_ranks(lambda group: program(mx.array(PARTS[group.rank]), group), RANKS)
+    except RanksStopped as stopped:
+        return stopped.about.partition(": ")[2].split("; ")
+    return []
+
+
+def _program(order: str) -> Callable[..., Any]:
+    known = load_variants(load_course().task("6.1.1"))
+    mistake = ORDERS[order]
+    every = {each.name: each for each in [known.solution, *known.wrong_programs]}
+    program: Callable[..., Any] = every[mistake].program
+    return program
+
+
+def words(value: float) -> str:
+    """Return a sum as the figure shows it."""
+    return f"{value:.0f}"
+
+
+def chunks_figure() -> str:
+    """Draw what each rank has before the first step, after each step of the reduce-scatter, and in the end."""
+    taken = steps()
+    shown = [("at the beginning", [], PARTS)]
+    for number, (moves, have) in enumerate(taken[: RANKS - 1], start=1):
+        shown.append((f"after step {number}", moves, have))
+
+    def draw(canvas: Canvas) -> None:
+        wide = canvas.width > 600
+        cell, high, left = (58.0 if wide else 72.0), 25.0, 56.0
+        for number, (title, moves, have) in enumerate(shown):
+            across, down = (number % 2, number // 2) if wide else (0, number)
+            x, y = across * (left + RANKS * cell + 44), down * (RANKS * high + 66)
+            canvas.text(x + left, y + SMALL, title, "small strong")
+            for chunk in range(RANKS):
+                canvas.text(x + left + (chunk + 0.5) * cell, y + 2 * SMALL + 6, f"chunk {chunk}", "small", "middle")
+            fresh = {(move.to, move.chunk) for move in moves}
+            for rank in range(RANKS):
+                top = y + 2 * SMALL + 14 + rank * high
+                canvas.text(x + left - 6, top + high - 8, f"rank {rank}", "small", "end")
+                for chunk in range(RANKS):
+                    new = (rank, chunk) in fresh
+                    canvas.rect(
+                        x + left + chunk * cell, top, cell - 4, high - 4, "hollow series-0" if new else "axis", 3
+                    )
+                    looks = "small mono strong" if new else "small mono"
+                    middle = x + left + chunk * cell + (cell - 4) / 2
+                    canvas.text(middle, top + high - 8.5, words(have[rank, chunk]), looks, "middle")
+
+    caption = (
+        "Rank 0 begins with the numbers 1 to 4, rank 1 with ten times these, and so on: the digits of a sum say which "
+        "ranks it contains. A bold number has just been received and added to. Each sum moves one rank to the right in "
+        "each step, and gains a digit. After three steps, rank r has the complete sum of chunk r."
+    )
+    about = " ".join(
+        f"{title}: " + "; ".join(f"rank {rank} {', '.join(map(words, row))}" for rank, row in enumerate(have)) + "."
+        for title, _, have in shown
+    )
+    return at_both_widths(draw).figure("chunks-6-1", "Four ranks and four chunks in a reduce-scatter", about, caption)
+
+
+def ring_steps() -> str:
+    """Return the widget, and a table of all steps."""
+    data = {
+        "start": PARTS.astype(int).tolist(),
+        "orders": [
+            {"name": order, "stuck": stuck(order)} if mistake else {"name": order} for order, mistake in ORDERS.items()
+        ],
+        "steps": [
+            {
+                "moves": [[move.source, move.to, move.chunk, int(move.value)] for move in moves],
+                "have": have.astype(int).tolist(),
+            }
+            for moves, have in steps()
+        ],
+    }
+    rows = [
+        [f"{number}", *(f"chunk {move.chunk}: {words(move.value)}" for move in moves)]
+        for number, (moves, _) in enumerate(steps(), start=1)
+    ]
+    head = ["step", *(f"rank {rank} sends" for rank in range(RANKS))]
+    return element(
+        "ring-steps", data, table("A reduce-scatter in three steps, then an all-gather in three", head, rows)
+    )
+
+
+@functools.cache
+def _record() -> dict[str, Any]:
+    record: dict[str, Any] = json.loads(BUFFERS.read_text(encoding="utf-8"))
+    return record
+
+
+def buffers_table() -> str:
+    """Return which sizes two ranks could both send before any received."""
+    record = _record()
+    rows = [[f"{mib} MiB", "received" if passed else "hang"] for mib, passed in record["passed"].items()]
+    return table(f"Two ranks that send first. {measured_on(record)}", ["each rank sends", "then"], rows)
+
+
+def choices_table() -> str:
+    """Return the modelled times of the three all-reduces for a few sizes and numbers of ranks."""
+    load_solution()
+    from tiny_llm_solution.distributed.cost import CostModel
+
+    model = CostModel(20e-6, 0.5e-9)
+    rows = []
+    for ranks in (2, 4, 8):
+        for num_bytes, name in ((4096, "4 KiB"), (1 << 20, "1 MiB"), (64 << 20, "64 MiB")):
+            times = {
+                "one-shot": model.one_shot_all_reduce(num_bytes, ranks),
+                "ring": model.ring_all_reduce(num_bytes, ranks),
+                "central": model.central_all_reduce(num_bytes, ranks),
+            }
+            best = min(times, key=times.__getitem__)
+            rows.append([f"{ranks} ranks, {name}", *(f"{1e6 * t:,.0f}" for t in times.values()), best])
+    head = ["all-reduce of", "one-shot: us", "ring: us", "central: us", "fastest"]
+    return table("With a latency of 20 us and 0.5 ns per byte", head, rows)

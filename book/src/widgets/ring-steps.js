@@ -1,0 +1,96 @@
+// <ring-steps>: chunks of four ranks travel around a ring, or wait forever, because all ranks call in the same order.
+// Data: {start: [[value]] by rank and chunk, orders: [{name, stuck?: [what each rank waits for]}],
+// steps: [{moves: [[from, to, chunk, value]], have: [[value]]}]}: what the solution has sent on simulated ranks.
+"use strict";
+
+{
+  const { escape } = BookWidget;
+
+  class RingSteps extends BookWidget {
+    constructor() {
+      super();
+      this.label = "A reduce-scatter, then an all-gather, of four ranks on a ring";
+      this.view = { order: 0, step: 0 };
+    }
+
+    get markup() {
+      const { list, stepBar } = BookWidget;
+      const { start, orders } = this.data;
+      const head = start[0].map((_, chunk) => `<th scope="col">chunk ${chunk}</th>`).join("");
+      return `<p>${list("order", "Order of the calls", orders.map(({ name }) => name))}</p>
+        ${stepBar("Next step")}
+        <p id="what"></p>
+        <div class="scroll"><table><thead><tr><td></td>${head}</tr></thead><tbody></tbody></table></div>
+        <ul></ul>
+        <style>
+          .scroll { overflow-x: auto; }
+          table { border-collapse: separate; border-spacing: 4px; margin: 0; }
+          th { font-weight: 400; font-size: 0.9em; text-align: center; padding: 0 0.2em; white-space: nowrap; }
+          tbody td { font-family: var(--mono-font, monospace); text-align: center; min-width: 3.6em; padding: 0.15em 0.2em;
+            border: 2px solid color-mix(in srgb, var(--fg, CanvasText) 35%, var(--bg, Canvas)); border-radius: 4px; }
+          td.sent { border-style: dashed; border-color: var(--fg, CanvasText); }
+          td.new { border-color: var(--query); box-shadow: inset 0 0 0 1px var(--query); font-weight: 700; }
+          td.whole { background: color-mix(in srgb, var(--query) 18%, transparent); }
+          #what { font-weight: 700; margin: 0.4em 0; }
+          ul { list-style: none; margin: 0.5em 0 0; padding: 0; min-height: 6.5em; }
+          li { font-family: var(--mono-font, monospace); font-size: 0.9em; margin: 0.1em 0; }
+        </style>`;
+    }
+
+    start() {
+      const select = this.$("[name=order]");
+      select.addEventListener("input", () => this.change({ order: Number(select.value), step: 0 }));
+      this.steps(1200, { step: 0 });
+    }
+
+    get state() {
+      const { start, orders, steps } = this.data;
+      const order = Math.min(this.view.order, orders.length - 1);
+      const stuck = orders[order].stuck ?? null;
+      const last = stuck ? 1 : steps.length;
+      const step = Math.min(this.view.step, last);
+      const moved = step && !stuck ? steps[step - 1] : { moves: [], have: start };
+      return { order, step, last, stuck: step ? stuck : null, ...moved, done: step === last };
+    }
+
+    /** Whether there is a further step. */
+    move(by) {
+      const { step, last } = this.state;
+      this.change({ step: Math.max(0, Math.min(last, step + by)) });
+      return !this.state.done;
+    }
+
+    draw() {
+      const { order, step, stuck, moves, have, done } = this.state;
+      const half = this.data.steps.length / 2;
+      const ranks = this.data.start.length;
+      const whole = this.data.steps.at(-1).have[0];
+      this.$("[name=order]").value = order;
+      this.dim("#back", step === 0);
+      this.dim("#next", done);
+      const phase = step <= half ? `Reduce-scatter, step ${step} of ${half}` : `All-gather, step ${step - half} of ${half}`;
+      this.$("#what").textContent = stuck ? "Deadlock: no rank can continue" : step ? phase : "Each rank has its own numbers";
+      const kind = (rank, chunk) => {
+        const is = [];
+        if (moves.some(([, to, of]) => to === rank && of === chunk)) is.push("new");
+        if (moves.some(([from, , of]) => from === rank && of === chunk)) is.push("sent");
+        if (have[rank][chunk] === whole[chunk]) is.push("whole");
+        return is.join(" ");
+      };
+      this.$("tbody").innerHTML = have
+        .map((row, rank) => {
+          const cells = row.map((value, chunk) => `<td class="${kind(rank, chunk)}">${value}</td>`).join("");
+          return `<tr><th scope="row">rank ${rank}</th>${cells}</tr>`;
+        })
+        .join("");
+      const lines = stuck ?? moves.map(([from, to, chunk, value]) => `rank ${from} → rank ${to}: chunk ${chunk}, ${value}`);
+      this.$("ul").innerHTML = lines.map((line) => `<li>${escape(line)}</li>`).join("");
+      if (stuck) this.say("Every rank waits for another one.");
+      else if (!step) this.say("Nothing has been sent.");
+      else if (step === half) this.say("Each rank has the complete sum of one chunk.");
+      else if (done) this.say("Every rank has the complete sum.");
+      else this.say(`${ranks} messages at the same time: each rank sends one chunk and receives one.`);
+    }
+  }
+  customElements.define("ring-steps", RingSteps);
+}
