@@ -24,7 +24,7 @@ from tiny_llm.qwen3_cached.attention import Qwen3CachedAttention
 from tiny_llm.qwen3_cached.cache import KVCache
 from tiny_llm.qwen3_cached.decoder import DecoderLayer, SwiGLU
 from tiny_llm.qwen3_cached.parts import DENSE
-from tiny_llm.tensor_parallel.parts import ParallelParts
+from tiny_llm.tensor_parallel import parts as parallel
 from tiny_llm_course.testkit.agreement import agrees, compare
 from tiny_llm_course.testkit.cases import dtype_word, noted
 from tiny_llm_course.testkit.errors import fail_if_different, raises_error
@@ -44,7 +44,7 @@ def split(x, rank, size, axis):
 
 
 def product(x, w, bias, name, size):
-    """Return the product of all ranks: the whole of a row-parallel one, the concatenated parts of a column-parallel one."""
+    """Return the product of all ranks: of a column-parallel matrix, their outputs concatenated."""
     by_rows = name.rpartition(".")[2] in ROW_PARALLEL
     case = f"{dtype_word(x.dtype)}, {name}, {size} ranks, x {x.shape}, w {w.shape}, bias {bias is not None}"
 
@@ -55,7 +55,7 @@ def product(x, w, bias, name, size):
         weights = {f"{name}.weight": own(w, 1 if by_rows else 0)}
         if bias is not None:
             weights[f"{name}.bias"] = bias if by_rows else own(bias, 0)
-        project = ParallelParts(group, DENSE).projection(weights, name, bias is not None)
+        project = parallel.ParallelParts(group, DENSE).projection(weights, name, bias is not None)
         return project(own(x, -1) if by_rows else x)
 
     results, groups = on_ranks(program, size, case)
@@ -104,7 +104,7 @@ def layer_on_ranks(x, model, size, calls=1):
     def program(group):
         config = own_config(whole, group.rank, size)
         weights = parts(model.layer(0), model.config, group.rank, size)
-        made = ParallelParts(group, DENSE)
+        made = parallel.ParallelParts(group, DENSE)
         attention = Qwen3CachedAttention(config, weights, made)
         layer, cache = DecoderLayer(config, weights, attention, SwiGLU(weights, made)), KVCache()
         return mx.concatenate([layer(each, cache) for each in mx.split(x, calls, 1)], axis=1)
@@ -159,7 +159,7 @@ def test_task_2_parts_quantized(name, bits):
 
         kinds = ("weight", "scales", "biases")
         weights = {f"{name}.{kind}": own(v, 1 if by_rows else 0) for kind, v in zip(kinds, packed, strict=True)}
-        project = ParallelParts(group, Quantized(64, bits)).projection(weights, name)
+        project = parallel.ParallelParts(group, Quantized(64, bits)).projection(weights, name)
         return project(own(x, -1) if by_rows else x)
 
     results, groups = on_ranks(program, size, case)
@@ -176,7 +176,7 @@ def test_task_2_parts_building_does_not_communicate():
 
     def program(group):
         weights = parts(model.layer(0), WIDE, group.rank, 2)
-        made = ParallelParts(group, DENSE)
+        made = parallel.ParallelParts(group, DENSE)
         return [made.projection(weights, name) for name in (*COLUMN[:-1], *ROW)] and 0
 
     _, groups = on_ranks(program, 2, case)
@@ -192,7 +192,7 @@ def test_task_2_parts_missing_weight(name, missing):
     }
 
     def program(group):
-        ParallelParts(group, DENSE).projection(weights, name, bias=True)
+        parallel.ParallelParts(group, DENSE).projection(weights, name, bias=True)
 
     with raises_error(KeyError, f"projection({name!r}, bias=True), without {name}.{missing}", f"{name}.{missing}"):
         on_ranks(program, 2, "")
@@ -213,7 +213,7 @@ def test_task_2_parts_is_built_once():
     def program(group):
         weights = {"mlp.down_proj.weight": split(w, group.rank, 2, 1)}
         with noted(case):
-            project = ParallelParts(group, Counting()).projection(weights, "mlp.down_proj")
+            project = parallel.ParallelParts(group, Counting()).projection(weights, "mlp.down_proj")
         own = split(x, group.rank, 2, -1)
         return [project(own), project(own), project(own)][-1]
 
@@ -245,7 +245,7 @@ def test_task_2_parts_packed_layer(base):
         def program(group, size=size):
             config = own_config(whole, group.rank, size)
             weights = parts(model.layer(0), model.config, group.rank, size)
-            made = ParallelParts(group, Quantized(32, 4))
+            made = parallel.ParallelParts(group, Quantized(32, 4))
             layer = DecoderLayer(config, weights, Qwen3CachedAttention(config, weights, made), SwiGLU(weights, made))
             return layer(x, KVCache())
 

@@ -20,8 +20,8 @@ from tests.week6.sharded import (
 from tiny_llm.config import ModelConfig
 from tiny_llm.embedding import Embedding
 from tiny_llm.quantized.layers import QuantizedEmbedding
-from tiny_llm.tensor_parallel.model import TensorParallelModel
-from tiny_llm.tensor_parallel.vocabulary import VocabularyEmbedding
+from tiny_llm.tensor_parallel import model as parallel
+from tiny_llm.tensor_parallel import vocabulary
 from tiny_llm_course.testkit.agreement import agrees
 from tiny_llm_course.testkit.cases import dtype_word
 from tiny_llm_course.testkit.errors import Kind, fail
@@ -40,14 +40,15 @@ def ranges(count, size):
 def check_lookup(table, tokens, size, made=None, expected=None):
     """Compare every rank's vectors with the rows of the whole table, bit for bit."""
     count = len(table)
-    case = f"{dtype_word(table.dtype)}, table {table.shape}, {size} ranks, tokens {tokens.shape} {dtype_word(tokens.dtype)}"
+    case = f"{dtype_word(table.dtype)}, table {table.shape}, {size} ranks"
+    case += f", tokens {tokens.shape} {dtype_word(tokens.dtype)}"
     case += f" {tokens.tolist()}" if tokens.size <= 8 else ""
 
     def program(group):
         own = ranges(count, size)[group.rank]
         rows = table[own.start : own.stop]
         inner = made(own) if made else Embedding(len(own), table.shape[1], rows)
-        return VocabularyEmbedding(inner, own, group)(tokens)
+        return vocabulary.VocabularyEmbedding(inner, own, group)(tokens)
 
     results, groups = on_ranks(program, size, case)
     called(groups, ["all_sum"], case)
@@ -125,7 +126,7 @@ def logits_on_ranks(x, w, size):
     def program(group):
         own = ranges(len(w), size)[group.rank]
         rows = w[own.start : own.stop]
-        return VocabularyEmbedding(Embedding(len(own), w.shape[1], rows), own, group).as_linear(x)
+        return vocabulary.VocabularyEmbedding(Embedding(len(own), w.shape[1], rows), own, group).as_linear(x)
 
     results, groups = on_ranks(program, size, case)
     called(groups, [], case)
@@ -158,7 +159,7 @@ def model_on_ranks(tokens, model, size, calls=1):
     config = ModelConfig.from_dict(model.config)
 
     def program(group):
-        whole = TensorParallelModel(config, parts(model.weights, model.config, group.rank, size), group)
+        whole = parallel.TensorParallelModel(config, parts(model.weights, model.config, group.rank, size), group)
         caches = whole.new_caches()
         return mx.concatenate([whole(each, caches, all_positions=True) for each in mx.split(tokens, calls, 1)], axis=1)
 

@@ -1,5 +1,7 @@
 """Task 6.2.4, sampling without all logits, against all logits in one array, and whole texts against one process."""
 
+import itertools
+
 import mlx.core as mx
 import numpy as np
 import pytest
@@ -21,8 +23,8 @@ from tests.week6.two_processes import texts_of_ranks
 from tiny_llm.config import ModelConfig
 from tiny_llm.qwen3_cached.generate import generate_cached
 from tiny_llm.qwen3_cached.model import Qwen3CachedModel
+from tiny_llm.tensor_parallel import sampling
 from tiny_llm.tensor_parallel.model import TensorParallelModel
-from tiny_llm.tensor_parallel.sampling import make_parallel_sampler
 from tiny_llm_course.testkit.errors import Kind, fail, fail_if_different
 from tiny_llm_course.testkit.inputs import drawn, token_ids
 from tiny_llm_course.testkit.marks import needs
@@ -57,7 +59,7 @@ def check(logits, size, calls=1, ranges=None, **options):
 
     def program(group):
         own = ranges[group.rank]
-        sampler = make_parallel_sampler(group, own, vocab_size, **options)
+        sampler = sampling.make_parallel_sampler(group, own, vocab_size, **options)
         part = logits[:, own.start : own.stop]
         found = [sampler(part, [[1]] * count) for _ in range(calls)]
         for tokens in found:
@@ -145,7 +147,7 @@ def test_task_4_sampling_forbidden_tokens():
 @pytest.mark.parametrize("lengths", [(1, 7), (5, 1, 2), (2, 3, 4, 1)], ids=str)
 def test_task_4_sampling_uneven_parts(lengths):
     ends = np.cumsum([0, *lengths]).tolist()
-    ranges = [range(a, b) for a, b in zip(ends, ends[1:], strict=False)]
+    ranges = [range(a, b) for a, b in itertools.pairwise(ends)]
     for options in ({"temp": 0}, {"temp": 0.8}, {"top_k": 3}):
         check(drawn(8, (3, ends[-1]))[0], len(lengths), 3, ranges, **options)
 
@@ -180,7 +182,7 @@ def generated(model, size, prompt, count, **options):
     def program(group):
         weights = parts(model.weights, model.config, group.rank, size)
         own = vocabulary_of(model.config, group.rank, size)
-        sampler = make_parallel_sampler(group, own, config.vocab_size, **options)
+        sampler = sampling.make_parallel_sampler(group, own, config.vocab_size, **options)
         return list(generate_cached(TensorParallelModel(config, weights, group), prompt, count, sampler=sampler))
 
     results, groups = on_ranks(program, size, case)

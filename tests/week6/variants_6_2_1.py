@@ -87,19 +87,7 @@ known.change(
 )
 known.change(
     "row-bias-cut",
-    (
-        'if kind == "bias":\n            return None',
-        'if kind == "bias":\n            return Cut(0, *self._share(shape))',
-    ),
-    (
-        "    def take(",
-        "    def _share(self, shape):\n"
-        "        whole = len(self.vocabulary), self.vocabulary.start\n"
-        "        rank = round(whole[1] / whole[0])\n"
-        "        size = self._features['o_proj'][1] // len(self._features['o_proj'][0])\n"
-        "        return shape[0] * rank // size, shape[0] * (rank + 1) // size\n\n"
-        "    def take(",
-    ),
+    ('if kind == "bias":', 'if kind == "":'),
     fact="the bias of a row-parallel layer is cut, although each rank has all of the layer's outputs",
     question="How many outputs has o_proj on each rank, after its columns are cut?",
 )
@@ -154,11 +142,7 @@ known.change(
     fact="the scales and biases of row-parallel quantized matrices are left whole",
     question="The rank has the second half of the words. Whose scales are the first ones?",
 )
-known.written(
-    "named by their ends",
-    ("*_, layer, kind = name.split(", "layer, kind = name.rsplit("),
-    ('".")\n        if layer not', '".", 2)[-2:]\n        if layer not'),
-)
+known.written("by the last two pieces", ('*_, layer, kind = name.split(".")', 'layer, kind = name.split(".")[-2:]'))
 
 
 @known.accepted("by lists")
@@ -215,8 +199,8 @@ class ByLists:
         return Cut(1, int(ends[0]), int(ends[1]))
 
     def take(self, weights):
-        return {name: self.part(w, self.cut(name, w.shape)) for name, w in weights.items()}
+        return {name: self.portion(w, self.cut(name, w.shape)) for name, w in weights.items()}
 
     @staticmethod
-    def part(w, cut):
+    def portion(w, cut):
         return w if cut is None else mx.take(w, mx.arange(cut.start, cut.stop), axis=cut.axis)

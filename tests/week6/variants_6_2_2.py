@@ -148,6 +148,7 @@ known.change(
     fact="row-parallel matrices are built by Dense, whatever the inner factory is",
     question="The weight is packed in 32-bit words. What does Dense multiply by?",
 )
+known.together("not-summed", "summed-twice", makes="averaged")
 known.written("by its end", (IF, "if not name.endswith(ROW_PARALLEL):"))
 known.accepted_change(
     "rank 0 adds the bias",

@@ -25,8 +25,8 @@ class Partition:
     copies of them. The norms are whole on every rank.
 
     Attributes: `vocabulary`, the range of the rank's token ids, from V * rank // size on, so that V need not be a
-    multiple of size; `config`, the rank's own ModelConfig: its numbers of heads, of tokens and of the MLP's columns, and
-    otherwise the model's.
+    multiple of size; `config`, the rank's own ModelConfig, with its numbers of heads and tokens and its part of the
+    MLP, and otherwise the model's.
     """
 
     def __init__(self, config: ModelConfig, rank: int, size: int) -> None:
@@ -51,8 +51,8 @@ class Partition:
         added once, after the sum, is whole.
 
         Args:
-            name: as in a checkpoint, such as `model.layers.0.mlp.down_proj.weight`. A quantized matrix also has `scales`
-                and `biases`.
+            name: as in a checkpoint, such as `model.layers.0.mlp.down_proj.weight`. A quantized matrix has `scales` and
+                `biases` as well.
             shape: of the whole tensor. A row of a quantized matrix has fewer columns than inputs: I * bits / 32 words,
                 I / group_size scales and biases.
 
