@@ -42,6 +42,7 @@ try:
     words["libraries"] = sorted({m.path for m in psutil.Process().memory_maps()})
 except Exception:
     pass
+words["backends"] = [name for name in ("ring", "mpi", "nccl", "jaccl") if mx.distributed.is_available(name)]
 print(json.dumps(words))
 """
 
@@ -120,6 +121,7 @@ def mlx() -> Iterator[Line]:
     yield Line("BLAS", blas_in_words(found["fast_blas"], blas(found["libraries"])))
     for word in ("metal", "cuda"):
         yield _needed(word, found[word])
+    yield Line("ranks", backends_in_words(found["backends"]))
 
 
 def compiler() -> Iterator[Line]:
@@ -170,6 +172,15 @@ def blas_in_words(fast: str, own: str) -> str:
     if needed.is_here():
         return f"{own}: NumPy's OpenBLAS could not be used instead; large matrices are slow on the CPU"
     return f"{own}: with {needed.text}, large matrices would be about {GAIN} times as fast in generate, chat and bench"
+
+
+def backends_in_words(found: list[str]) -> str:
+    """Return which backends of mx.distributed connect the ranks of `dist`, and how to get MPI."""
+    text = f"mx.distributed has {' and '.join(found) or 'no backend'}"
+    if "mpi" in found or sys.platform != "linux":
+        return text
+    library = "MLX_MPI_LIBNAME=libmpi.so.40"
+    return f"{text}; MPI, which nothing needs, is there after sudo apt install openmpi-bin, with {library}"
 
 
 def pytorch() -> Iterator[Line]:
