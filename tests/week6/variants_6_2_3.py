@@ -106,9 +106,7 @@ known.change(
     "silent-without-a-token",
     (
         "rows = mx.where(",
-        "if not mx.any(own).item():\n"
-        "            return mx.zeros_like(self.table(mx.zeros_like(tokens)))\n"
-        "        rows = mx.where(",
+        "if not mx.any(own).item():\n    return mx.zeros_like(self.table(mx.zeros_like(tokens)))\nrows = mx.where(",
     ),
     fact="a rank that has none of the tokens does not call all_sum, and the others wait for it",
     question="How many ranks must call all_sum before it returns on any of them?",
