@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Container
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -27,12 +28,13 @@ class Shard(NamedTuple):
     bytes_read: int
 
 
-def load_shard(folder: Path, partition: Partition) -> Shard:
+def load_shard(folder: Path, partition: Partition, wanted: Container[str] | None = None) -> Shard:
     """Read a rank's part of a checkpoint of one or more safetensors files.
 
     Args:
         folder: with `model.safetensors`, or with `model.safetensors.index.json` and the files that it names.
         partition: what the rank holds of each tensor.
+        wanted: the names of the tensors to read; None for all.
 
     Raises:
         ValueError: a tensor's dtype is unknown, or the partition cannot cut it.
@@ -45,7 +47,7 @@ def load_shard(folder: Path, partition: Partition) -> Shard:
             size = int.from_bytes(file.read(8), "little")
             header: dict[str, Any] = json.loads(file.read(size))
             for name, entry in header.items():
-                if name != "__metadata__":
+                if name != "__metadata__" and (wanted is None or name in wanted):
                     weights[name] = _read(file, 8 + size, name, entry, partition.cut(name, tuple(entry["shape"])))
                     count += weights[name].nbytes
     return Shard(weights, count)
