@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from ..doctor import blas
+from . import ranks
 from .options import Finite, adapter_folder, bits_option, dtype_option, model_option
 
 PROMPT = "Once upon a time"  # default for --mistake
@@ -53,12 +54,22 @@ def engine_options(command: Callable[..., int]) -> Callable[..., int]:
     "without a name, list the mistakes. Runs on the CPU, in float32 unless --dtype is given; the default seed is 1, "
     "the default length 100 tokens, or as many as 3 seconds allow.",
 )
-def generate(prompt: str | None, max_tokens: int | None, mistake: str | None, **options: Any) -> int:
+@click.option(
+    "--tensor-parallel",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Divide the model among N processes on this machine (week 6, day 2).",
+)
+def generate(
+    prompt: str | None, max_tokens: int | None, mistake: str | None, tensor_parallel: int | None, **options: Any
+) -> int:
     """Generate text: pdm run generate "Once upon a time". Text goes to stdout, statistics to stderr."""
     blas.load()
     from ..engine import engine, talk
 
     ctx = click.get_current_context()
+    if tensor_parallel or ranks.started():
+        return ranks.generate(ctx, tensor_parallel)
     _choose_device(options.pop("cpu"))
     which = {name: options.pop(name) for name in ENGINE}
     settings = engine.Sampling(**options)

@@ -25,10 +25,17 @@ CONTROLS = {code: 0x2400 + code for code in range(32) if code not in b"\n\t"}
 CONTROLS |= dict.fromkeys(range(127, 160), 0xFFFD)
 
 
-def generate(engine: Engine, prompt: str, max_tokens: int | None, sampling: Sampling) -> int:
-    """Continue a text on stdout, figures on stderr; return 0, 130 after Ctrl-C, or 141 if the reader has ended."""
+def generate(engine: Engine, prompt: str, max_tokens: int | None, sampling: Sampling, prints: bool = True) -> int:
+    """Continue a text on stdout, figures on stderr; return 0, 130 after Ctrl-C, or 141 if the reader has ended.
+
+    Of several ranks, which compute the same text, one `prints`.
+    """
     max_tokens = max_tokens or few(engine)
     answer = engine.answer(engine.encode(prompt), max_tokens, engine.sampler(sampling))
+    if not prints:
+        for _ in answer.pieces:
+            pass
+        return 0
     simulation = Simulation(answer)
     try:
         note_code(engine)

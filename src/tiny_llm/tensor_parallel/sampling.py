@@ -1,0 +1,42 @@
+"""Sampling when each rank has the logits of its own part of the vocabulary."""
+
+import mlx.core as mx
+
+from ..distributed.group import Group
+from ..generate import Sampler
+
+
+def make_parallel_sampler(
+    group: Group, vocabulary: range, vocab_size: int, *, temp: float = 1.0, top_k: int = 0, seed: int = 0
+) -> Sampler:
+    """Return a function that chooses the next token of each row, the same on all ranks and for every number of ranks.
+
+    With temp = 0 it is the most likely token. Otherwise it is a sample by the Gumbel-max method: the token with the
+    largest sum of logit / temp and noise, where all V tokens have noise from `mx.random.gumbel`. Every rank generates
+    the noise of all tokens, from the same key, and uses that of its own.
+
+    Each choice takes one all_gather, of each rank's largest number and its token id, and top-k another one, of each
+    rank's k largest logits. Nothing of size V is exchanged.
+
+    Args:
+        group: the ranks.
+        vocabulary: the ids of the rank's tokens. Consecutive ranks have consecutive ranges, which may differ in length.
+        vocab_size: V, of all ranks together.
+        temp: divides the logits; 0 means the most likely token, and of equal ones the one with the lowest id.
+        top_k: keeps the k largest logits of each row, and those equal to the k-th; 0 means off.
+        seed: the same on all ranks. It gives the first key, `mx.random.key(seed)`. Each call splits the key by
+            `mx.random.split` into the next call's key and its own, with which it generates `mx.random.gumbel((N, V))`.
+
+    Returns:
+        A function of the rank's logits, N x len(vocabulary), and of each row's tokens so far, which it ignores. It
+        returns N token ids of the whole vocabulary.
+
+    Source: Maddison et al. 2014 (Gumbel-max).
+    """
+    raise NotImplementedError("6.2.4 Sampling without all logits")
+
+
+def gather_logits(group: Group, vocabulary: range, vocab_size: int, logits: mx.array) -> mx.array:
+    """Return all ranks' logits, N.. x V, on every rank, for a sampler that needs them all, such as top-p."""
+    before, after = vocabulary.start, vocab_size - vocabulary.stop
+    return group.all_sum(mx.pad(logits, [(0, 0)] * (logits.ndim - 1) + [(before, after)]))

@@ -1,0 +1,70 @@
+"""Which part of each weight a rank of a tensor-parallel group holds."""
+
+from typing import NamedTuple
+
+import mlx.core as mx
+
+from ..config import ModelConfig
+
+ROW_PARALLEL = ("o_proj", "down_proj")  # cut by inputs: each rank computes a part of the sum
+
+
+class Cut(NamedTuple):
+    """A range of a tensor's rows (axis 0) or columns (axis 1)."""
+
+    axis: int
+    start: int
+    stop: int
+
+
+class Partition:
+    """What rank `rank` of `size` ranks holds of a model.
+
+    Consecutive ranks hold consecutive parts. Query heads, the MLP's width I and the vocabulary are divided. Each rank
+    also holds the key-value heads that its query heads use, so a group with more ranks than key-value heads holds
+    copies of them. The norms are whole on every rank.
+
+    Attributes: `vocabulary`, the range of the rank's token ids, from V * rank // size on, so that V need not be a
+    multiple of size; `config`, the rank's own ModelConfig, with its numbers of heads and tokens and its part of the
+    MLP, and otherwise the model's.
+    """
+
+    def __init__(self, config: ModelConfig, rank: int, size: int) -> None:
+        """Divide a model.
+
+        Args:
+            config: of the whole model.
+            rank: from 0 to size - 1.
+            size: the number of ranks.
+
+        Raises:
+            ValueError: H or I is not a multiple of size, or of size and H_kv neither is a multiple of the other. The
+                message has the number that does not divide, and size. It is the same on every rank.
+        """
+        raise NotImplementedError("6.2.1 The parts of the weights")
+
+    def cut(self, name: str, shape: tuple[int, ...]) -> Cut | None:
+        """Return which part of a tensor the rank holds; None for all of it.
+
+        Column-parallel matrices (q, k, v, gate, up), the embedding and the head are cut by rows, their outputs, and so
+        are their biases. Row-parallel ones (o, down) are cut by columns, their inputs, and the layer's bias, which is
+        added once, after the sum, is whole.
+
+        Args:
+            name: as in a checkpoint, such as `model.layers.0.mlp.down_proj.weight`. A quantized matrix has `scales` and
+                `biases` as well.
+            shape: of the whole tensor. A row of a quantized matrix has fewer columns than inputs: I * bits / 32 words,
+                I / group_size scales and biases.
+
+        Raises:
+            ValueError: the cut would split a word or a quantization group. The message has the name.
+        """
+        raise NotImplementedError("6.2.1 The parts of the weights")
+
+    def take(self, weights: dict[str, mx.array]) -> dict[str, mx.array]:
+        """Return the rank's part of each of a whole model's weights, by the same names; the others are not changed.
+
+        Raises:
+            ValueError: as `cut`.
+        """
+        raise NotImplementedError("6.2.1 The parts of the weights")
