@@ -1,6 +1,8 @@
 """A group of ranks, on `mx.distributed`: checked arguments, and a record of every call for the message of a hang."""
 
+import faulthandler
 import os
+import signal
 import sys
 from collections import deque
 from collections.abc import Callable
@@ -56,6 +58,8 @@ class Group:
         self._transport = transport
         file = os.environ.get(RANK_FILE)
         self._file = os.open(file, os.O_WRONLY) if file else None
+        if file:  # `dist` sends SIGUSR1 to ranks that hang; each then writes where it is
+            faulthandler.register(signal.SIGUSR1, os.open(f"{file}.stack", os.O_WRONLY | os.O_CREAT))
 
     @property
     def left(self) -> int:
