@@ -134,8 +134,9 @@ def real_ring(file: str, case: str, ranks: int = 2, seconds: float = 20) -> list
 
 def work(folder: Path) -> None:
     """Run one rank's part of the step."""
-    from tiny_llm.pipeline.step import pipeline_step
     from tiny_llm_solution.distributed.group import start
+
+    from tiny_llm.pipeline.step import pipeline_step
 
     group = start("ring")
     _, params, batches, _, make = training_case()

@@ -17,7 +17,7 @@ def orders_of(stages, micro_batches):
 
 
 def words(order):
-    text = " ".join(str(each) for each in order)
+    text = " ".join(f"{'F' if forward else 'B'}{m}" for forward, m in order)
     return text if len(text) < 90 else f"{text[:86]} ..."
 
 
@@ -26,7 +26,7 @@ def check_order(stages, micro_batches):
     orders = orders_of(stages, micro_batches)
     for rank, order in enumerate(orders):
         case = f"rank {rank} of {stages} stages, {micro_batches} micro-batches"
-        if type(order) is not list or not all(type(each) is passes.Pass for each in order):
+        if type(order) is not list or not all(type(each).__name__ == "Pass" for each in order):
             fail(Kind.TYPE, "expected a list of Pass", case, f"got       {order!r}"[:100])
         wanted = sorted((forward, m) for forward in (True, False) for m in range(micro_batches))
         if sorted(map(tuple, order)) != wanted:

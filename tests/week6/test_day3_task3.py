@@ -1,5 +1,7 @@
 """Task 6.3.3, experts over ranks, against the block of one process in float64."""
 
+import itertools
+
 import mlx.core as mx
 import numpy as np
 import pytest
@@ -23,7 +25,7 @@ from tiny_llm_course.testkit.sizes import sweep
 def over_ranks(x, gate, w_gate, w_up, w_down, top_k, normalize, ranks):
     """Divide the tokens among the ranks, and join the outputs."""
     ends = np.cumsum([0, *stages.shares_of(len(x), ranks)])
-    tokens = [x[int(start) : int(end)] for start, end in zip(ends, ends[1:], strict=False)]
+    tokens = [x[int(start) : int(end)] for start, end in itertools.pairwise(ends)]
     case = f"{ranks} ranks with {', '.join(str(len(each)) for each in tokens)} tokens, {len(gate)} experts"
     how = top_k, normalize
     found, _ = stages.finished(

@@ -147,12 +147,12 @@ known.change(
 )
 known.change(
     "sum-in-one-copy",
-    ("if stage.has_copy:\n        sums[EMBEDDING] = sums[EMBEDDING] + _other_copy(stage, sums[EMBEDDING], group)",
-     """if stage.has_copy and stage.first:
-        other = group.receive(sums[EMBEDDING].shape, sums[EMBEDDING].dtype, group.left)
-        sums[EMBEDDING] = sums[EMBEDDING] + other
-    elif stage.has_copy:
-        group.send(sums[EMBEDDING], group.right)"""),
+    ("sums[EMBEDDING] = sums[EMBEDDING] + _other_copy(stage, sums[EMBEDDING], group)",
+     """own = sums[EMBEDDING]
+if stage.first:
+    sums[EMBEDDING] = own + group.receive(own.shape, own.dtype, group.left)
+else:
+    group.send(own, group.right)"""),
     fact="only the first stage's copy of the embedding gets the sum of the gradients",
     question="Both copies are updated by their own rank's optimizer. Are they still equal after the step?",
 )  # fmt: skip
@@ -177,10 +177,7 @@ def by_list(stage, params, micro_batches, order, group):
             if not stage.last:
                 group.send(stage.forward(params, held[m], rows), group.right)
             continue
-        if stage.last:
-            dy = mx.array(counts[m] / total)
-        else:
-            dy = group.receive(*stage.activation(rows), group.right)
+        dy = mx.array(counts[m] / total) if stage.last else group.receive(*stage.activation(rows), group.right)
         y, grads, dx = stage.backward(params, held.pop(m), rows, dy)
         if stage.last:
             loss = loss + y * counts[m] / total

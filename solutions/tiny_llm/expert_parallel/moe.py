@@ -79,9 +79,9 @@ class ExpertParallelMoE:
         return found
 
     def _shift(self, x: mx.array, shape: tuple[int, int], dtype: mx.Dtype) -> mx.array:
-        """Send to the right, and receive from the left; rank 0 receives first, or all ranks would wait in `send`."""
+        """Send to the right, and receive from the left; odd ranks receive first, or all ranks would wait in `send`."""
         arrived = mx.zeros(shape, dtype)
-        for receives in (self.group.rank == 0, self.group.rank != 0):
+        for receives in (self.group.rank % 2 == 1, self.group.rank % 2 == 0):
             if receives and shape[0]:
                 arrived = self.group.receive(shape, dtype, self.group.left)
             elif not receives and len(x):

@@ -30,8 +30,7 @@ def pipeline_step(
         stage: this rank's.
         params: its parameters, as `stage.own` returns them.
         micro_batches: M packed rows, whose shapes and numbers of counted targets may differ; some may have none.
-        order: this rank's passes, each of 2 * M once. Any order in which all stages can run, such as that of
-            `one_forward_one_backward` or `gpipe`.
+        order: this rank's 2 * M passes, as `one_forward_one_backward` or `gpipe` returns them for all ranks.
         group: the ranks, as many as there are stages. Only neighbours of the ring send to each other.
 
     Returns:

@@ -4,7 +4,10 @@ from collections.abc import Sequence
 
 import mlx.core as mx
 
+from ..basics import silu
 from ..distributed.group import Group
+from ..experts.grouped import Grouped
+from ..experts.router import route
 
 
 class ExpertParallelMoE:
