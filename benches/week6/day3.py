@@ -16,7 +16,7 @@ from tiny_llm.pipeline.schedule import one_forward_one_backward
 from tiny_llm_course.measuring.clock import Table
 
 # What the book draws of the table.
-CHART = ("lines", "bubble, %", ("predicted", "simulated", "1F1B", "GPipe"))
+CHART = ("lines", "bubble, %", ("predicted", "1F1B", "GPipe"))
 
 RANKS, LAYERS, LENGTH = 2, 4, 48
 ORDERS = {"1F1B": one_forward_one_backward, "GPipe": gpipe}
