@@ -45,6 +45,7 @@ VIEWS = {
     "pass-power": [{}, {"agent": 1, "k": 8}, {"agent": 2, "k": 4}],
     "rope-scaling": [{}, {"kind": "YaRN", "factor": 5}, {"kind": "NTK-aware", "pair": 31}],
     "scheduler-replay": [{}, {"policy": 2, "other": 3, "budget": 2, "pages": 1}, {"step": 5}],
+    "pipeline-slots": [{}, {"order": 1, "stages": 6, "micro": 16}, {"stages": 4, "micro": 8, "time": 12}],
     "queue-limit": [{}, {"limit": 0, "second": 40}, {"arrivals": 2, "limit": 4}],
     "prefix-tree": [{}, {"actions": [["admit", 0], ["admit", 1]]}, {"actions": [["admit", 0], ["finish", 0]]}],
     "gqa-sharing": [{"kv_heads": heads} for heads in (1, 2, 6)],

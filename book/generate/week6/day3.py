@@ -1,0 +1,164 @@
+"""Day 3's figures, the passes of a step as simulated and as recorded from two processes; its table of costs; and its widget.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from tiny_llm_course.dev.book.drawing import Canvas, at_both_widths
+from tiny_llm_course.dev.book.drawing.canvas import FONT
+from tiny_llm_course.dev.book.html import element, number, table
+from tiny_llm_course.dev.book.parts import Parts
+from tiny_llm_course.measuring.machine import in_words
+from tiny_llm_course.programs.packages import load_solution
+
+load_solution()
+from tiny_llm_solution.distributed.cost import CostModel  # noqa: E402
+from tiny_llm_solution.pipeline.costs import Work, communication_seconds  # noqa: E402
+from tiny_llm_solution.pipeline.passes import Pass, Timeline, gpipe, simulate  # noqa: E402
+from tiny_llm_solution.pipeline.schedule import one_forward_one_backward  # noqa: E402
+
+STAGES, MICRO_BATCHES = 3, 4  # the running example
+ORDERS = {"1F1B": one_forward_one_backward, "GPipe": gpipe}
+LEFT, ROW = 18.0, 26.0
+RECORDED = Path(__file__).parents[3] / "benches" / "week6" / "timeline.json"
+WIDGET = {"stages": 6, "micro": 16}
+
+RANKS, OF_PIPELINE = 4, 8  # of the table of costs; micro-batches
+LINKS = {"10 Gb/s Ethernet": CostModel(30e-6, 1 / 1.25e9), "NVLink, 450 GB/s": CostModel(3e-6, 1 / 450e9)}
+QWEN = {"parameters": 596_049_920, "layers": 28, "hidden_size": 1024}  # Qwen3-0.6B
+STEPS = {
+    "training, 8,192 tokens": Work(**QWEN, tokens=8192, training=True),
+    "prefill, 8,192 tokens": Work(**QWEN, tokens=8192, training=False),
+    "decoding, 8 tokens": Work(**QWEN, tokens=8, training=False),
+}
+
+
+def generated_parts() -> Parts:
+    """Return the figures, the table, the widget and the message."""
+    return {
+        "orders": orders(),
+        "recorded": recorded(),
+        "costs": costs(),
+        "pipeline-slots": pipeline_slots(),
+    }
+
+
+def timeline_of(name: str, count: int = STAGES, micro_batches: int = MICRO_BATCHES) -> Timeline:
+    """Return a simulated step."""
+    found: Timeline = simulate([ORDERS[name](rank, count, micro_batches) for rank in range(count)])
+    return found
+
+
+def box(canvas: Canvas, x: float, y: float, width: float, what: Pass, named: bool) -> None:
+    """Draw a pass: a forward pass as an outline, a backward pass with a filled bar below."""
+    canvas.rect(x + 0.5, y, width - 1, ROW - 6, "hollow" if what.forward else "hollow series-1")
+    if not what.forward:
+        canvas.rect(x + 0.5, y + ROW - 10, width - 1, 4, "fill series-1")
+    if named:
+        canvas.text(x + width / 2, y + 13, str(what), "small", "middle")
+
+
+def orders() -> str:
+    """Draw the running example in both orders."""
+    found = {name: timeline_of(name) for name in reversed(ORDERS)}
+
+    def draw(canvas: Canvas) -> None:
+        unit = (canvas.width - LEFT - 6) / found["1F1B"].length
+        y = FONT
+        for name, timeline in found.items():
+            held = ", ".join(map(str, timeline.held))
+            canvas.text(0, y, f"{name}: the stages hold at most {held}")
+            for rank, slots in enumerate(timeline.stages):
+                top = y + 8 + rank * ROW
+                canvas.text(0, top + 14, str(rank))
+                for slot in slots:
+                    width = (slot.end - slot.start) * unit
+                    box(canvas, LEFT + slot.start * unit, top, width, slot.what, True)
+            y += 8 + STAGES * ROW + FONT + 12
+
+    one = found["1F1B"]
+    caption = (
+        f"Three stages and four micro-batches, from left to right in time. F0 is the forward pass of micro-batch 0, B0 "
+        f"its backward pass, which takes twice as long. Both orders take {one.length:g} units, of which each stage "
+        f"waits {one.length - 3 * MICRO_BATCHES:g}: a bubble of {100 * one.bubble:.0f} %."
+    )
+    about = "; ".join(
+        f"{name}, stage {rank}: {' '.join(str(slot.what) for slot in slots)}"
+        for name, timeline in found.items()
+        for rank, slots in enumerate(timeline.stages)
+    )
+    return at_both_widths(draw).figure("orders-6-3", "GPipe and 1F1B", f"{about}.", caption)
+
+
+def recorded() -> str:
+    """Draw one recorded step of each order, both on the same scale."""
+    found = json.loads(RECORDED.read_text(encoding="utf-8"))
+    steps: dict[str, list[list[tuple[bool, float, float]]]] = found["steps"]
+    last = max(end for step in steps.values() for slots in step for _, _, end in slots)
+    bubbles = {name: bubble(step) for name, step in steps.items()}
+
+    def draw(canvas: Canvas) -> None:
+        scale = (canvas.width - LEFT - 30) / last
+        y = FONT
+        for name, step in steps.items():
+            canvas.text(0, y, f"{name}: {100 * bubbles[name]:.0f} % bubble")
+            for rank, slots in enumerate(step):
+                top = y + 8 + rank * ROW
+                canvas.text(0, top + 14, str(rank))
+                for forward, start, end in slots:
+                    box(canvas, LEFT + start * scale, top, max(2.0, (end - start) * scale), Pass(forward, 0), False)
+            y += 8 + len(step) * ROW + FONT + 8
+        top = y - FONT - 4
+        canvas.path([(LEFT, top), (LEFT + last * scale, top)], "axis")
+        every = next(each for each in (20, 50, 100, 200, 500, 1000, 2000) if last / each <= 5)
+        for time in range(0, int(last) + 1, every):
+            canvas.path([(LEFT + time * scale, top), (LEFT + time * scale, top + 4)], "axis")
+            canvas.text(LEFT + time * scale, top + 18, f"{time}{' ms' if time else ''}", "small", "middle")
+
+    count = sum(not forward for forward, _, _ in steps["1F1B"][0])
+    caption = (
+        f"One recorded step of each order: two processes, {count} micro-batches. Outlined: a forward pass; with a bar: a "
+        f"backward pass. The last stage, below, has no forward passes of its own: its backward pass computes the loss, "
+        f"too. Recorded on {in_words(found['machine'])}."
+    )
+    about = "; ".join(
+        f"{name}, rank {rank}: {len(slots)} passes from {slots[0][1]:.0f} to {slots[-1][2]:.0f} ms"
+        for name, step in steps.items()
+        for rank, slots in enumerate(step)
+    )
+    return at_both_widths(draw).figure("recorded-6-3", "A step of two processes, recorded", f"{about}.", caption)
+
+
+def bubble(step: Sequence[Sequence[tuple[bool, float, float]]]) -> float:
+    """Return the share of the ranks' time without a pass."""
+    slots = [slot for passes in step for slot in passes]
+    span = max(end for _, _, end in slots) - min(start for _, start, _ in slots)
+    return 1 - sum(end - start for _, start, end in slots) / (span * len(step))
+
+
+def costs() -> str:
+    """Return the table of predicted times, for each link and step."""
+    rows, methods = [], list[str]()
+    for link, cost in LINKS.items():
+        for step, work in STEPS.items():
+            found = communication_seconds(work, RANKS, cost, OF_PIPELINE if work.tokens > OF_PIPELINE else 1)
+            methods = list(found)
+            rows.append([f"{step}; {link}", *(number(1000 * seconds) for seconds in found.values())])
+    caption = (
+        f"Milliseconds of communication per step: Qwen3-0.6B in bfloat16, {RANKS} ranks, {OF_PIPELINE} micro-batches, and "
+        f"{Work(**QWEN, tokens=1, training=False).experts_per_token} experts per token if its MLPs were experts"
+    )
+    return table(caption, ["step and link", *methods], rows) + "\n"
+
+
+def pipeline_slots() -> str:
+    """Return the widget, and a table of what it shows."""
+    rows = []
+    for count, micro_batches in ((3, 4), (4, 4), (4, 8), (4, 12)):
+        found = [timeline_of(name, count, micro_batches) for name in ORDERS]
+        share = number(100 * found[0].bubble, 1)
+        rows.append([f"P = {count}, M = {micro_batches}", share, *(str(max(each.held)) for each in found)])
+    data = {"orders": list(ORDERS), **WIDGET}
+    head = ["stages and micro-batches", "bubble, %", *(f"{name}: held" for name in ORDERS)]
+    return element("pipeline-slots", data, table("Bubble, and micro-batches that the first stage holds", head, rows))

@@ -1,0 +1,85 @@
+"""The quiz of week 6, day 3."""
+
+from typing import Any
+
+import mlx.core as mx
+from tests.week6.stages import micro_batches, one_f_one_b, run_ranks
+
+from tiny_llm_course.dev.book.quizzes import Quiz
+from tiny_llm_course.programs.packages import load_solution
+
+load_solution()
+from tiny_llm_solution.pipeline.passes import most_held  # noqa: E402
+
+quiz = Quiz()
+
+
+@quiz.question(
+    "6.3.1",
+    "Four stages, 16 micro-batches. How many micro-batches does stage 1, the second one, hold at most?",
+    why="Stages 1, 2 and 3 are between its forward pass and the return of the gradient: 4 - 1.",
+    mistakes={
+        "all-forward-first": "That is GPipe's order. It runs the first backward pass as soon as there is a gradient.",
+        "one-too-many-ahead": "The pair begins with a forward pass, which is the third micro-batch held.",
+        "warm-up-of-the-other-end": "The last stage holds fewest: it waits for no other stage.",
+    },
+)
+def held(program: Any) -> str:
+    return str(most_held(program(1, 4, 16)))
+
+
+@quiz.question(
+    "6.3.2",
+    "Two ranks. The first micro-batch counts 3 targets with a mean loss of 2.0, the second counts 1 with 6.0. Which "
+    "loss does rank 0 return?",
+    why="The mean over all four targets is (3 * 2 + 6) / 4, and all ranks return it.",
+    mistakes={
+        "mean-of-the-means": "The second micro-batch has a quarter of the targets, not half.",
+        "summed": "The shares are 3/4 and 1/4.",
+        "loss-on-the-last-rank-alone": "Rank 0 does not compute the loss, but gets it from the last rank.",
+    },
+)
+def loss(program: Any) -> str:
+    def rank_of(group: Any) -> Any:
+        batches = micro_batches(1, 3, 1)
+        return program(_Fixed(group), {"w": mx.zeros(2)}, batches, one_f_one_b(group.rank, 2, 2), group)[0]
+
+    return f"{run_ranks(rank_of, 2)[0][0].item():.1f}"
+
+
+class _Fixed:
+    """A stage whose loss is 2.0 for the first micro-batch and 6.0 for the second."""
+
+    has_copy = False
+
+    def __init__(self, group: Any) -> None:
+        self.first, self.last = group.rank == 0, group.rank == 1
+        self.losses = iter((2.0, 6.0))
+
+    def activation(self, rows: Any) -> Any:
+        return (1,), mx.float32
+
+    def forward(self, params: Any, x: mx.array, rows: Any) -> mx.array:
+        return mx.zeros(1)
+
+    def backward(self, params: Any, x: mx.array, rows: Any, dy: mx.array) -> Any:
+        return mx.array(next(self.losses)), {"w": mx.zeros(2)}, mx.zeros(1)
+
+
+@quiz.question(
+    "6.3.3",
+    "Three ranks. Each sends every rank one row: the row from rank 1 to rank 2 is the number 12. What does rank 0's "
+    "`all_to_all` return?",
+    why="One row from each rank, by rank, and all are for rank 0.",
+    mistakes={
+        "source-on-the-right": "In the second step, the rows from two places to the left arrive.",
+        "parts-by-rank": "The first part to be cut off must be the right neighbour's.",
+    },
+)
+def rows(program: Any) -> str:
+    def rank_of(group: Any) -> Any:
+        block = program(mx.zeros((3, 1)), *[mx.zeros((1, 1, 1))] * 3, 1, True, group)
+        parts = [mx.array([[10.0 * group.rank + to]]) for to in range(3)]
+        return [part.item() for part in block.all_to_all(parts, [[1, 1, 1]] * 3)]
+
+    return ", ".join(f"{int(x):02d}" for x in run_ranks(rank_of, 3)[0][0])

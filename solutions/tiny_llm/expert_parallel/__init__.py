@@ -1,0 +1,1 @@
+"""Mixture of experts over ranks: each holds some of the experts."""
