@@ -22,8 +22,8 @@ class Health:
     def observe(self, event: Event) -> None:
         """Update the state after an event. `running` is never changed: each request is counted until it ends.
 
-        "started": a new process was started; a dead replica is starting, and all counts are zero.
-        "probe passed": `up` of them in a row make a starting or dead replica ready, with all counts at zero.
+        "started": a new process was started; a dead replica is starting.
+        "probe passed": `up` of them in a row make a starting or dead replica ready.
         "probe failed": `down` of them in a row make a ready or draining replica dead. A starting one may take its time.
         "failed": a request has failed. `down` of them, without an "answered" in between, make a ready or draining
             replica dead, whatever its probes say: a server whose engine is broken still answers probes.
@@ -34,7 +34,8 @@ class Health:
             probes do not make it ready.
         "exited": its process has ended: it is dead.
 
-        A replica that becomes dead forgets its prefixes, its limit is the first one again, and all counts are zero.
+        Whenever the state changes, all counts begin at zero. A replica that becomes dead forgets its prefixes, and its
+        limit is the first one again.
         """
         raise NotImplementedError("6.4.3 Health of a replica")
 
