@@ -24,7 +24,12 @@ import httpx
 
 from tiny_llm_course.measuring.machine import machine
 from tiny_llm_course.paths import ROOT
+from tiny_llm_course.programs.packages import load_solution
 from tiny_llm_course.testkit.servers import running_server
+
+load_solution()
+from tiny_llm_solution.router.choice import choose  # noqa: E402
+from tiny_llm_solution.router.replica import Replica, prefix_blocks  # noqa: E402
 
 RECORD = ROOT / "benches" / "week6" / "replicas.json"
 COMMAND = [sys.executable, "-m", "tiny_llm_course", "serve", "--solution", "--port", "{port}", "--replicas", "2"]
@@ -34,6 +39,19 @@ TOKENS = 96
 TURNS = 40  # of the overhead
 RATE, SECONDS, KILL_AT = 1.6, 30.0, 10.0  # requests a second, and the kill
 STARTS = ("Once upon a time", "One day, a dog", "The little girl", "Tom had a red ball", "In a big forest", "Anna")
+# Three conversations; the pauses in seconds are those of the users.
+TOPICS = (
+    "Anna and her dog Max lived in a small house near the forest. Every morning they walked to the river. ",
+    "Tom had a red ball. He took it to the park, where he met a boy with a blue kite and a girl with a drum. ",
+    "The old bear was sad, since all of his friends slept. He sat on a stone and looked at the moon and stars. ",
+)
+NEXT = (
+    " The next day, it rained. ",
+    " Then a little bird came. ",
+    " But mom said no. ",
+    " In the evening, they ate cake. ",
+)
+TURNS_EACH, ANSWER, PAUSES = 6, 40, (0.05, 0.5)
 
 
 def asked(prompt: str, tokens: int = TOKENS, **more: Any) -> dict[str, Any]:
@@ -44,6 +62,48 @@ def asked(prompt: str, tokens: int = TOKENS, **more: Any) -> dict[str, Any]:
 def percentile(values: list[float], percent: float) -> float:
     """Return a percentile, between neighbours."""
     return statistics.quantiles(values, n=100, method="inclusive")[round(percent) - 1]
+
+
+async def conversations(url: str, prefixes: bool) -> dict[str, Any]:
+    """Hold conversations over the replicas themselves, routed by `choose` with or without the prompts' prefixes."""
+    draw = random.Random(7)
+    pauses = [[draw.uniform(*PAUSES) for _ in range(TURNS_EACH)] for _ in TOPICS]
+    async with httpx.AsyncClient(timeout=120) as client:
+        urls = {row["name"]: row["url"] for row in await fleet(client, url)}
+        replicas = [Replica(name, "ready") for name in urls]
+        begun, rows = time.perf_counter(), list[dict[str, Any]]()
+
+        async def one(number: int) -> None:
+            prompt = f"{prefixes}: {TOPICS[number]}"
+            for turn, pause in enumerate(pauses[number]):
+                await asyncio.sleep(pause)
+                blocks = prefix_blocks(prompt)
+                replica = choose(replicas, blocks if prefixes else ())
+                assert replica
+                replica.running += 1
+                replica.prefixes.add(blocks)
+                at = time.perf_counter() - begun
+                body = asked(prompt, ANSWER)
+                answer = (await client.post(f"{urls[replica.name]}/v1/completions", json=body)).json()
+                replica.running -= 1
+                usage = answer["usage"]
+                rows.append(
+                    {
+                        "conversation": number,
+                        "turn": turn,
+                        "replica": replicas.index(replica),
+                        "at": round(at, 3),
+                        "end": round(time.perf_counter() - begun, 3),
+                        "prompt": usage["prompt_tokens"],
+                        "cached": usage["prompt_tokens_details"]["cached_tokens"],
+                    }
+                )
+                prompt += answer["choices"][0]["text"] + NEXT[turn % len(NEXT)]
+
+        await asyncio.gather(*map(one, range(len(TOPICS))))
+    prompt, cached = (sum(row[name] for row in rows) for name in ("prompt", "cached"))
+    rows.sort(key=lambda row: row["at"])
+    return {"prompt_tokens": prompt, "cached_tokens": cached, "prefilled_tokens": prompt - cached, "requests": rows}
 
 
 async def fleet(client: httpx.AsyncClient, url: str) -> list[dict[str, Any]]:
@@ -162,6 +222,8 @@ def main() -> int:
     with running_server(COMMAND, ready=all_ready, seconds=300) as port:
         url = f"http://127.0.0.1:{port}"
         record["overhead"] = asyncio.run(overhead(url, 6 if options.quick else TURNS))
+        for name, prefixes in (("least_loaded", False), ("prefix_aware", True)):
+            record[name] = asyncio.run(conversations(url, prefixes))
         seconds = 8.0 if options.quick else SECONDS
         record["undisturbed"] = asyncio.run(loaded(url, seconds, None))
         record["killed"] = asyncio.run(loaded(url, seconds, 3.0 if options.quick else KILL_AT))
@@ -172,6 +234,8 @@ def main() -> int:
         print(
             f"{kind}: p50 {row['direct_ms']} ms directly, {row['router_ms']} ms through the router: {row['percent']} %"
         )
+    for name in ("least_loaded", "prefix_aware"):
+        print(f"{name}: {record[name]['prefilled_tokens']} of {record[name]['prompt_tokens']} prompt tokens prefilled")
     for name in ("undisturbed", "killed"):
         print(f"{name}: {record[name]}")
     print(f"p95 with a kill: {tail:.2f} times that without (bar: {TAIL_BAR})")

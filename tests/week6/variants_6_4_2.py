@@ -43,7 +43,7 @@ ATTEMPT = """
 """
 BROKEN = """
         if begun:
-            yield Failure(502, f"{replica.name} failed in the middle of the answer")
+            yield Failure(502, f"{replica.name} failed in the middle of the answer.")
             return
 """
 known.change(

@@ -94,9 +94,9 @@ async def forward(
         finally:
             replica.running -= 1
         if begun:
-            yield Failure(502, f"{replica.name} failed in the middle of the answer")
+            yield Failure(502, f"{replica.name} failed in the middle of the answer.")
             return
     if waits or (not tried and any(replica.state == "ready" for replica in replicas)):
-        yield Failure(429, "every replica is full", min(waits, default=RETRY_AFTER))
+        yield Failure(429, "Every replica is full.", min(waits, default=RETRY_AFTER))
     else:
-        yield Failure(503, "no replica can answer", RETRY_AFTER)
+        yield Failure(503, "No replica can answer.", RETRY_AFTER)

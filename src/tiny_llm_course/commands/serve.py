@@ -118,7 +118,7 @@ def serve(
 
 def _end_with_stdin() -> None:
     """End this process as by SIGTERM when the process that started it is gone."""
-    sys.stdin.buffer.read()
+    os.read(0, 1)  # not sys.stdin, whose lock a thread may not hold when Python ends
     os.kill(os.getpid(), signal.SIGTERM)
 
 

@@ -120,8 +120,7 @@ class _Urls(dict[str, str]):
 def _refusal(failure: Any) -> Refusal:
     """Return the HTTP error of the learner's Failure."""
     after = {"Retry-After": str(failure.retry_after)} if failure.retry_after is not None else None
-    message = f"{failure.message[:1].upper()}{failure.message[1:]}."
-    return Refusal(failure.status, message, code=CODES[failure.status], headers=after)
+    return Refusal(failure.status, failure.message, code=CODES[failure.status], headers=after)
 
 
 async def _send_head(send: Send, part: Part) -> None:
