@@ -2,7 +2,9 @@
 
 import os
 import re
+import signal
 import sys
+import threading
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +15,9 @@ from ..doctor import blas
 from .options import Finite, adapter_folder, bits_option, dtype_option, model_option
 
 if TYPE_CHECKING:
+    import socket
+
+    from ..engine.package import Package
     from ..engine.serving import Limits, ServingEngine
     from ..serving.guards import Access
 
@@ -21,6 +26,8 @@ KEY = "The key that clients must send (default: $TINY_LLM_API_KEY)."
 STEP = "Maximum tokens that a step computes, over all requests (default: 64; a GPU is faster with more)."
 MEMORY = "MiB of KV cache (default: 1024; for larger models up to half of the free memory)."
 GRACE = "Seconds for running requests to finish after Ctrl-C; a second Ctrl-C ends them at once."
+REPLICAS = "Run so many processes of the server, and a router in front of them."
+OF_ROUTER = {"host", "port", "api_key", "allowed_host", "root_path", "access_log", "replicas", "end_with_stdin"}
 shown = partial(click.option, show_default=True)
 several = partial(click.option, multiple=True)
 
@@ -46,13 +53,33 @@ several = partial(click.option, multiple=True)
 )
 @click.option("--int8", is_flag=True, help="Quantize activations to int8: faster, less exact; needs the C++ kernels.")
 @shown("--grace", type=Finite(min=0), default=10.0, help=GRACE)
-def serve(host: str, port: int, waiting: int, grace: float, adapter: tuple[str, ...], **options: Any) -> int:
-    """Serve a model over the OpenAI API at http://127.0.0.1:8000/v1. Ctrl-C stops the server."""
+@click.option("--replicas", type=click.IntRange(1, 64), help=REPLICAS)
+@click.option("--end-with-stdin", is_flag=True, hidden=True)
+@click.pass_context
+def serve(
+    context: click.Context,
+    host: str,
+    port: int,
+    waiting: int,
+    grace: float,
+    adapter: tuple[str, ...],
+    replicas: int | None,
+    end_with_stdin: bool,
+    **options: Any,
+) -> int:
+    """Serve a model over the OpenAI API at http://127.0.0.1:8000/v1. Ctrl-C stops the server.
+
+    With --replicas, a router serves the same API: it chooses a replica for each request, and starts one again that has
+    ended. SIGTERM to a replica's process drains it: it finishes its requests, ends, and is started again.
+    """
+    if end_with_stdin:
+        threading.Thread(target=_end_with_stdin, daemon=True).start()
 
     def taken(*names: str) -> dict[str, Any]:
         return {name: options.pop(name) for name in names}
 
-    blas.load()
+    if not replicas:
+        blas.load()
     from ..engine.serving import load_scheduler
     from ..serving import run
     from ..terminal.screen import say
@@ -66,6 +93,9 @@ def serve(host: str, port: int, waiting: int, grace: float, adapter: tuple[str, 
     listening = run.listen(host, port)
     if not local and access.key is None:
         say("Anyone who can reach this machine can use the model; --api-key restricts access.", err=True)
+
+    if replicas:
+        return _serve_replicas(replicas, _passed_on(context), listening, access, context.params)
 
     def tell(where: str, engine: "ServingEngine") -> None:
         name = engine.checkpoint.folder.resolve().name
@@ -84,6 +114,60 @@ def serve(host: str, port: int, waiting: int, grace: float, adapter: tuple[str, 
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     os._exit(status)
+
+
+def _end_with_stdin() -> None:
+    """End this process as by SIGTERM when the process that started it is gone."""
+    os.read(0, 1)  # not sys.stdin, whose lock a thread may not hold when Python ends
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _passed_on(context: click.Context) -> list[str]:
+    """Return the options of this command line that concern a replica."""
+    found: list[str] = []
+    for param in context.command.params:
+        value = context.params.get(param.name or "")
+        if param.name in OF_ROUTER or value in (None, False, ()):
+            continue
+        for each in value if isinstance(value, tuple) else (value,):
+            found += [param.opts[0]] if each is True else [param.opts[0], str(each)]
+    return found
+
+
+def _serve_replicas(
+    count: int, passed_on: list[str], listening: "socket.socket", access: "Access", given: dict[str, Any]
+) -> int:
+    from ..serving.routing import run
+    from ..terminal.screen import say
+
+    if access.key:
+        os.environ["TINY_LLM_API_KEY"] = access.key  # which the replicas require, too
+
+    def limit(package: "Package") -> int:
+        default: int = package.part("engines.modes", "Limits").max_num_seqs
+        return (given["max_num_seqs"] or default) + int(given["waiting"])
+
+    with listening:
+        try:
+            run.serve_replicas(
+                count,
+                given["solution"],
+                passed_on,
+                listening,
+                access,
+                limit=limit,
+                grace=given["grace"],
+                say=partial(say, err=True),
+            )
+        except run.FirstStartFailed as failed:
+            say("\n".join(failed.output), err=True, as_is=True)
+            return failed.code if failed.code > 0 else 1
+        except KeyboardInterrupt:
+            say("interrupted", err=True)
+            return 130
+        except SystemExit as ended:  # on a signal
+            return int(ended.code or 0)
+    return 0
 
 
 def _access(

@@ -50,7 +50,7 @@ class Endpoint:
         if params.model not in (None, *self._service.names, str(self._service.engine.checkpoint.folder)):
             message = f"There is no model {params.model!r:.100}; this server has {', '.join(self._service.names)}."
             raise Refusal(404, message, param="model", code="model_not_found")
-        await _unless_disconnected(receive, self._answer(params, scope, receive, send))
+        await unless_disconnected(receive, self._answer(params, scope, receive, send))
 
     async def _answer(self, params: Any, scope: Scope, receive: Receive, send: Send) -> None:
         service = self._service
@@ -81,7 +81,7 @@ class Endpoint:
         await JSONResponse(builder.whole(found))(scope, receive, send)
 
 
-async def _unless_disconnected(receive: Receive, work: Coroutine[Any, Any, Any]) -> Any:
+async def unless_disconnected(receive: Receive, work: Coroutine[Any, Any, Any]) -> Any:
     """Return the result of some work; None, and cancel it, if the client disconnects first."""
     working, watching = asyncio.ensure_future(work), asyncio.ensure_future(_gone(receive))
     try:

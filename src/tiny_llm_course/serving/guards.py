@@ -79,7 +79,8 @@ class Guard:
         request, started, status, ended = Request(scope), time.perf_counter(), 0, False
         given = request.headers.get("x-request-id", "")
         request_id = given if REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
-        scope["state"] = {**scope.get("state", {}), "log": {}}  # which the endpoint fills
+        # The endpoint fills "log".
+        scope["state"] = {**scope.get("state", {}), "log": {}, "request_id": request_id}
 
         async def sending(message: Any) -> None:
             nonlocal status, ended

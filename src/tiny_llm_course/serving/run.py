@@ -11,10 +11,12 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from types import FrameType
 from typing import Any
+from typing import Protocol as Interface
 
 import h11
 import uvicorn
 from starlette.responses import JSONResponse
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ..course.registry import UsageError
@@ -130,25 +132,8 @@ def serve(
     stuck = False
     try:
         service = Service(engine, worker, engine.checkpoint.folder.resolve().name, waiting)
-        # A flood must leave descriptors for the answers to others. asyncio prints a traceback for each that is missing.
-        descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        Protocol.most = min(MOST_CONNECTIONS, 3 * descriptors // 8)
-        logging.getLogger("asyncio").setLevel(logging.CRITICAL)
-        config = uvicorn.Config(
-            make_app(service, access),
-            http=Protocol,
-            h11_max_incomplete_event_size=HEADER_BYTES,
-            backlog=min(BACKLOG, descriptors // 4),
-            ws="none",
-            log_level="critical",  # clients get their errors, and `Guard` prints failures
-            access_log=False,
-            lifespan="off",
-            server_header=False,
-            timeout_graceful_shutdown=int(STUCK_SECONDS),
-        )
-        host, port = listening.getsockname()[:2]
-        shown = f"[{host}]" if ":" in host else host
-        server = _Server(config, service, grace, lambda: tell(f"http://{shown}:{port}", engine))
+        where = shown_address(listening)
+        server = GracefulServer(config_of(make_app(service, access)), service, grace, lambda: tell(where, engine))
         try:
             server.run(sockets=[listening])
         finally:
@@ -158,16 +143,50 @@ def serve(
         worker.shutdown(wait=not stuck)
 
 
-class _Server(uvicorn.Server):
+def config_of(app: ASGIApp) -> uvicorn.Config:
+    """Return how an app is served."""
+    # A flood must leave descriptors for the answers to others. asyncio prints a traceback for each that is missing.
+    descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    Protocol.most = min(MOST_CONNECTIONS, 3 * descriptors // 8)
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL)
+    return uvicorn.Config(
+        app,
+        http=Protocol,
+        h11_max_incomplete_event_size=HEADER_BYTES,
+        backlog=min(BACKLOG, descriptors // 4),
+        ws="none",
+        log_level="critical",  # clients get their errors, and `Guard` prints failures
+        access_log=False,
+        lifespan="off",
+        server_header=False,
+        timeout_graceful_shutdown=int(STUCK_SECONDS),
+    )
+
+
+def shown_address(listening: socket.socket) -> str:
+    """Return the address of a listening socket."""
+    host, port = listening.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+class Closing(Interface):
+    """What is to finish before a server stops."""
+
+    async def close(self, seconds: float) -> None:
+        """Let the running requests finish within so many seconds."""
+
+
+class GracefulServer(uvicorn.Server):
     """Let the engine finish before connections are cut, and new ones refused."""
 
     stuck = False  # whether a step has not ended
 
-    def __init__(self, config: uvicorn.Config, service: Service, grace: float, tell: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, service: Closing, grace: float, tell: Callable[[], None]) -> None:
         super().__init__(config)
         self._service, self._grace, self._tell = service, grace, tell
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to answer, and tell the address."""
         try:
             await super().startup(sockets)
         except OSError as error:  # another process has taken the port while the model was loaded
@@ -177,10 +196,12 @@ class _Server(uvicorn.Server):
         self._tell()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Note a signal."""
         self.force_exit = self.should_exit  # the second signal waits no longer
         super().handle_exit(sig, frame)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Let the running requests finish, then close the connections."""
         closing: asyncio.Future[Any] = asyncio.ensure_future(self._service.close(self._grace))
         until = time.monotonic() + self._grace + STUCK_SECONDS
         while not closing.done() and not self.force_exit and time.monotonic() < until:

@@ -1,0 +1,45 @@
+"""A replica's health: a state machine that is fed with the results of probes and requests."""
+
+from typing import Literal
+
+from .replica import Replica
+
+UP = 2  # successful probes in a row that make a replica ready
+DOWN = 3  # failures in a row, of probes or of requests, that make it dead
+
+Event = Literal["started", "probe passed", "probe failed", "answered", "failed", "rejected", "drain", "exited"]
+
+
+class Health:
+    """Sets a replica's `state` and `limit`; the router's other parts only read them."""
+
+    replica: Replica
+
+    def __init__(self, replica: Replica, up: int = UP, down: int = DOWN) -> None:
+        """Watch a replica whose `limit` is the largest that it may have."""
+        raise NotImplementedError("6.4.3 Health of a replica")
+
+    def observe(self, event: Event) -> None:
+        """Update the state after an event. `running` is never changed: each request is counted until it ends.
+
+        "started": a new process was started; a dead replica is starting.
+        "probe passed": `up` of them in a row make a starting or dead replica ready.
+        "probe failed": `down` of them in a row make a ready or draining replica dead. A starting one may take its time.
+        "failed": a request has failed. `down` of them, without an "answered" in between, make a ready or draining
+            replica dead, whatever its probes say: a server whose engine is broken still answers probes.
+        "answered": a request was answered; `limit` grows by 1, up to its first value.
+        "rejected": the replica was full; `limit` becomes the number of its other running requests, at least 1, if that
+            is smaller.
+        "drain": a starting or ready replica is draining: it gets no new requests and finishes those it has. Passed
+            probes do not make it ready.
+        "exited": its process has ended: it is dead.
+
+        Whenever the state changes, all counts begin at zero. A replica that becomes dead forgets its prefixes, and its
+        limit is the first one again.
+        """
+        raise NotImplementedError("6.4.3 Health of a replica")
+
+    @property
+    def drained(self) -> bool:
+        """Whether the replica is draining and has finished all its requests, so that it can be stopped."""
+        raise NotImplementedError("6.4.3 Health of a replica")

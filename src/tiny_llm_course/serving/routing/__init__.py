@@ -1,0 +1,1 @@
+"""Replicas of the server as processes, and the learner's router in front of them."""
