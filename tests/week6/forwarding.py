@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 from tests.week3.virtual_time import now, play
-from tests.week6.fleets import Replica, fleet, prompt_of
+from tests.week6.replicas import Replica, fleet, prompt_of
 
 MODULE = "router.forward"
 

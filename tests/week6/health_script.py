@@ -4,7 +4,7 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from tests.week6.fleets import Prefixes, Replica
+from tests.week6.replicas import Prefixes, Replica
 
 EVENTS = {
     "start": "started",

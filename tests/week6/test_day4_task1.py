@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.week6.fleets import chosen, chosen_by_formula, fleet, prompt_of, random_fleet
+from tests.week6.replicas import chosen, chosen_by_formula, fleet, prompt_of, random_fleet
 
 from tiny_llm.router import choice
 from tiny_llm_course.testkit.cases import noted

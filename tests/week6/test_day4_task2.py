@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.week3.virtual_time import now, play
-from tests.week6.fleets import fleet, prompt_of
+from tests.week6.replicas import fleet, prompt_of
 from tests.week6.forward_scenes import SCENES, expected_of
 from tests.week6.forwarding import THREE, TWO, Rig, alone, by_formula, random_scene, scene_of
 

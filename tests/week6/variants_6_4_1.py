@@ -3,7 +3,7 @@
 from functools import partial
 
 import mlx.core as mx
-from tests.week6.fleets import chosen, random_fleet
+from tests.week6.replicas import chosen, random_fleet
 
 from tiny_llm_course.testkit.variants import Variants
 
