@@ -47,7 +47,11 @@ def main() -> None:
         **compare(10 if options.quick else REQUESTS, 1 if options.quick else ROUNDS),
     }
     for row in found["rows"]:
-        print("{processes} processes, {what:<24} measured {measured:8.3f}  simulated {simulated:8.3f}  {off:+.1%}".format(**row))
+        print(
+            "{processes} processes, {what:<24} measured {measured:8.3f}  simulated {simulated:8.3f}  {off:+.1%}".format(
+                **row
+            )
+        )
     if not options.quick:
         RECORD.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
@@ -158,7 +162,9 @@ def compare(requests: int, rounds: int) -> dict[str, Any]:
     processes = [Process() for _ in range(max(PROCESSES))]
     try:
         at_once, apart = load(1e9, requests, 1), load(1.0, requests, 2)
-        steps = [(Work(*work), seconds) for jobs in (at_once, apart) for work, seconds in real(squeezed(jobs), 1)[0]["steps"]]
+        steps = [
+            (Work(*work), seconds) for jobs in (at_once, apart) for work, seconds in real(squeezed(jobs), 1)[0]["steps"]
+        ]
         cost = StepCost.fit(steps)
         errors = [abs(cost.seconds(work) / seconds - 1) for work, seconds in steps]
         slower = slowdown(cost, Work, [real(load(1e9, count * requests // 2, 3), count) for count in PROCESSES])
@@ -168,7 +174,9 @@ def compare(requests: int, rounds: int) -> dict[str, Any]:
             jobs = load(1e9, amount, 10 + count)
             tokens = sum(job.max_tokens for job in jobs)
             expected = tokens / max(end for _, end in simulated(jobs, count))
-            measured = [tokens / max(end for one in real(jobs, count) for _, end in one["times"]) for _ in range(rounds)]
+            measured = [
+                tokens / max(end for one in real(jobs, count) for _, end in one["times"]) for _ in range(rounds)
+            ]
             rows.append(row(count, "tokens/s, all at once", statistics.fmean(measured), expected))
             jobs = load(BUSY * expected * amount / tokens, amount, 20 + count)
             runs = [whole(real(jobs, count), len(jobs)) for _ in range(rounds)]
@@ -235,7 +243,13 @@ LATENCIES = {
 
 def row(count: int, what: str, measured: float, simulated: float) -> dict[str, Any]:
     """Return a row of the table."""
-    return {"processes": count, "what": what, "measured": measured, "simulated": simulated, "off": simulated / measured - 1}
+    return {
+        "processes": count,
+        "what": what,
+        "measured": measured,
+        "simulated": simulated,
+        "off": simulated / measured - 1,
+    }
 
 
 if __name__ == "__main__":
