@@ -2,8 +2,8 @@
 
     pdm run python benches/fleet.py [--quick]
 
-Each process runs our scheduler with the model that comes with the course, on one thread. The cost model is fitted to the
-steps of one process alone. This machine has fewer cores than the largest fleet has processes, so a second measurement
+Each process runs our scheduler with the model that comes with the course, on one thread. The cost model is fitted to
+the steps of one process alone. This machine has fewer cores than the largest fleet has processes, so a second measurement
 says how much longer a step takes while 2 or 4 processes compute. Then the same requests go to the real fleet and to the
 simulated one, in turn to each process. Two loads: all requests at once, for the throughput, and Poisson arrivals, for
 the latencies. On a quiet machine, for about two minutes.
@@ -60,7 +60,7 @@ class Process:
     """A process of the fleet; it answers a line with jobs by a line with what became of them."""
 
     def __init__(self) -> None:
-        alone = {name: "1" for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")}
+        alone = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1")
         self.process = subprocess.Popen(
             [sys.executable, __file__, "--process"],
             stdin=subprocess.PIPE,

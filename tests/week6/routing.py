@@ -37,15 +37,19 @@ LOADS = {
         ((2.0, "r0", 3.0), (4.5, "r1", 5.5), (7.0, "r0", 7.5)),
     ),
 }
-REQUESTS, OUTPUT = 180, 12.0
+REQUESTS, OUTPUT = 120, 12.0
 SEEDS = (1, 2)
-DAY_4 = {"skewed": 0.708, "short prefixes": 0.606, "unequal replicas": 0.817, "failures": 0.633}  # what day 4's reaches
-NEEDED, WORSE = 0.73, 0.05  # the mean share of all loads, and how far below day 4 the share of one may be
+DAY_4 = {"skewed": 0.695, "short prefixes": 0.555, "unequal replicas": 0.78, "failures": 0.615}  # what day 4's reaches
+NEEDED, WORSE = 0.71, 0.05  # the mean share of all loads, and how far below day 4 the share of one may be
+_MEANS: dict[Any, float] = {}
 
 
 def mean(policy, name, fleet):
-    """Return the mean share of a load's requests that meet the goal."""
-    return sum(share_of(policy, name, fleet, seed) for seed in SEEDS) / len(SEEDS)
+    """Return the mean share of a load's requests that meet the goal, computed once for a policy."""
+    key = policy, name
+    if key not in _MEANS:
+        _MEANS[key] = sum(share_of(policy, name, fleet, seed) for seed in SEEDS) / len(SEEDS)
+    return _MEANS[key]
 
 
 def share_of(policy, name, fleet, seed):

@@ -71,12 +71,6 @@ known.change(
     question="A popular prefix is on one replica. How long is its queue?",
 )
 known.change(
-    "size-ignored",
-    ("replica.running * USUAL / replica.limit", "replica.running"),
-    fact="all replicas count as equally fast",
-    question="A replica with a limit of 8 has four requests, one with a limit of 24 has six. Which one is busier?",
-)
-known.change(
     "fullest-first",
     ("min(ready, key=work, default=None)", "max(ready, key=work, default=None)"),
     fact="the replica with the most work is chosen",
@@ -122,3 +116,5 @@ known.accepted_change(
         "min(ready, key=lambda each: (each.running > 0.9 * each.limit, work(each)), default=None)",
     ),
 )
+
+known.accepted_change("all replicas count alike", ("replica.running * USUAL / replica.limit", "replica.running"))
