@@ -3,8 +3,8 @@
     pdm run python benches/fleet.py [--quick]
 
 Each process runs our scheduler with the model that comes with the course, on one thread. The cost model is fitted to
-the steps of one process alone. This machine has fewer cores than the largest fleet has processes, so a second measurement
-says how much longer a step takes while 2 or 4 processes compute. Then the same requests go to the real fleet and to the
+the steps of one process alone. This machine has fewer cores than the largest fleet has processes, so another run
+measures how much longer a step takes while 2 or 4 processes compute. Then the same requests go to the real fleet and to the
 simulated one, in turn to each process. Two loads: all requests at once, for the throughput, and Poisson arrivals, for
 the latencies. On a quiet machine, for about two minutes.
 """

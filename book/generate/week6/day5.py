@@ -324,7 +324,8 @@ def compared() -> str:
             *rows,
             "",
             f"A step takes {slower} times as long as the fitted cost while 1, 2, 3 or 4 processes compute. The "
-            f"median error of one step's prediction is {100 * found['median step error']:.0f} %, over {found['steps']:,} steps. "
+            f"median error of one step's prediction is {100 * found['median step error']:.0f} %, over "
+            f"{found['steps']:,} steps. "
             f"Measured on {in_words(found['machine'])}.",
             "",
         ]
