@@ -41,6 +41,7 @@ VIEWS = {
     "grammar-steps": [{}, {"step": 9}, {"step": 36}],
     "agent-run": [{}, {"step": 8}, {"run": 1, "step": 4}, {"run": 3, "step": 9}],
     "resume-steps": [{}, {"step": 3}, {"moment": 9, "step": 99}],
+    "fleet-load": [{}, {"rate": 80}, {"rate": 5, "replicas": 1}],
     "call-stream": [{}, {"step": 30}, {"answer": 1, "step": 400}, {"answer": 3, "step": 90}],
     "pass-power": [{}, {"agent": 1, "k": 8}, {"agent": 2, "k": 4}],
     "rope-scaling": [{}, {"kind": "YaRN", "factor": 5}, {"kind": "NTK-aware", "pair": 31}],

@@ -1,0 +1,256 @@
+"""Compare the simulator of week 6, day 5 with 1, 2 and 4 real processes: `benches/week6/fleet.json`.
+
+    pdm run python benches/fleet.py [--quick]
+
+Each process runs our scheduler with the model that comes with the course, on one thread. The cost model is fitted to
+the steps of one process alone. This machine has fewer cores than the largest fleet has processes, so another run
+measures how much longer a step takes while 2 or 4 processes compute. Then the same requests go to the real fleet and to the
+simulated one, in turn to each process. Two loads: all requests at once, for the throughput, and Poisson arrivals, for
+the latencies. On a quiet machine, for about two minutes.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+RECORD = Path(__file__).parent / "week6" / "fleet.json"
+PROCESSES = (1, 2, 4)
+BUSY = 0.6  # Poisson arrivals, as a share of the simulated throughput with all requests at once
+REQUESTS = 48  # per process and load, up to two processes; the same in all for more
+ROUNDS = 2  # of each real run; the mean of their figures counts
+PREFIXES, SHARED = 4, 64
+LIMITS = {"max_num_seqs": 8, "max_num_batched_tokens": 64, "page_size": 16}
+
+
+def main() -> None:
+    """Measure, print the table, and write the record; or be one process of the fleet."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="a few requests, to see that it runs; nothing is written")
+    parser.add_argument("--process", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.process:
+        serve()
+        return
+    from tiny_llm_course.measuring.machine import machine
+
+    found = {
+        "date": datetime.date.today().isoformat(),
+        "machine": machine(),
+        **compare(10 if options.quick else REQUESTS, 1 if options.quick else ROUNDS),
+    }
+    for row in found["rows"]:
+        print(
+            "{processes} processes, {what:<24} measured {measured:8.3f}  simulated {simulated:8.3f}  {off:+.1%}".format(
+                **row
+            )
+        )
+    if not options.quick:
+        RECORD.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+class Process:
+    """A process of the fleet; it answers a line with jobs by a line with what became of them."""
+
+    def __init__(self) -> None:
+        alone = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1")
+        self.process = subprocess.Popen(
+            [sys.executable, __file__, "--process"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | alone,
+        )
+        self.answer()
+
+    def ask(self, jobs: Sequence[Sequence[Any]], begin: float) -> None:
+        """Send (arrival, prompt, max_tokens) of each job, and the time of the clock at which arrivals count from 0."""
+        assert self.process.stdin
+        self.process.stdin.write(json.dumps({"jobs": jobs, "begin": begin}) + "\n")
+        self.process.stdin.flush()
+
+    def answer(self) -> dict[str, Any]:
+        """Return its next line."""
+        assert self.process.stdout
+        found: dict[str, Any] = json.loads(self.process.stdout.readline())
+        return found
+
+
+def serve() -> None:
+    """Answer each line of jobs with their times and the steps."""
+    from tiny_llm_course.doctor import blas
+
+    blas.load()  # before MLX is imported, as `serve` does
+    import mlx.core as mx
+
+    from tiny_llm_course.engine.serving import Limits, load_scheduler
+
+    mx.set_default_device(mx.Device(mx.cpu))
+
+    def load() -> Any:
+        return load_scheduler(None, True, "prefix", Limits(**LIMITS), kernels=False)  # the kernels use all cores
+
+    engine = load()
+    play(engine, [(0.0, [9] * 80, 20)] * 4, time.time())  # warms up
+    print(json.dumps({"ready": True}), flush=True)
+    for line in sys.stdin:
+        asked, engine = json.loads(line), load()  # with an empty prefix cache
+        print(json.dumps(play(engine, asked["jobs"], asked["begin"])), flush=True)
+
+
+def play(engine: Any, jobs: Sequence[Sequence[Any]], begin: float) -> dict[str, Any]:
+    """Submit requests at their times, and step while there are any; return their times, and each step's."""
+    scheduler, coming = engine.scheduler, list(jobs)[::-1]
+    request, cost = engine.part("serving.request", "Request"), engine.part("fleet.cost", "StepCost")
+    sent, steps = list[Any](), list[Any]()
+    times: dict[Any, list[float]] = {}
+    while coming or scheduler.running or len(scheduler.waiting):
+        now = time.time() - begin
+        while coming and coming[-1][0] <= now:
+            _, prompt, most = coming.pop()
+            sent.append(request(prompt, most))
+            scheduler.submit(sent[-1])
+            times[sent[-1]] = []
+        if not (scheduler.running or len(scheduler.waiting)):
+            time.sleep(max(0.0, coming[-1][0] - now))
+            continue
+        step = scheduler.step()
+        ended = time.time() - begin
+        for chunk, new in zip(step.chunks, step.new, strict=True):
+            times[chunk.request] += [ended] * len(new)
+        steps.append((cost.work(step.chunks), ended - now))
+    return {"times": [(times[one][0], times[one][-1]) for one in sent], "steps": steps}
+
+
+def compare(requests: int, rounds: int) -> dict[str, Any]:
+    """Fit the cost, and run real and simulated fleets on the same requests."""
+    from tiny_llm_course.programs.packages import load_solution
+
+    load_solution()
+    from tiny_llm_solution.fleet.cost import StepCost, Work
+    from tiny_llm_solution.fleet.jobs import Job, Traffic, arrivals
+    from tiny_llm_solution.fleet.replica import Resources, SimulatedReplica
+    from tiny_llm_solution.fleet.simulation import simulate
+
+    def load(rate: float, count: int, seed: int) -> list[Any]:
+        jobs = arrivals(Traffic(rate, count, output=24.0, prefixes=PREFIXES, shared=SHARED), seed)
+        return [Job(job.arrival, tuple(token % 4000 for token in job.prompt), job.max_tokens) for job in jobs]
+
+    def real(jobs: Sequence[Any], count: int) -> list[dict[str, Any]]:
+        begin = time.time() + 1.0
+        for number, process in enumerate(processes[:count]):
+            process.ask([(job.arrival, job.prompt, job.max_tokens) for job in jobs[number::count]], begin)
+        return [process.answer() for process in processes[:count]]
+
+    def simulated(jobs: Sequence[Any], count: int) -> list[tuple[float, float]]:
+        resources = Resources(8, 64, 4096, 16)
+        fleet = [
+            SimulatedReplica(str(n), lambda chunks, busy: cost.seconds(cost.work(chunks)) * slower[busy - 1], resources)
+            for n in range(count)
+        ]
+        turn = iter(range(len(jobs)))
+        outcomes = simulate(jobs, fleet, lambda views, blocks: views[next(turn) % count])
+        return [(outcome.first or 0.0, outcome.end or 0.0) for outcome in outcomes]
+
+    processes = [Process() for _ in range(max(PROCESSES))]
+    try:
+        at_once, apart = load(1e9, requests, 1), load(1.0, requests, 2)
+        steps = [
+            (Work(*work), seconds) for jobs in (at_once, apart) for work, seconds in real(squeezed(jobs), 1)[0]["steps"]
+        ]
+        cost = StepCost.fit(steps)
+        errors = [abs(cost.seconds(work) / seconds - 1) for work, seconds in steps]
+        slower = slowdown(cost, Work, [real(load(1e9, count * requests // 2, 3), count) for count in PROCESSES])
+        rows = list[dict[str, Any]]()
+        for count in PROCESSES:
+            amount = requests * min(count, 2)
+            jobs = load(1e9, amount, 10 + count)
+            tokens = sum(job.max_tokens for job in jobs)
+            expected = tokens / max(end for _, end in simulated(jobs, count))
+            measured = [
+                tokens / max(end for one in real(jobs, count) for _, end in one["times"]) for _ in range(rounds)
+            ]
+            rows.append(row(count, "tokens/s, all at once", statistics.fmean(measured), expected))
+            jobs = load(BUSY * expected * amount / tokens, amount, 20 + count)
+            runs = [whole(real(jobs, count), len(jobs)) for _ in range(rounds)]
+            fleet = simulated(jobs, count)
+            for what, of in LATENCIES.items():
+                found = [statistics.fmean(of(jobs, run, share) for run in runs) for share in (0.5, 0.95)]
+                for share, figure in zip((0.5, 0.95), found, strict=True):
+                    rows.append(row(count, f"{what} p{100 * share:.0f}, s", figure, of(jobs, fleet, share)))
+    finally:
+        for process in processes:
+            assert process.process.stdin
+            process.process.stdin.close()
+            process.process.wait()
+    return {
+        "cost": vars(cost),
+        "steps": len(steps),
+        "median step error": statistics.median(errors),
+        "slower": slower,
+        "rows": rows,
+    }
+
+
+def squeezed(jobs: Sequence[Any]) -> list[Any]:
+    """Return jobs that arrive within seconds, so that steps of all sizes are recorded."""
+    from dataclasses import replace
+
+    last = max(job.arrival for job in jobs) or 1.0
+    return [replace(job, arrival=job.arrival / last * len(jobs) / 12) for job in jobs]
+
+
+def slowdown(cost: Any, work: Any, runs: Sequence[Sequence[dict[str, Any]]]) -> list[float]:
+    """Return how many times longer a step takes while 1, 2, 3 or 4 processes compute; 3 is between 2 and 4.
+
+    Only steps before the first process has finished count: until then, all of them compute.
+    """
+    factors = dict[int, float]()
+    for run in runs:
+        until = min(max(end for _, end in one["times"]) for one in run)
+        measured = predicted = 0.0
+        for one in run:
+            clock = 0.0
+            for counts, seconds in one["steps"]:
+                if (clock := clock + seconds) <= until:
+                    measured, predicted = measured + seconds, predicted + cost.seconds(work(*counts))
+        factors[len(run)] = measured / predicted
+    return [factors[1], factors[2], (factors[2] + factors[4]) / 2, factors[4]]
+
+
+def whole(answers: Sequence[dict[str, Any]], count: int) -> list[tuple[float, float]]:
+    """Return the times of all jobs in their order."""
+    return [answers[number % len(answers)]["times"][number // len(answers)] for number in range(count)]
+
+
+def rank(numbers: Sequence[float], share: float) -> float:
+    """Return a percentile by nearest rank."""
+    return sorted(numbers)[max(0, -int(-share * len(numbers) // 1) - 1)]
+
+
+LATENCIES = {
+    "TTFT": lambda jobs, times, share: rank([t[0] - j.arrival for j, t in zip(jobs, times, strict=True)], share),
+    "latency": lambda jobs, times, share: rank([t[1] - j.arrival for j, t in zip(jobs, times, strict=True)], share),
+}
+
+
+def row(count: int, what: str, measured: float, simulated: float) -> dict[str, Any]:
+    """Return a row of the table."""
+    return {
+        "processes": count,
+        "what": what,
+        "measured": measured,
+        "simulated": simulated,
+        "off": simulated / measured - 1,
+    }
+
+
+if __name__ == "__main__":
+    main()
