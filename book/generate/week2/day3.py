@@ -74,10 +74,9 @@ def levels() -> str:
         f"shrinks for most other weights, and the squared error is {after:.6f}."
     )
     caption = (
-        "Each tick is one of 16 levels, and each dot is one of the first 64 weights of a matrix of the course's model. "
-        "The line below a dot is the error of rounding that weight to the nearest level, upwards if the weight becomes "
-        "larger. Few weights are near the ends and many near the middle, so closer levels increase the error of the "
-        "few and reduce that of the many."
+        "Each tick is one of 16 levels, and each dot is one of the group's 64 weights. The line below a dot is the "
+        "weight's rounding error, drawn upwards if rounding makes the weight larger. Few weights are near the ends "
+        "and many near the middle, so closer levels increase the error of the few and reduce that of the many."
     )
     return canvas.figure("levels-2-3", title, about, caption)
 

@@ -84,13 +84,13 @@ def trace() -> str:
     many, few = (len(found[name]) for name in ("static", "continuous"))
     about = (
         f"Two timelines of six requests, A to F, with {', '.join(map(str, LENGTHS))} output tokens, in {SLOTS} slots. "
-        f"Static batching takes {many} steps, and fewer and fewer slots of each batch are in use; continuous batching "
-        f"takes {few} steps, each with all slots in use."
+        f"Static batching takes {many} steps, and the slots of each batch empty one by one; continuous batching takes "
+        f"{few} steps, each with all slots in use."
     )
     caption = (
-        f"Six requests in {SLOTS} slots, recorded from <code>Scheduler.step</code>. A square is a prefill, which also "
-        f"yields the first token; a disc is a decode step; a small dot is a step spent waiting; a ring is a slot "
-        f"that stays empty. Both runs generate the same {used['static']} tokens."
+        f"Six requests in {SLOTS} slots, recorded from <code>Scheduler.step</code>. Squares are prefills, which also "
+        f"yield the first token; discs are decode steps; small dots are steps spent waiting; rings are empty slots. "
+        f"Both runs generate the same {used['static']} tokens."
     )
     return at_both_widths(draw).figure("trace-3-1", "Static and continuous batching", about, caption)
 

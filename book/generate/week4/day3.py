@@ -59,10 +59,9 @@ def window() -> str:
         f"{seen[0]} weights in all; in the second, to a band of {WINDOW} keys and the first column, {seen[1]} in all."
     )
     caption = (
-        f"Each square is one of a head's attention weights for the {size} tokens of <i>{LONGER}</i>: rows are queries, "
-        f"columns are keys, and a dot is a masked key. On the right, rows from the fifth on are a softmax over fewer "
-        f"scores, so each visible key has more weight. The frames are the tiles of {BLOCK} queries; nothing else is "
-        f"computed."
+        f"One head's attention weights for the {size} tokens of <i>{LONGER}</i>: rows are queries, columns are keys, "
+        f"and dots are masked keys. On the right, rows from the fifth on are a softmax over fewer scores, so visible "
+        f"keys have more weight. Only the framed tiles, of {BLOCK} queries each, are computed."
     )
     return canvas.figure("window-4-3", "Full causal attention, and a sliding window with a sink", about, caption)
 

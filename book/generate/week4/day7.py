@@ -39,7 +39,7 @@ def llama3() -> str:
     about = "; ".join(f"{name} first lowers pair {pair}" for name, pair in changed.items())
     caption = (
         f"The frequencies of pairs {shown[0]} to {shown[-1]} of Llama 3.1's {dims // 2}, for {factor:g} times "
-        f"{length:,} tokens. YaRN would lower those from pair {changed['YaRN']} on; Llama 3.1 lowers those from pair "
+        f"{length:,} tokens. YaRN would lower them from pair {changed['YaRN']} on; Llama 3.1 does so from pair "
         f"{changed['llama3']} on."
     )
     return canvas.figure("llama3-4-7", "Llama 3's scaling beside YaRN", about, caption)
@@ -68,10 +68,10 @@ def paces() -> str:
         f"{name}: from {s[0]:.2f} for pair 0 to {s[-1]:.2f} for pair {dims // 2 - 1}" for name, s in shares.items()
     )
     caption = (
-        f"Each line shows one method's frequencies for the {dims // 2} pairs of the course's model, for contexts "
-        f"{FACTOR} times the {TRAINED} tokens of its training, in which its first {round_once} pairs completed at "
-        f"least one full rotation. Interpolation lowers all frequencies by the same factor, a larger base (NTK-aware) "
-        f"lowers mainly the low ones, and YaRN keeps the high ones."
+        f"Each line shows one method's frequencies for the {dims // 2} pairs of the course's model, at {FACTOR} times "
+        f"its training length of {TRAINED} tokens. Only the first {round_once} pairs completed a turn in training. "
+        f"Interpolation lowers all frequencies by the same factor, NTK-aware scaling mainly lowers the low ones, and "
+        f"YaRN keeps the high ones."
     )
     return canvas.figure("paces-4-7", "Three ways to lower RoPE's frequencies", about, caption)
 

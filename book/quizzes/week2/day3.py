@@ -16,11 +16,12 @@ quiz = Quiz()
     "The integers 1 to 8 are packed, 4 bits each. What is the word, in hexadecimal?",
     why="The first integer is in the lowest bits, which are the last hexadecimal digit.",
     mistakes={
-        "first-is-highest": "With the first integer in the lowest bits, a right shift by 4 i bits brings integer i "
-        "there.",
-        "bytes-as-written": "A dump of its bytes reads 12 34 56 78, but the first integer belongs in the low half.",
-        "one-place-short": "Integer i must be shifted by 4 i bits, but here it is shifted by 3 i.",
-        "largest-only": "A word has 32 bits, which is enough for all eight integers.",
+        "first-is-highest": "The first integer belongs in the lowest bits, so that a right shift by 4 i bits yields "
+        "integer i.",
+        "bytes-as-written": "In memory, the word's bytes read 12 34 56 78, but the first integer of a byte belongs in "
+        "the low half.",
+        "one-place-short": "Shift integer i by 4 i bits, not by 3 i.",
+        "largest-only": "A 32-bit word holds all eight integers.",
     },
 )
 def word(pack: Any) -> str:
@@ -46,7 +47,7 @@ def scale_and_bias(quantize: Any) -> str:
 
 @quiz.question(
     "2.3.8",
-    "A model with a vocabulary of four always considers all tokens equally likely. It scores two texts, one of four "
+    "A model with a vocabulary of four predicts all tokens with equal probability. It scores two texts, one of four "
     "tokens and one of two. What is its perplexity?",
     why="Each loss is log 4, so their mean is log 4, and exp of the mean is 4.",
     mistakes={

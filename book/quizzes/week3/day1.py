@@ -57,7 +57,7 @@ def what_is_seen(stops: Any) -> str:
     why="Positions are relative to the sequence. The first request's token follows seven others, so it is at 7. The "
     "second request's tokens are at 0, 1 and 2.",
     mistakes={
-        "positions-are-rows": "A row is a token's index in this call, which means nothing to RoPE.",
+        "positions-are-rows": "A row is a token's index in the batch; RoPE needs its position in the sequence.",
         "positions-from-zero": "The first request already has seven tokens.",
         "first-chunk-s-positions": "The second request's positions do not depend on the first request's.",
         "positions-one-short": "The seven cached tokens are at 0 to 6.",
@@ -94,9 +94,8 @@ def _keys(model: Any, chunks: list[Any]) -> list[mx.array]:
     right="our kernels: throughput",
     why="All requests share the weights that a step loads, so a longer step still generates more tokens per second.",
     mistakes={
-        "our kernels: ms": "This is the time that each request waits for its next token. It grows, but a longer wait "
-        "is not more throughput.",
-        "requests": "This is the number of requests, which we set; the question asks what grows with it.",
+        "our kernels: ms": "This is the wait itself. It grows, but a longer wait is not more throughput.",
+        "requests": "This is the number of requests itself; the question asks what grows with it.",
     },
 )
 def grows(record: Record, column: str) -> str:

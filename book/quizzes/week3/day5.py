@@ -37,7 +37,7 @@ def pages_after_a_cut(tree: Any) -> str:
     mistakes={
         "most-recently-used-first": "The pages that were just matched are the most likely to be needed again.",
         "inner-edges-too": "Without `That is`, `a blue` can never be found.",
-        "one-round": "Two pages are needed, and after the first eviction, there is another leaf.",
+        "one-round": "Two pages are needed, and `a blue` can be evicted too.",
     },
 )
 def who_goes(evict: Any) -> str:
@@ -60,7 +60,7 @@ def who_goes(evict: Any) -> str:
     "many of its tokens are found?",
     why="The last token is not looked up, so only the first page, with two tokens, can match.",
     mistakes={
-        "all-tokens-looked-for": "With nothing left to compute, there would be no logits.",
+        "all-tokens-looked-for": "The last token must be computed: it yields the logits.",
         "pages-for-tokens": "One page is found, but it has two tokens.",
         "nothing-kept-at-the-end": "The pages outlive the request: the tree holds them.",
     },
@@ -81,7 +81,7 @@ def tokens_found(memory: Any) -> str:
 @quiz.measured(
     "The shared prefix of a prompt becomes eight times as long. Which of these figures from our own run grows least?",
     right="prefix cache: ms",
-    why="The number of tokens after the prefix stays the same; only their attention has more keys.",
+    why="The same number of tokens is computed; only their attention has more keys.",
     mistakes={
         "no cache: ms": "Every token of the prefix is computed again, so the time grows even faster than the prompt.",
         "speed-up": "It grows nearly as fast as the prompt, because the time with the cache barely changes.",

@@ -14,9 +14,9 @@ quiz = Quiz()
     "Ten tokens, a window of 3 and one sink: how many keys does the last query see?",
     why="Its own, the two before it, and the sink: 4.",
     mistakes={
-        "one-too-far": "The window includes the query's own key: with a window of 1 a query sees only itself.",
+        "one-too-far": "The window includes the query's own key: with a window of 1, a query sees only that key.",
         "no-sinks": "The first key stays visible at any distance.",
-        "no-window": "Seven of the ten are outside the window, and of these only the sink is visible.",
+        "no-window": "Seven of the ten keys are outside the window; of these, only the sink is visible.",
     },
 )
 def keys_seen(mask: Any) -> str:
@@ -30,7 +30,7 @@ def keys_seen(mask: Any) -> str:
     why="The first four layers are global, and the layers from index 4 on are local.",
     mistakes={
         "first-layers-local": "The name suggests this, but it is the number of global layers, which come first.",
-        "one-layer-late": "Layers are counted from 0, and the first local one is number 4.",
+        "one-layer-late": "Layers are numbered from 0, and the first local one is number 4.",
         "max-window-layers-ignored": "Its value, 4, says that the first four layers are global.",
     },
 )
@@ -65,9 +65,8 @@ def what_comes_back(cache: Any) -> str:
     right="window: MiB",
     why="The cache has capacity for the window and the sinks, from the first token to the last.",
     mistakes={
-        "all keys: MiB": "This is a cache without a window: every token adds a key and a value, so there are eight "
-        "times as many.",
-        "all keys: ms": "A step has one query, but it scores every key: eight times as many as before.",
+        "all keys: MiB": "Without a window, every token adds a key and a value, so the cache grows eightfold.",
+        "all keys: ms": "The query of a step scores every key: eight times as many as before.",
     },
 )
 def stays(record: Record, column: str) -> str:

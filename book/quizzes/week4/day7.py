@@ -11,14 +11,14 @@ quiz = Quiz()
 
 @quiz.question(
     "4.7.1",
-    "Two pairs rotate by 1 and by 0.1 per position: D = 4, base 100. A sequence may be four times as long. What are "
-    "the frequencies with interpolation?",
+    "With D = 4 and base 100, two pairs rotate by 1 and by 0.1 per position. What are the frequencies with "
+    "interpolation to four times the length?",
     why="All positions are divided by 4. An angle is position times frequency, so both frequencies are divided.",
     mistakes={
         "base-times-factor": "A larger base leaves the first pair unchanged. At position 4, this pair should have the "
         "angle it had at position 1.",
         "faster-instead-of-slower": "Position 4 should look like position 1, so the frequencies must decrease.",
-        "square-root": "Frequencies divided by 2 are only enough for a sequence of twice the length.",
+        "square-root": "Dividing the frequencies by 2 is enough only for twice the length.",
     },
 )
 def four_times(paces: Any) -> str:
@@ -31,8 +31,8 @@ def four_times(paces: Any) -> str:
     "what is the lowest frequency divided?",
     why="4 * 90 / 100 - 3 is 0.6, but s is clamped to 1: a sequence that fits is rotated as in training.",
     mistakes={
-        "less-than-1": "Divided by 0.6, the frequency would be higher than in training, for no reason.",
-        "never-dynamic": "With fixed scaling, s would be 4. With dynamic scaling, the factor says how fast s grows.",
+        "less-than-1": "Divided by 0.6, the frequency would be higher than in training.",
+        "never-dynamic": "With fixed scaling, s would be 4. With dynamic scaling, the factor sets how fast s grows.",
         "nothing-taken-off": "Without subtracting 3, s would be 4 at 100 tokens, but it must be 1.",
     },
 )
@@ -61,11 +61,11 @@ def two_hands(yarn: Any) -> str:
     right="YaRN",
     why="Fast pairs keep their frequency, and slow pairs stay within the angles they have seen.",
     mistakes={
-        "unscaled": "This assumes that RoPE extrapolates. 21 of 32 pairs leave the angles that they have seen in "
-        "training.",
-        "interpolation": "All angles have been seen, but the steps between neighbors are an eighth of those in "
-        "training.",
-        "NTK-aware": "The first pair is kept and the last divided by 8. The pairs in the middle are slowed too little.",
+        "unscaled": "RoPE does not extrapolate: 21 of 32 pairs leave the angles that they have seen in training.",
+        "interpolation": "All angles are within the known range, but the steps between neighbors are an eighth of "
+        "those in training.",
+        "NTK-aware": "The first pair is kept and the last is divided by 8, but the pairs in the middle are slowed too "
+        "little.",
     },
 )
 def nearest_to_pieces(record: Record, column: str) -> str:
