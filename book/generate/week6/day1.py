@@ -16,7 +16,7 @@ from tiny_llm_course.dev.book.measured import measured_on
 from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.paths import ROOT
 from tiny_llm_course.testkit.ranks import RanksStopped, run_ranks
-from tiny_llm_course.testkit.rounding import Array64, to_float64
+from tiny_llm_course.testkit.rounding import Array64
 from tiny_llm_course.testkit.variants import load_solution, load_variants
 
 RANKS = 4
@@ -26,7 +26,7 @@ ORDERS = {  # the known mistakes of task 6.1.1
     "all send first": "all-send-first",
     "all receive first": "all-receive-first",
 }
-BUFFERS = ROOT / "benches" / "week6" / "buffers.json"
+REAL = ROOT / "benches" / "week6" / "real_ranks.json"
 
 
 class Move(NamedTuple):
@@ -46,6 +46,8 @@ def generated_parts() -> Parts:
         "buffers": buffers_table() + "\n",
         "hang": f"```text\n{_record()['message']}\n```\n",
         "send-first": f"```python\n{_record()['program']}```\n",
+        "work": f"```python\n{_record()['example']}```\n",
+        "printed": f"```text\n{_record()['printed']}\n```\n",
         "choices": choices_table() + "\n",
     }
 
@@ -175,7 +177,7 @@ def ring_steps() -> str:
 
 @functools.cache
 def _record() -> dict[str, Any]:
-    record: dict[str, Any] = json.loads(BUFFERS.read_text(encoding="utf-8"))
+    record: dict[str, Any] = json.loads(REAL.read_text(encoding="utf-8"))
     return record
 
 
