@@ -112,7 +112,7 @@ def words(value: float) -> str:
 def chunks_figure() -> str:
     """Draw what each rank has before the first step, after each step of the reduce-scatter, and in the end."""
     taken = steps()
-    shown = [("at the beginning", [], PARTS)]
+    shown: list[tuple[str, list[Move], Array64]] = [("at the beginning", [], PARTS)]
     for number, (moves, have) in enumerate(taken[: RANKS - 1], start=1):
         shown.append((f"after step {number}", moves, have))
 
