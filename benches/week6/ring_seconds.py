@@ -5,6 +5,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from typing import Any
 
 import mlx.core as mx
 
@@ -45,8 +46,8 @@ def main(budget: float, sizes: list[int]) -> None:
         x = mx.ones(num_bytes // 4)
         mx.eval(x)
         for name, program in PROGRAMS.items():
-            first = group.all_max(mx.array(_seconds(program, x, group))).item()  # all ranks run as many rounds
-            rounds = max(FEWEST, min(MOST, int(budget / first)))
+            slowest: Any = group.all_max(mx.array(_seconds(program, x, group))).item()  # all ranks run as many rounds
+            rounds = max(FEWEST, min(MOST, int(budget / slowest)))
             found[name].append(statistics.median(_seconds(program, x, group) for _ in range(rounds)))
     print(json.dumps(found))
 

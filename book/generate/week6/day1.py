@@ -16,7 +16,7 @@ from tiny_llm_course.dev.book.measured import measured_on
 from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.paths import ROOT
 from tiny_llm_course.testkit.ranks import RanksStopped, run_ranks
-from tiny_llm_course.testkit.rounding import Array64, to_float64
+from tiny_llm_course.testkit.rounding import Array64
 from tiny_llm_course.testkit.variants import load_solution, load_variants
 
 RANKS = 4
@@ -26,7 +26,7 @@ ORDERS = {  # the known mistakes of task 6.1.1
     "all send first": "all-send-first",
     "all receive first": "all-receive-first",
 }
-BUFFERS = ROOT / "benches" / "week6" / "buffers.json"
+REAL = ROOT / "benches" / "week6" / "real_ranks.json"
 
 
 class Move(NamedTuple):
@@ -46,6 +46,8 @@ def generated_parts() -> Parts:
         "buffers": buffers_table() + "\n",
         "hang": f"```text\n{_record()['message']}\n```\n",
         "send-first": f"```python\n{_record()['program']}```\n",
+        "work": f"```python\n{_record()['example']}```\n",
+        "printed": f"```text\n{_record()['printed']}\n```\n",
         "choices": choices_table() + "\n",
     }
 
@@ -110,7 +112,7 @@ def words(value: float) -> str:
 def chunks_figure() -> str:
     """Draw what each rank has before the first step, after each step of the reduce-scatter, and in the end."""
     taken = steps()
-    shown = [("at the beginning", [], PARTS)]
+    shown: list[tuple[str, list[Move], Array64]] = [("at the beginning", [], PARTS)]
     for number, (moves, have) in enumerate(taken[: RANKS - 1], start=1):
         shown.append((f"after step {number}", moves, have))
 
@@ -138,8 +140,8 @@ def chunks_figure() -> str:
 
     caption = (
         "Rank 0 begins with the numbers 1 to 4, rank 1 with ten times these, and so on: the digits of a sum say which "
-        "ranks it contains. A bold number has just been received and added to. Each sum moves one rank to the right in "
-        "each step, and gains a digit. After three steps, rank r has the complete sum of chunk r."
+        "ranks it contains. A bold number is new: a sum that has just been received, plus the rank's own part. In each "
+        "step, every sum moves one rank to the right and gains a digit. After three steps, rank r has the sum of chunk r."
     )
     about = " ".join(
         f"{title}: " + "; ".join(f"rank {rank} {', '.join(map(words, row))}" for rank, row in enumerate(have)) + "."
@@ -175,7 +177,7 @@ def ring_steps() -> str:
 
 @functools.cache
 def _record() -> dict[str, Any]:
-    record: dict[str, Any] = json.loads(BUFFERS.read_text(encoding="utf-8"))
+    record: dict[str, Any] = json.loads(REAL.read_text(encoding="utf-8"))
     return record
 
 

@@ -17,7 +17,7 @@
       const { list, stepBar } = BookWidget;
       const { start, orders } = this.data;
       const head = start[0].map((_, chunk) => `<th scope="col">chunk ${chunk}</th>`).join("");
-      return `<p>${list("order", "Order of the calls", orders.map(({ name }) => name))}</p>
+      return `<p>${list("order", "Order", orders.map(({ name }) => name))}</p>
         ${stepBar("Next step")}
         <p id="what"></p>
         <div class="scroll"><table><thead><tr><td></td>${head}</tr></thead><tbody></tbody></table></div>
@@ -26,6 +26,7 @@
           .scroll { overflow-x: auto; }
           table { border-collapse: separate; border-spacing: 4px; margin: 0; }
           th { font-weight: 400; font-size: 0.9em; text-align: center; padding: 0 0.2em; white-space: nowrap; }
+          thead td { border: 0; }
           tbody td { font-family: var(--mono-font, monospace); text-align: center; min-width: 3.6em; padding: 0.15em 0.2em;
             border: 2px solid color-mix(in srgb, var(--fg, CanvasText) 35%, var(--bg, Canvas)); border-radius: 4px; }
           td.sent { border-style: dashed; border-color: var(--fg, CanvasText); }

@@ -27,7 +27,7 @@ def launch(
     Raises:
         RanksFailed: a rank died or the ranks hang. The message says which, what each of the others waited for, and has
             the last lines of the failed rank's errors.
-        UsageError: mpi is asked for, and there is no mpirun.
+        UsageError: the backend is mpi, and there is no mpirun.
     """
     with Ranks(command, ranks, timeout=timeout, environment=environment, backend=backend, keep=True) as running:
         running.wait()

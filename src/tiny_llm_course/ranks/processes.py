@@ -53,7 +53,7 @@ class Ranks:
             each line of rank 1 begins with `rank 1: `.
 
     Raises:
-        UsageError: mpi is asked for, and there is no mpirun.
+        UsageError: the backend is mpi, and there is no mpirun.
     """
 
     def __init__(
