@@ -8,6 +8,10 @@ import click
 from click.core import ParameterSource
 
 SUPPORTED = ("prompt", "solution", "model", "dtype", "cpu", "max_tokens", "tensor_parallel")
+SERVING = (
+    *("solution", "model", "dtype", "host", "port", "api_key", "allowed_host", "root_path", "access_log"),
+    *("max_num_seqs", "max_num_batched_tokens", "waiting", "memory", "grace", "tensor_parallel"),
+)
 SAMPLING = ("temp", "top_k", "top_p", "min_p", "repetition_penalty", "seed")
 
 
@@ -16,6 +20,11 @@ def started() -> bool:
     from ..ranks.environment import RANK_FILE
 
     return RANK_FILE in os.environ
+
+
+def number() -> int:
+    """Return this process's rank, as the launcher has set it."""
+    return int(os.environ.get("MLX_RANK", os.environ.get("OMPI_COMM_WORLD_RANK", "0")))
 
 
 def typed(ctx: click.Context) -> list[str]:
@@ -27,7 +36,9 @@ def typed(ctx: click.Context) -> list[str]:
             continue
         if param.name == "tensor_parallel":
             continue
-        if isinstance(param, click.Option):
+        if isinstance(param, click.Option) and param.multiple:
+            options += [each for one in value for each in (param.opts[0], str(one))]
+        elif isinstance(param, click.Option):
             options += [param.opts[0]] if param.is_flag else [param.opts[0], str(value)]
         else:
             arguments += [str(value)]
@@ -50,15 +61,27 @@ def start(ctx: click.Context, count: int, timeout: float | None) -> int:
     return 0
 
 
+def must_support(ctx: click.Context, known: tuple[str, ...]) -> None:
+    """Raise UsageError for an option that does not go with tensor parallelism."""
+    from ..course.registry import UsageError
+
+    typed = (name for name in ctx.params if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE)
+    if extra := [name for name in typed if name not in known]:
+        raise UsageError(f"--{extra[0].replace('_', '-')} does not go with tensor parallelism.")
+
+
+def serve(ctx: click.Context, count: int) -> int:
+    """Serve on `count` ranks of this machine."""
+    must_support(ctx, SERVING)
+    return start(ctx, count, timeout=None)  # without requests, the ranks wait for each other
+
+
 def generate(ctx: click.Context, count: int | None) -> int:
     """Generate a text on `count` ranks, or as one of the ranks that `dist` has started; rank 0 prints it."""
-    from ..course.registry import UsageError
     from ..engine import engine, parallel, talk
 
     options: dict[str, Any] = dict(ctx.params)
-    known = (*SUPPORTED, *SAMPLING)
-    if extra := [name for name, value in options.items() if name not in known and value not in (None, False)]:
-        raise UsageError(f"--{extra[0].replace('_', '-')} does not go with tensor parallelism.")
+    must_support(ctx, (*SUPPORTED, *SAMPLING))
     if options["prompt"] is None:
         raise click.MissingParameter(ctx=ctx, param_type="argument", param_hint="'PROMPT'")
     if not started():

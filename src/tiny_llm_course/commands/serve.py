@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import sys
 from functools import partial
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..doctor import blas
+from . import ranks
 from .options import Finite, adapter_folder, bits_option, dtype_option, model_option
 
 if TYPE_CHECKING:
@@ -45,9 +47,20 @@ several = partial(click.option, multiple=True)
     "--adapter", metavar="NAME=FOLDER", help="A LoRA adapter that a request may choose as its model; may be repeated."
 )
 @click.option("--int8", is_flag=True, help="Quantize activations to int8: faster, less exact; needs the C++ kernels.")
+@click.option("--tensor-parallel", type=COUNT, metavar="N", help="Divide the model among N processes on this machine.")
 @shown("--grace", type=Finite(min=0), default=10.0, help=GRACE)
-def serve(host: str, port: int, waiting: int, grace: float, adapter: tuple[str, ...], **options: Any) -> int:
+def serve(
+    host: str,
+    port: int,
+    waiting: int,
+    grace: float,
+    adapter: tuple[str, ...],
+    tensor_parallel: int | None,
+    **options: Any,
+) -> int:
     """Serve a model over the OpenAI API at http://127.0.0.1:8000/v1. Ctrl-C stops the server."""
+    if (parallel := bool(tensor_parallel) or ranks.started()) and not ranks.started():
+        return ranks.serve(click.get_current_context(), tensor_parallel or 1)
 
     def taken(*names: str) -> dict[str, Any]:
         return {name: options.pop(name) for name in names}
@@ -63,11 +76,23 @@ def serve(host: str, port: int, waiting: int, grace: float, adapter: tuple[str, 
     load = partial(
         load_scheduler, limits=limits, adapters=_folders_by_name(adapter), mode=options.pop("stage"), **options
     )
+    if parallel:
+        from ..engine.parallel_serving import load_rank_of_server
+
+        ranks.must_support(click.get_current_context(), ranks.SERVING)
+        load = partial(load_rank_of_server, options["model"], options["solution"], limits, options["dtype"])
+        if ranks.number() > 0:
+            signal.signal(signal.SIGTERM, lambda *_: os._exit(143))  # the launcher's, at the end
+            load().follow()
+            return 0
     listening = run.listen(host, port)
     if not local and access.key is None:
         say("Anyone who can reach this machine can use the model; --api-key restricts access.", err=True)
 
+    served: list[ServingEngine] = []
+
     def tell(where: str, engine: "ServingEngine") -> None:
+        served.append(engine)
         name = engine.checkpoint.folder.resolve().name
         say(f"Serving {name} at {where}/v1 ({engine.runs}), chat page at {where}. Ctrl-C stops.", err=True)
 
@@ -80,6 +105,8 @@ def serve(host: str, port: int, waiting: int, grace: float, adapter: tuple[str, 
         status = 130
     except SystemExit as ended:  # on a signal
         status = int(ended.code or 0)
+    if parallel and served:
+        served[0].scheduler.close()  # lets the other ranks end
     # Skip C++ destructors: with the computing thread gone, MLX's threads sometimes abort in them.
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
