@@ -127,7 +127,7 @@ known.change(
     "logits-gathered",
     (
         "return self.table.as_linear(x)",
-        "own = self.table.as_linear(x)\n        return self.group.all_gather(own.swapaxes(0, -1)).swapaxes(0, -1)",
+        "own = self.table.as_linear(x)\nreturn self.group.all_gather(own.swapaxes(0, -1)).swapaxes(0, -1)",
     ),
     fact="as_linear collects the logits of all ranks",
     question="How many numbers per token does that exchange? How many does greedy decoding need?",

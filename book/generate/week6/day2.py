@@ -47,7 +47,7 @@ def model() -> tuple[ModelConfig, dict[str, mx.array]]:
 
 
 def parts_of_the_sum() -> list[Any]:
-    """Return what the MLP of layer 0 adds for the last token: each rank's part, and the whole, SHOWN numbers of each."""
+    """Return SHOWN numbers of what layer 0's MLP adds for the last token: each rank's part, and the sum."""
     config, weights = model()
     tokens = mx.array([ByteLevelBPE.from_file(EMBEDDED_MODEL / "tokenizer.json").encode(TEXT)])
     layer, seen = Qwen3CachedModel(config, weights), []
@@ -72,16 +72,16 @@ def halves() -> str:
     first = [number(float(row[0]), 3) for row in rows]
     about = f"Output 0: {first[0]} on rank 0, {first[1]} on rank 1, {first[2]} in all."
     caption = (
-        f"What the MLP of layer 0 adds to the residual stream for the last token of \u201c{TEXT}\u201d: its first {SHOWN} "
-        "of 256 numbers. Above the line, what each rank computes from its half of down_proj; below, the sum, "
+        f"What the MLP of layer 0 adds to the residual stream for the last token of \u201c{TEXT}\u201d: its first "
+        f"{SHOWN} of 256 numbers. Above the line, what each rank computes from its half of down_proj; below, the sum, "
         f"which equals the product in one process. Hollow is negative. {about}"
     )
     return canvas.figure("halves-6-2", "Two partial sums", about, caption)
 
 
 def span(own: range) -> str:
-    """Write a range as `0 to 191`."""
-    return f"{own.start:,} to {own.stop - 1:,}"
+    """Write a range as `0 to 191`, or one number."""
+    return f"{own.start:,} to {own.stop - 1:,}" if len(own) > 1 else f"{own.start:,}"
 
 
 def cuts() -> str:
@@ -102,23 +102,23 @@ def cuts() -> str:
 
 def held() -> str:
     """Return a table of what a rank holds and sends, by the number of ranks; all of it is counted."""
-    config, _ = model()
     rows = []
     for size in SIZES:
         results, groups = run_ranks(_one_token, size)
         shard, cached = results[0]
-        calls = [call for call in groups[0].calls]
-        sums = [call for call in calls if call.name == "all_sum"]
-        sent = sum(math.prod(call.shape) * call.dtype.size for call in calls)
-        rows.append([
-            str(size),
-            number(shard / 2**20),
-            str(cached),
-            str(len(sums)),
-            f"{sent:,}",
-        ])
+        sums = [call for call in groups[0].calls if call.name == "all_sum"]
+        given = sum(math.prod(call.shape) * call.dtype.size for call in groups[0].calls)
+        rows.append(
+            [
+                str(size),
+                number(shard / 2**20),
+                f"{cached:,}",
+                str(len(sums)),
+                f"{given:,}",
+            ]
+        )
     caption = "Rank 0 of the embedded model, while it computes one token"
-    head = ["ranks", "read from the file: MiB", "KV cache: bytes", "all_sums", "bytes given to them"]
+    head = ["ranks", "read from the file: MiB", "KV cache: bytes", "all_sums", "bytes given to collectives"]
     return table(caption, head, rows) + "\n"
 
 

@@ -39,8 +39,7 @@ def shared_head(program: Any) -> str:
     mistakes={
         "bias-on-every-rank": "Each rank added the bias before the sum, so it counts three times.",
         "averaged": "x @ W.T is a sum over all inputs, not a mean over the ranks.",
-        "bias-missing": "The bias belongs to the layer, whoever adds it.",
-        "not-summed": "That is a part of the product, plus the bias.",
+        "bias-missing": "That is the sum without the bias.",
     },
 )
 def bias(program: Any) -> str:

@@ -2,11 +2,12 @@
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from ..course.entities import Task
 from ..course.registry import UsageError, load_course
@@ -78,3 +79,20 @@ def names_of_tasks(command: Callable[..., int]) -> Callable[..., Any]:
     day = click.option("--day", type=int, help="A day of the --week.")(command)
     week = click.option("--week", type=int, help="A week, or with --day one of its days.")(day)
     return click.argument("names", nargs=-1, metavar=NAMES)(week)
+
+
+def typed(ctx: click.Context, without: Collection[str]) -> list[str]:
+    """Return the options and arguments of a command as they were typed, without some of them, for another process."""
+    options, arguments = list[str](), list[str]()
+    for param in ctx.command.params:
+        name = param.name or ""
+        value = ctx.params.get(name)
+        if name in without or value is None or ctx.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
+            continue
+        if isinstance(param, click.Option) and param.multiple:
+            options += [each for one in value for each in (param.opts[0], str(one))]
+        elif isinstance(param, click.Option):
+            options += [param.opts[0]] if param.is_flag else [param.opts[0], str(value)]
+        else:
+            arguments.append(str(value))
+    return [*options, *(["--", *arguments] if arguments else [])]

@@ -7,7 +7,13 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from .options import typed
+
 SUPPORTED = ("prompt", "solution", "model", "dtype", "cpu", "max_tokens", "tensor_parallel")
+SERVING = (
+    *("solution", "model", "dtype", "host", "port", "api_key", "allowed_host", "root_path", "access_log"),
+    *("max_num_seqs", "max_num_batched_tokens", "waiting", "memory", "grace", "tensor_parallel", "end_with_stdin"),
+)
 SAMPLING = ("temp", "top_k", "top_p", "min_p", "repetition_penalty", "seed")
 
 
@@ -18,20 +24,9 @@ def started() -> bool:
     return RANK_FILE in os.environ
 
 
-def typed(ctx: click.Context) -> list[str]:
-    """Return the arguments of the command as typed, without --tensor-parallel."""
-    options, arguments = [], []
-    for param in ctx.command.params:
-        value = ctx.params.get(param.name or "")
-        if ctx.get_parameter_source(param.name or "") is not ParameterSource.COMMANDLINE or value is None:
-            continue
-        if param.name == "tensor_parallel":
-            continue
-        if isinstance(param, click.Option):
-            options += [param.opts[0]] if param.is_flag else [param.opts[0], str(value)]
-        else:
-            arguments += [str(value)]
-    return [*options, "--", *arguments]
+def number() -> int:
+    """Return this process's rank, as the launcher has set it."""
+    return int(os.environ.get("MLX_RANK", os.environ.get("OMPI_COMM_WORLD_RANK", "0")))
 
 
 def start(ctx: click.Context, count: int, timeout: float | None) -> int:
@@ -41,7 +36,13 @@ def start(ctx: click.Context, count: int, timeout: float | None) -> int:
     from ..ranks import Ranks, RanksFailed
 
     check_division(ctx.params["model"], ctx.params["solution"], count)
-    command = [sys.executable, "-m", "tiny_llm_course", str(ctx.info_name), *typed(ctx)]
+    command = [
+        sys.executable,
+        "-m",
+        "tiny_llm_course",
+        str(ctx.info_name),
+        *typed(ctx, {"tensor_parallel", "end_with_stdin"}),
+    ]
     with Ranks(command, count, timeout=timeout) as running:
         try:
             running.wait()
@@ -50,15 +51,28 @@ def start(ctx: click.Context, count: int, timeout: float | None) -> int:
     return 0
 
 
+def must_support(ctx: click.Context, known: tuple[str, ...]) -> None:
+    """Raise UsageError for an option that does not go with tensor parallelism."""
+    from ..course.registry import UsageError
+
+    given = (name for name in ctx.params if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE)
+    if extra := [name for name in given if name not in known]:
+        raise UsageError(f"--{extra[0].replace('_', '-')} does not go with tensor parallelism.")
+
+
+def serve(ctx: click.Context, count: int) -> int:
+    """Serve on `count` ranks of this machine."""
+    must_support(ctx, SERVING)
+    return start(ctx, count, timeout=None)  # without requests, the ranks wait for each other
+
+
 def generate(ctx: click.Context, count: int | None) -> int:
     """Generate a text on `count` ranks, or as one of the ranks that `dist` has started; rank 0 prints it."""
-    from ..course.registry import UsageError
     from ..engine import engine, parallel, talk
+    from ..engine.pace import USUAL_TOKENS
 
     options: dict[str, Any] = dict(ctx.params)
-    known = (*SUPPORTED, *SAMPLING)
-    if extra := [name for name, value in options.items() if name not in known and value not in (None, False)]:
-        raise UsageError(f"--{extra[0].replace('_', '-')} does not go with tensor parallelism.")
+    must_support(ctx, (*SUPPORTED, *SAMPLING))
     if options["prompt"] is None:
         raise click.MissingParameter(ctx=ctx, param_type="argument", param_hint="'PROMPT'")
     if not started():
@@ -71,5 +85,5 @@ def generate(ctx: click.Context, count: int | None) -> int:
     settings = engine.Sampling(**{name: options[name] for name in SAMPLING})
     # No limit by the clock: all ranks must stop after the same token.
     return talk.generate(
-        runner, options["prompt"], options["max_tokens"] or engine.USUAL_TOKENS, settings, runner.group.rank == 0
+        runner, options["prompt"], options["max_tokens"] or USUAL_TOKENS, settings, runner.group.rank == 0
     )

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..doctor import blas
-from .options import Finite, adapter_folder, bits_option, dtype_option, model_option
+from . import ranks
+from .options import Finite, adapter_folder, bits_option, dtype_option, model_option, typed
 
 if TYPE_CHECKING:
     import socket
@@ -52,17 +53,20 @@ several = partial(click.option, multiple=True)
     "--adapter", metavar="NAME=FOLDER", help="A LoRA adapter that a request may choose as its model; may be repeated."
 )
 @click.option("--int8", is_flag=True, help="Quantize activations to int8: faster, less exact; needs the C++ kernels.")
+@click.option("--tensor-parallel", type=COUNT, metavar="N", help="Divide the model among N processes on this machine.")
 @shown("--grace", type=Finite(min=0), default=10.0, help=GRACE)
 @click.option("--replicas", type=click.IntRange(1, 64), help=REPLICAS)
 @click.option("--end-with-stdin", is_flag=True, hidden=True)
 @click.pass_context
 def serve(
     context: click.Context,
+    /,
     host: str,
     port: int,
     waiting: int,
     grace: float,
     adapter: tuple[str, ...],
+    tensor_parallel: int | None,
     replicas: int | None,
     end_with_stdin: bool,
     **options: Any,
@@ -74,6 +78,9 @@ def serve(
     """
     if end_with_stdin:
         threading.Thread(target=_end_with_stdin, daemon=True).start()
+    parallel = not replicas and (bool(tensor_parallel) or ranks.started())
+    if parallel and not ranks.started():
+        return ranks.serve(context, tensor_parallel or 1)
 
     def taken(*names: str) -> dict[str, Any]:
         return {name: options.pop(name) for name in names}
@@ -90,14 +97,25 @@ def serve(
     load = partial(
         load_scheduler, limits=limits, adapters=_folders_by_name(adapter), mode=options.pop("stage"), **options
     )
+    if parallel:
+        from ..engine.parallel_serving import load_rank_of_server
+
+        ranks.must_support(context, ranks.SERVING)
+        load = partial(load_rank_of_server, options["model"], options["solution"], limits, options["dtype"])
+        if ranks.number() > 0:
+            signal.signal(signal.SIGTERM, lambda *_: os._exit(143))  # the launcher's, at the end
+            load().follow()
+            return 0
     listening = run.listen(host, port)
     if not local and access.key is None:
         say("Anyone who can reach this machine can use the model; --api-key restricts access.", err=True)
 
     if replicas:
-        return _serve_replicas(replicas, _passed_on(context), listening, access, context.params)
+        return _serve_replicas(replicas, typed(context, OF_ROUTER), listening, access, context.params)
+    served: list[ServingEngine] = []
 
     def tell(where: str, engine: "ServingEngine") -> None:
+        served.append(engine)
         name = engine.checkpoint.folder.resolve().name
         say(f"Serving {name} at {where}/v1 ({engine.runs}), chat page at {where}. Ctrl-C stops.", err=True)
 
@@ -110,6 +128,8 @@ def serve(
         status = 130
     except SystemExit as ended:  # on a signal
         status = int(ended.code or 0)
+    if parallel and served:
+        served[0].scheduler.close()  # lets the other ranks end
     # Skip C++ destructors: with the computing thread gone, MLX's threads sometimes abort in them.
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
@@ -120,18 +140,6 @@ def _end_with_stdin() -> None:
     """End this process as by SIGTERM when the process that started it is gone."""
     os.read(0, 1)  # not sys.stdin, whose lock a thread may not hold when Python ends
     os.kill(os.getpid(), signal.SIGTERM)
-
-
-def _passed_on(context: click.Context) -> list[str]:
-    """Return the options of this command line that concern a replica."""
-    found: list[str] = []
-    for param in context.command.params:
-        value = context.params.get(param.name or "")
-        if param.name in OF_ROUTER or value in (None, False, ()):
-            continue
-        for each in value if isinstance(value, tuple) else (value,):
-            found += [param.opts[0]] if each is True else [param.opts[0], str(each)]
-    return found
 
 
 def _serve_replicas(

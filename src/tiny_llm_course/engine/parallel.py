@@ -30,25 +30,11 @@ class ParallelEngine(Engine):
             self.group: Any = self.part("distributed.group", "start")()
             self.config: Any = self.part("config", "ModelConfig").from_dict(checkpoint.config)
             self.context_length: int = self.config.max_position_embeddings
-            partition, weights = self._weights(checkpoint)
-            self.vocabulary: range = partition.vocabulary
+            weights, self.runs = load_part(self, checkpoint, self.config, self.group)
             with self.scaled_rope(checkpoint.config):
                 self.model = self.part("tensor_parallel.model", "TensorParallelModel")(self.config, weights, self.group)
             self.checkpoint = checkpoint
             self.tokenizer = self.part("tokenizer", "ByteLevelBPE").from_file(checkpoint.tokenizer)
-            self.runs = f"{runs('tensor-parallel', checkpoint, weights, False)}, {self.group.size} ranks"
-
-    def _weights(self, checkpoint: Checkpoint) -> tuple[Any, dict[str, mx.array]]:
-        """Return what the rank holds, and its weights, in the dtypes of the checkpoint's, which are not read."""
-        try:
-            partition = self.part("tensor_parallel.shards", "Partition")(self.config, self.group.rank, self.group.size)
-            load = self.part("tensor_parallel.loading", "load_shard")
-            read = load(checkpoint.folder, partition, checkpoint.weights).weights
-        except ValueError as error:
-            raise UsageError(f"{checkpoint.folder} cannot be divided among {self.group.size} ranks: {error}") from error
-        weights = {name: w.astype(checkpoint.weights[name].dtype) for name, w in read.items()}
-        zeros = self.part("config", "zero_biases")(checkpoint.config, weights["model.norm.weight"].dtype)
-        return partition, weights | partition.take(zeros)
 
     def sampler(self, sampling: Sampling) -> Sampler:
         """Return the function that chooses tokens, from all logits if a setting needs them."""
@@ -57,16 +43,34 @@ class ParallelEngine(Engine):
         if "seed" not in chosen:
             drawn = mx.array(random.SystemRandom().getrandbits(30))
             chosen["seed"] = self.group.all_max(drawn).item()  # the same on all ranks
-        vocab_size = self.config.vocab_size
+        vocab_size, rank = self.config.vocab_size, self.group.rank
+        own = self.part("tensor_parallel.shards", "Partition")(self.config, rank, self.group.size).vocabulary
         if any(chosen.get(name, off) != off for name, off in GATHERED.items()):
             every = super().sampler(Sampling(**chosen))
             gather = self.part("tensor_parallel.sampling", "gather_logits")
-            return lambda logits, tokens: every(gather(self.group, self.vocabulary, vocab_size, logits), tokens)
-        own = {name: value for name, value in chosen.items() if name not in GATHERED}
+            return lambda logits, tokens: every(gather(self.group, own, vocab_size, logits), tokens)
+        options = {name: value for name, value in chosen.items() if name not in GATHERED}
         with self.learners_code():
             make = self.part("tensor_parallel.sampling", "make_parallel_sampler")
-            made: Sampler = make(self.group, self.vocabulary, vocab_size, **own)
+            made: Sampler = make(self.group, own, vocab_size, **options)
         return made
+
+
+def load_part(package: Package, checkpoint: Checkpoint, config: Any, group: Any) -> tuple[dict[str, mx.array], str]:
+    """Return a rank's weights, and in words what runs. They have the dtypes of the checkpoint's, which are not read.
+
+    Raise UsageError if the model cannot be divided.
+    """
+    try:
+        partition = package.part("tensor_parallel.shards", "Partition")(config, group.rank, group.size)
+        load = package.part("tensor_parallel.loading", "load_shard")
+        read = load(checkpoint.folder, partition, checkpoint.weights).weights
+    except ValueError as error:
+        raise UsageError(f"{checkpoint.folder} cannot be divided among {group.size} ranks: {error}") from error
+    weights = {name: w.astype(checkpoint.weights[name].dtype) for name, w in read.items()}
+    zeros = package.part("config", "zero_biases")(checkpoint.config, weights["model.norm.weight"].dtype)
+    weights |= partition.take(zeros)
+    return weights, f"{runs('tensor-parallel', checkpoint, weights, False)}, {group.size} ranks"
 
 
 def load_rank(model: str | None, solution: bool, dtype: str | None) -> ParallelEngine:
