@@ -16,7 +16,7 @@ quiz = Quiz()
     "Replica `r0` has one request running and none of a prompt's six blocks. `r1` has five running and all six blocks. "
     "`r2` is idle, and draining. Which replica gets the request?",
     why="`r2` gets nothing new, so `r0` is the least loaded one. `r1` has four more running: within MARGIN, "
-    "waiting behind them costs less than prefilling six blocks.",
+    "sharing the batch with them costs less than prefilling six blocks.",
     mistakes={
         "draining-ones-too": "`r2` is idle because it is about to stop.",
         "margin-excluded": "Four more is not more than MARGIN.",
