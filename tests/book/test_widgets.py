@@ -40,6 +40,7 @@ VIEWS = {
     "bootstrap-mean": [{}, {"step": 0}, {"kind": "unpaired", "step": 200}],
     "grammar-steps": [{}, {"step": 9}, {"step": 36}],
     "agent-run": [{}, {"step": 8}, {"run": 1, "step": 4}, {"run": 3, "step": 9}],
+    "router-steps": [{}, {"second": 99, "victim": 0, "killed": 6}, {"policy": 0, "second": 3}],
     "resume-steps": [{}, {"step": 3}, {"moment": 9, "step": 99}],
     "fleet-load": [{}, {"rate": 80}, {"rate": 5, "replicas": 1}],
     "call-stream": [{}, {"step": 30}, {"answer": 1, "step": 400}, {"answer": 3, "step": 90}],

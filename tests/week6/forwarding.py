@@ -138,7 +138,7 @@ def scene_of(program: Any, scene: Scene) -> list[str]:
 
 
 def random_scene(seed: int, replicas: int, clients: int) -> Scene:
-    """Draw a scene: whatever fails when, and whoever leaves when."""
+    """Draw a scene: replicas that fail and clients that leave, at any time."""
     draw = random.Random(seed)
     scripts = [
         "/".join(draw.choice(["ab", "a!", "!", "3", "7", "", "~", "abc"]) for _ in range(4)) for _ in range(replicas)

@@ -162,7 +162,7 @@ known.change(
 known.change(
     "longest-wait",
     ("min(waits, default=RETRY_AFTER)", "max(waits, default=RETRY_AFTER)"),
-    fact="the client is told to wait for the slowest replica",
+    fact="Retry-After is that of the slowest replica",
     question="One replica has a place in 3 s, the other one in 7 s. When should the client come back?",
 )
 known.change(

@@ -21,6 +21,10 @@ class Health:
         self._limit = replica.limit
         self._reset()
 
+    def _reset(self) -> None:
+        self._passed, self._failed_probes = 0, 0  # probes in a row
+        self._failed_requests = 0  # since the last answered one
+
     def observe(self, event: Event) -> None:
         """Update the state after an event. `running` is never changed: each request is counted until it ends.
 
@@ -80,6 +84,3 @@ class Health:
         if state == "dead":
             self.replica.prefixes.clear()
             self.replica.limit = self._limit
-
-    def _reset(self) -> None:
-        self._passed = self._failed_probes = self._failed_requests = 0

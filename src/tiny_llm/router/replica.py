@@ -51,7 +51,7 @@ class Prefixes:
 
 @dataclass(eq=False)
 class Replica:
-    """One server behind the router. `running` counts the requests that were sent to it and have not ended."""
+    """A server that a router may choose. `running` counts the requests that were sent to it and have not ended."""
 
     name: str
     state: State = "starting"  # only "ready" gets new requests

@@ -161,7 +161,7 @@ class Fleet:
                 answer = await self._client.get(f"{member.process.url}/health")
                 if answer.status_code == 200:
                     event = "probe passed"
-                elif answer.status_code == 503:  # it was told to stop, and finishes its requests
+                elif answer.status_code == 503:  # it got SIGTERM, and finishes its requests
                     event = "drain"
             except httpx.HTTPError:
                 pass

@@ -1,4 +1,4 @@
-"""Serve several replicas behind the router until a signal ends it."""
+"""Serve several replicas through the router until a signal ends it."""
 
 import asyncio
 import socket

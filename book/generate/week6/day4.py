@@ -1,0 +1,285 @@
+"""Day 4's figure, of recorded conversations; its widget, two replicas in virtual time; and what was measured."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from typing import Any
+
+from tests.week3.virtual_time import now, play
+
+from tiny_llm_course.dev.book.drawing import Canvas, at_both_widths
+from tiny_llm_course.dev.book.drawing.canvas import SMALL
+from tiny_llm_course.dev.book.html import element, table
+from tiny_llm_course.dev.book.parts import Parts
+from tiny_llm_course.measuring.machine import in_words
+from tiny_llm_course.paths import ROOT
+from tiny_llm_course.programs.packages import load_solution
+
+load_solution()
+from tiny_llm_solution.router.forward import Failure, ReplicaFailed, forward  # noqa: E402
+from tiny_llm_solution.router.health import Health  # noqa: E402
+from tiny_llm_solution.router.replica import Replica, prefix_blocks  # noqa: E402
+
+NAMES = "ABC"
+POLICIES = {"least_loaded": "Least loaded", "prefix_aware": "Prefix-aware"}
+
+# The widget's world, in quarters of a second: a block of 16 tokens is prefilled in one, a token is decoded in one.
+QUARTER = 0.25
+FIRST, MORE, TURNS = 6, 4, 4  # blocks of a first prompt, blocks that each turn adds, turns
+DECODED, PAUSE = 8, 4  # tokens of an answer; quarters until the user's next turn
+RESTART = 16  # quarters until a killed replica is ready again
+SECONDS = 22  # at which a replica may be killed, at most
+
+
+def generated_parts() -> Parts:
+    """Return the figure, the widget, and the numbers of the record."""
+    return {
+        "conversations": conversations(),
+        "saved": saved(),
+        "router-steps": router_steps(),
+        "overhead": overhead(),
+        "killed": killed(),
+        "blocks": blocks_of_turns(),
+    }
+
+
+def record() -> dict[str, Any]:
+    """Return what benches/replicas.py has recorded."""
+    found: dict[str, Any] = json.loads((ROOT / "benches" / "week6" / "replicas.json").read_text(encoding="utf-8"))
+    return found
+
+
+def conversations() -> str:
+    """Draw which replica served which turn, over time, without and with prefixes."""
+    found = record()
+    last = max(row["end"] for policy in POLICIES for row in found[policy]["requests"])
+    lanes = {policy: _lanes(found[policy]["requests"]) for policy in POLICIES}
+    row_height, left = 22.0, 26.0
+
+    def draw(canvas: Canvas) -> None:
+        per_second = (canvas.width - left - 24) / last
+        y = 0.0
+        for policy, title in POLICIES.items():
+            canvas.text(0, y + 12, title, "strong")
+            y += 20
+            for replica in range(2):
+                mine = [(row, lane) for row, lane in lanes[policy] if row["replica"] == replica]
+                height = row_height * (1 + max((lane for _, lane in mine), default=0))
+                canvas.text(4, y + height / 2 + 4, str(replica + 1))
+                canvas.path([(left - 6, y), (left - 6, y + height - 4)], "axis")
+                for row, lane in mine:
+                    at, width = left + per_second * row["at"], max(14.0, per_second * (row["end"] - row["at"]) - 2)
+                    computed = row["prompt"] - row["cached"] > row["prompt"] / 2
+                    top = y + row_height * lane
+                    canvas.rect(at, top, width, 18, "fill series-0" if computed else "hollow series-0", 3)
+                    words = (
+                        f"{NAMES[row['conversation']]}{row['turn'] + 1}" if width > 24 else NAMES[row["conversation"]]
+                    )
+                    canvas.text(at + width / 2, top + 13, words, "small on-fill" if computed else "small", "middle")
+                y += height + 6
+            y += 8
+        canvas.path([(left, y), (left + per_second * last, y)], "axis")
+        for second in range(0, int(last) + 1, 5 if last > 12 else 2):
+            canvas.path([(left + per_second * second, y), (left + per_second * second, y + 4)], "axis")
+            canvas.text(left + per_second * second, y + 5 + SMALL, f"{second} s", "small", "middle")
+
+    about = "; ".join(f"{title}: {_served(found[policy]['requests'])}" for policy, title in POLICIES.items())
+    caption = (
+        "Three conversations, A, B and C, of six turns over two replicas, 1 and 2, as recorded. A filled box is a "
+        "request of which the replica prefilled more than half; of a hollow one, it found at least half in its cache."
+    )
+    return at_both_widths(draw).figure("conversations-6-4", "Which replica served which turn", about, caption)
+
+
+def _served(rows: list[dict[str, Any]]) -> str:
+    each = (f"{NAMES[row['conversation']]}{row['turn'] + 1} on {row['replica'] + 1}" for row in rows)
+    return ", ".join(each)
+
+
+def _lanes(rows: list[dict[str, Any]]) -> list[tuple[dict[str, Any], int]]:
+    """Return each request with the first lane of its replica that is free when it begins."""
+    ends: dict[int, list[float]] = {0: [], 1: []}
+    found = []
+    for row in rows:
+        mine = ends[row["replica"]]
+        lane = next((i for i, end in enumerate(mine) if end <= row["at"]), len(mine))
+        mine[lane : lane + 1] = [row["end"]]
+        found.append((row, lane))
+    return found
+
+
+def saved() -> str:
+    """Return how many tokens were prefilled with each policy."""
+    found = record()
+    least, aware = found["least_loaded"], found["prefix_aware"]
+    share = 100 * (1 - aware["prefilled_tokens"] / least["prefilled_tokens"])
+    return (
+        f"The prompts had {least['prompt_tokens']:,} tokens with the first policy and {aware['prompt_tokens']:,} with "
+        f"the second. The replicas prefilled {least['prefilled_tokens']:,} and {aware['prefilled_tokens']:,} of them: "
+        f"{share:.0f} % less with prefixes ({_machine(found)}).\n"
+    )
+
+
+def overhead() -> str:
+    """Return the router's overhead."""
+    found = record()
+    rows = [
+        f"| {kind} | {row['direct_ms']:.1f} ms | {row['router_ms']:.1f} ms | {row['percent']:.1f} % |"
+        for kind, row in ((kind, found["overhead"][kind]) for kind in ("whole", "streamed"))
+    ]
+    head = ["| Answer | Replica, p50 | Router, p50 | Overhead |", "|---|---|---|---|"]
+    tokens, turns = found["overhead"]["tokens"], found["overhead"]["turns"]
+    words = f"Answers of {tokens} tokens by one replica, {turns} in turns with {turns} through the router"
+    return "\n".join([f"{words} ({_machine(found)}):", "", *head, *rows, ""])
+
+
+def killed() -> str:
+    """Return what became of a load in which a replica was killed."""
+    found = record()
+    calm, hard = found["undisturbed"], found["killed"]
+    ends = dict(hard["ends"])
+    answered, events = ends.pop("answered", 0), ends.pop("error event", 0)
+    others = ", ".join(f"{count} with {name}" for name, count in ends.items()) or "none in any other way"
+    return (
+        f"Of {hard['requests']} requests, {answered} were answered, {events} ended with an error event, and {others}. "
+        f"{hard['wrong']} answers differed from those of an undisturbed run. The p95 of the answered requests was "
+        f"{hard['p95_s']:.2f} s, against {calm['p95_s']:.2f} s without a kill, a ratio of {found['p95_ratio']:.2f}. "
+        f"The killed replica was ready again after {hard['ready_again_s']:.1f} s, and the router counted "
+        f"{sum(hard['running_after'])} running requests at the end ({_machine(found)}).\n"
+    )
+
+
+def _machine(found: dict[str, Any]) -> str:
+    return f"{in_words(found['machine'])}, {found['date']}"
+
+
+def blocks_of_turns() -> str:
+    """Return how many leading blocks of each prompt of two conversations are equal."""
+    system = "You are a kind storyteller. Use short sentences and simple words."
+    tail = " Write it for a child of five years, give everyone in it a name, and let it end with a warm meal at home."
+    prompts = {
+        "A, turn 1": f"{system} Tell me a story about a blue dog who lives near the river and digs deep holes.{tail}",
+        "A, turn 2": "",
+        "B, turn 1": f"{system} Tell me a story about a red cat who is afraid of rain and hides below the bed.{tail}",
+    }
+    answer = " Once upon a time, a blue dog dug a hole. He found a small box with a key in it."
+    prompts["A, turn 2"] = prompts["A, turn 1"] + answer + " What did the key open? Please go on with the story."
+    first = prefix_blocks(prompts["A, turn 1"])
+    lines = ["| Prompt | Characters | Whole blocks | In common with A, turn 1 |", "|---|---|---|---|"]
+    for name, prompt in prompts.items():
+        own = prefix_blocks(prompt)
+        common = sum(a == b for a, b in zip(own, first, strict=False))
+        lines.append(f"| {name} | {len(prompt)} | {len(own)} | {common} |")
+    return "\n".join([*lines, ""])
+
+
+class World:
+    """Two replicas and three users in virtual time; replica `victim` is killed after `second` seconds, if any."""
+
+    def __init__(self, aware: bool, victim: int | None, second: int) -> None:
+        self.aware, self.victim, self.second = aware, victim, second
+        self.replicas = [Replica(f"replica {number}", "ready") for number in (1, 2)]
+        self.healths = [Health(replica) for replica in self.replicas]
+        self.caches: list[set[int]] = [set(), set()]
+        self.alive = [True, True]
+        self.died = [asyncio.Event(), asyncio.Event()]
+        self.rows: list[list[int]] = []  # conversation, turn, replica, from, first token, to, cached blocks, end
+
+    async def send(self, replica: Replica, request: tuple[int, int, list[int]]) -> AsyncGenerator[str, None]:
+        """Prefill what is not cached, then decode; raise ReplicaFailed when the process is killed."""
+        number = self.replicas.index(replica)
+        conversation, turn, blocks = request
+        cached = next((i for i, block in enumerate(blocks) if block not in self.caches[number]), len(blocks))
+        row = [conversation, turn, number, round(now() / QUARTER), -1, -1, cached, 0]
+        self.rows.append(row)
+        try:
+            await self._work(number, len(blocks) - cached)
+            self.caches[number] |= set(blocks)
+            row[4] = round(now() / QUARTER)
+            for _ in range(DECODED):
+                await self._work(number, 1)
+                yield "token"
+            row[7] = 1
+        finally:
+            row[5] = round(now() / QUARTER)
+
+    async def _work(self, number: int, quarters: int) -> None:
+        """Wait, or fail as soon as the replica is killed."""
+        if not self.alive[number]:
+            raise ReplicaFailed
+        dying = asyncio.ensure_future(self.died[number].wait())
+        done, _ = await asyncio.wait([dying], timeout=QUARTER * quarters)
+        dying.cancel()
+        if done:
+            raise ReplicaFailed
+
+    async def user(self, conversation: int) -> None:
+        """Hold a conversation; after an error event, send the turn again."""
+        await asyncio.sleep(QUARTER * 2 * conversation)
+        turn = 0
+        while turn < TURNS:
+            blocks = [1000 * conversation + i for i in range(FIRST + MORE * turn)]
+            events = forward(
+                (conversation, turn, blocks), blocks if self.aware else (), self.replicas, self.send, self.report
+            )
+            failed = [event async for event in events if isinstance(event, Failure)]
+            await asyncio.sleep(QUARTER * PAUSE)
+            turn += not failed
+
+    def report(self, replica: Replica, outcome: Any) -> None:
+        """Tell the replica's health."""
+        self.healths[self.replicas.index(replica)].observe(outcome)
+
+    async def run(self) -> list[list[int]]:
+        """Return the attempts of all requests."""
+        for health in self.healths:
+            health.observe("probe passed")
+        users = [asyncio.ensure_future(self.user(number)) for number in range(len(NAMES))]
+        if self.victim is not None:
+            await asyncio.sleep(self.second)
+            self.alive[self.victim] = False
+            self.died[self.victim].set()
+            self.caches[self.victim] = set()
+            self.healths[self.victim].observe("exited")
+            await asyncio.sleep(QUARTER * RESTART)
+            self.died[self.victim], self.alive[self.victim] = asyncio.Event(), True
+            for event in ("started", "probe passed", "probe passed"):
+                self.healths[self.victim].observe(event)  # type: ignore[arg-type]
+        await asyncio.wait(users)
+        return self.rows
+
+
+def played(aware: bool, victim: int | None = None, second: int = 0) -> list[list[int]]:
+    """Return the attempts of a run."""
+
+    async def script() -> list[list[int]]:
+        return await World(aware, victim, second).run()
+
+    found: list[list[int]] = play(script())
+    return found
+
+
+def router_steps() -> str:
+    """Return the widget, and a table of the runs without a kill."""
+    runs = []
+    for aware in (False, True):
+        kills = [[played(aware, victim, second) for second in range(1, SECONDS + 1)] for victim in range(2)]
+        runs.append({"calm": played(aware), "kills": kills})
+    rows = []
+    for title, run in zip(POLICIES.values(), runs, strict=True):
+        calm = run["calm"]
+        prompts = sum(FIRST + MORE * turn for _, turn, *_ in calm)
+        cached = sum(row[6] for row in calm)
+        rows.append(
+            [title, str(16 * prompts), str(16 * (prompts - cached)), f"{max(r[5] for r in calm) * QUARTER:g} s"]
+        )
+    data = {
+        "names": list(NAMES),
+        "policies": list(POLICIES.values()),
+        "first": FIRST,
+        "more": MORE,
+        "restart": RESTART,
+        "runs": runs,
+    }
+    head = ["policy", "prompt tokens", "prefilled", "the last answer"]
+    return element("router-steps", data, table("Both policies, without a kill", head, rows))
