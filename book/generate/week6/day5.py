@@ -317,11 +317,17 @@ def compared() -> str:
         rows.append(
             f"| {each['processes']} | {what or each['what']} | {words[0]} | {words[1]} | {100 * each['off']:+.0f} % |"
         )
+
+    def largest(throughput: bool) -> float:
+        wanted = "tokens/s" if throughput else "p95"
+        return max(100 * abs(each["off"]) for each in found["rows"] if wanted in each["what"])
+
     slower = ", ".join(f"{x:.2f}" for x in found["slower"])
     return "\n".join(
         [
             *rows,
             "",
+            f"The largest difference is {largest(True):.0f} % in throughput and {largest(False):.0f} % in a p95. "
             f"A step takes {slower} times as long as the fitted cost while 1, 2, 3 or 4 processes compute. The "
             f"median error of one step's prediction is {100 * found['median step error']:.0f} %, over "
             f"{found['steps']:,} steps. "
