@@ -4,9 +4,9 @@
 
 Each process runs our scheduler with the model that comes with the course, on one thread. The cost model is fitted to
 the steps of one process alone. This machine has fewer cores than the largest fleet has processes, so another run
-measures how much longer a step takes while 2 or 4 processes compute. Then the same requests go to the real fleet and to the
-simulated one, in turn to each process. Two loads: all requests at once, for the throughput, and Poisson arrivals, for
-the latencies. On a quiet machine, for about two minutes.
+measures how much longer a step takes while 2 or 4 processes compute. Then the same requests go to the real fleet and to
+the simulated one, in turn to each process. Two loads: all requests at once, for the throughput, and Poisson arrivals,
+for the latencies. On a quiet machine, for about two minutes.
 """
 
 import argparse
@@ -17,7 +17,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ BUSY = 0.6  # Poisson arrivals, as a share of the simulated throughput with all 
 REQUESTS = 48  # per process and load, up to two processes; the same in all for more
 ROUNDS = 2  # of each real run; the mean of their figures counts
 PREFIXES, SHARED = 4, 64
-LIMITS = {"max_num_seqs": 8, "max_num_batched_tokens": 64, "page_size": 16}
+LIMITS: Any = {"max_num_seqs": 8, "max_num_batched_tokens": 64, "page_size": 16}
 
 
 def main() -> None:
@@ -235,7 +235,7 @@ def rank(numbers: Sequence[float], share: float) -> float:
     return sorted(numbers)[max(0, -int(-share * len(numbers) // 1) - 1)]
 
 
-LATENCIES = {
+LATENCIES: dict[str, Callable[..., float]] = {
     "TTFT": lambda jobs, times, share: rank([t[0] - j.arrival for j, t in zip(jobs, times, strict=True)], share),
     "latency": lambda jobs, times, share: rank([t[1] - j.arrival for j, t in zip(jobs, times, strict=True)], share),
 }

@@ -44,7 +44,7 @@ NEEDED, WORSE = 0.71, 0.05  # the mean share of all loads, and how far below day
 _MEANS: dict[Any, float] = {}
 
 
-def mean(policy, name, fleet):
+def mean(policy: Any, name: str, fleet: Any) -> float:
     """Return the mean share of a load's requests that meet the goal, computed once for a policy."""
     key = policy, name
     if key not in _MEANS:
@@ -52,7 +52,7 @@ def mean(policy, name, fleet):
     return _MEANS[key]
 
 
-def share_of(policy, name, fleet, seed):
+def share_of(policy: Any, name: str, fleet: Any, seed: int) -> float:
     """Return the share of a load's requests that meet the goal, from 0 to 1.
 
     Args:
@@ -63,11 +63,11 @@ def share_of(policy, name, fleet, seed):
     """
     load = LOADS[name]
     jobs = fleet.jobs.arrivals(
-        fleet.jobs.Traffic(count=REQUESTS, output=OUTPUT, longest=40, **({"prompt": (16, 96)} | load.traffic)), seed
+        fleet.jobs.Traffic(requests=REQUESTS, output=OUTPUT, longest=40, **({"prompt": (16, 96)} | load.traffic)), seed
     )
     cost = fleet.cost.StepCost(*COST)
 
-    def replica(number):
+    def replica(number: int) -> Any:
         slots, slow = load.slots[number], load.slowness[number]
         limits = fleet.replica.Resources(max_num_seqs=slots, pages=PAGES, limit=2 * slots)
         return fleet.replica.SimulatedReplica(
@@ -78,7 +78,7 @@ def share_of(policy, name, fleet, seed):
     failures = [fleet.jobs.Failure(*each) for each in load.failures]
     outcomes = fleet.simulation.simulate(jobs, replicas, policy, failures)
     goal = fleet.capacity.Goal(FIRST, PER_TOKEN)
-    return sum(map(goal.met_by, outcomes)) / len(outcomes)
+    return float(sum(map(goal.met_by, outcomes)) / len(outcomes))
 
 
 def views():

@@ -37,7 +37,11 @@ def least_loaded(views: Sequence[Any], _blocks: Sequence[int]) -> Any:
 
 def generated_parts() -> Parts:
     """Return the share of each policy on each load."""
-    policies = {"round robin": round_robin, "least loaded": lambda: least_loaded, "day 4": lambda: choice.choose}
+    policies: dict[str, Any] = {
+        "round robin": round_robin,
+        "least loaded": lambda: least_loaded,
+        "day 4": lambda: choice.choose,
+    }
     rows = [f"| Policy | {' | '.join(LOADS)} | mean |", f"|:--|{'--:|' * (len(LOADS) + 1)}"]
     for name, make in policies.items():
         shares = [100 * sum(share_of(make(), load, FLEET, seed) for seed in SEEDS) / len(SEEDS) for load in LOADS]

@@ -36,18 +36,19 @@ def work(program: Any) -> str:
 
 @quiz.question(
     "6.5.2",
-    "One replica, steps of 1 s, two slots. A request of three tokens arrives at 0 s, another one at 0.5 s. The replica "
-    "fails at 0.75 s and is back at 1.75 s; a second replica takes what is sent again. When does the first request get "
+    "Two replicas, steps of 1 s. A request of three tokens arrives at 0 s and goes to the first one, another one "
+    "arrives at 0.5 s and goes to the second one. The first replica fails at 0.75 s. When does the first request get "
     "its first token?",
-    why="It has no token at 0.75 s, so it is sent again then, and its step at the second replica ends at 1.75 s.",
+    why="It has no token at 0.75 s, so it is sent to the second replica. That one is in a step until 1.5 s, and the "
+    "next step ends at 2.5 s.",
     mistakes={
-        "never-sent-again": "No client has seen a token, so both requests can be sent again.",
+        "never-sent-again": "No client has seen a token of it, so it can be sent again.",
         "token-at-start": "A step has its tokens when it ends.",
         "last-token-is-first": "This is when its last token comes.",
     },
 )
 def first(program: Any) -> str:
-    scene = Scene([(0.0, 4, 3), (0.5, 4, 3)], replicas=2, slots=2, failures=[(0.75, "r0", 1.75)])
+    scene = Scene([(0.0, 4, 3), (0.5, 4, 3)], replicas=2, failures=[(0.75, "r0", 9.0)])
     fleet = fleet_of(scene, SimulatedReplica, Resources)
     found = program(jobs_of(scene, Job), fleet, least_loaded, [Failure(*each) for each in scene.failures])
     return "never" if found[0].first is None else f"{found[0].first:g} s"

@@ -5,7 +5,7 @@
 "use strict";
 
 {
-  const [WIDE, LEFT, TALL, LOW] = [360, 44, 110, 56];
+  const [WIDE, LEFT, TALL, LOW] = [360, 52, 110, 56];
   const { number } = BookWidget;
   const rank = (values, percent) => [...values].sort((a, b) => a - b)[Math.ceil((percent * values.length) / 100) - 1];
 
@@ -77,11 +77,11 @@
     get markup() {
       const { rates, replicas } = this.data;
       return `<div class="sliders">${BookWidget.slider("rate", "requests per second", ...rates)}${BookWidget.slider("replicas", "replicas", ...replicas)}</div>
-        <svg viewBox="0 0 ${WIDE} ${TALL + LOW + 62}" role="img" aria-labelledby="drawn"><title id="drawn"></title><g></g></svg>
+        <svg viewBox="0 0 ${WIDE} ${TALL + LOW + 46}" role="img" aria-labelledby="drawn"><title id="drawn"></title><g></g></svg>
         <dl class="figures"></dl>
         <style>
           svg { width: 100%; }
-          .one { fill: var(--query); fill-opacity: 0.8; }
+          .one { fill: var(--query); }
           .p95 { stroke: var(--logits); stroke-width: 1.6; stroke-dasharray: 5 3; }
           .queue { fill: none; stroke: var(--key); stroke-width: 1.6; }
         </style>`;

@@ -52,7 +52,7 @@ class Traffic(NamedTuple):
     """The distributions of a load. Times between arrivals and output lengths are exponential, prompts uniform."""
 
     rate: float  # requests per second
-    count: int
+    requests: int
     prompt: tuple[int, int] = (16, 128)  # own tokens of a prompt: minimum, maximum
     output: float = 32.0  # mean number of output tokens
     longest: int = 256  # maximum number of output tokens
@@ -68,7 +68,7 @@ def arrivals(traffic: Traffic, seed: int = 0) -> list[Job]:
     """
     draw, found, now = random.Random(seed), list[Job](), 0.0
     weights = [1 / (k + 1) for k in range(traffic.prefixes)]
-    for number in range(traffic.count):
+    for number in range(traffic.requests):
         if number % traffic.burst == 0:
             now += draw.expovariate(1.0) * traffic.burst / traffic.rate
         own = draw.randint(*traffic.prompt)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from ..router.replica import Replica
 
-PRICE = 4.0  # prompt blocks that are worth computing again rather than waiting behind one more request
+PRICE = 4.0  # prompt blocks that are worth computing again rather than waiting for one more request
 USUAL = 16  # the limit of a replica of usual speed
 
 
