@@ -10,6 +10,7 @@ from typing import Any
 import click
 import pytest
 import yaml
+from starlette.applications import Starlette
 from starlette.routing import Route
 
 from tiny_llm_course.commands.serve import serve
@@ -56,7 +57,7 @@ def routes(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """The paths of the server's routes, as `make_app` gives them to Starlette."""
     given: list[Route] = []
 
-    class Made(app.Starlette):
+    class Made(Starlette):
         def __init__(self, routes: list[Route], **others: Any) -> None:
             given.extend(routes)
             super().__init__(routes=routes, **others)

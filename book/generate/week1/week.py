@@ -33,16 +33,17 @@ def generated_parts() -> Parts:
 def weeks() -> str:
     """Draw the residual stream through one layer, and beside each part what each week makes of it."""
     notes = {
-        "tokens": [(3, "of many requests"), (7, "tool calls")],
+        "tokens": [(3, "of many requests"), (6, "over replicas"), (7, "tool calls")],
         "attention": [
             (2, "KV cache"),
             (2, "flash attention"),
             (3, "pages, prefixes"),
             (4, "masks, MLA, windows"),
             (5, "LoRA"),
+            (6, "heads on ranks"),
         ],
-        "mlp": [(2, "4-bit weights, kernels"), (4, "experts, shared layers")],
-        "head": [(5, "loss and gradients")],
+        "mlp": [(2, "4-bit weights, kernels"), (4, "experts, shared layers"), (6, "experts on ranks")],
+        "head": [(5, "loss and gradients"), (6, "vocabulary on ranks")],
         "sampler": [(3, "checks draft tokens"), (7, "a grammar's mask")],
     }
     boxes: Boxes = {
