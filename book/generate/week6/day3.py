@@ -118,8 +118,8 @@ def recorded() -> str:
     count = sum(not forward for forward, _, _ in steps["1F1B"][0])
     caption = (
         f"One recorded step of each order: two processes, {count} micro-batches. Outlined: a forward pass; with a bar: "
-        f"a backward pass. The last stage, below, has no forward passes of its own: its backward pass computes the loss, "
-        f"too. Recorded on {in_words(found['machine'])}."
+        f"a backward pass. The last stage, below, has no forward passes of its own: its backward pass computes the "
+        f"loss, too. Recorded on {in_words(found['machine'])}."
     )
     about = "; ".join(
         f"{name}, rank {rank}: {len(slots)} passes from {slots[0][1]:.0f} to {slots[-1][2]:.0f} ms"
