@@ -43,7 +43,7 @@ known.change(
     "one-too-many-ahead",
     (AHEAD, "ahead = min(stages - rank, micro_batches)"),
     fact="the warm-up has one forward pass too many",
-    question="The last stage has nobody to wait for. After which pass can it run its first backward pass?",
+    question="The last stage waits for no other stage. After which pass can it run its first backward pass?",
 )
 known.change(
     "the-same-on-all-stages",

@@ -1,5 +1,4 @@
-"""Day 3's figures, the passes of a step as simulated and as recorded from two processes; its table of costs; and its widget.
-"""
+"""Day 3's figures, a step as simulated and as recorded from two processes; its table of costs; and its widget."""
 
 import json
 from collections.abc import Sequence
@@ -118,9 +117,9 @@ def recorded() -> str:
 
     count = sum(not forward for forward, _, _ in steps["1F1B"][0])
     caption = (
-        f"One recorded step of each order: two processes, {count} micro-batches. Outlined: a forward pass; with a bar: a "
-        f"backward pass. The last stage, below, has no forward passes of its own: its backward pass computes the loss, "
-        f"too. Recorded on {in_words(found['machine'])}."
+        f"One recorded step of each order: two processes, {count} micro-batches. Outlined: a forward pass; with a bar: "
+        f"a backward pass. The last stage, below, has no forward passes of its own: its backward pass computes the "
+        f"loss, too. Recorded on {in_words(found['machine'])}."
     )
     about = "; ".join(
         f"{name}, rank {rank}: {len(slots)} passes from {slots[0][1]:.0f} to {slots[-1][2]:.0f} ms"
@@ -146,8 +145,8 @@ def costs() -> str:
             methods = list(found)
             rows.append([f"{step}; {link}", *(number(1000 * seconds) for seconds in found.values())])
     caption = (
-        f"Milliseconds of communication per step: Qwen3-0.6B in bfloat16, {RANKS} ranks, {OF_PIPELINE} micro-batches, and "
-        f"{Work(**QWEN, tokens=1, training=False).experts_per_token} experts per token if its MLPs were experts"
+        f"Milliseconds of communication per step: Qwen3-0.6B in bfloat16, {RANKS} ranks, {OF_PIPELINE} micro-batches, "
+        f"and {Work(**QWEN, tokens=1, training=False).experts_per_token} experts per token if its MLPs were experts"
     )
     return table(caption, ["step and link", *methods], rows) + "\n"
 

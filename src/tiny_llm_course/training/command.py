@@ -19,15 +19,18 @@ import mlx.core as mx
 from ..terminal.screen import say
 from .curve import as_svg, in_characters
 from .recipe import Recipe
-from .run import Run
+from .run import Run, joined_group
 from .stories import training_stories
 
 
 def train(recipe: Recipe, texts: tuple[Path, ...], out: Path, solution: bool) -> int:
     """Train the recipe's model on texts, to the end or until Ctrl-C; return the exit code."""
     stories, held_out = training_stories(texts)
+    group = joined_group(solution)
+    if group and group.rank:  # rank 0 shows the progress
+        return 0 if Run(recipe, stories, held_out, out, solution, group).go(lambda report: False) else 130
     say(f"{len(stories)} stories to train on, {len(held_out)} held out; {mx.default_device()}")
-    run = Run(recipe, stories, held_out, out, solution)
+    run = Run(recipe, stories, held_out, out, solution, group)
     guessing = math.log(recipe.architecture.vocab_size)
     say(f"{recipe.name}: {run.weights:,} parameters; random guessing has a loss of {guessing:.2f}")
     say(f"operators: {'fused, in C++ on all cores (5.4.5)' if run.fused else 'of MLX'}")

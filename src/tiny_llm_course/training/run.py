@@ -3,9 +3,12 @@
 import hashlib
 import json
 import math
+import os
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import mlx.core as mx
@@ -16,6 +19,7 @@ from ..course.requirements import compiler, missing
 from ..engine.engine import Sampling, load_engine
 from ..engine.package import Package
 from ..learner import progress
+from ..ranks.environment import RANK_FILE
 from .conversations import CHAT_TEMPLATE, TURN_BEGIN, TURN_END, documents
 from .recipe import Recipe
 
@@ -36,16 +40,26 @@ SAMPLE, SAMPLE_TOKENS = "Once upon a time", 60
 
 
 class Run:
-    """A run in a folder, new or resumed. `trainer` is the learner's `Trainer`; its `log` has every step's report."""
+    """A run in a folder, new or resumed. `trainer` is the learner's `Trainer`; its `log` has every step's report.
 
-    def __init__(self, recipe: Recipe, stories: list[str], held_out: list[str], out: Path, solution: bool) -> None:
+    With a group, each rank computes its share of a step's rows, and only rank 0 writes to the folder.
+    """
+
+    def __init__(
+        self, recipe: Recipe, stories: list[str], held_out: list[str], out: Path, solution: bool, group: Any = None
+    ) -> None:
         """Prepare the run; raise UsageError if the folder or the text is unsuitable, LearnerError as `Package` does."""
-        self.recipe, self.out, self.solution = recipe, out, solution
+        self.recipe, self.out, self.solution, self.group = recipe, out, solution, group
         self.state = out / "training"
+        self.leads = group is None or group.rank == 0
+        while not (self.leads or (self.state / "run.json").exists()):
+            time.sleep(0.1)  # rank 0 prepares the folder; in a collective, `dist` would take minutes of it for a hang
         self.fused = _fuses(self.state / "run.json", solution)
         self.package = Package(solution, (*NEEDS, FUSED) if self.fused else NEEDS)
         part, schedule = self.package.part, recipe.schedule
-        _check_folder(out, self.state, fingerprint := _fingerprint(recipe, stories, held_out))
+        fingerprint = _fingerprint(recipe, stories, held_out)
+        if self.leads:
+            _check_folder(out, self.state, fingerprint)
         config = part("config", "ModelConfig").from_dict(recipe.architecture.config())
         with self.package.learners_code():
             encode, shards = self._prepared(stories, fingerprint)
@@ -60,6 +74,8 @@ class Run:
             # Without a compiler, MLX cannot compile on a CPU.
             differentiate = part("training.model", "compiled_loss_and_grads")
             compiled = differentiate(config, make) if compiler() else mx.value_and_grad(loss)
+            if group:
+                compiled = part("pipeline.data_parallel", "data_parallel")(compiled, group)
             accumulate = part("training.accumulation", "accumulate_gradients")
             pieces = [judges[i : i + schedule.rows] for i in range(0, len(judges), schedule.rows)]
             self.trainer = part("training.loop", "Trainer")(
@@ -83,6 +99,8 @@ class Run:
                 # Only the loss: accumulation weights each piece by its targets, and asks for no gradient.
                 lambda params: accumulate(lambda now, rows: (loss(now, rows), {}), params, pieces)[0].item(),
             )
+            if not self.leads:
+                self.trainer.evaluate, self.trainer.checkpoints = None, SimpleNamespace(save=lambda *state: None)
 
     @property
     def weights(self) -> int:
@@ -93,7 +111,8 @@ class Run:
         """Train to the last step, or until on_step returns True; return whether the last step was reached."""
         with self.package.learners_code():
             finished: bool = self.trainer.run(on_step)
-        self.export()
+        if self.leads:
+            self.export()
         return finished
 
     def bits_per_byte(self, nats: float) -> float:
@@ -158,6 +177,11 @@ class Run:
                 what = f"The text does not fill one row of {schedule.context} tokens"
                 raise UsageError(f"{what}: add text, or lower context")
             part("dataset.shards", "write_shard")(shard, told, trained.encode(END)[0])
+
+
+def joined_group(solution: bool) -> Any:
+    """Return the group of this process if `dist` has started it, None otherwise."""
+    return Package(solution, NEEDS).part("distributed.group", "start")() if RANK_FILE in os.environ else None
 
 
 def _fuses(record: Path, solution: bool) -> bool:
