@@ -19,8 +19,8 @@ from typing import NoReturn
 
 ROOT = Path(__file__).resolve().parents[2]
 # What the program needs to start. PDM installs the project itself last.
-PACKAGES = ["mlx", "numpy", "regex", "jinja2", "click", "rich", "watchfiles", "starlette", "uvicorn", "pydantic", "httpx"]
-PACKAGES += ["psutil", "greenlet", "pytest", "hypothesis", "py_mini_racer", "tiny_llm_course"]
+PACKAGES = ["mlx", "numpy", "regex", "jinja2", "click", "rich", "watchfiles", "starlette", "uvicorn", "pydantic"]
+PACKAGES += ["httpx", "psutil", "greenlet", "pytest", "hypothesis", "py_mini_racer", "tiny_llm_course"]
 # Set when this script restarts itself, which it does only once.
 AGAIN = "TINY_LLM_BOOTSTRAP_AGAIN"
 
