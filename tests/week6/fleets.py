@@ -83,7 +83,7 @@ def least_loaded(views, _blocks):
     return min(ready, key=lambda view: view.running, default=None)
 
 
-def fleet_of(scene, replica, resources):
+def fleet_of(scene: Any, replica: Any, resources: Any) -> Any:
     """Build the replicas of a scene, with the classes of `fleet.replica`."""
 
     def seconds(chunks, busy):
@@ -94,7 +94,7 @@ def fleet_of(scene, replica, resources):
     return [replica(f"r{n}", seconds, limits) for n in range(scene.replicas)]
 
 
-def jobs_of(scene, job):
+def jobs_of(scene: Any, job: Any) -> Any:
     """Build the jobs of a scene; no two prompts begin alike."""
     return [job(at, (1000 + n,) * prompt, output) for n, (at, prompt, output) in enumerate(scene.jobs)]
 

@@ -1,6 +1,7 @@
 """Fleets for task 6.5.3 whose outcomes are known without a simulation."""
 
 import random
+from typing import Any
 
 
 def outcome(make, goal, good, kind=0):
@@ -19,10 +20,10 @@ def outcome(make, goal, good, kind=0):
 class Fleets:
     """Counts the runs of fleets in which a share of all requests meets the goal."""
 
-    def __init__(self, make, goal, shares, sizes=(20,)):
+    def __init__(self, make: Any, goal: Any, shares: Any, sizes: Any = (20,)) -> None:
         """Take a function of replicas and seed that returns a share, and the number of requests of each seed."""
         self.make, self.goal, self.shares, self.sizes = make, goal, shares, sizes
-        self.calls = []
+        self.calls: list[Any] = []
 
     def __call__(self, replicas, seed):
         """Run, as the argument of `replicas_needed`."""

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.week3.virtual_time import now, play
-from tests.week6.replicas import fleet, prompt_of
 from tests.week6.forward_scenes import SCENES, expected_of
 from tests.week6.forwarding import THREE, TWO, Rig, alone, by_formula, random_scene, scene_of
+from tests.week6.replicas import fleet, prompt_of
 
 from tiny_llm.router import forward
 from tiny_llm_course.testkit.cases import noted

@@ -244,7 +244,7 @@ class World:
             await asyncio.sleep(QUARTER * RESTART)
             self.died[self.victim], self.alive[self.victim] = asyncio.Event(), True
             for event in ("started", "probe passed", "probe passed"):
-                self.healths[self.victim].observe(event)  # type: ignore[arg-type]
+                self.healths[self.victim].observe(event)
         await asyncio.wait(users)
         return self.rows
 
@@ -267,7 +267,7 @@ def router_steps() -> str:
         runs.append({"calm": played(aware), "kills": kills})
     rows = []
     for title, run in zip(POLICIES.values(), runs, strict=True):
-        calm = run["calm"]
+        calm: Any = run["calm"]
         prompts = sum(FIRST + MORE * turn for _, turn, *_ in calm)
         cached = sum(row[6] for row in calm)
         rows.append(

@@ -320,7 +320,7 @@ def compared() -> str:
 
     def largest(throughput: bool) -> float:
         wanted = "tokens/s" if throughput else "p95"
-        return max(100 * abs(each["off"]) for each in found["rows"] if wanted in each["what"])
+        return max(100 * abs(float(each["off"])) for each in found["rows"] if wanted in each["what"])
 
     slower = ", ".join(f"{x:.2f}" for x in found["slower"])
     return "\n".join(

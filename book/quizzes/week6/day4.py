@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from tests.week6.fleets import chosen
 from tests.week6.forwarding import alone, scene_of
 from tests.week6.health_script import observed, script
+from tests.week6.replicas import chosen
 
 from tiny_llm_course.dev.book.quizzes import Quiz
 

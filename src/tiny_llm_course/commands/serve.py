@@ -94,18 +94,19 @@ def serve(
     local = run.is_loopback(host)
     access = _access(local, **taken("api_key", "allowed_host", "root_path", "access_log"))
     limits = _limits(**taken("max_num_seqs", "max_num_batched_tokens", "memory", "int8"))
-    load = partial(
+    load: Any = partial(
         load_scheduler, limits=limits, adapters=_folders_by_name(adapter), mode=options.pop("stage"), **options
     )
     if parallel:
         from ..engine.parallel_serving import load_rank_of_server
 
         ranks.must_support(context, ranks.SERVING)
-        load = partial(load_rank_of_server, options["model"], options["solution"], limits, options["dtype"])
+        load_rank = partial(load_rank_of_server, options["model"], options["solution"], limits, options["dtype"])
         if ranks.number() > 0:
             signal.signal(signal.SIGTERM, lambda *_: os._exit(143))  # the launcher's, at the end
-            load().follow()
+            load_rank().follow()
             return 0
+        load = load_rank
     listening = run.listen(host, port)
     if not local and access.key is None:
         say("Anyone who can reach this machine can use the model; --api-key restricts access.", err=True)
