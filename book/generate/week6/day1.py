@@ -141,7 +141,7 @@ def chunks_figure() -> str:
     caption = (
         "Rank 0 begins with the numbers 1 to 4, rank 1 with ten times these, and so on: the digits of a sum say which "
         "ranks it contains. A bold number is new: a sum that has just been received, plus the rank's own part. In each "
-        "step, every sum moves one rank to the right and gains a digit. After three steps, rank r has all of chunk r."
+        "step, every sum moves one rank to the right and gains a digit. In the end, rank r has the sum of chunk r."
     )
     about = " ".join(
         f"{title}: " + "; ".join(f"rank {rank} {', '.join(map(words, row))}" for rank, row in enumerate(have)) + "."
