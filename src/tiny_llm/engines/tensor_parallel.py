@@ -4,6 +4,8 @@ Before each forward pass, rank 0 sends a plan to the others: integers that say w
 compute, and which requests have left. Each rank stores the keys and values of its own heads.
 """
 
+from typing import cast
+
 import mlx.core as mx
 
 from ..config import ModelConfig
@@ -29,7 +31,7 @@ class _KVCache(PagedKVCache):
         of_page = 2 * layers * kv_heads * dims * dtype.size * limits.page_size
         most = -(-limits.max_num_seqs * config.max_position_embeddings // limits.page_size)
         count = min(limits.kv_cache_bytes // of_page, most)
-        count = -int(group.all_max(mx.array(-count)).item())  # as many on all ranks
+        count = -cast(int, group.all_max(mx.array(-count)).item())  # as many on all ranks
         if count < 1:
             raise ValueError(f"{limits.kv_cache_bytes} bytes hold no page of {of_page} bytes")
         super().__init__(PagedArrays(layers, count, limits.page_size, kv_heads, dims, dtype))
@@ -55,7 +57,7 @@ class _Rank:
 
     def share(self, plan: list[int]) -> list[int]:
         """Return rank 0's plan, on every rank; the others give an empty one."""
-        length = int(self.group.all_max(mx.array(len(plan))).item())
+        length = cast(int, self.group.all_max(mx.array(len(plan))).item())
         if not length:
             return []
         mine = mx.array(plan or [0] * length, mx.int32)

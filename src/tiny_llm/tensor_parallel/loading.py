@@ -67,7 +67,7 @@ def _read(file: BinaryIO, data: int, name: str, entry: dict[str, Any], cut: Cut 
     step = 1 if cut and cut.axis == 1 else max(1, len(found))  # rows per read
     for row in range(0, len(found), step):
         file.seek(start + ((top + row) * columns + left) * item)
-        _fill(file, memoryview(found[row : row + step]).cast("B"), name)
+        _fill(file, found[row : row + step].data.cast("B"), name)
     return mx.array(found.reshape(-1) if len(shape) == 1 else found).view(dtype)
 
 

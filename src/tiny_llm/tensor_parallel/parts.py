@@ -41,6 +41,8 @@ class VocabularyParts(ParallelParts):
         super().__init__(group, inner)
         self.vocabulary = partition.vocabulary
 
-    def embedding(self, weights: dict[str, mx.array], name: str, config: ModelConfig) -> VocabularyEmbedding:
+    def embedding(  # type: ignore[override]  # it is no Embedding, but behaves like one
+        self, weights: dict[str, mx.array], name: str, config: ModelConfig
+    ) -> VocabularyEmbedding:
         """As `Dense`: the rank's rows of the table, `name.weight`."""
         return VocabularyEmbedding(self.inner.embedding(weights, name, config), self.vocabulary, self.group)
