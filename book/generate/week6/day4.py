@@ -54,7 +54,7 @@ def conversations() -> str:
     found = record()
     last = max(row["end"] for policy in POLICIES for row in found[policy]["requests"])
     lanes = {policy: _lanes(found[policy]["requests"]) for policy in POLICIES}
-    row_height, left = 22.0, 26.0
+    row_height, left = 29.0, 26.0
 
     def draw(canvas: Canvas) -> None:
         per_second = (canvas.width - left - 24) / last
@@ -69,13 +69,14 @@ def conversations() -> str:
                 canvas.path([(left - 6, y), (left - 6, y + height - 4)], "axis")
                 for row, lane in mine:
                     at, width = left + per_second * row["at"], max(14.0, per_second * (row["end"] - row["at"]) - 2)
-                    computed = row["prompt"] - row["cached"] > row["prompt"] / 2
                     top = y + row_height * lane
-                    canvas.rect(at, top, width, 18, "fill series-0" if computed else "hollow series-0", 3)
+                    canvas.rect(at, top, width, 18, "hollow series-0", 3)
+                    if share := 1 - row["cached"] / row["prompt"]:
+                        canvas.rect(at, top + 19, width * share, 5, "fill series-0")
                     words = (
                         f"{NAMES[row['conversation']]}{row['turn'] + 1}" if width > 24 else NAMES[row["conversation"]]
                     )
-                    canvas.text(at + width / 2, top + 13, words, "small on-fill" if computed else "small", "middle")
+                    canvas.text(at + width / 2, top + 13, words, "small", "middle")
                 y += height + 6
             y += 8
         canvas.path([(left, y), (left + per_second * last, y)], "axis")
@@ -85,8 +86,8 @@ def conversations() -> str:
 
     about = "; ".join(f"{title}: {_served(found[policy]['requests'])}" for policy, title in POLICIES.items())
     caption = (
-        "Three conversations, A, B and C, of six turns over two replicas, 1 and 2, as recorded. A filled box is a "
-        "request of which the replica prefilled more than half; of a hollow one, it found at least half in its cache."
+        "Three conversations, A, B and C, of six turns over two replicas, 1 and 2, as recorded. The filled bar below a "
+        "request is the share of its prompt that the replica prefilled; it found the rest in its cache."
     )
     return at_both_widths(draw).figure("conversations-6-4", "Which replica served which turn", about, caption)
 
