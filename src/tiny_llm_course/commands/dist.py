@@ -20,7 +20,7 @@ MOST = 64  # ranks: a typing mistake must not start a thousand processes
     "--backend",
     type=click.Choice(["ring", "mpi", "any"]),
     default="ring",
-    help="What carries messages (default: ring, over TCP on this machine; any: what MLX has).",
+    help="What carries messages: the ring, over TCP (default; also any, as every build of MLX has it), or mpi.",
 )
 @click.option(
     "--timeout",
