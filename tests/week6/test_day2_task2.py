@@ -203,7 +203,7 @@ def test_task_2_parts_is_built_once():
     case = "down_proj is called three times"
     built = []
 
-    class Counting(type(DENSE)):  # type: ignore[misc]
+    class Counting(type(DENSE)):
         def projection(self, weights, name, bias=False):
             built.append(name)
             return super().projection(weights, name, bias)

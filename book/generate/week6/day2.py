@@ -50,9 +50,16 @@ def parts_of_the_sum() -> list[Any]:
     """Return SHOWN numbers of what layer 0's MLP adds for the last token: each rank's part, and the sum."""
     config, weights = model()
     tokens = mx.array([ByteLevelBPE.from_file(EMBEDDED_MODEL / "tokenizer.json").encode(TEXT)])
-    layer, seen = Qwen3CachedModel(config, weights), []
-    down = layer.layers[0].mlp.down
-    layer.layers[0].mlp.down = lambda x: seen.append(x) or down(x)
+    layer, seen = Qwen3CachedModel(config, weights), list[mx.array]()
+    mlp: Any = layer.layers[0].mlp
+    down = mlp.down
+
+    def watched(x: mx.array) -> mx.array:
+        seen.append(x)
+        found: mx.array = down(x)
+        return found
+
+    mlp.down = watched
     mx.eval(layer(tokens))
     x, w = seen[0][0, -1], weights["model.layers.0.mlp.down_proj.weight"][:SHOWN]
     half = config.intermediate_size // 2

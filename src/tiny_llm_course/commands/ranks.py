@@ -79,6 +79,7 @@ def serve(ctx: click.Context, count: int) -> int:
 def generate(ctx: click.Context, count: int | None) -> int:
     """Generate a text on `count` ranks, or as one of the ranks that `dist` has started; rank 0 prints it."""
     from ..engine import engine, parallel, talk
+    from ..engine.pace import USUAL_TOKENS
 
     options: dict[str, Any] = dict(ctx.params)
     must_support(ctx, (*SUPPORTED, *SAMPLING))
@@ -94,5 +95,5 @@ def generate(ctx: click.Context, count: int | None) -> int:
     settings = engine.Sampling(**{name: options[name] for name in SAMPLING})
     # No limit by the clock: all ranks must stop after the same token.
     return talk.generate(
-        runner, options["prompt"], options["max_tokens"] or engine.USUAL_TOKENS, settings, runner.group.rank == 0
+        runner, options["prompt"], options["max_tokens"] or USUAL_TOKENS, settings, runner.group.rank == 0
     )

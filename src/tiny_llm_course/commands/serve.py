@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -73,18 +74,19 @@ def serve(
     local = run.is_loopback(host)
     access = _access(local, **taken("api_key", "allowed_host", "root_path", "access_log"))
     limits = _limits(**taken("max_num_seqs", "max_num_batched_tokens", "memory", "int8"))
-    load = partial(
+    load: Callable[[], ServingEngine] = partial(
         load_scheduler, limits=limits, adapters=_folders_by_name(adapter), mode=options.pop("stage"), **options
     )
     if parallel:
         from ..engine.parallel_serving import load_rank_of_server
 
         ranks.must_support(click.get_current_context(), ranks.SERVING)
-        load = partial(load_rank_of_server, options["model"], options["solution"], limits, options["dtype"])
+        rank = partial(load_rank_of_server, options["model"], options["solution"], limits, options["dtype"])
         if ranks.number() > 0:
             signal.signal(signal.SIGTERM, lambda *_: os._exit(143))  # the launcher's, at the end
-            load().follow()
+            rank().follow()
             return 0
+        load = rank
     listening = run.listen(host, port)
     if not local and access.key is None:
         say("Anyone who can reach this machine can use the model; --api-key restricts access.", err=True)

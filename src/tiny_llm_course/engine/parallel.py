@@ -38,7 +38,7 @@ class ParallelEngine(Engine):
 
     def sampler(self, sampling: Sampling) -> Sampler:
         """Return the function that chooses tokens, from all logits if a setting needs them."""
-        chosen = {"temp": 0.7, **self.checkpoint.sampling}
+        chosen: dict[str, Any] = {"temp": 0.7, **self.checkpoint.sampling}
         chosen |= {name: value for name, value in sampling._asdict().items() if value is not None}
         if "seed" not in chosen:
             drawn = mx.array(random.SystemRandom().getrandbits(30))
