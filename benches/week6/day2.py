@@ -72,7 +72,8 @@ def work(steps: int) -> None:
     found = {}
     for name, (sequences, length) in CASES.items():
         tokens = mx.zeros((sequences, length), mx.int32)
-        plain, whole = list[float](), list[float]()
+        plain: list[float] = []
+        whole: list[float] = []
         for model, times in zip(models, (plain, whole), strict=True):
             caches = model.new_caches()
             timed.seconds, timed.bytes = 0.0, 0

@@ -44,6 +44,7 @@ VIEWS = {
     "resume-steps": [{}, {"step": 3}, {"moment": 9, "step": 99}],
     "fleet-load": [{}, {"rate": 80}, {"rate": 5, "replicas": 1}],
     "call-stream": [{}, {"step": 30}, {"answer": 1, "step": 400}, {"answer": 3, "step": 90}],
+    "rank-shards": [{}, {"ranks": 2, "step": 4}, {"ranks": 4}, {"model": 1, "ranks": 16, "step": 7}],
     "pass-power": [{}, {"agent": 1, "k": 8}, {"agent": 2, "k": 4}],
     "rope-scaling": [{}, {"kind": "YaRN", "factor": 5}, {"kind": "NTK-aware", "pair": 31}],
     "scheduler-replay": [{}, {"policy": 2, "other": 3, "budget": 2, "pages": 1}, {"step": 5}],

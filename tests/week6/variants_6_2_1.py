@@ -147,7 +147,7 @@ known.written("by the last two pieces", ('*_, layer, kind = name.split(".")', 'l
 
 @known.accepted("by lists")
 class ByLists:
-    """Each range is computed when it is asked for."""
+    """Each range is computed when it is requested."""
 
     def __init__(self, config, rank, size):
         import dataclasses

@@ -51,14 +51,15 @@ def parts_of_the_sum() -> list[Any]:
     config, weights = model()
     tokens = mx.array([ByteLevelBPE.from_file(EMBEDDED_MODEL / "tokenizer.json").encode(TEXT)])
     layer, seen = Qwen3CachedModel(config, weights), list[mx.array]()
-    down = layer.layers[0].mlp.down
+    mlp: Any = layer.layers[0].mlp
+    down = mlp.down
 
     def watched(x: mx.array) -> mx.array:
         seen.append(x)
-        y: mx.array = down(x)
-        return y
+        found: mx.array = down(x)
+        return found
 
-    layer.layers[0].mlp.down = watched
+    mlp.down = watched
     mx.eval(layer(tokens))
     x, w = seen[0][0, -1], weights["model.layers.0.mlp.down_proj.weight"][:SHOWN]
     half = config.intermediate_size // 2

@@ -4,8 +4,6 @@ Before each forward pass, rank 0 sends a plan to the others: integers that say w
 compute, and which requests have left. Each rank stores the keys and values of its own heads.
 """
 
-from typing import cast
-
 import mlx.core as mx
 
 from ..config import ModelConfig
@@ -23,6 +21,12 @@ from ..tensor_parallel.shards import Partition
 from .modes import Limits, Weights
 
 
+def largest(group: Group, number: int) -> int:
+    """Return the largest of all ranks' integers."""
+    found: int = group.all_max(mx.array(number)).item()  # type: ignore[assignment]
+    return found
+
+
 class _KVCache(PagedKVCache):
     """Pages of a rank's own heads, and which requests have left since the last plan."""
 
@@ -31,7 +35,7 @@ class _KVCache(PagedKVCache):
         of_page = 2 * layers * kv_heads * dims * dtype.size * limits.page_size
         most = -(-limits.max_num_seqs * config.max_position_embeddings // limits.page_size)
         count = min(limits.kv_cache_bytes // of_page, most)
-        count = -cast(int, group.all_max(mx.array(-count)).item())  # as many on all ranks
+        count = -largest(group, -count)  # as many on all ranks
         if count < 1:
             raise ValueError(f"{limits.kv_cache_bytes} bytes hold no page of {of_page} bytes")
         super().__init__(PagedArrays(layers, count, limits.page_size, kv_heads, dims, dtype))
@@ -57,7 +61,7 @@ class _Rank:
 
     def share(self, plan: list[int]) -> list[int]:
         """Return rank 0's plan, on every rank; the others give an empty one."""
-        length = cast(int, self.group.all_max(mx.array(len(plan))).item())
+        length = largest(self.group, len(plan))
         if not length:
             return []
         mine = mx.array(plan or [0] * length, mx.int32)

@@ -43,7 +43,7 @@ def load_shard(folder: Path, partition: Partition, wanted: Container[str] | None
     index, weights, count = folder / INDEX, {}, 0
     names = set(json.loads(index.read_bytes())["weight_map"].values()) if index.exists() else {"model.safetensors"}
     for each in sorted(names):
-        with (folder / each).open("rb", buffering=0) as file:  # a buffer would read more than is asked for
+        with (folder / each).open("rb", buffering=0) as file:  # a buffer would read more than is requested
             size = int.from_bytes(file.read(8), "little")
             header: dict[str, Any] = json.loads(file.read(size))
             for name, entry in header.items():
@@ -67,7 +67,7 @@ def _read(file: BinaryIO, data: int, name: str, entry: dict[str, Any], cut: Cut 
     step = 1 if cut and cut.axis == 1 else max(1, len(found))  # rows per read
     for row in range(0, len(found), step):
         file.seek(start + ((top + row) * columns + left) * item)
-        _fill(file, found[row : row + step].data.cast("B"), name)
+        _fill(file, memoryview(found[row : row + step].data).cast("B"), name)
     return mx.array(found.reshape(-1) if len(shape) == 1 else found).view(dtype)
 
 

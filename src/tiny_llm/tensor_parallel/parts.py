@@ -1,5 +1,7 @@
 """Layer factories of a tensor-parallel model: any other factory's matrices, with all-reduces where they are needed."""
 
+from typing import Any
+
 import mlx.core as mx
 
 from ..config import ModelConfig
@@ -41,8 +43,6 @@ class VocabularyParts(ParallelParts):
         super().__init__(group, inner)
         self.vocabulary = partition.vocabulary
 
-    def embedding(  # type: ignore[override]  # it is no Embedding, but behaves like one
-        self, weights: dict[str, mx.array], name: str, config: ModelConfig
-    ) -> VocabularyEmbedding:
-        """As `Dense`: the rank's rows of the table, `name.weight`."""
+    def embedding(self, weights: dict[str, mx.array], name: str, config: ModelConfig) -> Any:
+        """Return a `VocabularyEmbedding` of the rank's rows of the table, `name.weight`."""
         return VocabularyEmbedding(self.inner.embedding(weights, name, config), self.vocabulary, self.group)
