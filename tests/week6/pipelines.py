@@ -19,6 +19,7 @@ import numpy as np
 from tests.week6 import stages
 
 from tiny_llm_course.testkit.errors import Kind, fail
+from tiny_llm_course.testkit.ranks import run_ranks
 from tiny_llm_course.testkit.variants import load_solution
 
 load_solution()
@@ -79,7 +80,7 @@ class Roomy:
             batches = stages.micro_batches(1, *[2] * self.count)
             return program(Watched(0, 1, False), params, batches, order, group)
 
-        stages.finished(lambda: stages.run_ranks(rank_of, 1), case)
+        stages.finished(lambda: run_ranks(rank_of, 1), case)
         return active[-1] - active[0]
 
 
@@ -141,7 +142,7 @@ def work(folder: Path) -> None:
     group = start("ring")
     _, params, batches, _, make = training_case()
     stage = make(group.rank, group.size)
-    order = stages.one_f_one_b(group.rank, group.size, len(batches))
+    order: Any = stages.one_f_one_b(group.rank, group.size, len(batches))
     loss, grads = pipeline_step(stage, stage.own(params), batches, order, group)
     mx.save_safetensors(str(folder / f"{group.rank}.safetensors"), {"loss": loss, **grads})
 

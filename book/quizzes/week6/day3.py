@@ -3,10 +3,11 @@
 from typing import Any
 
 import mlx.core as mx
-from tests.week6.stages import micro_batches, one_f_one_b, run_ranks
+from tests.week6.stages import micro_batches, one_f_one_b
 
 from tiny_llm_course.dev.book.quizzes import Quiz
 from tiny_llm_course.programs.packages import load_solution
+from tiny_llm_course.testkit.ranks import run_ranks
 
 load_solution()
 from tiny_llm_solution.pipeline.passes import most_held  # noqa: E402

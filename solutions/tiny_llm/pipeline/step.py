@@ -7,8 +7,9 @@ import mlx.core as mx
 from ..dataset.loss import count_targets
 from ..dataset.packing import Rows
 from ..distributed.group import Group
+from ..training.model import Params
 from .passes import Pass
-from .stage import EMBEDDING, Params, Stage
+from .stage import EMBEDDING, Stage
 
 
 def pipeline_step(

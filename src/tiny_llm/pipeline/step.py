@@ -6,8 +6,9 @@ import mlx.core as mx
 
 from ..dataset.packing import Rows
 from ..distributed.group import Group
+from ..training.model import Params
 from .passes import Pass
-from .stage import Params, Stage
+from .stage import Stage
 
 
 def pipeline_step(
