@@ -94,7 +94,7 @@ def rank(counts: Sequence[int], steps: int) -> None:
                 mx.eval(group.all_sum(mx.array(0.0)))  # all ranks start together
                 stage.passes.clear()
                 pipeline_step(stage, params, batches, order, group)
-                found[f"{name} {count}"].append([(each.forward, each.start, each.end) for each in stage.passes])
+                found[f"{name} {count}"].append([(*each,) for each in stage.passes])
             found[f"{name} {count}"].pop(0)
     print(json.dumps(found))
 

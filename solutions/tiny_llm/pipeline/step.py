@@ -7,7 +7,7 @@ import mlx.core as mx
 from ..dataset.loss import count_targets
 from ..dataset.packing import Rows
 from ..distributed.group import Group
-from ..training.accumulation import Params
+from ..training.model import Params
 from .passes import Pass
 from .stage import EMBEDDING, Stage
 

@@ -6,7 +6,7 @@ import mlx.core as mx
 
 from ..dataset.packing import Rows
 from ..distributed.group import Group
-from ..training.accumulation import Params
+from ..training.model import Params
 from .passes import Pass
 from .stage import Stage
 
