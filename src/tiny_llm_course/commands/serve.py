@@ -5,6 +5,7 @@ import re
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -94,7 +95,7 @@ def serve(
     local = run.is_loopback(host)
     access = _access(local, **taken("api_key", "allowed_host", "root_path", "access_log"))
     limits = _limits(**taken("max_num_seqs", "max_num_batched_tokens", "memory", "int8"))
-    load: Any = partial(
+    load: Callable[[], ServingEngine] = partial(
         load_scheduler, limits=limits, adapters=_folders_by_name(adapter), mode=options.pop("stage"), **options
     )
     if parallel:
