@@ -185,7 +185,10 @@ def buffers_table() -> str:
     """Return which sizes two ranks could both send before any received."""
     record = _record()
     rows = [[f"{mib} MiB", "received" if passed else "hang"] for mib, passed in record["passed"].items()]
-    return table(f"Two ranks that send first. {measured_on(record)}", ["each rank sends", "then"], rows)
+    return (
+        table("Two ranks that send first", ["each rank sends", "then"], rows)
+        + f"\n<p><em>{measured_on(record)}</em></p>"
+    )
 
 
 def choices_table() -> str:
