@@ -66,7 +66,7 @@ def load_part(package: Package, checkpoint: Checkpoint, config: Any, group: Any)
         load = package.part("tensor_parallel.loading", "load_shard")
         read = load(checkpoint.folder, partition, checkpoint.weights).weights
     except ValueError as error:
-        raise UsageError(f"{checkpoint.folder} cannot be divided among {group.size} ranks: {error}") from error
+        raise UsageError(f"{checkpoint.folder}: {error}") from error
     weights = {name: w.astype(checkpoint.weights[name].dtype) for name, w in read.items()}
     zeros = package.part("config", "zero_biases")(checkpoint.config, weights["model.norm.weight"].dtype)
     weights |= partition.take(zeros)
@@ -93,5 +93,5 @@ def check_division(model: str | None, solution: bool, ranks: int) -> Path:
         try:
             package.part("tensor_parallel.shards", "Partition")(whole, 0, ranks)
         except ValueError as error:
-            raise UsageError(f"{folder} cannot be divided among {ranks} ranks: {error}") from error
+            raise UsageError(f"{folder}: {error}") from error
     return folder
