@@ -58,6 +58,7 @@ several = partial(click.option, multiple=True)
 @click.pass_context
 def serve(
     context: click.Context,
+    /,
     host: str,
     port: int,
     waiting: int,
