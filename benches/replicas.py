@@ -87,17 +87,9 @@ async def conversations(url: str, prefixes: bool) -> dict[str, Any]:
                 answer = (await client.post(f"{urls[replica.name]}/v1/completions", json=body)).json()
                 replica.running -= 1
                 usage = answer["usage"]
-                rows.append(
-                    {
-                        "conversation": number,
-                        "turn": turn,
-                        "replica": replicas.index(replica),
-                        "at": round(at, 3),
-                        "end": round(time.perf_counter() - begun, 3),
-                        "prompt": usage["prompt_tokens"],
-                        "cached": usage["prompt_tokens_details"]["cached_tokens"],
-                    }
-                )
+                row = {"conversation": number, "turn": turn, "replica": replicas.index(replica), "at": round(at, 3)}
+                row |= {"end": round(time.perf_counter() - begun, 3), "prompt": usage["prompt_tokens"]}
+                rows.append(row | {"cached": usage["prompt_tokens_details"]["cached_tokens"]})
                 prompt += answer["choices"][0]["text"] + NEXT[turn % len(NEXT)]
 
         await asyncio.gather(*map(one, range(len(TOPICS))))
@@ -106,10 +98,9 @@ async def conversations(url: str, prefixes: bool) -> dict[str, Any]:
     return {"prompt_tokens": prompt, "cached_tokens": cached, "prefilled_tokens": prompt - cached, "requests": rows}
 
 
-async def fleet(client: httpx.AsyncClient, url: str) -> list[dict[str, Any]]:
+async def fleet(client: httpx.AsyncClient, url: str) -> Any:
     """Return what the router says of its replicas."""
-    found: list[dict[str, Any]] = (await client.get(f"{url}/health")).json()["replicas"]
-    return found
+    return (await client.get(f"{url}/health")).json()["replicas"]
 
 
 async def streamed(client: httpx.AsyncClient, url: str, body: dict[str, Any]) -> tuple[float, str, str]:

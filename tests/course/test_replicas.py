@@ -249,6 +249,13 @@ def test_a_model_that_does_not_exist_is_one_line():
     assert "Traceback" not in done.stderr
 
 
+def test_an_unfinished_router_is_one_line(typed):
+    code, _, err = typed("serve", "--replicas", 2, "--port", 0)
+    assert code == 1
+    assert "6.4.1" in err
+    assert "Traceback" not in err
+
+
 def test_samples_get_the_name_of_their_replica():
     text = '# HELP a What.\n# TYPE a gauge\na{x="1"} 2\na 3\n# HELP b What.\n# TYPE b gauge\nb 0\n'
     assert with_label({"r0": text, "r1": text}).splitlines() == [

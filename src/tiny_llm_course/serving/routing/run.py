@@ -36,8 +36,10 @@ def serve_replicas(
     LearnerError if the router is not finished, FirstStartFailed if a replica cannot start.
     """
     package = Package(solution, TASKS)
-    fleet = Fleet(package, count, limit(package), options, say)
-    router = Router(package, fleet)
+    with package.learners_code():
+        _find_stubs(package)
+        fleet = Fleet(package, count, limit(package), options, say)
+        router = Router(package, fleet)
     tasks = list[asyncio.Task[None]]()
 
     async def announce() -> None:
@@ -62,3 +64,18 @@ def serve_replicas(
     if fleet.error:
         with package.learners_code():
             raise fleet.error
+
+
+def _find_stubs(package: Package) -> None:
+    """Call each part once, so that stubs are found now, and not by the first client."""
+    package.part("router.choice", "choose")([], [])
+    package.part("router.health", "Health")(package.part("router.replica", "Replica")("none")).observe("probe passed")
+
+    async def ask() -> None:
+        events = package.part("router.forward", "forward")(None, [], [], None, lambda replica, outcome: None)
+        if asyncio.iscoroutine(events):  # a stub, without a yield
+            await events
+        async for _ in events:
+            pass
+
+    asyncio.run(ask())
