@@ -27,6 +27,7 @@ BUSY = 0.6  # Poisson arrivals, as a share of the simulated throughput with all 
 REQUESTS = 48  # per process and load, up to two processes; the same in all for more
 ROUNDS = 2  # of each real run; the mean of their figures counts
 PREFIXES, SHARED = 4, 64
+VOCABULARY = 2048  # of the model
 LIMITS: Any = {"max_num_seqs": 8, "max_num_batched_tokens": 64, "page_size": 16}
 
 
@@ -141,7 +142,7 @@ def compare(requests: int, rounds: int) -> dict[str, Any]:
 
     def load(rate: float, count: int, seed: int) -> list[Any]:
         jobs = arrivals(Traffic(rate, count, output=24.0, prefixes=PREFIXES, shared=SHARED), seed)
-        return [Job(job.arrival, tuple(token % 4000 for token in job.prompt), job.max_tokens) for job in jobs]
+        return [Job(job.arrival, tuple(token % VOCABULARY for token in job.prompt), job.max_tokens) for job in jobs]
 
     def real(jobs: Sequence[Any], count: int) -> list[dict[str, Any]]:
         begin = time.time() + 1.0
