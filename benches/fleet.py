@@ -162,10 +162,11 @@ def compare(requests: int, rounds: int) -> dict[str, Any]:
 
     processes = [Process() for _ in range(max(PROCESSES))]
     try:
-        at_once, apart = load(1e9, requests, 1), load(1.0, requests, 2)
-        steps = [
-            (Work(*work), seconds) for jobs in (at_once, apart) for work, seconds in real(squeezed(jobs), 1)[0]["steps"]
-        ]
+        # Both loads: the first has the large steps, the second the small ones, and those after a pause.
+        first = real(load(1e9, requests, 1), 1)[0]
+        rate = BUSY * requests / max(end for _, end in first["times"])
+        second = real(load(rate, requests, 2), 1)[0]
+        steps = [(Work(*work), seconds) for run in (first, second) for work, seconds in run["steps"]]
         cost = StepCost.fit(steps)
         errors = [abs(cost.seconds(work) / seconds - 1) for work, seconds in steps]
         slower = slowdown(cost, Work, [real(load(1e9, count * requests // 2, 3), count) for count in PROCESSES])
@@ -198,14 +199,6 @@ def compare(requests: int, rounds: int) -> dict[str, Any]:
         "slower": slower,
         "rows": rows,
     }
-
-
-def squeezed(jobs: Sequence[Any]) -> list[Any]:
-    """Return jobs that arrive within seconds, so that steps of all sizes are recorded."""
-    from dataclasses import replace
-
-    last = max(job.arrival for job in jobs) or 1.0
-    return [replace(job, arrival=job.arrival / last * len(jobs) / 12) for job in jobs]
 
 
 def slowdown(cost: Any, work: Any, runs: Sequence[Sequence[dict[str, Any]]]) -> list[float]:
