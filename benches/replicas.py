@@ -60,7 +60,7 @@ def asked(prompt: str, tokens: int = TOKENS, **more: Any) -> dict[str, Any]:
 
 
 def percentile(values: list[float], percent: float) -> float:
-    """Return a percentile, between neighbours."""
+    """Return a percentile, between neighbors."""
     return statistics.quantiles(values, n=100, method="inclusive")[round(percent) - 1]
 
 

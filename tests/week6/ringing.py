@@ -70,7 +70,7 @@ def sends(groups: Sequence[Any]) -> list[list[str]]:
 
 
 def check_sends(groups: Sequence[Any], shape: tuple[int, ...], case: str) -> None:
-    """Check that each rank sends size - 1 arrays of this shape to its right neighbour, and receives as many."""
+    """Check that each rank sends size - 1 arrays of this shape to its right neighbor, and receives as many."""
     for rank, sent in enumerate(sends(groups)):
         group = groups[rank]
         wanted = [f"{shape_words(shape)} to rank {group.right}"] * (group.size - 1)

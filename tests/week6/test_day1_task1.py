@@ -51,7 +51,7 @@ def test_task_1_reduce_scatter_shapes(shape):
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4, 7])
 def test_task_1_reduce_scatter_sends_chunks(ranks):
-    """Each rank sends size - 1 chunks to its right neighbour, and nothing else."""
+    """Each rank sends size - 1 chunks to its right neighbor, and nothing else."""
     case = f"{ranks} ranks, {2 * ranks} x 3 each"
     parts = normals(4)(ranks, 2 * ranks, 3)
     _, groups = on_ranks(ring.reduce_scatter, list(parts), case)

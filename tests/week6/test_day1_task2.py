@@ -54,7 +54,7 @@ def test_task_2_all_gather_shapes(shape):
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4, 7])
 def test_task_2_all_gather_sends_one_array_a_step(ranks):
-    """Each rank sends size - 1 arrays of the shape of x to its right neighbour, and nothing else."""
+    """Each rank sends size - 1 arrays of the shape of x to its right neighbor, and nothing else."""
     case = f"{ranks} ranks, 2 x 3 each"
     _, groups = on_ranks(ring.all_gather, list(normals(4)(ranks, 2, 3)), case)
     check_sends(groups, (2, 3), case)

@@ -89,7 +89,7 @@ known.change(
     question="Two ranks: how many times must each send? And how many times does yours?",
 )
 known.change(
-    "the-right-neighbours-chunk",
+    "the-right-neighbors-chunk",
     ("chunks[(group.rank - 1) % group.size]", "chunks[group.rank]"),
     (SHIFTS, SHIFTS.replace("- step", "- step + 1")),
     fact="rank r returns the sum of chunk r + 1",
@@ -117,7 +117,7 @@ known.change(
     "adds-in-the-wrong-direction",
     (SHIFTS, SHIFTS.replace("(group.rank - step)", "(group.rank + step - 2)")),
     fact="the number of the chunk to add grows from step to step instead of falling",
-    question="Your left neighbour started with the chunk before yours. With which one did its left neighbour start?",
+    question="Your left neighbor started with the chunk before yours. With which one did its left neighbor start?",
 )
 known.change(
     "to-the-left",
@@ -130,7 +130,7 @@ known.change(
         "group.send(x, group.right)\nreturn group.receive(x.shape, x.dtype, group.left)",
         "group.send(x, group.left)\nreturn group.receive(x.shape, x.dtype, group.right)",
     ),
-    fact="sums travel to the left, but chunks are counted as if they travelled to the right",
+    fact="sums travel to the left, but chunks are counted as if they traveled to the right",
     question="Rank 1 receives from rank 2. With which chunk has rank 2 started?",
 )
 known.change(

@@ -93,7 +93,7 @@ known.change(
         "group.send(x, group.right)\nreturn group.receive(x.shape, x.dtype, group.left)",
         "group.send(x, group.left)\nreturn group.receive(x.shape, x.dtype, group.right)",
     ),
-    fact="arrays travel to the left, but are stored as if they travelled to the right",
+    fact="arrays travel to the left, but are stored as if they traveled to the right",
     question="Rank 1 receives from rank 2. Into which place does that belong?",
 )
 known.change(
@@ -119,7 +119,7 @@ known.change(
 @known.wrong(
     "sends-all-so-far",
     fact="each step sends all arrays that the rank has so far",
-    question="Which of the arrays that you send has the right neighbour received before?",
+    question="Which of the arrays that you send has the right neighbor received before?",
 )
 def growing(x, group):
     if x.ndim == 0:

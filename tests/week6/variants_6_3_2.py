@@ -136,8 +136,8 @@ known.change(
 known.change(
     "gradient-from-the-left",
     ("group.receive(*stage.activation(batch), group.right)", "group.receive(*stage.activation(batch), group.left)"),
-    fact="the gradient of the output is expected from the left neighbour",
-    question="With two ranks, both neighbours are the same rank. And with three: who has the gradient of your output?",
+    fact="the gradient of the output is expected from the left neighbor",
+    question="With two ranks, both neighbors are the same rank. And with three: who has the gradient of your output?",
 )
 known.change(
     "shape-of-the-first-micro-batch",

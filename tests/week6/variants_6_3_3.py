@@ -91,19 +91,19 @@ known.change(
     "all-send-first",
     (SHIFT, "for receives in (False, True):"),
     fact="all ranks send before they receive",
-    question="Every rank is blocked in send until its right neighbour receives. Who receives first?",
+    question="Every rank is blocked in send until its right neighbor receives. Who receives first?",
 )
 known.change(
     "all-receive-first",
     (SHIFT, "for receives in (True, False):"),
     fact="all ranks receive before they send",
-    question="Every rank is blocked in receive until its left neighbour sends. Who sends first?",
+    question="Every rank is blocked in receive until its left neighbor sends. Who sends first?",
 )
 known.change(
     "parts-by-rank",
     ("[parts[(rank + d) % ranks] for d in range(1, ranks)]", "[parts[r] for r in range(ranks) if r != rank]"),
     fact="the parts travel in the order of the ranks instead of the distance",
-    question="Rank 1 of 4 sends parts for 2, 3 and 0. Which of them does the right neighbour cut off?",
+    question="Rank 1 of 4 sends parts for 2, 3 and 0. Which of them does the right neighbor cut off?",
 )
 known.change(
     "source-on-the-right",
@@ -115,8 +115,8 @@ known.change(
     "sent-while-empty",
     ("if receives and shape[0]:", "if receives:"),
     ("elif not receives and len(x):", "else:"),
-    fact="a message is sent even if no row is travelling",
-    question="Both neighbours know the number of rows. What does an empty message tell them?",
+    fact="a message is sent even if no row is traveling",
+    question="Both neighbors know the number of rows. What does an empty message tell them?",
 )
 known.change(
     "sorted-by-rank",
@@ -182,7 +182,7 @@ class Everything:
         self.gate, self.weights, self.how, self.group = gate, (w_gate, w_up, w_down), (top_k, normalize), group
 
     def send_on(self, x, count):
-        """Send rows to the right, and return those of the left neighbour."""
+        """Send rows to the right, and return those of the left neighbor."""
         group, found = self.group, x[:0]
         shape = (count, x.shape[1])
         if group.rank % 2 == 0 and len(x):
@@ -195,12 +195,12 @@ class Everything:
 
     def all_to_all(self, parts, rows):
         rank, ranks = self.group.rank, self.group.size
-        found, travelling = list(parts), mx.concatenate(list(parts))
+        found, traveling = list(parts), mx.concatenate(list(parts))
         for step in range(1, ranks):
             source = (rank - step) % ranks
-            travelling = self.send_on(travelling, sum(rows[source]))
+            traveling = self.send_on(traveling, sum(rows[source]))
             start = sum(rows[source][:rank])
-            found[source] = travelling[start : start + rows[source][rank]]
+            found[source] = traveling[start : start + rows[source][rank]]
         return found
 
     def __call__(self, x):

@@ -192,7 +192,7 @@ def buffers_table() -> str:
 
 
 def choices_table() -> str:
-    """Return the modelled times of the three all-reduces for a few sizes and numbers of ranks."""
+    """Return the modeled times of the three all-reduces for a few sizes and numbers of ranks."""
     load_solution()
     from tiny_llm_solution.distributed.cost import CostModel
 

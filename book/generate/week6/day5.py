@@ -165,7 +165,8 @@ def ten_events() -> str:
             [f"{prefilled} prompt tokens"] * bool(prefilled)
             + [f"{decoding} decoding request{'s' * (decoding > 1)}"] * bool(decoding)
         )
-        rows.append(f"| r{place} | {begin:g} s | {said} | {' + '.join(terms)} = {stop - begin:g} s | {stop:g} s |")
+        cost = f"{' + '.join(terms)} = {stop - begin:g}&nbsp;s"
+        rows.append(f"| r{place} | {begin:g}&nbsp;s | {said} | {cost} | {stop:g}&nbsp;s |")
     return "\n".join(rows) + "\n"
 
 

@@ -16,7 +16,7 @@ quiz = Quiz()
     "`reduce_scatter`?",
     why="Rank 1 owns chunk 1: 2 + 20 + 200.",
     mistakes={
-        "the-right-neighbours-chunk": "The sum of chunk 2 must end at rank 2.",
+        "the-right-neighbors-chunk": "The sum of chunk 2 must end at rank 2.",
         "adds-its-own-chunk": "A rank must add its part of the chunk that it has received.",
         "sends-its-own-parts": "Rank 0's part is lost: rank 2 has not added it to what it sends.",
         "mean": "The sum is not divided.",
@@ -35,7 +35,7 @@ def rank_one(reduce_scatter: Any) -> str:
     mistakes={
         "in-order-of-arrival": "Every rank would return another order.",
         "sends-its-own-each-time": "Rank 1 sends 8 in both steps, so 7 never reaches rank 2.",
-        "stored-to-the-right": "What comes from the left belongs into the place of the left neighbour.",
+        "stored-to-the-right": "What comes from the left belongs into the place of the left neighbor.",
     },
 )
 def rank_two(all_gather: Any) -> str:

@@ -74,7 +74,7 @@ class _Fixed:
     why="One row from each rank, by rank, and all are for rank 0.",
     mistakes={
         "source-on-the-right": "In the second step, the rows from two places to the left arrive.",
-        "parts-by-rank": "The first part to be cut off must be the right neighbour's.",
+        "parts-by-rank": "The first part to be cut off must be the right neighbor's.",
     },
 )
 def rows(program: Any) -> str:

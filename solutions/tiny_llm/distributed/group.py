@@ -127,7 +127,7 @@ class Group:
 class MLXTransport:
     """`mx.distributed`: the ring and MPI on CPUs, JACCL on Macs, NCCL on NVIDIA's GPUs.
 
-    The ring sends to its two neighbours only. `send` and `receive` are evaluated at once; collectives are lazy like all
+    The ring sends to its two neighbors only. `send` and `receive` are evaluated at once; collectives are lazy like all
     of MLX's operators, so that they become part of a larger graph.
     """
 

@@ -9,7 +9,7 @@ def reduce_scatter(x: mx.array, group: Group) -> mx.array:
     """Return this rank's chunk of the sum of all ranks' arrays.
 
     The first axis is divided into `group.size` equal chunks. Rank r returns chunk r, summed over the ranks. Each rank
-    makes size - 1 steps. In each it sends one chunk to its right neighbour and receives one from its left, so that it
+    makes size - 1 steps. In each it sends one chunk to its right neighbor and receives one from its left, so that it
     sends (size - 1) / size of x in total. Sums are taken in the dtype of x.
 
     Args:
@@ -34,7 +34,7 @@ def reduce_scatter(x: mx.array, group: Group) -> mx.array:
 def all_gather(x: mx.array, group: Group) -> mx.array:
     """Return all ranks' arrays, concatenated by rank along the first axis.
 
-    Each rank makes size - 1 steps. In each it sends one array of the shape of x to its right neighbour and receives one
+    Each rank makes size - 1 steps. In each it sends one array of the shape of x to its right neighbor and receives one
     from its left.
 
     Args:

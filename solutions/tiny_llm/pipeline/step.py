@@ -32,7 +32,7 @@ def pipeline_step(
         params: its parameters, as `stage.own` returns them.
         micro_batches: M packed rows, whose shapes and numbers of counted targets may differ; some may have none.
         order: this rank's 2 * M passes, as `one_forward_one_backward` or `gpipe` returns them for all ranks.
-        group: the ranks, as many as there are stages. Only neighbours of the ring send to each other.
+        group: the ranks, as many as there are stages. Only neighbors of the ring send to each other.
 
     Returns:
         On every rank the mean loss over the counted targets of all micro-batches, a float32 scalar, as
@@ -74,7 +74,7 @@ def pipeline_step(
 
 
 def _other_copy(stage: Stage, gradient: mx.array, group: Group) -> mx.array:
-    """Exchange the gradients of the embedding's copies: the first and the last rank are neighbours on the ring."""
+    """Exchange the gradients of the embedding's copies: the first and the last rank are neighbors on the ring."""
     if stage.first:
         group.send(gradient, group.left)
         return group.receive(gradient.shape, gradient.dtype, group.left)

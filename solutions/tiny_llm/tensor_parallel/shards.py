@@ -59,7 +59,7 @@ class Partition:
             vocab_size=len(self.vocabulary),
         )
         head, of_kv, dims = heads // size, self.config.num_key_value_heads, config.head_dim
-        first = rank * kv_heads // size  # with fewer key-value heads than ranks, neighbours have the same one
+        first = rank * kv_heads // size  # with fewer key-value heads than ranks, neighbors have the same one
         query = range(rank * head * dims, (rank + 1) * head * dims), heads * dims
         key = range(first * dims, (first + of_kv) * dims), kv_heads * dims
         mlp = range(rank * width // size, (rank + 1) * width // size), width

@@ -46,10 +46,10 @@ class ExpertParallelMoE:
     def all_to_all(self, parts: Sequence[mx.array], rows: Sequence[Sequence[int]]) -> list[mx.array]:
         """Send one part to each rank, and return the parts that all ranks have sent to this one.
 
-        All ranks call this together. Only neighbours of the ring reach each other, and `group.send` may block until the
-        other rank receives. In each of R - 1 steps, every rank sends what is still travelling to its right neighbour,
-        receives from its left neighbour, and keeps the part that is for itself. So a row for the rank d places to the
-        right is sent d times, and no row is sent more often. Nothing is sent if no row is travelling.
+        All ranks call this together. Only neighbors of the ring reach each other, and `group.send` may block until the
+        other rank receives. In each of R - 1 steps, every rank sends what is still traveling to its right neighbor,
+        receives from its left neighbor, and keeps the part that is for itself. So a row for the rank d places to the
+        right is sent d times, and no row is sent more often. Nothing is sent if no row is traveling.
 
         Args:
             parts: R arrays, n x E, of one dtype. parts[r] is for rank r; this rank's own part is not sent.

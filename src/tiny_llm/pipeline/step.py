@@ -31,7 +31,7 @@ def pipeline_step(
         params: its parameters, as `stage.own` returns them.
         micro_batches: M packed rows, whose shapes and numbers of counted targets may differ; some may have none.
         order: this rank's 2 * M passes, as `one_forward_one_backward` or `gpipe` returns them for all ranks.
-        group: the ranks, as many as there are stages. Only neighbours of the ring send to each other.
+        group: the ranks, as many as there are stages. Only neighbors of the ring send to each other.
 
     Returns:
         On every rank the mean loss over the counted targets of all micro-batches, a float32 scalar, as

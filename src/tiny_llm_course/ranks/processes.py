@@ -136,7 +136,7 @@ class Ranks:
 
     def _start(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
         rank = len(self.processes)
-        # On a terminal, rank 0 has it, with its colours; elsewhere its lines are kept whole among those of the others.
+        # On a terminal, rank 0 has it, with its colors; elsewhere its lines are kept whole among those of the others.
         own = rank == 0 and not self.keep and sys.stdout.isatty()
         pipe = None if own else subprocess.PIPE
         process = subprocess.Popen(

@@ -1,8 +1,8 @@
 """Simulated ranks: the ranks of a program take turns in one process, so that a deadlock is found at once and named.
 
 Each rank is a greenlet with a `Group` of the solution, whose transport is simulated here. A rank runs until it waits
-for another. `send` waits until the other rank receives, which is the strictest behaviour that a transport may have. As
-on the ring of MLX, `send` and `receive` reach the two neighbours only, unless the check says otherwise.
+for another. `send` waits until the other rank receives, which is the strictest behavior that a transport may have. As
+on the ring of MLX, `send` and `receive` reach the two neighbors only, unless the check says otherwise.
 """
 
 import re
@@ -65,7 +65,7 @@ class _Rank:
             raise RanksStopped(f"rank {self.rank} calls {name}, which this task does without")
         if peer is not None and self.ranks.ring and (peer - self.rank) % self.size not in (1, self.size - 1):
             raise RanksStopped(
-                f"rank {self.rank} of {self.size} calls {name} with rank {peer}: the ring reaches neighbours"
+                f"rank {self.rank} of {self.size} calls {name} with rank {peer}: the ring reaches neighbors"
             )
         self.waits, self.given = (name, peer), given
         self.ranks.main.switch()
@@ -148,7 +148,7 @@ def run_ranks(
     Args:
         program: gets the rank's group. What it raises on any rank is raised here.
         forbidden: methods of the group that the task does without.
-        ring: whether ranks reach their two neighbours only.
+        ring: whether ranks reach their two neighbors only.
 
     Raises:
         RanksStopped: all ranks wait; the message has the last call of each.
