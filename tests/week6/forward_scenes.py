@@ -11,9 +11,9 @@ SCENES: dict[str, tuple[Scene, str]] = {
     "an answer": (
         alone(TWO, "ab cd"),
         """
-        0 s: r0 gets A, running 1 0, 0 blocks seen
-        1 s: A receives Aa
-        2 s: A receives Ab
+        0 s: r0 gets A, running 1 0, 0 seen
+        1 s: A gets Aa
+        2 s: A gets Ab
         2 s: A answered, running 0 0
         2 s: r0 answered, 1 running
         running 0 0
@@ -22,7 +22,7 @@ SCENES: dict[str, tuple[Scene, str]] = {
     "an answer without events": (
         alone(TWO, "/ cd"),
         """
-        0 s: r0 gets A, running 1 0, 0 blocks seen
+        0 s: r0 gets A, running 1 0, 0 seen
         0 s: A answered, running 0 0
         0 s: r0 answered, 1 running
         running 0 0
@@ -31,13 +31,13 @@ SCENES: dict[str, tuple[Scene, str]] = {
     "two requests at once": (
         TOGETHER,
         """
-        0 s: r0 gets A, running 1 0, 0 blocks seen
-        0 s: r1 gets B, running 1 1, 0 blocks seen
-        1 s: A receives Aa
-        1 s: B receives Ba
-        2 s: A receives Ab
+        0 s: r0 gets A, running 1 0, 0 seen
+        0 s: r1 gets B, running 1 1, 0 seen
+        1 s: A gets Aa
+        1 s: B gets Ba
+        2 s: A gets Ab
         2 s: A answered, running 0 1
-        2 s: B receives Bb
+        2 s: B gets Bb
         2 s: B answered, running 0 0
         2 s: r0 answered, 1 running
         2 s: r1 answered, 1 running
@@ -47,17 +47,17 @@ SCENES: dict[str, tuple[Scene, str]] = {
     "two requests with one prefix at once": (
         SHARED,
         """
-        0 s: r0 gets A, running 1 0, 6 blocks seen
-        0 s: r0 gets B, running 2 0, 6 blocks seen
-        0 s: r1 gets C, running 2 1, 0 blocks seen
-        1 s: A receives Aa
-        1 s: B receives Ba
-        1 s: C receives Ca
-        2 s: A receives Ab
+        0 s: r0 gets A, running 1 0, 6 seen
+        0 s: r0 gets B, running 2 0, 6 seen
+        0 s: r1 gets C, running 2 1, 0 seen
+        1 s: A gets Aa
+        1 s: B gets Ba
+        1 s: C gets Ca
+        2 s: A gets Ab
         2 s: A answered, running 1 1
-        2 s: B receives Bb
+        2 s: B gets Bb
         2 s: B answered, running 0 1
-        2 s: C receives Cb
+        2 s: C gets Cb
         2 s: C answered, running 0 0
         2 s: r0 answered, 2 running
         2 s: r0 answered, 1 running
@@ -68,10 +68,10 @@ SCENES: dict[str, tuple[Scene, str]] = {
     "a failure before the first event": (
         alone(TWO, "! cd"),
         """
-        0 s: r0 gets A, running 1 0, 0 blocks seen
-        1 s: r1 gets A, running 0 1, 0 blocks seen
-        2 s: A receives Ac
-        3 s: A receives Ad
+        0 s: r0 gets A, running 1 0, 0 seen
+        1 s: r1 gets A, running 0 1, 0 seen
+        2 s: A gets Ac
+        3 s: A gets Ad
         3 s: A answered, running 0 0
         1 s: r0 failed, 1 running
         3 s: r1 answered, 1 running
@@ -81,10 +81,10 @@ SCENES: dict[str, tuple[Scene, str]] = {
     "a failure in the middle of the answer": (
         alone(TWO, "ab! cd"),
         """
-        0 s: r0 gets A, running 1 0, 0 blocks seen
-        1 s: A receives Aa
-        2 s: A receives Ab
-        3 s: A receives Failure 502 that names r0, running 0 0
+        0 s: r0 gets A, running 1 0, 0 seen
+        1 s: A gets Aa
+        2 s: A gets Ab
+        3 s: A gets Failure 502 that names r0, running 0 0
         3 s: A failed, running 0 0
         3 s: r0 failed, 1 running
         running 0 0
@@ -93,9 +93,9 @@ SCENES: dict[str, tuple[Scene, str]] = {
     "a failure of each replica": (
         alone(TWO, "! !"),
         """
-        0 s: r0 gets A, running 1 0, 0 blocks seen
-        1 s: r1 gets A, running 0 1, 0 blocks seen
-        2 s: A receives Failure 503, retry after 1 s, running 0 0
+        0 s: r0 gets A, running 1 0, 0 seen
+        1 s: r1 gets A, running 0 1, 0 seen
+        2 s: A gets Failure 503, retry after 1 s, running 0 0
         2 s: A failed, running 0 0
         1 s: r0 failed, 1 running
         2 s: r1 failed, 1 running
@@ -105,9 +105,9 @@ SCENES: dict[str, tuple[Scene, str]] = {
     "two attempts": (
         alone(FOUR, "! ! ! ab", attempts=2),
         """
-        0 s: r0 gets A, running 1 0 0 0, 0 blocks seen
-        1 s: r1 gets A, running 0 1 0 0, 0 blocks seen
-        2 s: A receives Failure 503, retry after 1 s, running 0 0 0 0
+        0 s: r0 gets A, running 1 0 0 0, 0 seen
+        1 s: r1 gets A, running 0 1 0 0, 0 seen
+        2 s: A gets Failure 503, retry after 1 s, running 0 0 0 0
         2 s: A failed, running 0 0 0 0
         1 s: r0 failed, 1 running
         2 s: r1 failed, 1 running
@@ -117,10 +117,10 @@ SCENES: dict[str, tuple[Scene, str]] = {
     "a prefix on the failed replica": (
         alone("ready 2/16 *, ready 0/16 +9, ready 1/16 *", "ab !/! ab", blocks=6),
         """
-        0 s: r1 gets A, running 2 1 1, 1 open, 9 blocks seen
-        1 s: r2 gets A, running 2 0 2, 1 open, 6 blocks seen
-        2 s: A receives Aa
-        3 s: A receives Ab
+        0 s: r1 gets A, running 2 1 1, 1 open, 9 seen
+        1 s: r2 gets A, running 2 0 2, 1 open, 6 seen
+        2 s: A gets Aa
+        3 s: A gets Ab
         3 s: A answered, running 2 0 1, 0 open
         1 s: r1 failed, 1 running
         3 s: r2 answered, 2 running
@@ -130,10 +130,10 @@ SCENES: dict[str, tuple[Scene, str]] = {
     "a rejection": (
         alone(TWO, "7 cd"),
         """
-        0 s: r0 gets A, running 1 0, 0 blocks seen
-        1 s: r1 gets A, running 0 1, 0 blocks seen
-        2 s: A receives Ac
-        3 s: A receives Ad
+        0 s: r0 gets A, running 1 0, 0 seen
+        1 s: r1 gets A, running 0 1, 0 seen
+        2 s: A gets Ac
+        3 s: A gets Ad
         3 s: A answered, running 0 0
         1 s: r0 rejected, 1 running
         3 s: r1 answered, 1 running
@@ -143,9 +143,9 @@ SCENES: dict[str, tuple[Scene, str]] = {
     "a rejection by each replica": (
         alone(TWO, "7 3"),
         """
-        0 s: r0 gets A, running 1 0, 0 blocks seen
-        1 s: r1 gets A, running 0 1, 0 blocks seen
-        2 s: A receives Failure 429, retry after 3 s, running 0 0
+        0 s: r0 gets A, running 1 0, 0 seen
+        1 s: r1 gets A, running 0 1, 0 seen
+        2 s: A gets Failure 429, retry after 3 s, running 0 0
         2 s: A failed, running 0 0
         1 s: r0 rejected, 1 running
         2 s: r1 rejected, 1 running
@@ -155,9 +155,9 @@ SCENES: dict[str, tuple[Scene, str]] = {
     "a rejection and a failure": (
         alone(TWO, "7 !"),
         """
-        0 s: r0 gets A, running 1 0, 0 blocks seen
-        1 s: r1 gets A, running 0 1, 0 blocks seen
-        2 s: A receives Failure 429, retry after 7 s, running 0 0
+        0 s: r0 gets A, running 1 0, 0 seen
+        1 s: r1 gets A, running 0 1, 0 seen
+        2 s: A gets Failure 429, retry after 7 s, running 0 0
         2 s: A failed, running 0 0
         1 s: r0 rejected, 1 running
         2 s: r1 failed, 1 running
@@ -167,7 +167,7 @@ SCENES: dict[str, tuple[Scene, str]] = {
     "no replica ready": (
         alone("starting 0/16 *, dead 0/16 *", "ab cd"),
         """
-        0 s: A receives Failure 503, retry after 1 s, running 0 0
+        0 s: A gets Failure 503, retry after 1 s, running 0 0
         0 s: A failed, running 0 0
         running 0 0
         """,
@@ -175,7 +175,7 @@ SCENES: dict[str, tuple[Scene, str]] = {
     "all replicas at their limit": (
         alone("ready 2/2 *, dead 0/16 *", "ab cd"),
         """
-        0 s: A receives Failure 429, retry after 1 s, running 2 0, 0 open
+        0 s: A gets Failure 429, retry after 1 s, running 2 0, 0 open
         0 s: A failed, running 2 0, 0 open
         running 2 0, 0 open
         """,
@@ -183,8 +183,8 @@ SCENES: dict[str, tuple[Scene, str]] = {
     "a failure, and the other replica at its limit": (
         alone("ready 0/2 *, ready 2/2 *", "! cd"),
         """
-        0 s: r0 gets A, running 1 2, 1 open, 0 blocks seen
-        1 s: A receives Failure 503, retry after 1 s, running 0 2, 0 open
+        0 s: r0 gets A, running 1 2, 1 open, 0 seen
+        1 s: A gets Failure 503, retry after 1 s, running 0 2, 0 open
         1 s: A failed, running 0 2, 0 open
         1 s: r0 failed, 1 running
         running 0 2, 0 open
@@ -193,9 +193,9 @@ SCENES: dict[str, tuple[Scene, str]] = {
     "a client that leaves": (
         alone(TWO, "abc cd", leaves=2),
         """
-        0 s: r0 gets A, running 1 0, 0 blocks seen
-        1 s: A receives Aa
-        2 s: A receives Ab
+        0 s: r0 gets A, running 1 0, 0 seen
+        1 s: A gets Aa
+        2 s: A gets Ab
         2 s: A left, running 0 0
         running 0 0
         """,
@@ -203,9 +203,9 @@ SCENES: dict[str, tuple[Scene, str]] = {
     "clients that are cancelled": (
         CANCELLED,
         """
-        0 s: r0 gets A, running 1 0, 0 blocks seen
-        0 s: r1 gets B, running 1 1, 0 blocks seen
-        1 s: A receives Aa
+        0 s: r0 gets A, running 1 0, 0 seen
+        0 s: r1 gets B, running 1 1, 0 seen
+        1 s: A gets Aa
         3.5 s: A cancelled, running 0 1
         4.5 s: B cancelled, running 0 0
         running 0 0
@@ -214,10 +214,10 @@ SCENES: dict[str, tuple[Scene, str]] = {
     "a slow client": (
         alone(TWO, "ab! cd", pause=5.0),
         """
-        0 s: r0 gets A, running 1 0, 0 blocks seen
-        1 s: A receives Aa
-        7 s: A receives Ab
-        13 s: A receives Failure 502 that names r0, running 0 0
+        0 s: r0 gets A, running 1 0, 0 seen
+        1 s: A gets Aa
+        7 s: A gets Ab
+        13 s: A gets Failure 502 that names r0, running 0 0
         18 s: A failed, running 0 0
         13 s: r0 failed, 1 running
         running 0 0
@@ -226,8 +226,8 @@ SCENES: dict[str, tuple[Scene, str]] = {
     "another error of send": (
         alone(TWO, "a? cd"),
         """
-        0 s: r0 gets A, running 1 0, 0 blocks seen
-        1 s: A receives Aa
+        0 s: r0 gets A, running 1 0, 0 seen
+        1 s: A gets Aa
         2 s: A raised KeyError, running 0 0
         running 0 0
         """,

@@ -108,7 +108,7 @@ known.change(
         "rows = mx.where(",
         "if not mx.any(own).item():\n    return mx.zeros_like(self.table(mx.zeros_like(tokens)))\nrows = mx.where(",
     ),
-    fact="a rank that has none of the tokens does not call all_sum, and the others wait for it",
+    fact="a rank that has none of the tokens does not call all_sum",
     question="How many ranks must call all_sum before it returns on any of them?",
 )
 known.change(

@@ -105,7 +105,7 @@ known.change(
 known.change(
     "gradient-sent-first",
     ("if following and following.forward:", "if False:"),
-    fact="a stage sends a gradient before it receives the next activation, which the stage before is sending",
+    fact="a stage sends a gradient before it receives its next activation",
     question="Stage 0 sends an activation and blocks until it is received. What does stage 1 do at this moment?",
 )
 known.change(

@@ -49,7 +49,7 @@ BROKEN = """
 known.change(
     "retried-after-the-first",
     (BROKEN, ""),
-    fact="an answer that breaks off is begun again on another replica, so its beginning comes twice",
+    fact="an answer that breaks off is begun again on another replica",
     question="The client has read two tokens. What does it read next?",
 )
 known.change(
@@ -96,7 +96,7 @@ known.change(
     ("replica.running += 1  # at once: the next request must see it", ""),
     ("begun = True", "replica.running += not begun\nbegun = True"),
     ("finally:\n    replica.running -= 1", "finally:\n    replica.running -= begun"),
-    fact="a request counts only from its first event on, so a burst of requests goes to one replica",
+    fact="a request counts only from its first event on",
     question="Eight requests arrive in a millisecond. What is `running` when the eighth is routed?",
 )
 known.change(
