@@ -181,6 +181,6 @@ def rank_shards() -> str:
         )
     rows = []
     for rank, ends in enumerate(models[0]["divisions"][1]["ranks"]):
-        rows.append([f"rank {rank}", *(span(range(*end)) for end in ends)])
-    head = ["", "query heads", "key-value heads", "MLP columns", "tokens"]
+        rows.append([str(rank), *(span(range(*end)) for end in ends)])
+    head = ["rank", "query heads", "key-value heads", "MLP columns", "tokens"]
     return element("rank-shards", {"models": models}, table("The embedded model on two ranks", head, rows))
