@@ -13,6 +13,8 @@ import tiny_llm
 from tiny_llm.config import ModelConfig
 from tiny_llm.distributed.group import Group, start
 from tiny_llm.tensor_parallel.model import TensorParallelModel
+from tiny_llm.tensor_parallel.shards import Partition
+from tiny_llm.tensor_parallel.vocabulary import VocabularyEmbedding
 from tiny_llm_course.measuring.clock import Table
 from tiny_llm_course.ranks import launch
 
@@ -69,6 +71,7 @@ def work(steps: int) -> None:
     timed = Timed(group)
     weights = random_weights(group.size)
     models = [TensorParallelModel(SHAPE, weights, each) for each in (group, timed)]
+    assert all(isinstance(model.embedding, VocabularyEmbedding) for model in models)
     found = {}
     for name, (sequences, length) in CASES.items():
         tokens = mx.zeros((sequences, length), mx.int32)
@@ -90,13 +93,13 @@ def work(steps: int) -> None:
 
 def random_weights(size: int) -> dict[str, mx.array]:
     """Return a rank's weights: their shapes count here, and not their values."""
-    c = SHAPE
-    queries, keys = (heads * c.head_dim // size for heads in (c.num_attention_heads, c.num_key_value_heads))
-    inner, hidden = c.intermediate_size // size, c.hidden_size
+    c = Partition(SHAPE, 0, size).config  # all ranks have equal shapes
+    queries, keys = (heads * c.head_dim for heads in (c.num_attention_heads, c.num_key_value_heads))
+    inner, hidden = c.intermediate_size, c.hidden_size
     shapes = {"self_attn.q_proj": (queries, hidden), "self_attn.k_proj": (keys, hidden)}
     shapes |= {"self_attn.v_proj": (keys, hidden), "self_attn.o_proj": (hidden, queries)}
     shapes |= {"mlp.gate_proj": (inner, hidden), "mlp.up_proj": (inner, hidden), "mlp.down_proj": (hidden, inner)}
-    weights = {"model.embed_tokens.weight": mx.random.normal((c.vocab_size // size, hidden))}
+    weights = {"model.embed_tokens.weight": mx.random.normal((c.vocab_size, hidden))}
     weights["model.norm.weight"] = mx.ones(hidden)
     for number in range(c.num_hidden_layers):
         own = {f"{name}.weight": mx.random.normal(shape) * 0.02 for name, shape in shapes.items()}

@@ -12,8 +12,8 @@ SCENES: dict[str, tuple[Scene, str]] = {
         alone(TWO, "ab cd"),
         """
         0 s: r0 gets A, running 1 0, 0 seen
-        1 s: A gets Aa
-        2 s: A gets Ab
+        1 s: A reads Aa
+        2 s: A reads Ab
         2 s: A answered, running 0 0
         2 s: r0 answered, 1 running
         running 0 0
@@ -33,11 +33,11 @@ SCENES: dict[str, tuple[Scene, str]] = {
         """
         0 s: r0 gets A, running 1 0, 0 seen
         0 s: r1 gets B, running 1 1, 0 seen
-        1 s: A gets Aa
-        1 s: B gets Ba
-        2 s: A gets Ab
+        1 s: A reads Aa
+        1 s: B reads Ba
+        2 s: A reads Ab
         2 s: A answered, running 0 1
-        2 s: B gets Bb
+        2 s: B reads Bb
         2 s: B answered, running 0 0
         2 s: r0 answered, 1 running
         2 s: r1 answered, 1 running
@@ -50,14 +50,14 @@ SCENES: dict[str, tuple[Scene, str]] = {
         0 s: r0 gets A, running 1 0, 6 seen
         0 s: r0 gets B, running 2 0, 6 seen
         0 s: r1 gets C, running 2 1, 0 seen
-        1 s: A gets Aa
-        1 s: B gets Ba
-        1 s: C gets Ca
-        2 s: A gets Ab
+        1 s: A reads Aa
+        1 s: B reads Ba
+        1 s: C reads Ca
+        2 s: A reads Ab
         2 s: A answered, running 1 1
-        2 s: B gets Bb
+        2 s: B reads Bb
         2 s: B answered, running 0 1
-        2 s: C gets Cb
+        2 s: C reads Cb
         2 s: C answered, running 0 0
         2 s: r0 answered, 2 running
         2 s: r0 answered, 1 running
@@ -70,8 +70,8 @@ SCENES: dict[str, tuple[Scene, str]] = {
         """
         0 s: r0 gets A, running 1 0, 0 seen
         1 s: r1 gets A, running 0 1, 0 seen
-        2 s: A gets Ac
-        3 s: A gets Ad
+        2 s: A reads Ac
+        3 s: A reads Ad
         3 s: A answered, running 0 0
         1 s: r0 failed, 1 running
         3 s: r1 answered, 1 running
@@ -82,9 +82,9 @@ SCENES: dict[str, tuple[Scene, str]] = {
         alone(TWO, "ab! cd"),
         """
         0 s: r0 gets A, running 1 0, 0 seen
-        1 s: A gets Aa
-        2 s: A gets Ab
-        3 s: A gets Failure 502 that names r0, running 0 0
+        1 s: A reads Aa
+        2 s: A reads Ab
+        3 s: A reads Failure 502 that names r0, running 0 0
         3 s: A failed, running 0 0
         3 s: r0 failed, 1 running
         running 0 0
@@ -95,7 +95,7 @@ SCENES: dict[str, tuple[Scene, str]] = {
         """
         0 s: r0 gets A, running 1 0, 0 seen
         1 s: r1 gets A, running 0 1, 0 seen
-        2 s: A gets Failure 503, retry after 1 s, running 0 0
+        2 s: A reads Failure 503, retry after 1 s, running 0 0
         2 s: A failed, running 0 0
         1 s: r0 failed, 1 running
         2 s: r1 failed, 1 running
@@ -107,7 +107,7 @@ SCENES: dict[str, tuple[Scene, str]] = {
         """
         0 s: r0 gets A, running 1 0 0 0, 0 seen
         1 s: r1 gets A, running 0 1 0 0, 0 seen
-        2 s: A gets Failure 503, retry after 1 s, running 0 0 0 0
+        2 s: A reads Failure 503, retry after 1 s, running 0 0 0 0
         2 s: A failed, running 0 0 0 0
         1 s: r0 failed, 1 running
         2 s: r1 failed, 1 running
@@ -119,8 +119,8 @@ SCENES: dict[str, tuple[Scene, str]] = {
         """
         0 s: r1 gets A, running 2 1 1, 1 open, 9 seen
         1 s: r2 gets A, running 2 0 2, 1 open, 6 seen
-        2 s: A gets Aa
-        3 s: A gets Ab
+        2 s: A reads Aa
+        3 s: A reads Ab
         3 s: A answered, running 2 0 1, 0 open
         1 s: r1 failed, 1 running
         3 s: r2 answered, 2 running
@@ -132,8 +132,8 @@ SCENES: dict[str, tuple[Scene, str]] = {
         """
         0 s: r0 gets A, running 1 0, 0 seen
         1 s: r1 gets A, running 0 1, 0 seen
-        2 s: A gets Ac
-        3 s: A gets Ad
+        2 s: A reads Ac
+        3 s: A reads Ad
         3 s: A answered, running 0 0
         1 s: r0 rejected, 1 running
         3 s: r1 answered, 1 running
@@ -145,7 +145,7 @@ SCENES: dict[str, tuple[Scene, str]] = {
         """
         0 s: r0 gets A, running 1 0, 0 seen
         1 s: r1 gets A, running 0 1, 0 seen
-        2 s: A gets Failure 429, retry after 3 s, running 0 0
+        2 s: A reads Failure 429, retry after 3 s, running 0 0
         2 s: A failed, running 0 0
         1 s: r0 rejected, 1 running
         2 s: r1 rejected, 1 running
@@ -157,7 +157,7 @@ SCENES: dict[str, tuple[Scene, str]] = {
         """
         0 s: r0 gets A, running 1 0, 0 seen
         1 s: r1 gets A, running 0 1, 0 seen
-        2 s: A gets Failure 429, retry after 7 s, running 0 0
+        2 s: A reads Failure 429, retry after 7 s, running 0 0
         2 s: A failed, running 0 0
         1 s: r0 rejected, 1 running
         2 s: r1 failed, 1 running
@@ -167,7 +167,7 @@ SCENES: dict[str, tuple[Scene, str]] = {
     "no replica ready": (
         alone("starting 0/16 *, dead 0/16 *", "ab cd"),
         """
-        0 s: A gets Failure 503, retry after 1 s, running 0 0
+        0 s: A reads Failure 503, retry after 1 s, running 0 0
         0 s: A failed, running 0 0
         running 0 0
         """,
@@ -175,7 +175,7 @@ SCENES: dict[str, tuple[Scene, str]] = {
     "all replicas at their limit": (
         alone("ready 2/2 *, dead 0/16 *", "ab cd"),
         """
-        0 s: A gets Failure 429, retry after 1 s, running 2 0, 0 open
+        0 s: A reads Failure 429, retry after 1 s, running 2 0, 0 open
         0 s: A failed, running 2 0, 0 open
         running 2 0, 0 open
         """,
@@ -184,7 +184,7 @@ SCENES: dict[str, tuple[Scene, str]] = {
         alone("ready 0/2 *, ready 2/2 *", "! cd"),
         """
         0 s: r0 gets A, running 1 2, 1 open, 0 seen
-        1 s: A gets Failure 503, retry after 1 s, running 0 2, 0 open
+        1 s: A reads Failure 503, retry after 1 s, running 0 2, 0 open
         1 s: A failed, running 0 2, 0 open
         1 s: r0 failed, 1 running
         running 0 2, 0 open
@@ -194,8 +194,8 @@ SCENES: dict[str, tuple[Scene, str]] = {
         alone(TWO, "abc cd", leaves=2),
         """
         0 s: r0 gets A, running 1 0, 0 seen
-        1 s: A gets Aa
-        2 s: A gets Ab
+        1 s: A reads Aa
+        2 s: A reads Ab
         2 s: A left, running 0 0
         running 0 0
         """,
@@ -205,7 +205,7 @@ SCENES: dict[str, tuple[Scene, str]] = {
         """
         0 s: r0 gets A, running 1 0, 0 seen
         0 s: r1 gets B, running 1 1, 0 seen
-        1 s: A gets Aa
+        1 s: A reads Aa
         3.5 s: A cancelled, running 0 1
         4.5 s: B cancelled, running 0 0
         running 0 0
@@ -215,9 +215,9 @@ SCENES: dict[str, tuple[Scene, str]] = {
         alone(TWO, "ab! cd", pause=5.0),
         """
         0 s: r0 gets A, running 1 0, 0 seen
-        1 s: A gets Aa
-        7 s: A gets Ab
-        13 s: A gets Failure 502 that names r0, running 0 0
+        1 s: A reads Aa
+        7 s: A reads Ab
+        13 s: A reads Failure 502 that names r0, running 0 0
         18 s: A failed, running 0 0
         13 s: r0 failed, 1 running
         running 0 0
@@ -227,7 +227,7 @@ SCENES: dict[str, tuple[Scene, str]] = {
         alone(TWO, "a? cd"),
         """
         0 s: r0 gets A, running 1 0, 0 seen
-        1 s: A gets Aa
+        1 s: A reads Aa
         2 s: A raised KeyError, running 0 0
         running 0 0
         """,

@@ -79,7 +79,7 @@ class Rig:
         try:
             async for event in events:
                 count, last = count + 1, event
-                self.note(f"{request} gets {self._words(event)}")
+                self.note(f"{request} reads {self._words(event)}")
                 if count == leaves:
                     break
                 if pause:
@@ -182,12 +182,12 @@ def by_formula(scene: Scene) -> tuple[list[str], list[str]]:
                 break
             if step == "!":
                 if got:
-                    return [*got, f"{at} s: A gets Failure 502 that names {replica.name}"], tried
+                    return [*got, f"{at} s: A reads Failure 502 that names {replica.name}"], tried
                 break
-            got.append(f"{at} s: A gets A{step}")
+            got.append(f"{at} s: A reads A{step}")
         else:
             return got, tried
     if waits:
-        return [f"{at} s: A gets Failure 429, retry after {min(waits)} s"], tried
+        return [f"{at} s: A reads Failure 429, retry after {min(waits)} s"], tried
     full = not tried and any(r.state == "ready" for r, _ in left)
-    return [f"{at} s: A gets Failure {429 if full else 503}, retry after 1 s"], tried
+    return [f"{at} s: A reads Failure {429 if full else 503}, retry after 1 s"], tried

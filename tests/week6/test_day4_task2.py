@@ -49,7 +49,7 @@ def test_task_2_forward_sweep():
         with noted(case):
             lines = scene_of(forward.forward, scene)
         received, tried = by_formula(scene)
-        got = [line.partition(", running")[0] for line in lines if " receives " in line]
+        got = [line.partition(", running")[0] for line in lines if " reads " in line]
         same_pieces(got, received, case, "events")
         same_pieces([line.split()[2] for line in lines if " gets " in line], tried, case, "replicas")
 
@@ -81,7 +81,7 @@ def test_task_2_forward_ends_once(seed, replicas, clients):
     broken += [end for end in rig.ends if "raised" in end]
     broken += [rig.counts()] * (rig.open != 0 or any(r.running for r in rig.replicas))
     for name in names:
-        got = [line.split(" receives ")[1] for line in rig.log if f" {name} receives " in line]
+        got = [line.split(" reads ")[1] for line in rig.log if f" {name} reads " in line]
         tokens = [each for each in got if not each.startswith("Failure")]
         whole_answer = [f"{name}{letter}" for letter in "abc"[: len(tokens)]]
         broken += [f"{name} received {got}"] * (tokens != whole_answer or len(got) > len(tokens) + 1)

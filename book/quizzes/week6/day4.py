@@ -38,7 +38,7 @@ def three_replicas(program: Any) -> str:
 )
 def two_tokens(program: Any) -> str:
     lines = scene_of(program, alone("ready 0/16 *, ready 0/16 *", "ab! ab"))
-    received = [line.split(": A gets ")[1].split(",")[0].removeprefix("A") for line in lines if ": A gets " in line]
+    received = [line.split(" reads ")[1].split(",")[0].removeprefix("A") for line in lines if " reads " in line]
     return ", ".join(f"`{each}`" if len(each) == 1 else "a Failure" for each in received)
 
 
