@@ -37,7 +37,7 @@ class Rig:
     def counts(self) -> str:
         """Return what runs on each replica, and how many answers are open if that is not their sum."""
         running = [r.running for r in self.replicas]
-        return f"running {' '.join(map(str, running))}" + (f", {self.open} open" if self.open != sum(running) else "")
+        return f"busy {' '.join(map(str, running))}" + (f", {self.open} open" if self.open != sum(running) else "")
 
     def note(self, text: str) -> None:
         """Add a line."""

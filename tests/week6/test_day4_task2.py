@@ -49,7 +49,7 @@ def test_task_2_forward_sweep():
         with noted(case):
             lines = scene_of(forward.forward, scene)
         received, tried = by_formula(scene)
-        got = [line.partition(", running")[0] for line in lines if " reads " in line]
+        got = [line.partition(", busy")[0] for line in lines if " reads " in line]
         same_pieces(got, received, case, "events")
         same_pieces([line.split()[2] for line in lines if " gets " in line], tried, case, "replicas")
 
