@@ -11,7 +11,7 @@ SCENES: dict[str, tuple[Scene, str]] = {
     "an answer": (
         alone(TWO, "ab cd"),
         """
-        0 s: r0 gets A, busy 1 0, 0 seen
+        0 s: r0 gets A, busy 1 0
         1 s: A reads Aa
         2 s: A reads Ab
         2 s: A answered, busy 0 0
@@ -22,7 +22,7 @@ SCENES: dict[str, tuple[Scene, str]] = {
     "an answer without events": (
         alone(TWO, "/ cd"),
         """
-        0 s: r0 gets A, busy 1 0, 0 seen
+        0 s: r0 gets A, busy 1 0
         0 s: A answered, busy 0 0
         0 s: r0 answered, 1 running
         busy 0 0
@@ -31,8 +31,8 @@ SCENES: dict[str, tuple[Scene, str]] = {
     "two requests at once": (
         TOGETHER,
         """
-        0 s: r0 gets A, busy 1 0, 0 seen
-        0 s: r1 gets B, busy 1 1, 0 seen
+        0 s: r0 gets A, busy 1 0
+        0 s: r1 gets B, busy 1 1
         1 s: A reads Aa
         1 s: B reads Ba
         2 s: A reads Ab
@@ -49,7 +49,7 @@ SCENES: dict[str, tuple[Scene, str]] = {
         """
         0 s: r0 gets A, busy 1 0, 6 seen
         0 s: r0 gets B, busy 2 0, 6 seen
-        0 s: r1 gets C, busy 2 1, 0 seen
+        0 s: r1 gets C, busy 2 1
         1 s: A reads Aa
         1 s: B reads Ba
         1 s: C reads Ca
@@ -68,8 +68,8 @@ SCENES: dict[str, tuple[Scene, str]] = {
     "a failure before the first event": (
         alone(TWO, "! cd"),
         """
-        0 s: r0 gets A, busy 1 0, 0 seen
-        1 s: r1 gets A, busy 0 1, 0 seen
+        0 s: r0 gets A, busy 1 0
+        1 s: r1 gets A, busy 0 1
         2 s: A reads Ac
         3 s: A reads Ad
         3 s: A answered, busy 0 0
@@ -81,7 +81,7 @@ SCENES: dict[str, tuple[Scene, str]] = {
     "a failure in the middle of the answer": (
         alone(TWO, "ab! cd"),
         """
-        0 s: r0 gets A, busy 1 0, 0 seen
+        0 s: r0 gets A, busy 1 0
         1 s: A reads Aa
         2 s: A reads Ab
         3 s: A reads Failure 502 that names r0, busy 0 0
@@ -93,8 +93,8 @@ SCENES: dict[str, tuple[Scene, str]] = {
     "a failure of each replica": (
         alone(TWO, "! !"),
         """
-        0 s: r0 gets A, busy 1 0, 0 seen
-        1 s: r1 gets A, busy 0 1, 0 seen
+        0 s: r0 gets A, busy 1 0
+        1 s: r1 gets A, busy 0 1
         2 s: A reads Failure 503, retry after 1 s, busy 0 0
         2 s: A failed, busy 0 0
         1 s: r0 failed, 1 running
@@ -105,8 +105,8 @@ SCENES: dict[str, tuple[Scene, str]] = {
     "two attempts": (
         alone(FOUR, "! ! ! ab", attempts=2),
         """
-        0 s: r0 gets A, busy 1 0 0 0, 0 seen
-        1 s: r1 gets A, busy 0 1 0 0, 0 seen
+        0 s: r0 gets A, busy 1 0 0 0
+        1 s: r1 gets A, busy 0 1 0 0
         2 s: A reads Failure 503, retry after 1 s, busy 0 0 0 0
         2 s: A failed, busy 0 0 0 0
         1 s: r0 failed, 1 running
@@ -130,8 +130,8 @@ SCENES: dict[str, tuple[Scene, str]] = {
     "a rejection": (
         alone(TWO, "7 cd"),
         """
-        0 s: r0 gets A, busy 1 0, 0 seen
-        1 s: r1 gets A, busy 0 1, 0 seen
+        0 s: r0 gets A, busy 1 0
+        1 s: r1 gets A, busy 0 1
         2 s: A reads Ac
         3 s: A reads Ad
         3 s: A answered, busy 0 0
@@ -143,8 +143,8 @@ SCENES: dict[str, tuple[Scene, str]] = {
     "a rejection by each replica": (
         alone(TWO, "7 3"),
         """
-        0 s: r0 gets A, busy 1 0, 0 seen
-        1 s: r1 gets A, busy 0 1, 0 seen
+        0 s: r0 gets A, busy 1 0
+        1 s: r1 gets A, busy 0 1
         2 s: A reads Failure 429, retry after 3 s, busy 0 0
         2 s: A failed, busy 0 0
         1 s: r0 rejected, 1 running
@@ -155,8 +155,8 @@ SCENES: dict[str, tuple[Scene, str]] = {
     "a rejection and a failure": (
         alone(TWO, "7 !"),
         """
-        0 s: r0 gets A, busy 1 0, 0 seen
-        1 s: r1 gets A, busy 0 1, 0 seen
+        0 s: r0 gets A, busy 1 0
+        1 s: r1 gets A, busy 0 1
         2 s: A reads Failure 429, retry after 7 s, busy 0 0
         2 s: A failed, busy 0 0
         1 s: r0 rejected, 1 running
@@ -183,7 +183,7 @@ SCENES: dict[str, tuple[Scene, str]] = {
     "a failure, and the other replica at its limit": (
         alone("ready 0/2 *, ready 2/2 *", "! cd"),
         """
-        0 s: r0 gets A, busy 1 2, 1 open, 0 seen
+        0 s: r0 gets A, busy 1 2, 1 open
         1 s: A reads Failure 503, retry after 1 s, busy 0 2, 0 open
         1 s: A failed, busy 0 2, 0 open
         1 s: r0 failed, 1 running
@@ -193,7 +193,7 @@ SCENES: dict[str, tuple[Scene, str]] = {
     "a client that leaves": (
         alone(TWO, "abc cd", leaves=2),
         """
-        0 s: r0 gets A, busy 1 0, 0 seen
+        0 s: r0 gets A, busy 1 0
         1 s: A reads Aa
         2 s: A reads Ab
         2 s: A left, busy 0 0
@@ -203,8 +203,8 @@ SCENES: dict[str, tuple[Scene, str]] = {
     "clients that are cancelled": (
         CANCELLED,
         """
-        0 s: r0 gets A, busy 1 0, 0 seen
-        0 s: r1 gets B, busy 1 1, 0 seen
+        0 s: r0 gets A, busy 1 0
+        0 s: r1 gets B, busy 1 1
         1 s: A reads Aa
         3.5 s: A cancelled, busy 0 1
         4.5 s: B cancelled, busy 0 0
@@ -214,7 +214,7 @@ SCENES: dict[str, tuple[Scene, str]] = {
     "a slow client": (
         alone(TWO, "ab! cd", pause=5.0),
         """
-        0 s: r0 gets A, busy 1 0, 0 seen
+        0 s: r0 gets A, busy 1 0
         1 s: A reads Aa
         7 s: A reads Ab
         13 s: A reads Failure 502 that names r0, busy 0 0
@@ -226,7 +226,7 @@ SCENES: dict[str, tuple[Scene, str]] = {
     "another error of send": (
         alone(TWO, "a? cd"),
         """
-        0 s: r0 gets A, busy 1 0, 0 seen
+        0 s: r0 gets A, busy 1 0
         1 s: A reads Aa
         2 s: A raised KeyError, busy 0 0
         busy 0 0

@@ -47,7 +47,8 @@ class Rig:
         """Follow the replica's script."""
         self.open += 1
         self.sent.append(replica.name)
-        self.note(f"{replica.name} gets {request}, {self.counts()}, {replica.prefixes.match(prompt_of(9))} seen")
+        seen = replica.prefixes.match(prompt_of(9))
+        self.note(f"{replica.name} gets {request}, {self.counts()}" + (f", {seen} seen" if seen else ""))
         scripts = self._scripts[replica.name]
         script = scripts.pop(0) if len(scripts) > 1 else scripts[0]
         try:
