@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 import pytest
-import yaml
 from starlette.applications import Starlette
 from starlette.routing import Route
 
@@ -18,6 +17,8 @@ from tiny_llm_course.paths import BOOK, ROOT
 from tiny_llm_course.serving import app
 from tiny_llm_course.serving.guards import OPEN
 from tiny_llm_course.serving.run import STUCK_SECONDS
+
+yaml = pytest.importorskip("yaml")
 
 pytestmark = pytest.mark.maintainers
 DEPLOY = ROOT / "deploy"
