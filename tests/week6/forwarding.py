@@ -75,7 +75,9 @@ class Rig:
 
     async def _read(self, request: str, blocks: int, leaves: int, pause: float) -> None:
         more = {} if self._attempts is None else {"attempts": self._attempts}
-        events = self._program(request, prompt_of(blocks), self.replicas, self.send, self.report, **more)
+        events = await events_of(
+            self._program(request, prompt_of(blocks), self.replicas, self.send, self.report, **more)
+        )
         count, last = 0, None
         try:
             async for event in events:
@@ -92,10 +94,19 @@ class Rig:
             with suppress(RuntimeError):
                 await events.aclose()
             end = "cancelled"
-        except Exception as raised:
-            end = f"raised {type(raised).__name__}"
+        except KeyError:  # of `send`
+            end = "raised KeyError"
         self.ends.append(f"{request} {end}")
         self.note(f"{request} {end}, {self.counts()}")
+
+    async def finished(self) -> "Rig":
+        """Wait until all clients have ended, and a second longer; raise what the program has raised by itself."""
+        await asyncio.wait(self.clients)
+        await asyncio.sleep(1.0)
+        for client in self.clients:
+            if not client.cancelled():
+                client.result()
+        return self
 
     def _words(self, event: Any) -> str:
         if isinstance(event, str):
@@ -108,6 +119,11 @@ class Rig:
         return f"Failure {event.status}{named}{again}, {self.counts()}"
 
 
+async def events_of(answer: Any) -> Any:
+    """Return the events of an answer. A function without a yield, such as the stub, returns a coroutine: run it."""
+    return await answer if asyncio.iscoroutine(answer) else answer
+
+
 # by name: the fleet, the scripts, attempts (None: the default), and what happens: at which second, who does what
 Scene = tuple[str, list[str], int | None, list[tuple[float, str, dict[str, Any]]]]
 TWO, THREE = "ready 0/16 *, ready 0/16 *", "ready 0/16 *, ready 0/16 *, ready 0/16 *"
@@ -118,24 +134,23 @@ def alone(text: str, scripts: str, attempts: int | None = None, **client: Any) -
     return text, scripts.split(), attempts, [(0.0, "A", client)]
 
 
-def scene_of(program: Any, scene: Scene) -> list[str]:
-    """Play a scene; return the log, then the reports, then what is left."""
+async def run_scene(program: Any, scene: Scene) -> Rig:
+    """Run a scene to its end."""
     text, scripts, attempts, script = scene
+    rig = Rig(program, fleet(text, prompt_of(9)), scripts, attempts)
+    for at, who, client in script:
+        await asyncio.sleep(at - now())
+        if who == "cancel":
+            rig.clients[client["number"]].cancel()
+        else:
+            rig.client(who, **client)
+    return await rig.finished()
 
-    async def whole() -> list[str]:
-        rig = Rig(program, fleet(text, prompt_of(9)), scripts, attempts)
-        for at, who, client in script:
-            await asyncio.sleep(at - now())
-            if who == "cancel":
-                rig.clients[client["number"]].cancel()
-            else:
-                rig.client(who, **client)
-        await asyncio.wait(rig.clients)
-        await asyncio.sleep(1.0)
-        return [*rig.log, *rig.reports, rig.counts()]
 
-    found: list[str] = play(whole())
-    return found
+def scene_of(program: Any, scene: Scene) -> list[str]:
+    """Run a scene; return the log, then the reports, then what is left."""
+    rig = play(run_scene(program, scene))
+    return [*rig.log, *rig.reports, rig.counts()]
 
 
 def random_scene(seed: int, replicas: int, clients: int) -> Scene:

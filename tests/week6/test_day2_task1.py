@@ -167,7 +167,7 @@ def test_task_1_shards_refuses_what_does_not_divide(changes, size, number):
 @property_test
 @given(size=st.integers(1, 6), kv=st.integers(1, 5), repeats=st.integers(1, 4), vocabulary=st.integers(12, 40))
 def test_task_1_shards_every_query_head_finds_its_own(size, kv, repeats, vocabulary):
-    """Together the ranks have all rows, and query head h stands over key-value head h * H_kv // H."""
+    """Together the ranks have all rows, and query head h uses key-value head h * H_kv // H."""
     heads = kv * repeats * size
     config = {**QWEN3, "num_attention_heads": heads, "num_key_value_heads": kv, "intermediate_size": 5 * size}
     config |= {"head_dim": 2, "vocab_size": vocabulary}

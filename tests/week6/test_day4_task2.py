@@ -3,14 +3,12 @@
 Nothing is timed and nothing sleeps: the event loop's clock advances when nothing else is left to do.
 """
 
-import asyncio
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.week3.virtual_time import now, play
+from tests.week3.virtual_time import play
 from tests.week6.forward_scenes import SCENES, expected_of
-from tests.week6.forwarding import THREE, TWO, Rig, alone, by_formula, random_scene, scene_of
+from tests.week6.forwarding import THREE, TWO, Rig, alone, by_formula, events_of, random_scene, run_scene, scene_of
 from tests.week6.replicas import fleet, prompt_of
 
 from tiny_llm.router import forward
@@ -58,24 +56,11 @@ def test_task_2_forward_sweep():
 @given(seed=st.integers(0, 100_000), replicas=st.integers(1, 4), clients=st.integers(1, 8))
 def test_task_2_forward_ends_once(seed, replicas, clients):
     """Whatever fails when: each request ends once, no client gets a token twice, and no count is left."""
-    text, scripts, attempts, script = scene = random_scene(seed, replicas, clients)
+    scene = random_scene(seed, replicas, clients)
     case = said(scene)
     broken = []
-
-    async def whole():
-        rig = Rig(forward.forward, fleet(text, prompt_of(9)), scripts, attempts)
-        for at, who, client in script:
-            await asyncio.sleep(at - now())
-            if who == "cancel":
-                rig.clients[client["number"]].cancel()
-            else:
-                rig.client(who, **client)
-        await asyncio.wait(rig.clients)
-        await asyncio.sleep(1.0)
-        return rig
-
     with noted(case):
-        rig = play(whole(), case)
+        rig = play(run_scene(forward.forward, scene), case)
     names = sorted(end.split()[0] for end in rig.ends)
     broken += [f"ended {names}"] * (names != sorted(chr(65 + i) for i in range(clients)))
     broken += [end for end in rig.ends if "raised" in end]
@@ -120,7 +105,7 @@ def test_task_2_forward_takes_any_request():
             seen.append(request)
             yield {"index": 0}
 
-        events = forward.forward(body := {"prompt": "a"}, [], fleet(TWO, []), send, lambda *_: None)
+        events = await events_of(forward.forward(body := {"prompt": "a"}, [], fleet(TWO, []), send, lambda *_: None))
         return [event async for event in events] == [{"index": 0}] and seen[0] is body
 
     with noted(case):

@@ -89,24 +89,24 @@ class _Ranks:
         def start(rank: _Rank) -> None:
             rank.result = program(self.groups[rank.rank])
 
-        lets = [greenlet.greenlet(start) for _ in self.ranks]
+        greenlets = [greenlet.greenlet(start) for _ in self.ranks]
         ready = deque(self.ranks)
         try:
             while True:
                 while ready:
                     rank = ready.popleft()
                     rank.waits = None
-                    lets[rank.rank].switch(*(() if lets[rank.rank] else (rank,)))
-                waiting = [rank for rank in self.ranks if not lets[rank.rank].dead]
+                    greenlets[rank.rank].switch(*(() if greenlets[rank.rank] else (rank,)))
+                waiting = [rank for rank in self.ranks if not greenlets[rank.rank].dead]
                 if not waiting:
                     return
                 ready.extend(self._served(waiting))
                 if not ready:
-                    raise RanksStopped(self._said(lets))
+                    raise RanksStopped(self._said(greenlets))
         finally:
-            for let in lets:
-                if let:
-                    let.throw()  # GreenletExit, so that its blocks are left
+            for each in greenlets:
+                if each:
+                    each.throw()  # GreenletExit, so that its blocks are left
 
     def _served(self, waiting: list[_Rank]) -> list[_Rank]:
         """Move what can be moved, and return the ranks that can go on."""
@@ -132,11 +132,11 @@ class _Ranks:
             return self.ranks
         return []
 
-    def _said(self, lets: list[greenlet.greenlet]) -> str:
+    def _said(self, greenlets: list[greenlet.greenlet]) -> str:
         said = []
         for rank, group in zip(self.ranks, self.groups, strict=True):
             last = str(group.calls[-1]) if group.calls else "no call"
-            said.append(f"rank {rank.rank} {'has returned' if lets[rank.rank].dead else 'waits in ' + last}")
+            said.append(f"rank {rank.rank} {'has returned' if greenlets[rank.rank].dead else 'waits in ' + last}")
         return "the ranks wait for each other: " + "; ".join(said)
 
 
