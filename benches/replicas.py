@@ -1,9 +1,10 @@
-"""Measure the router of day 6.4 with real processes: `pdm run python benches/replicas.py`; takes about four minutes.
+"""Measure the router of day 6.4 with real processes: `pdm run python benches/replicas.py`; takes about six minutes.
 
 Three parts, written to benches/week6/replicas.json. Overhead: the same requests to a replica directly and through the
-router, in turns. Kill: a steady load, in the middle of which a replica is killed with SIGKILL; every request is checked
-against the text that the model gives when nothing fails. Conversations: three conversations of six turns over two
-replicas, routed with and without their prefixes.
+router, in turns, with the model that comes with the course and with random weights in the shape of Qwen3-0.6B. Kill: a
+steady load, in the middle of which a replica is killed with SIGKILL; every request is checked against the text that the
+model gives when nothing fails. Conversations: three conversations of six turns over two replicas, routed with and
+without their prefixes.
 """
 
 import argparse
@@ -15,12 +16,14 @@ import random
 import signal
 import statistics
 import sys
+import tempfile
 import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import httpx
+from decode_engines import write_checkpoint
 
 from tiny_llm_course.measuring.machine import machine
 from tiny_llm_course.paths import ROOT
@@ -37,6 +40,8 @@ BAR = 3.0  # percent of overhead at p50
 TAIL_BAR = 2.0  # p95 with a kill, relative to without
 TOKENS = 96
 TURNS = 40  # of the overhead
+LARGE, LARGE_TOKENS, LARGE_TURNS = "qwen3-0.6b", 32, 12
+WITH_TEXT = {"300": 100}  # the bias of a token that has a text: of most random ones, nothing would be streamed
 RATE, SECONDS, KILL_AT = 1.6, 30.0, 10.0  # requests a second, and the kill
 STARTS = ("Once upon a time", "One day, a dog", "The little girl", "Tom had a red ball", "In a big forest", "Anna")
 # Three conversations; the pauses in seconds are those of the users.
@@ -123,9 +128,9 @@ async def streamed(client: httpx.AsyncClient, url: str, body: dict[str, Any]) ->
     return time.perf_counter() - begun, text, end
 
 
-async def overhead(url: str, turns: int) -> dict[str, Any]:
+async def overhead(url: str, turns: int, tokens: int = TOKENS, **more: Any) -> dict[str, Any]:
     """Compare one replica, directly and through the router, for whole and streamed answers."""
-    result: dict[str, Any] = {"tokens": TOKENS, "turns": turns}
+    result: dict[str, Any] = {"tokens": tokens, "turns": turns}
     async with httpx.AsyncClient(timeout=120) as client:
         direct = (await fleet(client, url))[0]["url"]
         for kind in ("whole", "streamed"):
@@ -133,7 +138,7 @@ async def overhead(url: str, turns: int) -> dict[str, Any]:
             for turn in range(turns + 2):
                 ways = [("direct", direct), ("router", url)]
                 for name, where in ways if turn % 2 else reversed(ways):
-                    body = asked(f"{name} {kind} {turn}: {STARTS[turn % len(STARTS)]}")
+                    body = asked(f"{name} {kind} {turn}: {STARTS[turn % len(STARTS)]}", tokens, **more)
                     begun = time.perf_counter()
                     if kind == "streamed":
                         await streamed(client, where, body)
@@ -212,19 +217,25 @@ def main() -> int:
     record: dict[str, Any] = {"date": datetime.datetime.now(datetime.UTC).date().isoformat(), "machine": machine()}
     with running_server(COMMAND, ready=all_ready, seconds=300) as port:
         url = f"http://127.0.0.1:{port}"
-        record["overhead"] = asyncio.run(overhead(url, 6 if options.quick else TURNS))
+        record["overhead"] = {"tiny-qwen3": asyncio.run(overhead(url, 6 if options.quick else TURNS))}
         for name, prefixes in (("least_loaded", False), ("prefix_aware", True)):
             record[name] = asyncio.run(conversations(url, prefixes))
         seconds = 8.0 if options.quick else SECONDS
         record["undisturbed"] = asyncio.run(loaded(url, seconds, None))
         record["killed"] = asyncio.run(loaded(url, seconds, 3.0 if options.quick else KILL_AT))
+    with tempfile.TemporaryDirectory() as made:
+        command = [*COMMAND, "--memory", "512", "--model", str(write_checkpoint(Path(made) / LARGE))]
+        with running_server(command, ready=all_ready, seconds=300) as port:
+            turns = 2 if options.quick else LARGE_TURNS
+            of_large = overhead(f"http://127.0.0.1:{port}", turns, LARGE_TOKENS, model=LARGE, logit_bias=WITH_TEXT)
+            record["overhead"][LARGE] = asyncio.run(of_large)
     tail = record["killed"]["p95_s"] / record["undisturbed"]["p95_s"]
     record["p95_ratio"] = round(tail, 2)
-    for kind in ("whole", "streamed"):
-        row = record["overhead"][kind]
-        print(
-            f"{kind}: p50 {row['direct_ms']} ms directly, {row['router_ms']} ms through the router: {row['percent']} %"
-        )
+    for model, found in record["overhead"].items():
+        for kind in ("whole", "streamed"):
+            row = found[kind]
+            ways = f"p50 {row['direct_ms']} ms directly, {row['router_ms']} ms through the router"
+            print(f"{model}, {kind}: {ways}: {row['percent']} % (bar: {BAR} %)")
     for name in ("least_loaded", "prefix_aware"):
         print(f"{name}: {record[name]['prefilled_tokens']} of {record[name]['prompt_tokens']} prompt tokens prefilled")
     for name in ("undisturbed", "killed"):

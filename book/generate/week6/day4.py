@@ -125,12 +125,13 @@ def overhead() -> str:
     """Return the router's overhead."""
     found = record()
     rows = [
-        f"| {kind} | {row['direct_ms']:.1f} ms | {row['router_ms']:.1f} ms | {row['percent']:.1f} % |"
-        for kind, row in ((kind, found["overhead"][kind]) for kind in ("whole", "streamed"))
+        f"| {model}, {of['tokens']} tokens | {kind} | {of[kind]['direct_ms']:.0f} ms | {of[kind]['router_ms']:.0f} ms "
+        f"| {of[kind]['percent']:.1f} % |"
+        for model, of in found["overhead"].items()
+        for kind in ("whole", "streamed")
     ]
-    head = ["| Answer | Replica, p50 | Router, p50 | Overhead |", "|---|---|---|---|"]
-    tokens, turns = found["overhead"]["tokens"], found["overhead"]["turns"]
-    words = f"Answers of {tokens} tokens by one replica, {turns} in turns with {turns} through the router"
+    head = ["| Model | Answer | Replica, p50 | Router, p50 | Overhead |", "|---|---|--:|--:|--:|"]
+    words = "Answers by one replica, in turns with as many through the router"
     return "\n".join([f"{words} ({_machine(found)}):", "", *head, *rows, ""])
 
 
