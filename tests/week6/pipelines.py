@@ -4,10 +4,6 @@
 """
 
 import functools
-import json
-import os
-import socket
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -18,7 +14,7 @@ import mlx.core as mx
 import numpy as np
 from tests.week6 import stages
 
-from tiny_llm_course.testkit.errors import Kind, fail
+from tiny_llm_course.testkit.processes import run_processes
 from tiny_llm_course.testkit.ranks import run_ranks
 from tiny_llm_course.testkit.variants import load_solution
 
@@ -29,7 +25,6 @@ from tiny_llm_solution.pipeline.stage import Stage  # noqa: E402
 from tiny_llm_solution.training.accumulation import accumulate_gradients  # noqa: E402
 from tiny_llm_solution.training.model import initial_params, loss_function  # noqa: E402
 
-ROOT = Path(__file__).parents[2]
 CONFIG = ModelConfig("qwen3", 8, 3, 12, 2, 1, 6, 11, 1e-6, 1e4, 64, True)
 SIZES = (2, 1, 3)  # rows of each micro-batch
 
@@ -87,48 +82,11 @@ class Roomy:
 ROOMY = Roomy()
 
 
-def free_ports(count: int) -> list[int]:
-    """Return ports of this machine that are free now."""
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
-
-
-def real_ring(file: str, case: str, ranks: int = 2, seconds: float = 20) -> list[dict[str, mx.array]]:
+def real_ring(file: str, case: str, ranks: int = 2) -> list[dict[str, mx.array]]:
     """Run the step in real processes, with the package of this file, and return what each has saved."""
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        hosts = folder / "hosts.json"
-        hosts.write_text(json.dumps([[f"127.0.0.1:{port}"] for port in free_ports(ranks)]))
-        path = os.pathsep.join(map(str, (Path(file).parents[2], ROOT, ROOT / "src")))
-        processes = [
-            subprocess.Popen(
-                [sys.executable, "-m", "tests.week6.pipelines", name],
-                env=os.environ | {"PYTHONPATH": path, "MLX_RANK": str(rank), "MLX_HOSTFILE": str(hosts)},
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
-            for rank in range(ranks)
-        ]
-        try:
-            for rank, process in enumerate(processes):
-                try:
-                    _, errors = process.communicate(timeout=seconds)
-                except subprocess.TimeoutExpired:
-                    fail(Kind.STOPPED, f"rank {rank} has not ended after {seconds:g} seconds", case)
-                if process.returncode:
-                    last = (errors.strip().splitlines() or ["no message"])[-1]
-                    fail(Kind.RAISED, f"rank {rank} has failed", case, f"got       {last}")
-        finally:
-            for process in processes:
-                process.kill()
-                process.wait()
-        found = [mx.load(str(folder / f"{rank}.safetensors")) for rank in range(ranks)]
+        run_processes("tests.week6.pipelines", ranks, name, case=case, package=[Path(file).parents[2]])
+        found = [mx.load(str(Path(name, f"{rank}.safetensors"))) for rank in range(ranks)]
         mx.eval(found)
         return found  # type: ignore[return-value]
 
