@@ -180,7 +180,7 @@ def backends_in_words(found: list[str]) -> str:
     if "mpi" in found or sys.platform != "linux":
         return text
     library = "MLX_MPI_LIBNAME=libmpi.so.40"
-    return f"{text}; MPI, which nothing needs, is there after sudo apt install openmpi-bin, with {library}"
+    return f"{text}; for MPI, which is optional: sudo apt install openmpi-bin, and set {library}"
 
 
 def pytorch() -> Iterator[Line]:
