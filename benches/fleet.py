@@ -3,10 +3,11 @@
     pdm run python benches/fleet.py [--quick]
 
 Each process runs our scheduler with the model that comes with the course, on one thread. The cost model is fitted to
-the steps of one process alone. This machine has fewer cores than the largest fleet has processes, so another run
-measures how much longer a step takes while 2 or 4 processes compute. Then the same requests go to the real fleet and to
-the simulated one, in turn to each process. Two loads: all requests at once, for the throughput, and Poisson arrivals,
-for the latencies. On a quiet machine, for about two minutes.
+the steps of one process alone. This machine has fewer cores than the largest fleet has processes, so other requests
+measure how much longer a step takes while 1, 2, 3 or 4 processes compute. Then the same requests go to the real fleet
+and to the simulated one, in turn to each process. Two loads: all requests at once, for the throughput, and Poisson
+arrivals, for the latencies. A machine's speed drifts: each load follows one of the same kind with other requests, and
+the simulated steps are as much slower as the steps of that one were. On a quiet machine, for about five minutes.
 """
 
 import argparse
@@ -25,7 +26,7 @@ RECORD = Path(__file__).parent / "week6" / "fleet.json"
 PROCESSES = (1, 2, 4)
 BUSY = 0.6  # Poisson arrivals, as a share of the simulated throughput with all requests at once
 REQUESTS = 48  # per process and load, up to two processes; the same in all for more
-ROUNDS = 2  # of each real run; the mean of their figures counts
+ROUNDS = 3  # of each real run; the mean of their figures counts
 PREFIXES, SHARED = 4, 64
 VOCABULARY = 2048  # of the model
 LIMITS: Any = {"max_num_seqs": 8, "max_num_batched_tokens": 64, "page_size": 16}
@@ -58,7 +59,7 @@ def main() -> None:
 
 
 class Process:
-    """A process of the fleet; it answers a line with jobs by a line with what became of them."""
+    """A process of the fleet; when it is ready, it says so, and answers a line of jobs by what became of them."""
 
     def __init__(self) -> None:
         alone = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1")
@@ -69,11 +70,17 @@ class Process:
             text=True,
             env=os.environ | alone,
         )
-        self.answer()
+        self.ready = False
+
+    def wait_until_ready(self) -> None:
+        """Wait until it has loaded its model again."""
+        if not self.ready:
+            self.ready = self.answer()["ready"]
 
     def ask(self, jobs: Sequence[Sequence[Any]], begin: float) -> None:
         """Send (arrival, prompt, max_tokens) of each job, and the time of the clock at which arrivals count from 0."""
         assert self.process.stdin
+        self.ready = False
         self.process.stdin.write(json.dumps({"jobs": jobs, "begin": begin}) + "\n")
         self.process.stdin.flush()
 
@@ -98,11 +105,13 @@ def serve() -> None:
     def load() -> Any:
         return load_scheduler(None, True, "prefix", Limits(**LIMITS), kernels=False)  # the kernels use all cores
 
-    engine = load()
-    play(engine, [(0.0, [9] * 80, 20)] * 4, time.time())  # warms up
-    print(json.dumps({"ready": True}), flush=True)
-    for line in sys.stdin:
-        asked, engine = json.loads(line), load()  # with an empty prefix cache
+    play(load(), [(0.0, [9] * 80, 20)] * 4, time.time())  # warms up
+    while True:
+        engine = load()  # with an empty prefix cache
+        print(json.dumps({"ready": True}), flush=True)
+        if not (line := sys.stdin.readline()):
+            return
+        asked = json.loads(line)
         print(json.dumps(play(engine, asked["jobs"], asked["begin"])), flush=True)
 
 
@@ -145,20 +154,34 @@ def compare(requests: int, rounds: int) -> dict[str, Any]:
         return [Job(job.arrival, tuple(token % VOCABULARY for token in job.prompt), job.max_tokens) for job in jobs]
 
     def real(jobs: Sequence[Any], count: int) -> list[dict[str, Any]]:
-        begin = time.time() + 1.0
+        for process in processes:  # also those that will be idle: none may still load its model
+            process.wait_until_ready()
+        begin = time.time() + 0.2
         for number, process in enumerate(processes[:count]):
             process.ask([(job.arrival, job.prompt, job.max_tokens) for job in jobs[number::count]], begin)
         return [process.answer() for process in processes[:count]]
 
-    def simulated(jobs: Sequence[Any], count: int) -> list[tuple[float, float]]:
-        resources = Resources(8, 64, 4096, 16)
-        fleet = [
-            SimulatedReplica(str(n), lambda chunks, busy: cost.seconds(cost.work(chunks)) * slower[busy - 1], resources)
-            for n in range(count)
-        ]
+    def simulated(jobs: Sequence[Any], count: int, speed: float = 1.0) -> tuple[list[tuple[float, float]], float]:
+        """Return the first and last token's time of each job, and the seconds of all steps."""
+        seconds = list[float]()
+
+        def duration(chunks: Any, busy: int) -> float:
+            seconds.append(cost.seconds(cost.work(chunks)) * slower[busy - 1] * speed)
+            return seconds[-1]
+
+        fleet = [SimulatedReplica(str(n), duration, Resources(8, 64, 4096, 16)) for n in range(count)]
         turn = iter(range(len(jobs)))
         outcomes = simulate(jobs, fleet, lambda views, blocks: views[next(turn) % count])
-        return [(outcome.first or 0.0, outcome.end or 0.0) for outcome in outcomes]
+        return [(outcome.first or 0.0, outcome.end or 0.0) for outcome in outcomes], sum(seconds)
+
+    def both(rate: float, amount: int, count: int) -> tuple[Any, list[Any], Any]:
+        """Return jobs, the times of each real run, and the simulated times at the speed of other runs like them."""
+        other, jobs = load(rate, amount, 30 + count), load(rate, amount, 20 + count)
+        runs, busy = list[Any](), list[float]()
+        for _ in range(rounds):
+            busy.append(sum(seconds for one in real(other, count) for _, seconds in one["steps"]))
+            runs.append(whole(real(jobs, count), amount))
+        return jobs, runs, simulated(jobs, count, statistics.fmean(busy) / simulated(other, count)[1])[0]
 
     processes = [Process() for _ in range(max(PROCESSES))]
     try:
@@ -169,24 +192,22 @@ def compare(requests: int, rounds: int) -> dict[str, Any]:
         steps = [(Work(*work), seconds) for run in (first, second) for work, seconds in run["steps"]]
         cost = StepCost.fit(steps)
         errors = [abs(cost.seconds(work) / seconds - 1) for work, seconds in steps]
-        slower = slowdown(cost, Work, [real(load(1e9, count * requests // 2, 3), count) for count in PROCESSES])
+        crowds = [real(load(1e9, count * requests // 2, 3), count) for count in range(1, 1 + PROCESSES[-1])]
+        slower = [slowdown(cost, Work, crowd) for crowd in crowds]
         rows = list[dict[str, Any]]()
         for count in PROCESSES:
             amount = requests * min(count, 2)
-            jobs = load(1e9, amount, 10 + count)
+            jobs, runs, fleet = both(1e9, amount, count)
             tokens = sum(job.max_tokens for job in jobs)
-            expected = tokens / max(end for _, end in simulated(jobs, count))
-            measured = [
-                tokens / max(end for one in real(jobs, count) for _, end in one["times"]) for _ in range(rounds)
-            ]
-            rows.append(row(count, "tokens/s, all at once", statistics.fmean(measured), expected))
-            jobs = load(BUSY * expected * amount / tokens, amount, 20 + count)
-            runs = [whole(real(jobs, count), len(jobs)) for _ in range(rounds)]
-            fleet = simulated(jobs, count)
+            measured, expected = (
+                statistics.fmean(tokens / max(end for _, end in run) for run in each) for each in (runs, [fleet])
+            )
+            rows.append(row(count, "tokens/s, all at once", measured, expected))
+            jobs, runs, fleet = both(BUSY * expected * amount / tokens, amount, count)
             for what, of in LATENCIES.items():
-                found = [statistics.fmean(of(jobs, run, share) for run in runs) for share in (0.5, 0.95)]
-                for share, figure in zip((0.5, 0.95), found, strict=True):
-                    rows.append(row(count, f"{what} p{100 * share:.0f}, s", figure, of(jobs, fleet, share)))
+                for share in (0.5, 0.95):
+                    measured = statistics.fmean(of(jobs, run, share) for run in runs)
+                    rows.append(row(count, f"{what} p{100 * share:.0f}, s", measured, of(jobs, fleet, share)))
     finally:
         for process in processes:
             assert process.process.stdin
@@ -201,22 +222,19 @@ def compare(requests: int, rounds: int) -> dict[str, Any]:
     }
 
 
-def slowdown(cost: Any, work: Any, runs: Sequence[Sequence[dict[str, Any]]]) -> list[float]:
-    """Return how many times longer a step takes while 1, 2, 3 or 4 processes compute; 3 is between 2 and 4.
+def slowdown(cost: Any, work: Any, run: Sequence[dict[str, Any]]) -> float:
+    """Return how many times longer than the cost model says a step takes while all processes of a run compute.
 
     Only steps before the first process has finished count: until then, all of them compute.
     """
-    factors = dict[int, float]()
-    for run in runs:
-        until = min(max(end for _, end in one["times"]) for one in run)
-        measured = predicted = 0.0
-        for one in run:
-            clock = 0.0
-            for counts, seconds in one["steps"]:
-                if (clock := clock + seconds) <= until:
-                    measured, predicted = measured + seconds, predicted + cost.seconds(work(*counts))
-        factors[len(run)] = measured / predicted
-    return [factors[1], factors[2], (factors[2] + factors[4]) / 2, factors[4]]
+    until = min(max(end for _, end in one["times"]) for one in run)
+    measured = predicted = 0.0
+    for one in run:
+        clock = 0.0
+        for counts, seconds in one["steps"]:
+            if (clock := clock + seconds) <= until:
+                measured, predicted = measured + seconds, predicted + cost.seconds(work(*counts))
+    return measured / predicted
 
 
 def whole(answers: Sequence[dict[str, Any]], count: int) -> list[tuple[float, float]]:
