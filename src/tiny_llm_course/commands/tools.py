@@ -5,9 +5,11 @@ import shutil
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 
+from ..course.file_paths import tests_paths
 from ..course.registry import LearnerError, UsageError, load_course
 from ..course.requirements import GETTING_A_COMPILER, is_here
 from ..paths import BOOK, LEARNER, ROOT, SOLUTION, shell_path
@@ -35,7 +37,7 @@ def check() -> int:
 
 
 @click.command("test-all", context_settings={"ignore_unknown_options": True})
-@click.option("--as-tested", is_flag=True, help="Skip what is recorded as passed for the same content.")
+@click.option("--as-tested", is_flag=True, help="Skip what is proven or recorded as passed for the same content.")
 @click.argument("pytest_args", nargs=-1, metavar="[PYTEST'S OPTIONS]...")
 def test_all(as_tested: bool, pytest_args: tuple[str, ...]) -> int:
     """Grade the solution with all tests of the course, and test the program, on all cores."""
@@ -44,15 +46,37 @@ def test_all(as_tested: bool, pytest_args: tuple[str, ...]) -> int:
     for title, (arguments, seconds) in PARTS.items():
         left -= seconds
         click.secho(f"\n{title}", bold=True)
-        files = [name for each in arguments for name in sorted(map(str, ROOT.glob(each))) or [each]]
+        graded = "--solution" in arguments
+        files = _not_proven() if as_tested and graded else [file for each in arguments for file in ROOT.glob(each)]
+        if not files:
+            continue
         # The tests of a file share fixtures; the files run in the order of tests/course/conftest.py.
         workers = ["-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder"]
-        command = [sys.executable, "-P", "-m", "pytest", *files, *workers, "-q", "-m", "not maintainers"]
+        command = [
+            sys.executable,
+            "-P",
+            "-m",
+            "pytest",
+            *map(str, sorted(files)),
+            *workers,
+            "-q",
+            "-m",
+            "not maintainers",
+        ]
         countdown = ["-p", "tiny_llm_course.grading.countdown", f"--takes={seconds}", f"--then={left}"]
-        if as_tested and "tests/course" in arguments:
-            command.append("--as-tested")
+        command += ["--solution"] * graded + ["--as-tested"] * (as_tested and not graded)
         failed |= subprocess.run([*command, *countdown, *pytest_args], cwd=ROOT).returncode
     return 1 if failed else 0
+
+
+def _not_proven() -> list[Path]:
+    """Return the graded tests of tasks without a current proof: all others have passed when they were proven."""
+    from ..dev import proof_store
+
+    tasks = load_course().tasks()
+    proven = proof_store.look_up(tasks)
+    click.echo(f"{len(proven)} of {len(tasks)} tasks are as proven; the files of the others are graded.")
+    return tests_paths(task for task in tasks if task not in proven)
 
 
 @click.command()
