@@ -53,7 +53,8 @@ def special_id(save: Any) -> str:
 
 
 @quiz.measured(
-    "In our run, the largest text had 64 times as many bytes as the smallest. By what factor did the number of distinct words grow?",
+    "In our run, the largest text had 64 times as many bytes as the smallest. By what factor did the number of "
+    "distinct words grow?",
     right="distinct",
     why="Most words of a longer text have occurred before. The naive loop visits each distinct word once per merge.",
     mistakes={
