@@ -66,7 +66,7 @@ def an_edit(changes: Any) -> str:
     why="The command has ended, so the function waits no longer, and kills the process group.",
     mistakes={
         "only-when-stopped": "The process could still hold a port or write a file when the next command runs.",
-        "until-the-pipe-is-closed": "The command itself has ended. Which other processes hold the pipe does not matter.",
+        "until-the-pipe-is-closed": "The command itself has ended. Other processes that hold the pipe do not matter.",
     },
 )
 def in_the_background(program: Any) -> str:
