@@ -58,7 +58,7 @@ def special_id(save: Any) -> str:
     right="distinct",
     why="Most words of a longer text have occurred before. The naive loop visits each distinct word once per merge.",
     mistakes={
-                "words": "This is the factor for all words, repeats included.",
+        "words": "This is the factor for all words, repeats included.",
         "count: s": "This is the time to count the words, which grows with the text, not with the distinct words.",
     },
 )
