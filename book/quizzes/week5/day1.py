@@ -13,7 +13,7 @@ quiz = Quiz()
 @quiz.question(
     "5.1.2",
     "The words are `hez` and `zhe`, each with count 4. The first merge is `h e`. Which pair is merged next?",
-    why="Both pairs of `he z` and `z he` have count 4. The id of `z` is smaller than that of `he`, the newest token.",
+    why="The pairs `he z` and `z he` both have count 4. The id of `z` is smaller than that of `he`, the newest token.",
     mistakes={
         "ties-by-text": "As text, `he` comes before `z`, but its id is larger.",
         "counted-once": "After the first merge, `e` and `z` are no longer adjacent.",
@@ -29,7 +29,7 @@ def next_pair(train: Any) -> str:
     why="After `a b`, `ab c` and `c x`, the pairs `b c` and `x b` tie at 2, and `b` has the smaller id.",
     mistakes={
         "falling-counts-not-pushed": "The count of `b c` fell from 7 to 2, so its old entry is skipped.",
-        "old-counts-used": "The pair `b c` was then already merged, as the second one, with its old count of 7.",
+        "old-counts-used": "The pair `b c` was already merged second, with its old count of 7.",
     },
 )
 def fourth(train: Any) -> str:
@@ -39,10 +39,10 @@ def fourth(train: Any) -> str:
 @quiz.question(
     "5.1.4",
     "A tokenizer has 3 merges and the special token `<|end|>`. Which id does `<|end|>` have?",
-    why="The characters have 0 to 255, the merges 256 to 258, and then the special tokens follow.",
+    why="The characters have the ids 0 to 255, the merges 256 to 258, and the special tokens follow.",
     mistakes={
         "special-ids-too-small": "The merges have the ids 256 to 258, so the next free id is 259.",
-        "special-tokens-first": "Then every other token moves by one, and no embedding fits any more.",
+        "special-tokens-first": "Then every other id shifts by one, and no embedding matches its token.",
     },
 )
 def special_id(save: Any) -> str:
@@ -53,12 +53,12 @@ def special_id(save: Any) -> str:
 
 
 @quiz.measured(
-    "In our run, the largest text had 64 times as many bytes as the smallest. How many times as many distinct words?",
+    "In our run, the largest text had 64 times as many bytes as the smallest. By what factor did the number of "
+    "distinct words grow?",
     right="distinct",
     why="Most words of a longer text have occurred before. The naive loop visits each distinct word once per merge.",
     mistakes={
-        "words": "This counts every occurrence. There are that many times as many words, but most are the same words "
-        "again.",
+        "words": "This is the factor for all words, repeats included.",
         "count: s": "This is the time to count the words, which grows with the text, not with the distinct words.",
     },
 )

@@ -11,11 +11,11 @@ quiz = Quiz()
 
 @quiz.question(
     "5.3.2",
-    "A table has rows of one number. The ids are 2, 0 and 2, and dy is 1, 10 and 100. What is the gradient of the "
+    "Each row of a table is one number. The ids are 2, 0 and 2, and dy is 1, 10 and 100. What is the gradient of the "
     "table's three rows?",
-    why="Row 2 was read at two places, so its gradient is 1 + 100. Row 1 was not read.",
+    why="Row 2 was read twice, so its gradient is 1 + 100. Row 1 was not read.",
     mistakes={
-        "last-one-wins": "Row 2 was read at the first and at the last place, so both gradients count.",
+        "last-one-wins": "Row 2 was read first and last, so both gradients count.",
         "averaged": "Moving row 2 has both effects at once, not their mean.",
     },
 )
@@ -31,7 +31,7 @@ def three_rows(program: Any) -> str:
     mistakes={
         "scale-held-constant": "If x grows, the scale falls, and the two effects cancel, so dx is 0.",
         "mean-of-dn": "The direction without a gradient is that of x, not that of the vector of ones.",
-        "sum-for-the-mean": "The mean of squares has a factor of 1/E, and so has its derivative.",
+        "sum-for-the-mean": "The mean of squares has a factor of 1/E, and so does its derivative.",
     },
 )
 def parallel(program: Any) -> str:
@@ -46,8 +46,8 @@ def parallel(program: Any) -> str:
     why="After bias correction, m is the gradient and the root of v is its magnitude. Their ratio is 1, whatever the "
     "magnitude, so the step is the learning rate.",
     mistakes={
-        "no-bias-correction": "m is a tenth of the gradient, and the root of v is 0.03 of it, so the step is longer.",
-        "only-m-corrected": "v starts at zero, too. Its root is 0.03 times the gradient's magnitude.",
+        "no-bias-correction": "m is 0.1 times the gradient, and the root of v only 0.03 times, so the step is longer.",
+        "only-m-corrected": "v also starts at zero, so its square root is 0.03 times the gradient's magnitude.",
         "no-root": "v is the square of the gradient, 0.000001, so a small gradient makes a huge step.",
     },
 )

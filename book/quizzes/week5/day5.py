@@ -15,7 +15,7 @@ quiz = Quiz()
     "5.5.1",
     "A user says *Hi!*, and the assistant answers *dog*, which is one token here. How many positions of the "
     "conversation count in the loss?",
-    why="The model must learn two tokens: the word, and the token that ends the answer.",
+    why="The model must learn two tokens: the word and the end token.",
     mistakes={
         "end-not-learnt": "A model that never learns the end token does not stop.",
         "what-follows-the-end-learnt": "The server stops at the end token, so the model never has to write the line "
@@ -51,7 +51,7 @@ def a_scaled_update(layer: Any) -> str:
     why="Row 1 is multiplied by 100, row 2 has no adapter, and row 3 is multiplied by 10.",
     mistakes={
         "none-is-the-last": "Row 2 has no adapter, so its update should be 0, not 200.",
-        "left-sorted": "In this order, the row without an adapter comes first, then row 3, and then row 1.",
+        "left-sorted": "Sorted by owner, the row without an adapter comes first, then row 3, then row 1.",
         "first-b-for-all": "The B of adapter 1 is 100, so row 1 should get 100.",
     },
 )

@@ -29,13 +29,13 @@ def one_pair(program: Any) -> str:
 @quiz.question(
     "5.6.3",
     "Two prompts have two completions each. Their rewards are 1 and 0, and 5 and 3. What are the four advantages?",
-    why="Each group has its own mean and its own deviation, so the units of a prompt do not matter.",
+    why="Each group has its own mean and standard deviation, so the scale of its rewards does not matter.",
     mistakes={
         "one-group": "Both completions of the first prompt would get a negative advantage, although one of them is "
         "better.",
-        "not-scaled": "For the first prompt, these are 0.5 and -0.5, and the standard deviation is 0.71.",
+        "not-scaled": "The first prompt's 0.5 and -0.5 must still be divided by the standard deviation, 0.71.",
         "of-the-population": "With G - 1 = 1 instead of G = 2, the deviation of the first group is 0.71, not 0.5.",
-        "best-so-far": "No completion could then have a positive advantage.",
+        "best-so-far": "Then no completion could have a positive advantage.",
     },
 )
 def two_groups(program: Any) -> str:
@@ -46,7 +46,7 @@ def two_groups(program: Any) -> str:
     "5.6.4",
     "A token of a bad completion, A = -1, is now twice as likely as when it was sampled. clip is 0.2 and beta is 0. "
     "What is its loss?",
-    why="min(2 * -1, 1.2 * -1) is -2, so the loss is 2, and its gradient corrects the wrong move.",
+    why="min(2 * -1, 1.2 * -1) is -2, so the loss is 2, and its gradient makes the token less likely.",
     mistakes={
         "clipped-both-ways": "1.2 · -1 is larger than 2 · -1, and the gain must be the smaller one.",
         "ratio-inverted": "The ratio should be 2, but here it is 1/2, which is clipped to 0.8.",

@@ -17,7 +17,7 @@ quiz = Quiz()
     mistakes={
         "mean-as-total": "The log of a product is the sum of the logs.",
         "first-token-left-out": "The last position of the prompt predicts *a*.",
-        "integers": "As an integer, it equals all totals from -2 to -3.",
+        "integers": "All totals between -3 and -2 become the same integer.",
     },
 )
 def two_tokens(program: Any) -> str:
@@ -37,7 +37,7 @@ def two_tokens(program: Any) -> str:
     "Four samples, of which one is correct. What is pass@2?",
     why="Six pairs can be chosen, and three of them contain the correct sample.",
     mistakes={
-        "with-replacement": "The two samples are different ones, so the same wrong sample cannot be tried twice.",
+        "with-replacement": "The two samples differ, so the same wrong sample cannot be tried twice.",
         "first-try": "With a second try, three of six pairs contain the correct sample, not one of four.",
         "any-sample": "Only three of the six pairs contain the correct sample.",
         "all-correct": "One correct sample of the two is enough.",
@@ -51,7 +51,7 @@ def one_of_four(program: Any) -> str:
     "5.7.4",
     "Two models answer 1,006 items. The first alone is right on 5 of them, the second alone on 1, and on all others "
     "they are equal. What is the p-value of the sign test?",
-    why="Six items are decided. One or none of six has 7 of 64 outcomes, and twice that is 0.22.",
+    why="Only six items differ. At most one win in six is 7 of 64 outcomes, and twice that is 0.22.",
     mistakes={
         "ties-counted": "The 1,000 equal items are no evidence for either model.",
         "one-sided": "The second model could have won as clearly, so the result on that side counts too.",

@@ -15,7 +15,7 @@ quiz = Quiz()
     "The class `[a-é]` is compiled to an automaton over bytes. Which of these does it accept: `61`, `C3 A9`, `E9`?",
     why="The letters a and é are `61` and `C3 A9` in UTF-8; `E9` is é's code point, not its bytes.",
     mistakes={
-        "characters-as-bytes": "Then a token with the byte E9 would be allowed, and the text would be no UTF-8.",
+        "characters-as-bytes": "Then a token with the byte E9 would be allowed, and the text would not be UTF-8.",
         "last-byte-of-a-range-missing": "A9 is the last byte of its range, and ranges include their last byte.",
     },
 )
@@ -29,9 +29,9 @@ def bytes_of_a_class(program: Any) -> str:
     "7.1.3",
     "An object has the properties a, b and c, in this order, and only b is required. All values are 1. How many "
     "texts does the grammar derive?",
-    why='a and c may each be there or not, and b must be: `{"b":1}`, and with a, with c, or with both.',
+    why='a and c are each optional, and b is not: `{"b":1}` alone, with a, with c, or with both.',
     mistakes={
-        "all-optional": "Then the texts without b are derived, too.",
+        "all-optional": "Then the texts without b are derived as well.",
         "required-skipped": "The texts that begin with c lack b, which comes before c.",
         "first-property-needed": "Then no text begins with b.",
     },

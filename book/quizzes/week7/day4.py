@@ -41,7 +41,7 @@ def three_paths(root: Any) -> str:
     "7.4.3",
     "A file with the permissions 0o750 has the lines `a` and `b`, both with CR LF, and the edit replaces `b` by `c`. "
     "While the user reads the diff, nothing changes. What are the file's bytes and permissions after approval?",
-    why="An edit changes what it names, and nothing else: neither line endings nor permissions.",
+    why="An edit changes the text that it names, but neither line endings nor permissions.",
     mistakes={
         "line-endings-changed": "Reading in text mode changes every line of the file.",
         "permissions-lost": "A script that was executable no longer is.",
@@ -63,10 +63,10 @@ def an_edit(changes: Any) -> str:
     "7.4.4",
     "A command starts a process in the background, which keeps the pipe open for 3 seconds, prints *ok*, and ends with "
     "exit code 0 at once. The limit is 2 seconds. What happens?",
-    why="The command has ended, so nothing is waited for, and its process group is killed.",
+    why="The command has ended, so the function waits no longer, and kills the process group.",
     mistakes={
-        "only-when-stopped": "It would still hold a port or write a file when the next command runs.",
-        "until-the-pipe-is-closed": "The command itself has ended. Who else has the pipe does not matter.",
+        "only-when-stopped": "The process could still hold a port or write a file when the next command runs.",
+        "until-the-pipe-is-closed": "The command itself has ended. Other processes that hold the pipe do not matter.",
     },
 )
 def in_the_background(program: Any) -> str:

@@ -20,7 +20,7 @@ quiz = Quiz()
 
 @quiz.question(
     "7.5.1",
-    "A call sends an email; its recovery is `report`. The process is killed after the email was sent, and before the "
+    "A call sends an email; its recovery is `report`. The process is killed after the email was sent, but before the "
     "result was recorded. How many emails were sent once the next process is done, and how many intents does the "
     "log have?",
     why="The call is not made again. The model reads that it may have run, and can look for the email.",
@@ -80,10 +80,10 @@ def four_branches(program: Any) -> str:
 @quiz.question(
     "7.5.4",
     "Copy `a` changes line 4 of a file of ten lines. Copy `b` deletes line 5. What does the merge return for the file?",
-    why="The two changes touch. What they make together was never seen by either agent, so a person decides.",
+    why="The two changes touch. Neither agent has seen the combined result, so a person decides.",
     mistakes={
-        "touching-is-fine": "Changes of neighbouring lines are likely to depend on each other.",
-        "the-last-copy-wins": "The work of the first agent would be lost without a word.",
+        "touching-is-fine": "Changes to adjacent lines are likely to depend on each other.",
+        "the-last-copy-wins": "The work of the first agent would be lost silently.",
     },
 )
 def neighbours(program: Any) -> str:
