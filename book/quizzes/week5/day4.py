@@ -12,9 +12,8 @@ quiz = Quiz()
 
 @quiz.question(
     "5.4.1",
-    "One micro-batch counts 3 targets and has a mean loss of 2, the next one counts 1 and has a mean loss of 6. "
-    "Which loss "
-    "does the step report?",
+    "One micro-batch counts 3 targets and has a mean loss of 2; the next one counts 1 and has a mean loss of 6. "
+    "Which loss does the step report?",
     why="Four targets have a total loss of 3 · 2 + 6 = 12, so the mean is 3.",
     mistakes={
         "mean-of-the-means": "The mean of 2 and 6 is 4, but the first loss stands for three of the four targets.",
@@ -32,9 +31,8 @@ def three_and_one(accumulate: Any) -> str:
 
 @quiz.question(
     "5.4.3",
-    "A run has 10 steps, and `max_skipped` is 3. The batches number 3, 4, 6 and 7 give NaN. After how many steps "
-    "does the "
-    "run end?",
+    "A run has 10 steps, and `max_skipped` is 3. Batches 3, 4, 6 and 7 give NaN. After how many steps does the run "
+    "end?",
     why="Four steps are skipped, but never three in a row, because batch 5 is good. The run reaches its last step.",
     mistakes={
         "bad-steps-in-all": "Batch 6 is the third bad one, but batch 5 was good.",
@@ -57,8 +55,8 @@ def ends(trainer: Any) -> str:
 
 @quiz.question(
     "5.4.4",
-    "Models of 1, 4 and 16 (million) parameters end at losses of 4, 3 and 2.5. Which loss does the fitted law "
-    "give for 64?",
+    "Models of 1, 4 and 16 (million) parameters end at losses of 4, 3 and 2.5. Which loss does the fitted law predict "
+    "for 64?",
     why="Each factor of 4 halves the distance to E = 2: 2, 1, 0.5, and then 0.25.",
     mistakes={
         "alpha-one": "With alpha = 1, each factor of 4 in size takes away three quarters of the distance.",
@@ -71,12 +69,13 @@ def four_times(fit: Any) -> str:
 
 
 @quiz.measured(
-    "As a step of 16 rows is cut into more micro-batches, which of these numbers in our run falls?",
+    "A step of 16 rows is cut into more and more micro-batches. Which of these numbers falls with every cut?",
     right="peak: MiB",
     why="Only one micro-batch's activations are in memory at a time.",
     mistakes={
-        "micro-batches": "This is the number of parts itself, which we raise; the question asks what falls with it.",
-        "time ratio": "The same rows are computed, in smaller matrix products, which take no less time.",
+        "micro-batches": "Every cut raises this number. The question asks what falls.",
+        "time ratio": "The FLOPs do not change. The time may fall, if smaller arrays fit in a cache, or rise, because "
+        "small products are less efficient.",
     },
 )
 def falls(record: Record, column: str) -> str:
