@@ -59,13 +59,15 @@ def dev_stubs(check: bool) -> int:
 
 
 @dev.command("book")
-@click.option("--fresh", is_flag=True, help="Regenerate all files, including those whose inputs have not changed.")
-def dev_book(fresh: bool) -> int:
-    """Regenerate the book's generated parts: signatures, hints, task tables, pictures."""
+@click.argument("names", nargs=-1, metavar="[5.1]...")
+@click.option("--fresh", is_flag=True, help="Regenerate also files whose inputs have not changed.")
+def dev_book(names: tuple[str, ...], fresh: bool) -> int:
+    """Regenerate the book's generated parts (all, or those of days): signatures, hints, task tables, pictures."""
     from ..dev.book import current
 
+    days = [load_course().day_of(resolve(load_course(), name)[0]) for name in names]
     try:
-        made = current.refresh(fresh)
+        made = current.refresh(current.names_for(days) if days else None, fresh)
     except (OSError, ValueError) as error:  # a file, a target or a quiz's known mistake is missing
         raise UsageError(f"Nothing is changed: {error}") from error
     changed = [name for name, has_changed in made.items() if has_changed]

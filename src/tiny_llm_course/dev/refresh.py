@@ -41,7 +41,7 @@ def steps(day: Day, measure: bool) -> Iterator[tuple[str, str]]:
         yield f"bench {day.name}", "Its record is there; --bench measures again." if recorded else ""
     if names := [scenario.name for scenario in scenarios_of(day)]:
         yield f"transcripts {' '.join(names)}", ""
-    yield "book", ""
+    yield f"book {day.name}", ""
 
 
 def scenarios_of(day: Day) -> list[transcripts.Scenario]:

@@ -31,7 +31,16 @@ from . import machine
 
 FOLDER = Path("book", "transcripts")
 # A course's files, besides the learner's package.
-PARTS = ("*.md", "pyproject.toml", "benches", "book", "solutions", "tests/week*", REGISTRY.relative_to(ROOT).as_posix())
+PARTS = (
+    "*.md",
+    "pyproject.toml",
+    "benches",
+    "book",
+    "deploy",
+    "solutions",
+    "tests/week*",
+    REGISTRY.relative_to(ROOT).as_posix(),
+)
 GENERATED = (FOLDER, "book/book", "book/generate/inputs.json")
 KNOWN = TESTS / "proofs" / "transcripts.json"  # by name: the state in which it last matched
 WHEN = "2026-11-02 09:30"

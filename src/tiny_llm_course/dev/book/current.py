@@ -49,9 +49,10 @@ def stale(names: Iterable[str]) -> list[str]:
     return [name for name in names if name not in kept or kept[name]["key"] != _key(name, kept[name]["inputs"], digest)]
 
 
-def refresh(fresh: bool = False) -> dict[str, bool]:
-    """Regenerate stale files (all, if `fresh`) and return whether each has changed; an error leaves all as they are."""
-    names = names_of_files(load_course())
+def refresh(names: Collection[str] | None = None, fresh: bool = False) -> dict[str, bool]:
+    """Regenerate the stale files of all or some; return whether each has changed. An error leaves all as they are."""
+    every = names_of_files(load_course())
+    names = every if names is None else names
     made = _make(names if fresh else stale(names))
     changed = {}
     for name, (text, _) in made.items():
@@ -59,7 +60,7 @@ def refresh(fresh: bool = False) -> dict[str, bool]:
         if text and changed[name]:
             FOLDER.mkdir(parents=True, exist_ok=True)
             (FOLDER / f"{name}.md").write_text(text, encoding="utf-8", newline="\n")
-    for name in [*_left_over(names), *(name for name, (text, _) in made.items() if changed[name] and not text)]:
+    for name in [*_left_over(every), *(name for name, (text, _) in made.items() if changed[name] and not text)]:
         (FOLDER / f"{name}.md").unlink()
         changed[name] = True
     _keep(made)
