@@ -1,5 +1,6 @@
 """`pdm run serve`: a real server, talked to by OpenAI's client, by curl, and by clients that behave badly."""
 
+import asyncio
 import http.client
 import json
 import re
@@ -17,6 +18,7 @@ import pytest
 from tests.course.server_clients import LONG, MODEL, SERVE, client_of, converted, serving, talk
 
 from tiny_llm_course.paths import ROOT
+from tiny_llm_course.serving.run import listen
 from tiny_llm_course.testkit.marks import needs
 
 openai = pytest.importorskip("openai", reason="not run here: needs openai (pdm run dev-setup)")
@@ -621,6 +623,27 @@ def test_whoever_asks_twice_waits_no_longer():
                 list(chunks)
         assert process.wait(60) == 143
         assert process.stderr.read() == ""
+
+
+def test_small_packets_are_sent_at_once():
+    """Without TCP_NODELAY, each waits for the client's delayed acknowledgement of the one before."""
+
+    async def nodelay() -> int:
+        found = asyncio.get_running_loop().create_future()
+
+        class Accepted(asyncio.Protocol):
+            def connection_made(self, transport):
+                accepted = transport.get_extra_info("socket")
+                found.set_result(accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+
+        server = await asyncio.get_running_loop().create_server(Accepted, sock=(listening := listen("127.0.0.1", 0)))
+        async with server:
+            _, writer = await asyncio.open_connection(*listening.getsockname())
+            answer = await asyncio.wait_for(found, 10)
+            writer.close()
+        return answer
+
+    assert asyncio.run(nodelay())
 
 
 def test_what_cannot_be_served(typed, tmp_path):
