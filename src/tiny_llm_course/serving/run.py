@@ -88,8 +88,8 @@ def listen(host: str, port: int) -> socket.socket:
     """Return a listening socket, with port 0 at any free one; raise UsageError if the address is unusable."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        # asyncio sets TCP_NODELAY only where the protocol is named: without it, a small packet, such as a token's event,
-        # waits up to 40 ms for the client's delayed acknowledgement of the one before.
+        # asyncio sets TCP_NODELAY only where the protocol is named. Without it, a small packet, such as a token, can
+        # wait 40 ms for the delayed acknowledgement of the one before.
         listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)
