@@ -63,9 +63,10 @@ def attention_flops(flops: Any) -> str:
     "2.2.4",
     "A machine has 2 bytes/s of bandwidth and 8 FLOP/s. A step of n rows moves 19 bytes and does 8 n FLOPs. What is "
     "the smallest n for which the step is compute-bound?",
-    why="The bytes take 9.5 seconds and the arithmetic takes n seconds, so the step is compute-bound from n = 10 on.",
+    why="The memory traffic takes 9.5 seconds and the arithmetic takes n seconds, so the step is compute-bound from "
+    "n = 10 on.",
     mistakes={
-        "last-before": "With 9 rows, computing takes 9 seconds and moving takes 9.5.",
+        "last-before": "With 9 rows, the arithmetic takes 9 seconds and the memory traffic takes 9.5 seconds.",
         "ridge-for-turn": "The ridge point is 4 FLOPs per byte, but a step of 4 rows has 32 FLOPs for 19 bytes.",
         "first-of-memory": "One row is memory-bound: it takes 1 second to compute, but its bytes take 9.5 seconds to "
         "move.",

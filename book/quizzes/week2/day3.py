@@ -31,8 +31,8 @@ def word(pack: Any) -> str:
 @quiz.question(
     "2.3.3",
     "A group has weights from -0.6 to 0.35, and is quantized to 4 bits. What are its scale and bias?",
-    why="-0.6 is further from 0, so it is the bias. With a step of 0.95 / 15, 0 is 9.47 steps "
-    "away. This is rounded to 9, and 0.6 / 9 is 0.0667.",
+    why="-0.6 is farther from 0 than 0.35 is, so it is the bias. With a step of 0.95 / 15, 0 is 9.47 steps away from "
+    "the bias. This is rounded to 9 steps, and 0.6 / 9 is 0.0667.",
     mistakes={
         "always-from-max": "0.35 is closer to 0 than -0.6 is, so this group starts at -0.6.",
         "sixteen-steps": "Sixteen levels have fifteen steps between them.",
