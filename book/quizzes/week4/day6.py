@@ -13,9 +13,9 @@ quiz = Quiz()
 @quiz.question(
     "4.6.1",
     'A model has nine layers and three sets of weights, in the order "cycle_reversed". Which set does each layer use?',
-    why="There are three rounds, and only the last one runs backwards.",
+    why="There are three rounds, and only the last round runs backward.",
     mistakes={
-        "every-second-round-reversed": "Here the second of three rounds runs backwards, but the third should.",
+        "every-second-round-reversed": "Here the second of three rounds runs backward, but the third round should.",
         "every-round-but-the-first-reversed": "The second of three rounds should still be `0 1 2`.",
         "never-reversed": "The last round should be `2 1 0`.",
     },
