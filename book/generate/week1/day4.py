@@ -103,8 +103,8 @@ def sizes() -> str:
     said = ", ".join(f"{name} {number(x)}" for name, x in zip(names, rms, strict=True))
     title = "RMS of dog's residual stream after each layer"
     caption = (
-        f"Each bar is the root mean square (see below) of the vector's {streams[0].shape[1]} numbers in the course's "
-        "model. Before attention and before the MLP, a norm scales it to 1."
+        f"Each bar is the root mean square (see below) of the vector's {streams[0].shape[1]} elements in the course's "
+        "model. Before attention and before the MLP, a norm divides the vector by this RMS."
     )
     return canvas.figure("sizes-1-4", title, f"{said}.", caption)
 
