@@ -48,8 +48,8 @@ def table() -> str:
         held = " and ".join(TOKENS[PAGE * i : PAGE * (i + 1)])
         told.append(f"entry {i} is page {page} of the pool, which holds {held}")
     about = (
-        f"On the left is a block table with the numbers {', '.join(map(str, TABLE))}. Each points to a page of the "
-        f"pool on the right: {'; '.join(told)}. Pages {', '.join(map(str, sorted(OTHER_TABLE)))} hold tokens of "
+        f"On the left is a block table with the entries {', '.join(map(str, TABLE))}. Each entry points to a page of "
+        f"the pool on the right: {'; '.join(told)}. Pages {', '.join(map(str, sorted(OTHER_TABLE)))} hold tokens of "
         f"another request, and one page is free."
     )
     caption = (
