@@ -90,7 +90,7 @@ def crossing() -> str:
     canvas = Canvas()
     flow(canvas, grid, boxes, arrows)
     about = (
-        "x is projected to queries by wq, and the memory to keys and values by wk and wv. Masked attention combines "
+        "wq projects x to queries, and wk and wv project the memory to keys and values. Masked attention combines "
         "the three in each head, the heads are joined, and wo projects the result."
     )
     caption = "Keys and values are computed from the memory alone, so they are the same for every query."
