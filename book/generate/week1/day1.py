@@ -40,7 +40,7 @@ def weights() -> str:
     layer, head = SHOWN
     title = f"Attention weights of layer {layer}, head {head} of the course's model"
     caption = (
-        "Each square is the attention weight of a query (row) for a key (column); each row sums to 1. <b>dog</b> gives "
+        "Each square is the attention weight of a query (row) for a key (column). Each row sums to 1. <b>dog</b> gives "
         f"{100 * shares[DOG, 3]:.0f} % of its weight to <b>blue</b> and {100 * shares[DOG, 2]:.0f} % to <b>a</b>. "
         "A dot is a masked key: a token that comes later."
     )
@@ -176,7 +176,7 @@ def heads() -> str:
     flow(canvas, [*rows, ["attention"] * 3, ["", "join", ""], ["", "out", ""]], boxes, arrows)
     about = (
         "The query, key and value inputs are projected by wq, wk and wv and split into H heads. Attention runs in each "
-        "head; the outputs of the heads are joined and projected by wo."
+        "head, and the outputs of the heads are joined and projected by wo."
     )
     return canvas.figure("heads-1-1", "Multi-head attention, from the tokens' vectors to the output", about)
 

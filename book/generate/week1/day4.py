@@ -44,7 +44,8 @@ def silu() -> str:
         f"the line of relu. At the gates of the five tokens, silu is {said}."
     )
     caption = (
-        "The solid curve is silu(x); the dashed one is relu(x), the larger of x and 0. Each dot is one token's gate."
+        "The solid curve is silu(x), and the dashed curve is relu(x), the larger of x and 0. Each dot is the gate of "
+        "one token."
     )
     return canvas.figure("silu-1-4", "The curve of silu", about, caption)
 

@@ -40,8 +40,8 @@ def anew() -> str:
     anew_now, before = computed(False), computed(True)
     title = "Attention weights computed while five tokens are decoded one by one"
     about = (
-        f"Five steps. Without a cache, they compute 1, 4, 9, 16 and 25 weights, {anew_now} in all, including every row "
-        f"of the previous step. With a cache, they compute 1, 2, 3, 4 and 5, {before} in all."
+        f"Five steps. Without a cache, they compute 1, 4, 9, 16 and 25 weights, {anew_now} in total, including every "
+        f"row of the previous step. With a cache, they compute 1, 2, 3, 4 and 5 weights, {before} in total."
     )
     caption = (
         "Each grid shows one head's attention weights in one step, as on day 1 of week 1: rows are queries, columns "

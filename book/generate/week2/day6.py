@@ -78,7 +78,7 @@ def lanes() -> str:
     first, met = q[0, :DIGITS], x[:DIGITS]
     about = (
         f"Two grids of {DIGITS} rows and {LANES} columns, one of digits and one of elements of x. The column of lane 0 "
-        f"is framed: its digits are {', '.join(f'{each:.0f}' for each in first)}. Below are {LANES} bars, which add up "
+        f"is framed. Its digits are {', '.join(f'{each:.0f}' for each in first)}. Below are {LANES} bars, which add up "
         f"to {totals.sum():.4f}."
     )
     caption = (

@@ -43,7 +43,7 @@ def running() -> str:
     about = f"Three rows of squares, one for each block of keys; {'; '.join(told)}."
     caption = (
         "The scores of <code>dog</code>, from day 1 of week 1, arrive in blocks of two. Each square is a "
-        "key's weight relative to the largest score so far, whose square fills its cell; the frame marks the latest "
+        "key's weight relative to the largest score so far, whose square fills its cell. The frame marks the latest "
         "block. A larger score scales all earlier weights down by the same factor. The last row, divided by the last "
         "total, is the softmax."
     )

@@ -85,9 +85,9 @@ def pool() -> str:
         f"request {letter} owns pages {table}" for letter, table in tables[SHOWN - 1].items()
     )
     caption = (
-        f"Each row is a page of the pool after step {SHOWN}; on its right are its owner and its index in the owner's "
-        "block table. +1 is the owner's first generated token. Free offsets in an allocated page are reserved for its "
-        "owner's next tokens."
+        f"Each row is a page of the pool after step {SHOWN}. To the right of a page are its owner and its index in the "
+        "owner's block table. +1 is the owner's first generated token. Free offsets in an allocated page are reserved "
+        "for its owner's next tokens."
     )
     return at_both_widths(draw).figure("pool-3-3", "The page pool of three requests", about, caption)
 

@@ -54,7 +54,7 @@ def table() -> str:
     )
     caption = (
         f"<code>dog</code> attends to the {len(TOKENS)} tokens of <i>{SENTENCE}</i>, two to a page. Each square is "
-        "a key's weight relative to the largest score; the weights and their order are the same as on day 7 of week 2. "
+        "a key's weight relative to the largest score. The weights and their order are the same as on day 7 of week 2. "
         "Dots are tokens of another request. Page 3 has a free slot."
     )
     return canvas.figure("table-3-4", "A query reads its keys through a block table", about, caption)

@@ -144,7 +144,7 @@ def threads() -> str:
     about = "; ".join(
         f"{name} arrives at {CALLERS[name][0]} s and is submitted at {at} s" for name, at in submitted.items()
     )
-    about = f"Four rows over time. {about}. A step takes a second; after each one, tokens go to the clients."
+    about = f"Four rows over time. {about}. A step takes a second, and after each step, tokens go to the clients."
     caption = (
         "Each disc is the event loop at work, which takes milliseconds. Between the discs, the event loop waits for "
         "the next event. It queues the <code>submit</code> of each request, and a narrow bar marks where the worker "

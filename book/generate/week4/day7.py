@@ -70,8 +70,8 @@ def paces() -> str:
     caption = (
         f"Each line shows one method's frequencies for the {dims // 2} pairs of the course's model, at {FACTOR} times "
         f"its training length of {TRAINED} tokens. Only the first {round_once} pairs completed a turn in training. "
-        f"Interpolation lowers all frequencies by the same factor, NTK-aware scaling mainly lowers the low ones, and "
-        f"YaRN keeps the high ones."
+        f"Interpolation lowers all frequencies by the same factor, NTK-aware scaling mainly lowers the low "
+        f"frequencies, and YaRN keeps the high frequencies."
     )
     return canvas.figure("paces-4-7", "Three ways to lower RoPE's frequencies", about, caption)
 

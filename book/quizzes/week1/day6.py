@@ -52,7 +52,7 @@ def five_letters(merge_pairs: Any) -> str:
     mistakes={
         "token-by-token": "Half a character is not text, so each half becomes replacement characters.",
         "waits-for-the-end": "The user would see nothing until the model is done.",
-        "one-late": "` blue` is complete when it arrives; holding it back gains nothing.",
+        "one-late": "` blue` is complete when it arrives, so there is no reason to hold it back.",
     },
 )
 def half_a_dog(detokenizer: Any) -> str:
@@ -67,7 +67,7 @@ def half_a_dog(detokenizer: Any) -> str:
     why="The step computes one token, as in the row for 1 token. (Its attention reads more keys, but that takes little "
     "time.)",
     mistakes={
-        "10": "That step computes ten tokens, but only one is new.",
+        "10": "That step computes ten tokens, but only one token is new.",
         "100": "Caching does not halve the work: it removes all of the work except that of one token.",
         "200": "That step recomputes everything, as your engine does today.",
     },

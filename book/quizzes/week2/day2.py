@@ -28,12 +28,12 @@ def median(timed: Any) -> str:
 @quiz.question(
     "2.2.2",
     "A float32 model has two layers, each with 6 heads that share 2 key-value heads of 4 features. The caches hold 7 "
-    "tokens, and a decode step adds one. How many bytes of the caches does the step read?",
+    "tokens, and a decode step adds one token. How many bytes of the caches does the step read?",
     why="In both layers, a token's keys and values are 32 elements, or 128 bytes. The step reads 8 tokens, "
     "including the new one.",
     mistakes={
         "cache-of-all-heads": "Three heads share each key-value head, which is cached once.",
-        "cache-of-keys": "Keys and values together have twice as many bytes, 1,024.",
+        "cache-of-keys": "Keys and values together take twice that, 1,024 bytes.",
         "new-keys-unread": "The new token also attends to itself, so attention reads 8 tokens, not 7.",
     },
 )

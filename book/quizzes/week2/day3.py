@@ -47,8 +47,8 @@ def scale_and_bias(quantize: Any) -> str:
 
 @quiz.question(
     "2.3.8",
-    "A model with a vocabulary of four predicts all tokens with equal probability. It scores two texts, one of four "
-    "tokens and one of two. What is its perplexity?",
+    "A model with a vocabulary of four predicts all tokens with equal probability. It scores two texts, which have "
+    "four tokens and two tokens. What is its perplexity?",
     why="Each loss is log 4, so their mean is log 4, and exp of the mean is 4.",
     mistakes={
         "exp-left-out": "The mean loss is log 4, and its exponential is 4.",

@@ -34,7 +34,8 @@ def moved(add_scaled: Any) -> str:
     why="Each thread sums four squares, each SIMD-group has a sum of 128, and the row has a sum of 256. The mean "
     "square is 1.",
     mistakes={
-        "first-simdgroup's-sum": "simd_sum covers the 32 threads of one SIMD-group, but the threadgroup has two.",
+        "first-simdgroup's-sum": "simd_sum adds up the 32 threads of one SIMD-group, but the threadgroup has two "
+        "SIMD-groups.",
         "no-simd-sum": "Each thread has only its own four squares, so 62 of 64 sums are lost.",
         "sum-for-mean": "The 256 squares have a sum of 256 but a mean of 1.",
     },

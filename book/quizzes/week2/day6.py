@@ -34,7 +34,7 @@ def two_groups(matvec: Any) -> str:
     "A token's 64 inputs and the weights of one row are all 1. What does `quantized_matrices` return?",
     why="It sums 64 products of 1, in two iterations of four matrix products each.",
     mistakes={
-        "last-inputs-alone": "simdgroup_multiply replaces the sum; simdgroup_multiply_accumulate adds to it.",
+        "last-inputs-alone": "simdgroup_multiply replaces the sum, and simdgroup_multiply_accumulate adds to it.",
         "every-second-matrix": "A matrix product sums over 8 inputs, so 32 inputs take four products.",
     },
 )

@@ -69,7 +69,7 @@ def three_keys(flash: Any) -> str:
     right="blocks: MiB",
     why="Queries and output grow with the prompt, but only one block of scores exists at a time.",
     mistakes={
-        "all scores: MiB": "Twice as many queries times twice as many keys make four times as many scores.",
+        "all scores: MiB": "With twice the queries and twice the keys, there are four times as many scores.",
         "blocks: ms": "Every query still scores every key that it sees. Blocks save memory, not arithmetic.",
         "kernel: ms": "The kernel is faster, but it computes the same number of scores: four times as many for "
         "twice the prompt.",

@@ -57,7 +57,7 @@ def what_is_seen(stops: Any) -> str:
     why="Positions are relative to the sequence. The token of the first request follows seven others, so it is at "
     "position 7. The tokens of the second request are at positions 0, 1 and 2.",
     mistakes={
-        "positions-are-rows": "A row is a token's index in the batch; RoPE needs its position in the sequence.",
+        "positions-are-rows": "A row is a token's index in the batch, but RoPE needs its position in the sequence.",
         "positions-from-zero": "The first request already has seven tokens.",
         "first-chunk-s-positions": "The positions of the second request do not depend on the first request.",
         "positions-one-short": "The seven cached tokens are at 0 to 6.",

@@ -32,8 +32,8 @@ def read(plan: Any) -> str:
 
 @quiz.question(
     "3.2.2",
-    "Ann sends four requests of 6 tokens each, and then Bob sends one of 2 tokens. No tokens have been served yet, and "
-    "three slots are free. Whose requests are admitted, and in which order?",
+    "Ann sends four requests of 6 tokens each, and then Bob sends a request of 2 tokens. No tokens have been served "
+    "yet, and three slots are free. Whose requests are admitted, and in which order?",
     why="With her first request, Ann claims 6 tokens before anything is computed. Bob claims none, so he is next. "
     "Bob's claim of 2 is then still lower than Ann's, but he has no more requests waiting, so Ann's second request is "
     "next.",
@@ -65,7 +65,7 @@ def let_in(queue: Any) -> str:
         "ttft-from-the-first-step": "The user has been waiting since second 0.",
         "divided-by-n": "Between four tokens there are three intervals.",
         "tpot-from-the-start": "The 4 seconds before the first token are already counted as TTFT.",
-        "longest-gap": "4 seconds is the maximum ITL; TPOT is the mean.",
+        "longest-gap": "4 seconds is the maximum ITL, but TPOT is the mean.",
     },
 )
 def both(latency: Any) -> str:

@@ -13,7 +13,7 @@ quiz = Quiz()
     "called. Which pages does the next `allocate(2)` return?",
     why="Page 1 still has a holder. Pages 0, 2, 3 and 4 are free, and the lowest two are allocated.",
     mistakes={
-        "free-at-the-first-drop": "Page 1 has two holders, and one of them still holds it.",
+        "free-at-the-first-drop": "Page 1 has two holders, and the second request still holds it.",
         "never-free-again": "Pages 0 and 2 have no holders left, so they are free.",
         "highest-first": "That rule would work, too, but our pool allocates the lowest-numbered pages first.",
     },

@@ -48,7 +48,7 @@ def proposed(lookup: Any) -> str:
     "Three requests are decoding, num_speculative_tokens is 4, and the token budget is 8. How many tokens does each "
     "of their chunks have?",
     why="Each request needs one token of its own. Of the remaining five, the first request gets four draft tokens, and "
-    "the second request gets one.",
+    "the second request gets one draft token.",
     mistakes={
         "budget-left-aside": "That would be 15 tokens, and the budget is 8.",
         "own-tokens-not-counted": "That would be eight draft tokens, plus three of the requests' own.",

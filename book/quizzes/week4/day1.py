@@ -35,7 +35,7 @@ def three_by_two_by_two(attention_mask: Any) -> str:
     why="A fully masked row returns zeros.",
     mistakes={
         "masked-rows-mean": "The mean of 3, 6 and 9 is 6, but no key is visible.",
-        "masked-rows-nan": "-inf - -inf is NaN, which spreads to every token that attends to this one.",
+        "masked-rows-nan": "-inf - -inf is NaN, which spreads to every token that attends to this token.",
         "mask-ignored": "This output gives the weights 1/4, 1/4 and 1/2 to hidden keys.",
     },
 )

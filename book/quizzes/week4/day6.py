@@ -52,7 +52,7 @@ def three_of_twelve(count: Any) -> str:
     "embedding's term, for row 0, is 1/2 times 0 minus 1/2 times 1.",
     mistakes={
         "head-part-only": "x is 0, so the head's term is 0. But x is itself a row of the table, with its own gradient.",
-        "rows-at-the-targets": "Row 0 is the row that was looked up; row 1 is only the target.",
+        "rows-at-the-targets": "Row 0 is the row that was looked up, and row 1 is only the target.",
         "uphill": "A step against the gradient must move row 0 toward row 1.",
     },
 )
