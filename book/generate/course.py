@@ -105,7 +105,7 @@ def _picture(name: str, shown: Shown, sentence: Sentence) -> str:
     values = shown.values[tuple(chosen)]
     where = "".join(f", {what} {at}" for what, at in zip(("layer", "head"), chosen, strict=False))
     count = values.shape[1]
-    part = f": the first {count} of {shown.whole} numbers" if count < shown.whole else ""
+    part = f": the first {count} of {shown.whole} elements" if count < shown.whole else ""
     canvas, row = Canvas(), sentence.first["row"]
     if count == len(sentence.tokens):
         hidden = np.triu(np.ones_like(values, dtype=np.bool_), 1) if shown.causal else None
@@ -141,7 +141,7 @@ def legend_parts() -> Parts:
     canvas, values = Canvas(), np.array([[4.0, 1.0, 0.25], [-4.0, -1.0, 0.0]])
     hidden = np.array([[False, False, False], [False, False, True]])
     matrix(canvas, values, ["first", "second"], ["first", "second", "third"], None, hidden=hidden)
-    about = "Filled squares of three sizes for 4, 1 and 0.25; hollow squares for -4 and -1; a dot for a masked number."
+    about = "Filled squares of three sizes for 4, 1 and 0.25; hollow squares for -4 and -1; a dot for a masked element."
     squares = canvas.figure("squares-course", "An array of two rows and three columns", about)
     return {"roles": roles, "squares": squares}
 

@@ -40,7 +40,7 @@ def weights() -> str:
     layer, head = SHOWN
     title = f"Attention weights of layer {layer}, head {head} of the course's model"
     caption = (
-        "Each square is the attention weight of a query (row) for a key (column); each row sums to 1. <b>dog</b> gives "
+        "Each square is the attention weight of a query (row) for a key (column). Each row sums to 1. <b>dog</b> gives "
         f"{100 * shares[DOG, 3]:.0f} % of its weight to <b>blue</b> and {100 * shares[DOG, 2]:.0f} % to <b>a</b>. "
         "A dot is a masked key: a token that comes later."
     )
@@ -69,8 +69,9 @@ def carries() -> str:
     title = "What dog receives from each token: its value vector times its attention weight"
     about = f"Five strips of 64 bars, and a sixth for their sum. The norms of the five are {lengths}."
     caption = (
-        "Each strip is a token's value vector, 64 numbers, times its attention weight. The last strip is their sum, "
-        "the output of this head for <b>dog</b>, which comes almost entirely from <b>blue</b> and <b>a</b>."
+        "Each strip is a token's value vector, 64 elements, times its attention weight. The last strip is the sum of "
+        "the five, which is the output of this head for <b>dog</b>. Almost all of it comes from <b>blue</b> and "
+        "<b>a</b>."
     )
     return canvas.figure("carries-1-1", title, about, caption)
 
@@ -95,7 +96,8 @@ def atlas() -> str:
             )
             squares(canvas, left, level, shares, size, "weights", 1.0, FUTURE)
     title = f"All {len(layers)} x {len(layers[0].weights)} heads of the model on the same sentence"
-    about = "A small map of attention weights for each head, drawn as in the large figure above. No two maps are alike."
+    about = "A small map of attention weights for each head, drawn as in the large figure above. The maps differ from "
+    "head to head."
     caption = "Each map shows one head's attention weights, as above: rows are queries, columns are keys."
     still = canvas.figure("atlas-1-1", title, about, caption)
     data = {
@@ -149,8 +151,8 @@ def recurrence() -> str:
     named = [", ".join(f"{t} {number(x, 4)}" for t, x in zip(TOKENS, s, strict=True)) for s in (recurrent, attention)]
     about = f"Shares in the recurrent network's last state: {named[0]}. Attention weights of dog: {named[1]}."
     caption = (
-        "Each square is a token's share of the result. This recurrent network halves the share with each step back; in "
-        "attention, the query of <b>dog</b> sets it."
+        "Each square is a token's share of the result. This recurrent network halves the share with each step back. In "
+        "attention, the share is the weight that the query of <b>dog</b> gives the token."
     )
     return canvas.figure("recurrence-1-1", "What dog receives from each token, in two architectures", about, caption)
 
@@ -174,7 +176,7 @@ def heads() -> str:
     flow(canvas, [*rows, ["attention"] * 3, ["", "join", ""], ["", "out", ""]], boxes, arrows)
     about = (
         "The query, key and value inputs are projected by wq, wk and wv and split into H heads. Attention runs in each "
-        "head; the outputs of the heads are joined and projected by wo."
+        "head, and the outputs of the heads are joined and projected by wo."
     )
     return canvas.figure("heads-1-1", "Multi-head attention, from the tokens' vectors to the output", about)
 
@@ -184,7 +186,7 @@ def attention_stepper() -> str:
     found = example()
     steps = {"scores": found.products, "scaled by 1 / √64": found.scores, "softmax": found.weights}
     rows = [[name, *map(number, step[DOG])] for name, step in steps.items()]
-    caption = "Attention of the query “dog”, step by step. The mask hides no key from it: no token comes later."
+    caption = "Attention of the query “dog”, step by step. No key is masked, because no token follows it."
     data = {"tokens": TOKENS, **{name: getattr(found, name).tolist() for name in ("query", "key", "value", "products")}}
     return element("attention-stepper", data, table(caption, ["step", *TOKENS], rows))
 

@@ -59,7 +59,10 @@ def scores() -> str:
     matrix(canvas, found, TOKENS, TOKENS, None, digits=4)
     rows = [f"{token}: {', '.join(number(x, 4) for x in row)}." for token, row in zip(TOKENS, found, strict=True)]
     title = "Scores of the five rotated vectors with one another"
-    caption = "Each square is the score of a query (row) and a key (column). It depends only on their distance."
+    caption = (
+        "Each square is the score of a query (row) and a key (column). The score depends only on the distance between "
+        "their positions."
+    )
     return canvas.figure("scores-1-2", title, " ".join(rows), caption)
 
 

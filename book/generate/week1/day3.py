@@ -33,8 +33,8 @@ def sharing() -> str:
         arrows += [(f"q{count}-{h}", shared[h]) for h in range(6)]
     flow(canvas, grid, boxes, arrows, gap=8)
     about = (
-        "Six query heads use six key-value heads, one each; two, each shared by three adjacent query heads; or one, "
-        "shared by all six."
+        "Three arrangements of six query heads. With six key-value heads, each query head uses its own. With two, "
+        "three adjacent query heads share a key-value head. With a single key-value head, all six query heads share it."
     )
     caption = (
         "Each arrow connects a query head to the key-value head that it uses. The course's model uses the arrangement "
@@ -69,10 +69,10 @@ def qwen3() -> str:
     flow(canvas, grid, boxes, arrows)
     about = (
         "x is projected to queries, keys and values and split into heads. Queries and keys go through a norm and RoPE, "
-        "values do not. The head and length axes of all three are swapped; grouped attention combines them, its heads "
-        "are joined, and wo projects the result."
+        "and values do not. The head and length axes of all three are swapped. Grouped attention combines the three, "
+        "its heads are joined, and wo projects the result."
     )
-    caption = "Each box is a step; shapes are those of one of the N sequences."
+    caption = "Each box is a step. The shapes are for one of the N sequences."
     return canvas.figure("qwen3-1-3", "Qwen3's attention", about, caption)
 
 
@@ -89,6 +89,6 @@ def gqa_sharing() -> str:
         data.append(
             {"name": name, "layers": layers, "heads": queries, "kv_heads": own, "head_dim": dims, "context": context}
         )
-    caption = "Size of the KV cache, with two bytes per number"
-    head = ["model", "query heads", "key-value heads", "bytes per token", "2048 tokens"]
+    caption = "Size of the KV cache, with two bytes per element"
+    head = ["model", "query heads", "key-value heads", "bytes per token", "size for 2048 tokens"]
     return element("gqa-sharing", {"bytes": 2, "models": data}, table(caption, head, rows))

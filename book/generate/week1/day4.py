@@ -44,7 +44,8 @@ def silu() -> str:
         f"the line of relu. At the gates of the five tokens, silu is {said}."
     )
     caption = (
-        "The solid curve is silu(x); the dashed one is relu(x), the larger of x and 0. Each dot is one token's gate."
+        "The solid curve is silu(x), and the dashed curve is relu(x), the larger of x and 0. Each dot is the gate of "
+        "one token."
     )
     return canvas.figure("silu-1-4", "The curve of silu", about, caption)
 
@@ -103,8 +104,8 @@ def sizes() -> str:
     said = ", ".join(f"{name} {number(x)}" for name, x in zip(names, rms, strict=True))
     title = "RMS of dog's residual stream after each layer"
     caption = (
-        f"Each bar is the root mean square (see below) of the vector's {streams[0].shape[1]} numbers in the course's "
-        "model. Before attention and before the MLP, a norm scales it to 1."
+        f"Each bar is the root mean square (see below) of the vector's {streams[0].shape[1]} elements in the course's "
+        "model. Before attention and before the MLP, a norm divides the vector by this RMS."
     )
     return canvas.figure("sizes-1-4", title, f"{said}.", caption)
 

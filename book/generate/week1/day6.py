@@ -59,7 +59,7 @@ def merge_steps(word: str) -> Iterator[Step]:
                 boxes[at + 1]["marked"] = True
             at += 1 if piece == pieces[at] else 2
         listed = ", ".join(f"{a} {b} (rank {rank})" for (a, b), rank in known.items())
-        yield {"boxes": boxes, "note": f"Known pairs: {listed}. Merged, because its rank is lowest: {' '.join(best)}."}
+        yield {"boxes": boxes, "note": f"Known pairs: {listed}. {' '.join(best)} has the lowest rank, so it is merged."}
         pieces = joined
 
 
@@ -80,7 +80,7 @@ def stream_steps(text: str) -> Iterator[Step]:
         held = f"{len(waiting)} byte{'s' * (len(waiting) > 1)} {'are' if len(waiting) > 1 else 'is'} held back"
         waits = f"; {held}" if waiting else ""
         brought = f"byte{'s' * (len(new) > 1)} {_bytes(new)}"
-        yield {"boxes": boxes, "note": f"Token {token} has the {brought}: {says}{waits}."}
+        yield {"boxes": boxes, "note": f"Token {token} contains the {brought}: {says}{waits}."}
 
 
 def _box(text: str, under: str = "") -> dict[str, Any]:
@@ -150,6 +150,6 @@ def steps() -> str:
     canvas = Canvas()
     flow(canvas, grid, boxes, arrows)
     about = (
-        "Special tokens are split off; the rest is normalized, split into words, encoded as bytes and merged into ids."
+        "Special tokens are split off. The rest is normalized, split into words, encoded as bytes and merged into ids."
     )
     return canvas.figure("steps-1-6", "From text to token ids", about)

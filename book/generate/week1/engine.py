@@ -46,7 +46,7 @@ def _told(config: dict[str, Any], length: int) -> dict[str, tuple[str, str]]:
     scores = f"H x L x L = {heads} x {length} x {length}"
     wide = f"L x I = {length} x {inner}"
     return {
-        "tokens": ("The text, split into tokens, each with an id.", f"L = {length}"),
+        "tokens": ("The text is split into tokens, and each token has an id.", f"L = {length}"),
         "embedding": ("A row of the embedding table for each token.", stream),
         "layers": (
             f"{config['num_hidden_layers']} layers in sequence. Each adds to the residual stream twice.",
@@ -61,7 +61,7 @@ def _told(config: dict[str, Any], length: int) -> dict[str, tuple[str, str]]:
         "layers/attention/q, k norm": ("Queries and keys, normalized per head.", both),
         "layers/attention/RoPE": ("Queries and keys, rotated by their positions.", both),
         "layers/attention/GQA": (
-            f"Attention in {heads} heads; every {heads // pairs} query heads share a key-value head.",
+            f"Attention runs in {heads} heads, and every {heads // pairs} query heads share a key-value head.",
             f"H x L x D = {heads} x {length} x {dims}",
         ),
         "layers/attention/GQA/scores": (
@@ -77,12 +77,13 @@ def _told(config: dict[str, Any], length: int) -> dict[str, tuple[str, str]]:
         "layers/attention/output": ("The heads concatenated and projected back to E.", stream),
         "layers/norm 2": ("The residual stream after attention, normalized, as input of the MLP.", stream),
         "layers/MLP": ("What the MLP adds to the residual stream, for each token independently.", stream),
-        "layers/MLP/gate, up": ("The up projection, and a gate for each of its numbers.", wide),
+        "layers/MLP/gate, up": ("The up projection, and a gate for each of its elements.", wide),
         "layers/MLP/silu": ("silu of the gate, multiplied by the up projection.", wide),
         "layers/MLP/down": ("The product, projected back to E.", stream),
         "norm": ("The residual stream after the last layer, normalized.", stream),
         "logits": (
-            "A score for every possible next token: the vector's dot product with its row of the embedding table.",
+            "A score for every possible next token: the dot product of the vector with the token's row of the "
+            "embedding table.",
             f"L x V = {length} x {vocabulary}",
         ),
         "sampler": (
@@ -182,7 +183,7 @@ def _arrays() -> dict[str, tuple[Shown, ...]]:
         "layers/norm 2": (shown("normalized", None, "second"),),
         "layers/MLP": (shown("what the MLP adds", "stream", "mlp"),),
         "layers/MLP/gate, up": (shown("gate", None, "gate"), shown("up", None, "up")),
-        "layers/MLP/silu": (shown("gated numbers", None, "passed"),),
+        "layers/MLP/silu": (shown("gated values", None, "passed"),),
         "layers/MLP/down": (shown("what the MLP adds", "stream", "mlp"),),
         "norm": (_first("normalized", None, normed),),
     }

@@ -98,10 +98,10 @@ def weeks() -> str:
                 canvas.text(left, top + 18 * i, label, "strong small")
                 canvas.text(left + width_of(label, SMALL) + 8, top + 18 * i, what, "" if wide else "small")
 
-    about = f"A column from tokens to sampler, in which attention and MLP add to the residual stream. {said}."
+    about = f"A column from tokens to sampler, in which attention and the MLP add to the residual stream. {said}."
     caption = (
-        "A layer of the model; all layers are alike. Attention and the MLP read the residual stream and add to it. "
-        f"{week_link(1)} builds all of this; the numbers are the weeks that change a part: "
+        "One layer of the model is shown, and all layers are alike. Attention and the MLP read the residual stream and "
+        f"add to it. {week_link(1)} builds all parts, and the numbers are the weeks that change a part: "
         f"{', '.join(map(week_link, sorted({week for each in notes.values() for week, _ in each})))}."
     )
     return at_both_widths(draw).figure("weeks", "The engine, and what each week changes in it", about, caption)

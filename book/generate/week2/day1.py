@@ -25,7 +25,7 @@ def anew() -> str:
     canvas, shares, size = Canvas(), example().weights, len(TOKENS)
     left = [sum(n * CELL + GAP for n in range(1, count)) for count in range(1, size + 1)]
     level = 0.0
-    for cached, heading in ((False, "without a cache: all rows again"), (True, "with a cache: new row only")):
+    for cached, heading in ((False, "without a cache: all rows"), (True, "with a cache: new row only")):
         canvas.text(0, level + SMALL, heading, "strong")
         level += SMALL + 10
         for count, x in zip(range(1, size + 1), left, strict=True):
@@ -40,13 +40,13 @@ def anew() -> str:
     anew_now, before = computed(False), computed(True)
     title = "Attention weights computed while five tokens are decoded one by one"
     about = (
-        f"Five steps. Without a cache, they compute 1, 4, 9, 16 and 25 weights, {anew_now} in all, including every row "
-        f"of the previous step. With a cache, they compute 1, 2, 3, 4 and 5, {before} in all."
+        f"Five steps. Without a cache, they compute 1, 4, 9, 16 and 25 weights, {anew_now} in total, including every "
+        f"row of the previous step. With a cache, they compute 1, 2, 3, 4 and 5 weights, {before} in total."
     )
     caption = (
         "Each grid shows one head's attention weights in one step, as on day 1 of week 1: rows are queries, columns "
         "are keys, and a dot is a masked key. Each step adds the token below its grid. Without a cache, every row but "
-        "the last repeats exactly the numbers of the previous step."
+        "the last repeats the weights of the previous step exactly."
     )
     return canvas.figure("anew-2-1", title, about, caption)
 
@@ -68,6 +68,6 @@ def kv_cache() -> str:
         rows.append(
             [str(length), str(length), f"{before:,}", str(step), str(length), f"{length * a_token // 1024:,} KiB"]
         )
-    head = ["sequence", "computed without a cache", "in all", "computed with a cache", "in all", "in the cache"]
+    head = ["sequence", "computed without a cache", "in total", "computed with a cache", "in total", "cache size"]
     data = {"prompt": PROMPT, "tokens": STORY, "bytes": a_token}
     return element("kv-cache", data, table("Tokens that pass through the model", head, rows))

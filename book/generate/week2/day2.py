@@ -72,7 +72,8 @@ def _boxes(found: dict[str, Any]) -> str:
         lines.append((name, number(moved / 1e3), number(1e3 * moved / found["bandwidth"]), number(ms)))
     told = "; ".join(f"{name}: {number(ms)} ms" for name, ms in times.items())
     caption = (
-        "Each bar is the time of one box, timed alone, in all six layers. “The rest” is the remainder of the step."
+        "Each bar is the time of one box in all six layers, timed alone. “The rest” is the time of the whole step "
+        "minus the times of the boxes."
     )
     about = f"{told}. The whole step takes {number(taken)} ms."
     figure = canvas.figure("boxes-2-2", "Time of each box in a decode step", about, caption)
@@ -102,7 +103,7 @@ def _widget(found: dict[str, Any]) -> str:
         roof = Roofline(1e11, 4e12)
         rate = batch / roof.least_seconds(work, moved)
         rows.append([str(batch), number(moved / 1e6), number(work / 1e6), roof.limit(work, moved), f"{rate:,.0f}"])
-    head = ["sequences", "MB", "MFLOP", "limited by", "tokens/s at most"]
+    head = ["sequences", "memory traffic, MB", "arithmetic, MFLOP", "limited by", "max tokens/s"]
     shapes = {name: {key: getattr(config, field) for key, field in SHAPE.items()} for name, config in models.items()}
     data = {"models": shapes, "machines": machines}
     return element(

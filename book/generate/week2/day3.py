@@ -53,7 +53,7 @@ def levels() -> str:
     for words, (_, _, ticks, became) in both.items():
         errors = became - weights
         totals[words] = float(np.square(errors).sum())
-        canvas.text(0, level + SMALL, f"{words}: error {totals[words]:.6f}", "strong")
+        canvas.text(0, level + SMALL, f"{words}: squared error {totals[words]:.6f}", "strong")
         level += SMALL + 12
         for tick in ticks:
             canvas.path([(at(tick), level), (at(tick), level + 14)], "axis")
@@ -75,8 +75,8 @@ def levels() -> str:
     )
     caption = (
         "Each tick is one of 16 levels, and each dot is one of the group's 64 weights. The line below a dot is the "
-        "weight's rounding error, drawn upwards if rounding makes the weight larger. Few weights are near the ends "
-        "and many near the middle, so closer levels increase the error of the few and reduce that of the many."
+        "weight's rounding error, drawn upwards if rounding makes the weight larger. Few weights are near the ends, "
+        "and many are near the middle, so closer levels increase a few errors and reduce many."
     )
     return canvas.figure("levels-2-3", title, about, caption)
 

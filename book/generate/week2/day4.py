@@ -65,7 +65,7 @@ def register() -> str:
     title = "A register of eight words, and the digit that one shift and one mask extract from each"
     about = (
         f"Eight rows, one for each lane, with the eight hexadecimal digits of its word. Column {SHOWN} is framed. "
-        f"After shift and mask the lanes hold {', '.join(map(str, left_over))}; their factors are x[{SHOWN}], "
+        f"After the shift and the mask, the lanes hold {', '.join(map(str, left_over))}. Their factors are x[{SHOWN}], "
         f"x[{SHOWN + DIGITS}] and so on to x[{SHOWN + DIGITS * (LANES - 1)}]."
     )
     caption = (

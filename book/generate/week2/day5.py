@@ -38,15 +38,15 @@ def touched() -> str:
             for line in range(SHOWN_LINES):
                 looks = "frame" if line in lines else "axis"
                 canvas.rect(left, top + line * cell, LINE * cell, cell, looks)
-            told[name] = f"{len(places)} numbers in {len(lines)} of the {SHOWN_LINES} lines"
+            told[name] = f"{len(places)} elements in {len(lines)} of the {SHOWN_LINES} lines"
 
     canvas = at_both_widths(draw)
     each = "; ".join(f"{name}: {numbers}" for name, numbers in told.items())
-    about = f"Two panels of eight cache lines, each with 16 numbers. {each}."
+    about = f"Two panels of eight cache lines, each with 16 elements. {each}."
     caption = (
-        f"Each row is a cache line of {LINE} numbers. A square is a number that the 32 threads of a SIMD-group read "
-        "with their first load, a dot is a number that they do not read, and a frame marks a line that is fetched. On "
-        "the left, the threads use everything that is fetched; on the right, they use a quarter of it."
+        f"Each row is a cache line of {LINE} elements. A square is an element that the 32 threads of a SIMD-group read "
+        "with their first load, a dot is an element that they do not read, and a frame marks a line that is fetched. "
+        "On the left, the threads use everything that is fetched; on the right, they use a quarter of it."
     )
     return canvas.figure("touched-2-5", "The cache lines that 32 threads touch", about, caption)
 
@@ -86,7 +86,7 @@ def tree() -> str:
     )
     caption = (
         f"RMSNorm of <code>{token}</code> before layer {SHOWN[0]}. Each bar of the first row is a thread's sum of "
-        f"squares; each bar below is the sum of two bars, and each row has its own scale. <code>simd_sum</code> "
+        f"squares. Each bar below is the sum of two bars, and each row has its own scale. <code>simd_sum</code> "
         "reduces 32 values to one without threadgroup memory or a barrier. Only the sums of the SIMD-groups have to be "
         "written to threadgroup memory, with a barrier before they are read. The order of the additions is up to the "
         "GPU."

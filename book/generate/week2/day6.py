@@ -77,15 +77,16 @@ def lanes() -> str:
     canvas.text(LEFT + LANES * CELL / 2, y + SMALL, words_of_sum, "mono strong", "middle")
     first, met = q[0, :DIGITS], x[:DIGITS]
     about = (
-        f"Two grids of {DIGITS} rows and {LANES} columns, one of digits and one of numbers of x. The column of lane 0 "
-        f"is framed: its digits are {', '.join(f'{each:.0f}' for each in first)}. Below are {LANES} bars, which add up "
+        f"Two grids of {DIGITS} rows and {LANES} columns, one of digits and one of elements of x. The column of lane 0 "
+        f"is framed. Its digits are {', '.join(f'{each:.0f}' for each in first)}. Below are {LANES} bars, which add up "
         f"to {totals.sum():.4f}."
     )
     caption = (
-        f"Each column is one lane of a SIMD-group in its first iteration. Lane 0 has the word 0x{words[0]:x}: its "
-        f"digits times its x add up to {first @ met:.2f}, and its x alone to {met.sum():.2f}. Multiplied by the scale, "
-        f"{scale[0, 0]:.5f}, and the bias, {bias[0, 0]:.4f}, respectively, these sums add up to {of_words[0]:.4f}. Two "
-        f"more iterations process the other {len(words) - LANES} words; in the last one, 24 lanes have no word."
+        f"Each column is one lane of a SIMD-group in its first iteration. Lane 0 has the word 0x{words[0]:x}. The "
+        f"digits times their x add up to {first @ met:.2f}, and the elements of x alone add up to {met.sum():.2f}. "
+        f"Multiplied by the scale, {scale[0, 0]:.5f}, and the bias, {bias[0, 0]:.4f}, respectively, these sums add up "
+        f"to {of_words[0]:.4f}. Two more iterations process the other {len(words) - LANES} words. In the last "
+        f"iteration, 24 lanes have no word."
     )
     return canvas.figure("lanes-2-6", "A row of packed words, by lane", about, caption)
 
@@ -114,11 +115,11 @@ def tile() -> str:
         canvas.rect(right + LANE * TILE_CELL, bottom + row * TILE_CELL, TILE_CELL, TILE_CELL, "frame")
     about = (
         f"Upper right: a tile of {TILE} x {TILE} weights, with one column framed. Lower left: {len(x)} rows of {TILE} "
-        f"numbers, and space for {TILE - len(x)} more. Lower right: {len(x)} rows of y. Every fourth row of x is "
+        f"elements, and space for {TILE - len(x)} more rows. Lower right: {len(x)} rows of y. Every fourth row of x is "
         "framed, as is every fourth element of y in the column below the framed weights."
     )
     caption = (
-        f"Each square is one number of x, W or their product, for the first {TILE} inputs. Each weight is unpacked "
+        f"Each square is one element of x, W or their product, for the first {TILE} inputs. Each weight is unpacked "
         f"once, by one of 128 threads, and multiplied by all rows of x. The frames mark the work of lane {LANE} of "
         f"SIMD-group 0: it multiplies each weight of its column by 8 rows of x. <i>{SENTENCE}</i> has {len(x)} tokens, "
         f"so {TILE - len(x)} rows of this tile are wasted."
@@ -152,12 +153,12 @@ def eights() -> str:
             canvas.text(starts[j] + side / 2, tops[i] + side + SMALL - 1, name, "small mono", "middle")
     about = (
         "Two matrices of x, one above the other, two of W, side by side, and their four products, each 8 x 8. "
-        f"The largest number in the products is {largest:.3f}."
+        f"The largest magnitude in the products is {largest:.3f}."
     )
     caption = (
-        f"Each frame is a matrix of 8 x 8 numbers, for eight of {q.shape[1]} inputs, 16 tokens of a longer prompt and "
+        f"Each frame is a matrix of 8 x 8 elements, for eight of {q.shape[1]} inputs, 16 tokens of a longer prompt and "
         "16 outputs. Four matrices are loaded, and each is used in two of the four products. A product of two matrices "
-        "is a single operation of a SIMD-group, 512 multiply-adds; which lane holds which number is up to the GPU."
+        "is a single operation of a SIMD-group with 512 multiply-adds. The GPU decides which lane holds which element."
     )
     return canvas.figure("eights-2-6", "A quarter of a tile, computed from matrices of 8 x 8", about, caption)
 
@@ -176,7 +177,7 @@ def parts() -> str:
     caption = (
         f"Each bar of a part is one of the first {LANES} outputs for <code>{SENTENCE.split()[-1]}</code>, summed over "
         f"one block of {sizes[0]}, {sizes[1]} or {sizes[2]} inputs. Output 0 is "
-        f"{' + '.join(f'{each:.4f}' for each in sums[:, 0])} = {sums[:, 0].sum():.4f}, the same as the sum over the "
-        "lanes above."
+        f"{' + '.join(f'{each:.4f}' for each in sums[:, 0])} = {sums[:, 0].sum():.4f}, which equals the sum over "
+        "the lanes above."
     )
     return canvas.figure("parts-2-6", "A split-K sum of three parts", about, caption.replace("+ -", "- "))

@@ -43,7 +43,7 @@ def running() -> str:
     about = f"Three rows of squares, one for each block of keys; {'; '.join(told)}."
     caption = (
         "The scores of <code>dog</code>, from day 1 of week 1, arrive in blocks of two. Each square is a "
-        "key's weight relative to the largest score so far, whose square fills its cell; the frame marks the latest "
+        "key's weight relative to the largest score so far, whose square fills its cell. The frame marks the latest "
         "block. A larger score scales all earlier weights down by the same factor. The last row, divided by the last "
         "total, is the softmax."
     )
@@ -76,8 +76,8 @@ def blocks() -> str:
     caption = (
         f"Each square is one of a head's attention weights for the {size} tokens of <i>{LONGER}</i>, in blocks of "
         f"{SIZE}: rows are queries, columns are keys, and a dot is a masked key. Only the framed block is in memory. "
-        f"Blocks are processed from left to right, up to the diagonal, then the next row of blocks. Empty blocks are "
-        f"fully masked and never computed."
+        f"Each row of blocks is processed from left to right, up to the diagonal. Empty blocks are fully masked and "
+        f"never computed."
     )
     return canvas.figure("blocks-2-7", "Attention weights, one tile at a time", about, caption)
 
@@ -112,14 +112,14 @@ def roles() -> str:
 
     mine = ", ".join(str(query) for query in range(group, QUERIES, GROUPS))
     about = (
-        f"Two tables with {QUERIES} rows, the queries of a threadgroup: one with a column per key, one with a column "
-        f"per feature. SIMD-group {group} has rows {mine}; its lane {lane} has one column of the first table and "
-        f"{FEATURES // LANES} of the second."
+        f"Two tables with {QUERIES} rows, the queries of a threadgroup. The first has a column per key, and the second "
+        f"has a column per feature. SIMD-group {group} has rows {mine}. Its lane {lane} has one column of the first "
+        f"table and {FEATURES // LANES} columns of the second."
     )
     caption = (
-        f"Shaded rows: the queries {mine} of SIMD-group {group}. Outlined: what lane {lane} reads from the tile, one "
-        f"key and then some features of all values. Solid: what this thread computes. Between the halves, the lanes "
-        "of a group exchange their weights."
+        f"The shaded rows are the queries {mine} of SIMD-group {group}. The outlines mark what lane {lane} reads from "
+        f"the tile, which is one key and then some features of all values. The solid cells are what this thread "
+        "computes. Between the halves, the lanes of a SIMD-group exchange their weights."
     )
     return at_both_widths(draw).figure(
         "roles-2-7", "What one thread computes, for scores and for values", about, caption
@@ -154,5 +154,5 @@ def online_softmax() -> str:
         "scores": [round(float(x), 5) for x in scores],
         "values": [round(float(x), 5) for x in feature],
     }
-    head = ["after", "maximum m", "sum l", "weighted value o", "earlier ones times"]
+    head = ["after", "maximum m", "sum l", "weighted value o", "factor for the earlier l and o"]
     return element("online-softmax", data, table("One query's online softmax, four keys at a time", head, rows))

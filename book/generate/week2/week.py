@@ -14,15 +14,17 @@ def generated_parts() -> Parts:
     small, large = (json.loads(record.read_text(encoding="utf-8")) for record in (RECORD, LARGE))
     caption = (
         "Throughput on a logarithmic scale, with the speed-up over the first bar in brackets. In each pair, the upper "
-        "bar and the first number are for the course's model, the others for random weights in the shape of "
-        "Qwen3-0.6B. Filled bars are our stages, and hollow bars are other engines. A line is the limit set by memory "
-        "bandwidth: the throughput if each byte of the weights and the cache is loaded once per token."
+        "bar and the first number are for the course's model. The lower bar and the second number are for random "
+        "weights in the shape of Qwen3-0.6B. Filled bars are our stages, and hollow bars are other engines. A line is "
+        "the limit set by memory bandwidth: the throughput if each byte of the weights and the cache is loaded once "
+        "per token."
     )
     figure = PROGRESSION.figure(small | {"beside": large}, "progression-2", caption)
     rows = [f"| {row['name']} | {about_row(row, small['tokens'])} |" for row in measured(small["rows"])]
     short = [row["name"] for row in measured(large["rows"]) if row.get("tokens", large["tokens"]) < large["tokens"]]
     note = (
-        f"On the larger model, these are too slow for {large['tokens']} tokens and generated fewer: {', '.join(short)}."
+        f"With the larger model, these are too slow for {large['tokens']} tokens and generated fewer: "
+        f"{', '.join(short)}."
     )
     machine = f"*{measured_on(small)}*"
     return {"progression": "\n".join([figure, "| Bar | What it is |", "|:--|:--|", *rows, "", note, "", machine, ""])}

@@ -84,13 +84,13 @@ def trace() -> str:
     many, few = (len(found[name]) for name in ("static", "continuous"))
     about = (
         f"Two timelines of six requests, A to F, with {', '.join(map(str, LENGTHS))} output tokens, in {SLOTS} slots. "
-        f"Static batching takes {many} steps, and the slots of each batch empty one by one; continuous batching takes "
+        f"Static batching takes {many} steps, and the slots of each batch empty one by one. Continuous batching takes "
         f"{few} steps, each with all slots in use."
     )
     caption = (
         f"Six requests in {SLOTS} slots, recorded from <code>Scheduler.step</code>. Squares are prefills, which also "
-        f"yield the first token; discs are decode steps; small dots are steps spent waiting; rings are empty slots. "
-        f"Both runs generate the same {used['static']} tokens."
+        f"yield the first token. Discs are decode steps, small dots are steps spent waiting, and rings are empty "
+        f"slots. Both runs generate the same {used['static']} tokens."
     )
     return at_both_widths(draw).figure("trace-3-1", "Static and continuous batching", about, caption)
 

@@ -124,9 +124,9 @@ def trace() -> str:
     )
     caption = (
         f"Three requests are decoding when a prompt of {LONG} tokens arrives. A bar is a prefill, a dot at the end of "
-        f"a step is a generated token, and a step is as wide as the number of tokens that it processes. In processed "
-        f"tokens, the maximum inter-token latency (ITL) is {a[1]} in the first run and {b[1]} in the second, and the "
-        f"TTFT of the long prompt is {a[2]} and {b[2]}."
+        f"a step is a generated token, and the width of a step is the number of tokens that it processes. Measured in "
+        f"processed tokens, the maximum inter-token latency (ITL) is {a[1]} in the first run and {b[1]} in the second. "
+        f"The TTFT of the long prompt is {a[2]} in the first run and {b[2]} in the second."
     )
     return canvas.figure(
         "trace-3-2", "A long prompt among three decoding requests, unchunked and chunked", about, caption
@@ -142,12 +142,12 @@ def short() -> str:
     (a, b, c), (d, e, f) = (ttft_of(*run, comes) for run in runs.values())
     about = (
         "Two timelines of the same three requests. With chunked_prefill, C is prefilled after both long prompts. With "
-        "shared_prefill, it is prefilled in the step after it arrives, beside a chunk of A."
+        "shared_prefill, C is prefilled in the step after it arrives, beside a chunk of A."
     )
     caption = (
-        f"A and B, two prompts of {LONG} tokens, are waiting when C arrives, with {SHORT} tokens; the token budget is "
-        f"{BUDGET}. In processed tokens, the TTFT of A, B and C is {a}, {b} and {c} with <code>chunked_prefill</code>, "
-        f"and {d}, {e} and {f} with <code>shared_prefill</code>."
+        f"A and B, two prompts of {LONG} tokens, are waiting when C arrives with a prompt of {SHORT} tokens. The token "
+        f"budget is {BUDGET}. Measured in processed tokens, the TTFT of A, B and C is {a}, {b} and {c} with "
+        f"<code>chunked_prefill</code>, and {d}, {e} and {f} with <code>shared_prefill</code>."
     )
     return canvas.figure("short-3-2", "A short prompt after two long ones, under two policies", about, caption)
 
@@ -167,7 +167,7 @@ def _mark(canvas: Canvas, state: str, left: float, right: float, level: float) -
 def traded() -> str:
     """Return the trade-off of the token budget, for the requests of the figure."""
     lines = [
-        "| Prefill | TPOT of the decoding requests | Their max ITL | TTFT of the long prompt |",
+        "| Prefill | TPOT of the decoding requests | Max ITL of the decoding requests | TTFT of the long prompt |",
         "|:--|--:|--:|--:|",
     ]
     for name, budget in (("unchunked", 0), *((f"token budget {b}", b) for b in (16, 8, 6, 4))):

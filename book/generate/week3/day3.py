@@ -82,12 +82,12 @@ def pool() -> str:
             canvas.text(0, y + i * (FONT + 6), f"block table of {letter}: {tables[SHOWN - 1][letter]}", "")
 
     about = f"{PAGES} pages of {PAGE} tokens. " + "; ".join(
-        f"request {letter} owns the pages {table}" for letter, table in tables[SHOWN - 1].items()
+        f"request {letter} owns pages {table}" for letter, table in tables[SHOWN - 1].items()
     )
     caption = (
-        f"Each row is a page of the pool after step {SHOWN}; on its right are its owner and its index in the owner's "
-        "block table. +1 is the owner's first generated token. Free offsets in an allocated page are reserved for its "
-        "owner's next tokens."
+        f"Each row is a page of the pool after step {SHOWN}. To the right of a page are its owner and its index in the "
+        "owner's block table. +1 is the owner's first generated token. Free offsets in an allocated page are reserved "
+        "for its owner's next tokens."
     )
     return at_both_widths(draw).figure("pool-3-3", "The page pool of three requests", about, caption)
 
@@ -135,9 +135,9 @@ def timeline() -> str:
         + "."
     )
     caption = (
-        "The same run from its first step to its last. Each bar covers the steps in which a request owns a page. Pages "
+        "The same run from its first step to its last. Each bar spans the steps in which a request owns a page. Pages "
         "are allocated one at a time as the sequences grow. When no page is free, the youngest request is preempted "
-        "and its pages are freed; it recomputes them after it has been readmitted."
+        "and its pages are freed. Its tokens are recomputed after it has been readmitted."
     )
     return at_both_widths(draw).figure("timeline-3-3", "Page ownership, step by step", about, caption)
 

@@ -48,13 +48,13 @@ def table() -> str:
         held = " and ".join(TOKENS[PAGE * i : PAGE * (i + 1)])
         told.append(f"entry {i} is page {page} of the pool, which holds {held}")
     about = (
-        f"On the left is a block table with the numbers {', '.join(map(str, TABLE))}. Each points to a page of the "
-        f"pool on the right: {'; '.join(told)}. Pages {', '.join(map(str, sorted(OTHER_TABLE)))} hold tokens of "
+        f"On the left is a block table with the entries {', '.join(map(str, TABLE))}. Each entry points to a page of "
+        f"the pool on the right: {'; '.join(told)}. Pages {', '.join(map(str, sorted(OTHER_TABLE)))} hold tokens of "
         f"another request, and one page is free."
     )
     caption = (
         f"<code>dog</code> attends to the {len(TOKENS)} tokens of <i>{SENTENCE}</i>, two to a page. Each square is "
-        "a key's weight relative to the largest score; the weights and their order are the same as on day 7 of week 2. "
+        "a key's weight relative to the largest score. The weights and their order are the same as on day 7 of week 2. "
         "Dots are tokens of another request. Page 3 has a free slot."
     )
     return canvas.figure("table-3-4", "A query reads its keys through a block table", about, caption)

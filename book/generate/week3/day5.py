@@ -156,8 +156,8 @@ def chats() -> str:
     rows = "; ".join(f"{name}: {hit} cached, {read} computed" for name, hit, read in found)
     caption = (
         f"Cached and computed tokens of each prompt. The system prompt has {SYSTEM} tokens, each question {QUESTION} "
-        f"and each answer {ANSWER}; a page holds {CHAT_PAGE}. {memory.hit_tokens} of {memory.queried_tokens} prompt "
-        f"tokens were cached, a hit rate of {100 * memory.hit_rate:.0f} %."
+        f"and each answer {ANSWER}, and a page holds {CHAT_PAGE} tokens. {memory.hit_tokens} of "
+        f"{memory.queried_tokens} prompt tokens were cached, a hit rate of {100 * memory.hit_rate:.0f} %."
     )
     return at_both_widths(draw).figure("chats-3-5", "Prefix-cache hits of six prompts", f"{rows}.", caption)
 

@@ -76,9 +76,9 @@ def tested(p: Array64, q: Array64, drafted: list[int], accepted: int) -> str:
         for token, chance, u, fate in zip(drafted, chances, DRAWS, fates, strict=False)
     )
     caption = (
-        f"The four draft tokens after <i>{escape(SENTENCE)}</i>, in order. A bar is the probability that the token is "
-        "accepted, p / q or 1; the line with a dot is u. A line inside its bar accepts the token. The empty bar was "
-        "never tested."
+        f"The four draft tokens after <i>{escape(SENTENCE)}</i>, in order. Each bar is the probability that a token is "
+        "accepted, which is the smaller of p / q and 1. The line with a dot is u, and the token is accepted if the "
+        "line is inside the bar. The token with the empty bar was never tested."
     )
     return at_both_widths(draw).figure("tested-3-6", "The test of four draft tokens", about, caption)
 
@@ -112,10 +112,10 @@ def residual(p: Array64, q: Array64, drafted: list[int], token: int) -> str:
     refused = drafted[2]
     about = "; ".join(f"{_plain(t)}: q {q[t]:.3f}, p {p[t]:.3f}, residual {rest[t]:.3f}" for t in map(int, order))
     caption = (
-        f"Each bar is the probability of a next token after <i>{escape(SENTENCE)}. Tom</i>; the likeliest are shown. "
-        f"<code>{_word(refused)}</code> is likelier under the draft model than under the target, so its residual is 0. "
-        f"The uniform sample u = {DRAWS[-1]:.2f} selects <code>{_word(token)}</code> from the residual. "
-        f"The acceptance rate at this position is {100 * kept:.0f} %."
+        f"Each bar is the probability of a next token after <i>{escape(SENTENCE)}. Tom</i>. Only the likeliest tokens "
+        f"are shown. <code>{_word(refused)}</code> is likelier under the draft model than under the target model, so "
+        f"its residual is 0. The uniform sample u = {DRAWS[-1]:.2f} selects <code>{_word(token)}</code> from the "
+        f"residual. The acceptance rate at this position is {100 * kept:.0f} %."
     )
     return at_both_widths(draw).figure(
         "residual-3-6", "The residual distribution after a rejected token", about, caption
@@ -145,7 +145,7 @@ def lengths() -> str:
     about = "; ".join(f"{name}: from {each[0]:.2f} at 0.1 to {each[-1]:.2f} at 0.9" for name, each in series.items())
     caption = (
         "Each line is the mean number of tokens per step for one draft length. Long drafts pay off only at high "
-        "acceptance rates: at a rate of 0.5, the eighth draft token is accepted only once in 256 times."
+        "acceptance rates. At a rate of 0.5, the eighth draft token is accepted only once in 256 times."
     )
     return canvas.figure("lengths-3-6", "Tokens per step at each acceptance rate", about, caption)
 

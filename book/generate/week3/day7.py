@@ -144,11 +144,12 @@ def threads() -> str:
     about = "; ".join(
         f"{name} arrives at {CALLERS[name][0]} s and is submitted at {at} s" for name, at in submitted.items()
     )
-    about = f"Four rows over time. {about}. A step takes a second; after each one, tokens go to the clients."
+    about = f"Four rows over time. {about}. A step takes a second, and after each step, tokens go to the clients."
     caption = (
-        "Each disc is the event loop at work, for milliseconds; in between, it waits for the next event. It queues "
-        "each request's <code>submit</code> (a bar when the worker runs it), and the worker never runs two tasks at "
-        "once. Dotted: a step's new tokens, on their way to the clients. Recorded from the solution's engine loop."
+        "Each disc is the event loop at work, which takes milliseconds. Between the discs, the event loop waits for "
+        "the next event. It queues the <code>submit</code> of each request, and a narrow bar marks where the worker "
+        "runs it. The worker never runs two tasks at once. Dotted lines are the new tokens of a step on their way to "
+        "the clients. The run was recorded from the solution's engine loop."
     )
     return at_both_widths(draw).figure("threads-3-7", "The event loop and the worker thread", about, caption)
 
@@ -213,9 +214,10 @@ def way() -> str:
         "step and prefills in three chunks. C finds both slots in use and waits until B has finished."
     )
     caption = (
-        "A vertical line marks an arrival, small dots mark queueing, a bar a prefill, and a disc a token that "
-        f"reaches the client. {SLOTS} requests run at a time. B arrives during a step and waits until it ends; C waits "
-        "for a slot. Recorded from the solution's engine loop, with a scheduler whose steps take one second."
+        "A vertical line marks an arrival, small dots mark queueing, a bar marks a prefill, and a disc marks a token "
+        f"that reaches the client. {SLOTS} requests run at a time. B arrives during a step and waits until the step "
+        "ends, and C waits for a slot. The run was recorded from the solution's engine loop, with a scheduler whose "
+        "steps take one second."
     )
     return at_both_widths(draw).figure("way-3-7", "TTFT and TPOT of three requests", about, caption)
 
@@ -279,9 +281,15 @@ def queue_limit() -> str:
         waits = max(each["tokens"][0] - FIRST - place * arrivals[0] for place, each in enumerate(clients))
         ends, rejections = max(each["tokens"][-1] for each in clients), sum(len(each["tries"]) for each in clients)
         rows.append([str(limit), str(rejections), *(number(x, 1) for x in (ttft, waits, ends))])
-    head = ["queue limit", "rejections", "max TTFT, s", "max wait since the first attempt, s", "last token at, s"]
+    head = [
+        "queue limit",
+        "rejections",
+        "max TTFT, s",
+        "max wait since the first attempt, s",
+        "time of the last token, s",
+    ]
     data = {"first": FIRST, "slots": SLOTS, "settings": SETTINGS, "runs": runs}
-    return element("queue-limit", data, table(f"{CLIENTS} clients, one every second; 2 slots", head, rows))
+    return element("queue-limit", data, table(f"{CLIENTS} clients, one every second, and {SLOTS} slots", head, rows))
 
 
 def broken() -> str:
@@ -291,7 +299,7 @@ def broken() -> str:
     known = load_variants(load_course().task("3.7.1"))
     mistake = next(each for each in known.wrong_programs if each.name == "disconnect-not-cancelled")
     lines = [
-        "| Loop | Tokens delivered | Tokens for disconnected clients | The other client is served at |",
+        "| Loop | Tokens delivered | Tokens for disconnected clients | Last token of the other client |",
         "|:--|--:|--:|--:|",
     ]
     for name, program in (("correct", EngineLoop), (f"`{mistake.name}`", mistake.program)):

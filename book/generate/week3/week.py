@@ -18,8 +18,8 @@ def generated_parts() -> Parts:
     caption = (
         f"Each bar is a serving mode, measured on the same {load['requests']} requests, half of which share a prefix, "
         f"with {load['read']:,} prompt tokens and {load['written']:,} output tokens. Above, all requests arrive at "
-        f"once. Below, arrivals are Poisson, {load['rate']:.0f} per second, and the bars are 95th percentiles of the "
-        "latencies."
+        f"once. Below, arrivals follow a Poisson process with {load['rate']:.0f} per second, and the bars are 95th "
+        "percentiles of the latencies."
     )
     figure = SERVING.figure(found, "servings-3", caption)
     titles = {mode.name: mode.title for mode in load_course().modes()}
@@ -67,13 +67,13 @@ def way() -> str:
     ]
     about = (
         "A request goes from the client through the gate to the event loop, and from there into the queue. A step of "
-        "the scheduler goes round: queue, policy, KV cache, forward pass, sampler, and the next step begins. Sampled "
-        "tokens go back through the event loop and the stream to the client."
+        "the scheduler goes through the queue, the policy, the KV cache, the forward pass and the sampler, and then "
+        "the next step begins. Sampled tokens go back through the event loop and the stream to the client."
     )
     caption = (
-        "Down on the left, up on the right: a request and its tokens. What is below the event loop runs in the worker "
-        "thread, step after step, and each step computes tokens of many requests. Day 1 builds this loop; the other "
-        "days replace its parts."
+        "A request goes down on the left, and its tokens go up on the right. Everything below the event loop runs in "
+        "the worker thread, step after step, and each step computes tokens of many requests. Day 1 builds this loop, "
+        "and the other days replace its parts."
     )
     canvas = at_both_widths(lambda canvas: flow(canvas, grid, boxes, arrows, gap=(canvas.width - 348) / 2))
-    return canvas.figure("way-3", "A request's way through the server", about, caption)
+    return canvas.figure("way-3", "A request's path through the server", about, caption)

@@ -58,7 +58,7 @@ def masks() -> str:
     caption = (
         f"Rows are queries, columns are keys, and a dot is a masked key. Above are the masks of the second sequence of "
         f"a batch, which is left-padded by {PADDED} tokens. Below on the left are the weights of week 1's head for "
-        f"<i>{SENTENCE}</i>; on the right are the weights from the same scores under both masks, which mask the first "
+        f"<i>{SENTENCE}</i>. On the right are the weights from the same scores under both masks, which mask the first "
         f"{PADDED} rows fully."
     )
     return canvas.figure("masks-4-1", "Two masks, their combination, and the resulting weights", about, caption)
@@ -90,7 +90,7 @@ def crossing() -> str:
     canvas = Canvas()
     flow(canvas, grid, boxes, arrows)
     about = (
-        "x is projected to queries by wq, and the memory to keys and values by wk and wv. Masked attention combines "
+        "wq projects x to queries, and wk and wv project the memory to keys and values. Masked attention combines "
         "the three in each head, the heads are joined, and wo projects the result."
     )
     caption = "Keys and values are computed from the memory alone, so they are the same for every query."

@@ -60,8 +60,8 @@ def orders() -> str:
     caption = (
         f"Each column is a vector of the fused projection of <code>dog</code> in layer {SHOWN[0]} of the course's "
         f"model: six queries, two keys and two values, with the first {FEATURES} of 64 features each. Above, the "
-        "vectors are in blocks; below, they are interleaved, three queries with the key and the value that they share. "
-        "The numbers are the same; only their order differs."
+        "vectors are in blocks. Below, they are interleaved, three queries with the key and the value that they share. "
+        "The vectors are the same, and only their order differs."
     )
     return canvas.figure("orders-4-2", "One token's queries, keys and values in two orders", about, caption)
 
@@ -74,7 +74,7 @@ def dropped() -> str:
         canvas.text((i + 0.5) * WEIGHT, SMALL, token, "small", "middle")
     rows = [("without dropout", weights)]
     for chance in CHANCES:
-        rows.append((f"key {chance}", weights * stays64(RATE, weights.shape, chance) / (1 - RATE)))
+        rows.append((f"PRNG key {chance}", weights * stays64(RATE, weights.shape, chance) / (1 - RATE)))
     told = []
     for i, (name, row) in enumerate(rows):
         y = SMALL + 10 + i * (WEIGHT * 0.7 + SMALL + 14)
@@ -87,8 +87,8 @@ def dropped() -> str:
         told.append(f"{name}: {', '.join(f'{weight:.2f}' for weight in row)}, sum {row.sum():.2f}")
     about = f"Four rows of five squares. {'; '.join(told)}."
     caption = (
-        f"Each square is an attention weight of <code>dog</code>, from day 1 of week 1: in the first row without "
-        f"dropout, below after dropout at a rate of {RATE:g}, with three PRNG keys. The weights that are kept are "
-        f"divided by {1 - RATE:g}, so a row sums to 1 on average."
+        f"Each square is an attention weight of <code>dog</code>, from day 1 of week 1. The first row is without "
+        f"dropout, and the rows below are after dropout at a rate of {RATE:g}, with three PRNG keys. The weights that "
+        f"are kept are divided by {1 - RATE:g}, so a row sums to 1 on average."
     )
     return canvas.figure("dropped-4-2", "A row of weights, and three samples of dropout", about, caption)

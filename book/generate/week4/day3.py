@@ -56,7 +56,8 @@ def window() -> str:
     canvas = at_both_widths(draw)
     about = (
         f"Two tables of {size} x {size} weights. In the first, every query attends to all keys up to its own, "
-        f"{seen[0]} weights in all; in the second, to a band of {WINDOW} keys and the first column, {seen[1]} in all."
+        f"with {seen[0]} weights in total. In the second, it attends to a band of {WINDOW} keys and to the first "
+        f"column, with {seen[1]} weights in total."
     )
     caption = (
         f"One head's attention weights for the {size} tokens of <i>{LONGER}</i>: rows are queries, columns are keys, "
@@ -82,4 +83,4 @@ def rolling_cache() -> str:
         "long": LONG,
     }
     head = ["after token", *("sink" if slot < sinks else f"slot {slot}" for slot in range(slots))]
-    return element("rolling-cache", data, table(f"The tokens in a ring, with a window of {width}", head, rows))
+    return element("rolling-cache", data, table(f"Tokens in the slots, with a window of {width}", head, rows))

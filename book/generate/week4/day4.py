@@ -92,14 +92,15 @@ def restored() -> str:
     canvas = Canvas()
     strips(canvas, np.array(rows), ["original", *(f"from {count}" for count in DRAWN)], "key")
     about = (
-        f"Three rows of {dims} bars: the original key of dog; restored from {DRAWN[0]} numbers, nearly the same; and "
-        f"restored from {DRAWN[1]}, with the same large bars but different small ones."
+        f"Three rows of {dims} bars. The first is the original key of dog. The second, restored from {DRAWN[0]} "
+        f"elements, is nearly the same. The third, restored from {DRAWN[1]} elements, has the same large bars but "
+        f"different small bars."
     )
     caption = (
-        f"Each bar is a number of a key of <code>dog</code> in layer {SHOWN[0]} of the course's model, which is {dims} "
-        f"of the {width} numbers that the layer caches for this token. Below the original are its reconstructions "
-        f"after all {width} numbers have been projected to {DRAWN[0]} and to {DRAWN[1]} principal components. The "
-        f"components were computed on other stories."
+        f"Each bar is an element of a key of <code>dog</code> in layer {SHOWN[0]} of the course's model. The key has "
+        f"{dims} of the {width} elements that the layer caches for this token. Below the original are its "
+        f"reconstructions after all {width} elements have been projected to {DRAWN[0]} and to {DRAWN[1]} principal "
+        f"components. The components were computed on other stories."
     )
     return canvas.figure("restored-4-4", "A key, restored from a latent", about, caption)
 
@@ -174,12 +175,13 @@ def paths() -> str:
 
     about = (
         f"Expanded: every step computes the keys and values of all S tokens from their latents, and attends to them. "
-        f"Absorbed: the key matrix multiplies the query, attention compares the result with the {latent} numbers of "
-        f"each latent, and the value matrix multiplies the weighted sum of the latents, once."
+        f"Absorbed: the key matrix multiplies the query, attention compares the result with the {latent} elements of "
+        f"each latent, and the value matrix multiplies the weighted sum of the latents once."
     )
     caption = (
-        "One head of DeepSeek-V3 in a decode step, with S tokens in the cache, which holds the latents and the rope "
-        "keys. Expanded, each matrix multiplies S latents; absorbed, it multiplies one vector. The output is the same."
+        "One head of DeepSeek-V3 in a decode step, with S tokens in the cache, which contains the latents and the rope "
+        "keys. In the expanded form, each matrix multiplies S latents. In the absorbed form, each matrix multiplies "
+        "one vector. The output is the same."
     )
     return at_both_widths(draw).figure("paths-4-4", "Latent attention, expanded and absorbed", about, caption)
 
@@ -188,7 +190,7 @@ def shares() -> str:
     """Return a table of the variance that so many components retain, before RoPE and after it."""
     plain, turned = (share_kept(x) for x in stories())
     width = stories().plain.shape[1]
-    heading = f"| Components kept, of {width} | Before RoPE, % | After RoPE, % |"
+    heading = f"| Components kept, of {width} | Variance retained before RoPE, % | Variance retained after RoPE, % |"
     rows = [f"| {n} | {100 * plain[n - 1]:.1f} | {100 * turned[n - 1]:.1f} |" for n in KEPT]
     count = len(stories().plain)
     about = (
@@ -205,5 +207,5 @@ def cache_bytes() -> str:
         heads, dims = sizes["heads"], sizes["dims"]
         numbers = (2 * heads * dims, 2 * max(1, heads // 8) * dims, 2 * dims, 512 + sizes["rope"])
         rows.append([name, *(f"{2 * sizes['layers'] * count:,}" for count in numbers)])
-    head = ["bytes per token", "MHA", "GQA, 8 heads share", "MQA", "MLA, C = 512"]
-    return element("cache-bytes", {"models": WIDGET}, table("A token in the cache, bfloat16", head, rows))
+    head = ["model", "MHA", "GQA, groups of 8", "MQA", "MLA, C = 512"]
+    return element("cache-bytes", {"models": WIDGET}, table("Cache bytes per token, bfloat16", head, rows))

@@ -72,10 +72,10 @@ def chosen() -> str:
     idle = [str(e) for e in range(EXPERTS) if not weights[:, e].any()]
     about = f"A table of {len(tokens)} tokens and {EXPERTS} experts. {told}."
     caption = (
-        f"Each square is the weight of an expert (column) for a token (row); a dot is an expert that is not selected. "
-        f"The tokens' vectors are real, the MLP's inputs in layer {LAYER} of the course's model, but the router's "
-        f"weights are random, because the model has no experts. Each token is routed to {TOP_K} of {EXPERTS} experts, "
-        f"whose weights sum to 1. Experts without tokens: {', '.join(idle) or 'none'}."
+        f"Each square is the weight of an expert (column) for a token (row), and a dot is an expert that is not "
+        f"selected. The tokens' vectors are real: they are the inputs of the MLP in layer {LAYER} of the course's "
+        f"model. The router's weights are random, because the model has no experts. Each token is routed to {TOP_K} of "
+        f"{EXPERTS} experts, whose weights sum to 1. Experts without tokens: {', '.join(idle) or 'none'}."
     )
     return canvas.figure("chosen-4-5", "Routing of a sentence's tokens to experts", about, caption)
 
@@ -113,8 +113,9 @@ def grouped() -> str:
     about = f"Rows {', '.join(map(str, range(count)))} go to experts {', '.join(map(str, ROUTED))}. Sorted by expert, "
     about += f"the rows are {', '.join(map(str, order))}, and each expert multiplies {count // 3} adjacent rows."
     caption = (
-        "A row is a token on its way to one of its experts. Sorted, the rows of an expert are adjacent, so there is "
-        "one product per expert. Row numbers are counted before sorting; afterwards each row returns to its place."
+        "Each row is a copy of a token for one of its experts. After sorting, the rows of an expert are adjacent, so "
+        "one product per expert is enough. Rows are numbered before sorting, and each result returns to the place of "
+        "its row."
     )
     return at_both_widths(draw).figure("grouped-4-5", "A grouped matmul: rows sorted by expert", about, caption)
 
@@ -140,8 +141,8 @@ def load() -> str:
     caption = (
         f"Each bar is the number of tokens routed to one expert, out of {count} tokens of {len(SENTENCES)} "
         f"sentences, each routed to {TOP_K} experts by the same random router. With a balanced load, each expert would "
-        f"have {even:.1f}. The load imbalance (max / mean) is {float(found['imbalance']):.2f}, and the auxiliary loss "
-        f"is {float(found['auxiliary_loss']):.3f}."
+        f"get {even:.1f} tokens. The load imbalance (max / mean) is {float(found['imbalance']):.2f}, and the auxiliary "
+        f"loss is {float(found['auxiliary_loss']):.3f}."
     )
     about = f"A bar for each of {EXPERTS} experts: {told} tokens."
     return canvas.figure("load-4-5", "Tokens per expert", about, caption)
@@ -165,5 +166,5 @@ def expert_load() -> str:
         found = measured(top_k)
         counts = [f"{n:.0f}" for n in found["tokens"]]
         rows.append([str(top_k), *counts, number(float(found["imbalance"])), number(float(found["auxiliary_loss"]), 3)])
-    head = ["k", *(f"expert {e}" for e in range(EXPERTS)), "imbalance", "loss"]
+    head = ["k", *(f"expert {e}" for e in range(EXPERTS)), "load imbalance", "auxiliary loss"]
     return element("expert-load", {"sentences": sentences, "rate": RATE}, table("Tokens per expert", head, rows))

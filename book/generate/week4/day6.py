@@ -70,12 +70,14 @@ def keys() -> str:
     cosine = float(first @ second / np.linalg.norm(first) / np.linalg.norm(second))
     canvas = Canvas()
     strips(canvas, np.stack(found), ["layer 0", "layer 1"], "key")
-    about = f"Two vectors of {dims} numbers, one below the other. The cosine of the angle between them is {cosine:.2f}."
+    about = (
+        f"Two vectors of {dims} elements, one below the other. The cosine of the angle between them is {cosine:.2f}."
+    )
     caption = (
         f"Each row is a key of <code>dog</code> in <i>{SENTENCE}</i>, head 0, before RoPE. Both use the weights of "
-        "layer 0 of the course's model: the first is computed from the token's embedding, the second from the output "
-        "of layer 0, as a layer 1 with shared weights would compute it. The cosine of the angle between them is "
-        f"{cosine:.2f}: the same weights produce different keys."
+        "layer 0 of the course's model. The first key is computed from the token's embedding. The second key is "
+        "computed from the output of layer 0, as a layer 1 with shared weights would compute it. The cosine of the "
+        f"angle between the keys is {cosine:.2f}, so the same weights produce different keys."
     )
     return canvas.figure("keys-4-6", "Keys of two layers with shared weights", about, caption)
 
@@ -83,7 +85,10 @@ def keys() -> str:
 def first_losses(found: dict[str, Any]) -> str:
     """Return a table of the losses before the first step, in nats."""
     rows = [f"| {row['spread']} | {row['model']} | {row['nats']:.2f} |" for row in found["first_losses"]]
-    head = ["| Standard deviation of the tables | Model | Nats per token before the first step |", "|--:|:--|--:|"]
+    head = [
+        "| Standard deviation of the tables | Model | Loss before the first step, nats per token |",
+        "|--:|:--|--:|",
+    ]
     return "\n".join([*head, *rows, ""])
 
 
@@ -93,13 +98,13 @@ def trained(found: dict[str, Any]) -> str:
     runs = {run["model"]: run for run in found["runs"] if run["seed"] == seed}
     drawn = {name: [math.exp(entry["held_out_loss"]) for entry in runs[name]["log"]] for name in DRAWN if name in runs}
     steps = [entry["step"] for entry in next(iter(runs.values()))["log"]]
-    axes = "steps", "perplexity, held out"
+    axes = "steps", "held-out perplexity"
     canvas = at_both_widths(lambda canvas: lines(canvas, steps, drawn, axes, number))
     about = "; ".join(f"{name}: {', '.join(map(number, values))}" for name, values in drawn.items())
     caption = "Each line is a small model's perplexity per token on held-out stories during training. Lower is better."
     figure = canvas.figure("trained-4-6", "Training runs that share weights", f"At steps {steps}. {about}.", caption)
     ends = {name: run["log"][-1]["bits_per_byte"] for name, run in runs.items()}
-    head = ["Model", "Layers", "Sets stored", "Weights", "Bits per byte at the end", "Relative to tied"]
+    head = ["Model", "Layers", "Sets stored", "Weights", "Final bits per byte", "Relative to tied"]
     rows = []
     for name, run in runs.items():
         counts = len(run["layers"]), len(set(run["layers"])), f"{run['weights']:,}"

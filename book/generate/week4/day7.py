@@ -33,14 +33,14 @@ def llama3() -> str:
     series = {name: (np.array(found) / plain).tolist() for name, found in kinds.items()}
     changed = {name: next(pair for pair, share in enumerate(shares) if share < 1) for name, shares in series.items()}
     shown = range(14, 40, 2)
-    axes = "pair, higher frequencies first", "frequency, relative to that before scaling"
+    axes = "pair, higher frequencies first", "frequency, relative to unscaled"
     drawn = {n: [s[pair] for pair in shown] for n, s in series.items()}
     canvas = at_both_widths(lambda canvas: lines(canvas, shown, drawn, axes, str, logarithmic=False))
     about = "; ".join(f"{name} first lowers pair {pair}" for name, pair in changed.items())
     caption = (
-        f"The frequencies of pairs {shown[0]} to {shown[-1]} of Llama 3.1's {dims // 2}, for {factor:g} times "
-        f"{length:,} tokens. YaRN would lower them from pair {changed['YaRN']} on; Llama 3.1 does so from pair "
-        f"{changed['llama3']} on."
+        f"The frequencies of pairs {shown[0]} to {shown[-1]} of the {dims // 2} pairs of Llama 3.1, for {factor:g} "
+        f"times {length:,} tokens. YaRN would lower the frequencies from pair {changed['YaRN']} on, and Llama 3.1 "
+        f"lowers them from pair {changed['llama3']} on."
     )
     return canvas.figure("llama3-4-7", "Llama 3's scaling beside YaRN", about, caption)
 
@@ -70,8 +70,8 @@ def paces() -> str:
     caption = (
         f"Each line shows one method's frequencies for the {dims // 2} pairs of the course's model, at {FACTOR} times "
         f"its training length of {TRAINED} tokens. Only the first {round_once} pairs completed a turn in training. "
-        f"Interpolation lowers all frequencies by the same factor, NTK-aware scaling mainly lowers the low ones, and "
-        f"YaRN keeps the high ones."
+        f"Interpolation lowers all frequencies by the same factor, NTK-aware scaling mainly lowers the low "
+        f"frequencies, and YaRN keeps the high frequencies."
     )
     return canvas.figure("paces-4-7", "Three ways to lower RoPE's frequencies", about, caption)
 
@@ -91,6 +91,8 @@ def rope_scaling() -> str:
     for pair in (0, 6, 10, 12, 16, 24):
         turns = [TRAINED * plain[pair].item(), *(FACTOR * TRAINED * kind[pair].item() for kind in kinds)]
         rows.append([f"pair {pair}", *(number(x / (2 * np.pi), 3) for x in turns)])
-    head = ["turns", "in training", "no scaling", "interpolation", "NTK-aware", "YaRN"]
+    head = ["pair", "in training", "no scaling", "interpolation", "NTK-aware", "YaRN"]
     data = {"dims": dims, "base": base, "trained": TRAINED}
-    return element("rope-scaling", data, table(f"Turns over {FACTOR} times the training length", head, rows))
+    return element(
+        "rope-scaling", data, table(f"Turns in training, and at {FACTOR} times the training length", head, rows)
+    )

@@ -12,11 +12,12 @@ quiz = Quiz()
 @quiz.question(
     "1.1.1",
     "`x` has two rows of float32 scores, `1000, 1000` and `0, 0`. Which weights does `softmax(x, axis=-1)` return?",
-    why="Only differences matter, and the scores of a row are equal here, so each gets half of the weight.",
+    why="Softmax depends only on the differences between scores. Both scores of a row are equal, so each weight is a "
+    "half.",
     mistakes={
         "no-maximum": "exp(1000) is infinite in float32, and infinity over infinity is NaN.",
         "global-maximum": "The second row's exponentials, exp(-1000), are 0 in float32, and 0 over 0 is NaN.",
-        "sum-of-everything": "Four equal exponentials share one sum, so a row's weights sum to a half.",
+        "sum-of-everything": "Four equal exponentials are divided by one sum, so the weights of a row sum to a half.",
     },
 )
 def two_rows(softmax: Any) -> str:
@@ -28,11 +29,12 @@ def two_rows(softmax: Any) -> str:
     "1.1.2",
     "A query is compared with three keys, with D = 4. The dot products are 2.2, 0 and 0, and the values are 8, 0 and "
     "16. The mask hides the third key. What is the output? (exp(1.1) is 3.0, and exp(2.2) is 9.0.)",
-    why="The scale is 1/2, so the scores are 1.1 and 0, and their weights are 3/4 and 1/4. Three quarters of 8 are 6.",
+    why="The scale is 1/2, so the scores are 1.1 and 0, and their weights are 3/4 and 1/4. Three quarters of 8 is 6.",
     mistakes={
-        "no-scale": "The weights are then 9/10 and 1/10, so the first key gets too much.",
-        "mask-ignored": "Then the weights are 3/5, 1/5 and 1/5, so the hidden value 16 contributes.",
-        "mask-after-softmax": "By then the hidden key has taken a fifth of the weight, which is not redistributed.",
+        "no-scale": "The weights are then 9/10 and 1/10, so the first key gets too much weight.",
+        "mask-ignored": "Without the mask, the weights are 3/5, 1/5 and 1/5, so the hidden value 16 contributes.",
+        "mask-after-softmax": "After the softmax, the hidden key already has a fifth of the weight, and masking it "
+        "does not redistribute that weight.",
     },
 )
 def three_keys(attention: Any) -> str:
@@ -45,7 +47,8 @@ def three_keys(attention: Any) -> str:
 @quiz.question(
     "1.1.3",
     "`x` is `1, 2`, `w` is `[[1, 2], [3, 4]]` and `bias` is `10, 20`. What is `linear(x, w, bias)`?",
-    why="Each row of `w` computes one output: the first is 1 · 1 + 2 · 2 + 10, the second 1 · 3 + 2 · 4 + 20.",
+    why="Each row of `w` computes one output. The first output is 1 · 1 + 2 · 2 + 10, and the second output is "
+    "1 · 3 + 2 · 4 + 20.",
     mistakes={
         "not-transposed-when-square": "`x @ w` uses the columns of `w`, and a square matrix hides that.",
         "no-bias": "For x = 0, the output would be 0 instead of the bias.",

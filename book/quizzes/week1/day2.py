@@ -12,11 +12,12 @@ quiz = Quiz()
 @quiz.question(
     "1.2.1",
     "With D = 4 and base 100, by what angle is pair 1 (the second pair) rotated at position 3?",
-    why="The pair's frequency is 100 to the power of -2/4, or 0.1, and position 3 is three steps from position 0.",
+    why="The frequency of pair 1 is 100 to the power of -2/4, or 0.1 radian per position, and the angle at position 3 "
+    "is three times that.",
     mistakes={
         "positions-from-1": "The first token would be rotated too, although it is at position 0.",
-        "exponent-i-over-D": "100 to the power of -1/4 is 0.316, and three such steps are nearly a radian.",
-        "pairs-from-1": "The frequency 1/100 is that of pair 2, which does not exist for D = 4.",
+        "exponent-i-over-D": "100 to the power of -1/4 is 0.316, and three times that is nearly a radian.",
+        "pairs-from-1": "1/100 would be the frequency of pair 2, which does not exist for D = 4.",
     },
 )
 def second_pair(rotation_angles: Any) -> str:
@@ -31,7 +32,7 @@ def second_pair(rotation_angles: Any) -> str:
     mistakes={
         "rotated-backwards": "A quarter turn should rotate `1, 0` to `0, 1`. This program rotates it to `0, -1`.",
         "both-signs-plus": "One of the two sines must have a minus sign, or lengths change at other angles.",
-        "sin-and-cos-exchanged": "The quarter turn has become none, and position 0 would be rotated instead.",
+        "sin-and-cos-exchanged": "A quarter turn then has no effect, and position 0 would be rotated instead.",
         "first-overwritten": "The second feature should be 1 times the sine, but here it is -2 times the sine.",
     },
 )
@@ -41,13 +42,14 @@ def quarter_turn(rope: Any) -> str:
 
 @quiz.question(
     "1.2.2",
-    "Now D = 4, with `traditional=False` and a base so large that only the first pair rotates. `1, 2, 3, 4` is at "
-    "position 33, again a quarter turn. What is the output, rounded to integers?",
-    why="Halves pair 1 with 3 and 2 with 4. The first pair becomes -3, 1, and both numbers return to their places.",
+    "Now D = 4, with `traditional=False` and a base so large that only the first pair rotates. The vector "
+    "`1, 2, 3, 4` is at position 33, which is again a quarter turn. What is the output, rounded to integers?",
+    why="With `traditional=False`, 1 is paired with 3, and 2 with 4. The first pair becomes `-3, 1`, and both values "
+    "return to their places.",
     mistakes={
-        "always-neighbours": "The program paired 1 with 2, as for `traditional=True`, and a quarter turn makes `-2, "
-        "1` of them.",
-        "offset-ignored": "The token is at position 33, which the slice gives, so it must be rotated.",
+        "always-neighbours": "The program paired 1 with 2, as for `traditional=True`, and a quarter turn rotates "
+        "this pair to `-2, 1`.",
+        "offset-ignored": "The slice says that the token is at position 33, so it must be rotated.",
         "rotated-backwards": "The pair is right, but `a, b` became `b, -a`.",
     },
 )

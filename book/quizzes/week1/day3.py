@@ -12,11 +12,12 @@ quiz = Quiz()
 @quiz.question(
     "1.3.1",
     "Two new tokens follow two older tokens: `causal_mask(2, 4, mx.float32)`. How many of the four keys does the first "
-    "new token see, and how many does the second one see?",
-    why="The new tokens are the last two of four. The first sees the two older tokens and itself; the second sees all.",
+    "new token see, and how many does the second new token see?",
+    why="The new tokens are the last two of four. The first new token sees the two older tokens and itself. The second "
+    "new token sees all four.",
     mistakes={
         "upper-left": "The last token would not even see itself.",
-        "strict-diagonal": "A token attends to itself as well; the very first one has nothing else to attend to.",
+        "strict-diagonal": "A token attends to itself as well, and the very first token has nothing else to attend to.",
         "one-too-many": "The first new token would see the token that it should predict.",
     },
 )
@@ -31,7 +32,7 @@ def keys_in_sight(causal_mask: Any) -> str:
     why="Each group has 16 / 8 = 2 neighboring heads, and 5 // 2 is 2. Query head 4 uses the same key-value head.",
     mistakes={
         "tile": "5 % 8 is 5, but heads are not dealt out like cards: neighbors share a key-value head.",
-        "first-kv-head-only": "The other seven heads would be stored and never used.",
+        "first-kv-head-only": "The other seven key-value heads would be stored but never used.",
     },
 )
 def head_that_is_read(grouped: Any) -> str:
@@ -43,10 +44,11 @@ def head_that_is_read(grouped: Any) -> str:
     "1.3.2",
     "H = 4, H_kv = 2 and D = 4. A query's dot products with its two keys are 4.4 and 0. How much weight does the first "
     "key get? (The softmax of 2.2 and 0 gives 2.2 a weight of 0.9.)",
-    why="A dot product runs over the D = 4 numbers of one head, so the scale is 1/2 and the score is 2.2.",
+    why="A dot product sums over the D = 4 elements of one head, so the scale is 1/2 and the score is 2.2.",
     mistakes={
         "no-scale": "The score then stays at 4.4, and the weight is 81/82.",
-        "scale-by-all-heads": "For H · D = 16 numbers, the scale would be 1/4, but no dot product covers all heads.",
+        "scale-by-all-heads": "For H · D = 16 elements, the scale would be 1/4, but no dot product sums over all "
+        "heads.",
     },
 )
 def weight_of_the_first_key(grouped: Any) -> str:
@@ -59,12 +61,12 @@ def weight_of_the_first_key(grouped: Any) -> str:
 quiz.message(
     "1.3.1",
     "day3-upper-left",
-    "A mask fails, and this is the report before it names the mistake. What is the mistake?",
-    why="A single query is the last of the four positions, so it may see all keys. Treated as the first, it sees only "
-    "key 0, so 3 of 4 elements are wrong, starting with key 1.",
+    "A causal mask fails a test, and this is the report without the name of the mistake. What is the mistake?",
+    why="A single query is at the last of four positions, so it may see all keys. If it is treated as the first query, "
+    "it sees only key 0, so 3 of 4 elements are wrong, starting with key 1.",
     mistakes={
-        "strict-diagonal": "Then only key 3, at the query's own position, is wrong: 1 of 4 elements.",
+        "strict-diagonal": "Only key 3, at the query's own position, would be wrong: 1 of 4 elements.",
         "one-too-many": "The last query has no later key to see, so this case would pass.",
-        "inverted": "Then all four keys would be masked, although none of them lies in the future.",
+        "inverted": "All four keys would be masked, although none of them is in the future.",
     },
 )

@@ -14,9 +14,10 @@ quiz = Quiz()
     "What is the RMSNorm of `3, 4, 0, 0`, with the weight `1, 2, 3, 4` and no eps?",
     why="The mean square is 25/4, and its root is 2.5. Dividing gives 1.2, 1.6, 0, 0, and the weight doubles 1.6.",
     mistakes={
-        "sum-of-squares": "The root of the sum is 5. Without the division by 4, wider vectors would shrink more.",
-        "mean-subtracted": "RMSNorm keeps what all features have in common, so the two zeros stay zeros.",
-        "weight-before-the-norm": "The mean square should be that of x alone, 25/4.",
+        "sum-of-squares": "The root of the sum of squares is 5. Without the division by 4, wider vectors would shrink "
+        "more.",
+        "mean-subtracted": "RMSNorm does not subtract the mean, so the two zeros stay zeros.",
+        "weight-before-the-norm": "The mean square should be computed from x alone, which gives 25/4.",
     },
 )
 def three_four(norm: Any) -> str:
@@ -38,11 +39,11 @@ def large_eps(norm: Any) -> str:
 
 @quiz.question(
     "1.4.3",
-    "An MLP with E = I = 1: `w_gate` is 2, `w_up` is 3, `w_down` is 1, and x is 1. What is the output? (sigmoid(2) "
-    "is 0.881, sigmoid(3) is 0.953.)",
-    why="The gate is silu(2) = 2 · 0.881 = 1.762, and it multiplies up, which is 3: 5.28.",
+    "In an MLP with E = I = 1, `w_gate` is 2, `w_up` is 3, `w_down` is 1, and x is 1. What is the output? (sigmoid(2) "
+    "is 0.881, and sigmoid(3) is 0.953.)",
+    why="The gate is silu(2) = 2 · 0.881 = 1.762. Multiplied by the up projection, which is 3, it gives 5.28.",
     mistakes={
-        "gate-and-up-swapped": "That is silu(3) · 2. The two projections have the same shape, so only numbers show it.",
+        "gate-and-up-swapped": "That is silu(3) · 2. Both projections have the same shape, so only the values show it.",
         "no-silu": "That is 2 · 3, without the factor 0.881.",
         "sigmoid-gate": "That is 0.881 · 3, but silu multiplies the sigmoid by x.",
     },

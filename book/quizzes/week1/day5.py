@@ -11,11 +11,14 @@ quiz = Quiz()
 
 @quiz.question(
     "1.5.1",
-    "A table has a row for each of three tokens: `1, 0`, `0, 2` and `2, 2`. What is `as_linear` of the vector `1, 2`?",
-    why="Each logit is a dot product with a row: 1 · 1 + 2 · 0, then 2 · 2, then 2 + 4. Token 2 scores highest.",
+    "An embedding table has a row for each of three tokens: `1, 0`, `0, 2` and `2, 2`. What does `as_linear` return "
+    "for the vector `1, 2`?",
+    why="Each logit is the dot product of the vector with a row: 1 · 1 + 2 · 0, 1 · 0 + 2 · 2 and 1 · 2 + 2 · 2. Token "
+    "2 has the largest logit.",
     mistakes={
-        "reshaped-table": "A reshape to 2 x 3 puts numbers of different tokens into one column.",
-        "cosines": "The rows have the lengths 1, 2 and 2.83, and longer rows should give larger logits.",
+        "reshaped-table": "A reshape to 2 x 3 puts elements of different tokens into one column.",
+        "cosines": "The norms of the rows are 1, 2 and 2.83. A logit grows with the norm of its row, but a cosine "
+        "does not.",
         "scores-over-root-E": "Attention divides by a square root, but the LM head does not.",
     },
 )
@@ -33,7 +36,7 @@ def logits_of_three(embedding: Any) -> str:
     mistakes={
         "mlp-reads-x": "The MLP used the sign of 2 and added 4, as if attention had added nothing.",
         "no-residual-at-attention": "The residual stream should be 2 - 5 = -3, but the 2 was lost.",
-        "mlp-added-to-x": "The MLP correctly added nothing, but to the 2 from before attention.",
+        "mlp-added-to-x": "The MLP correctly added nothing, but to 2, the residual stream before attention.",
     },
 )
 def signs(block: Any) -> str:

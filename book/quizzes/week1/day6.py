@@ -20,7 +20,7 @@ def _tokenizer() -> Any:
     "The pairs are `l u` with rank 0, `b l` with 1, `u e` with 2 and `lu e` with 3. What does `b l u e` become?",
     why="`l u` was learned first, so it is merged first. That creates `lu e`, which is a known pair.",
     mistakes={
-        "leftmost-first": "Rank decides, not the position in the word: `l u` comes before `b l`.",
+        "leftmost-first": "The rank decides, not the position in the word, so `l u` is merged before `b l`.",
         "one-round": "The first merge creates the pair `lu e`, which is known, so it must be merged too.",
     },
 )
@@ -32,9 +32,9 @@ def blue(merge_pairs: Any) -> str:
 @quiz.question(
     "1.6.2",
     "The pairs are `a a` with rank 0 and `aa a` with rank 1. What does `a a a a a` become?",
-    why="The first round makes `aa aa a`, from left to right. Then only the last two pieces are a known pair.",
+    why="The first round makes `aa aa a`, from left to right. Then only the last two pieces form a known pair.",
     mistakes={
-        "one-round": "The second pair, `aa a`, now exists and is known.",
+        "one-round": "After the first round, the pair `aa a` exists and is known.",
         "from-the-right": "Merging from the right makes `a aa aa`, and `a aa` is not a known pair.",
         "one-place": "`a a` occurs twice, and every occurrence is merged.",
     },
@@ -47,12 +47,12 @@ def five_letters(merge_pairs: Any) -> str:
     "1.6.5",
     "The tokens 314, 267 and 486 are ` blue` and the two halves of a dog emoji. What does the detokenizer return "
     "after each of them?",
-    why="A word without an unfinished character is shown immediately; the first half of the emoji waits for the "
-    "second.",
+    why="A word without an unfinished character is shown immediately. The first half of the emoji is held back until "
+    "the second half arrives.",
     mistakes={
         "token-by-token": "Half a character is not text, so each half becomes replacement characters.",
         "waits-for-the-end": "The user would see nothing until the model is done.",
-        "one-late": "` blue` is complete when it arrives; holding it back gains nothing.",
+        "one-late": "` blue` is complete when it arrives, so there is no reason to hold it back.",
     },
 )
 def half_a_dog(detokenizer: Any) -> str:
@@ -61,14 +61,15 @@ def half_a_dog(detokenizer: Any) -> str:
 
 
 @quiz.measured(
-    "The sequence has 200 tokens. If an engine had cached the keys and values of all but the newest, about how long "
-    "would the step for the next token take in our run?",
+    "The sequence has 200 tokens. If an engine had cached the keys and values of all tokens but the newest, about how "
+    "long would the step for the next token take in our run?",
     right="1",
-    why="One token is computed, as in the row of 1 token. (Its attention reads more keys, which takes little time.)",
+    why="The step computes one token, as in the row for 1 token. (Its attention reads more keys, but that takes little "
+    "time.)",
     mistakes={
-        "10": "That step computes ten tokens, but only one is new.",
-        "100": "Caching does not halve the work: it removes all of it except one token's.",
-        "200": "That step recomputes everything, as yours does today.",
+        "10": "That step computes ten tokens, but only one token is new.",
+        "100": "Caching does not halve the work: it removes all of the work except that of one token.",
+        "200": "That step recomputes everything, as your engine does today.",
     },
 )
 def step_with_a_cache(record: Record, tokens: str) -> str:

@@ -22,7 +22,8 @@ def _left(logits: mx.array) -> str:
 
 @quiz.question(
     "1.7.1",
-    "The logits are `2, -1, 3`. Token 0 was used twice, token 1 once; the penalty is 2. What do the logits become?",
+    "The logits are `2, -1, 3`. Token 0 was used twice and token 1 once, and the penalty is 2. What do the logits "
+    "become?",
     why="2 / 2 is 1, -1 · 2 is -2, and token 2 was not used. How often a token was used makes no difference.",
     mistakes={
         "always-divided": "-0.5 is larger than -1, so the used token has become more likely.",
@@ -38,10 +39,11 @@ def penalty_of_two(penalize: Any) -> str:
     "1.7.3",
     "The vocabulary is *blue*, *car*, *dog*, *bird*, with the probabilities 0.3, 0.05, 0.5 and 0.15. What does top-p "
     "keep with p = 0.7?",
-    why="*dog* has 0.5, which is too little. *blue* raises the sum to 0.8 and is kept, as the token that crosses p.",
+    why="*dog* alone has 0.5, which is less than p. *blue* raises the sum to 0.8, and the token that crosses p is "
+    "kept.",
     mistakes={
-        "crossing-dropped": "*dog* alone has 0.5, but 0.7 is needed.",
-        "one-too-many": "0.8 is already enough; the sum *before* a token decides.",
+        "crossing-dropped": "*dog* alone has a probability of 0.5, but the sum must reach 0.7.",
+        "one-too-many": "0.8 is already enough: the sum *before* a token decides whether it is kept.",
         "mask-in-sorted-order": "The first entry of the sorted mask is for *dog*, but the first logit is for *blue*.",
     },
 )
@@ -52,7 +54,8 @@ def nucleus(keep_top_p: Any) -> str:
 @quiz.question(
     "1.7.4",
     "With the same four words, what does min-p keep if min_p = 0.2?",
-    why="The most likely word has 0.5, and a fifth of that is 0.1. *bird*, with 0.15, is above it.",
+    why="The most likely word has a probability of 0.5, and a fifth of that is 0.1. *bird*, with 0.15, is above this "
+    "threshold.",
     mistakes={
         "against-one": "0.15 is less than 0.2, but min_p is relative to the largest probability.",
         "one-minus-min-p": "A min_p of 0.8, not 0.2, would require four fifths of the largest probability.",

@@ -59,11 +59,11 @@ def averages(attention: Any) -> str:
 
 @quiz.question(
     "2.1.4",
-    "A model predicts the last token plus one: after 4 comes 5. The prompt is 3, 1, 4, and you generate two tokens. "
+    "A model predicts the last token plus one, so 5 follows 4. The prompt is 3, 1, 4, and you generate two tokens. "
     "Which tokens does each call pass to the model?",
     why="The prompt's logits predict 5. The second call passes 5 and predicts 6, and no third call is needed.",
     mistakes={
-        "new-caches-for-every-token": "This is week 1's loop.",
+        "new-caches-for-every-token": "This is the loop of week 1, which computes the whole sequence in every call.",
         "prompt-s-last-token-twice": "The caches would contain the 4 twice.",
         "prompt-in-two-calls": "An extra call for the 4 would load all weights once more.",
         "chosen-token-unread": "The model would never see the 5 that it generated.",

@@ -28,12 +28,12 @@ def median(timed: Any) -> str:
 @quiz.question(
     "2.2.2",
     "A float32 model has two layers, each with 6 heads that share 2 key-value heads of 4 features. The caches hold 7 "
-    "tokens, and a decode step adds one. How many bytes of the caches does the step read?",
+    "tokens, and a decode step adds one token. How many bytes of the caches does the step read?",
     why="In both layers, a token's keys and values are 32 elements, or 128 bytes. The step reads 8 tokens, "
     "including the new one.",
     mistakes={
         "cache-of-all-heads": "Three heads share each key-value head, which is cached once.",
-        "cache-of-keys": "Keys and values together have twice as many bytes, 1,024.",
+        "cache-of-keys": "Keys and values together take twice that, 1,024 bytes.",
         "new-keys-unread": "The new token also attends to itself, so attention reads 8 tokens, not 7.",
     },
 )
@@ -63,9 +63,10 @@ def attention_flops(flops: Any) -> str:
     "2.2.4",
     "A machine has 2 bytes/s of bandwidth and 8 FLOP/s. A step of n rows moves 19 bytes and does 8 n FLOPs. What is "
     "the smallest n for which the step is compute-bound?",
-    why="The bytes take 9.5 seconds and the arithmetic takes n seconds, so the step is compute-bound from n = 10 on.",
+    why="The memory traffic takes 9.5 seconds and the arithmetic takes n seconds, so the step is compute-bound from "
+    "n = 10 on.",
     mistakes={
-        "last-before": "With 9 rows, computing takes 9 seconds and moving takes 9.5.",
+        "last-before": "With 9 rows, the arithmetic takes 9 seconds and the memory traffic takes 9.5 seconds.",
         "ridge-for-turn": "The ridge point is 4 FLOPs per byte, but a step of 4 rows has 32 FLOPs for 19 bytes.",
         "first-of-memory": "One row is memory-bound: it takes 1 second to compute, but its bytes take 9.5 seconds to "
         "move.",

@@ -31,8 +31,8 @@ def word(pack: Any) -> str:
 @quiz.question(
     "2.3.3",
     "A group has weights from -0.6 to 0.35, and is quantized to 4 bits. What are its scale and bias?",
-    why="-0.6 is further from 0, so it is the bias. With a step of 0.95 / 15, 0 is 9.47 steps "
-    "away. This is rounded to 9, and 0.6 / 9 is 0.0667.",
+    why="-0.6 is farther from 0 than 0.35 is, so it is the bias. With a step of 0.95 / 15, 0 is 9.47 steps away from "
+    "the bias. This is rounded to 9 steps, and 0.6 / 9 is 0.0667.",
     mistakes={
         "always-from-max": "0.35 is closer to 0 than -0.6 is, so this group starts at -0.6.",
         "sixteen-steps": "Sixteen levels have fifteen steps between them.",
@@ -47,8 +47,8 @@ def scale_and_bias(quantize: Any) -> str:
 
 @quiz.question(
     "2.3.8",
-    "A model with a vocabulary of four predicts all tokens with equal probability. It scores two texts, one of four "
-    "tokens and one of two. What is its perplexity?",
+    "A model with a vocabulary of four predicts all tokens with equal probability. It scores two texts, which have "
+    "four tokens and two tokens. What is its perplexity?",
     why="Each loss is log 4, so their mean is log 4, and exp of the mean is 4.",
     mistakes={
         "exp-left-out": "The mean loss is log 4, and its exponential is 4.",

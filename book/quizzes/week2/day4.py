@@ -11,9 +11,9 @@ quiz = Quiz()
 
 @quiz.question(
     "2.4.1",
-    "A row has one group of 32 weights. Its first word is `0x21`, and the others are 0; the scale is 1, and the bias "
-    "is 10. x is 1, 2, 3 and then zeros. What is y?",
-    why="The first two weights are 1 + 10 and 2 + 10, and all others are 10: 11 · 1 + 12 · 2 + 10 · 3.",
+    "A row has one group of 32 weights. Its first word is `0x21`, and the other words are 0. The scale is 1, and "
+    "the bias is 10. x is 1, 2, 3 and then zeros. What is y?",
+    why="The first two weights are 1 + 10 and 2 + 10, and all other weights are 10, so y is 11 · 1 + 12 · 2 + 10 · 3.",
     mistakes={
         "highest-digit-first": "The first weight is in the lowest four bits of the word, which are 1 here.",
         "no-bias": "A weight with q = 0 equals the bias, not 0.",
@@ -28,13 +28,14 @@ def one_row(matvec: Any) -> str:
 
 @quiz.question(
     "2.4.2",
-    "In two groups of 64 weights, all q are 1; the scales are 1 and 10, and the biases are 5 and 0. x is 1 at the "
-    "first weight of each group and 0 elsewhere. What is y?",
+    "A row has two groups of 64 weights. Every q is 1, the scales are 1 and 10, and the biases are 5 and 0. x is 1 at "
+    "the first weight of each group and 0 elsewhere. What is y?",
     why="With the scales, the two groups add 1 · 1 and 10 · 1. The first group's bias adds 5 · 1.",
     mistakes={
         "no-scales": "Without its scale, the second group adds 1 instead of 10.",
         "no-biases": "The first group's bias, multiplied by its sum of x, adds 5.",
-        "x-of-the-first-digit": "Each of the eight weights of a word has its own element of x; seven of these are 0.",
+        "x-of-the-first-digit": "Each of the eight weights of a word has its own element of x. In the first word of a "
+        "group, seven of these elements are 0.",
     },
 )
 def two_groups(matvec: Any) -> str:
@@ -44,15 +45,16 @@ def two_groups(matvec: Any) -> str:
 
 
 @quiz.measured(
-    "In our measurement, which of these took the least time per token?",
+    "In our measurement, which of these kernels took the least time per token?",
     right="matmul, 64 tokens",
     why="It loads and unpacks each weight once for 64 tokens. The other kernels do so once per token.",
     mistakes={
-        "8-bit activations": "Right for a single token, but not for 64: this kernel reads all weights for every token.",
-        "all cores": "This assumes that more cores outweigh repeated work. Most of the work is unpacking, repeated "
-        "for each token.",
-        "matmul, 1 token": "This is the right kernel but the wrong load: for a single token, it writes a whole panel "
-        "and reads it back.",
+        "8-bit activations": "This kernel suits a single token but not 64 tokens, because it reads all weights for "
+        "every token.",
+        "all cores": "This assumes that more cores outweigh repeated work. Most of the work is unpacking, which this "
+        "kernel repeats for each token.",
+        "matmul, 1 token": "This is the right kernel with the wrong number of tokens. For a single token, it writes a "
+        "whole panel and reads it back.",
     },
 )
 def least(record: Record, step: str) -> str:

@@ -13,12 +13,13 @@ quiz = Quiz()
 
 @quiz.question(
     "2.5.1",
-    "`add_scaled` adds 2,048 numbers in float32, so it runs 512 threads in two threadgroups. How many KiB does it "
-    "move, in lines of 64 bytes?",
-    why="Two inputs and one output have 8 KiB each, and each line is moved once.",
+    "`add_scaled` adds two arrays of 2,048 float32 elements, so it runs 512 threads in two threadgroups. How many KiB "
+    "does it move, in lines of 64 bytes?",
+    why="The two inputs and the output take 8 KiB each, and each line is moved once.",
     mistakes={
-        "four-neighbours-a-thread": "32 threads whose numbers are 16 bytes apart touch eight lines at once, not two.",
-        "every-threadgroup-does-all": "The two threadgroups share the numbers: each takes every other 256 of them.",
+        "four-neighbours-a-thread": "32 threads whose elements are 16 bytes apart touch eight lines at once, not two.",
+        "every-threadgroup-does-all": "The two threadgroups share the elements: each computes every other block of 256 "
+        "elements.",
     },
 )
 def moved(add_scaled: Any) -> str:
@@ -28,11 +29,13 @@ def moved(add_scaled: Any) -> str:
 
 @quiz.question(
     "2.5.2",
-    "A row of 256 ones has a threadgroup of 64 threads, in two SIMD-groups. The weights are 1, and eps is 0. What is "
-    "the first number of the output of `rms_norm`?",
-    why="The mean square is 1: each thread sums four squares, each SIMD-group sums 128, and these two are added.",
+    "A threadgroup of 64 threads, in two SIMD-groups, computes RMSNorm for a row of 256 ones. The weights are 1, and "
+    "eps is 0. What is the first element of the output of `rms_norm`?",
+    why="Each thread sums four squares, each SIMD-group has a sum of 128, and the row has a sum of 256. The mean "
+    "square is 1.",
     mistakes={
-        "first-simdgroup's-sum": "simd_sum covers the 32 threads of one SIMD-group, but the threadgroup has two.",
+        "first-simdgroup's-sum": "simd_sum adds up the 32 threads of one SIMD-group, but the threadgroup has two "
+        "SIMD-groups.",
         "no-simd-sum": "Each thread has only its own four squares, so 62 of 64 sums are lost.",
         "sum-for-mean": "The 256 squares have a sum of 256 but a mean of 1.",
     },
@@ -62,8 +65,7 @@ def angles(rope: Any) -> str:
     right="rms_norm",
     why="It reads each row twice: to sum the squares, and again once the scale is known.",
     mistakes={
-        "add_scaled": "It has two inputs, but more inputs are not more traffic per byte: each is read once, and the "
-        "output written once.",
+        "add_scaled": "It has two inputs, but it reads each input once and writes the output once.",
         "rope": "This assumes that the angles are read from a table. The kernel computes them.",
         "swiglu": "This counts the intermediate results of silu and the product. They stay in the thread's registers.",
     },

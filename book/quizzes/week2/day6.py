@@ -11,12 +11,15 @@ quiz = Quiz()
 
 @quiz.question(
     "2.6.1",
-    "A row has two groups of 32 weights, or eight words. The first word of each group is `0x21`; the others are 0. "
-    "The scales are 1 and 10, the biases 5 and 0. In each group, x is 1 and 2, followed by zeros. What is y?",
-    why="In each group, the digits times x add up to 5. With the scales, that is 5 and 50. The first bias adds 5 · 3.",
+    "A row has two groups of 32 weights, or eight words. The first word of each group is `0x21`, and the other "
+    "words are 0. The scales are 1 and 10, and the biases are 5 and 0. In each group, x is 1 and 2, followed by zeros. "
+    "What is y?",
+    why="In each group, the digits times x add up to 5. Multiplied by the scales, these sums are 5 and 50. The first "
+    "bias adds 5 · 3.",
     mistakes={
         "one-group-for-all-lanes": "Lanes 4 to 7 have words of the second group, with its own scale and bias.",
-        "bias-once-a-word": "The bias is multiplied by the sum of x: 3 in the first word, 0 in each of the next three.",
+        "bias-once-a-word": "The bias is multiplied by the sum of x, which is 3 in the first word and 0 in each of the "
+        "next three words.",
         "digits-from-the-top": "The first weight of a word is its lowest digit, here 1.",
     },
 )
@@ -31,8 +34,8 @@ def two_groups(matvec: Any) -> str:
     "A token's 64 inputs and the weights of one row are all 1. What does `quantized_matrices` return?",
     why="It sums 64 products of 1, in two iterations of four matrix products each.",
     mistakes={
-        "last-inputs-alone": "simdgroup_multiply replaces the sum; simdgroup_multiply_accumulate adds to it.",
-        "every-second-matrix": "A matrix product sums over 8 inputs, so 32 inputs take four.",
+        "last-inputs-alone": "simdgroup_multiply replaces the sum, and simdgroup_multiply_accumulate adds to it.",
+        "every-second-matrix": "A matrix product sums over 8 inputs, so 32 inputs take four products.",
     },
 )
 def ones(matrices: Any) -> str:
@@ -46,10 +49,10 @@ def ones(matrices: Any) -> str:
     "two parts?",
     why="768 inputs are three blocks. The first part gets two blocks, 512 inputs, and the second gets the last 256.",
     mistakes={
-        "parts-rounded-down": "Rounded down, each part has one block, and the third block is lost.",
+        "parts-rounded-down": "With rounding down, each part has one block, and the third block is lost.",
         "every-part-does-all": "If every part summed over all inputs, the parts would add up to 1,536.",
-        "every-part-from-the-first": "The second part starts where the first one ends.",
-        "every-part-to-the-last": "The first part ends where the second one starts.",
+        "every-part-from-the-first": "The second part starts where the first part ends.",
+        "every-part-to-the-last": "The first part ends where the second part starts.",
     },
 )
 def two_parts(split: Any) -> str:
@@ -63,12 +66,12 @@ def two_parts(split: Any) -> str:
     right="matvec, 1 token",
     why="It reads each word once, and x once for eight rows of W.",
     mistakes={
-        "thread per row, 1 token": "Each thread reads its row in order, but what counts is that a SIMD-group's load "
-        "touches 32 rows, and so 32 lines.",
-        "tiles, 1 token": "Tiles save memory only for many tokens. A tile has 32 rows of x; here, all are filled with "
-        "the same token.",
-        "matrices, 1 token": "Matrix instructions save arithmetic, not memory: this kernel fills tiles as well, and "
-        "wastes 31 of 32 rows.",
+        "thread per row, 1 token": "Each thread reads its row in order, but each load of a SIMD-group touches 32 rows, "
+        "and therefore 32 lines.",
+        "tiles, 1 token": "Tiles save memory traffic only for many tokens. A tile has 32 rows of x, and here, all of "
+        "them are filled with the same token.",
+        "matrices, 1 token": "Matrix instructions save arithmetic, not memory traffic. This kernel also fills tiles, "
+        "and wastes 31 of 32 rows.",
     },
 )
 def least_for_one(record: Record, kernel: str) -> str:

@@ -15,7 +15,8 @@ quiz = Quiz()
     "The scores of a row are 0 and ln 2, in two blocks, and the values are 3 and 9. What is the result?",
     why="The weights are 1/3 and 2/3, so the result is 1 + 6. Relative to ln 2, their total is 1.5.",
     mistakes={
-        "total-not-rescaled": "The first weight is 1 relative to 0, but 1/2 relative to ln 2: rescale the total, too.",
+        "total-not-rescaled": "The first weight is 1 relative to 0, but 1/2 relative to ln 2, so the total must be "
+        "rescaled too.",
         "values-not-rescaled": "The weighted sum 3 · 1 is relative to 0. Relative to ln 2, the first weight is 1/2.",
         "never-rescaled": "Relative to ln 2, the first weight is 1/2, in both sums.",
         "last-block-only": "The first key has a third of the weight.",
@@ -32,12 +33,13 @@ def two_blocks(softmax: Any) -> str:
     "2.7.2",
     "Causal attention runs over six tokens in blocks of two. Every score is 0, and the values are 1 to 6. What are the "
     "outputs of the fifth and the sixth query?",
-    why="The fifth query sees 1 to 5 and the sixth 1 to 6, so the averages are 3 and 3.5. Both are in block three.",
+    why="The fifth query sees the values 1 to 5, and the sixth query sees 1 to 6, so the averages are 3 and 3.5. Both "
+    "queries are in the third block.",
     mistakes={
         "nothing-hidden-within-a-block": "The third block is partly masked: the fifth query does not see key 6.",
         "keys-up-to-the-first-query": "The sixth query sees its own key, which the first query of its block does not.",
         "queries-counted-from-the-block": "The first query of the third block is query 4, not query 0.",
-        "not-itself": "A query sees its own key: the fifth sees 1 to 5, and the sixth 1 to 6.",
+        "not-itself": "A query sees its own key: the fifth query sees 1 to 5, and the sixth query sees 1 to 6.",
     },
 )
 def third_block(flash: Any) -> str:
@@ -63,13 +65,14 @@ def three_keys(flash: Any) -> str:
 
 
 @quiz.measured(
-    "The prompt gets twice as long. Which of these figures from our own run at most doubles?",
+    "The prompt becomes twice as long. Which of these figures from our own run no more than doubles?",
     right="blocks: MiB",
     why="Queries and output grow with the prompt, but only one block of scores exists at a time.",
     mistakes={
-        "all scores: MiB": "Twice as many queries times twice as many keys make four times as many scores.",
+        "all scores: MiB": "With twice the queries and twice the keys, there are four times as many scores.",
         "blocks: ms": "Every query still scores every key that it sees. Blocks save memory, not arithmetic.",
-        "kernel: ms": "It is faster, but computes as many scores: four times as many for twice the prompt.",
+        "kernel: ms": "The kernel is faster, but it computes the same number of scores: four times as many for "
+        "twice the prompt.",
     },
 )
 def only_doubles(record: Record, column: str) -> str:

@@ -13,7 +13,7 @@ quiz = Quiz()
 
 @quiz.question(
     "3.1.5",
-    "Five requests A to E generate 4, 1, 2, 3 and 1 tokens in three slots. Which requests does the third step compute?",
+    "Five requests A to E generate 4, 1, 2, 3 and 1 tokens in three slots. Which requests are in the third step?",
     why="B finishes in the first step, so D joins in the second. C finishes in the second, so E joins in the third.",
     mistakes={
         "only-when-all-are-done": "That is static batching: the slots of B and C stay empty until A has finished.",
@@ -54,12 +54,12 @@ def what_is_seen(stops: Any) -> str:
     "3.1.2",
     "One request has seven cached tokens and computes one more. Another request starts with three tokens. At which "
     "positions are the four tokens?",
-    why="Positions are relative to the sequence. The first request's token follows seven others, so it is at 7. The "
-    "second request's tokens are at 0, 1 and 2.",
+    why="Positions are relative to the sequence. The token of the first request follows seven others, so it is at "
+    "position 7. The tokens of the second request are at positions 0, 1 and 2.",
     mistakes={
-        "positions-are-rows": "A row is a token's index in the batch; RoPE needs its position in the sequence.",
+        "positions-are-rows": "A row is a token's index in the batch, but RoPE needs its position in the sequence.",
         "positions-from-zero": "The first request already has seven tokens.",
-        "first-chunk-s-positions": "The second request's positions do not depend on the first request's.",
+        "first-chunk-s-positions": "The positions of the second request do not depend on the first request.",
         "positions-one-short": "The seven cached tokens are at 0 to 6.",
     },
 )
@@ -94,8 +94,9 @@ def _keys(model: Any, chunks: list[Any]) -> list[mx.array]:
     right="our kernels: throughput",
     why="All requests share the weights that a step loads, so a longer step still generates more tokens per second.",
     mistakes={
-        "our kernels: ms": "This is the wait itself. It grows, but a longer wait is not more throughput.",
-        "requests": "This is the number of requests itself; the question asks what grows with it.",
+        "our kernels: ms": "This is the wait itself, and a longer wait is the price. The question asks what grows in "
+        "spite of it.",
+        "requests": "This is the number of requests itself, and the question asks what grows with it.",
     },
 )
 def grows(record: Record, column: str) -> str:

@@ -9,10 +9,10 @@ quiz = Quiz()
 
 @quiz.question(
     "3.2.1",
-    "The token budget is 8, and three requests are decoding. The older of two prompts has 4 uncomputed tokens, the "
-    "younger prompt has 10. How many tokens of each does the step compute, older + younger?",
+    "The token budget is 8, and three requests are decoding. Of two prompts, the older has 4 uncomputed tokens and "
+    "the younger has 10. How many tokens of each prompt does the step compute, older + younger?",
     why="Three of the eight tokens go to the decoding requests. The older prompt takes four of the other five, and the "
-    "younger prompt takes the last.",
+    "younger prompt takes the last one.",
     mistakes={
         "writers-not-counted": "Together with the three decoding requests, that would be 11 tokens.",
         "youngest-first": "The older prompt has waited longer, so it comes first and takes four tokens.",
@@ -32,10 +32,11 @@ def read(plan: Any) -> str:
 
 @quiz.question(
     "3.2.2",
-    "Ann sends four requests of 6 tokens each, and then Bob sends one of 2 tokens. No tokens have been served yet, and "
-    "three slots are free. Whose requests are admitted, and in which order?",
+    "Ann sends four requests of 6 tokens each, and then Bob sends a request of 2 tokens. No tokens have been served "
+    "yet, and three slots are free. Whose requests are admitted, and in which order?",
     why="With her first request, Ann claims 6 tokens before anything is computed. Bob claims none, so he is next. "
-    "Bob's claim of 2 is then still lower than Ann's, but he has no more requests waiting, so Ann is next.",
+    "Bob's claim of 2 is then still lower than Ann's, but he has no more requests waiting, so Ann's second request is "
+    "next.",
     mistakes={
         "first-come-first-served": "Users would gain by sending all of their requests at once.",
         "youngest-of-equals": "At first, both claims are 0, and with equal claims, the older request is next.",
@@ -58,12 +59,13 @@ def let_in(queue: Any) -> str:
     "3.2.3",
     "A request arrived at second 0 and was admitted at second 3. Its four tokens were generated at seconds 4, 5, 6 and "
     "10. What are its TTFT and its TPOT, in seconds?",
-    why="TTFT is from 0 to 4. From 4 to 10 there are three intervals, of 2 seconds on average.",
+    why="TTFT is the time from second 0 to second 4. From second 4 to second 10, there are three intervals of 2 "
+    "seconds on average.",
     mistakes={
         "ttft-from-the-first-step": "The user has been waiting since second 0.",
         "divided-by-n": "Between four tokens there are three intervals.",
         "tpot-from-the-start": "The 4 seconds before the first token are already counted as TTFT.",
-        "longest-gap": "4 seconds is the maximum ITL; TPOT is the mean.",
+        "longest-gap": "4 seconds is the maximum ITL, but TPOT is the mean.",
     },
 )
 def both(latency: Any) -> str:
@@ -78,13 +80,14 @@ def both(latency: Any) -> str:
     "3.2.4",
     "The token budget is 8, and one request is decoding. The oldest prompt has 40 uncomputed tokens, the next one 30, "
     "and the youngest 2. How many tokens of each does the step compute, from the oldest to the youngest?",
-    why="Seven tokens are left. The oldest prompt gets half, rounded up: 4. Of the other 3, the shortest prompt "
-    "takes 2, and the next one the last.",
+    why="Seven tokens are left. The oldest prompt gets half, rounded up: 4. Of the other 3 tokens, the shortest "
+    "prompt takes 2, and the next shortest takes the last one.",
     mistakes={
         "oldest-first": "The youngest prompt, of 2 tokens, would wait for 70 tokens.",
         "shortest-first": "The oldest prompt would starve while short ones keep arriving.",
         "rounded-down": "Half is rounded up: with 1 token left, the oldest prompt must get it.",
-        "others-by-age": "Shortest first, the youngest prompt gets its 2 tokens and is complete.",
+        "others-by-age": "The shortest of the other prompts is next, so the youngest prompt gets its 2 tokens and is "
+        "complete.",
     },
 )
 def divided(plan: Any) -> str:

@@ -13,7 +13,7 @@ quiz = Quiz()
     "called. Which pages does the next `allocate(2)` return?",
     why="Page 1 still has a holder. Pages 0, 2, 3 and 4 are free, and the lowest two are allocated.",
     mistakes={
-        "free-at-the-first-drop": "Page 1 has two holders, and one of them still holds it.",
+        "free-at-the-first-drop": "Page 1 has two holders, and the second request still holds it.",
         "never-free-again": "Pages 0 and 2 have no holders left, so they are free.",
         "highest-first": "That rule would work, too, but our pool allocates the lowest-numbered pages first.",
     },
@@ -32,7 +32,7 @@ def next_pages(pool: Any) -> str:
     why="Four tokens fill the first page, and the fifth is in the second. The third page is released.",
     mistakes={
         "half-a-page-lost": "The fifth token is in the second page.",
-        "nothing-is-shortened": "Five tokens need only two pages, so the third one must be released.",
+        "nothing-is-shortened": "Five tokens need only two pages, so the third page must be released.",
     },
 )
 def pages_kept(memory: Any) -> str:
@@ -47,8 +47,9 @@ def pages_kept(memory: Any) -> str:
 
 @quiz.question(
     "3.3.4",
-    "Requests 0 to 3 hold 5, 4, 3 and 2 of all 14 slots. Request 1 needs three more. Which requests run afterwards?",
-    why="Preempting request 3 frees 2 slots, which is not enough. Preempting request 2 frees 3 more.",
+    "A cache has 14 slots, and requests 0 to 3 hold 5, 4, 3 and 2 of them. Request 1 needs three more slots. Which "
+    "requests run afterwards?",
+    why="Preempting request 3 frees 2 slots, which is not enough. Preempting request 2 frees 3 more slots.",
     mistakes={
         "the-oldest-goes": "No request would be safe from preemption, and two could preempt each other forever.",
         "one-is-enough": "Two slots are free after request 3 is preempted, and three are needed.",
@@ -77,14 +78,14 @@ def who_runs(preempt_until_reserved: Any) -> str:
 
 
 @quiz.measured(
-    "Which layout wastes nothing, and is it the one you would choose?",
+    "Which layout wastes no memory, and would you choose it?",
     right="pages of 1",
-    why="The last page is always full. But each token needs a block-table entry, which attention has to look up.",
+    why="The last page is always full. However, each token needs a block-table entry, which attention has to look up.",
     mistakes={
-        "pages of 16": "This is the usual choice, but not without waste: on average nearly half of the last page is "
-        "empty, 7.5 slots.",
-        "reserved, 2,048 slots": "An array has no half-empty last page, but a much longer empty end: it is as long as "
-        "the longest possible sequence.",
+        "pages of 16": "This is the usual choice, but it wastes some memory: on average, 7.5 slots of the last page "
+        "are empty.",
+        "reserved, 2,048 slots": "An array has no half-empty last page, but a much larger part of it is empty, because "
+        "it is as long as the longest possible sequence.",
     },
 )
 def wastes_nothing(record: Record, row: str) -> str:

@@ -16,8 +16,8 @@ def _pool(*pages: list[float]) -> mx.array:
 
 @quiz.question(
     "3.4.1",
-    "A page has two slots: page 0 contains the values 1 and 2, page 1 contains 3 and 4, page 2 contains 5 and 6. A "
-    "request has three tokens and the block table [2, 0], and all scores are 0. What is the last token's output?",
+    "A page has two slots. Page 0 contains the values 1 and 2, page 1 contains 3 and 4, and page 2 contains 5 and 6. A "
+    "request has three tokens and the block table [2, 0], and all scores are 0. What is the output for the last token?",
     why="It sees 5 and 6 in page 2, and 1 in the first slot of page 0. Their mean is 4.",
     mistakes={
         "table-ignored": "The request's first page is page 2 of the pool, not page 0.",
@@ -31,14 +31,16 @@ def through_a_table(attend: Any) -> str:
 
 @quiz.question(
     "3.4.3",
-    "A request has three tokens in pages of two, and the block table [2, 0]. The first key-value head's values are 1 "
-    "and 2 in page 0, 3 and 4 in page 1, and 5 and 6 in page 2; the second head's are 10 times as large. Query head "
-    "1 uses the second head, and all scores are 0. What is its output for the last token?",
-    why="It sees the second head's 50, 60 and 10, and their mean is 40.",
+    "A request has three tokens in pages of two, and the block table [2, 0]. The values of the first key-value head "
+    "are 1 and 2 in page 0, 3 and 4 in page 1, and 5 and 6 in page 2. The values of the second key-value head are 10 "
+    "times as large. Query head 1 uses the second key-value head, and all scores are 0. What is the output of query "
+    "head 1 for the last token?",
+    why="Query head 1 sees the values 50, 60 and 10 of the second key-value head, and their mean is 40.",
     mistakes={
-        "head-0-of-the-page": "Those are the first head's values. The second head's values follow in the same page.",
+        "head-0-of-the-page": "Those are the values of the first head. The values of the second head follow in the "
+        "same page.",
         "table-ignored": "The request's first page is page 2 of the pool, not page 0.",
-        "not-itself": "The last token sees itself, so 10 counts too.",
+        "not-itself": "The last token sees itself, so the value 10 must be included.",
     },
 )
 def second_head(attend: Any) -> str:
@@ -50,12 +52,13 @@ def second_head(attend: Any) -> str:
 @quiz.measured(
     "In our own run, which program moves the most bytes of keys and values for one token?",
     right="decode, gathered first",
-    why="It reads them from the pages, writes them to one array, and reads them again: three times.",
+    why="It reads the keys and values from the pages, writes them to one array, and reads them again, so it moves them "
+    "three times.",
     mistakes={
         "decode, pages of 16": "This counts block-table lookups as traffic of keys and values. Each page is read "
         "in place, once.",
-        "decode, pages of 64, in Python": "Slower does not mean more traffic. This program reads each page once, and "
-        "loses time in many small operations.",
+        "decode, pages of 64, in Python": "Slower does not mean more traffic. This program reads each page once, but "
+        "it loses time in many small operations.",
         "decode, contiguous": "It reads each key and value once, which is the minimum for attention.",
     },
 )

@@ -10,12 +10,12 @@ quiz = Quiz()
 
 @quiz.question(
     "3.5.1",
-    "A page has two tokens. The sequence 1 2 3 4 5 6 is in pages 0, 1 and 2, in one node. Then 1 2 3 4 7 8 is "
+    "A page holds two tokens. The sequence 1 2 3 4 5 6 is in pages 0, 1 and 2, in one node. Then 1 2 3 4 7 8 is "
     "inserted and 1 2 3 4 5 6 is matched. Which pages are returned?",
-    why="The node is split after page 1. Its second half becomes a child of the first, next to the new node, so it is "
-    "still found.",
+    why="The node is split after page 1. Its second part becomes a child of its first part, next to the new node, so "
+    "page 2 is still found.",
     mistakes={
-        "tail-lost": "The second half belongs to a sequence that is still cached.",
+        "tail-lost": "The second part belongs to a sequence that is still cached.",
         "whole-edge-or-nothing": "If nodes were never split, only whole sequences could be shared.",
     },
 )
@@ -31,8 +31,8 @@ def pages_after_a_cut(tree: Any) -> str:
 
 @quiz.question(
     "3.5.2",
-    "`That is a blue` is in pages 0 and 1 of a tree, `That is a red` in pages 0 and 2, inserted in this order. Then "
-    "`That is a blue` is matched. Two pages must be evicted. Which ones, and in which order?",
+    "A tree contains `That is a blue` in pages 0 and 1 and `That is a red` in pages 0 and 2, inserted in this order. "
+    "Then `That is a blue` is matched. Two pages must be evicted. Which pages are evicted, and in which order?",
     why="`a red` is the least recently used. Page 0 still has a child, so `a blue` is evicted next.",
     mistakes={
         "most-recently-used-first": "The pages that were just matched are the most likely to be needed again.",
@@ -56,12 +56,12 @@ def who_goes(evict: Any) -> str:
 
 @quiz.question(
     "3.5.3",
-    "A page has two tokens. A request with the prompt 1 2 3 4 has been served. The same prompt arrives again. How "
+    "A page holds two tokens. A request with the prompt 1 2 3 4 has been served. The same prompt arrives again. How "
     "many of its tokens are found?",
     why="The last token is not looked up, so only the first page, with two tokens, can match.",
     mistakes={
         "all-tokens-looked-for": "The last token must be computed: it yields the logits.",
-        "pages-for-tokens": "One page is found, but it has two tokens.",
+        "pages-for-tokens": "One page is found, but it holds two tokens.",
         "nothing-kept-at-the-end": "The pages outlive the request: the tree holds them.",
     },
 )
@@ -81,7 +81,7 @@ def tokens_found(memory: Any) -> str:
 @quiz.measured(
     "The shared prefix of a prompt becomes eight times as long. Which of these figures from our own run grows least?",
     right="prefix cache: ms",
-    why="The same number of tokens is computed; only their attention has more keys.",
+    why="The same number of tokens is computed, and only their attention has more keys to read.",
     mistakes={
         "no cache: ms": "Every token of the prefix is computed again, so the time grows even faster than the prompt.",
         "speed-up": "It grows nearly as fast as the prompt, because the time with the cache barely changes.",

@@ -34,7 +34,7 @@ def stands_and_next(accept: Any) -> str:
     "9 and 3.",
     mistakes={
         "first-place": "`5 1` occurs at the first and at the sixth token, and 9 and 3 follow the later match.",
-        "shortest-first": "Only a single token matches there; elsewhere, two tokens match.",
+        "shortest-first": "Only a single token matches there. At another position, two tokens match.",
         "run-proposed-again": "These tokens are themselves the end of the sequence.",
         "one-token-left-out": "9 directly follows the match, so the proposal starts with 9.",
     },
@@ -48,11 +48,11 @@ def proposed(lookup: Any) -> str:
     "Three requests are decoding, num_speculative_tokens is 4, and the token budget is 8. How many tokens does each "
     "of their chunks have?",
     why="Each request needs one token of its own. Of the remaining five, the first request gets four draft tokens, and "
-    "the second request gets one.",
+    "the second request gets one draft token.",
     mistakes={
         "budget-left-aside": "That would be 15 tokens, and the budget is 8.",
         "own-tokens-not-counted": "That would be eight draft tokens, plus three of the requests' own.",
-        "last-chunk-first": "The first request should get four draft tokens, but here, it gets none.",
+        "last-chunk-first": "The first request should get four draft tokens, but here it gets none.",
     },
 )
 def chunk_sizes(speculation: Any) -> str:
@@ -79,8 +79,8 @@ def chunk_sizes(speculation: Any) -> str:
         "8 x song, n-grams": "Most draft tokens are accepted, but eight requests already fill the step, so each "
         "additional row takes time.",
         "1 x story, draft model": "A step yields more tokens, but the small model takes time for each draft token.",
-        "1 x story, n-grams": "N-grams cost almost nothing, but can only draft text that has occurred before, and a "
-        "story rarely repeats itself.",
+        "1 x story, n-grams": "N-grams cost almost nothing, but they can only draft text that has occurred before, and "
+        "a story rarely repeats itself.",
     },
 )
 def gained(record: Record, row: str) -> str:

@@ -14,12 +14,12 @@ quiz = Quiz()
 @quiz.question(
     "3.7.2",
     "A gate admits at most two requests at a time. At 8 s, two requests leave together, and two others enter. At 16 s, "
-    "three more arrive, one after another, and are rejected. What Retry-After does each get, in seconds?",
-    why="Two have left in the eight seconds up to now, or one per 4 s. Each later client must also wait for the places "
-    "promised to the earlier ones.",
+    "three more arrive, one after another, and are rejected. What Retry-After does each of the three get, in seconds?",
+    why="Two requests have left in the last eight seconds, or one per 4 s. Each later client must also wait for the "
+    "places promised to the earlier clients.",
     mistakes={
         "promises-nothing": "All three would return at 20 s, but by then only one place is free.",
-        "groups-leave-once": "Two left at 8 s, and both places became free.",
+        "groups-leave-once": "Two requests left at 8 s, and both places became free.",
         "always-a-second": "At the current pace, no request will have left after one second.",
     },
 )

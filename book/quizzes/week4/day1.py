@@ -13,11 +13,11 @@ quiz = Quiz()
 @quiz.question(
     "4.1.1",
     "There are three sequences, three heads, two queries and two keys. `mask` is 3 x 2 x 2: its first 2 x 2 entries "
-    "are True, the others False. What is the shape of the result, and how many of its elements are 0?",
-    why="Three axes are B x L x S: the first sequence's queries see both keys, in every head, and the other two "
-    "sequences see none. The head axis stays 1.",
+    "are True, and the others are False. What is the shape of the result, and how many of its elements are 0?",
+    why="A mask with three axes is B x L x S. The queries of the first sequence see both keys, in every head, and the "
+    "queries of the other two sequences see no key. The head axis stays 1.",
     mistakes={
-        "three-axes-by-head": "Three axes are B x L x S. For H x L x S, a caller passes 1 x H x L x S.",
+        "three-axes-by-head": "A mask with three axes is B x L x S. For H x L x S, a caller passes 1 x H x L x S.",
         "true-hides": "True keeps a key, so the first sequence sees everything.",
         "spread-out": "All heads have the same mask, so the head axis stays 1.",
     },
@@ -35,8 +35,8 @@ def three_by_two_by_two(attention_mask: Any) -> str:
     why="A fully masked row returns zeros.",
     mistakes={
         "masked-rows-mean": "The mean of 3, 6 and 9 is 6, but no key is visible.",
-        "masked-rows-nan": "-inf - -inf is NaN, which spreads to every token that attends to this one.",
-        "mask-ignored": "This output has the weights 1/4, 1/4 and 1/2, all of hidden keys.",
+        "masked-rows-nan": "-inf - -inf is NaN, which spreads to every token that attends to this token.",
+        "mask-ignored": "This output gives the weights 1/4, 1/4 and 1/2 to hidden keys.",
     },
 )
 def nothing_in_sight(attention: Any) -> str:
@@ -47,12 +47,12 @@ def nothing_in_sight(attention: Any) -> str:
 
 @quiz.question(
     "4.1.3",
-    "One head, D = 1, all weights are 1 and the only bias is `bo = 5`. The memory contains 2 and 4, and "
-    "`key_mask` hides both. What is the output for the token 0?",
-    why="The head returns 0, and the output projection computes 0 · 1 + 5. It adds 5 for every other token, too.",
+    "A layer has one head with D = 1, all weights are 1, and the only bias is `bo = 5`. The memory contains 2 and 4, "
+    "and `key_mask` hides both. What is the output for the token 0?",
+    why="The head returns 0, and the output projection computes 0 · 1 + 5. It also adds 5 for every other token.",
     mistakes={
         "masked-tokens-get-zeros": "The head's output is 0, but the output projection follows.",
-        "true-hides": "False hides a key. With both visible, the output would be their mean, 3, plus 5.",
+        "true-hides": "False hides a key. If both keys were visible, the output would be the mean of 2 and 4 plus 5.",
     },
 )
 def token_without_a_memory(program: Any) -> str:
@@ -63,12 +63,14 @@ def token_without_a_memory(program: Any) -> str:
 
 
 @quiz.measured(
-    "512 queries attend to 512 keys, of which a mask hides all but 64. How long did this take in our own run?",
+    "512 queries attend to 512 keys, of which a mask hides all but 64. How long did this attention take in our own "
+    "run?",
     right="64 masked: ms",
-    why="About as long as for 512 visible keys, because the mask sets scores to -inf after they have been computed.",
+    why="It took about as long as with 512 visible keys, because the mask sets scores to -inf after they have been "
+    "computed.",
     mistakes={
-        "64 sliced: ms": "This assumes that hidden keys cost nothing. It is the time for only 64 keys; the products "
-        "ignore the mask.",
+        "64 sliced: ms": "This assumes that hidden keys cost nothing. It is the time for only 64 keys, but the "
+        "products ignore the mask.",
         "256 sliced: ms": "This assumes that the mask saves half of the work. Neither product knows which keys are "
         "hidden, nor does the softmax.",
     },

@@ -13,7 +13,7 @@ quiz = Quiz()
     "4.2.1",
     "A layer has two heads with their own keys and values, and D = 1. A token's six features are 1, 2, 3, 4, 5 and 6, "
     "and the layout is interleaved. Which features are the two values?",
-    why="The order is q0 k0 v0 q1 k1 v1: the values are the third and the sixth.",
+    why="The order is q0 k0 v0 q1 k1 v1, so the values are the third and the sixth feature.",
     mistakes={
         "always-blocks": "In blocks, q0 q1 k0 k1 v0 v1, these would be the values.",
         "keys-and-values-exchanged": "Of every three features, the second is the key.",
@@ -26,10 +26,10 @@ def two_values(split_qkv: Any) -> str:
 
 @quiz.question(
     "4.2.2",
-    "Six rows in blocks are to become interleaved, so that `w[rows]` is the new weight. What is `rows`?",
+    "A weight `w` has six rows in blocks, and `w[rows]` is to be the same weight, interleaved. What is `rows`?",
     why="The new order is q0 k0 v0 q1 k1 v1, and in blocks, these are rows 0, 2, 4, 1, 3 and 5.",
     mistakes={
-        "the-inverse": "This list converts back: it says where each row of the blocks is in the interleaved weight.",
+        "the-inverse": "This list converts back: it says where each row of `w` is in the interleaved weight.",
         "every-row-in-its-place": "If no row moved, k0 would still follow q1.",
     },
 )
@@ -44,7 +44,7 @@ def six_rows(qkv_permutation: Any) -> str:
     mistakes={
         "not-scaled": "Without scaling, the mean would be 4.5 in training but 6 at inference.",
         "scaled-by-the-rate": "This is 6 / 0.25, and the mean would be 18.",
-        "made-smaller": "This is 6 times 0.75: the mean, already too small, shrinks further.",
+        "made-smaller": "This is 6 times 0.75. Dropout already reduces the mean, and this reduces it further.",
     },
 )
 def what_stays(dropout: Any) -> str:
@@ -53,9 +53,9 @@ def what_stays(dropout: Any) -> str:
 
 @quiz.question(
     "4.2.4",
-    "One query has a score of 2 for the first of two keys and of 0 for the second. The mask is `[False, True]`. "
-    "Which weights are returned?",
-    why="True keeps a key: the second key is the only visible one.",
+    "A query has a score of 2 for the first of two keys and a score of 0 for the second key. The mask is "
+    "`[False, True]`. Which weights are returned?",
+    why="True keeps a key, so only the second key is visible.",
     mistakes={
         "booleans-added": "The scores would be 2 + 0 and 0 + 1, but a boolean mask is not a bias to add.",
         "booleans-inverted": "If True hid a key, the second would be hidden, and the first would get all the weight.",

@@ -11,12 +11,12 @@ quiz = Quiz()
 
 @quiz.question(
     "4.3.1",
-    "Ten tokens, a window of 3 and one sink: how many keys does the last query see?",
-    why="Its own, the two before it, and the sink: 4.",
+    "A sequence has ten tokens, a window of 3 and one sink. How many keys does the last query see?",
+    why="It sees its own key, the two keys before it, and the sink, which makes 4.",
     mistakes={
         "one-too-far": "The window includes the query's own key: with a window of 1, a query sees only that key.",
         "no-sinks": "The first key stays visible at any distance.",
-        "no-window": "Seven of the ten keys are outside the window; of these, only the sink is visible.",
+        "no-window": "Seven of the ten keys are outside the window, and only the sink among them is visible.",
     },
 )
 def keys_seen(mask: Any) -> str:
@@ -29,8 +29,9 @@ def keys_seen(mask: Any) -> str:
     "layers use a window?",
     why="The first four layers are global, and the layers from index 4 on are local.",
     mistakes={
-        "first-layers-local": "The name suggests this, but it is the number of global layers, which come first.",
-        "one-layer-late": "Layers are numbered from 0, and the first local one is number 4.",
+        "first-layers-local": "The name `max_window_layers` suggests this, but its value is the number of global "
+        "layers, and these are the first layers.",
+        "one-layer-late": "Layers are numbered from 0, and the first local layer is number 4.",
         "max-window-layers-ignored": "Its value, 4, says that the first four layers are global.",
     },
 )
@@ -44,9 +45,10 @@ def local_layers(windows: Any) -> str:
     "4.3.4",
     "A rolling cache has a window of 3 and one sink. Keys 1 to 5 were added one at a time, and now 6 and 7 are "
     "added together. Which keys does the cache return?",
-    why="The sink, 1; the keys 4 and 5, which 6 still sees; and the new keys. For 7, the mask will hide 4.",
+    why="The cache returns the sink, 1, the keys 4 and 5, which 6 still sees, and the two new keys. For 7, the mask "
+    "will hide 4.",
     mistakes={
-        "only-the-new": "6 sees three keys besides the sink: its own, and two earlier ones.",
+        "only-the-new": "6 sees three keys besides the sink: its own key and two earlier keys.",
         "prompt-before-the-window": "These are enough for 7, but 6 is a query too, and it sees 4.",
         "as-they-lie": "These are the right keys, but a mask's columns are in sequence order.",
         "no-sinks": "The first key is a sink, which is kept forever.",
@@ -66,7 +68,7 @@ def what_comes_back(cache: Any) -> str:
     why="The cache has capacity for the window and the sinks, from the first token to the last.",
     mistakes={
         "all keys: MiB": "Without a window, every token adds a key and a value, so the cache grows eightfold.",
-        "all keys: ms": "The query of a step scores every key: eight times as many as before.",
+        "all keys: ms": "The query of a step scores every key, and there are eight times as many keys as before.",
     },
 )
 def stays(record: Record, column: str) -> str:

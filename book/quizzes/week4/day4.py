@@ -14,7 +14,8 @@ quiz = Quiz()
     "4.4.1",
     "The config of DeepSeek-V2-Lite has 16 heads, 16 key-value heads, qk_nope_head_dim 128, qk_rope_head_dim 64, "
     "v_head_dim 128 and kv_lora_rank 512. How many elements does a layer cache per token?",
-    why="A layer caches a latent of 512 elements, from which keys and values are computed, and a rope key of 64.",
+    why="A layer caches a latent of 512 elements, from which keys and values are computed, and a rope key of 64 "
+    "elements.",
     mistakes={
         "latent-twice": "Keys and values are both computed from one latent of 512 elements.",
         "rope-key-for-each-head": "All heads share the same rope key: 64 elements, not 16 times as many.",
@@ -38,7 +39,7 @@ def lite(count: Any) -> str:
         "bytes-of-the-capacity": "The capacity is now 16 entries, but the four empty slots are never read.",
         "bytes-of-latents": "An entry is a latent and a rope key: 8 elements.",
         "elements-for-bytes": "There are 96 elements, and each takes four bytes.",
-        "offset-stays": "All twelve entries count, including the first three.",
+        "offset-stays": "All twelve entries must be counted, including the first three.",
     },
 )
 def twelve_entries(cache: Any) -> str:
@@ -57,7 +58,7 @@ def twelve_entries(cache: Any) -> str:
     mistakes={
         "scale-of-an-entry": "C + D_rope is 16, but the scores do not change when the product is reassociated.",
         "no-scale": "Without the division by 2, the weights are 9 to 1 instead of 3 to 1.",
-        "scale-of-one-part": "Both parts of a query count: sqrt(2 + 2).",
+        "scale-of-one-part": "The scale depends on both parts of a query and is 1 / sqrt(2 + 2).",
     },
 )
 def weight(layer: Any) -> str:

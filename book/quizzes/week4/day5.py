@@ -30,7 +30,8 @@ def two_of_three(route: Any) -> str:
     "4.5.2",
     "Experts 0, 1 and 2 multiply by 10, 100 and 1,000. Three tokens, 1, 2 and 3, are routed to experts 2, 0 and 1. "
     "What is the output, in the order of the tokens?",
-    why="Expert 2 multiplies token 1 by 1,000, expert 0 token 2 by 10, and expert 1 token 3 by 100.",
+    why="Expert 2 multiplies token 1 by 1,000, expert 0 multiplies token 2 by 10, and expert 1 multiplies token 3 by "
+    "100.",
     mistakes={
         "put-back-by-order": "`order` sorts the rows. Its inverse, `places`, restores their order.",
         "not-put-back": "Sorted by expert, the tokens are in the order 2, 3, 1.",
@@ -52,7 +53,8 @@ def three_tokens(grouped: Any) -> str:
         "a quarter.",
         "shares-sum-to-k": "All tokens use expert 0, but each token has two assignments, so the expert's share is a "
         "half.",
-        "imbalance-of-the-busy": "The load of the two busy experts is even, but the two idle experts count too.",
+        "imbalance-of-the-busy": "The load of the two busy experts is even, but the mean also includes the two idle "
+        "experts.",
     },
 )
 def two_do_all(statistics: Any) -> str:
@@ -65,7 +67,7 @@ def two_do_all(statistics: Any) -> str:
     why="A dense MLP reads all of its weights, for one token or many.",
     mistakes={
         "experts: MiB": "This assumes that k experts per token are k experts per step. Other tokens may use other "
-        "experts, so it grows until all are read.",
+        "experts, so this figure grows until all experts are read.",
         "experts: ms": "Only a memory-bound step with the same experts takes the same time. Each token adds FLOPs, "
         "and perhaps another expert to read.",
         "dense: ms": "The bytes stay the same, but the FLOPs grow with the tokens.",

@@ -13,9 +13,9 @@ quiz = Quiz()
 @quiz.question(
     "4.6.1",
     'A model has nine layers and three sets of weights, in the order "cycle_reversed". Which set does each layer use?',
-    why="There are three rounds, and only the last one runs backwards.",
+    why="There are three rounds, and only the last round runs backward.",
     mistakes={
-        "every-second-round-reversed": "Here the second of three rounds runs backwards, but the third should.",
+        "every-second-round-reversed": "Here the second of three rounds runs backward, but the third round should.",
         "every-round-but-the-first-reversed": "The second of three rounds should still be `0 1 2`.",
         "never-reversed": "The last round should be `2 1 0`.",
     },
@@ -52,7 +52,7 @@ def three_of_twelve(count: Any) -> str:
     "embedding's term, for row 0, is 1/2 times 0 minus 1/2 times 1.",
     mistakes={
         "head-part-only": "x is 0, so the head's term is 0. But x is itself a row of the table, with its own gradient.",
-        "rows-at-the-targets": "Row 0 is the row that was looked up; row 1 is only the target.",
+        "rows-at-the-targets": "Row 0 is the row that was looked up, and row 1 is only the target.",
         "uphill": "A step against the gradient must move row 0 toward row 1.",
     },
 )

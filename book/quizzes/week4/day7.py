@@ -13,7 +13,7 @@ quiz = Quiz()
     "4.7.1",
     "With D = 4 and base 100, two pairs rotate by 1 and by 0.1 per position. What are the frequencies with "
     "interpolation to four times the length?",
-    why="All positions are divided by 4. An angle is position times frequency, so both frequencies are divided.",
+    why="All positions are divided by 4. An angle is position times frequency, so both frequencies are divided by 4.",
     mistakes={
         "base-times-factor": "A larger base leaves the first pair unchanged. At position 4, this pair should have the "
         "angle it had at position 1.",
@@ -29,7 +29,7 @@ def four_times(paces: Any) -> str:
     "4.7.2",
     "A model trained on 100 tokens uses dynamic NTK-aware scaling with a factor of 4. The sequence has 90 tokens. By "
     "what is the lowest frequency divided?",
-    why="4 * 90 / 100 - 3 is 0.6, but s is clamped to 1: a sequence that fits is rotated as in training.",
+    why="4 * 90 / 100 - 3 is 0.6, but s is clamped to 1, so a sequence that fits is rotated as in training.",
     mistakes={
         "less-than-1": "Divided by 0.6, the frequency would be higher than in training.",
         "never-dynamic": "With fixed scaling, s would be 4. With dynamic scaling, the factor sets how fast s grows.",
@@ -45,11 +45,13 @@ def ninety_tokens(paces: Any) -> str:
     "4.7.3",
     "With D = 4 and base 100, the two pairs make 5.1 and 0.5 turns over 32 tokens. What are the frequencies with YaRN, "
     "a factor of 2, beta_fast 4 and beta_slow 1?",
-    why="The first pair makes more than 4 turns, so it is kept. The second makes less than one turn, so it is divided.",
+    why="The first pair makes more than 4 turns, so its frequency is kept. The second pair makes less than one turn, "
+    "so its frequency is divided by 2.",
     mistakes={
         "kept-and-divided-exchanged": "The fast pair has seen every angle in training, so it needs no scaling. The "
         "slow pair does.",
-        "turns-without-2-pi": "32 radians are 5.1 turns, not 32. With 32, the second pair is only partly divided.",
+        "turns-without-2-pi": "32 radians are 5.1 turns, not 32. With 32, the frequency of the second pair is only "
+        "partly divided.",
     },
 )
 def two_hands(yarn: Any) -> str:
@@ -57,7 +59,8 @@ def two_hands(yarn: Any) -> str:
 
 
 @quiz.measured(
-    "At eight times the training length, which of these stays closest to processing in pieces in our run?",
+    "At eight times the training length, which of these methods stays closest to the baseline of independent pieces in "
+    "our run?",
     right="YaRN",
     why="Fast pairs keep their frequency, and slow pairs stay within the angles they have seen.",
     mistakes={
