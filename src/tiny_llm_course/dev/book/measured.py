@@ -29,11 +29,18 @@ def measured_parts(day: Day) -> Parts:
     file, record = bench_path(day), record_path(day)
     if not (is_there(file) and is_there(record)):
         return {}
-    return {"measured": _page(json.loads(record.read_text(encoding="utf-8")), _chart_of(file))}
+    found, chart = json.loads(record.read_text(encoding="utf-8")), _chart_of(file)
+    found["columns"] = [_heading(column) for column in found["columns"]]
+    return {"measured": _page(found, chart and (*chart[:2], tuple(map(_heading, chart[2]))))}
 
 
 UNITS = {"%", "KiB", "MiB", "ms", "ratio"}
 Chart = tuple[str, str, tuple[str, ...]]
+
+
+def _heading(column: str) -> str:
+    """Return the heading of a recorded column: "kernel, ms" for "kernel: ms"."""
+    return column.replace(": ", ", ")
 
 
 def _chart_of(file: Path) -> Chart | None:
@@ -68,7 +75,7 @@ def _drawn(found: Found, chart: Chart) -> str:
 
 def _unit(column: str) -> str:
     """Return the unit in a column's name, or the name if it has none; columns of one unit share a scale."""
-    return next((word for word in re.split("[ :]+", column) if word in UNITS), column)
+    return next((word for word in re.split("[ ,]+", column) if word in UNITS), column)
 
 
 def measured_on(found: Found) -> str:
