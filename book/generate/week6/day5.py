@@ -217,7 +217,7 @@ def capacity() -> str:
 
     needed = replicas_needed(run, GOAL, 64, seeds=SEEDS)
     assert needed
-    order = ", ".join(map(str, dict.fromkeys(tried)))
+    *order, last = map(str, dict.fromkeys(tried))
     across = list(range(max(1, needed - 4), needed + 4))
     runs = {count: [runs_of(count, seed) for seed in SEEDS] for count in across}
     series = {
@@ -235,9 +235,9 @@ def capacity() -> str:
     )
     caption = (
         f"The load is {NEED:.0f} requests/s. The goal is a TTFT of at most {1000 * GOAL.first:.0f} ms and a TPOT of at "
-        f"most {1000 * GOAL.per_token:.0f} ms for 95 % of the requests. The search tries {order} replicas and returns "
-        f"{needed}. The goodput is {rates[needed - 1]:.0f} requests/s with {needed - 1} replicas and "
-        f"{rates[needed]:.0f} with {needed}. Simulated."
+        f"most {1000 * GOAL.per_token:.0f} ms for 95 % of the requests. The search tries {', '.join(order)} and {last} "
+        f"replicas and returns {needed}. The goodput is {rates[needed - 1]:.0f} requests/s with {needed - 1} replicas "
+        f"and {rates[needed]:.0f} with {needed}. Simulated."
     )
     return at_both_widths(draw).figure("capacity-6-5", "Capacity: requests that meet the goal", about, caption)
 
@@ -331,8 +331,8 @@ def compared() -> str:
             "",
             f"The largest difference is {largest(True):.0f} % in throughput and {largest(False):.0f} % in a p95. "
             f"While 1, 2, 3 and 4 processes compute, a step takes {', '.join(slower)} and {slowest} times the fitted "
-            f"cost, respectively. The median error of one step's prediction is {100 * found['median step error']:.0f} %, over "
-            f"{found['steps']:,} steps. "
+            f"cost, respectively. The median error of one step's prediction is "
+            f"{100 * found['median step error']:.0f} %, over {found['steps']:,} steps. "
             f"Measured on {in_words(found['machine'])}.",
             "",
         ]

@@ -23,7 +23,7 @@ quiz = Quiz()
     "A call sends an email; its recovery is `report`. The process is killed after the email was sent, but before the "
     "result was recorded. After the next process has finished, how many emails have been sent, and how many intents "
     "does the log contain?",
-    why="The call is not repeated. The model is told that it may have run, and can look for the email.",
+    why="The call is not repeated. The model reads that the call may have run, and can look for the email.",
     mistakes={
         "always-repeats": "The recipient gets the email twice.",
         "second-intent": "The intent is already in the log. A third process would expect a result after it.",
