@@ -51,6 +51,7 @@ HAPPENS = {
     "special files": "refused: the file has two hard links",
     "races": "refused, or the call uses the folder that was already open",
     "approvals": "the call uses the folder that was already open",
+    "commands": "the command runs in a new environment",
 }
 
 
