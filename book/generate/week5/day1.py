@@ -100,22 +100,23 @@ def stories() -> str:
                     x + wide / 2, top + FONT + 24, shown, "mono", "middle", length=min(wide, 0.62 * FONT * len(piece))
                 )
                 x += wide + gap
-            words = f"{count:,} in the stories"
+            words = f"{count:,} tokens in the stories"
             room = canvas.width - width_of(words) - 10
             canvas.rect(0, top + FONT + 36, max(room * count / bytes_of, 1), 12, "fill series-0")
             canvas.text(room * count / bytes_of + 6, top + FONT + 47, words)
 
     about = "; ".join(
-        f"after {merges} merges, the sentence is {' | '.join(pieces)}, and the stories are {count} tokens"
+        f"after {merges} merges, the sentence is {' | '.join(pieces)}, and the stories have {count} tokens"
         for merges, (count, pieces) in found.items()
     )
     shares = [f"{bytes_of / count:.2f}" for count, _ in found.values()]
     caption = (
-        f"The sentence split into tokens and, as bars, the number of tokens of the course's {len(shipped_stories())} "
-        f"held-out stories, after the first merges that the embedded model's tokenizer learned from other stories. "
-        f"The average token is {', '.join(shares[:-1])} and {shares[-1]} bytes long. {visible(' ')} is a space."
+        f"The tokens of a sentence and the total number of tokens in the course's {len(shipped_stories())} held-out "
+        f"stories (bars), as more merges are applied. The embedded model's tokenizer learned the merges from other "
+        f"stories. In the held-out stories, the average token is {', '.join(shares[:-1])} and {shares[-1]} bytes long. "
+        f"{visible(' ')} stands for a space."
     )
-    return at_both_widths(draw).figure("stories-5-1", "Merges make text shorter", about, caption)
+    return at_both_widths(draw).figure("stories-5-1", "More merges, fewer tokens", about, caption)
 
 
 def counts_at(words: dict[str, int], merges: list[tuple[str, str]]) -> tuple[list[list[str]], Counter[tuple[str, str]]]:
@@ -145,7 +146,7 @@ def four_words() -> str:
         rows.append([str(step), " | ".join(map(" ".join, tokens)), listed or "none", " ".join(best[0]) if best else ""])
     caption = ", ".join(f"{word} {count}" for word, count in WORDS.items())
     return table(
-        f"Words and their counts: {caption}", ["merges", "words in tokens", "largest counts", "merged next"], rows
+        f"Words and their counts: {caption}", ["merges", "words as tokens", "most frequent pairs", "next merge"], rows
     )
 
 
@@ -177,7 +178,7 @@ def bpe_merges() -> str:
         )
     name, words = next(iter(CORPORA.items()))
     listed = ", ".join(f"{word} {count}" for word, count in words.items())
-    inside = table(f"Merges of {name}: {listed}", ["merges", "words in tokens", "best pair (count)"], rows)
+    inside = table(f"Merges of {name}: {listed}", ["merges", "words as tokens", "next merge (count)"], rows)
     return element("bpe-merges", {"corpora": corpora}, inside)
 
 
@@ -186,7 +187,7 @@ def ties() -> str:
     counts, known = counts_of(STORIES), load_variants(load_course().task("5.1.3"))
     ours = merges_formula_fast(counts)
     rows = []
-    for name, words in (("largest-ids", "the largest ids first"), ("ties-by-text", "by the tokens' text")):
+    for name, words in (("largest-ids", "largest ids first"), ("ties-by-text", "by the text of the tokens")):
         program = next(each for each in known.wrong_programs if each.name == name).program
         theirs = program(counts, OF_STORIES)
         first = next(i for i, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b)
@@ -194,12 +195,12 @@ def ties() -> str:
         shared = len({"".join(pair) for pair in ours[:500]} & {"".join(pair) for pair in theirs[:500]})
         rows.append([words, str(first), f"{shared} of 500", f"{same} of {len(ours)}"])
     head = [
-        "other rule for ties",
-        "first different merge",
-        "tokens of the first 500 merges in both",
-        "ids with the same token",
+        "other tie-breaking rule",
+        "first merge that differs",
+        "tokens of the first 500 merges that both rules produce",
+        "ids that stand for the same token",
     ]
-    return table("The course's rule for ties compared with others, on the held-out stories", head, rows)
+    return table("Other tie-breaking rules compared with the course's rule, on the held-out stories", head, rows)
 
 
 def merges_formula_fast(counts: dict[str, int]) -> list[tuple[str, str]]:
@@ -230,7 +231,11 @@ def broken() -> str:
         prompt = tokenizer.encode(PROMPT)
         written = tokenizer.decode(generate_cached(model, prompt, ANSWER))
         rows.append(
-            [variant.fact or "as it should be", str(len(prompt)), visible(written).replace("\N{OPEN BOX}", " ").strip()]
+            [
+                variant.fact or "the file is correct",
+                str(len(prompt)),
+                visible(written).replace("\N{OPEN BOX}", " ").strip(),
+            ]
         )
-    head = ["the file", "tokens of the prompt", f"the model's next {ANSWER} tokens"]
+    head = ["tokenizer file", "tokens in the prompt", f"the model's next {ANSWER} tokens"]
     return table(f"Prompt: {PROMPT}", head, rows)

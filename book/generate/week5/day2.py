@@ -68,7 +68,7 @@ def rows_figure() -> str:
             mine = np.flatnonzero(row == story)
             canvas.rect(left + mine[0] * cell, top, len(mine) * cell, high, looks[story % 2], 2)
     bottom = ROWS * (high + 5) + 12
-    canvas.text(left, bottom + SMALL, f"row {SHOWN}: what each token (downwards) sees", "small")
+    canvas.text(left, bottom + SMALL, f"row {SHOWN}: visible tokens, one line per query", "small")
     top = bottom + SMALL + 8
     size = LENGTH * cell
     canvas.rect(left, top, size, size, "axis")
@@ -83,11 +83,14 @@ def rows_figure() -> str:
     share = 100 * mask.sum() / (LENGTH * (LENGTH + 1) / 2)
     caption = (
         f"Above: the first {ROWS} rows of {LENGTH} tokens, packed from the held-out stories of the course. Each block "
-        f"is a part of one story. Row {SHOWN} has the last {kept} tokens of story {first}, its eos included, and the "
-        f"first {LENGTH - kept} of story {second}. Below: the attention mask of this row. A token sees itself and the "
-        f"earlier tokens of its own story: {share:.0f}% of the pairs that a causal mask allows."
+        f"is a part of one story. Row {SHOWN} contains the last {kept} tokens of story {first}, including its eos, and "
+        f"the first {LENGTH - kept} tokens of story {second}. Below: the attention mask of this row. A token attends "
+        f"to itself and to the earlier tokens of its own story. The mask allows {share:.0f}% of the pairs that a "
+        f"causal mask allows."
     )
-    about = f"Rows of tokens colored by story, and a mask of two triangles, of {kept} and {LENGTH - kept} tokens."
+    about = (
+        f"Rows of tokens colored by story, and a mask of two triangles with sides of {kept} and {LENGTH - kept} tokens."
+    )
     assert len(tokens) > ROWS
     return canvas.figure("rows-5-2", "Stories packed in rows, and the mask of one row", about, caption)
 
@@ -110,7 +113,9 @@ def packed_table() -> str:
         for field in FIELDS
     ]
     head = ["array", *(f"{i}" for i in range(4))]
-    return table(f"Documents in rows of 4 tokens; {NONE} is IGNORE, and document {MINUS}1 is padding", head, lines)
+    return table(
+        f"Documents packed in rows of 4 tokens; {NONE} is IGNORE, and document {MINUS}1 is padding", head, lines
+    )
 
 
 @functools.cache
@@ -152,8 +157,8 @@ def logits_of(tokens: Array64, mask: Array64) -> Array64:
 def leak_table() -> str:
     """Return the losses of the course's model as a table."""
     rows = [[name, number(loss, 3)] for name, loss in losses_of_the_model().items()]
-    caption = f"Loss of the course's model on {STORIES} held-out stories, in rows of {LONG} tokens, nats per token"
-    return table(caption, ["rows", "loss"], rows)
+    caption = f"Loss of the course's model on {STORIES} held-out stories, in rows of {LONG} tokens"
+    return table(caption, ["input", "loss, nats per token"], rows)
 
 
 @functools.cache
@@ -187,14 +192,14 @@ def too_good() -> str:
     right, wrong = (found[-1] for found in series.values())
     size = int(model().config["vocab_size"])
     caption = (
-        f"A table of logits with a row per token, trained by gradient descent on packed stories, with cross-entropy "
-        f"and its gradient. Both start at ln {size:,} = {series['next token'][0]:.2f}. After "
-        f"{STEPS} steps, predicting the next token has a loss of {right:.2f}; with targets that are not shifted, it is "
-        f"{wrong:.2f} and falls towards 0."
+        f"The training loss of a table of logits, one row per token, trained on packed stories by gradient descent on "
+        f"the cross-entropy. Both runs start at ln {size:,} = {series['next token'][0]:.2f}. After {STEPS} steps, the "
+        f"loss is {right:.2f} if the target is the next token. With unshifted targets, it is {wrong:.2f} and falls "
+        f"toward 0."
     )
-    about = f"Two falling lines: after {STEPS} steps at {right:.2f} and at {wrong:.2f}."
+    about = f"Two falling lines, which are at {right:.2f} and {wrong:.2f} after {STEPS} steps."
     return at_both_widths(draw).figure(
-        "too-good-5-2", "Training loss with right and with unshifted targets", about, caption
+        "too-good-5-2", "Training loss with shifted and with unshifted targets", about, caption
     )
 
 
@@ -222,6 +227,6 @@ def packed_rows() -> str:
             inside.append(
                 [f"row {n}, {i}", words[0], name, str(seen - 1), str(seen), words[1] if len(words) > 1 else NONE]
             )
-    head = ["index", "token", "document", "position", "sees", "target"]
+    head = ["index", "token", "document", "position", "visible tokens", "target"]
     data = {"eos": eos, "documents": documents}
-    return element("packed-rows", data, table("Documents of 3, 2, 5 and 4 tokens in rows of 8", head, inside))
+    return element("packed-rows", data, table("Documents of 3, 2, 5 and 4 tokens, packed in rows of 8", head, inside))

@@ -97,10 +97,10 @@ def gradients() -> str:
         f"{name}: {', '.join(number(x) for x in row)}" for name, row in zip(names, rows, strict=True)
     )
     caption = (
-        f"The gradients of one loss, on <i>{SENTENCE}</i> ({number(found.loss)} nats per token), in the course's "
-        "model, computed by this day's code. Each square is the norm of the gradient of one matrix. The backward pass "
-        f"goes from top to bottom: the gradient of the residual stream enters layer {count - 1} and leaves layer 0 to "
-        f"the embedding, and on its way its norm is {told}."
+        f"The gradients of the course's model for its loss on <i>{SENTENCE}</i> ({number(found.loss)} nats per token), "
+        "computed by this day's code. Each square shows the norm of the gradient of one matrix. The backward pass goes "
+        f"from top to bottom. The gradient of the residual stream enters layer {count - 1} and leaves layer 0 toward "
+        f"the embedding. From entry to exit, its norms are {told}."
     )
     return canvas.figure("gradients-5-3", "Gradients of all matrices of a model", f"{about}.", caption)
 
@@ -116,8 +116,8 @@ def schedule() -> str:
         lines(canvas, marked, kept, ("step", "learning rate"), lambda x: f"{x:g}", logarithmic=False, height=130)
 
     told = "; ".join(f"{name}: {', '.join(number(x) for x in row)}" for name, row in kept.items())
-    caption = "Ten steps of warm-up to a peak of 1, and a hundred along half a cosine, to a floor of 0.1 or to 0."
-    about = f"At the steps {', '.join(map(str, marked))}. {told}."
+    caption = "Ten warm-up steps to a peak of 1, then a hundred steps of cosine decay to a floor of 0.1 or 0."
+    about = f"Learning rates at the steps {', '.join(map(str, marked))}. {told}."
     return at_both_widths(draw).figure("schedule-5-3", "A learning-rate schedule", about, caption)
 
 
@@ -168,7 +168,7 @@ def ravine() -> str:
         [str(t), place(adam[t]), number(loss_at(adam[t]), 3), place(descent[t]), number(loss_at(descent[t]), 3)]
         for t in (0, 1, 2, 5, 10, 20, 40, STEPS)
     ]
-    head = ["step", "AdamW", "loss", "gradient descent", "loss"]
+    head = ["step", "AdamW", "loss with AdamW", "gradient descent", "loss with gradient descent"]
     data: dict[str, Any] = {
         "start": START,
         "curvature": CURVATURE,
@@ -177,6 +177,6 @@ def ravine() -> str:
         "chosen": CHOSEN,
     }
     own = settings_of(CHOSEN)
-    caption = f"Two paths in a ravine: learning rate {own['rate']}, betas {own['beta1']} and {own['beta2']}, "
+    caption = f"Paths in a ravine: learning rate {own['rate']}, betas {own['beta1']} and {own['beta2']}, "
     caption += f"weight decay {own['decay']}"
     return element("adamw-ravine", data, table(caption, head, rows))

@@ -63,10 +63,10 @@ def curve() -> str:
     last = run["steps"]
     about = f"The held-out loss falls from {held_out[0]:.2f} to {held_out[last]:.2f} in {last} steps."
     caption = (
-        f"A real run of the loop that you write: a Qwen3 of {run['params']:,} parameters, {run['tokens']:,} tokens of "
-        f"children's stories in {last} steps, {run['cpu_seconds']:.0f} seconds of CPU time. The thin line is the "
-        "loss of each step's batch. The dashed line is the loss of a model that gives each of the tokenizer's "
-        f"2,048 tokens the same probability, ln(2048) = {UNIFORM:.2f}."
+        f"A real run of the loop that you write. A Qwen3 with {run['params']:,} parameters is trained on "
+        f"{run['tokens']:,} tokens of children's stories in {last} steps, which take {run['cpu_seconds']:.0f} seconds "
+        "of CPU time. The thin line is the loss of each step's batch. The dashed line is the loss of a model that "
+        f"gives each of the tokenizer's 2,048 tokens the same probability, ln(2048) = {UNIFORM:.2f}."
     )
     return canvas.figure("curve-5-4", "A loss curve", about, caption)
 
@@ -112,7 +112,7 @@ def samples() -> str:
         for step, text in run["samples"].items()
     )
     head = '<thead><tr><th scope="col">Steps</th><th scope="col">What the model writes</th></tr></thead>'
-    caption = "<caption>The same run, sampled at temperature 0.7 by the engine of week 2</caption>"
+    caption = "<caption>Samples from the same run, drawn at temperature 0.7 by week 2's engine</caption>"
     return f'<div class="table-wrapper"><table>{caption}{head}<tbody>{rows}</tbody></table></div>\n'
 
 
@@ -130,14 +130,14 @@ def resumed() -> str:
     kinds = ("uninterrupted", "resumed", empty)
     rows = [[str(step), *(number(runs[kind][step - 1], 4) for kind in kinds)] for step in range(stop - 1, stop + 9)]
     caption = f"Training loss of a small run that was stopped after step {stop} and resumed"
-    return table(caption, ["Step", *kinds], rows) + "\n"
+    return table(caption, ["Step", *kinds[:2], f"resumed {empty}"], rows) + "\n"
 
 
 def sizes() -> str:
     """List the recorded runs."""
     rows = [[f"{run['params']:,}", str(run["width"]), number(final(run), 3)] for run in recorded()]
-    text = f"Models of {len(rows)} sizes, the same {recorded()[0]['steps']} steps of the same data"
-    return table(text, ["Parameters", "E", "Held-out loss"], rows) + "\n"
+    text = f"Models of {len(rows)} sizes, trained for the same {recorded()[0]['steps']} steps on the same data"
+    return table(text, ["Parameters", "Hidden size", "Held-out loss"], rows) + "\n"
 
 
 def grid() -> list[float]:
@@ -187,13 +187,13 @@ def scaling_fit() -> str:
         E, _, alpha = fit["law"]
         rows.append([words, number(E), number(alpha), f"{number(fit['low'][-1])} to {number(fit['high'][-1])}"])
     head = ["Fitted to", "E", "alpha", f"{LEVEL:.0%} interval at {grid()[-1]:,.0f} parameters"]
-    return element("scaling-fit", data, table("The fitted law", head, rows))
+    return element("scaling-fit", data, table("Laws fitted to the recorded runs", head, rows))
 
 
 def step_parts() -> str:
     """Draw the time of a training step's parts, of arrays and fused."""
     record = json.loads(STEPS.read_text(encoding="utf-8"))
-    kinds = {"arrays": "of MLX's operations", "fused": "with fused operators"}
+    kinds = {"arrays": "MLX operations", "fused": "fused operators"}
     largest = max(part[kind] for part in record["parts"].values() for kind in kinds)
 
     def draw(canvas: Canvas) -> None:
@@ -205,10 +205,11 @@ def step_parts() -> str:
             y = canvas.bottom + 14
 
     before, after = (sum(part[kind] for part in record["parts"].values()) for kind in kinds)
-    about = f"The parts take {before:.0f} ms of MLX's operations and {after:.0f} ms with fused operators."
+    about = f"The parts take {before:.0f} ms with MLX operations and {after:.0f} ms with fused operators."
     caption = (
-        "The parts of a step of the course's model, 8 rows of 256 tokens, forward and backward. Each part is timed "
-        "alone, and its shortest time is shown. RoPE, the residual additions and the embedding are not shown. "
+        "Times of the parts of a training step of the course's model on 8 rows of 256 tokens, forward and backward. "
+        "Each part is timed alone, and its shortest time is shown. RoPE, the residual additions and the embedding are "
+        "not shown. "
         f"{record['machine']['processor']}, {record['machine']['blas']}, {record['date']}."
     )
     return at_both_widths(draw).figure("step-parts-5-4", "Parts of a training step", about, caption)
@@ -219,11 +220,12 @@ def step_speeds() -> str:
     record = json.loads(STEPS.read_text(encoding="utf-8"))["steps"]
     names = {
         "ours": "the course's loop",
-        "fused": "the same, with fused operators",
+        "fused": "the course's loop with fused operators",
         "mlx.nn": "mlx.nn and mlx.optimizers",
         "PyTorch": "PyTorch",
     }
     ratios = {"ours": 1.0} | {name: 1 / record["ours"]["ratios"][name] for name in names if name != "ours"}
     rows = [[words, f"{record[name]['best']:,.0f}", number(ratios[name], 2)] for name, words in names.items()]
-    caption = f"The whole step, in turns on a shared machine: the best and the median of {record['turns']} turns"
-    return table(caption, ["Way to train", "Best: tokens/s", "Speed relative to the course's loop"], rows) + "\n"
+    caption = f"The whole step, timed in {record['turns']} turns on a shared machine"
+    head = ["Training loop", "Best throughput, tokens/s", "Median speed relative to the course's loop"]
+    return table(caption, head, rows) + "\n"

@@ -85,13 +85,14 @@ def update() -> str:
     share = np.linalg.norm(whole) / np.linalg.norm(w)
     about = (
         f"Four grids of squares: {CORNER} rows and columns of W, {CORNER} rows of B with {rank} columns, {rank} rows "
-        f"of A, and {CORNER} rows and columns of their product, whose squares are smaller than W's."
+        f"of A, and {CORNER} rows and columns of their product, which has smaller squares than W."
     )
     caption = (
         f"A corner of the matrix W of <code>{SHOWN.removeprefix('model.')}</code>, {w.shape[0]} x {w.shape[1]}, and "
-        f"the same corner of the adapter's update. B is {b.shape[0]} x {rank} and A is {rank} x {a.shape[1]}, so both "
-        f"together have {a.size + b.size:,} numbers, compared with {w.size:,} in W. W and the update are drawn to the "
-        f"same scale, and A and B each to their own. The norm of the update is {number(float(share))} times that of W."
+        f"the same corner of the adapter's update. B is {b.shape[0]} x {rank} and A is {rank} x {a.shape[1]}, so "
+        f"together they have {a.size + b.size:,} elements, compared with {w.size:,} in W. W and the update are drawn "
+        f"to the same scale; A and B each have a scale of their own. The norm of the update is {number(float(share))} "
+        f"times the norm of W."
     )
     return at_both_widths(draw).figure("update-5-5", "A matrix and its low-rank update", about, caption)
 
@@ -122,7 +123,7 @@ def example() -> str:
             x += wide + 4
 
     learned = [words(target) for target in targets if target >= 0]
-    about = f"{len(tokens)} tokens; below {len(learned)} of them is a target: {', '.join(learned)}."
+    about = f"{len(tokens)} tokens, of which {len(learned)} have a target: {', '.join(learned)}."
     caption = (
         f"The tokens of a conversation of two messages, in the format of the course's model. Below each token is its "
         f"target, the next token, or a dash if the position does not count in the loss. {len(learned)} of the "
@@ -139,7 +140,11 @@ def answers(which: tuple[str, ...]) -> str:
         shown = text if len(text) < 260 else text[:240].rsplit(" ", 1)[0] + " ..."
         if shown != text and text.endswith("!"):  # it has an end of its own
             shown += text[-40:][text[-40:].index(" ") :]
-        heading = {"adapter": "with the adapter", "alpha not divided": "alpha not divided by r"}.get(name, name)
+        heading = {
+            "before": "before fine-tuning",
+            "adapter": "with the adapter",
+            "alpha not divided": "alpha not divided by r",
+        }.get(name, name)
         if name == "alpha forgotten":
             heading = "alpha / r left out"
         lines += [
@@ -158,16 +163,23 @@ def counts() -> str:
     total = len(found["before"])
 
     def draw(canvas: Canvas) -> None:
-        bars(canvas, styles, lambda n: f"{n:.0f}", heading="Good night, little ...", largest=total)
-        bars(canvas, ends, lambda n: f"{n:.0f}", y=canvas.bottom + 14, heading="... the right one", largest=total)
+        bars(canvas, styles, lambda n: f"{n:.0f}", heading="Answers that end with Good night, little", largest=total)
+        bars(
+            canvas,
+            ends,
+            lambda n: f"{n:.0f}",
+            y=canvas.bottom + 14,
+            heading="... and name the requested thing",
+            largest=total,
+        )
 
     told = "; ".join(f"{name}: {styles[name]} and {ends[name]}" for name in styles)
     caption = (
-        f"Greedy answers to {total} requests for stories about things that were not in training. The bars show how "
-        f"many answers end with <em>Good night, little</em>, and how many of these name the thing in the request. "
+        f"Greedy answers to {total} requests for stories about things that were not in the training data. The bars "
+        f"show how many answers end with <em>Good night, little</em>, and how many of these name the requested thing. "
         f"Both fine-tuned models were trained for {record()['steps']} steps on {record()['examples']} examples."
     )
-    about = f"Bars for three models, of {total} answers: {told}."
+    about = f"Bars for three models, each with {total} answers: {told}."
     return at_both_widths(draw).figure("counts-5-5", "Answers in the new style", about, caption)
 
 
@@ -184,5 +196,7 @@ def lora_rank() -> str:
         })  # fmt: skip
         squared = np.cumsum(np.square(found["singular"])) / found["squares"]
         rows.append([title, *(f"{100 * squared[r - 1]:.0f} %" for r in RANKS)])
-    head = ["update of", *(f"r = {r}" for r in RANKS)]
-    return element("lora-rank", {"matrices": data}, table("Share of the sum of squares that rank r keeps", head, rows))
+    head = ["matrix", *(f"r = {r}" for r in RANKS)]
+    return element(
+        "lora-rank", {"matrices": data}, table("Share of an update's squared norm that rank r keeps", head, rows)
+    )

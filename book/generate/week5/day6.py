@@ -26,7 +26,7 @@ from tiny_llm_solution.preferences.advantages import group_advantages  # noqa: E
 RECORD = Path(__file__).with_name("rewards.json")
 WINDOW = 5  # rounds that a curve's point is the mean of
 EPS, CLIP = 1e-4, 0.2
-RUNS = {"before": "before", "dpo": "DPO", "grpo": "GRPO"}
+RUNS = {"before": "before training", "dpo": "DPO", "grpo": "GRPO"}
 HACKS = {"hacked": "β = 0", "held": "β = 0.5"}
 
 
@@ -92,9 +92,9 @@ def group() -> str:
 
     told = "; ".join(f"{row['reward']:g} and {number(a)}" for row, a in zip(rows, advantages(), strict=True))
     caption = (
-        f"Eight answers of the model of day 5 to <em>Tell me a story about a {record()['group']['thing']}.</em>, at "
-        "temperature 1. Each gets 0.5 if it names the animal, and 0.5 if it ends within 40 words. The advantage says "
-        "how far a reward is above or below the mean of the group, in standard deviations."
+        f"Eight answers of day 5's model to <em>Tell me a story about a {record()['group']['thing']}.</em>, sampled at "
+        "temperature 1. An answer earns 0.5 if it names the animal and 0.5 if it ends within 40 words. The advantage "
+        "is the reward minus the mean of the group, in standard deviations."
     )
     about = f"Rewards and advantages of eight answers: {told}."
     return at_both_widths(draw).figure("group-5-6", "A group, its rewards and its advantages", about, caption)
@@ -124,8 +124,8 @@ def dpo_steps() -> str:
     keys = ("loss", "accuracy", "chosen", "rejected")
     rows = [[str(i + 1), *(number(steps[i][key], 3) for key in keys)] for i in shown]
     caption = (
-        f"DPO on {record()['dpo']['pairs']} pairs, before the update of each step; the implicit rewards are averaged "
-        "over the step's pairs"
+        f"DPO on {record()['dpo']['pairs']} pairs: values before the update of each step. The implicit rewards are "
+        "means over the step's pairs."
     )
     return table(caption, ["step", "loss", "accuracy", "chosen reward", "rejected reward"], rows) + "\n"
 
@@ -149,10 +149,10 @@ def curve(names: tuple[str, ...], key: str, label: str, name: str) -> str:
     about = "; ".join(f"{which}: from {number(values[0])} to {number(values[-1])}" for which, values in series.items())
     minutes = run["seconds"] / 60
     caption = (
-        f"{label[0].upper()}{label[1:]}: means of {WINDOW} rounds of 16 completions. {count} rounds took "
-        f"{minutes:.0f} minutes on a busy machine ({escape(record()['machine']['processor'])})."
+        f"{label[0].upper()}{label[1:]}. Each point is the mean of {WINDOW} rounds of 16 completions. The {count} "
+        f"rounds took {minutes:.0f} minutes on a busy machine ({escape(record()['machine']['processor'])})."
     )
-    return canvas.figure(f"{name}-5-6", f"{label[0].upper()}{label[1:]} over the rounds", f"{about}.", caption)
+    return canvas.figure(f"{name}-5-6", f"{label[0].upper()}{label[1:]} by round", f"{about}.", caption)
 
 
 def judged() -> str:
@@ -162,13 +162,13 @@ def judged() -> str:
         found = record()[which] if which == "before" else record()[which]["after"]
         shares = (f"{100 * found[key]:.0f} %" for key in ("named", "in time"))
         rows.append([words, number(found["reward"]), *shares])
-    caption = "48 answers about six animals that no run was trained on, at temperature 1"
+    caption = "48 answers about six animals that no run was trained on, sampled at temperature 1"
     return table(caption, ["model", "mean reward", "names the animal", "ends within 40 words"], rows) + "\n"
 
 
 def answers(which_samples: tuple[int, ...], *names: str) -> str:
     """Quote some answers of some runs."""
-    words = {"before": "before", "grpo": "after GRPO", "hacked": "rewarded for mentions"}
+    words = {"before": "before training", "grpo": "after GRPO", "hacked": "rewarded for mentions"}
     found = []
     for which in names:
         samples = (record()[which] if which == "before" else record()[which]["after"])["samples"]
@@ -184,7 +184,7 @@ def held() -> str:
     for which, words in HACKS.items():
         last = record()[which]["rounds"][count - WINDOW : count]
         rows.append([words, *(number(float(np.mean([row[key] for row in last]))) for key in ("reward", "kl"))])
-    caption = f"Rewarded for mentions: means of rounds {count - WINDOW + 1} to {count}"
+    caption = f"Runs rewarded for mentions: means of rounds {count - WINDOW + 1} to {count}"
     return table(caption, ["run", "mentions per answer", "KL, nats per token"], rows) + "\n"
 
 

@@ -33,7 +33,7 @@ MISTAKES = {each.name: each.program for each in load_variants(load_course().task
 CASES: dict[str, tuple[Program, bool]] = {  # a program, and whether the space is at the end of the prompt
     "space in the choice": (score_choices, False),
     "space in the prompt": (score_choices, True),
-    "space in the prompt, tokenized alone": (MISTAKES["choice-tokenized-alone"], True),
+    "space in the prompt, choice tokenized alone": (MISTAKES["choice-tokenized-alone"], True),
 }
 
 
@@ -144,9 +144,10 @@ def grid() -> str:
     wrong = [", ".join(map(str, np.flatnonzero(row != 1))) for row in rows]
     about = "; ".join(f"{name}: wrong on items {those}" for name, those in zip(FIELDS.values(), wrong, strict=True))
     caption = (
-        f"Each column is one of {count} items and each row a way to score it. Filled: {NAMES[0]} gives the right "
-        f"choice the highest score; hollow: it does not. The arrows mark the {int(differ.sum())} items on which the "
-        f"scorings disagree. Right answers: {right[0]} by the sum, {right[1]} per token, {right[2]} per byte."
+        f"Each column is one of {count} items, and each row is a way to score it. A filled square means that "
+        f"{NAMES[0]} gives the right choice the highest score; a hollow square means that it does not. The arrows mark "
+        f"the {int(differ.sum())} items on which the scorings disagree. Of the answers, {right[0]} are right by the "
+        f"sum, {right[1]} per token and {right[2]} per byte."
     )
     title = f"{count} items, scored in three ways"
     return at_both_widths(draw).figure("grid-5-7", title, f"{about}.", caption)
@@ -163,7 +164,14 @@ def example(index: int) -> str:
         tokens = round(columns["total"][i] / columns["per_token"][i])
         name = f"{choice.strip()}{' (right)' if i == item.answer else ''}"
         rows.append([name, str(tokens), str(len(choice.encode())), *marks])
-    return table(f"Item {index}: {item.prompt} ...", ["choice", "tokens", "bytes", *FIELDS.values()], rows) + "\n"
+    return (
+        table(
+            f"Item {index}: {item.prompt} ...",
+            ["choice", "tokens", "bytes", "sum, nats", "nats per token", "nats per byte"],
+            rows,
+        )
+        + "\n"
+    )
 
 
 def between(ends: tuple[float, float]) -> str:
@@ -180,7 +188,7 @@ def compared() -> str:
         cells = [f"{number(100 * float(np.mean(each)), 1)} ({between(bootstrap_interval(each))})" for each in both]
         difference = f"{number(100 * found.difference, 1)} ({between((found.low, found.high))})"
         rows.append([name, *cells, difference, between(apart(*both)), number(found.p_value)])
-    head = ["scoring", *NAMES, "difference, paired", "unpaired interval", "p"]
+    head = ["scoring", *NAMES, "paired difference", "unpaired interval", "p-value"]
     return table(f"Accuracy on {len(items())} items in percent, with 95 % intervals", head, rows) + "\n"
 
 
@@ -202,7 +210,7 @@ def broken() -> str:
             right = [sum(credits(each, field, program, spaced)) for each in NAMES]
             winner = "equal" if right[0] == right[1] else NAMES[right[0] < right[1]]
             rows.append([f"{scoring}, {words}", *(f"{count:g}" for count in right), winner])
-    return table(f"Right answers to {len(items())} items", ["scoring and data", *NAMES, "better"], rows) + "\n"
+    return table(f"Right answers on {len(items())} items", ["scoring and data", *NAMES, "better model"], rows) + "\n"
 
 
 def draws(seed: int) -> list[list[int]]:
@@ -224,5 +232,5 @@ def bootstrap_mean() -> str:
         "right": both,
         "draws": ["".join(chr(48 + i) for row in draws(seed) for i in row) for seed in (0, 1)],
     }
-    head = ["resamples", "the same items for both", "other items for each"]
+    head = ["resamples", "same items for both models", "separate items for each model"]
     return element("bootstrap-mean", data, table("95 % interval of the difference, in percentage points", head, rows))

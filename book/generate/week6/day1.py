@@ -112,7 +112,7 @@ def words(value: float) -> str:
 def chunks_figure() -> str:
     """Draw what each rank has before the first step, after each step of the reduce-scatter, and in the end."""
     taken = steps()
-    shown: list[tuple[str, list[Move], Array64]] = [("at the beginning", [], PARTS)]
+    shown: list[tuple[str, list[Move], Array64]] = [("before step 1", [], PARTS)]
     for number, (moves, have) in enumerate(taken[: RANKS - 1], start=1):
         shown.append((f"after step {number}", moves, have))
 
@@ -139,9 +139,10 @@ def chunks_figure() -> str:
                     canvas.text(middle, top + high - 8.5, words(have[rank, chunk]), looks, "middle")
 
     caption = (
-        "Rank 0 begins with the numbers 1 to 4, rank 1 with ten times these, and so on: the digits of a sum say which "
-        "ranks it contains. A bold number is new: a sum that has just been received, plus the rank's own part. In each "
-        "step, every sum moves one rank to the right and gains a digit. In the end, rank r has the sum of chunk r."
+        "Rank 0 starts with the values 1 to 4, rank 1 with ten times these values, and so on. The digits of a sum show "
+        "which ranks it includes. A bold value is new: a partial sum that the rank has just received, plus the rank's "
+        "own part. In each step, every partial sum moves one rank to the right and gains a digit. At the end, rank r "
+        "has the sum of chunk r."
     )
     about = " ".join(
         f"{title}: " + "; ".join(f"rank {rank} {', '.join(map(words, row))}" for rank, row in enumerate(have)) + "."
@@ -184,9 +185,12 @@ def _record() -> dict[str, Any]:
 def buffers_table() -> str:
     """Return which sizes two ranks could both send before any received."""
     record = _record()
-    rows = [[f"{mib} MiB", "received" if passed else "hang"] for mib, passed in record["passed"].items()]
+    rows = [
+        [f"{mib} MiB", "both messages are received" if passed else "both hang"]
+        for mib, passed in record["passed"].items()
+    ]
     return (
-        table("Two ranks that send first", ["each rank sends", "then"], rows)
+        table("Two ranks that both send before they receive", ["size of each message", "outcome"], rows)
         + f"\n<p><em>{measured_on(record)}</em></p>"
     )
 
@@ -207,5 +211,5 @@ def choices_table() -> str:
             }
             best = min(times, key=times.__getitem__)
             rows.append([f"{ranks} ranks, {name}", *(f"{1e6 * t:,.0f}" for t in times.values()), best])
-    head = ["all-reduce of", "one-shot: us", "ring: us", "central: us", "fastest"]
-    return table("With a latency of 20 us and 0.5 ns per byte", head, rows)
+    head = ["ranks and array size", "one-shot, us", "ring, us", "central, us", "fastest"]
+    return table("Modeled times of an all-reduce, with a latency of 20 us and 0.5 ns per byte", head, rows)

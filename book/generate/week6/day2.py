@@ -77,11 +77,12 @@ def halves() -> str:
         squares(canvas, left, y, row[None], cell, "stream", top)
     canvas.path([(left, 65), (left + cell * SHOWN, 65)], "line")
     first = [number(float(row[0]), 3) for row in rows]
-    about = f"Output 0: {first[0]} on rank 0, {first[1]} on rank 1, {first[2]} in all."
+    about = f"Output 0 is {first[0]} on rank 0, {first[1]} on rank 1, and {first[2]} in total."
     caption = (
-        f"What the MLP of layer 0 adds to the residual stream for the last token of \u201c{TEXT}\u201d: its first "
-        f"{SHOWN} of 256 numbers. Above the line, what each rank computes from its half of down_proj; below, the sum, "
-        f"which equals the product in one process. Hollow is negative. {about}"
+        f"The first {SHOWN} of the 256 values that the MLP of layer 0 adds to the residual stream for the last token "
+        f"of \u201c{TEXT}\u201d. Above the line are the partial sums that the ranks compute with their halves of "
+        f"down_proj. Below it is their sum, which equals the product in one process. Hollow squares are negative. "
+        f"{about}"
     )
     return canvas.figure("halves-6-2", "Two partial sums", about, caption)
 
@@ -103,8 +104,8 @@ def cuts() -> str:
         what = "columns" if found[0].axis else "rows"
         cells = [f"{what} {span(range(cut.start, cut.stop))}" for cut in found]
         rows.append([name.rpartition(".")[2], f"{shape[0]:,} x {shape[1]:,}", *cells])
-    caption = "Layer 0 of the embedded model, and its embedding, on two ranks"
-    return table(caption, ["matrix", "whole", "rank 0", "rank 1"], rows) + "\n"
+    caption = "Matrices of layer 0 and the embedding of the embedded model, split between two ranks"
+    return table(caption, ["matrix", "full shape", "rank 0", "rank 1"], rows) + "\n"
 
 
 def held() -> str:
@@ -124,8 +125,8 @@ def held() -> str:
                 f"{given:,}",
             ]
         )
-    caption = "Rank 0 of the embedded model, while it computes one token"
-    head = ["ranks", "read from the file: MiB", "KV cache: bytes", "all_sums", "bytes given to collectives"]
+    caption = "Memory and communication of rank 0 while the embedded model computes one token"
+    head = ["ranks", "read from the file, MiB", "KV cache, bytes", "all_sum calls", "passed to collectives, bytes"]
     return table(caption, head, rows) + "\n"
 
 
@@ -182,5 +183,5 @@ def rank_shards() -> str:
     rows = []
     for rank, ends in enumerate(models[0]["divisions"][1]["ranks"]):
         rows.append([str(rank), *(span(range(*end)) for end in ends)])
-    head = ["rank", "query heads", "key-value heads", "MLP columns", "tokens"]
-    return element("rank-shards", {"models": models}, table("The embedded model on two ranks", head, rows))
+    head = ["rank", "query heads", "key-value heads", "MLP columns", "token ids"]
+    return element("rank-shards", {"models": models}, table("The embedded model, split between two ranks", head, rows))

@@ -67,7 +67,7 @@ def orders() -> str:
         y = FONT
         for name, timeline in found.items():
             held = ", ".join(map(str, timeline.held))
-            canvas.text(0, y, f"{name}: the stages hold at most {held}")
+            canvas.text(0, y, f"{name}: at most {held} micro-batches held")
             for rank, slots in enumerate(timeline.stages):
                 top = y + 8 + rank * ROW
                 canvas.text(0, top + 14, str(rank))
@@ -78,9 +78,10 @@ def orders() -> str:
 
     one = found["1F1B"]
     caption = (
-        f"Three stages and four micro-batches, from left to right in time. F0 is the forward pass of micro-batch 0, B0 "
-        f"its backward pass, which takes twice as long. Both orders take {one.length:g} units, of which each stage "
-        f"waits {one.length - 3 * MICRO_BATCHES:g}: a bubble of {100 * one.bubble:.0f} %."
+        f"Three stages and four micro-batches; time runs from left to right. F0 is the forward pass of micro-batch 0. "
+        f"B0 is its backward pass, which takes twice as long. Both orders take {one.length:g} units of time, of which "
+        f"each stage is idle for {one.length - 3 * MICRO_BATCHES:g}, a bubble of {100 * one.bubble:.0f} %. The "
+        f"headings give the number of micro-batches that stages 0, 1 and 2 hold."
     )
     about = "; ".join(
         f"{name}, stage {rank}: {' '.join(str(slot.what) for slot in slots)}"
@@ -117,9 +118,9 @@ def recorded() -> str:
 
     count = sum(not forward for forward, _, _ in steps["1F1B"][0])
     caption = (
-        f"One recorded step of each order: two processes, {count} micro-batches. Outlined: a forward pass; with a bar: "
-        f"a backward pass. The last stage, below, has no forward passes of its own: its backward pass computes the "
-        f"loss, too. Recorded on {in_words(found['machine'])}."
+        f"One recorded step in each order, with two processes and {count} micro-batches. An outlined box is a forward "
+        f"pass; a box with a bar is a backward pass. The last stage, which is the lower one, has no separate forward "
+        f"passes, because its backward pass also computes the loss. Recorded on {in_words(found['machine'])}."
     )
     about = "; ".join(
         f"{name}, rank {rank}: {len(slots)} passes from {slots[0][1]:.0f} to {slots[-1][2]:.0f} ms"
@@ -145,8 +146,9 @@ def costs() -> str:
             methods = list(found)
             rows.append([f"{step}; {link}", *(number(1000 * seconds) for seconds in found.values())])
     caption = (
-        f"Milliseconds of communication per step: Qwen3-0.6B in bfloat16, {RANKS} ranks, {OF_PIPELINE} micro-batches, "
-        f"and {Work(**QWEN, tokens=1, training=False).experts_per_token} experts per token if its MLPs were experts"
+        f"Predicted communication time per step, in milliseconds, for Qwen3-0.6B in bfloat16 on {RANKS} ranks. "
+        f"Pipelines use {OF_PIPELINE} micro-batches (1 in decoding). For expert parallelism, each MLP is assumed to be "
+        f"a layer of experts with {Work(**QWEN, tokens=1, training=False).experts_per_token} experts per token."
     )
     return table(caption, ["step and link", *methods], rows) + "\n"
 
@@ -159,5 +161,9 @@ def pipeline_slots() -> str:
         share = number(100 * found[0].bubble, 1)
         rows.append([f"P = {count}, M = {micro_batches}", share, *(str(max(each.held)) for each in found)])
     data = {"orders": list(ORDERS), **WIDGET}
-    head = ["stages and micro-batches", "bubble, %", *(f"{name}: held" for name in ORDERS)]
-    return element("pipeline-slots", data, table("Bubble, and micro-batches that the first stage holds", head, rows))
+    head = ["stages and micro-batches", "bubble, %", *(f"{name}: micro-batches held" for name in ORDERS)]
+    return element(
+        "pipeline-slots",
+        data,
+        table("The bubble, and the maximum number of micro-batches that the first stage holds", head, rows),
+    )

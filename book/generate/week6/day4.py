@@ -86,8 +86,8 @@ def conversations() -> str:
 
     about = "; ".join(f"{title}: {_served(found[policy]['requests'])}" for policy, title in POLICIES.items())
     caption = (
-        "Three conversations, A, B and C, of six turns over two replicas, 1 and 2, as recorded. The filled bar below a "
-        "request is the share of its prompt that the replica prefilled; it found the rest in its cache."
+        "A recorded run of three conversations (A, B and C) with six turns each on two replicas (1 and 2). The filled "
+        "bar below a request is the share of its prompt that the replica prefilled. The rest was in its cache."
     )
     return at_both_widths(draw).figure("conversations-6-4", "Which replica served which turn", about, caption)
 
@@ -115,9 +115,10 @@ def saved() -> str:
     least, aware = found["least_loaded"], found["prefix_aware"]
     share = 100 * (1 - aware["prefilled_tokens"] / least["prefilled_tokens"])
     return (
-        f"The prompts had {least['prompt_tokens']:,} tokens with the first policy and {aware['prompt_tokens']:,} with "
-        f"the second. The replicas prefilled {least['prefilled_tokens']:,} and {aware['prefilled_tokens']:,} of them: "
-        f"{share:.0f} % less with prefixes ({_machine(found)}).\n"
+        f"The prompts had {least['prompt_tokens']:,} tokens with the least-loaded policy and "
+        f"{aware['prompt_tokens']:,} with the prefix-aware policy. The replicas prefilled "
+        f"{least['prefilled_tokens']:,} and {aware['prefilled_tokens']:,} of them, {share:.0f} % fewer with the "
+        f"prefix-aware policy ({_machine(found)}).\n"
     )
 
 
@@ -130,8 +131,8 @@ def overhead() -> str:
         for model, of in found["overhead"].items()
         for kind in ("whole", "streamed")
     ]
-    head = ["| Model | Answer | Replica, p50 | Router, p50 | Overhead |", "|---|---|--:|--:|--:|"]
-    words = "Answers by one replica, in turns with as many through the router"
+    head = ["| Model | Answer | Replica alone, p50 | Through the router, p50 | Overhead |", "|---|---|--:|--:|--:|"]
+    words = "Requests sent alternately to one replica and through the router"
     return "\n".join([f"{words} ({_machine(found)}):", "", *head, *rows, ""])
 
 
@@ -141,7 +142,7 @@ def killed() -> str:
     calm, hard = found["undisturbed"], found["killed"]
     ends = dict(hard["ends"])
     answered, events = ends.pop("answered", 0), ends.pop("error event", 0)
-    others = ", ".join(f"{count} with {name}" for name, count in ends.items()) or "none in any other way"
+    others = ", ".join(f"{count} with {name}" for name, count in ends.items()) or "none ended in any other way"
     return (
         f"Of {hard['requests']} requests, {answered} were answered, {events} ended with an error event, and {others}. "
         f"{hard['wrong']} answers differed from those of an undisturbed run. The p95 of the answered requests was "
@@ -167,7 +168,7 @@ def blocks_of_turns() -> str:
     answer = " Once upon a time, a blue dog dug a hole. He found a small box with a key in it."
     prompts["A, turn 2"] = prompts["A, turn 1"] + answer + " What did the key open? Please go on with the story."
     first = prefix_blocks(prompts["A, turn 1"])
-    lines = ["| Prompt | Characters | Whole blocks | In common with A, turn 1 |", "|---|---|---|---|"]
+    lines = ["| Prompt | Characters | Whole blocks | Blocks shared with A, turn 1 |", "|---|---|---|---|"]
     for name, prompt in prompts.items():
         own = prefix_blocks(prompt)
         common = sum(a == b for a, b in zip(own, first, strict=False))
@@ -283,5 +284,5 @@ def router_steps() -> str:
         "restart": RESTART,
         "runs": runs,
     }
-    head = ["policy", "prompt tokens", "prefilled", "the last answer"]
-    return element("router-steps", data, table("Both policies, without a kill", head, rows))
+    head = ["policy", "prompt tokens", "prefilled tokens", "end of the last answer"]
+    return element("router-steps", data, table("Both policies, with no replica killed", head, rows))

@@ -147,8 +147,8 @@ def ten() -> str:
         f"{n} arrives at {o.arrival:g} s, first token {o.first:g} s, last {o.end:g} s" for n, o in enumerate(outcomes)
     )
     caption = (
-        "Above: each box is one step of a replica's scheduler, from its start event to its end event. Below: each "
-        "request, from its arrival (a vertical line) to its first and its last token (discs). Simulated."
+        "Above, each box is one step of a replica's scheduler, from its start event to its end event. Below, each row "
+        "is a request, from its arrival (a vertical line) to its first and last tokens (dots). Simulated."
     )
     return at_both_widths(draw).figure("ten-6-5", "Ten requests on two replicas", about, caption)
 
@@ -191,10 +191,11 @@ def load() -> str:
         for share, a, b in zip(LOADS, series["p50"], series["p95"], strict=True)
     )
     caption = (
-        f"{TRAFFIC.requests} Poisson arrivals on {FOUR} replicas for each point, the same requests with other times "
-        f"between them. The fleet serves {most:.0f} requests/s if all arrive at once: a load of 1. Simulated."
+        f"Each point is a run of {TRAFFIC.requests} Poisson arrivals on {FOUR} replicas. All runs have the same "
+        f"requests, with different times between arrivals. A load of 1 is {most:.0f} requests/s, which the fleet "
+        f"serves if all requests arrive at once. Simulated."
     )
-    return at_both_widths(draw).figure("load-6-5", "Time to first token over the load", about, caption)
+    return at_both_widths(draw).figure("load-6-5", "Time to first token by load", about, caption)
 
 
 def _word(value: float) -> str:
@@ -216,7 +217,7 @@ def capacity() -> str:
 
     needed = replicas_needed(run, GOAL, 64, seeds=SEEDS)
     assert needed
-    order = ", ".join(map(str, dict.fromkeys(tried)))
+    *order, last = map(str, dict.fromkeys(tried))
     across = list(range(max(1, needed - 4), needed + 4))
     runs = {count: [runs_of(count, seed) for seed in SEEDS] for count in across}
     series = {
@@ -233,10 +234,10 @@ def capacity() -> str:
         for i, count in enumerate(across)
     )
     caption = (
-        f"{NEED:.0f} requests/s; the goal is a TTFT of at most {1000 * GOAL.first:.0f} ms and a TPOT of at most "
-        f"{1000 * GOAL.per_token:.0f} ms for 95 % of the requests. The search tries {order} replicas and returns "
-        f"{needed}. The goodput is {rates[needed - 1]:.0f} requests/s with {needed - 1} replicas and "
-        f"{rates[needed]:.0f} with {needed}. Simulated."
+        f"The load is {NEED:.0f} requests/s. The goal is a TTFT of at most {1000 * GOAL.first:.0f} ms and a TPOT of at "
+        f"most {1000 * GOAL.per_token:.0f} ms for 95 % of the requests. The search tries {', '.join(order)} and {last} "
+        f"replicas and returns {needed}. The goodput is {rates[needed - 1]:.0f} requests/s with {needed - 1} replicas "
+        f"and {rates[needed]:.0f} with {needed}. Simulated."
     )
     return at_both_widths(draw).figure("capacity-6-5", "Capacity: requests that meet the goal", about, caption)
 
@@ -277,7 +278,7 @@ def tail() -> str:
     jobs = arrivals(TRAFFIC._replace(rate=60.0, requests=1200), 1)
     names, until = [f"r{n}" for n in range(count)], max(job.arrival for job in jobs)
     rows = [
-        "| A replica dies every | Sent again | Lost | TTFT p50 | TTFT p95 | TTFT p99 |",
+        "| Mean time between failures per replica | Requests resent | Requests lost | TTFT p50 | TTFT p95 | TTFT p99 |",
         "|:--|--:|--:|--:|--:|--:|",
     ]
     for every in (None, 60, 20, 7):
@@ -285,7 +286,7 @@ def tail() -> str:
         found = simulate(jobs, fleet(count), least_loaded, down)
         lost, again = sum(o.end is None for o in found), sum(o.attempts > 1 for o in found)
         figures = " | ".join(f"{1000 * rank(ttft(found), p):.0f} ms" for p in (50, 95, 99))
-        rows.append(f"| {f'{every} s' if every else 'never'} | {again} | {lost} | {figures} |")
+        rows.append(f"| {f'{every} s' if every else 'no failures'} | {again} | {lost} | {figures} |")
     return "\n".join(rows) + "\n"
 
 
@@ -310,7 +311,7 @@ def thousand() -> str:
 def compared() -> str:
     """Return the record of real and simulated processes as a table."""
     found = json.loads(RECORD.read_text(encoding="utf-8"))
-    rows = ["| Processes | Figure | Measured | Simulated | Difference |", "|--:|:--|--:|--:|--:|"]
+    rows = ["| Processes | Metric | Measured | Simulated | Difference |", "|--:|:--|--:|--:|--:|"]
     for each in found["rows"]:
         what = each["what"].rpartition(", s")[0]
         figures = (each["measured"], each["simulated"])
@@ -323,15 +324,15 @@ def compared() -> str:
         wanted = "tokens/s" if throughput else "p95"
         return max(100 * abs(float(each["off"])) for each in found["rows"] if wanted in each["what"])
 
-    slower = ", ".join(f"{x:.2f}" for x in found["slower"])
+    *slower, slowest = (f"{x:.2f}" for x in found["slower"])
     return "\n".join(
         [
             *rows,
             "",
             f"The largest difference is {largest(True):.0f} % in throughput and {largest(False):.0f} % in a p95. "
-            f"A step takes {slower} times as long as the fitted cost while 1, 2, 3 or 4 processes compute. The "
-            f"median error of one step's prediction is {100 * found['median step error']:.0f} %, over "
-            f"{found['steps']:,} steps. "
+            f"While 1, 2, 3 and 4 processes compute, a step takes {', '.join(slower)} and {slowest} times the fitted "
+            f"cost, respectively. The median error of one step's prediction is "
+            f"{100 * found['median step error']:.0f} %, over {found['steps']:,} steps. "
             f"Measured on {in_words(found['machine'])}.",
             "",
         ]
@@ -346,7 +347,7 @@ def broken() -> str:
     def run(count: int, seed: int) -> Any:
         return simulate(arrivals(TRAFFIC._replace(rate=NEED), seed), fleet(count, limit=3), least_loaded)
 
-    rows = ["| Plan | Replicas | Requests that are rejected |", "|:--|--:|--:|"]
+    rows = ["| Plan | Replicas | Rejected requests |", "|:--|--:|--:|"]
     for name, program in (("correct", replicas_needed), (f"`{mistake.name}`", mistake.program)):
         count = program(run, GOAL, 64, seeds=SEEDS[:1])
         rejected = sum(o.attempts == 0 for o in run(count, SEEDS[0]))

@@ -130,8 +130,9 @@ def figure() -> str:
     surprises = sum(step.free[0][0] != step.masked[0][0] for step in steps())
     about = "; ".join(f"{word}: {step.allowed}" for word, step in zip(chosen, steps(), strict=True))
     caption = (
-        f"The tokens of an answer, and below each how many tokens the schema allowed. In {surprises} of "
-        f"{len(chosen)} steps, the model's most likely token was not allowed, and the best allowed one was taken."
+        f"The tokens of an answer. Below each is the number of tokens that the schema allowed at its step. In "
+        f"{surprises} of {len(chosen)} steps, the model's most likely token was not allowed, so the most likely of the "
+        f"allowed tokens was chosen."
     )
     return at_both_widths(draw).figure("steps-7-1", "An answer in JSON, token by token", about, caption)
 
@@ -142,8 +143,8 @@ def widget() -> str:
         {"text": s.text, "stacks": s.stacks, "allowed": s.allowed, "free": s.free, "masked": s.masked} for s in steps()
     ]
     rows = [
-        [str(n), s.text or "(nothing)", f"{s.allowed:,}", s.free[0][0].strip() or "space", s.masked[0][0]]
+        [str(n), s.text or "(empty)", f"{s.allowed:,}", s.free[0][0].strip() or "space", s.masked[0][0]]
         for n, s in enumerate(steps())
     ]
-    head = ["step", "text so far", "allowed", "most likely", "chosen"]
+    head = ["step", "text so far", "allowed tokens", "most likely token", "chosen token"]
     return element("grammar-steps", {"size": LARGEST, "steps": data}, table("An answer, step by step", head, rows))

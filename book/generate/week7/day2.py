@@ -66,15 +66,16 @@ def tokens() -> str:
 
     silent = sum(not events for _, events in found)
     about = (
-        f"{len(found)} tokens. Below the tokens of the text is that text, below those of the tag nothing. Then "
-        "the name read_file, then the arguments in pieces, then end."
+        f"{len(found)} tokens. The tokens of the text report that text, and the tokens of the tag report nothing. The "
+        "other events are the name read_file, the arguments in pieces, and end."
     )
     caption = (
-        f"An answer of {len(found)} tokens of the course's tokenizer, and below each what the parser of this chapter "
-        f"reports after it; a dash is nothing. After {silent} of the tokens there is nothing to report: they are parts "
-        "of a tag or of the call's frame, or could be. \N{MIDDLE DOT} is a line break, \N{OPEN BOX} a space."
+        f"An answer of {len(found)} tokens of the course's tokenizer. Below each token are the events that this "
+        f"chapter's parser reports after it; a dash means no event. For {silent} of the tokens, there is no event, "
+        "because they are, or could be, part of a tag or of the JSON around the name and the arguments. "
+        "\N{MIDDLE DOT} is a line break, and \N{OPEN BOX} is a space."
     )
-    return at_both_widths(draw).figure("tokens-7-2", "What each token of an answer adds", about, caption)
+    return at_both_widths(draw).figure("tokens-7-2", "Events of the parser, token by token", about, caption)
 
 
 def _said(kind: str, text: str, index: int) -> str:

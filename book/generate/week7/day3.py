@@ -149,4 +149,8 @@ def agent_run() -> str:
         data.append({"name": name, "limits": limits, "entries": shown})
         used = entries[-1]["used"]
         rows.append([name, entries[-1]["stop"], str(used["steps"]), str(used["tokens"]), f"{used['seconds']:g}"])
-    return element("agent-run", {"runs": data}, table("Runs", ["run", "stop", "steps", "tokens", "seconds"], rows))
+    return element(
+        "agent-run",
+        {"runs": data},
+        table("Runs of the loop", ["run", "reason to stop", "steps", "tokens", "seconds"], rows),
+    )

@@ -45,12 +45,13 @@ Step = tuple[str, str]  # a system call and its answer; the other process's has 
 
 # What happens to the first way of each group, where the table of ways has only a word of the message.
 HAPPENS = {
-    "paths": "refused: it leaves the workspace",
+    "paths": "refused: the path leaves the workspace",
     "names": "no such file: `~` is a name like any other",
-    "links": "refused: it leaves the workspace",
-    "special files": "refused: it has two hard links",
-    "races": "refused, or the folder that was open already is used",
-    "approvals": "the folder that was open already is used",
+    "links": "refused: the path leaves the workspace",
+    "special files": "refused: the file has two hard links",
+    "races": "refused, or the call uses the folder that was already open",
+    "approvals": "the call uses the folder that was already open",
+    "commands": "the command runs in a new environment",
 }
 
 
@@ -249,8 +250,9 @@ def race() -> str:
     )
     caption = (
         f"Two recorded runs that open <code>{PATH}</code> in the workspace <code>w</code>, while another process acts "
-        f"just before the second system call. The first program has checked the path, and then {first[1]}. In the "
-        f"second run, of your root once it passes, the open {'is refused' if second[1] == 'refused' else second[1]}."
+        f"just before the second system call. The first program has already checked the path, and then {first[1]}. "
+        f"The second program is your root, as it is once the tests pass: the open "
+        f"{'is refused' if second[1] == 'refused' else second[1]}."
     )
     return at_both_widths(draw).figure("race-7-4", "A race between a check and an open", about, caption)
 
@@ -258,8 +260,8 @@ def race() -> str:
 def ways() -> str:
     """Return the table of ways out: how many in each group, and the first one."""
     groups = Counter(way.group for way in WAYS)
-    lines = [f"The table has {len(WAYS)} ways out of a workspace, and none of them succeeds:", ""]
-    lines += ["| Group | Ways | For example | What happens |", "|---|---|---|---|"]
+    lines = [f"The tests try {len(WAYS)} ways out of a workspace, and none of them succeeds:", ""]
+    lines += ["| Group | Ways | Example | What happens in the example |", "|---|---|---|---|"]
     for group, count in groups.items():
         first = next(way for way in WAYS if way.group == group)
         shown = f"{first.name}: `{first.path}`" if first.path else first.name
@@ -282,19 +284,19 @@ def order() -> str:
             rows.append(f"| {moment} | `{file.read_text().strip()}` | {beside} | {len(journal)} |")
 
         def approve(_action: str, _diff: str) -> bool:
-            look("the user reads the diff")
+            look("while the user reads the diff")
             return True
 
         changes = Changes(root, journal, approve)
         with (
-            Adversary(0, lambda: look("the journal's step is written"), {"os.rename"}),
-            mock.patch.object(os, "fchmod", side_effect=lambda *_: look("the new file is complete")),
+            Adversary(0, lambda: look("just before the undo step is written"), {"os.rename"}),
+            mock.patch.object(os, "fchmod", side_effect=lambda *_: look("when the new file has been written")),
         ):
             changes.edit("notes.txt", "inside", "edited")
-        look("the edit is done")
+        look("after the edit")
         changes.undo()
-        look("it is undone")
-    head = ["| Just before or when | `notes.txt` | New files beside it | Steps in the journal |", "|---|---|---|---|"]
+        look("after the undo")
+    head = ["| Moment | `notes.txt` | Temporary files beside it | Undo steps in the journal |", "|---|---|---|---|"]
     return "\n".join([*head, *rows, ""])
 
 
@@ -310,4 +312,8 @@ def race_steps() -> str:
         [program, *(f"{sum(SECRET in end for _, end in moments)} of {len(moments) - 1}" for moments in row)]
         for program, row in zip(PROGRAMS, runs, strict=True)
     ]
-    return element("race-steps", data, table("Moments at which the secret is read", ["Program", *ATTACKS], rows))
+    return element(
+        "race-steps",
+        data,
+        table("Number of moments at which an attack makes the program read the secret", ["Program", *ATTACKS], rows),
+    )

@@ -179,9 +179,9 @@ def resume() -> str:
         f"killed {name}: {_state(run['killed'])}; resumed: {_state(run['resumed'])}" for name, run in runs.items()
     )
     caption = (
-        "A step from top to bottom: a square is an entry of the log, a disc is a change outside of it. At each cross, "
-        "the process is killed. The frame has what is on disk then, and after the next process has finished, as "
-        "recorded. In all four cases, the last entry of the log is an intent."
+        "One step, from top to bottom. A square is a log entry, and a disc is a change outside the log. At each cross, "
+        "the process is killed. The frame next to the cross shows the recorded state at that moment and after the next "
+        "process has finished. In all four cases, the last log entry before the kill is an intent."
     )
     return at_both_widths(draw).figure("resume-7-5", "Four moments at which an agent is killed", about, caption)
 
@@ -190,7 +190,7 @@ def _killed(canvas: Canvas, run: dict[str, Any], y: float, wide: bool) -> float:
     """Draw a kill with what is on disk then and after resuming; return where its frame ends."""
     entry = f"the log gets {run['log'][run['kept']]}"
     killed, resumed = (_state(run[when]).replace(":", "") for when in ("killed", "resumed"))
-    lines = [f"on disk: {killed}" if wide else killed, f"resumed: {resumed}"]
+    lines = [f"when killed: {killed}" if wide else killed, f"resumed: {resumed}"]
     lines = [lines[0], f"{lines[1]}; {entry}"] if wide else [*lines, entry]
     left, height = AXIS + 16, LINE * len(lines) + 8
     for slope in (1, -1):
@@ -209,8 +209,8 @@ def resume_steps() -> str:
         run = played(name)
         data.append({"name": name, **run, "killed": _state(run["killed"]), "resumed": _state(run["resumed"])})
         rows.append([name, str(run["kept"]), _state(run["killed"]), _state(run["resumed"])])
-    head = ["killed", "entries", "then", "after resuming"]
-    return element("resume-steps", {"moments": data}, table("Moments", head, rows))
+    head = ["moment of the kill", "log entries", "state when killed", "state after resuming"]
+    return element("resume-steps", {"moments": data}, table("Kills at each moment of a run", head, rows))
 
 
 def summary() -> str:
@@ -225,7 +225,7 @@ def questions() -> str:
     messages = conversation(WORK)
     compacted = compact(messages, 6, one)
     dropped = messages[-len(compacted) :]
-    lines = ["| Question | Last messages | Compacted |", "|---|---|---|"]
+    lines = ["| Question | Answered from the last messages | Answered after compaction |", "|---|---|---|"]
     for question, (answer, wanted) in QUESTIONS.items():
         if wanted:
             kept = ["yes" if _has(part, answer) else "no" for part in (dropped, compacted)]
@@ -242,8 +242,8 @@ def killed() -> str:
     record = json.loads((ROOT / "benches" / "week7" / "killed.json").read_text(encoding="utf-8"))
     moments = sum(count for name, count in record["moments"].items() if name.startswith("intent"))
     return (
-        f"Of {record['kills']} real processes, killed with `kill -9` at random moments, {moments} were in the middle "
-        f"of a call. Afterwards, {record['lost']} completed steps were lost, {record['repeated']} side effects were "
-        f"repeated, {record['wrong']} files were wrong, and {record['interrupted']} calls had been reported as "
-        "interrupted (`benches/killed_agents.py`).\n"
+        f"Of {record['kills']} real processes that were killed with `kill -9` at random moments, {moments} were in the "
+        f"middle of a call. After the runs were resumed, {record['lost']} completed steps were lost, "
+        f"{record['repeated']} side effects were repeated, {record['wrong']} files were wrong, and "
+        f"{record['interrupted']} calls had been reported as interrupted (`benches/killed_agents.py`).\n"
     )

@@ -55,8 +55,9 @@ def agents() -> str:
         canvas.text(x, y + 19 * (place // 2), f"{MARKS[cause]}  {cause}")
     about = "; ".join(f"{name}: {', '.join(sorted(set(ends)))}" for name, ends in found.items())
     caption = (
-        f"Recorded runs of {len(found)} scripted agents, a row each, on {len(some)} of the 30 cases. A filled cell is "
-        "solved; a letter is the cause of a failure. The models are scripted; workspaces, tools and grades are real."
+        f"Recorded runs of {len(found)} scripted agents (rows) on {len(some)} of the 30 cases (columns). A filled cell "
+        "is a solved case; a letter is the cause of a failure. The models are scripted; the workspaces, the tools and "
+        "the grades are real."
     )
     return canvas.figure("agents-7-6", "Scripted agents on the suite", about, caption)
 
@@ -70,7 +71,7 @@ def cases() -> str:
 def causes() -> str:
     """List the causes in their order."""
     rows = [f"| {number} | {cause} | {words} |" for number, (cause, words) in enumerate(CAUSES.items(), 1)]
-    return "\n".join(["| Rank | Cause | It holds if |", "|---|---|---|", *rows, ""])
+    return "\n".join(["| Rank | Cause | Condition |", "|---|---|---|", *rows, ""])
 
 
 def simulated(name: str) -> list[list[bool]]:
@@ -97,5 +98,5 @@ def pass_power() -> str:
         data.append({"name": name, "runs": [[int(s) for s in row] for row in results], "at": at, "every": every})
         data[-1]["interval"] = interval
         rows.append([name, *(f"{100 * x:.0f} %" for x in (at[0], *interval, at[-1], every[-1]))])
-    heads = ["agent", "pass@1", "from", "to", f"pass@{TIMES}", f"pass^{TIMES}"]
+    heads = ["agent", "pass@1", "95 % interval: from", "to", f"pass@{TIMES}", f"pass^{TIMES}"]
     return element("pass-power", {"agents": data}, table(f"{CASES} cases, {TIMES} runs each", heads, rows))

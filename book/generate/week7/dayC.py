@@ -12,7 +12,7 @@ from tiny_llm_solution.agent.model import Answer  # noqa: E402
 
 def generated_parts() -> Parts:
     """Return how many cases the plain loop solves with each model."""
-    lines = ["| Model | solved by the plain loop |", "|---|---|"]
+    lines = ["| Model | Solved by the plain loop |", "|---|---|"]
     for kind in KINDS:
         solved = sum(worked(run_agent, case, kind, Answer, Limits).solved for case in CASES)
         lines.append(f"| {kind} | {solved} of {len(CASES)} |")

@@ -13,7 +13,7 @@ quiz = Quiz()
 @quiz.question(
     "5.1.2",
     "The words are `hez` and `zhe`, each with count 4. The first merge is `h e`. Which pair is merged next?",
-    why="The pairs `he z` and `z he` both have count 4. The id of `z` is smaller than that of `he`, the newest token.",
+    why="The pairs `he z` and `z he` both have count 4. `z` has a smaller id than `he`, the newest token.",
     mistakes={
         "ties-by-text": "As text, `he` comes before `z`, but its id is larger.",
         "counted-once": "After the first merge, `e` and `z` are no longer adjacent.",

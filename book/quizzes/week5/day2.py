@@ -12,11 +12,11 @@ quiz = Quiz()
 @quiz.question(
     "5.2.1",
     "Two documents, 1 2 3 and 4 5, are packed into rows of 4, with 0 as eos. What are the targets of the first row?",
-    why="Each token's target is the next one. The eos has none, because the next document does not follow from it.",
+    why="Each token's target is the next token. The eos has no target, because it does not predict the next document.",
     mistakes={
         "targets-not-shifted": "The model would only learn to copy its input.",
-        "targets-of-the-next-document": "After the eos comes 4, but nothing in this document predicts it.",
-        "eos-is-never-a-target": "The target of 3 is the eos: from it, a model learns where a text ends.",
+        "targets-of-the-next-document": "The token 4 follows the eos, but nothing in this document predicts it.",
+        "eos-is-never-a-target": "The target of 3 is the eos, from which a model learns where a text ends.",
     },
 )
 def first_targets(pack: Any) -> str:
@@ -25,8 +25,9 @@ def first_targets(pack: Any) -> str:
 
 @quiz.question(
     "5.2.4",
-    "At each of three positions, four tokens have equal logits. One target counts, two are -100. What is the loss?",
-    why="The counted target has the probability 1/4, and -ln(1/4) is the mean over one target.",
+    "At each of three positions, four tokens have equal logits. One target counts; the other two are -100. What is "
+    "the loss?",
+    why="The target that counts has probability 1/4, so the mean over one target is -ln(1/4).",
     mistakes={
         "mean-over-all": "1.39 / 3 is 0.46, but two of the three positions do not count.",
         "sign-missing": "The logarithm of 1/4 is negative, but a loss is never below 0.",
@@ -40,7 +41,7 @@ def one_counts(loss: Any) -> str:
     "5.2.5",
     "Three tokens have the probabilities 0.5, 0.25 and 0.25, and the second one is the target. What is the gradient of "
     "the loss with respect to their logits?",
-    why="Softmax minus one-hot. A step against it raises the target's logit, and lowers the others.",
+    why="It is softmax minus one-hot. A step against it raises the target's logit and lowers the others.",
     mistakes={
         "one-hot-missing": "The target's entry should be 0.25 - 1, or -0.75.",
         "sign-reversed": "The target's entry must be negative, so that a step against the gradient raises its logit.",
@@ -51,11 +52,12 @@ def three_logits(gradient: Any) -> str:
 
 
 @quiz.measured(
-    "The documents have the same mean length in every row of the table. Which column grows with their longest one?",
+    "The documents have the same mean length in every row of the table. Which column grows with the "
+    "length of the longest document?",
     right="padded: tokens",
-    why="Padded to the longest, each document costs as much as the longest one.",
+    why="With padding, each document costs as much as the longest document.",
     mistakes={
-        "packed: tokens": "Packed, only the last row of all is padded, so this is about the number of real tokens.",
+        "packed: tokens": "With packing, only the very last row is padded, so this is about the number of real tokens.",
         "packed: ms": "The time follows the number of tokens, which stays about the same.",
     },
 )

@@ -11,7 +11,7 @@ quiz = Quiz()
 
 @quiz.question(
     "5.3.2",
-    "Each row of a table is one number. The ids are 2, 0 and 2, and dy is 1, 10 and 100. What is the gradient of the "
+    "Each row of a table is one value. The ids are 2, 0 and 2, and dy is 1, 10 and 100. What is the gradient of the "
     "table's three rows?",
     why="Row 2 was read twice, so its gradient is 1 + 100. Row 1 was not read.",
     mistakes={
@@ -30,7 +30,7 @@ def three_rows(program: Any) -> str:
     why="A step along x changes only its length, and the output does not depend on that.",
     mistakes={
         "scale-held-constant": "If x grows, the scale falls, and the two effects cancel, so dx is 0.",
-        "mean-of-dn": "The direction without a gradient is that of x, not that of the vector of ones.",
+        "mean-of-dn": "dx has no component along x. It may have one along the vector of ones.",
         "sum-for-the-mean": "The mean of squares has a factor of 1/E, and so does its derivative.",
     },
 )
@@ -42,11 +42,11 @@ def parallel(program: Any) -> str:
 @quiz.question(
     "5.3.6",
     "A matrix starts at 1 and its first gradient is 0.001. The learning rate is 0.1, and there is no weight decay. "
-    "What is it after the first step of AdamW?",
+    "What is its value after the first step of AdamW?",
     why="After bias correction, m is the gradient and the root of v is its magnitude. Their ratio is 1, whatever the "
     "magnitude, so the step is the learning rate.",
     mistakes={
-        "no-bias-correction": "m is 0.1 times the gradient, and the root of v only 0.03 times, so the step is longer.",
+        "no-bias-correction": "m is 0.1 times the gradient and the root of v is 0.03 times, so the step is longer.",
         "only-m-corrected": "v also starts at zero, so its square root is 0.03 times the gradient's magnitude.",
         "no-root": "v is the square of the gradient, 0.000001, so a small gradient makes a huge step.",
     },
@@ -63,8 +63,9 @@ def first_step(adamw: Any) -> str:
     why="Decay that is divided by the root of v pulls weights with small gradients toward zero as fast as the "
     "gradient moves them.",
     mistakes={
-        "no bias correction": "Its first steps are too large, but the factor approaches 1, and the model recovers.",
-        "clipped one by one": "AdamW divides each gradient by its own running magnitude, which undoes most of it.",
+        "no bias correction": "The first steps are too large, but the correction approaches 1, and the model recovers.",
+        "clipped one by one": "AdamW divides each gradient by its own running magnitude, which undoes most of the "
+        "clipping.",
     },
 )
 def worst_at_the_end(record: Record, column: str) -> str:

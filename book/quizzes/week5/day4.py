@@ -12,8 +12,8 @@ quiz = Quiz()
 
 @quiz.question(
     "5.4.1",
-    "One micro-batch counts 3 targets and has a mean loss of 2; the next one counts 1 and has a mean loss of 6. "
-    "Which loss does the step report?",
+    "One micro-batch has 3 targets and a mean loss of 2. The next has 1 target and a loss of 6. Which loss does the "
+    "step report?",
     why="Four targets have a total loss of 3 · 2 + 6 = 12, so the mean is 3.",
     mistakes={
         "mean-of-the-means": "The mean of 2 and 6 is 4, but the first loss stands for three of the four targets.",
@@ -35,7 +35,7 @@ def three_and_one(accumulate: Any) -> str:
     "end?",
     why="Four steps are skipped, but never three in a row, because batch 5 is good. The run reaches its last step.",
     mistakes={
-        "bad-steps-in-all": "Batch 6 is the third bad one, but batch 5 was good.",
+        "bad-steps-in-all": "Batch 6 is the third bad batch, but batch 5 was good.",
         "skipped-batch-again": "Batch 3 gives NaN every time, so three steps in a row are skipped.",
     },
 )
@@ -55,11 +55,11 @@ def ends(trainer: Any) -> str:
 
 @quiz.question(
     "5.4.4",
-    "Models of 1, 4 and 16 (million) parameters end at losses of 4, 3 and 2.5. Which loss does the fitted law predict "
-    "for 64?",
+    "Models with 1, 4 and 16 million parameters end at losses of 4, 3 and 2.5. Which loss does the fitted law predict "
+    "for 64 million?",
     why="Each factor of 4 halves the distance to E = 2: 2, 1, 0.5, and then 0.25.",
     mistakes={
-        "alpha-one": "With alpha = 1, each factor of 4 in size takes away three quarters of the distance.",
+        "alpha-one": "With alpha = 1, each factor of 4 in size removes three quarters of the distance to E.",
         "no-entropy": "Without E, the law continues toward 0.",
     },
 )
@@ -69,11 +69,11 @@ def four_times(fit: Any) -> str:
 
 
 @quiz.measured(
-    "A step of 16 rows is cut into more and more micro-batches. Which of these numbers falls with every cut?",
+    "A step of 16 rows is split into more and more micro-batches. Which of these columns falls with every split?",
     right="peak: MiB",
     why="Only one micro-batch's activations are in memory at a time.",
     mistakes={
-        "micro-batches": "Every cut raises this number. The question asks what falls.",
+        "micro-batches": "Every split raises the number of micro-batches. The question asks what falls.",
         "time ratio": "The FLOPs do not change. The time may fall, if smaller arrays fit in a cache, or rise, because "
         "small products are less efficient.",
     },

@@ -11,8 +11,8 @@ quiz = Quiz()
 
 @quiz.question(
     "5.6.2",
-    "The policy gives the chosen answer -10 nats and the rejected one -21, the reference -13 and -20. beta is 0.5. "
-    "What is the DPO loss?",
+    "The policy's log-probabilities are -10 nats for the chosen answer and -21 for the rejected answer. The "
+    "reference's are -13 and -20, and beta is 0.5. What is the DPO loss?",
     why="The rewards are 0.5 * 3 = 1.5 and 0.5 * -1 = -0.5, and -log(sigmoid(2)) is 0.13.",
     mistakes={
         "without-the-reference": "The margin is then 0.5 · 11 = 5.5, but the reference already finds the chosen "
@@ -28,7 +28,7 @@ def one_pair(program: Any) -> str:
 
 @quiz.question(
     "5.6.3",
-    "Two prompts have two completions each. Their rewards are 1 and 0, and 5 and 3. What are the four advantages?",
+    "Two prompts have two completions each, with rewards 1 and 0, and 5 and 3. What are the four advantages?",
     why="Each group has its own mean and standard deviation, so the scale of its rewards does not matter.",
     mistakes={
         "one-group": "Both completions of the first prompt would get a negative advantage, although one of them is "
@@ -44,11 +44,11 @@ def two_groups(program: Any) -> str:
 
 @quiz.question(
     "5.6.4",
-    "A token of a bad completion, A = -1, is now twice as likely as when it was sampled. clip is 0.2 and beta is 0. "
-    "What is its loss?",
+    "A token of a bad completion (A = -1) is now twice as likely as when it was sampled. With clip = 0.2 and beta = 0, "
+    "what is its loss?",
     why="min(2 * -1, 1.2 * -1) is -2, so the loss is 2, and its gradient makes the token less likely.",
     mistakes={
-        "clipped-both-ways": "1.2 · -1 is larger than 2 · -1, and the gain must be the smaller one.",
+        "clipped-both-ways": "1.2 · -1 is larger than 2 · -1, and the objective takes the smaller value.",
         "ratio-inverted": "The ratio should be 2, but here it is 1/2, which is clipped to 0.8.",
     },
 )

@@ -34,7 +34,7 @@ def two_tokens(program: Any) -> str:
 
 @quiz.question(
     "5.7.2",
-    "Four samples, of which one is correct. What is pass@2?",
+    "One of four samples is correct. What is pass@2?",
     why="Six pairs can be chosen, and three of them contain the correct sample.",
     mistakes={
         "with-replacement": "The two samples differ, so the same wrong sample cannot be tried twice.",
@@ -49,12 +49,12 @@ def one_of_four(program: Any) -> str:
 
 @quiz.question(
     "5.7.4",
-    "Two models answer 1,006 items. The first alone is right on 5 of them, the second alone on 1, and on all others "
-    "they are equal. What is the p-value of the sign test?",
-    why="Only six items differ. At most one win in six is 7 of 64 outcomes, and twice that is 0.22.",
+    "Two models answer 1,006 items. Only the first is right on 5 of them, and only the second on 1. On all others, "
+    "they score the same. What is the p-value of the sign test?",
+    why="Only six items differ. Of the 64 outcomes, 7 have at most one win for the second model. Twice 7/64 is 0.22.",
     mistakes={
         "ties-counted": "The 1,000 equal items are no evidence for either model.",
-        "one-sided": "The second model could have won as clearly, so the result on that side counts too.",
+        "one-sided": "The second model could have won by the same margin, so that outcome counts too.",
         "without-the-observed": "The sum must include one win as well as none.",
     },
 )
@@ -64,15 +64,13 @@ def five_to_one(program: Any) -> str:
 
 
 @quiz.measured(
-    "Which of these numbers in our run stays almost the same, however many items there are?",
+    "In our run, which of these columns stays almost the same as the number of items grows?",
     right="ratio",
-    why="Both widths shrink with the square root of the number of items, so their ratio does not.",
+    why="Both widths are proportional to 1 / sqrt(number of items), so their ratio is constant.",
     mistakes={
-        "paired: width": "Pairing makes it narrower, but not constant: 16 times as many items make it a quarter as "
-        "wide.",
+        "paired: width": "Pairing makes it narrower, not constant: with 16 times the items, it is a quarter as wide.",
         "unpaired: width": "It falls as fast as the paired width, from a higher start.",
-        "paired: found, %": "This assumes that more items do not help. A narrower interval excludes 0 more often, so "
-        "this rises.",
+        "paired: found, %": "A narrower interval excludes 0 more often, so this share rises with the number of items.",
     },
 )
 def stays(record: Record, column: str) -> str:

@@ -18,12 +18,12 @@ quiz = Quiz()
 
 @quiz.question(
     "6.2.1",
-    "A model has 8 query heads of 16 numbers and 2 key-value heads. Four ranks divide it. Which rows of `k_proj` does "
-    "rank 1 hold?",
+    "A model has 8 query heads and 2 key-value heads, all of dimension 16, and is split among four ranks. Which rows "
+    "of `k_proj` does rank 1 hold?",
     why="Rank 1 has query heads 2 and 3, which use key-value head 0: its 16 rows. Rank 0 holds the same rows.",
     mistakes={
         "shared-heads-in-turn": "That is key-value head 1, which query heads 4 to 7 use.",
-        "all-key-value-heads": "Both heads are more than its query heads use.",
+        "all-key-value-heads": "Its query heads use only one of the two key-value heads.",
     },
 )
 def shared_head(program: Any) -> str:
@@ -34,8 +34,9 @@ def shared_head(program: Any) -> str:
 
 @quiz.question(
     "6.2.2",
-    "On each of 3 ranks, the partial product of a row-parallel layer is 2. Its bias is 1. What does the layer return?",
-    why="The parts are summed, 6, and the bias is added once.",
+    "On each of 3 ranks, the partial product of a row-parallel layer is 2. The layer's bias is 1. What does the "
+    "layer return?",
+    why="The sum of the partial products is 6, and the bias is added once.",
     mistakes={
         "bias-on-every-rank": "Each rank added the bias before the sum, so it counts three times.",
         "averaged": "x @ W.T is a sum over all inputs, not a mean over the ranks.",
@@ -56,7 +57,7 @@ def bias(program: Any) -> str:
     "token does greedy decoding choose?",
     why="Tokens 1 and 2 have equal logits. One process takes the lower id, and so must the ranks.",
     mistakes={
-        "last-of-equal-ranks": "Of equal logits the lowest id wins, as in mx.argmax.",
+        "last-of-equal-ranks": "Among equal logits, the lowest id wins, as in mx.argmax.",
         "largest-id": "Each rank sends a logit and an id. The largest logit decides.",
     },
 )

@@ -17,12 +17,13 @@ quiz = Quiz()
 
 @quiz.question(
     "6.3.1",
-    "Four stages, 16 micro-batches. How many micro-batches does stage 1, the second one, hold at most?",
-    why="Stages 1, 2 and 3 are between its forward pass and the return of the gradient: 4 - 1.",
+    "A pipeline has four stages and 16 micro-batches. At most how many micro-batches does stage 1, the second stage, "
+    "hold?",
+    why="A micro-batch passes stages 1, 2 and 3 before its gradient returns, so stage 1 holds 4 - 1 of them.",
     mistakes={
-        "all-forward-first": "That is GPipe's order. It runs the first backward pass as soon as there is a gradient.",
-        "one-too-many-ahead": "The pair begins with a forward pass, which is the third micro-batch held.",
-        "warm-up-of-the-other-end": "The last stage holds fewest: it waits for no other stage.",
+        "all-forward-first": "That is GPipe's order. 1F1B runs the first backward pass as soon as there is a gradient.",
+        "one-too-many-ahead": "A pair begins with a forward pass, so it adds the third micro-batch.",
+        "warm-up-of-the-other-end": "The last stage holds the fewest, because it waits for no other stage.",
     },
 )
 def held(program: Any) -> str:
@@ -31,13 +32,13 @@ def held(program: Any) -> str:
 
 @quiz.question(
     "6.3.2",
-    "Two ranks. The first micro-batch counts 3 targets with a mean loss of 2.0, the second counts 1 with 6.0. Which "
-    "loss does rank 0 return?",
+    "A pipeline has two ranks. The first micro-batch has 3 targets and a mean loss of 2.0; the second has 1 target and "
+    "a loss of 6.0. Which loss does rank 0 return?",
     why="The mean over all four targets is (3 * 2 + 6) / 4, and all ranks return it.",
     mistakes={
         "mean-of-the-means": "The second micro-batch has a quarter of the targets, not half.",
         "summed": "The shares are 3/4 and 1/4.",
-        "loss-on-the-last-rank-alone": "Rank 0 does not compute the loss, but gets it from the last rank.",
+        "loss-on-the-last-rank-alone": "Rank 0 does not compute the loss, but receives it from the last rank.",
     },
 )
 def loss(program: Any) -> str:
@@ -69,11 +70,11 @@ class _Fixed:
 
 @quiz.question(
     "6.3.3",
-    "Three ranks. Each sends every rank one row: the row from rank 1 to rank 2 is the number 12. What does rank 0's "
-    "`all_to_all` return?",
-    why="One row from each rank, by rank, and all are for rank 0.",
+    "Each of three ranks sends one row to every rank. The row from rank 1 to rank 2 is the value 12, and so on. What "
+    "does `all_to_all` return on rank 0?",
+    why="It returns one row from each rank, in rank order, and all of them are for rank 0.",
     mistakes={
-        "source-on-the-right": "In the second step, the rows from two places to the left arrive.",
+        "source-on-the-right": "In the second step, the row from the rank two places to the left arrives.",
         "parts-by-rank": "The first part to be cut off must be the right neighbor's.",
     },
 )

@@ -13,13 +13,13 @@ quiz = Quiz()
 
 @quiz.question(
     "6.4.1",
-    "Replica `r0` has one request running and none of a prompt's six blocks. `r1` has five running and all six blocks. "
-    "`r2` is idle, and draining. Which replica gets the request?",
-    why="`r2` gets nothing new, so `r0` is the least loaded one. `r1` has four more running: within MARGIN, "
-    "sharing the batch with them costs less than prefilling six blocks.",
+    "Replica `r0` has one running request and none of a prompt's six blocks. `r1` has five running requests and all "
+    "six blocks. `r2` is idle, but draining. Which replica gets the request?",
+    why="`r2` gets no new requests, so `r0` is the least loaded. `r1` has four more running requests, which is within "
+    "MARGIN: sharing the batch with them costs less than prefilling six blocks.",
     mistakes={
         "draining-ones-too": "`r2` is idle because it is about to stop.",
-        "margin-excluded": "Four more is not more than MARGIN.",
+        "margin-excluded": "A difference of four does not exceed MARGIN.",
     },
 )
 def three_replicas(program: Any) -> str:
@@ -28,11 +28,11 @@ def three_replicas(program: Any) -> str:
 
 @quiz.question(
     "6.4.2",
-    "A replica sends two tokens and dies. Another one is idle. What does the client receive, event by event?",
-    why="After the first token, only an error is honest. The client has half of an answer, and decides for itself "
-    "whether to ask again.",
+    "A replica sends two tokens and dies. Another replica is idle. What does the client receive, event by event?",
+    why="After the first token, only an error is honest. The client has part of an answer, and decides for itself "
+    "whether to send the request again.",
     mistakes={
-        "retried-after-the-first": "The client would read the beginning twice, perhaps with other words.",
+        "retried-after-the-first": "The client would read the beginning twice, perhaps in different words.",
         "cut-in-silence": "The client could not tell this answer from a complete one.",
     },
 )
@@ -44,8 +44,9 @@ def two_tokens(program: Any) -> str:
 
 @quiz.question(
     "6.4.3",
-    "A replica is ready. A request fails, a probe passes, two more requests fail. With `down=3`, what is its state?",
-    why="Its server answers probes, and none of its requests. Only an answered request ends a row of failed ones.",
+    "A replica is ready. A request fails, a probe passes, and two more requests fail. With `down=3`, what is its "
+    "state?",
+    why="The replica answers probes, but no requests. Only an answered request resets the count of failed requests.",
     mistakes={
         "probes-excuse-requests": "A passed probe says that the event loop answers, not that the engine does.",
         "prefixes-kept": "A dead replica forgets its prefixes: the cache of the next process is empty.",

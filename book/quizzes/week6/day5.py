@@ -20,13 +20,13 @@ quiz = Quiz()
 @quiz.question(
     "6.5.1",
     "A step has two chunks: the last token of a prompt of 33 tokens, of which 32 were cached, and the token of a "
-    "request that decodes at position 50. What is its work, as prefilled, decoding, cached?",
-    why="The first chunk prefills its one token. Both read what was cached before them: 32 and 50 tokens.",
+    "request that decodes at position 50. What is the step's work, as prefilled, decoding and cached tokens?",
+    why="The first chunk prefills its one token. Both chunks read the tokens cached before them, 32 and 50.",
     mistakes={
         "one-token-decodes": "A single token may belong to the prompt.",
         "cached-after": "The two new tokens are not cached before the step.",
-        "decoding-reads-alone": "The attention of the prompt's last token reads the first 32, too.",
-        "decoding-tokens-prefill": "The token of a decoding request is paid for by another term.",
+        "decoding-reads-alone": "The attention of the prompt's last token reads the first 32 tokens, too.",
+        "decoding-tokens-prefill": "The cost of a decoding request's token is in another term.",
     },
 )
 def work(program: Any) -> str:
@@ -36,15 +36,15 @@ def work(program: Any) -> str:
 
 @quiz.question(
     "6.5.2",
-    "Two replicas, steps of 1 s. A request of three tokens arrives at 0 s and goes to the first one, another one "
-    "arrives at 0.5 s and goes to the second one. The first replica fails at 0.75 s. When does the first request get "
-    "its first token?",
-    why="It has no token at 0.75 s, so it is sent to the second replica. That one is in a step until 1.5 s, and the "
+    "Two replicas run steps of 1 s. A request for three tokens arrives at 0 s and goes to the first replica. Another "
+    "request arrives at 0.5 s and goes to the second. The first replica fails at 0.75 s. When does the first request "
+    "get its first token?",
+    why="It has no token at 0.75 s, so it is sent to the second replica, which is busy with a step until 1.5 s. The "
     "next step ends at 2.5 s.",
     mistakes={
-        "never-sent-again": "No client has seen a token of it, so it can be sent again.",
-        "token-at-start": "A step has its tokens when it ends.",
-        "last-token-is-first": "This is when its last token comes.",
+        "never-sent-again": "The client has not received a token, so the request can be sent again.",
+        "token-at-start": "A step produces its tokens when it ends.",
+        "last-token-is-first": "This is the time of its last token.",
     },
 )
 def first(program: Any) -> str:
@@ -56,8 +56,8 @@ def first(program: Any) -> str:
 
 @quiz.question(
     "6.5.3",
-    "600 replicas are sufficient, at most 1,000 may be tried. What does the search return?",
-    why="It doubles to 512, tries 1,000 instead of 1,024, and halves the interval down to 600.",
+    "600 replicas are sufficient, and fewer are not. The search may try at most 1,000. What does it return?",
+    why="It doubles up to 512, tries 1,000 instead of 1,024, and bisects the interval down to 600.",
     mistakes={
         "power-of-two": "The interval between 512 and 1,000 has not been searched.",
         "one-too-few": "599 is the largest number that is not sufficient.",

@@ -15,7 +15,7 @@ quiz = Quiz()
     "The class `[a-é]` is compiled to an automaton over bytes. Which of these does it accept: `61`, `C3 A9`, `E9`?",
     why="The letters a and é are `61` and `C3 A9` in UTF-8; `E9` is é's code point, not its bytes.",
     mistakes={
-        "characters-as-bytes": "Then a token with the byte E9 would be allowed, and the text would not be UTF-8.",
+        "characters-as-bytes": "Then a token with the byte E9 would be allowed, and the text would not be valid UTF-8.",
         "last-byte-of-a-range-missing": "A9 is the last byte of its range, and ranges include their last byte.",
     },
 )
@@ -29,7 +29,7 @@ def bytes_of_a_class(program: Any) -> str:
     "7.1.3",
     "An object has the properties a, b and c, in this order, and only b is required. All values are 1. How many "
     "texts does the grammar derive?",
-    why='a and c are each optional, and b is not: `{"b":1}` alone, with a, with c, or with both.',
+    why='b is required, and a and c are optional: `{"b":1}` alone, with a, with c, or with both.',
     mistakes={
         "all-optional": "Then the texts without b are derived as well.",
         "required-skipped": "The texts that begin with c lack b, which comes before c.",
@@ -46,8 +46,8 @@ def texts_of_an_object(program: Any) -> str:
 
 @quiz.question(
     "7.1.4",
-    "A list is `[`, numbers with commas between them, `]`, and a number is a rule of its own. The text so far is "
-    "`[1`. Which of the characters `0`, `,` and `]` may follow?",
+    "A list is `[`, numbers separated by commas, and `]`. A number is a separate rule. The text so far is `[1`. "
+    "Which of the characters `0`, `,` and `]` may follow?",
     why="The number may continue, or end. If it ends, the list continues after the call, with a comma or a bracket.",
     mistakes={
         "never-returns-early": "A number that may continue may also end.",

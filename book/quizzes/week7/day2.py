@@ -11,11 +11,11 @@ quiz = Quiz()
 
 @quiz.question(
     "7.2.1",
-    "A model calls two tools in one turn. How often does `<|im_start|>user` occur in the text of the question, the two "
-    "calls and their results? And how often does a line begin with `<tool_call>`?",
-    why="One turn is the question and one holds both results; each call begins a line.",
+    "A model calls two tools in one turn. In the text of the question, the two calls and their results, how often does "
+    "`<|im_start|>user` occur, and how often does a line begin with `<tool_call>`?",
+    why="The question is one turn, and both results are in another. Each call begins a line.",
     mistakes={
-        "a-turn-for-each-result": "The model was trained on one turn for successive results.",
+        "a-turn-for-each-result": "The model was trained with successive results in one turn.",
         "calls-on-one-line": "The template puts a line break between two calls.",
     },
 )
@@ -29,7 +29,7 @@ def turns_of_results(program: Any) -> str:
     "7.2.2",
     'A call is `{"name": "write", "arguments": {"text": "</tool_call>"}}`. Its block arrives in two pieces; the second '
     "begins with `</tool`. Which events does the parser report?",
-    why="The tag is in a JSON string, so it is text of that string, and each piece adds to the arguments.",
+    why="The tag is in a JSON string, so it is part of that string, and each piece adds to the arguments.",
     mistakes={
         "tag-in-a-string": "The first `</tool_call>` is inside the string.",
         "arguments-at-the-end": "A client wants to show the first part of a long argument at once.",
@@ -46,10 +46,10 @@ def a_tag_in_a_string(parser: Any) -> str:
 @quiz.question(
     "7.2.3",
     'The arguments so far are `{"path": "a.py", "li`. What can be shown?',
-    why="An open key says nothing yet, so the completion ends after the last value.",
+    why="An incomplete key says nothing yet, so the completion ends after the last value.",
     mistakes={
         "commas-kept": "JSON allows no comma before a closing brace.",
-        "open-keys-closed": "A key alone is no member of an object.",
+        "open-keys-closed": "A key without a value is not a member of an object.",
     },
 )
 def an_open_key(program: Any) -> str:

@@ -17,10 +17,11 @@ quiz = Quiz()
 
 @quiz.question(
     "7.3.1",
-    'A tool wants an integer `first`. The model writes `true` in one call, and `"1"` in another. What does it read?',
-    why="Neither JSON's `true` nor its string is an integer, whatever Python says.",
+    'A tool wants an integer `first`. The model writes `true` in one call and `"1"` in another. What do the calls '
+    "return?",
+    why="In JSON, neither `true` nor a string is an integer, whatever Python says.",
     mistakes={
-        "true-is-one": "In Python, `True` is an int, but in JSON, it is not.",
+        "true-is-one": "In Python, `True` is an int. In JSON, `true` is not an integer.",
         "types-not-checked": "The tool would compute with a text, or fail with an error of its own.",
     },
 )
@@ -31,9 +32,9 @@ def true_as_an_integer(program: Any) -> str:
 
 @quiz.question(
     "7.3.2",
-    "An answer takes one second, each call ten, and the limit is five seconds. The first answer has three calls. How "
-    "many results does the conversation contain, and how many of the calls were run?",
-    why="The first call is run, the other two are answered with an error: each call needs a result.",
+    "An answer takes one second, a call takes ten, and the limit is five seconds. The first answer has three calls. "
+    "How many results does the conversation contain, and how many of the calls were run?",
+    why="The first call is run. The other two get an error as their result, because each call needs a result.",
     mistakes={
         "calls-without-results": "A server rejects a conversation in which a call has no result.",
         "time-between-steps": "The time limit has already passed after the first call.",
@@ -47,11 +48,11 @@ def results_after_the_time(program: Any) -> str:
 
 @quiz.question(
     "7.3.2",
-    "A model runs the tests after each change: 3 failures, 2, 1. Then it says that it is done. With `repeats` 3 and "
-    "ten tokens for each answer, for which reason does the run stop, and after how many tokens?",
-    why="The calls are the same, but their results differ: this is progress. Four answers have 40 tokens.",
+    "A model runs the tests after each change and gets 3 failures, then 2, then 1. Then it says that it is done. If "
+    "`repeats` is 3 and each answer has ten tokens, why does the run stop, and after how many tokens?",
+    why="The calls are the same, but their results differ, which is progress. Four answers have 40 tokens.",
     mistakes={
-        "results-do-not-count": "The same calls with other results are no repeats.",
+        "results-do-not-count": "The same calls with different results are not repeats.",
         "tokens-of-the-last-step": "The limit is for the whole run.",
     },
 )

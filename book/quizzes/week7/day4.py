@@ -14,13 +14,13 @@ quiz = Quiz()
 
 @quiz.question(
     "7.4.1",
-    "A workspace `w` has `src/main.py` and `notes.txt`, a link `l` to `src/pkg`, and a link `k` to `/notes.txt`. Which "
-    "of the paths `l/../main.py`, `k` and `../w/notes.txt` does the root open?",
+    "A workspace `w` contains `src/main.py` and `notes.txt`, a link `l` to `src/pkg`, and a link `k` to `/notes.txt`. "
+    "Which of the paths `l/../main.py`, `k` and `../w/notes.txt` does the root open?",
     why="`..` after a link is the parent of the folder that the link leads to. The other two leave the workspace, even "
-    "though the last one comes back.",
+    "though the last one comes back to it.",
     mistakes={
         "up-in-the-text": "`l/..` is not the workspace, but the folder above `src/pkg`.",
-        "absolute-links-from-the-root": "`/notes.txt` is a file outside, whatever the workspace has by that name.",
+        "absolute-links-from-the-root": "`/notes.txt` is outside the workspace, whatever file of that name is inside.",
         "resolve-then-open": "A path that goes outside depends on what exists outside, even if it comes back.",
     },
 )
@@ -39,8 +39,9 @@ def three_paths(root: Any) -> str:
 
 @quiz.question(
     "7.4.3",
-    "A file with the permissions 0o750 has the lines `a` and `b`, both with CR LF, and the edit replaces `b` by `c`. "
-    "While the user reads the diff, nothing changes. What are the file's bytes and permissions after approval?",
+    "A file with the permissions 0o750 contains the lines `a` and `b`, both ending in CR LF. An edit replaces `b` with "
+    "`c`, and nothing else changes while the user reads the diff. What are the file's bytes and permissions after "
+    "approval?",
     why="An edit changes the text that it names, but neither line endings nor permissions.",
     mistakes={
         "line-endings-changed": "Reading in text mode changes every line of the file.",
@@ -61,9 +62,9 @@ def an_edit(changes: Any) -> str:
 
 @quiz.question(
     "7.4.4",
-    "A command starts a process in the background, which keeps the pipe open for 3 seconds, prints *ok*, and ends with "
-    "exit code 0 at once. The limit is 2 seconds. What happens?",
-    why="The command has ended, so the function waits no longer, and kills the process group.",
+    "A command starts a background process that keeps the pipe open for 3 seconds. The command itself prints *ok* and "
+    "exits with code 0 at once. The limit is 2 seconds. What happens?",
+    why="The command has ended, so the function stops waiting and kills the process group.",
     mistakes={
         "only-when-stopped": "The process could still hold a port or write a file when the next command runs.",
         "until-the-pipe-is-closed": "The command itself has ended. Other processes that hold the pipe do not matter.",
@@ -79,4 +80,4 @@ def in_the_background(program: Any) -> str:
         finally:
             os.close(folder)
         end = "the command is stopped at its limit" if found.stopped else f"the exit code is {found.code}"
-        return f"{end}, and the process in the background {'runs on' if alive() else 'is killed'}"
+        return f"{end}, and the background process {'keeps running' if alive() else 'is killed'}"

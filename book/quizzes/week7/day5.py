@@ -21,12 +21,12 @@ quiz = Quiz()
 @quiz.question(
     "7.5.1",
     "A call sends an email; its recovery is `report`. The process is killed after the email was sent, but before the "
-    "result was recorded. How many emails were sent once the next process is done, and how many intents does the "
-    "log have?",
-    why="The call is not made again. The model reads that it may have run, and can look for the email.",
+    "result was recorded. After the next process has finished, how many emails have been sent, and how many intents "
+    "does the log contain?",
+    why="The call is not repeated. The model reads that the call may have run, and can look for the email.",
     mistakes={
         "always-repeats": "The recipient gets the email twice.",
-        "second-intent": "The intent is in the log already. A third process would expect a result after it.",
+        "second-intent": "The intent is already in the log. A third process would expect a result after it.",
     },
 )
 def an_email(program: Any) -> str:
@@ -42,9 +42,9 @@ def an_email(program: Any) -> str:
 @quiz.question(
     "7.5.2",
     "An agent runs the tests, which fail. It edits `a.py`, and tries to edit `b.py`, which the user refuses. It runs "
-    "the tests again, and they pass. All of this is replaced by a summary. Which files does it list as changed, and "
-    "how many lines begin with `Failed`?",
-    why="`b.py` is as it was, and this edit is the only thing that still fails: the tests were run again and passed.",
+    "the tests again, and they pass. A summary replaces all of this. Which files does it list as changed, and how "
+    "many of its lines begin with `Failed`?",
+    why="`b.py` is unchanged, and its edit is the only failure left, because the tests were run again and passed.",
     mistakes={
         "repaired-failures": "The model would look for an error that is gone.",
         "failed-edits-count": "An edit that was refused has changed nothing.",
@@ -61,13 +61,13 @@ def what_is_open(program: Any) -> str:
 
 @quiz.question(
     "7.5.3",
-    "Four branches share 12 tokens, three whole pages, and each has one more token of its own. The cache is empty. How "
-    "many prompt tokens are prefilled, and in how many steps are all branches submitted?",
+    "Four branches share 12 tokens, which fill three pages, and each has one more token of its own. The cache is "
+    "empty. How many prompt tokens are prefilled, and in how many steps are the branches submitted?",
     why="The first branch prefills 13 tokens. Before the second step, the other three are submitted together. Each "
-    "finds the three pages, and prefills its own token.",
+    "finds the three pages in the cache and prefills its own token.",
     mistakes={
         "all-at-once": "Admitted in one step, each branch finds an empty cache.",
-        "one-by-one": "The prefix is computed after one step, although the first branch still decodes.",
+        "one-by-one": "The prefix is in the cache after one step, although the first branch is still decoding.",
     },
 )
 def four_branches(program: Any) -> str:
@@ -80,7 +80,7 @@ def four_branches(program: Any) -> str:
 @quiz.question(
     "7.5.4",
     "Copy `a` changes line 4 of a file of ten lines. Copy `b` deletes line 5. What does the merge return for the file?",
-    why="The two changes touch. Neither agent has seen the combined result, so a person decides.",
+    why="The two changes are adjacent. Neither agent has seen the combined result, so a person decides.",
     mistakes={
         "touching-is-fine": "Changes to adjacent lines are likely to depend on each other.",
         "the-last-copy-wins": "The work of the first agent would be lost silently.",

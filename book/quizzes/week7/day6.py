@@ -19,8 +19,8 @@ quiz = Quiz()
     "A case was run four times and solved three times. What is its pass^2?",
     why="Of the six pairs of runs, three have two solved runs: C(3, 2) / C(4, 2).",
     mistakes={
-        "pass-all-with-replacement": "(3/4)^2 draws the same run twice.",
-        "pass-all-of-pass-at": "No pair is without a solved run. But that is another question.",
+        "pass-all-with-replacement": "(3/4)^2 allows the same run to be drawn twice.",
+        "pass-all-of-pass-at": "Every pair has at least one solved run, but pass^2 asks for two.",
     },
 )
 def pairs(program: Any) -> str:
@@ -30,12 +30,12 @@ def pairs(program: Any) -> str:
 
 @quiz.question(
     "7.6.2",
-    "Two runs are solved with 1 million tokens each, two fail with 4 million each. A million tokens cost one dollar. "
-    "What does a solved run cost?",
-    why="All runs are paid for, 10 dollars, and two are solved.",
+    "Two runs are solved with 1 million tokens each, and two fail with 4 million each. A million tokens cost one "
+    "dollar. What does a solved run cost?",
+    why="All runs together cost 10 dollars, and two are solved.",
     mistakes={
         "cost-of-solved-runs": "The failed runs have to be paid for, too.",
-        "cost-per-run": "That is the cost of a run, solved or not.",
+        "cost-per-run": "That is the mean cost of a run, solved or not.",
     },
 )
 def dollars(program: Any) -> str:
@@ -47,10 +47,10 @@ def dollars(program: Any) -> str:
     "7.6.3",
     "An agent runs the tests, which fail; adds a test to test_x.py; fixes x.py; runs the tests, which pass; and says "
     "that it is done. A new hidden test fails. What is the cause?",
-    why="The last command passed, came after the last change, and not only tests were changed: the fix is wrong.",
+    why="The last command passed and came after the last change, and the module was changed, so the fix is wrong.",
     mistakes={
-        "any-command": "They failed before the fix. That is why one runs them.",
-        "any-test-file": "It has changed the module as well.",
+        "any-command": "The tests failed before the fix, as they should. Only the last command counts.",
+        "any-test-file": "The agent has changed the module as well.",
         "any-failed-test": "The hidden test is new: it failed before the run, too.",
     },
 )
