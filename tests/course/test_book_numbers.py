@@ -313,12 +313,12 @@ SENTENCES: list[tuple[str, str, Callable[[], bool]]] = [
     ),
     (
         "week2/day4.md",
-        "needs two loads for each multiply-add, and 6 tokens with two registers need 0.67. Six tokens are the largest",
+        "needs two loads per multiply-add, and a tile of 6 tokens and two registers needs 0.67. This is the largest",
         lambda: (loads(1, 1), round(loads(6, 2), 2), largest_tile(16)) == (2, 0.67, 6),
     ),
     (
         "week2/day4.md",
-        "because a seventh makes it 17. With 32 registers, 14 tokens fit in 31. The solution uses 12, which leaves",
+        "a seventh token would need 17. With 32 registers, 14 tokens fit and take 31 of them.",
         lambda: (
             (registers(7), largest_tile(32), registers(14), 32 - registers(12)) == (17, 14, 31, 5)
             and {kind["registers"]: kind["tile"] for kind in day4.processors().values()} == {16: 6, 32: 12}
