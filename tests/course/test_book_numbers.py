@@ -336,7 +336,7 @@ SENTENCES: list[tuple[str, str, Callable[[], bool]]] = [
     ("week5/day1.md", "was trained on eleven thousand stories", lambda: "11,126 stories to train on" in card()),
     ("week5/day1.md", "Every id is shifted by three", lambda: len(training.SPECIAL) == 3),
     ("week5/day1.md", "recognize the dog in `Ġd` and `og`", lambda: in_sorted_order("Ġdog") == ["Ġd", "og"]),
-    ("week5/day1.md", "the bytes grow 64-fold", lambda: text_growth() == 64),
+    ("week5/day1.md", "the number of bytes grows 64-fold", lambda: text_growth() == 64),
     (
         "week5/day7.md",
         "with a fifth of the weights",
@@ -349,17 +349,17 @@ SENTENCES: list[tuple[str, str, Callable[[], bool]]] = [
     ),
     (
         "week5/day7.md",
-        "is about half as wide as the *unpaired* one",
+        "is about half as wide as the *unpaired* interval",
         lambda: all(0.4 < share < 0.65 for share in map(paired_share, evaluation.FIELDS)),
     ),
     (
         "week5/day7.md",
-        "pairing is worth about three times as many items",
+        "Pairing is worth about three times the number of items",
         lambda: all(round(row[3] ** 2) == 3 for row in recorded("week5", "day7")),
     ),
     (
         "week5/day7.md",
-        "Accuracy falls to the level of guessing",
+        "Accuracy falls to about the level of guessing",
         lambda: all(abs(right - guessing()) < 5 for right in tokenized_alone()),
     ),
 ]
@@ -432,7 +432,7 @@ def test_the_numbers_of_day_5_of_week_5_are_its_record_s() -> None:
     assert not {*stories["training"]} & {*stories["held_out"]}
     outputs, inputs = record["updates"]["3.self_attn.v_proj"]["shape"]
     least = next(r for r in range(1, outputs) if r * (outputs + inputs) > outputs * inputs)
-    assert f"`v_proj` has {outputs} x {inputs} numbers, so from r = {least} on" in text
+    assert f"`v_proj` has {outputs} x {inputs} weights, so from r = {least} on" in text
     assert 90e3 < (folder / "adapter_model.safetensors").stat().st_size < 110e3  # "a file of 100 KB"
     found = record["updates"]["3.self_attn.q_proj"]
     assert sum(value**2 for value in found["singular"][:4]) < found["squares"] / 3  # "a small part"
