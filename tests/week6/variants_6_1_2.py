@@ -29,7 +29,9 @@ known.probe_table(
     integers=lambda program: outcome_of(program, *mx.arange(12).reshape(3, 4)),
     kept=kept,
     refused=lambda program: mx.array(refusal(lambda: run_ranks(lambda group: program(mx.array(1.0), group), 2)[0][0])),
-    refused_alone=lambda program: mx.array(refusal(lambda: run_ranks(lambda group: program(mx.array(1.0), group), 1)[0][0])),
+    refused_alone=lambda program: mx.array(
+        refusal(lambda: run_ranks(lambda group: program(mx.array(1.0), group), 1)[0][0])
+    ),
 )
 
 

@@ -109,6 +109,7 @@ known.change(
     question="The first of four stages is 0. Which one is the last?",
 )
 
+
 @known.accepted("a queue of micro-batches that are held")
 def queue(rank, stages, micro_batches):
     if rank not in range(stages):

@@ -54,7 +54,10 @@ known.change(
 )
 known.change(
     "retried-after-a-late-rejection",
-    ("            report(replica, \"rejected\")\n", "            report(replica, \"rejected\")\n            begun = False\n"),
+    (
+        '            report(replica, "rejected")\n',
+        '            report(replica, "rejected")\n            begun = False\n',
+    ),
     fact="an answer that breaks off with a Rejected is begun again on another replica",
     question="The client has read two tokens. Does it matter to it why there is no third one?",
 )

@@ -143,8 +143,8 @@ known.change(
         KEPT,
         "if part.min() < 0:\n    left.pop(int(part.argmin()))\nif part.min() >= 0 and error < best:",
     ),
-    fact="the term with the most negative coefficient is removed again and again, and none returns",
-    question="Two terms are almost proportional. Can removing the wrong one of them leave a larger error?",
+    fact="the term with the most negative coefficient is dropped until none is negative, and no dropped term returns",
+    question="You have dropped two terms, one after the other. Can the best model have the first one?",
 )
 
 
