@@ -90,6 +90,18 @@ SCENES: dict[str, tuple[Scene, str]] = {
         busy 0 0
         """,
     ),
+    "a rejection in the middle of the answer": (
+        alone(TWO, "ab7 cd"),
+        """
+        0 s: r0 gets A, busy 1 0
+        1 s: A reads Aa
+        2 s: A reads Ab
+        3 s: A reads Failure 502 that names r0, busy 0 0
+        3 s: A failed, busy 0 0
+        3 s: r0 rejected, 1 running
+        busy 0 0
+        """,
+    ),
     "a failure of each replica": (
         alone(TWO, "! !"),
         """

@@ -74,6 +74,20 @@ def test_task_1_reduce_scatter_refuses(shape):
         run_ranks(lambda group: ring.reduce_scatter(mx.ones(shape), group), 3)
 
 
+def test_task_1_reduce_scatter_refuses_on_one_rank():
+    """A single number has no axis, however few ranks there are."""
+    case = "1 rank, x of shape ()"
+    with raises_value_error(case):
+        run_ranks(lambda group: ring.reduce_scatter(mx.array(1.0), group), 1)
+
+
+def test_task_1_reduce_scatter_large_integers():
+    """2^24 + 1 is no float32."""
+    case = "2 ranks, 2 integers each, of more than 24 bits"
+    results, _ = on_ranks(ring.reduce_scatter, [mx.array([2**24 + 1, 2**30 + 1]), mx.array([2, 2**29 + 2])], case)
+    fail_if_different("the sums are wrong", [[2**24 + 3], [2**30 + 2**29 + 3]], [x.tolist() for x in results], case)
+
+
 @property_test
 @given(st.integers(1, 6), st.integers(1, 4), st.integers(0, 9))
 def test_task_1_reduce_scatter_of_one_rank_alone(ranks, rows, seed):

@@ -60,10 +60,11 @@ def test_task_2_all_gather_sends_one_array_a_step(ranks):
     check_sends(groups, (2, 3), case)
 
 
-def test_task_2_all_gather_refuses():
-    """A single number has no first axis."""
-    with raises_value_error("2 ranks, x is a single number"):
-        run_ranks(lambda group: ring.all_gather(mx.array(1.0), group), 2)
+@pytest.mark.parametrize("ranks", [2, 1])
+def test_task_2_all_gather_refuses(ranks):
+    """A single number has no first axis, however few ranks there are."""
+    with raises_value_error(f"{ranks} rank{'s' * (ranks > 1)}, x is a single number"):
+        run_ranks(lambda group: ring.all_gather(mx.array(1.0), group), ranks)
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (7,), (3, 5), (2, 1, 3)], ids=str)

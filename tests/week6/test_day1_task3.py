@@ -67,6 +67,11 @@ def test_task_3_cost_fit_repeated_sizes():
     fitted([1_000_000, 8, 8, 8], [600e-6, 19e-6, 25e-6, 22e-6], "one message of 1 MB, then three of 8 bytes")
 
 
+def test_task_3_cost_fit_negative_latency():
+    """The best line may begin below zero: nothing bounds it."""
+    fitted([8, 1000, 2000], [1e-6, 500e-6, 1010e-6], "three messages whose line begins below zero")
+
+
 def test_task_3_cost_fit_arrays():
     """NumPy arrays, as a measurement returns them."""
     found, times = noisy(7, 9)

@@ -78,7 +78,12 @@ def check(logits, size, calls=1, ranges=None, **options):
         numbers = sum(int(np.prod(call.shape)) for call in group.calls)
         if numbers > most:
             lines = (f"at most   {most}", f"got       {numbers}")
-            fail(Kind.COSTS, f"rank {group.rank} gives more numbers to the others than needed", case, *lines)
+            fail(Kind.VALUES, f"rank {group.rank} gives more numbers to the others than needed", case, *lines)
+        gathers = sum(call.name == "all_gather" for call in group.calls)
+        needed = calls * (2 if temp and 0 < top_k < vocab_size else 1)
+        if gathers > needed:
+            lines = (f"at most   {needed}", f"got       {gathers}")
+            fail(Kind.VALUES, f"rank {group.rank} calls all_gather more often than needed", case, *lines)
 
 
 @by_size

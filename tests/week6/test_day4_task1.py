@@ -20,6 +20,7 @@ CASES = {
     "the longer prefix": ("ready 0/16 +4, ready 3/16 +6, ready 0/16 *", 6, "r1"),
     "equal prefixes": ("ready 2/16 +4, ready 1/16 +4, ready 1/16 +4", 6, "r1"),
     "the margin exactly": ("ready 1/16 *, ready 5/16 +6", 6, "r1"),
+    "above the margin, and a shorter prefix within it": ("ready 0/16 *, ready 5/16 +6, ready 2/16 +4", 6, "r0"),
     "one above the margin": ("ready 1/16 *, ready 6/16 +6", 6, "r0"),
     "half of the blocks": ("ready 0/16 *, ready 1/16 +3", 6, "r1"),
     "less than half": ("ready 0/16 *, ready 1/16 +2", 6, "r0"),

@@ -45,6 +45,8 @@ SCENES = {
     "drained before it was ready": ("drain pass*3", "pass: draining, 0/8, drained"),
     "a dead replica is not drained": ("pass*2 exit drain", "drain: dead, 0/8, no prefixes"),
     "it exits while it starts": ("pass exit pass", "pass: dead, 0/8, no prefixes"),
+    "the process of a dead replica exits": ("pass*2 miss*3 pass exit pass", "pass: dead, 0/8, no prefixes"),
+    "a limit from before its exit": ("pass*2 run=3 miss*3 full exit pass*2", "pass: ready, 3/8"),
     "a rejection": ("pass*2 run=5 full", "full: ready, 5/4"),
     "a rejection of the only one": ("pass*2 run=1 full", "full: ready, 1/1"),
     "a rejection above the limit": ("pass*2 run=5 full run=7 full", "full: ready, 7/4"),

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.week6.step_costs import BENT, EMPTY_CACHE, MODELS, SCENES, UNEVEN, chunks_of, recorded, slopes
+from tests.week6.step_costs import BENT, EMPTY_CACHE, MISLEADING, MODELS, SCENES, UNEVEN, chunks_of, recorded, slopes
 
 from tiny_llm.fleet import cost
 from tiny_llm.serving.request import Chunk, Request
@@ -61,6 +61,7 @@ def test_task_1_cost_recovers(name):
     ("steps", "case"),
     [
         (BENT, "five steps whose best unbounded model has a negative coefficient"),
+        (MISLEADING, "four steps; the best model has the term whose unbounded coefficient is the most negative"),
         (UNEVEN, "steps of 1 ms and of 140 ms"),
         (EMPTY_CACHE, "three steps of prompts; none decodes, none reads the cache"),
         ([((7, 2, 30), 0.25)], "a single step"),

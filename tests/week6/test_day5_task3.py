@@ -66,6 +66,7 @@ def test_task_3_capacity_seeds():
         ([1.0, 1.0], (3, 9), 1.0, True),
         ([1.0, 0.8], (20, 5), 1.0, False),
         ([0.0, 0.0], (6, 4), 0.95, False),
+        ([0.5, 1.0], (2, 3), 0.9, False),  # 4 requests, and 4.5 are needed
     ],
 )
 def test_task_3_capacity_share(shares, sizes, share, enough):

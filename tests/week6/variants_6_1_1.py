@@ -5,7 +5,7 @@ from tests.week6.ringing import outcome_of
 from tiny_llm_solution.distributed.ring import _shift
 
 from tiny_llm_course.testkit.inputs import normals
-from tiny_llm_course.testkit.outcomes import refusals
+from tiny_llm_course.testkit.outcomes import refusal, refusals
 from tiny_llm_course.testkit.ranks import run_ranks
 from tiny_llm_course.testkit.variants import Variants
 
@@ -34,8 +34,14 @@ known.probe_table(
     four_ranks=lambda program: outcome_of(program, *normals(4)(4, 8)),
     five_ranks=lambda program: outcome_of(program, *normals(5)(5, 5, 1, 2)),
     integers=lambda program: outcome_of(program, *mx.arange(18).reshape(3, 6)),
+    large_integers=lambda program: tuple(
+        x - 2**24 for x in outcome_of(program, mx.array([2**24 + 1, 2**24 + 3]), mx.array([0, 0]))[:2]
+    ),
     kept=kept,
     refused=shapes_refused,
+    refused_alone=lambda program: mx.array(
+        refusal(lambda: run_ranks(lambda group: program(mx.array(1.0), group), 1)[0][0])
+    ),
 )
 
 
@@ -169,6 +175,24 @@ known.written(
         SHIFTS,
         f"number = (group.rank - step) % group.size\n{SHIFTS.replace('(group.rank - step) % group.size', 'number')}",
     ),
+)
+
+
+known.change(
+    "added-in-float32",
+    (
+        SHIFTS,
+        "total = (_shift(total, group).astype(mx.float32)"
+        " + chunks[(group.rank - step) % group.size].astype(mx.float32)).astype(x.dtype)",
+    ),
+    fact="sums are taken in float32, whatever the dtype of x, so that integers of more than 24 bits are rounded",
+    question="Which is the next float32 after 16,777,216?",
+)
+known.change(
+    "one-rank-unchecked",
+    ("if x.ndim == 0 or", "if group.size == 1:\n    return x\nif x.ndim == 0 or"),
+    fact="a single rank returns x before x is checked",
+    question="A program is tested on one rank, with a single number. What does it do on two?",
 )
 
 

@@ -29,6 +29,9 @@ known.probe_table(
     integers=lambda program: outcome_of(program, *mx.arange(12).reshape(3, 4)),
     kept=kept,
     refused=lambda program: mx.array(refusal(lambda: run_ranks(lambda group: program(mx.array(1.0), group), 2)[0][0])),
+    refused_alone=lambda program: mx.array(
+        refusal(lambda: run_ranks(lambda group: program(mx.array(1.0), group), 1)[0][0])
+    ),
 )
 
 
@@ -132,6 +135,12 @@ def growing(x, group):
 
 
 known.written("with-the-last-one", (STEP, STEP.replace("step + 1)", "(step - 1))")))
+known.change(
+    "one-rank-unchecked",
+    ("if x.ndim == 0:", "if group.size == 1:\n    return x\nif x.ndim == 0:"),
+    fact="a single rank returns x before x is checked",
+    question="A program is tested on one rank, with a single number. What does it do on two?",
+)
 
 
 @known.accepted("in order of arrival, then by rank")

@@ -38,6 +38,7 @@ known.probe_table(
     on_a_line=lambda program: fit(program, [8, 1000, 2_000_000], [20e-6, 21e-6, 1020e-6]),
     noisy=lambda program: fit(program, *NOISY),
     repeated=lambda program: fit(program, *SHORT),
+    below_zero=lambda program: fit(program, [8, 1000, 2000], [1e-6, 500e-6, 1010e-6]),
     backwards=lambda program: fit(program, *(each[::-1] for each in NOISY)),
     refused=lambda program: refusals(lambda each: fit(program, *each), REFUSED),
     message=lambda program: tuple(mx.array(1e6 * program(20e-6, 0.5e-9).message(n)) for n in (0, 1000, 6e6)),
@@ -162,6 +163,12 @@ known.change(
     (CROSSOVER, "return self.latency / self.seconds_per_byte * ranks / (ranks - 2)"),
     fact="crossover divides by zero for two ranks",
     question="Two ranks: for which sizes is one-shot slower than the ring?",
+)
+known.change(
+    "latency-clipped",
+    ("return cls(*map(float, found / scale))", "return cls(*(max(0.0, float(each)) for each in found / scale))"),
+    fact="a negative number of the fit becomes 0",
+    question="The fitted latency is -2 us. Has the line with latency 0 and the same slope a smaller error?",
 )
 
 

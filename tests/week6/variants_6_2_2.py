@@ -118,6 +118,12 @@ known.change(
     question="What is the result for x = 0 and a bias of 1?",
 )
 known.change(
+    "column-bias-missing",
+    ("return self.inner.projection(weights, name, bias)", "return self.inner.projection(weights, name)"),
+    fact="column-parallel products have no bias",
+    question="Qwen2.5 has a bias for its queries. Which rank adds that of the rank's own heads?",
+)
+known.change(
     "averaged",
     ("self.group.all_sum(partial(x))", "self.group.all_sum(partial(x)) / self.group.size"),
     fact="the ranks' partial products are averaged instead of summed",

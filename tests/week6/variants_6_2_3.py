@@ -114,7 +114,7 @@ known.change(
 known.change(
     "zeros-in-float32",
     ("mx.zeros_like(found)", "mx.zeros(found.shape)"),
-    fact="the zeros are float32, and so are the vectors of a table in half precision",
+    fact="the vectors of a table in half precision become float32, as they do with zeros in float32",
     question="Which dtype has mx.zeros? And which one has mx.where of a float16 and a float32 array?",
 )
 known.change(

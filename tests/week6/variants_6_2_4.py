@@ -29,6 +29,17 @@ def sampled(program, logits, size, calls, **options):
     return mx.stack(results), mx.array([sum(math.prod(call.shape) for call in group.calls) for group in groups])
 
 
+def gathers(program, **options):
+    """Return whether each rank calls all_gather more than once for a choice."""
+
+    def run(group):
+        own = range(6 * group.rank, 6 * group.rank + 6)
+        return program(group, own, 12, **options)(random_logits(10, 2, 12)[:, own.start : own.stop], [[], []])
+
+    groups = run_ranks(run, 2)[1]
+    return mx.array([sum(call.name == "all_gather" for call in group.calls) > 1 for group in groups])
+
+
 def random_logits(seed, rows, count, spread=1.0):
     return drawn(seed, (rows, count))[0] * spread
 
@@ -45,6 +56,8 @@ known.probe_table(
     top_1=lambda program: chosen(program, random_logits(7, 4, 13), 3, 4, top_k=1),
     top_many=lambda program: chosen(program, random_logits(8, 3, 14, 0.3) - 1, 4, 8, top_k=6, seed=5),
     top_ties=lambda program: chosen(program, mx.array([[1.0, 3, 2, 2, 2, 0, 3, 1]]), 2, 20, top_k=3, seed=6),
+    exchanges=lambda program: gathers(program, temp=0),
+    exchanges_sampled=gathers,
     numbers=lambda program: sampled(program, random_logits(9, 2, 64), 2, 2, temp=0)[1] > 8,
     numbers_sampled=lambda program: sampled(program, random_logits(9, 2, 64), 2, 2)[1] > 8,
 )
@@ -143,6 +156,15 @@ known.change(
     ),
     fact="greedy decoding exchanges all V logits",
     question="How many numbers does a rank send for each row? How many does it need to send?",
+)
+known.change(
+    "two-gathers",
+    (
+        "group.all_gather(pairs[None])",
+        "mx.concatenate([group.all_gather(each[None]) for each in mx.split(pairs, 2, axis=-1)], axis=-1)",
+    ),
+    fact="numbers and token ids are exchanged in two all_gathers for each choice",
+    question="A message takes 20 us, however small it is. How long do two messages of 4 bytes take, and one of 8?",
 )
 
 

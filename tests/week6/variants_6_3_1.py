@@ -46,6 +46,12 @@ known.change(
     question="The last stage waits for no other stage. After which pass can it run its first backward pass?",
 )
 known.change(
+    "one-too-few-ahead",
+    (AHEAD, "ahead = min(max(0, stages - 2 - rank), micro_batches)"),
+    fact="the warm-up has one forward pass too few, wherever it has any",
+    question="Two stages: what does the first one do while the last one computes the first backward pass?",
+)
+known.change(
     "the-same-on-all-stages",
     (AHEAD, "ahead = min(stages - 1, micro_batches)"),
     fact="every stage has the first stage's warm-up",
@@ -94,6 +100,13 @@ known.change(
     ("if micro_batches < 1:", "if False:"),
     fact="a stage that does not exist, and no micro-batches, are accepted",
     question="What does your function return for stage 4 of 4?",
+)
+
+known.change(
+    "one-stage-too-many",
+    ("if not 0 <= rank < stages:", "if not 0 <= rank <= stages:"),
+    fact="a rank equal to the number of stages is accepted",
+    question="The first of four stages is 0. Which one is the last?",
 )
 
 

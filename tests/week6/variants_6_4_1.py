@@ -147,6 +147,15 @@ known.change(
     fact="the preferred replica may have MARGIN times as many requests as the least loaded one",
     question="The least loaded replica is idle. How many may the preferred one have running?",
 )
+known.change(
+    "second-longest",
+    (
+        "preferred = max(open_ones,",
+        "preferred = max((r for r in open_ones if r.running <= least.running + MARGIN),",
+    ),
+    fact="the longest prefix is looked for only among replicas within the margin, so that the second longest may win",
+    question="The replica with the longest prefix has too many requests. Which one does the docstring choose then?",
+)
 known.together("whole-prompt", "half-excluded", makes="no-prefixes")
 
 

@@ -53,6 +53,15 @@ known.change(
     question="The client has read two tokens. What does it read next?",
 )
 known.change(
+    "retried-after-a-late-rejection",
+    (
+        '            report(replica, "rejected")\n',
+        '            report(replica, "rejected")\n            begun = False\n',
+    ),
+    fact="an answer that breaks off with a Rejected is begun again on another replica",
+    question="The client has read two tokens. Does it matter to it why there is no third one?",
+)
+known.change(
     "cut-in-silence",
     (BROKEN, "\n        if begun:\n            return\n"),
     fact="an answer that breaks off just ends, as if it were complete",

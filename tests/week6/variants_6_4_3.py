@@ -36,6 +36,8 @@ pass*2 run=1 full
 pass*2 run=5 full ok*9
 pass*2 run=5 fail full fail full fail
 pass*2 run=3 full exit start pass*2
+pass*2 miss*3 pass exit pass
+pass*2 run=3 miss*3 full exit pass*2
 """.strip().splitlines()
 ALL = [script(text) for text in SCRIPTS] + [random_script(seed, 40) for seed in range(10)]
 
@@ -197,6 +199,12 @@ known.change(
     ('case "started" if state == "dead":', 'case "started":'),
     fact="a replica in any state becomes starting",
     question='The replica is ready when "started" arrives late. What does the router lose?',
+)
+known.change(
+    "exit-of-a-dead-one-ignored",
+    ('case "exited":', 'case "exited" if state != "dead":'),
+    fact="counts and limit stay as they are when the process of a dead replica ends",
+    question="One probe of the old process has passed. What does that say of the new one?",
 )
 
 

@@ -2,7 +2,7 @@
 
 import mlx.core as mx
 import numpy as np
-from tests.week6.step_costs import BENT, MODELS, SCENES, UNEVEN, chunks_of, recorded
+from tests.week6.step_costs import BENT, MISLEADING, MODELS, SCENES, UNEVEN, chunks_of, recorded
 from tiny_llm_solution.fleet.cost import StepCost, Work
 from tiny_llm_solution.serving.request import Chunk, Request
 
@@ -27,6 +27,7 @@ NOISY = recorded(5, 40, MODELS["a small model on a CPU"], 0.3)
 known.probe_table(
     works=works,
     bent=lambda program: predicted(program, BENT),
+    misleading=lambda program: predicted(program, MISLEADING),
     uneven=lambda program: predicted(program, UNEVEN),
     noisy=lambda program: predicted(program, NOISY),
     exact=lambda program: predicted(program, recorded(2, 30, MODELS["arithmetic alone"])),
@@ -134,6 +135,16 @@ known.change(
     ),
     fact="a negative duration is accepted",
     question="The clock was set back during a step. What will the fit make of it?",
+)
+known.change(
+    "dropped-one-by-one",
+    (EVERY_SET, "[left := [0, 1, 2, 3]] * 4"),
+    (
+        KEPT,
+        "if part.min() < 0:\n    left.pop(int(part.argmin()))\nif part.min() >= 0 and error < best:",
+    ),
+    fact="the term with the most negative coefficient is dropped until none is negative, and no dropped term returns",
+    question="You have dropped two terms, one after the other. Can the best model have the first one?",
 )
 
 

@@ -49,6 +49,7 @@ known.probe_table(
             (of(0.5, 1.0), 1, (0, 1), (80, 4), 0.75),
         ],
     ),
+    rounded=lambda program: each(program, [(of(0.5), 1, (0,), (2,), 0.75)]),
     lost=lambda program: each(program, [(of(0.8), 1, (0,), (20,), 0.84), (of(0.0), 3, (0,), (8,))]),
 )
 known.not_timed("a plan takes as long as its simulations")
@@ -67,6 +68,12 @@ known.change(
     (SUFFICIENT, "return sum(met) > share * len(met)"),
     fact="exactly the share is not sufficient",
     question="19 of 20 requests meet the goal, and the share is 0.95. What does the docstring say?",
+)
+known.change(
+    "share-rounded-down",
+    (SUFFICIENT, "return sum(met) >= int(share * len(met))"),
+    fact="the number of requests that must meet the goal is rounded down",
+    question="17 of 19 requests meet the goal. Is that a share of 0.95?",
 )
 known.change(
     "first-seed-only",

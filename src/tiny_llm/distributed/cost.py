@@ -20,7 +20,8 @@ class CostModel:
     def fit(cls, num_bytes: Sequence[float], seconds: Sequence[float]) -> "CostModel":
         """Return the model with the smallest sum of squared relative errors, ((predicted - measured) / measured)^2.
 
-        With absolute errors, the largest messages alone would decide.
+        With absolute errors, the largest messages alone would decide. Neither number is bounded: noisy measurements may
+        give a negative one.
 
         Args:
             num_bytes: the size of each measured message.

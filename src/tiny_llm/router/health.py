@@ -34,8 +34,8 @@ class Health:
             probes do not make it ready.
         "exited": its process has ended: it is dead.
 
-        Whenever the state changes, all counts begin at zero. A replica that becomes dead forgets its prefixes, and its
-        limit is the first one again.
+        Whenever the state changes, and at every "exited", all counts begin at zero. A replica that becomes dead, or is
+        dead already when its process ends, forgets its prefixes, and its limit is the first one again.
         """
         raise NotImplementedError("6.4.3 Health of a replica")
 
