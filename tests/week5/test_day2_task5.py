@@ -55,6 +55,12 @@ def test_task_5_gradient_large_vocabulary(dtype):
     gradients(mx.zeros((2, 70_000), dtype), mx.array([3, 69_999]), seed=0)
 
 
+@by_dtype
+def test_task_5_gradient_almost_sure(dtype):
+    """The target has almost all of the probability: 1 minus it has few digits, unless both are float32."""
+    gradients(mx.array([[9.5, 0.0, 1.0], [0.0, 8.0, 0.5]]).astype(dtype), mx.array([0, 1]), seed=0)
+
+
 def test_task_5_gradient_hidden_tokens():
     """A logit of -inf: the token is impossible, and its gradient is 0."""
     gradients(mx.array([[0.5, -mx.inf, 1.0], [-mx.inf, -mx.inf, 2.0]]), mx.array([0, 2]), seed=0)

@@ -2,6 +2,7 @@
 
 import mlx.core as mx
 import mlx.nn as nn
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,10 +14,10 @@ from tiny_llm.backward import layers
 from tiny_llm_course.testkit.agreement import agrees, compare
 from tiny_llm_course.testkit.cases import noted, type_words
 from tiny_llm_course.testkit.errors import Kind, fail, raises_value_error
-from tiny_llm_course.testkit.inputs import drawn, normals
+from tiny_llm_course.testkit.inputs import DTYPES, drawn, normals
 from tiny_llm_course.testkit.marks import by_dtype
 from tiny_llm_course.testkit.properties import property_test
-from tiny_llm_course.testkit.rounding import to_float64
+from tiny_llm_course.testkit.rounding import EPSILON, to_float64
 from tiny_llm_course.testkit.sizes import sweep
 
 
@@ -56,6 +57,27 @@ def test_task_4_swiglu_extreme_gates(dtype, name):
     """Far to the right the slope is 1, far to the left it is 0; exp(100) overflows float32."""
     gate = mx.array([-1000.0, -100.0, -20.0, -9.0, -1.2785, 0.0, 9.0, 100.0, 1000.0]).astype(dtype)
     agrees(*GRADIENTS[name], gate, mx.full((9,), 2.0, dtype), mx.full((9,), 0.5, dtype), seed=0)
+
+
+@by_gradient
+@pytest.mark.parametrize("dtype", DTYPES[1:], ids=str)
+def test_task_4_swiglu_rounds_once(dtype, name):
+    """The nearest number of the dtype, or a neighbor that is almost as near: half a step, and a tenth for float32."""
+    gradient, formula = GRADIENTS[name]
+    arrays = inputs(7, 60, dtype=dtype)
+    case = f"{str(dtype).split('.')[-1]}, gate 60, up 60, dy 60, seed 7: {name}"
+    expected = formula(*map(to_float64, arrays))
+    with noted(case):
+        found = gradient(*arrays)
+    step = EPSILON[dtype] * 2.0 ** np.floor(np.log2(np.maximum(np.abs(expected), 2.0**-14)))
+    compare(found, expected, dtype, 0.6 * step, case, 60)
+
+
+@by_gradient
+def test_task_4_swiglu_tiny_silu(name):
+    """At -17.5 silu has three bits in float16, and dy brings the product back to where it has eleven."""
+    gate, up, dy = (mx.full((2,), x, mx.float16) for x in (-17.5, 1.0, 1000.0))
+    agrees(*GRADIENTS[name], gate, up, dy, seed=0)
 
 
 @by_gradient

@@ -94,6 +94,12 @@ def test_task_7_clipping_in_float32(dtype):
     check((normals(4, dtype)(5002) * 300).astype(dtype), 10.0, seed=4)
 
 
+@pytest.mark.parametrize("dtype", DTYPES[1:], ids=str)
+def test_task_7_clipping_tiny_factor(dtype):
+    """The factor is below float16's smallest number, and the gradients times the factor are not."""
+    check((normals(11, dtype)(13) * 10_000).astype(dtype), 1e-3, seed=11)
+
+
 def test_task_7_clipping_each_its_own_dtype():
     draw = normals(5)
     grads = {"w": draw(3, 4).astype(mx.bfloat16), "b": draw(4), "h": draw(5).astype(mx.float16)}

@@ -71,6 +71,18 @@ def test_task_3_save_peft_config(tmp_path, rank, alpha):
     fail_if_different("adapter_config.json is wrong", expected, {name: config.get(name) for name in expected}, case)
 
 
+@pytest.mark.parametrize("number", [7, 10, 99, 100, 125])
+def test_task_3_save_number_of_a_layer(tmp_path, number):
+    """One, two or three digits; Llama 3.1 405B has 126 layers."""
+    case = f"form 'mlx-lm', one projection, of layer {number}, r 2, alpha 3"
+    name = f"model.layers.{number}.mlp.down_proj"
+    weights = {f"{name}.lora_a": mx.ones((2, 6)), f"{name}.lora_b": mx.ones((7, 2))}
+    config, _ = saved(tmp_path, weights, 3.0, "mlx-lm", case)
+    parameters = config.get("lora_parameters")
+    keys = parameters.get("keys") if isinstance(parameters, dict) else None
+    fail_if_different("wrong keys in lora_parameters", ["mlp.down_proj"], keys, case)
+
+
 @pytest.mark.parametrize(("rank", "alpha"), [(2, 3.0), (4, 4.0), (8, 16.0), (3, 1.0)])
 def test_task_3_save_mlx_lm_config(tmp_path, rank, alpha):
     case = f"form 'mlx-lm', four projections, r {rank}, alpha {alpha}"

@@ -33,6 +33,7 @@ known.probe_table(
     mx.float16,
     half=lambda program: program(*logits_and_targets(10, mx.float16, (4, 6), 50)),
     half_far=lambda program: program(*far(mx.float16, 1e4)),
+    almost_sure=lambda program: program(mx.array([[9.5, 0.0, 1.0]], mx.float16), mx.array([0])),
     # all but the target's: float16 ends at 65,504
     large_vocabulary=lambda program: program(mx.zeros((1, 70_000), mx.float16), mx.array([0]))[:, 1:],
 )
@@ -117,6 +118,12 @@ known.change(
     ("logits.astype(mx.float32)", "logits"),
     fact="the softmax is computed in the dtype of the logits",
     question="A vocabulary has 70,000 tokens. What is the sum of as many float16 exponentials of 1?",
+)
+known.change(
+    "probabilities-rounded",
+    (GRADIENT, "(probabilities.astype(logits.dtype) - one_hot)"),
+    fact="the softmax is rounded to the dtype of the logits before 1 is subtracted at the target",
+    question="The target has the probability 0.9997. What is it in float16, and what is left of 1 - 0.9997?",
 )
 known.change(
     "float32-result",

@@ -24,6 +24,8 @@ known.probe_table(
     half=lambda program: program(*inputs(3, 2, 3, dtype=mx.float16)),
     # silu is smallest near -1.278: its slope is a difference of almost equal numbers
     half_at_the_bottom=lambda program: program(*(mx.array([x]).astype(mx.float16) for x in (-1.285, 1.0, 1.0))),
+    # silu has three bits left, the product eleven
+    half_of_a_tiny_silu=lambda program: program(*(mx.array([x]).astype(mx.float16) for x in (-17.5, 1.0, 1000.0))),
 )
 
 
@@ -107,6 +109,12 @@ known.change(
     ("(a.astype(mx.float32) for a in (gate, up, dy))", "(gate, up, dy)"),
     fact="all is computed in gate's dtype, where 1 - sigmoid loses most digits",
     question="In float16, what is 1 - 0.9999?",
+)
+known.change(
+    "silu-rounded",
+    (DUP, "dup = d * (g * sigmoid).astype(gate.dtype).astype(mx.float32)"),
+    fact="silu is rounded to gate's dtype before it is multiplied by dy",
+    question="Far to the left silu is tiny, and dy is large. How many bits does silu have in float16?",
 )
 known.change(
     "float32-results",

@@ -28,6 +28,7 @@ known.probe_table(
     mx.float16,
     half=lambda program: run(program, 7, 1.0, dtype=mx.float16),
     half_of_large=lambda program: run(program, 8, 1.0, size=300.0, dtype=mx.float16),
+    half_by_a_tiny_factor=lambda program: run(program, 10, 1e-3, size=10_000.0, dtype=mx.float16),
 )
 
 
@@ -127,6 +128,15 @@ known.change(
     ),
     fact="the clipped gradients are float32 although the gradients are not",
     question="What should be the dtype of a clipped gradient in float16?",
+)
+known.change(
+    "factor-in-the-gradient-s-dtype",
+    (
+        RETURN,
+        "return {name: grad * factor.astype(grad.dtype) for name, grad in grads.items()}, norm",
+    ),
+    fact="the factor is rounded to the gradient's dtype, in which 1e-8 is zero",
+    question="The norm is 40,000 and max_norm 0.001. What is the factor in float16?",
 )
 known.change(
     "changed-in-place",

@@ -34,6 +34,16 @@ def saved(program, form, seed=1, rank=2, alpha=3.0, names=(Q0, V0, DOWN11), dtyp
         return letters(json.dumps([*tensors, own], sort_keys=True)), *tensors.values()
 
 
+def of_layer_125(program):
+    """Return mlx-lm's keys for a projection of a layer whose number has three digits."""
+    name = "model.layers.125.mlp.down_proj"
+    with tempfile.TemporaryDirectory() as folder:
+        weights = {f"{name}.lora_a": mx.ones((2, 6)), f"{name}.lora_b": mx.ones((7, 2))}
+        program(Path(folder), Adapter(weights, 3.0), "mlx-lm")
+        config = json.loads((Path(folder) / "adapter_config.json").read_text())
+    return letters(json.dumps(config["lora_parameters"]["keys"]))
+
+
 def peft_file(program):
     """Return whether the weights have PEFT's file name."""
     with tempfile.TemporaryDirectory() as folder:
@@ -49,6 +59,7 @@ known.probe_table(
     square=lambda program: saved(program, "mlx-lm", 4, 5, 1.0, (Q0,)),
     a_new_folder=lambda program: saved(program, "peft", below="a/b"),
     names=peft_file,
+    three_digits=of_layer_125,
 )
 known.probe_table(mx.float16, narrow=lambda program: saved(program, "peft", dtype=mx.float16))
 
@@ -113,6 +124,18 @@ known.change(
     ('{name.rpartition(".")[2] for name in names}', "set(names)"),
     fact="target_modules are whole names instead of their last parts",
     question="How many entries has target_modules if q_proj is adapted in 28 layers?",
+)
+known.change(
+    "one-digit-of-a-layer",
+    ('r"^model\\.layers\\.\\d+\\."', 'r"^model\\.layers\\.\\d\\."'),
+    fact="mlx-lm's keys lose the number of a layer only if it has one digit",
+    question="What is the key of model.layers.11.mlp.down_proj?",
+)
+known.change(
+    "two-digits-of-a-layer",
+    ('r"^model\\.layers\\.\\d+\\."', 'r"^model\\.layers\\.\\d\\d?\\."'),
+    fact="mlx-lm's keys lose the number of a layer only if it has at most two digits",
+    question="Llama 3.1 405B has 126 layers. What is the key of the last one's down_proj?",
 )
 known.change(
     "last-parts-as-keys",

@@ -93,6 +93,7 @@ SCENES: dict[str, tuple[Files, dict[str, Files]]] = {
     "one empties": ({"f": TEN}, {"a": {"f": b""}, "b": {"f": A3}}),
     "binary": ({"f": b"\0\n1\n2\n"}, {"a": {"f": b"\0\nA\n2\n"}, "b": {"f": b"\0\n1\nB\n"}}),
     "becomes binary": ({"f": b"0\n1\n2\n"}, {"a": {"f": b"\0\n1\n2\n"}, "b": {"f": b"0\n1\nB\n"}}),
+    "no longer binary": ({"f": b"\0\n1\n2\n3\n"}, {"a": {"f": b"0\n1\n2\n3\n"}, "b": {"f": b"0\n1\n2\nB\n"}}),
     "binary in one copy": ({"f": b"\0\n1\n2\n"}, {"a": {"f": b"\0\nA\n2\n"}, "b": {"f": b"\0\n1\n2\n"}}),
 }
 

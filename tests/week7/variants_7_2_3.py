@@ -56,6 +56,22 @@ known.change(
     question="Does JSON allow a comma before a closing bracket?",
 )
 known.change(
+    "comma-as-a-brace",
+    ('"key" if closers[-1] == "}" else "value"', '"first key" if closers[-1] == "}" else "value"'),
+    fact="after a comma an object may end as after its opening brace, so the comma is kept",
+    question='Is {"a": 1, } JSON?',
+)
+known.change(
+    "spaces-after-brackets-dropped",
+    (
+        "at = _end_of(_SPACE, prefix, at)\nif expected in _CLOSABLE:\n    kept = at",
+        "begun, at = at, _end_of(_SPACE, prefix, at)\n"
+        'if expected in _CLOSABLE:\n    kept = at if expected == "end" else begun',
+    ),
+    fact="white space after an opening bracket or brace is dropped",
+    question="The prefix is a bracket and a line break. What can be kept of it?",
+)
+known.change(
     "closed-from-outside",
     ('"".join(reversed(closers))', '"".join(closers)'),
     fact="what was opened first is closed first",

@@ -35,6 +35,7 @@ for each in (
     "true as an integer",
     "a text as a number",
     "none of the values",
+    "true for a 1 of the values",
     "a ValueError",
     "a KeyError",
     "a long result",
@@ -76,9 +77,15 @@ known.change(
 )
 known.change(
     "values-not-checked",
-    ('if "enum" in schema and value not in schema["enum"]:', "if False:"),
+    ('if "enum" in schema and not any(_equal(value, each) for each in schema["enum"]):', "if False:"),
     fact="the values of an enum are not checked",
     question="The schema lists two modes, and the model has invented a third one. Who notices?",
+)
+known.change(
+    "true-in-an-enum",
+    ('not any(_equal(value, each) for each in schema["enum"])', 'value not in schema["enum"]'),
+    fact="true passes for a 1 in an enum, as they are equal in Python",
+    question="An enum has the levels 1 and 2, and the model writes true. What does `True in [1, 2]` return?",
 )
 known.change(
     "missing-not-noticed",
@@ -153,7 +160,7 @@ def checked(call, tools, longest=20_000):
             mine = kind.get(type(value), "null")
             if kinds and mine not in kinds and not (mine == "integer" and "number" in kinds):
                 wrong = f"{name} must be {' or '.join(kinds)}"
-            elif "enum" in own and value not in own["enum"]:
+            elif "enum" in own and (kind.get(type(value)) == "boolean" or value not in own["enum"]):
                 wrong = f"{name} must be one of {own['enum']}"
     if wrong:
         return f"Error: {wrong}"

@@ -1,6 +1,7 @@
 """Known programs of task 7.3.3, a transcript."""
 
 import json
+import re
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -51,6 +52,17 @@ def refused(program, data):
     return mx.array([refusal(lambda: read(program, data))])
 
 
+def number_said(program, data):
+    """Return whether the error has the number 2, its line's."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "run.jsonl"
+        path.write_bytes(data)
+        try:
+            return codes(program.read(path))
+        except ValueError as error:
+            return codes("2" in re.findall(r"\d+", str(error).replace(str(path), "")))
+
+
 known.probe_table(
     two=lambda program: written(program, [SAID, {"stop": "done"}]),
     none=lambda program: written(program, []),
@@ -63,6 +75,7 @@ known.probe_table(
     half_that_is_whole=lambda program: read(program, b'{"a": 1}\n{"b": 2}'),
     line_separators=lambda program: read(program, '{"a": "\u2028"}\n{"b": "\x85"}\n'.encode()),
     damaged=lambda program: refused(program, b'{"a": 1}\n{"b"\n{"c": 2}\n'),
+    second_line=lambda program: number_said(program, b'{"a": 1}\n{"b"\n{"c": 2}\n'),
     no_object=lambda program: refused(program, b"[]\n"),
     empty_line=lambda program: refused(program, b"{}\n\n{}\n"),
 )
@@ -115,6 +128,12 @@ known.change(
     ('raise ValueError(f"line {number} of {path} is not JSON: {error}") from None', "continue"),
     fact="lines that are not JSON are skipped in silence",
     question="A line in the middle is damaged. Is the conversation without it the one that took place?",
+)
+known.change(
+    "lines-from-zero",
+    ('split(b"\\n")[:-1], 1)', 'split(b"\\n")[:-1])'),
+    fact="lines are numbered from 0 in error messages",
+    question="Which number does an editor show at the first line of a file?",
 )
 known.change(
     "any-json",

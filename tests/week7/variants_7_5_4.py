@@ -109,6 +109,12 @@ known.change(
     question="What is a line of a picture?",
 )
 known.change(
+    "zero-bytes-of-the-copies-alone",
+    ('before is None or b"\\0" in before or', "before is None or"),
+    fact="zero bytes are looked for in the copies' contents alone, not in the base",
+    question="Both copies have replaced a picture by a text. Of what file were their lines a change?",
+)
+known.change(
     "autojunk",
     ("autojunk=False).get_opcodes()", "autojunk=True).get_opcodes()"),
     fact="lines that occur often are ignored by the comparison, in files of 200 lines and more",

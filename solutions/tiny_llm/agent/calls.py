@@ -30,8 +30,8 @@ def call_tool(call: ToolCall, tools: Sequence[Tool], longest: int = LONGEST) -> 
     - a required argument that is missing;
     - an argument that is not among the schema's `properties`, and the names of those;
     - an argument whose value is not of its `type`, a name or a list of names, and the type; a boolean is neither an
-      integer nor a number. Or one that is not in its `enum`, and the values. Items of arrays and members of objects are
-      not checked;
+      integer nor a number. Or one that is not in its `enum`, and the values; there, 1.0 is 1 and true is not. Items of
+      arrays and members of objects are not checked;
     - the message of a ValueError that the tool raises, such as a ToolError;
     - the type and the message of any other Exception that it raises. A loop must survive a tool's bug.
 
@@ -89,7 +89,7 @@ def _check(name: str, value: Any, schema: dict[str, Any]) -> None:
     kinds = [kinds] if isinstance(kinds, str) else kinds
     if not any(_is_a(value, kind) for kind in kinds):
         raise ValueError(f"The argument {name!r} must be of type {' or '.join(kinds)}, not {json.dumps(value)[:60]}.")
-    if "enum" in schema and value not in schema["enum"]:
+    if "enum" in schema and not any(_equal(value, each) for each in schema["enum"]):
         allowed = ", ".join(json.dumps(each) for each in schema["enum"])
         raise ValueError(f"The argument {name!r} must be one of {allowed}, not {json.dumps(value)[:60]}.")
 
@@ -98,3 +98,8 @@ def _is_a(value: Any, kind: str) -> bool:
     if isinstance(value, bool):
         return kind == "boolean"
     return isinstance(value, TYPES[kind])
+
+
+def _equal(value: Any, other: Any) -> bool:
+    """Return whether two values are equal in JSON, where true is not 1."""
+    return bool(value == other) and isinstance(value, bool) == isinstance(other, bool)

@@ -37,7 +37,8 @@ def save_tokenizer(
     - `normalizer`: an object whose `type` is the normalization, or null.
     - `pre_tokenizer`: what `split_by` returns.
     - `decoder`: BYTE_LEVEL.
-    - `model`: its `type`, "BPE"; `vocab`, the id of each token that is not special; and `merges`, a list of pairs.
+    - `model`: its `type`, "BPE"; `vocab`, the id of each token that is not special; and `merges`, a list of pairs,
+      each a list of two texts, or both in one text with a space between.
 
     Args:
         path: the file to write, in UTF-8. A file that exists is replaced.

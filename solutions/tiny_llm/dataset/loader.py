@@ -24,7 +24,7 @@ class ShardedLoader:
             seed: of the order.
 
         Raises:
-            ValueError: there is no shard, or batch_size is less than 1. The message states which.
+            ValueError: there is no shard, or batch_size is less than 1. The message states both numbers.
         """
         if not shards or batch_size < 1:
             raise ValueError(f"a loader needs a shard and a batch_size of 1, but has {len(shards)} and {batch_size}")

@@ -23,7 +23,8 @@ def cross_entropy(logits: mx.array, targets: mx.array, ignore_index: int = IGNOR
         number is read on the way. The arguments are not changed.
 
     Raises:
-        ValueError: the shape of targets is not N... The message states both shapes.
+        ValueError: the shape of targets is not N... The message states the two, as (3,) and (3, 4) for logits
+            of 3 x 4 x 7.
 
     Source: `mlx.nn.losses.cross_entropy`; `torch.nn.functional.cross_entropy`.
     """
@@ -51,7 +52,8 @@ def cross_entropy_vjp(logits: mx.array, targets: mx.array, ignore_index: int = I
         N.. x V, in the dtype of logits; all zeros if no target counts. The arguments are not changed.
 
     Raises:
-        ValueError: the shape of targets is not N... The message states both shapes.
+        ValueError: the shape of targets is not N... The message states the two, as (3,) and (3, 4) for logits
+            of 3 x 4 x 7.
 
     Source: `mx.grad` of `mlx.nn.losses.cross_entropy`.
     """

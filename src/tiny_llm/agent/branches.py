@@ -32,7 +32,8 @@ def explore(scheduler: Scheduler, requests: Sequence[Request], page_size: int) -
       the last token of a prompt, so a request's last token does not count for itself: after the prompts [1, 2, 3, 4]
       and [1, 2, 3, 4], with pages of 2, the second request can reuse one page.
     - A request waits as long as another one that was submitted, and has not finished, has such a page that none of the
-      submitted ones, finished or not, has computed. Otherwise it is submitted before the next step.
+      submitted ones, finished or not, has computed (what preemption lost is not). Otherwise it is submitted before
+      the next step.
 
     The requests are considered in their order, before each step; one that was submitted a moment ago counts as well. No
     request waits for longer than that: branches decode together.

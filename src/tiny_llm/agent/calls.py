@@ -28,8 +28,8 @@ def call_tool(call: ToolCall, tools: Sequence[Tool], longest: int = LONGEST) -> 
     - a required argument that is missing;
     - an argument that is not among the schema's `properties`, and the names of those;
     - an argument whose value is not of its `type`, a name or a list of names, and the type; a boolean is neither an
-      integer nor a number. Or one that is not in its `enum`, and the values. Items of arrays and members of objects are
-      not checked;
+      integer nor a number. Or one that is not in its `enum`, and the values; there, 1.0 is 1 and true is not. Items of
+      arrays and members of objects are not checked;
     - the message of a ValueError that the tool raises, such as a ToolError;
     - the type and the message of any other Exception that it raises. A loop must survive a tool's bug.
 

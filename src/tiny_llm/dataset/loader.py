@@ -22,7 +22,7 @@ class ShardedLoader:
             seed: of the order.
 
         Raises:
-            ValueError: there is no shard, or batch_size is less than 1. The message states which.
+            ValueError: there is no shard, or batch_size is less than 1. The message states both numbers.
         """
         raise NotImplementedError("5.2.3 A loader that resumes")
 

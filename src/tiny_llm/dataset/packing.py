@@ -37,7 +37,8 @@ def pack_documents(documents: Iterable[Sequence[int]], length: int, eos: int) ->
     """Append eos to each document, join all documents in order, and cut the result into rows of L tokens.
 
     Args:
-        documents: the token ids of each document, without eos. They are numbered from 0.
+        documents: the token ids of each document, without eos, as a list, a tuple or a NumPy array. They are numbered
+            from 0.
         length: L.
         eos: the end-of-document token.
 

@@ -16,7 +16,7 @@ class Changes:
     diff and stop. Ask for approval. Check that the file is still as it was. Push its old content to the journal.
     Replace the file in one step: write a new file, whose name is random, in the same folder, and rename it, so that a
     reader sees either the old content or the new one, whatever happens. Permissions stay; a new file has 0o644. No
-    other file is left over, even after an error.
+    other file is left over, even after an error, and the journal then has no step for the change.
 
     All content is kept to the byte: line endings, too, and a missing line break at the end.
     """
@@ -65,6 +65,8 @@ class Changes:
 
     def undo(self) -> str:
         """Undo the last step of the journal, and remove it there. A file that was new is deleted.
+
+        The folder of a file may be gone by now: it is made again.
 
         Files may have up to MOST_BYTES here: a step may be a command's.
 
