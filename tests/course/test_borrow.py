@@ -8,6 +8,7 @@ import pytest
 from tests.course.checkouts import fixture, replace
 from tests.course.checkpoint_folders import small
 
+from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.dev.transcripts import Edit, Scenario, checkout_for, environment, run
 from tiny_llm_course.paths import ROOT
 
@@ -133,6 +134,15 @@ def test_the_engine_runs_on_it(checkpoint):
         assert (mine.returncode, mine.stdout) == (0, ours.stdout)
         assert mine.stderr.startswith(f"{ON_REFERENCE}1\n")
         assert "⇢" not in ours.stderr
+
+
+@pytest.mark.maintainers
+@pytest.mark.parametrize("task", ["6.2.4", "7.5.1"])
+def test_processes_that_a_check_starts_borrow_as_well(task):
+    with checkout_for(Scenario("borrowed", (), (task,))) as folder:
+        assert run(f"borrow {' '.join(load_course().needs(task))}", folder).returncode == 0
+        done = run(f"test {task}", folder)
+        assert done.returncode == 0, done.stdout
 
 
 def test_what_is_optional_and_not_started_runs_on_the_reference():

@@ -641,7 +641,7 @@ def test_small_packets_are_sent_at_once():
             _, writer = await asyncio.open_connection(*listening.getsockname())
             answer = await asyncio.wait_for(found, 10)
             writer.close()
-        return answer
+        return int(answer)
 
     assert asyncio.run(nodelay())
 

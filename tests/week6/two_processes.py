@@ -13,10 +13,6 @@ from tests.week1.reference_model import ReferenceModel
 from tests.week6.sharded import parts, vocabulary_of
 
 import tiny_llm
-from tiny_llm_course.course.registry import load_course
-from tiny_llm_course.learner import progress
-from tiny_llm_course.paths import LEARNER
-from tiny_llm_course.programs import borrowing
 from tiny_llm_course.testkit.processes import run_processes
 
 SIZE = 2
@@ -28,18 +24,14 @@ def texts_of_ranks(model: ReferenceModel, prompt: list[int], count: int, case: s
         folder = Path(top)
         for rank in range(SIZE):
             mx.save_safetensors(str(folder / f"{rank}.safetensors"), parts(model.weights, model.config, rank, SIZE))
-        package = Path(tiny_llm.__file__).parent
-        lent = progress.on_reference(load_course().needs("6.2.4")) if package == LEARNER else ()
-        run = {"config": model.config, "prompt": prompt, "count": count, "borrowed": [task.id for task in lent]}
-        (folder / "run.json").write_text(json.dumps(run))
-        said = run_processes("tests.week6.two_processes", SIZE, str(folder), case=case, package=[package.parent])
+        (folder / "run.json").write_text(json.dumps({"config": model.config, "prompt": prompt, "count": count}))
+        package = [Path(tiny_llm.__file__).parents[1]]
+        said = run_processes("tests.week6.two_processes", SIZE, str(folder), case=case, package=package)
         return [json.loads(text) for text in said]
 
 
 def work(folder: Path) -> None:
-    """Generate, and print the tokens; what is borrowed runs on the reference here as well."""
-    run = json.loads((folder / "run.json").read_text())
-    borrowing.install(map(load_course().task, run["borrowed"]))
+    """Generate, and print the tokens."""
     from tiny_llm.config import ModelConfig
     from tiny_llm.distributed.group import start
     from tiny_llm.qwen3_cached.generate import generate_cached
@@ -47,7 +39,7 @@ def work(folder: Path) -> None:
     from tiny_llm.tensor_parallel.sampling import make_parallel_sampler
 
     mx.set_default_device(mx.cpu)
-    group = start("ring")
+    group, run = start("ring"), json.loads((folder / "run.json").read_text())
     config, own = ModelConfig.from_dict(run["config"]), vocabulary_of(run["config"], group.rank, SIZE)
     weights = mx.load(str(folder / f"{group.rank}.safetensors"))
     assert isinstance(weights, dict)

@@ -89,7 +89,7 @@ def start(folder: Path, package: Path) -> "subprocess.Popen[str]":
     """Start a process, and return when it begins to work."""
     path = os.pathsep.join(map(str, (package, ROOT, ROOT / "src")))
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.week7.killing", str(folder)],
+        [sys.executable, "-m", "tiny_llm_course.testkit.processes", "tests.week7.killing", str(folder)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

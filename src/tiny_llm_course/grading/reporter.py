@@ -19,10 +19,23 @@ from ..course.findings import CheckFailed, Finding, Kind
 from ..paths import COURSE
 from ..programs.packages import NotImportable
 from ..testkit.outcomes import Stopped
+from ..testkit.processes import BORROWED as BORROWED_IDS
 from .diagnosis import Checks, Diagnosis, Failure, diagnose
 from .exceptions import finding_of
 from .guard import Breakpoints
-from .plugin import ABSENT, BROKEN, FINDING, GUARD, IMPORTING, TASK, TRIAL, Reporting, graded_package, run_again
+from .plugin import (
+    ABSENT,
+    BORROWED,
+    BROKEN,
+    FINDING,
+    GUARD,
+    IMPORTING,
+    TASK,
+    TRIAL,
+    Reporting,
+    graded_package,
+    run_again,
+)
 from .processes import CHECK_BEGINS
 
 FAILURE = pytest.StashKey[Failure]()  # how a check failed when it ran last
@@ -70,9 +83,11 @@ class Reporter:
         config.stash[IMPORTING] = lambda module: self.send("importing", module=module)
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:
-        """Replace the debugger, after pytest has."""
+        """Replace the debugger, after pytest has, and say what is borrowed."""
         self.breakpoints = Breakpoints(graded_package(session.config))
         self.breakpoints.install()
+        borrowed = session.config.stash[BORROWED]
+        os.environ[BORROWED_IDS] = " ".join(sorted(borrowed))  # for the processes that checks start
 
     @pytest.hookimpl(wrapper=True)
     def pytest_make_collect_report(
