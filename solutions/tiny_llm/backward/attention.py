@@ -14,10 +14,10 @@ def attention_vjp(
     scale: float | None = None,
     mask: mx.array | str | None = None,
 ) -> tuple[mx.array, mx.array, mx.array]:
-    """Return the gradients of grouped-query attention, y = softmax(query @ key.T * scale + mask) @ value, given y's.
+    """Return the gradients of query, key and value for grouped-query attention, given dy, the gradient of its output y.
 
-    Query head h reads key-value head h // (H / H_kv), as in `scaled_dot_product_attention_grouped`. All of it is
-    computed in float32 for all dtypes.
+    y is softmax(query @ key.T * scale + mask) @ value. Query head h reads key-value head h // (H / H_kv), as in
+    `scaled_dot_product_attention_grouped`. All of it is computed in float32 for all dtypes.
 
     Args:
         query: N.. x H x L x D.

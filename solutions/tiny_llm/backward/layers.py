@@ -8,7 +8,7 @@ import mlx.core as mx
 
 
 def linear_vjp(x: mx.array, w: mx.array, dy: mx.array) -> tuple[mx.array, mx.array]:
-    """Return the gradients of y = x @ w.T, given y's.
+    """Return the gradients of x and w for y = x @ w.T, given dy, the gradient of y.
 
     Args:
         x: N.. x I, any number of leading dimensions, including none.
@@ -56,7 +56,7 @@ def embedding_vjp(ids: mx.array, dy: mx.array, vocab_size: int) -> mx.array:
 
 
 def rms_norm_vjp(x: mx.array, weight: mx.array, eps: float, dy: mx.array) -> tuple[mx.array, mx.array]:
-    """Return the gradients of y = x * rsqrt(mean(x * x) + eps) * weight, given y's.
+    """Return the gradients of x and weight for y = x * rsqrt(mean(x * x) + eps) * weight, given dy, the gradient of y.
 
     Args:
         x: N.. x E, any number of leading dimensions, including none.
@@ -87,7 +87,9 @@ def rms_norm_vjp(x: mx.array, weight: mx.array, eps: float, dy: mx.array) -> tup
 
 
 def swiglu_vjp(gate: mx.array, up: mx.array, dy: mx.array) -> tuple[mx.array, mx.array]:
-    """Return the gradients of y = silu(gate) * up, given y's, where silu(g) = g * sigmoid(g).
+    """Return the gradients of gate and up for y = silu(gate) * up, given dy, the gradient of y.
+
+    silu(g) is g * sigmoid(g).
 
     Args:
         gate: any shape, float32, float16 or bfloat16; no value overflows, however large or negative.

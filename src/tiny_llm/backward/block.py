@@ -14,7 +14,7 @@ Params = dict[str, mx.array]
 
 
 def block_vjp(config: ModelConfig, weights: Params, x: mx.array, dy: mx.array) -> tuple[mx.array, Params]:
-    """Return the gradients of y = block(x, mask="causal") for Qwen3's transformer block, given y's.
+    """Return the gradients of x and the weights for Qwen3's block, y = block(x, mask="causal"), given dy, y's gradient.
 
     Args:
         config: the model's, of type qwen3.
