@@ -1,5 +1,6 @@
 """Borrowed tasks run on the reference everywhere, in nobody's file, and are never passed."""
 
+import ast
 import subprocess
 import sys
 import tomllib
@@ -10,7 +11,7 @@ from tests.course.checkpoint_folders import small
 
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.dev.transcripts import Edit, Scenario, checkout_for, environment, run
-from tiny_llm_course.paths import ROOT
+from tiny_llm_course.paths import ROOT, SOLUTION
 
 NO_TASK = "is not a task. A task is named like 1.1.2, a day like 1.1, a week like 1."
 ON_REFERENCE = "⇢ on the reference, as you have borrowed them: "
@@ -134,6 +135,15 @@ def test_the_engine_runs_on_it(checkpoint):
         assert (mine.returncode, mine.stdout) == (0, ours.stdout)
         assert mine.stderr.startswith(f"{ON_REFERENCE}1\n")
         assert "⇢" not in ours.stderr
+
+
+def test_no_target_is_the_base_of_a_class_in_its_own_file():
+    """Borrowing replaces a class once its file has run: a subclass there would keep the learner's."""
+    for target in {task.program for task in load_course().tasks() if task.program.file.endswith(".py")}:
+        tree = ast.parse((SOLUTION / target.file).read_text(encoding="utf-8"))
+        classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+        bases = {ast.unparse(base): node.name for node in classes for base in node.bases}
+        assert target.name.partition(".")[0] not in bases, target
 
 
 @pytest.mark.maintainers

@@ -1,14 +1,11 @@
 """Layer factories of a tensor-parallel model: any other factory's matrices, with all-reduces where they are needed."""
 
-from typing import Any
 
 import mlx.core as mx
 
-from ..config import ModelConfig
 from ..distributed.group import Group
 from ..qwen3_cached.parts import Dense, Projection
-from .shards import ROW_PARALLEL, Partition
-from .vocabulary import VocabularyEmbedding
+from .shards import ROW_PARALLEL
 
 
 class ParallelParts(Dense):
@@ -42,16 +39,3 @@ class ParallelParts(Dense):
             return y if b is None else y + b.astype(y.dtype)
 
         return project
-
-
-class VocabularyParts(ParallelParts):
-    """`ParallelParts` with the embedding's rows, and so the logits, divided among the ranks."""
-
-    def __init__(self, group: Group, inner: Dense, partition: Partition) -> None:
-        """Store the group, the factory of the rank's own matrices, and what the rank holds."""
-        super().__init__(group, inner)
-        self.vocabulary = partition.vocabulary
-
-    def embedding(self, weights: dict[str, mx.array], name: str, config: ModelConfig) -> Any:
-        """Return a `VocabularyEmbedding` of the rank's rows of the table, `name.weight`."""
-        return VocabularyEmbedding(self.inner.embedding(weights, name, config), self.vocabulary, self.group)

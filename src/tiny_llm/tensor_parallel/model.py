@@ -1,14 +1,30 @@
 """The tensor-parallel model: `Qwen3CachedModel` over a rank's part of the weights."""
 
+from typing import Any
+
 import mlx.core as mx
 
 from ..config import ModelConfig
 from ..distributed.group import Group
 from ..quantized.parts import Quantized
 from ..qwen3_cached.model import Qwen3CachedModel
-from ..qwen3_cached.parts import DENSE
-from .parts import VocabularyParts
+from ..qwen3_cached.parts import DENSE, Dense
+from .parts import ParallelParts
 from .shards import Partition
+from .vocabulary import VocabularyEmbedding
+
+
+class VocabularyParts(ParallelParts):
+    """`ParallelParts` with the embedding's rows, and so the logits, divided among the ranks."""
+
+    def __init__(self, group: Group, inner: Dense, partition: Partition) -> None:
+        """Store the group, the factory of the rank's own matrices, and what the rank holds."""
+        super().__init__(group, inner)
+        self.vocabulary = partition.vocabulary
+
+    def embedding(self, weights: dict[str, mx.array], name: str, config: ModelConfig) -> Any:
+        """Return a `VocabularyEmbedding` of the rank's rows of the table, `name.weight`."""
+        return VocabularyEmbedding(self.inner.embedding(weights, name, config), self.vocabulary, self.group)
 
 
 def parallel_parts(config: ModelConfig, weights: dict[str, mx.array], group: Group) -> VocabularyParts:
