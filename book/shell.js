@@ -5,6 +5,19 @@
 
 (() => {
   document.getElementById("mdbook-menu-bar")?.setAttribute("role", "banner");
+  // The contents have dozens of links: the first stop of the tab key leads past them.
+  const main = document.querySelector("main");
+  if (main) {
+    main.id ||= "text";
+    main.tabIndex = -1;
+    const skip = Object.assign(document.createElement("a"), { className: "skip", href: `#${main.id}`, textContent: "Skip to the text" });
+    skip.addEventListener("click", (event) => {
+      event.preventDefault();
+      main.scrollIntoView();
+      main.focus({ preventScroll: true });
+    });
+    document.body.prepend(skip);
+  }
   // Which chapter this is, also in the middle of it.
   const title = document.querySelector(".menu-title");
   const chapter = document.querySelector("main h1")?.textContent.trim();

@@ -16,7 +16,13 @@
     const cells = rows.flatMap((row) => [...row.cells].slice(1));
     const figures = cells.every((cell) => cell.textContent.trim().length <= 9);
     for (const row of rows) {
-      [...row.cells].forEach((cell, i) => cell.setAttribute("data-column", heads[i] ?? ""));
+      [...row.cells].forEach((cell, i) => {
+        cell.setAttribute("data-column", heads[i] ?? "");
+        if (cell.childNodes.length < 2) return;
+        const whole = document.createElement("span"); // in the card's grid, each part would be a cell of its own
+        whole.append(...cell.childNodes);
+        cell.append(whole);
+      });
     }
     tables.push({ table, rows, kind: figures ? "cards figures" : "cards" });
   };

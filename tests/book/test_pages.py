@@ -113,6 +113,15 @@ def test_a_page_fits_a_phone(page, name, width):
     assert page.evaluate(f"({cut})().every((part) => getComputedStyle(part).maskImage !== 'none')")
 
 
+def test_the_first_link_leads_past_the_contents(page):
+    page.goto("week1/day1.html")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the text"
+    assert page.locator(".skip").bounding_box()["y"] >= 0
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.localName") == "main"
+
+
 @on_a_phone
 @every_page
 def test_a_wide_table_becomes_cards_on_a_phone(page, name, width):
@@ -128,6 +137,9 @@ def test_a_wide_table_becomes_cards_on_a_phone(page, name, width):
         assert table.get_attribute("role") == "table"
         heads, rows = table.evaluate(CARDS)
         assert all(row == [[head, head] for head in heads] for row in rows)
+        # In its grid, each text and each element of a cell would get a place of its own.
+        cells = "[...table.querySelectorAll('tbody td')]"
+        assert table.evaluate(f"(table) => {cells}.every((cell) => cell.childNodes.length < 2)")
     page.set_viewport_size({"width": 1280, "height": 900})
     page.wait_for_function("!document.querySelector('table.cards, table[role]')")
 

@@ -17,12 +17,12 @@
 
     get markup() {
       const { list, slider } = BookWidget;
-      const sizes = list("size", "Numbers in", ["float32", "bfloat16", "float8"], [4, 2, 1]);
+      const sizes = list("size", "Element type", ["float32", "bfloat16", "float8"], [4, 2, 1]);
       return `<div class="bar">${list("model", "Model", Object.keys(this.data.models))}${sizes}</div>
         <div class="sliders">${slider("share", "GQA: query heads per key-value head", 0, 7)}
           ${slider("latent", "MLA: latent C", 64, 1024, 64)}${slider("context", "tokens in the cache", 8, 20)}</div>
         <div class="scroll" tabindex="0" role="group" aria-label="The four caches">
-          <table><thead><tr><td></td><th scope="col">per layer</th><th scope="col">per token</th><th scope="col">in all</th><td></td></tr></thead><tbody></tbody></table></div>
+          <table><thead><tr><td></td><th scope="col">elements per layer</th><th scope="col">per token</th><th scope="col">in all</th><td></td></tr></thead><tbody></tbody></table></div>
         <style>
           table { width: 100%; max-width: 44em; }
           td.bar-of { width: 40%; min-width: 6em; padding: 2px; border: 0; }

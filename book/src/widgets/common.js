@@ -209,6 +209,9 @@ BookWidget.style = `
   @media (max-width: 500px) { td { min-width: 2.6em; padding: 0.25em 0.1em; } th { padding: 0.1em 0.2em; }
     thead th { white-space: normal; }
     .sliders { grid-template-columns: minmax(0, 1fr) max-content; } .sliders label { grid-column: 1 / -1; } }
+  thead td { border: 0; }
+  @media (pointer: coarse) { button, select, input[type=range], label { min-height: 44px; }
+    input:is([type=checkbox], [type=radio]) { width: 1.5em; height: 1.5em; } }
   svg { display: block; max-width: 100%; height: auto; }
   svg text { fill: var(--fg, CanvasText); font-family: inherit;
     font-size: clamp(10.5px / var(--scale, 1), 11px, 13.5px / var(--scale, 1)); }
@@ -221,6 +224,6 @@ BookWidget.style = `
   dl.figures { display: flex; flex-wrap: wrap; gap: 0.5em 1.8em; margin: 0.8em 0 0; padding: 0.5em 0 0; border-top: 1px solid var(--line); }
   dl.figures dt { font-size: 0.82em; }
   dl.figures dd { margin: 0; font-family: var(--mono-font, monospace); font-weight: 700; font-variant-numeric: tabular-nums; }
-  .say { margin: 0.6em 0 0; }
+  .say { margin: 0.6em 0 0; min-height: 2.9em; }
 `;
 globalThis.BookWidget = BookWidget;

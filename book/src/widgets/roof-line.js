@@ -3,13 +3,14 @@
 "use strict";
 
 {
-  const [WIDE, HIGH, LEFT, DECADES] = [340, 170, 8, 5]; // the plot: FLOPs per byte from 0.1, FLOP/s down from the peak
+  const [WIDE, HIGH, LEFT, DECADES] = [340, 176, 58, 5]; // the plot: FLOPs per byte from 0.1, FLOP/s up to the peak
   const UNITS = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""]];
-  const scaled = (x, unit) => {
+  const figure = (x) => x.toLocaleString("en-US", { minimumSignificantDigits: 3, maximumSignificantDigits: 3 });
+  const scaled = (x, unit, written = figure) => {
     const [size, prefix] = UNITS.find(([size]) => x >= size) ?? UNITS.at(-1);
-    return `${(x / size).toPrecision(3)} ${prefix}${unit}`;
+    return `${written(x / size)} ${prefix}${unit}`;
   };
-  const time = (s) => (s < 1e-3 ? `${(s * 1e6).toPrecision(3)} µs` : s < 1 ? `${(s * 1e3).toPrecision(3)} ms` : `${s.toPrecision(3)} s`);
+  const time = (s) => (s < 1e-3 ? `${figure(s * 1e6)} µs` : s < 1 ? `${figure(s * 1e3)} ms` : `${figure(s)} s`);
 
   class RoofLine extends BookWidget {
     constructor() {
@@ -28,7 +29,7 @@
         <svg id="plot" viewBox="0 0 ${WIDE + LEFT + 8} ${HIGH + 34}" role="img" aria-labelledby="plot-title">
           <title id="plot-title"></title><g></g></svg>
         <style>
-          #plot { width: 100%; max-width: 36em; }
+          #plot { width: 100%; }
           .roof { fill: none; stroke: var(--query); stroke-width: 2.5; }
           .grid { fill: none; stroke: var(--fg, #000); stroke-opacity: 0.6; stroke-width: 0.5; stroke-dasharray: 1 3; }
           .here { fill: var(--key); stroke: var(--fg, #000); }
@@ -77,21 +78,28 @@
       }
       const [bandwidth, peak] = Object.values(this.data.machines)[machine];
       const x = (intensity) => LEFT + (Math.max(0, Math.min(DECADES, Math.log10(intensity) + 1)) / DECADES) * WIDE;
-      const y = (rate) => 12 - Math.max(-HIGH + 12, (Math.log10(rate / peak) / DECADES) * HIGH);
       const roof = (intensity) => Math.min(peak, intensity * bandwidth);
+      const y = (rate) => 18 + (Math.log10(peak / Math.max(rate, roof(0.1))) / Math.log10(peak / roof(0.1))) * (HIGH - 18);
       const ticks = [0.1, 1, 10, 100, 1000, 10000].map((tick) => {
         const anchor = tick === 0.1 ? "start" : tick === 10000 ? "end" : "middle";
-        return `<path class="grid" d="M${x(tick)} 12V${HIGH}"/><text x="${x(tick)}" y="${HIGH + 14}" text-anchor="${anchor}">${tick.toLocaleString("en-US")}</text>`;
+        return `<path class="grid" d="M${x(tick)} 18V${HIGH}"/><text x="${x(tick)}" y="${HIGH + 14}" text-anchor="${anchor}">${tick.toLocaleString("en-US")}</text>`;
       });
+      for (let rate = 10 ** Math.ceil(Math.log10(roof(0.1))); rate < 0.7 * peak; rate *= 10) {
+        ticks.push(`<path class="grid" d="M${LEFT} ${y(rate)}H${LEFT + WIDE}"/>
+          <text x="${LEFT - 4}" y="${y(rate) + 4}" text-anchor="end">${scaled(rate, "", Math.round)}</text>`);
+      }
+      const slope = Math.sqrt(0.1 * ridge); // half of the way up
       this.$("#plot g").innerHTML = `${ticks.join("")}
         <path class="roof" d="M${x(0.1)} ${y(roof(0.1))}L${x(ridge)} ${y(peak)}H${x(10000)}"/>
-        <text x="${WIDE + LEFT}" y="9" text-anchor="end">${scaled(peak, "FLOP/s")}</text>
-        <text x="${WIDE / 2}" y="${HIGH + 30}" text-anchor="middle">FLOPs per byte</text>
+        <text x="${LEFT - 4}" y="12" text-anchor="end">FLOP/s</text>
+        <text x="${WIDE + LEFT}" y="12" text-anchor="end">peak: ${scaled(peak, "FLOP/s")}</text>
+        <text x="${x(slope) + 8}" y="${y(roof(slope)) + 10}">${scaled(bandwidth, "B/s")}</text>
+        <text x="${LEFT + WIDE / 2}" y="${HIGH + 30}" text-anchor="middle">FLOPs per byte</text>
         <circle class="here" cx="${x(intensity)}" cy="${y(roof(intensity))}" r="6"/>`;
-      this.$("#plot-title").textContent = `A step with ${intensity.toPrecision(3)} FLOPs per byte, on a machine whose ridge is at ${ridge.toPrecision(3)}`;
+      this.$("#plot-title").textContent = `A step with ${figure(intensity)} FLOPs per byte, on a machine whose ridge is at ${figure(ridge)}`;
       this.say(
-        `The step moves ${scaled(bytes, "B")} and performs ${scaled(flops, "FLOPs")}: ${intensity.toPrecision(3)} FLOPs per byte. ` +
-          `The ridge is at ${ridge.toPrecision(3)}, so the step is ${limit}-bound and takes at least ${time(seconds)}: ` +
+        `The step moves ${scaled(bytes, "B")} and performs ${scaled(flops, "FLOPs")}: ${figure(intensity)} FLOPs per byte. ` +
+          `The ridge is at ${figure(ridge)}, so the step is ${limit}-bound and takes at least ${time(seconds)}: ` +
           `at most ${Math.round((step.batch * step.length) / seconds).toLocaleString("en-US")} tokens/s.`,
       );
     }

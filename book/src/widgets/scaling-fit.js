@@ -26,7 +26,6 @@
         <p class="figures mono"></p>
         <style>
           #plot { width: 100%; max-width: 36em; }
-          #plot text { font-size: 10px; }
           .band { fill: color-mix(in srgb, var(--query) 25%, transparent); background: color-mix(in srgb, var(--query) 25%, transparent); }
           .law { fill: none; stroke: var(--query); stroke-width: 2; }
           .grid { stroke: var(--fg, #000); stroke-opacity: 0.6; }
