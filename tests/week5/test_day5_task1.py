@@ -78,7 +78,7 @@ def test_task_1_chat_the_same_words_from_both():
 
 
 def test_task_1_chat_an_empty_answer():
-    """Only the end is learnt."""
+    """Only the end is learned."""
     by_chatml(conversation("Say nothing.", ""))
 
 
@@ -147,15 +147,15 @@ def test_task_1_chat_sweep():
 
 @property_test
 @given(contents=st.lists(st.text("ab \n\u00e9\u72d7", max_size=6), min_size=2, max_size=6))
-def test_task_1_chat_what_is_learnt_is_what_was_said(contents):
+def test_task_1_chat_what_is_learned_is_what_was_said(contents):
     """The targets, decoded, are the answers, each with its end, unless a token spans the border."""
     messages = conversation(*(f"x{content}x" for content in contents))
     case = f"{len(messages)} messages, Qwen's template: the targets, decoded"
     with noted(case):
         _, targets = sft.chat_example(messages, TOKENIZER, chatml, STOP)
-    learnt = b"".join(TOKENIZER.token_bytes[t] for t in targets if t != IGNORED).decode(errors="replace")
+    learned = b"".join(TOKENIZER.token_bytes[t] for t in targets if t != IGNORED).decode(errors="replace")
     said = "".join(f"{m['content']}<|im_end|>" for m in messages if m["role"] == "assistant")
-    fail_if_different("the targets are other text", said, learnt, case)
+    fail_if_different("the targets are other text", said, learned, case)
 
 
 def test_task_1_chat_is_the_server_s_prompt():

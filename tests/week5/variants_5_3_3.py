@@ -72,7 +72,7 @@ known.change(
 known.change(
     "mean-of-dn",
     (DX, DX.replace("mx.mean(dn * normalised,", "mx.mean(dn,").replace("normalised * mx", "mx")),
-    fact="the mean of dn is subtracted, as in LayerNorm's centring",
+    fact="the mean of dn is subtracted, as in LayerNorm's centering",
     question="Which direction has no gradient in RMSNorm: the vector x, or the vector of ones?",
 )
 known.change(

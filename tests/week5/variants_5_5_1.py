@@ -47,13 +47,13 @@ def sized(program):
 
 MARK = "targets[i - 1] = tokens[i]"
 known.change(
-    "prompt-learnt",
+    "prompt-learned",
     ("for i in own:", "for i in range(stop + 1):"),
     fact="the loss also counts everything before an answer: the prompt and the headers",
     question="Which of these tokens does the model write when it is served?",
 )
 known.change(
-    "users-learnt-too",
+    "users-learned-too",
     (
         'answers = [number for number, message in enumerate(messages) if message["role"] == "assistant"]',
         'answers = [number for number, message in enumerate(messages) if message["role"] == "assistant"]\n'
@@ -82,19 +82,19 @@ known.change(
     question="The model has read the token at position 3. Which token should it predict there?",
 )
 known.change(
-    "end-not-learnt",
+    "end-not-learned",
     ("if 0 < i <= stop:", "if 0 < i < stop:"),
     fact="the token that ends an answer is not a target",
     question="What should the model write after the last word of its answer?",
 )
 known.change(
-    "what-follows-the-end-learnt",
+    "what-follows-the-end-learned",
     ("if 0 < i <= stop:", "if 0 < i:"),
-    fact="what the template adds after the end of an answer is learnt, too",
+    fact="what the template adds after the end of an answer is learned, too",
     question="After which token does the server stop? Does the model ever write the next one?",
 )
 known.change(
-    "header-learnt",
+    "header-learned",
     ("template(messages[:number], True)", "template(messages[:number], False)"),
     fact="the header of an answer, which the server renders, counts in the loss",
     question="With which of its arguments does the server call the template?",

@@ -17,10 +17,10 @@ quiz = Quiz()
     "conversation count in the loss?",
     why="The model must learn two tokens: the word and the end token.",
     mistakes={
-        "end-not-learnt": "A model that never learns the end token does not stop.",
-        "what-follows-the-end-learnt": "The server stops at the end token, so the model never has to write the line "
+        "end-not-learned": "A model that never learns the end token does not stop.",
+        "what-follows-the-end-learned": "The server stops at the end token, so the model never has to write the line "
         "break after it.",
-        "prompt-learnt": "The model is given the prompt, so it never has to write it.",
+        "prompt-learned": "The model is given the prompt, so it never has to write it.",
     },
 )
 def a_short_answer(program: Any) -> str:
