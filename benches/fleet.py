@@ -24,9 +24,9 @@ from typing import Any
 
 RECORD = Path(__file__).parent / "week6" / "fleet.json"
 PROCESSES = (1, 2, 4)
-BUSY = 0.6  # Poisson arrivals, as a share of the simulated throughput with all requests at once
+BUSY = 0.5  # Poisson arrivals, as a share of the simulated throughput with all requests at once
 REQUESTS = 48  # per process and load, up to two processes; the same in all for more
-ROUNDS = 3  # of each real run; the mean of their figures counts
+ROUNDS = 3  # of each real run; the median of their figures counts
 PREFIXES, SHARED = 4, 64
 VOCABULARY = 2048  # of the model
 LIMITS: Any = {"max_num_seqs": 8, "max_num_batched_tokens": 64, "page_size": 16}
@@ -181,7 +181,7 @@ def compare(requests: int, rounds: int) -> dict[str, Any]:
         for _ in range(rounds):
             busy.append(sum(seconds for one in real(other, count) for _, seconds in one["steps"]))
             runs.append(whole(real(jobs, count), amount))
-        return jobs, runs, simulated(jobs, count, statistics.fmean(busy) / simulated(other, count)[1])[0]
+        return jobs, runs, simulated(jobs, count, statistics.median(busy) / simulated(other, count)[1])[0]
 
     processes = [Process() for _ in range(max(PROCESSES))]
     try:
@@ -200,13 +200,13 @@ def compare(requests: int, rounds: int) -> dict[str, Any]:
             jobs, runs, fleet = both(1e9, amount, count)
             tokens = sum(job.max_tokens for job in jobs)
             measured, expected = (
-                statistics.fmean(tokens / max(end for _, end in run) for run in each) for each in (runs, [fleet])
+                statistics.median(tokens / max(end for _, end in run) for run in each) for each in (runs, [fleet])
             )
             rows.append(row(count, "tokens/s, all at once", measured, expected))
             jobs, runs, fleet = both(BUSY * expected * amount / tokens, amount, count)
             for what, of in LATENCIES.items():
                 for share in (0.5, 0.95):
-                    measured = statistics.fmean(of(jobs, run, share) for run in runs)
+                    measured = statistics.median(of(jobs, run, share) for run in runs)
                     rows.append(row(count, f"{what} p{100 * share:.0f}, s", measured, of(jobs, fleet, share)))
     finally:
         for process in processes:
