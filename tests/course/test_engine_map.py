@@ -143,7 +143,7 @@ def test_the_page_of_the_whole_model_has_every_box(course: Course) -> None:
     assert shares["embedding"] == (25, 25)
     assert shares["KV cache"] == (0, 0)
     assert '<a href="week2/day1.html#task-2-1-1">Week 2, day 1: Day</a>' in page
-    assert "query, layer 2: the first 3 of 64 numbers" in page
+    assert "query, layer 2: the first 3 of 64 elements" in page
     assert page.count("<details>") == page.count("</details>") == 8
     assert "\n\n" not in page
 

@@ -1,6 +1,5 @@
 """Layer factories of a tensor-parallel model: any other factory's matrices, with all-reduces where they are needed."""
 
-
 import mlx.core as mx
 
 from ..distributed.group import Group
