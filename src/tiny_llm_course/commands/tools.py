@@ -52,17 +52,8 @@ def test_all(as_tested: bool, pytest_args: tuple[str, ...]) -> int:
             continue
         # The tests of a file share fixtures; the files run in the order of tests/course/conftest.py.
         workers = ["-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder"]
-        command = [
-            sys.executable,
-            "-P",
-            "-m",
-            "pytest",
-            *map(str, sorted(files)),
-            *workers,
-            "-q",
-            "-m",
-            "not maintainers",
-        ]
+        command = [sys.executable, "-P", "-m", "pytest", *map(str, sorted(files)), *workers, "-q"]
+        command += ["-m", "not maintainers"]
         countdown = ["-p", "tiny_llm_course.grading.countdown", f"--takes={seconds}", f"--then={left}"]
         command += ["--solution"] * graded + ["--as-tested"] * (as_tested and not graded)
         failed |= subprocess.run([*command, *countdown, *pytest_args], cwd=ROOT).returncode

@@ -19,7 +19,7 @@ from ..course.findings import CheckFailed, Finding, Kind
 from ..paths import COURSE
 from ..programs.packages import NotImportable
 from ..testkit.outcomes import Stopped
-from ..testkit.processes import BORROWED as BORROWED_IDS
+from ..testkit.processes import BORROWED as VARIABLE
 from .diagnosis import Checks, Diagnosis, Failure, diagnose
 from .exceptions import finding_of
 from .guard import Breakpoints
@@ -87,7 +87,7 @@ class Reporter:
         self.breakpoints = Breakpoints(graded_package(session.config))
         self.breakpoints.install()
         borrowed = session.config.stash[BORROWED]
-        os.environ[BORROWED_IDS] = " ".join(sorted(borrowed))  # for the processes that checks start
+        os.environ[VARIABLE] = " ".join(sorted(borrowed))  # for the processes that checks start
 
     @pytest.hookimpl(wrapper=True)
     def pytest_make_collect_report(
