@@ -27,6 +27,7 @@ PROCESSES = (1, 2, 4)
 BUSY = 0.5  # Poisson arrivals, as a share of the simulated throughput with all requests at once
 REQUESTS = 48  # per process and load, up to two processes; the same in all for more
 ROUNDS = 3  # of each real run; the median of their figures counts
+SETTLES = 8  # corrections of the simulated speed
 PREFIXES, SHARED = 4, 64
 VOCABULARY = 2048  # of the model
 LIMITS: Any = {"max_num_seqs": 8, "max_num_batched_tokens": 64, "page_size": 16}
@@ -174,14 +175,18 @@ def compare(requests: int, rounds: int) -> dict[str, Any]:
         outcomes = simulate(jobs, fleet, lambda views, blocks: views[next(turn) % count])
         return [(outcome.first or 0.0, outcome.end or 0.0) for outcome in outcomes], sum(seconds)
 
-    def both(rate: float, amount: int, count: int) -> tuple[Any, list[Any], Any]:
-        """Return jobs, the times of each real run, and the simulated times at the speed of other runs like them."""
+    def both(rate: float, amount: int, count: int) -> tuple[Any, list[Any], list[Any]]:
+        """Return jobs, the times of each real run, and those simulated at the speed of another run just before it."""
         other, jobs = load(rate, amount, 30 + count), load(rate, amount, 20 + count)
-        runs, busy = list[Any](), list[float]()
+        runs, fleets = list[Any](), list[Any]()
         for _ in range(rounds):
-            busy.append(sum(seconds for one in real(other, count) for _, seconds in one["steps"]))
+            busy = sum(seconds for one in real(other, count) for _, seconds in one["steps"])
             runs.append(whole(real(jobs, count), amount))
-        return jobs, runs, simulated(jobs, count, statistics.median(busy) / simulated(other, count)[1])[0]
+            speed = 1.0
+            for _ in range(SETTLES):  # longer steps overlap more, which makes them longer again
+                speed *= busy / simulated(other, count, speed)[1]
+            fleets.append(simulated(jobs, count, speed)[0])
+        return jobs, runs, fleets
 
     processes = [Process() for _ in range(max(PROCESSES))]
     try:
@@ -197,17 +202,17 @@ def compare(requests: int, rounds: int) -> dict[str, Any]:
         rows = list[dict[str, Any]]()
         for count in PROCESSES:
             amount = requests * min(count, 2)
-            jobs, runs, fleet = both(1e9, amount, count)
+            jobs, runs, fleets = both(1e9, amount, count)
             tokens = sum(job.max_tokens for job in jobs)
             measured, expected = (
-                statistics.median(tokens / max(end for _, end in run) for run in each) for each in (runs, [fleet])
+                statistics.median(tokens / max(end for _, end in run) for run in each) for each in (runs, fleets)
             )
             rows.append(row(count, "tokens/s, all at once", measured, expected))
-            jobs, runs, fleet = both(BUSY * expected * amount / tokens, amount, count)
+            jobs, runs, fleets = both(BUSY * expected * amount / tokens, amount, count)
             for what, of in LATENCIES.items():
                 for share in (0.5, 0.95):
-                    measured = statistics.median(of(jobs, run, share) for run in runs)
-                    rows.append(row(count, f"{what} p{100 * share:.0f}, s", measured, of(jobs, fleet, share)))
+                    figures = [statistics.median(of(jobs, run, share) for run in each) for each in (runs, fleets)]
+                    rows.append(row(count, f"{what} p{100 * share:.0f}, s", *figures))
     finally:
         for process in processes:
             assert process.process.stdin
