@@ -19,28 +19,31 @@
     const indented = (line) => `<span style="--indent:${line.search(/\S|$/) + 2}ch">${line}\n</span>`;
     code.innerHTML = marked.trimEnd().split("\n").map(indented).join("");
   }
-  const update = ({ target }) => {
-    const beyond = target.scrollWidth - target.clientWidth;
-    if (beyond > 0) {
-      target.tabIndex = 0;
-    } else {
-      target.removeAttribute("tabindex");
+  // First all sizes are read, then all marks are set: in turns, each of a thousand parts would lay the page out anew.
+  const update = (parts) => {
+    const sizes = parts.map((part) => [part, part.scrollWidth - part.clientWidth, part.scrollLeft]);
+    for (const [part, beyond, left] of sizes) {
+      if (beyond > 0) {
+        part.tabIndex = 0;
+      } else {
+        part.removeAttribute("tabindex");
+      }
+      // A pixel is lost where sizes are no whole numbers.
+      part.classList.toggle("more-before", left > 1);
+      part.classList.toggle("more-after", left < beyond - 1);
     }
-    // A pixel is lost where sizes are no whole numbers.
-    target.classList.toggle("more-before", target.scrollLeft > 1);
-    target.classList.toggle("more-after", target.scrollLeft < beyond - 1);
   };
   const stay = (event) => {
     if (event.key === "ArrowLeft" || event.key === "ArrowRight") event.stopPropagation();
   };
   // Also called when a part comes to light, in a <details> that is opened.
-  const observer = new ResizeObserver((parts) => parts.forEach(update));
+  const observer = new ResizeObserver((changes) => update(changes.map(({ target }) => target)));
   const wide = [...document.querySelectorAll("main :is(pre > code, .table-wrapper, .formula)")];
   for (const part of wide) {
     part.addEventListener("keydown", stay);
-    part.addEventListener("scroll", update, { passive: true });
+    part.addEventListener("scroll", () => update([part]), { passive: true });
     observer.observe(part);
   }
   // A font that arrives late changes what is inside a part, not the part's own size.
-  document.fonts.addEventListener("loadingdone", () => wide.forEach((target) => update({ target })));
+  document.fonts.addEventListener("loadingdone", () => update(wide));
 })();

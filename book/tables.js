@@ -36,13 +36,13 @@
     set(table.querySelectorAll("td"), "cell");
   };
   const update = () => {
-    for (const { table, kind } of tables) {
-      table.classList.remove("cards", "figures");
-      const around = table.parentElement;
-      const wide = phone.matches && around.scrollWidth > around.clientWidth + 1;
-      if (wide) table.classList.add(...kind.split(" "));
-      if (wide !== table.hasAttribute("role")) roles(table, wide);
-    }
+    for (const { table } of tables) table.classList.remove("cards", "figures");
+    // All widths are read before any table is changed: in turns, each of them would lay the page out anew.
+    const wide = tables.map(({ table: { parentElement: around } }) => phone.matches && around.scrollWidth > around.clientWidth + 1);
+    tables.forEach(({ table, kind }, i) => {
+      if (wide[i]) table.classList.add(...kind.split(" "));
+      if (wide[i] !== table.hasAttribute("role")) roles(table, wide[i]);
+    });
   };
   for (const table of document.querySelectorAll("main .table-wrapper > table")) if (table.tHead) prepare(table);
   update();

@@ -78,7 +78,7 @@ def as_sections(glossary: str) -> str:
 
     def section(entry: re.Match[str]) -> str:
         short = ABBREVIATION.match(entry[2])
-        return f"## {entry[1]}{f' ({short[1]})' if short else ''} {{#{anchor(entry[1])}}}\n\n{entry[2]}"
+        return f"## {entry[1]}{f' ({short[1]})' if short else ''} {{#{anchor(entry[1])} .entry}}\n\n{entry[2]}"
 
     return ENTRY.sub(section, glossary)
 
