@@ -113,6 +113,7 @@ def test_a_note_is_a_first_sentence_as_plain_text(meaning, first):
 
 
 def test_each_entry_is_a_section_which_the_search_finds():
-    assert "\n## Detokenizer, streaming {#detokenizer-streaming .entry}\n\nDecodes while tokens arrive.\n" in as_sections(
-        GLOSSARY
+    assert (
+        "\n## Detokenizer, streaming {#detokenizer-streaming .entry}\n\nDecodes while tokens arrive.\n"
+        in as_sections(GLOSSARY)
     )
