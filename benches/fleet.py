@@ -7,7 +7,7 @@ the steps of one process alone. This machine has fewer cores than the largest fl
 measure how much longer a step takes while 1, 2, 3 or 4 processes compute. Then the same requests go to the real fleet
 and to the simulated one, in turn to each process. Two loads: all requests at once, for the throughput, and Poisson
 arrivals, for the latencies. A machine's speed drifts: each load follows one of the same kind with other requests, and
-the simulated steps are as much slower as the steps of that one were. On a quiet machine, for about five minutes.
+the simulated steps are as much slower as the steps of that one were. On a quiet machine it takes about seven minutes.
 """
 
 import argparse
