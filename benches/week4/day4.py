@@ -126,7 +126,7 @@ def _latent_weights() -> dict[str, mx.array]:
 
 
 def _kept(kv_heads: int, tokens: int) -> tuple[mx.array, ...]:
-    """Return random keys and values of `tokens` tokens, or latents and rope keys without key-value heads."""
+    """Return random keys and values of `tokens` tokens, or latents and RoPE keys without key-value heads."""
     if kv_heads:
         shape = 1, kv_heads, tokens, D
         return mx.random.normal(shape), mx.random.normal(shape)

@@ -185,6 +185,10 @@ def test_what_cannot_be_served(tmp_path):
     save_adapter(tmp_path, Adapter({f"{name}.lora_a": mx.ones((1, 9)), f"{name}.lora_b": mx.ones((5, 1))}, 1.0), "peft")
     with pytest.raises(UsageError, match=f"the adapter x changes {name}, 5 x 9, but the model has 384 x 256"):
         load_scheduler(None, True, adapters={"x": tmp_path})
+    save_adapter(tmp_path, Adapter({"x.lora_a": mx.ones((1, 9)), "x.lora_b": mx.ones((5, 1))}, 1.0), "mlx-lm")
+    mx.save_safetensors(str(tmp_path / "adapters.safetensors"), {})
+    with pytest.raises(UsageError, match="is not an adapter that can be loaded: its file of weights has no tensors"):
+        load_scheduler(None, True, adapters={"x": tmp_path})
     (tmp_path / "adapter_config.json").write_text(json.dumps({"peft_type": "IA3"}))
     with pytest.raises(UsageError, match="is not an adapter that can be loaded: peft_type is 'IA3'"):
         load_scheduler(None, True, adapters={"x": tmp_path})

@@ -156,11 +156,11 @@ def test_task_3_cache_copies_seldom(calls, length, latent, rope):
 OTHERS = {
     "another batch": ((1, 2, 5), (1, 2, 4)),
     "another latent": ((2, 2, 1), (2, 2, 4)),
-    "another rope key": ((2, 2, 5), (2, 2, 2)),
+    "another RoPE key": ((2, 2, 5), (2, 2, 2)),
     "exchanged": ((2, 2, 4), (2, 2, 5)),
     "one long, one short": ((2, 2, 6), (2, 2, 3)),
-    "fewer rope keys": ((2, 2, 5), (2, 1, 4)),
-    "rope keys of another batch": ((2, 2, 5), (1, 2, 4)),
+    "fewer RoPE keys": ((2, 2, 5), (2, 1, 4)),
+    "RoPE keys of another batch": ((2, 2, 5), (1, 2, 4)),
 }
 
 

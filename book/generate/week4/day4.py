@@ -21,7 +21,7 @@ DRAWN = (80, 16)
 GAP = 36.0  # pixels between two diagrams
 
 
-# The widget's models, by their config.json. Only the first has a latent; for the others, the rope key is as large.
+# The widget's models, by their config.json. Only the first has a latent; for the others, the RoPE key is as large.
 WIDGET = {
     "DeepSeek-V3": {"layers": 61, "heads": 128, "dims": 128, "rope": 64},
     "Llama 3.1 8B": {"layers": 32, "heads": 32, "dims": 128, "rope": 64},
@@ -112,7 +112,7 @@ def paths() -> str:
     expanded: Boxes = {
         "query": (f"query\n{plain} + {rope}", "query"),
         "latent": cache,
-        "rope": (f"rope key\nS x {rope}", "key"),
+        "rope": (f"RoPE key\nS x {rope}", "key"),
         "key": (f"key\nS x {plain}", "key"),
         "value": (f"value\nS x {plain}", "value"),
         "attention": ("attention\nall S keys, all S values", "weights"),
@@ -121,7 +121,7 @@ def paths() -> str:
     absorbed: Boxes = {
         "query": (f"query\n{plain} + {rope}", "query"),
         "latent": cache,
-        "rope": (f"rope key\nS x {rope}", "key"),
+        "rope": (f"RoPE key\nS x {rope}", "key"),
         "absorbed": (f"absorbed\n{latent} + {rope}", "query"),
         "attention": ("attention\nlatents as keys and values", "weights"),
         "sum": f"weighted sum\n{latent}",

@@ -14,12 +14,12 @@ quiz = Quiz()
     "4.4.1",
     "The config of DeepSeek-V2-Lite has 16 heads, 16 key-value heads, qk_nope_head_dim 128, qk_rope_head_dim 64, "
     "v_head_dim 128 and kv_lora_rank 512. How many elements does a layer cache per token?",
-    why="A layer caches a latent of 512 elements, from which keys and values are computed, and a rope key of 64 "
+    why="A layer caches a latent of 512 elements, from which keys and values are computed, and a RoPE key of 64 "
     "elements.",
     mistakes={
         "latent-twice": "Keys and values are both computed from one latent of 512 elements.",
-        "rope-key-for-each-head": "All heads share the same rope key: 64 elements, not 16 times as many.",
-        "no-rope-key": "The rope key does not come from the latent: it must be cached too.",
+        "rope-key-for-each-head": "All heads share the same RoPE key: 64 elements, not 16 times as many.",
+        "no-rope-key": "The RoPE key does not come from the latent: it must be cached too.",
         "always-expanded": "These are the expanded keys and values of all heads, more than plain heads of 128 would "
         "take.",
     },
@@ -32,12 +32,12 @@ def lite(count: Any) -> str:
 
 @quiz.question(
     "4.4.3",
-    "A cache with a capacity of 4 contains 3 tokens, and 9 more are added. Latents have 6 elements and rope keys 2, "
+    "A cache with a capacity of 4 contains 3 tokens, and 9 more are added. Latents have 6 elements and RoPE keys 2, "
     "in float32, and N is 1. What is `nbytes` then?",
     why="There are 12 entries of 8 elements at 4 bytes each. The capacity has doubled to 16, but 4 slots are empty.",
     mistakes={
         "bytes-of-the-capacity": "The capacity is now 16 entries, but the four empty slots are never read.",
-        "bytes-of-latents": "An entry is a latent and a rope key: 8 elements.",
+        "bytes-of-latents": "An entry is a latent and a RoPE key: 8 elements.",
         "elements-for-bytes": "There are 96 elements, and each takes four bytes.",
         "offset-stays": "All twelve entries must be counted, including the first three.",
     },
@@ -51,7 +51,7 @@ def twelve_entries(cache: Any) -> str:
 
 @quiz.question(
     "4.4.4",
-    "A layer has one head, C = 14, D_nope = 2 and D_rope = 2. All rope keys are zero. The second token's query absorbs "
+    "A layer has one head, C = 14, D_nope = 2 and D_rope = 2. All RoPE keys are zero. The second token's query absorbs "
     "the head's key matrix. Its product with the first token's latent is then 2 ln 3 = 2.2, and its product with the "
     "second token's latent is 0. What is the first token's attention weight?",
     why="The scale is 1 / sqrt(2 + 2), as in the expanded form: the scores are ln 3 and 0, so the weights are 3 to 1.",

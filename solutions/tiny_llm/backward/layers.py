@@ -34,7 +34,7 @@ def linear_vjp(x: mx.array, w: mx.array, dy: mx.array) -> tuple[mx.array, mx.arr
 
 
 def embedding_vjp(ids: mx.array, dy: mx.array, vocab_size: int) -> mx.array:
-    """Return the gradient of an embedding table, given that of the rows that were looked up, y = table[ids].
+    """Return the gradient of the embedding table for y = table[ids], given dy, the gradient of y.
 
     Args:
         ids: N.., integers from 0 to V - 1. An id may occur several times.

@@ -29,7 +29,7 @@ class AbsorbedLatentAttention:
         self.output = weights["self_attn.o_proj.weight"]
 
     def __call__(self, x: mx.array, cache: LatentCache) -> mx.array:
-        """Append the new latents and rope keys to the cache; attend causally to everything in it.
+        """Append the new latents and RoPE keys to the cache; attend causally to everything in it.
 
         No head's keys or values are computed for the S tokens: the largest arrays are the entries and the scores,
         N x H x L x S. The cache is fetched once, and one product serves all heads. The scores are those of

@@ -1,10 +1,10 @@
-"""The latent cache: one latent and one rope key per token, for any number of heads."""
+"""The latent cache: one latent and one RoPE key per token, for any number of heads."""
 
 import mlx.core as mx
 
 
 class LatentCache:
-    """One layer's latents and rope keys, for batch rows of equal length.
+    """One layer's latents and RoPE keys, for batch rows of equal length.
 
     `offset` is the number of cached tokens, and so the position of the next one.
     """
@@ -28,7 +28,7 @@ class LatentCache:
         return 0 if kept is None else kept.shape[0] * self.offset * kept.shape[2] * kept.dtype.size
 
     def update_and_fetch(self, latent: mx.array, rope_key: mx.array) -> mx.array:
-        """Append the latents and rope keys of L tokens; return all entries.
+        """Append the latents and RoPE keys of L tokens; return all entries.
 
         Within the capacity, only the new entries are copied. Beyond it, the capacity is doubled as often as needed, not
         grown by a constant, so that few calls copy the earlier entries, however many tokens there are.
@@ -39,7 +39,7 @@ class LatentCache:
 
         Returns:
             One array of entries, N x offset x (C + D_rope), in order of arrival. In each entry the latent comes before
-            the rope key. Later calls change neither this array nor the arguments.
+            the RoPE key. Later calls change neither this array nor the arguments.
 
         Raises:
             ValueError: rope_key's N, L or dtype differs from latent's, or either one's N, size or dtype differs from

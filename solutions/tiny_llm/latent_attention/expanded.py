@@ -27,7 +27,7 @@ class LatentAttention:
                 otherwise:
                     q_proj.weight: (H * (D_nope + D_rope)) x E;
                 and always:
-                    kv_a_proj_with_mqa.weight: (C + D_rope) x E, the rows of the latent before those of the rope key,
+                    kv_a_proj_with_mqa.weight: (C + D_rope) x E, the rows of the latent before those of the RoPE key,
                     kv_a_layernorm.weight: C,
                     kv_b_proj.weight: (H * (D_nope + D_v)) x C, for each head the rows of its key before its value's,
                     o_proj.weight: E x (H * D_v).
@@ -66,9 +66,9 @@ class LatentAttention:
         return nope.swapaxes(1, 2), self.rope(rope, positions).swapaxes(1, 2)
 
     def latents(self, x: mx.array, positions: slice) -> tuple[mx.array, mx.array]:
-        """Return what the cache stores of each token: its latent, and the rope key that all heads share.
+        """Return what the cache stores of each token: its latent, and the RoPE key that all heads share.
 
-        The latent is normalized and not rotated; the rope key is rotated, in pairs of neighbours, and not normalized.
+        The latent is normalized and not rotated; the RoPE key is rotated, in pairs of neighbours, and not normalized.
 
         Args:
             x: N x L x E.
@@ -84,7 +84,7 @@ class LatentAttention:
         """Attend causally within x, whose first token is at position 0.
 
         A score is the sum of two dot products, of each head's D_nope query and key and of its D_rope query and the
-        shared rope key, times 1 / sqrt(D_nope + D_rope).
+        shared RoPE key, times 1 / sqrt(D_nope + D_rope).
 
         Args:
             x: N x L x E.

@@ -35,7 +35,7 @@ def cache_size(config: dict[str, Any], expanded: bool = False) -> CacheSize:
     Returns:
         kind: "MLA"; otherwise "MQA" for one key-value head, "MHA" for H of them, "GQA" in between. With H = 1 it is
             "MHA".
-        elements: in one layer. "MLA": the latent and one rope key for all heads, C + D_rope. Otherwise H_kv keys and as
+        elements: in one layer. "MLA": the latent and one RoPE key for all heads, C + D_rope. Otherwise H_kv keys and as
             many values.
         bytes: of the elements in all layers.
 

@@ -59,12 +59,15 @@ class Package:
     def adapter(self, folder: Path) -> Any:
         """Return the LoRA adapter of a folder, loaded by the package's own code; raise UsageError if it is none."""
         try:
-            return self.part("lora.files", "load_adapter")(folder)
+            adapter = self.part("lora.files", "load_adapter")(folder)
         except NotImplementedError:  # a stub, which is a RuntimeError too
             raise
         except (OSError, RuntimeError, KeyError, ValueError) as error:
             why = f"adapter_config.json has no {error}" if isinstance(error, KeyError) else error
             raise UsageError(f"{folder} is not an adapter that can be loaded: {why}") from error
+        if not adapter.weights:
+            raise UsageError(f"{folder} is not an adapter that can be loaded: its file of weights has no tensors")
+        return adapter
 
     @contextmanager
     def scaled_rope(self, *configs: dict[str, Any]) -> Iterator[None]:

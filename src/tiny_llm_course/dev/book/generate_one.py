@@ -24,7 +24,14 @@ def main(name: str) -> None:
         except (OSError, ValueError) as error:  # a missing file, target, or known mistake of a quiz
             made = {"error": str(error)}
     own = {file for file in imported if file.is_relative_to(ROOT / "src")}
-    print(json.dumps(made | {"inputs": sorted(file.relative_to(ROOT).as_posix() for file in found | own)}))
+    names = sorted(file.relative_to(ROOT).as_posix() for file in found | own if _is_input(file))
+    print(json.dumps(made | {"inputs": names}))
+
+
+def _is_input(file: Path) -> bool:
+    """Return whether it is in a folder of the checkout: not bytecode, and not found from another working directory."""
+    parts = file.relative_to(ROOT).parts
+    return "__pycache__" not in parts and (ROOT / parts[0]).exists() if parts else False
 
 
 if __name__ == "__main__":
