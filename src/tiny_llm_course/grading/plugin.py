@@ -36,6 +36,7 @@ FINDING = pytest.StashKey[Finding]()
 TRAPS = pytest.StashKey[Traps]()
 CLOSED = pytest.StashKey[AnswerGuard]()
 GUARD = pytest.StashKey[Guard]()
+PREPARED = pytest.StashKey[set[Path]]()  # test files whose task files have been imported
 RECORDINGS = pytest.StashKey[dict[Path, Recordings]]()
 BORROWED = pytest.StashKey[frozenset[str]]()
 TRIAL = pytest.StashKey[bool]()  # checks run on known programs, which are not the learner's work
@@ -70,6 +71,7 @@ def pytest_configure(config: pytest.Config) -> None:
         use_published()
         config.stash[CLOSED] = AnswerGuard(config.stash[TRAPS], Imports(LEARNER, SOLUTION))
     config.stash[GUARD] = Guard()
+    config.stash[PREPARED] = set()
     config.stash[RECORDINGS] = {}
     config.stash.setdefault(BROKEN, {})
     config.stash.setdefault(IMPORTING, lambda module: None)
@@ -91,13 +93,14 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> None:
     """Before a day's tests are imported, set traps and guard, then import the files of its tasks."""
-    if not (day := day_of(module_path)):
+    stash = parent.config.stash
+    if not (day := day_of(module_path)) or module_path in stash[PREPARED]:
         return
+    stash[PREPARED].add(module_path)  # pytest makes a module once for each file that it was asked for
     import mlx.core as mx
 
     # Every machine has it, with the same arithmetic. A check may be marked with another device.
     mx.set_default_device(mx.cpu)
-    stash = parent.config.stash
     # Those of all days: a file that is imported now keeps what it binds, and serves other days' tasks, too.
     stash[TRAPS].set(name for task in load_course().tasks() for name in task.forbidden)
     used = import_oracles(module_path, graded_package(parent.config))
@@ -231,7 +234,7 @@ def _not_earned(task: Task, config: pytest.Config) -> str:
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Reporting:
     """Report a graded test's failure in one line."""
     report = yield
-    if call.excinfo and not report.skipped and TASK in item.stash:
+    if call.excinfo and report.longrepr and not report.skipped and TASK in item.stash:
         package = graded_package(item.config)
         finding = idle(finding_of(call.excinfo.value, package), item.stash[TASK].target, package)
         item.stash[FINDING] = finding
