@@ -12,6 +12,7 @@ from tiny_llm_course.testkit.agreement import agrees, compare
 from tiny_llm_course.testkit.cases import CASE_NOTE, describe, noted
 from tiny_llm_course.testkit.errors import raises_error, raises_value_error
 from tiny_llm_course.testkit.inputs import causal, normals
+from tiny_llm_course.testkit.memo import key_of
 from tiny_llm_course.testkit.rounding import EPSILON, exact, rounding, to_float64, tolerance
 from tiny_llm_course.testkit.texts import same_ids, same_pieces, same_text
 
@@ -24,6 +25,16 @@ def kind_of(actual, expected, dtype=mx.float32, allowed=1e-6):
     with pytest.raises(CheckFailed) as caught:
         compare(actual, np.array(expected, dtype=np.float64), dtype, allowed, "the case", 2)
     return caught.value.finding.kind
+
+
+def test_a_proof_tells_functions_apart_by_their_variables():
+    def adding(summand, own=0):
+        return lambda x, other=own: x + summand + other
+
+    assert key_of(adding(1)) == key_of(adding(1))
+    assert len({key_of(f) for f in (adding(1), adding(2), adding(1, 2), adding(np.ones(1)), adding(np.ones(2)))}) == 5
+    with pytest.raises(TypeError):
+        key_of(adding(object()))
 
 
 def test_what_agrees_passes():

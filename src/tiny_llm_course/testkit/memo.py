@@ -32,7 +32,7 @@ def memoized(compute: Callable[[], T], *of: Any) -> T:
         return compute()
     try:
         key = key_of(*of)
-    except TypeError:
+    except (TypeError, ValueError, RecursionError):  # a variable without a value, or the function itself
         return compute()
     if key not in _kept[-1]:
         _kept[-1][key] = compute()
@@ -60,7 +60,11 @@ def _add(digest: "hashlib.blake2b", value: Any) -> None:
             _add(digest, each)
     elif isinstance(value, PLAIN):
         digest.update(repr(value).encode())
-    elif inspect.isfunction(value) and not value.__closure__:
+    elif isinstance(value, np.ndarray):
+        _add(digest, (value.shape, str(value.dtype), value.tobytes().hex()))
+    elif inspect.isfunction(value):
         digest.update(f"{value.__module__} {value.__qualname__} {value.__code__.co_firstlineno}".encode())
+        cells = [cell.cell_contents for cell in value.__closure__ or ()]
+        _add(digest, (value.__defaults__, value.__kwdefaults__, cells))
     else:
         raise TypeError(type(value))
