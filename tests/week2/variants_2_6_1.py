@@ -71,7 +71,7 @@ known.change(
 )
 known.change(
     "numbers-replaced-too-soon",
-    ("  threadgroup_barrier(mem_flags::mem_threadgroup);  // all are through with the numbers before\n", ""),
+    ("  threadgroup_barrier(mem_flags::mem_threadgroup);  // until then, the previous numbers are in use\n", ""),
     fact="new x values overwrite the old ones while other SIMD-groups still read them",
     question="SIMD-group 0 has finished block 0. May it write its part of block 1 now?",
 )

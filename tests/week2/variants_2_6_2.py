@@ -66,7 +66,7 @@ known.change(
 )
 known.change(
     "tiles-replaced-too-soon",
-    ("  threadgroup_barrier(mem_flags::mem_threadgroup);  // all are through with the tiles before\n", ""),
+    ("  threadgroup_barrier(mem_flags::mem_threadgroup);  // until then, the previous tiles are in use\n", ""),
     fact="the next tiles overwrite the previous ones while other SIMD-groups may still read them",
     question="SIMD-group 0 has finished its products. May it write its part of the next tiles now?",
 )

@@ -89,7 +89,7 @@ known.change(
 )
 known.change(
     "values-too-soon",
-    (f"{BARRIER}  // all are through with the keys", ""),
+    (f"{BARRIER}  // until then, the keys are in use", ""),
     fact="values are written into the tile while other SIMD-groups may still read keys from it",
     question="SIMD-group 0 has its scores. Which SIMD-groups may still be computing theirs, and from what?",
 )

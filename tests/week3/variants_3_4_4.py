@@ -146,13 +146,13 @@ known.change(
 )
 known.change(
     "values-too-soon",
-    (f"{BARRIER}  // all are through with the keys", ""),
+    (f"{BARRIER}  // until then, the keys are in use", ""),
     fact="a barrier is missing before the values overwrite the tile, while other SIMD-groups may still read keys",
     question="SIMD-group 0 has its scores. Which SIMD-groups may still be computing theirs, and from what?",
 )
 known.change(
     "keys-too-soon",
-    (f"{BARRIER}  // all are through with the values before", ""),
+    (f"{BARRIER}  // until then, the previous values are in use", ""),
     fact="a barrier is missing before the next keys overwrite the tile, while others may still read values",
     question="SIMD-group 0 has summed its values. Which SIMD-groups may still be reading theirs, and from where?",
 )

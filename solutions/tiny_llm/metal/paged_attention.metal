@@ -7,7 +7,7 @@
 // Grid: x counts the blocks of 16 queries, 128 threads each, and y the heads; the last block may extend past L.
 // --- your code: paged_attention
 threadgroup float queries[16][128];  // of the block, times scale
-threadgroup float tile[32][129];     // 32 keys, then their values. With 129 in the place of 128 a column lies in 32 banks
+threadgroup float tile[32][129];     // 32 keys, then their values. 129 wide, so that a column lies in 32 different banks
 threadgroup float weights[16][32];   // query, key
 const uint length = query_shape[0], heads = query_shape[1], dims = query_shape[2];
 const uint kv_heads = keys_shape[1], page = keys_shape[2];
@@ -35,7 +35,7 @@ for (uint from = 0; from < end; from += 32) {
     const uint s = from + lane;
     place = ((uint(table[s / page]) * kv_heads + shared) * page + s % page) * dims;
   }
-  threadgroup_barrier(mem_flags::mem_threadgroup);  // all are through with the values before
+  threadgroup_barrier(mem_flags::mem_threadgroup);  // until then, the previous values are in use
   for (uint k = simdgroup; k < count; k += 4) {
     const uint key = simd_broadcast(place, k);
     for (uint d = lane; d < dims; d += 32) {
@@ -66,7 +66,7 @@ for (uint from = 0; from < end; from += 32) {
     largest[r] = higher;
     weights[row][lane] = weight;
   }
-  threadgroup_barrier(mem_flags::mem_threadgroup);  // all are through with the keys
+  threadgroup_barrier(mem_flags::mem_threadgroup);  // until then, the keys are in use
   for (uint k = simdgroup; k < count; k += 4) {
     const uint value = simd_broadcast(place, k);
     for (uint d = lane; d < dims; d += 32) {

@@ -22,7 +22,7 @@ for (uint down = 0; down < 2; ++down) {
   }
 }
 for (uint first = 0; first < words; first += 4) {
-  threadgroup_barrier(mem_flags::mem_threadgroup);  // all are through with the tiles before
+  threadgroup_barrier(mem_flags::mem_threadgroup);  // until then, the previous tiles are in use
   for (uint r = simdgroup; r < 32; r += 4) {
     rows[r][lane] = float(x[min(first_row + r, length - 1) * 8 * words + 8 * first + lane]);
   }

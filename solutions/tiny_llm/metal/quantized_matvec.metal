@@ -12,7 +12,7 @@ const uint row = threadgroup_position_in_grid.x * 8 + simdgroup_index_in_threadg
 
 float total = 0;
 for (uint first = 0; first < words; first += 32) {
-  threadgroup_barrier(mem_flags::mem_threadgroup);  // all are through with the numbers before
+  threadgroup_barrier(mem_flags::mem_threadgroup);  // until then, the previous numbers are in use
   if (first + t / 8 < words) {
     numbers[t % 8][t / 8] = float(x[8 * first + t]);
   }

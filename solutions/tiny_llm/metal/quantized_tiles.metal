@@ -15,7 +15,7 @@ const uint mine = min(first_output + t / 4, outputs - 1);  // the row of W of wh
 
 float sums[8] = {};  // of output `lane`, and of the rows `simdgroup`, `simdgroup` + 4, and so on
 for (uint first = 0; first < words; first += 4) {
-  threadgroup_barrier(mem_flags::mem_threadgroup);  // all are through with the tiles before
+  threadgroup_barrier(mem_flags::mem_threadgroup);  // until then, the previous tiles are in use
   for (uint r = simdgroup; r < 32; r += 4) {
     rows[r][lane] = float(x[min(first_row + r, length - 1) * 8 * words + 8 * first + lane]);
   }

@@ -18,7 +18,7 @@ const uint end = min((part + 1) * each, words);
 
 float totals[8] = {};  // of each row of x
 for (uint first = part * each; first < end; first += 32) {
-  threadgroup_barrier(mem_flags::mem_threadgroup);  // all are through with the numbers before
+  threadgroup_barrier(mem_flags::mem_threadgroup);  // until then, the previous numbers are in use
   if (first + t / 8 < words) {
     for (uint n = 0; n < length; ++n) {
       numbers[n][t % 8][t / 8] = float(x[n * 8 * words + 8 * first + t]);

@@ -56,7 +56,7 @@ def simulate(orders: Sequence[Sequence[Pass]], times: Sequence[tuple[float, floa
         times: for each stage, the time of a forward and of a backward pass; None for 1 and 2.
 
     Raises:
-        ValueError: the stages wait for each other. The message has the pass that each waits with.
+        ValueError: the stages wait for each other. The message names the pass that each stage waits for.
     """
     stages, ends = len(orders), dict[tuple[int, Pass], float]()
     slots: list[list[Slot]] = [[] for _ in orders]

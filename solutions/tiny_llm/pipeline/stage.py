@@ -77,8 +77,8 @@ class Stage:
     def backward(self, params: Params, x: mx.array, rows: Rows, dy: mx.array) -> tuple[mx.array, Params, mx.array]:
         """Return the output of `forward`, which is computed again, the parameters' gradients and x's gradient.
 
-        `mx.vjp` runs a function forward and backward in one go. So a stage holds nothing of a forward pass but its
-        input, and pays with a second forward pass: activation checkpointing.
+        `mx.vjp` runs a function forward and backward in one call. So a stage keeps only the input of a forward pass and
+        computes the pass again: activation checkpointing.
 
         Args:
             params: as for `forward`, like x and rows.
