@@ -38,7 +38,7 @@ def paged_attention(
     if heads % kv_heads:
         raise ValueError(f"H = {heads} query heads cannot share H_kv = {kv_heads} key-value heads evenly")
     if length > tokens:
-        raise ValueError(f"L = {length} queries, but only {tokens} tokens: each query belongs to one of the last tokens")
+        raise ValueError(f"L = {length} queries, but only {tokens} tokens: the queries are those of the last ones")
     if tokens > len(block_table) * page:
         raise ValueError(f"{tokens} tokens need more than the table's {len(block_table)} pages of {page}")
     own = block_table[: -(-tokens // page)]
