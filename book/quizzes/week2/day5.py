@@ -63,7 +63,7 @@ def angles(rope: Any) -> str:
 @quiz.measured(
     "In our measurement, which kernel moved many more bytes than its inputs and output contain?",
     right="rms_norm",
-    why="It reads each row twice: to sum the squares, and again once the scale is known.",
+    why="It reads each row twice, to sum the squares and then to scale it, and the weight once per row.",
     mistakes={
         "add_scaled": "It has two inputs, but it reads each input once and writes the output once.",
         "rope": "This assumes that the angles are read from a table. The kernel computes them.",

@@ -22,7 +22,7 @@ def _pool(*pages: list[float]) -> mx.array:
     mistakes={
         "table-ignored": "The request's first page is page 2 of the pool, not page 0.",
         "pages-sorted": "The block table is in sequence order: the request's second page, with one token, is page 0.",
-        "full-pages-only": "The third token is in page 0, which is not full.",
+        "full-pages-only": "The third token is in page 0, of which the request fills one slot.",
     },
 )
 def through_a_table(attend: Any) -> str:

@@ -21,7 +21,7 @@ quiz = Quiz()
     "hold?",
     why="A micro-batch passes stages 1, 2 and 3 before its gradient returns, so stage 1 holds 4 - 1 of them.",
     mistakes={
-        "all-forward-first": "That is GPipe's order. 1F1B runs the first backward pass as soon as there is a gradient.",
+        "all-forward-first": "1F1B runs the first backward pass as soon as there is a gradient.",
         "one-too-many-ahead": "A pair begins with a forward pass, so it adds the third micro-batch.",
         "warm-up-of-the-other-end": "The last stage holds the fewest, because it waits for no other stage.",
     },
