@@ -1,4 +1,4 @@
-"""Tokens that a loop reads: with every result whole, and with long results cut in the middle."""
+"""Characters that a loop reads: with every result whole, and with long results cut."""
 
 import json
 from collections.abc import Sequence
