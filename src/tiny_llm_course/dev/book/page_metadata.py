@@ -65,7 +65,8 @@ def quote_sentences(folder: Path) -> None:
             main = (folder / path).read_text(encoding="utf-8").partition("<main>")[2].partition("</main>")[0]
             _, *parts = HEADING.split(NO_PROSE.sub(" ", main))
             pages[path] = dict(zip(parts[::2], parts[1::2], strict=True))
-        words = re.sub(r"<[^>]*>", "", re.sub(r"</(?:p|li|dt|dd|summary)>", " ", pages[path].get(place, "")))
+        html = pages[path].get(place, "").replace("</summary>", ": ")
+        words = re.sub(r"<[^>]*>", "", re.sub(r"</(?:p|li|dt|dd)>", " ", html))
         prose = " ".join(unescape(words).split())
         documents[str(number)]["body"] = prose or documents[str(number)]["body"]
     text = json.dumps(found, ensure_ascii=False, separators=(",", ":")).replace("\\", r"\\").replace("'", r"\'")
