@@ -1,5 +1,6 @@
 """The book is built, and what it says is held against the course: its names, commands, outputs, links and numbers."""
 
+import json
 import re
 import subprocess
 import tomllib
@@ -229,3 +230,15 @@ def test_commands_exist(page: Path) -> None:
             options = {option for parameter in command.params for option in parameter.opts}
             wrong += [typed for word in words if word.startswith("--") and word.strip(".,;:)") not in options]
     assert not wrong
+
+
+def test_search_results_quote_sentences(tmp_path: Path) -> None:
+    """Not tables; what is found is the same."""
+    (tmp_path / "a.html").write_text(
+        '<main><h2 id="b">B</h2><p>One.</p><table><tr><td>2</td></tr></table><p>It\'s three.</p></main>'
+    )
+    found = {"doc_urls": ["a.html#b"], "index": {"documentStore": {"docs": {"0": {"body": "One. 2 It is three."}}}}}
+    index = tmp_path / "searchindex-0.js"
+    index.write_text(f"window.search = JSON.parse('{json.dumps(found)}');")
+    page_metadata.quote_sentences(tmp_path)
+    assert r'{"body":"One. It\'s three."}' in index.read_text()

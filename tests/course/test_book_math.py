@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tiny_llm_course.course.registry import UsageError
-from tiny_llm_course.dev.book.math import BadFormula, Formula, formulas, protect, render
+from tiny_llm_course.dev.book.math import BadFormula, Formula, formulas, protect, render, with_subscripts
 from tiny_llm_course.dev.book.page_metadata import run_mdbook
 from tiny_llm_course.paths import BOOK, ROOT
 
@@ -70,6 +70,11 @@ def test_code_comments_and_tags_are_passed_over(text):
 )
 def test_a_dollar_sign_without_a_formula_is_a_mistake(text, line):
     assert found(text)[0] == line
+
+
+def test_an_index_is_a_subscript_outside_code():
+    code = "`H_kv` <code>D_v</code> $H_kv$ num_kv_heads A_BC"
+    assert with_subscripts(f"| 2 · H_kv · D | {code}") == f"| 2 · H<sub>kv</sub> · D | {code}"
 
 
 def test_katex_sets_and_refuses():

@@ -89,10 +89,13 @@ def weeks() -> str:
     def draw(canvas: Canvas) -> None:
         wide = canvas.width > WIDEST
         frames = flow(canvas, grid, boxes, arrows, gap=60 if wide else 12)
-        left = max(x + width for x, _, width, _ in frames.values()) + (40 if wide else 10)
+        left = max(x + width for x, _, width, _ in frames.values()) + (40 if wide else 13)
         for name, each in notes.items():
-            _, y, _, height = frames[name]
-            top = y + height / 2 + 5 - 9 * (len(each) - 1)
+            x, y, width, height = frames[name]
+            middle, half = y + height / 2, 9 * len(each) - 2
+            canvas.path([(x + width + 3, middle), (left - 7, middle)], "axis")
+            canvas.path([(left - 7, middle - half), (left - 7, middle + half)], "axis")
+            top = middle + 5 - 9 * (len(each) - 1)
             for i, (week, what) in enumerate(each):
                 label = f"week {week}" if wide else f"{week}"
                 canvas.text(left, top + 18 * i, label, "strong small")

@@ -113,8 +113,8 @@ def residual(p: Array64, q: Array64, drafted: list[int], token: int) -> str:
     about = "; ".join(f"{_plain(t)}: q {q[t]:.3f}, p {p[t]:.3f}, residual {rest[t]:.3f}" for t in map(int, order))
     caption = (
         f"Each bar is the probability of a next token after <i>{escape(SENTENCE)}. Tom</i>. Only the most likely "
-        f"tokens are shown. <code>{_word(refused)}</code> is more likely under the draft model than under the target model, so "
-        f"its residual is 0. The uniform sample u = {DRAWS[-1]:.2f} selects <code>{_word(token)}</code> from the "
+        f"tokens are shown. <code>{_word(refused)}</code> is more likely under the draft model than under the target "
+        f"model, so its residual is 0. The uniform sample u = {DRAWS[-1]:.2f} selects <code>{_word(token)}</code> from the "
         f"residual. A draft token at this position is accepted with a probability of {100 * kept:.0f} %."
     )
     return at_both_widths(draw).figure(
@@ -133,7 +133,7 @@ def draft_accept(p: Array64, q: Array64) -> str:
     return element(
         "draft-accept",
         data,
-        table("Both models, and the residual, over these tokens only", ["token", "draft, q", "target, p", "residual"], rows),
+        table("Both models and the residual, of these tokens", ["token", "draft, q", "target, p", "residual"], rows),
     )
 
 

@@ -211,5 +211,5 @@ def choices_table() -> str:
             }
             best = min(times, key=times.__getitem__)
             rows.append([f"{ranks} ranks, {name}", *(f"{1e6 * t:,.0f}" for t in times.values()), best])
-    head = ["ranks and array size", "one-shot, us", "ring, us", "central, us", "fastest"]
-    return table("Modeled times of an all-reduce, with a latency of 20 us and 0.5 ns per byte", head, rows)
+    head = ["ranks and array size", "one-shot, μs", "ring, μs", "central, μs", "fastest"]
+    return table("Modeled times of an all-reduce, with a latency of 20 μs and 0.5 ns per byte", head, rows)

@@ -45,7 +45,7 @@ def rank_two(all_gather: Any) -> str:
 
 @quiz.question(
     "6.1.3",
-    "A message takes 20 us and 0.5 ns per byte. How many microseconds does a ring all-reduce of 8,000 bytes take with "
+    "A message takes 20 μs and 0.5 ns per byte. How many microseconds does a ring all-reduce of 8,000 bytes take with "
     "four ranks?",
     why="A rank sends six messages of 2,000 bytes, one after another: 6 x (20 + 1).",
     mistakes={

@@ -27,7 +27,7 @@
           .both table { border-spacing: 2px 5px; }
           .both td { border: 0; text-align: left; white-space: nowrap; }
           #pairs { flex: 1 1 15em; max-width: 24em; --role: var(--query); }
-          #pairs text { font-size: 12px; }
+          #pairs text { font-size: max(12px, 11px / var(--scale, 1)); }
           #pairs .end { text-anchor: end; }
           #pairs .bar-of { fill: var(--bg, Canvas); stroke: var(--role); }
           #pairs .best { fill: var(--role); }

@@ -207,14 +207,14 @@ BookWidget.style = `
     border: 1px solid var(--line); border-radius: 3px; font-size: 0.9em; }
   @media (min-width: 501px) { caption { white-space: nowrap; } }
   @media (max-width: 500px) { td { min-width: 2.6em; padding: 0.25em 0.1em; } th { padding: 0.1em 0.2em; }
-    thead th { white-space: normal; }
+    th { white-space: normal; }
     .sliders { grid-template-columns: minmax(0, 1fr) max-content; } .sliders label { grid-column: 1 / -1; } }
   thead td { border: 0; }
   @media (pointer: coarse) { button, select, input[type=range], label { min-height: 44px; }
     input:is([type=checkbox], [type=radio]) { width: 1.5em; height: 1.5em; } }
   svg { display: block; max-width: 100%; height: auto; }
   svg text { fill: var(--fg, CanvasText); font-family: inherit;
-    font-size: clamp(10.5px / var(--scale, 1), 11px, 13.5px / var(--scale, 1)); }
+    font-size: clamp(11px / var(--scale, 1), 11px, 13.5px / var(--scale, 1)); }
   svg.strip { width: 100%; min-width: 12em; }
   .fill { fill: var(--role); }
   .hollow { fill: var(--bg, Canvas); stroke: var(--role); }

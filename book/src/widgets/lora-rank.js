@@ -24,7 +24,6 @@
         <div class="scroll"><table><thead><tr><th scope="col">quantity</th><th scope="col">full</th><th scope="col">rank r</th></tr></thead><tbody></tbody></table></div>
         <style>
           #values { width: 100%; max-width: 30em; }
-          #values text { font-size: 10px; }
           .bar-of { fill: var(--bg, Canvas); stroke: var(--query); }
           .bar-of.kept { fill: var(--query); }
           .legend { display: flex; flex-wrap: wrap; gap: 0.2em 1.4em; margin: 0.4em 0; }

@@ -26,7 +26,7 @@
         <p class="figures mono"></p>
         <style>
           #rows { width: 100%; max-width: 34em; }
-          #rows text { font-size: 10px; text-anchor: middle; pointer-events: none; }
+          #rows text { font-size: max(10px, 11px / var(--scale, 1)); text-anchor: middle; pointer-events: none; }
           #rows .cell { fill: var(--bg, Canvas); stroke: var(--fg, #000); stroke-opacity: 0.6; cursor: pointer; }
           #rows .cell.odd { stroke-dasharray: 3 2; }
           .seen { fill: color-mix(in srgb, var(--links, #06c) 28%, var(--bg, Canvas)) !important; background: color-mix(in srgb, var(--links, #06c) 28%, var(--bg, Canvas)); }

@@ -36,9 +36,9 @@
           .both { display: flex; flex-wrap: wrap; gap: 0.8em 1.6em; align-items: flex-start; }
           .both > * { flex: 1 1 17em; min-width: 0; max-width: 26em; }
           #mask, #slots { width: 100%; }
-          #mask text { font-size: 9px; }
+          #mask text { font-size: max(9px, 11px / var(--scale, 1)); }
           #slots text { font-size: 11px; text-anchor: middle; }
-          #slots .small { font-size: 9px; }
+          #slots .small { font-size: max(9px, 11px / var(--scale, 1)); }
           .fill { --role: var(--weights); background: var(--weights); }
           .later, .slot { fill: var(--bg, #fff); stroke: var(--weights); }
           .slot { stroke: var(--fg, #000); }
@@ -126,7 +126,7 @@
         if (!seen) return `<circle class="dot" cx="${x(j) + CELL / 2}" cy="${y(i) + CELL / 2}" r="0.9"/>`;
         return `<rect class="${i < end ? "fill" : "later"}" x="${x(j) + 2}" y="${y(i) + 2}" width="${CELL - 4}" height="${CELL - 4}"/>`;
       }));
-      const labels = span(0, mask.length).map((p) => `<text x="${LEFT - 5}" y="${y(p) + 10}" text-anchor="end">${p}</text><text x="${x(p) + CELL / 2}" y="9" text-anchor="middle">${p}</text>`);
+      const labels = span(0, mask.length).map((p) => `<text x="${LEFT - 5}" y="${y(p) + 10}" text-anchor="end">${p}</text><text x="${x(p) + CELL / 2}" y="9" text-anchor="middle">${p % 2 ? "" : p}</text>`);
       const marks = returned.map((p) => `<path class="mark" d="M${x(p) + CELL / 2} ${TOP - 2}l-4 -7h8z"/>`);
       const frame = at ? `<rect class="frame" x="${LEFT}" y="${y(first)}" width="${mask.length * CELL}" height="${(end - first) * CELL}"/>` : "";
       this.$("#mask g").innerHTML = [...cells, ...labels, ...marks, frame].join("");

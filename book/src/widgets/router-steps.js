@@ -23,14 +23,14 @@
         <div class="bar">${kill}<button type="button" id="undo">Undo the kill</button></div>
         <svg viewBox="0 0 ${LEFT + WIDE} ${names.length * ROW + 20}" role="img" aria-labelledby="turns">
           <title id="turns"></title><g></g></svg>
-        <p class="legend"><span><i class="r0 p"></i> replica 1 prefills</span><span><i class="r0"></i> decodes</span><span><i class="r1 p"></i> replica 2 prefills</span><span><i class="r1"></i> decodes</span><span>✕ killed</span></p>
+        <p class="legend"><span><i class="r0 p"></i> replica 1 prefills</span><span><i class="r0"></i> decodes</span><span><i class="r1 p"></i> replica 2 prefills</span><span><i class="r1"></i> decodes</span><span>┃ kill, ⊗ its requests</span></p>
         <dl class="figures"></dl>
         <style>
           svg { width: 100%; }
           .r0 { --role: var(--query); } .r1 { --role: var(--key); }
           rect { fill: var(--bg, #fff); stroke: var(--role); stroke-width: 1.4; }
           rect.p { fill: var(--role); }
-          .x { stroke: var(--logits); stroke-width: 2; }
+          .x { fill: var(--bg, #fff); stroke: var(--fg, #000); stroke-width: 2; }
           .now { stroke: var(--fg, #000); stroke-dasharray: 2 2; }
           .legend { display: flex; flex-wrap: wrap; gap: 0.2em 1.4em; margin: 0.3em 0; }
           .legend i { display: inline-block; width: 1em; height: 0.7em; border: 2px solid var(--role); }
@@ -99,16 +99,18 @@
       this.dim("#undo", victim < 0);
       const x = (quarters) => LEFT + (Math.min(quarters / 4, at) / this.longest) * (WIDE - 14);
       const bottom = this.data.names.length * ROW + 4;
+      const marks = victim < 0 || at < killed ? [] : [`<path class="x" d="M${x(4 * killed).toFixed(1)} 0V${bottom}"/>`];
       const bars = this.run.filter((attempt) => attempt[3] < 4 * at).map(([conversation, turn, replica, from, first, to, , whole]) => {
         const y = conversation * ROW + 6;
         const box = (begin, until, kind) => until > begin && begin < 4 * at ? `<rect class="r${replica} ${kind}" x="${x(begin).toFixed(1)}" y="${y + 12}" width="${(x(until) - x(begin)).toFixed(1)}" height="11"/>` : "";
-        const cross = !whole && to <= 4 * at ? `<path class="x" d="M${(x(to) - 4).toFixed(1)} ${y + 13.5}l8 8m0-8l-8 8"/>` : "";
+        const [cx, cy] = [x(to), y + 17.5];
+        if (!whole && to <= 4 * at) marks.push(`<circle class="x" cx="${cx}" cy="${cy}" r="7"/><path class="x" d="M${cx - 3} ${cy - 3}l6 6m0-6l-6 6"/>`);
         const shown = `<text x="${(x(from) + 1).toFixed(1)}" y="${y + 8}">${replica + 1}</text>`;
-        return `${shown}${box(from, first < 0 ? to : first, "p")}${first < 0 ? "" : box(first, to, "")}${cross}`;
+        return `${shown}${box(from, first < 0 ? to : first, "p")}${first < 0 ? "" : box(first, to, "")}`;
       });
       const names = this.data.names.map((name, i) => `<text x="0" y="${i * ROW + 28}">${escape(name)}</text>`);
       const scale = (time) => (LEFT + (time / this.longest) * (WIDE - 14)).toFixed(1);
-      this.$("svg g").innerHTML = `${names.join("")}${bars.join("")}${BookWidget.ticks(this.longest, scale, bottom, " s").join("")}<path class="now" d="M${scale(at)} 0V${bottom}"/>`;
+      this.$("svg g").innerHTML = `${names.join("")}${bars.join("")}${marks.join("")}${BookWidget.ticks(this.longest, scale, bottom, " s").join("")}<path class="now" d="M${scale(at)} 0V${bottom}"/>`;
       this.$("#turns").textContent = `The turns of ${this.data.names.length} conversations after ${at} of ${end} seconds`;
       this.figures([
         ["replica 1", down === 0 ? "dead" : `${running[0]} running`],

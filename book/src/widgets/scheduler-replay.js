@@ -37,7 +37,7 @@
           .legend { display: flex; flex-wrap: wrap; gap: 0.2em 1.4em; margin: 0.8em 0 0.3em; }
           .legend i { display: inline-block; width: 0.8em; height: 0.8em; border: 1px solid var(--query); }
           .legend .w { width: 0.25em; height: 0.25em; border: 0; vertical-align: 0.25em; }
-          .now { stroke: var(--fg, #000); stroke-dasharray: 2 2; }
+          .now { stroke: var(--logits); stroke-width: 1.5; }
         </style>`;
     }
 
@@ -110,8 +110,9 @@
       this.dim("#back", own.at === 0);
       this.dim("#next", own.at === own.steps);
       this.width = this.$("#policy").clientWidth;
-      this.drawRun("policy", own);
-      this.drawRun("other", compared);
+      const cursor = Math.max(own.now, compared.now); // the time of both drawings
+      this.drawRun("policy", own, cursor);
+      this.drawRun("other", compared, cursor);
       const name = (list) => this.data.settings.policy[this.view[list]];
       const ended = ({ now, preempted }) => `ends at time ${now}${preempted ? `, with ${preempted} preemption${preempted > 1 ? "s" : ""}` : ""}`;
       this.say(
@@ -121,7 +122,7 @@
       );
     }
 
-    drawRun(list, { at, steps, firsts, longest, tokens, rate, now }) {
+    drawRun(list, { at, steps, firsts, longest, tokens, rate, now }, cursor) {
       const { names, settings } = this.data;
       const [run, wide] = [this.run(list), this.width || 340];
       const clock = this.clock(run);
@@ -139,7 +140,7 @@
         });
         return `<text x="2" y="${y + 10}">${names[i]}</text>${cells.join("")}`;
       });
-      const line = `<path class="now" d="M${x(now).toFixed(1)} 0V${bottom}"/>`;
+      const line = `<path class="now" d="M${x(cursor).toFixed(1)} 0V${bottom + 4}"/>`;
       const ticks = BookWidget.ticks(this.longest, (time) => x(time).toFixed(1), bottom);
       this.$(`#${list}`).setAttribute("viewBox", `0 0 ${wide} ${bottom + 18}`);
       this.$(`#${list} g`).innerHTML = rows.join("") + ticks.join("") + line;

@@ -29,6 +29,9 @@ TOKEN = re.compile(
     re.VERBOSE | re.DOTALL | re.MULTILINE,
 )
 
+# "H_kv" in a sentence or a table, and what is no text.
+SYMBOL = re.compile(rf"<code>.*?</code> | {TOKEN.pattern} | \b(?P<letter>[A-Z])_(?P<index>[a-z]{{1,4}})\b", TOKEN.flags)
+
 
 class BadFormula(NamedTuple):
     """A formula that cannot be rendered: its line number, counted from 1, and what is wrong."""
@@ -107,8 +110,16 @@ def protect(html: str) -> str:
     return re.sub(r"(?<=>)[^<>]+(?=<)", encode, re.sub(r"\s*\n\s*", " ", html))
 
 
+def with_subscripts(text: str) -> str:
+    """Return Markdown with the index of each symbol outside code as a subscript."""
+    return SYMBOL.sub(lambda m: f"{m['letter']}<sub>{m['index']}</sub>" if m["letter"] else m[0], text)
+
+
 def set_formulas(pages: dict[str, dict[str, Any]], katex: str) -> list[tuple[str, BadFormula]]:
-    """Replace the formulas of mdBook's chapters, given by path, by HTML; return the bad ones with their paths."""
+    """Replace the formulas of mdBook's chapters, given by path, by HTML; return the bad ones with their paths.
+
+    Symbols in the text get subscripts.
+    """
     all_found = {path: list(formulas(page["content"])) for path, page in pages.items()}
     wanted = dict.fromkeys((f.tex, f.display) for found in all_found.values() for f in found if isinstance(f, Formula))
     html = render(list(wanted), katex) if wanted else {}
@@ -126,5 +137,5 @@ def set_formulas(pages: dict[str, dict[str, Any]], katex: str) -> list[tuple[str
                 tag = '<div class="formula">{}</div>' if formula.display else "{}"
                 parts += [text[end : formula.start], tag.format(protect(answer))]
                 end = formula.end
-        pages[path]["content"] = "".join([*parts, text[end:]])
+        pages[path]["content"] = with_subscripts("".join([*parts, text[end:]]))
     return wrong

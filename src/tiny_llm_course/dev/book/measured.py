@@ -34,13 +34,13 @@ def measured_parts(day: Day) -> Parts:
     return {"measured": _page(found, chart and (*chart[:2], tuple(map(_heading, chart[2]))))}
 
 
-UNITS = {"%", "KiB", "MiB", "ms", "ratio"}
+UNITS = {"%", "KiB", "MiB", "ms", "μs", "ratio"}
 Chart = tuple[str, str, tuple[str, ...]]
 
 
 def _heading(column: str) -> str:
-    """Return the heading of a recorded column: "kernel, ms" for "kernel: ms"."""
-    return column.replace(": ", ", ")
+    """Return the heading of a recorded column: "kernel, μs" for "kernel: us"."""
+    return re.sub(r"\bus$", "μs", column.replace(": ", ", "))
 
 
 def _chart_of(file: Path) -> Chart | None:

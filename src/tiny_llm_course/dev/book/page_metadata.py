@@ -1,8 +1,10 @@
 """Build the book, and complete its pages' heads: mdBook gives them neither an address nor a description of their own.
+Search results quote a page's sentences.
 
 mdBook runs with this environment's programs first, so that `python` in book.toml is this interpreter.
 """
 
+import json
 import os
 import re
 import shutil
@@ -26,6 +28,10 @@ DESCRIPTION = re.compile(r'<meta name="description" content="[^"]*">')
 # They are copies of what other pages have, or none.
 NO_PAGES = {"404.html", "print.html", "toc.html"}
 
+# What a search finds, but does not quote: pictures, tables, code, formulas' TeX, widgets and their data.
+NO_PROSE = re.compile(r"<(figure|table|pre|script|style|math|button|[a-z]+(?:-[a-z]+)+)\b.*?</\1>", re.DOTALL)
+HEADING = re.compile(r'<h[1-6] id="([^"]*)".*?</h[1-6]>', re.DOTALL)
+
 
 def settings() -> dict[str, Any]:
     """Load book.toml."""
@@ -45,6 +51,26 @@ def complete(folder: Path) -> None:
             before, after = DESCRIPTION.split(html, maxsplit=1)
             tags = _tags(html, file.relative_to(folder).as_posix())
             file.write_text("\n".join([before, tags, after]), encoding="utf-8", newline="\n")
+
+
+def quote_sentences(folder: Path) -> None:
+    """Let the search results of a built book quote sentences; what is found stays the same."""
+    (file,) = folder.glob("searchindex-*.js")
+    start, text, end = re.split(r"(?<=JSON\.parse\(')(.*)(?='\))", file.read_text(encoding="utf-8"), flags=re.DOTALL)
+    found = json.loads(re.sub(r"\\(.)", r"\1", text))
+    documents, pages = found["index"]["documentStore"]["docs"], dict[str, dict[str, str]]()
+    for number, address in enumerate(found["doc_urls"]):
+        path, _, place = address.partition("#")
+        if path not in pages:
+            main = (folder / path).read_text(encoding="utf-8").partition("<main>")[2].partition("</main>")[0]
+            _, *parts = HEADING.split(NO_PROSE.sub(" ", main))
+            pages[path] = dict(zip(parts[::2], parts[1::2], strict=True))
+        html = pages[path].get(place, "").replace("</summary>", ": ")
+        words = re.sub(r"<[^>]*>", "", re.sub(r"</(?:p|li|dt|dd)>", " ", html))
+        prose = " ".join(unescape(words).split())
+        documents[str(number)]["body"] = prose or documents[str(number)]["body"]
+    text = json.dumps(found, ensure_ascii=False, separators=(",", ":")).replace("\\", r"\\").replace("'", r"\'")
+    file.write_text(f"{start}{text}{end}", encoding="utf-8", newline="\n")
 
 
 def _tags(html: str, path: str) -> str:
@@ -86,4 +112,5 @@ def build_book(folder: Path, **options: Any) -> "subprocess.CompletedProcess[str
     done = run_mdbook("build", str(BOOK), "--dest-dir", str(folder), **options)
     if not done.returncode:
         complete(folder)
+        quote_sentences(folder)
     return done

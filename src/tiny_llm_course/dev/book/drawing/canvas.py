@@ -2,6 +2,7 @@
 book.
 """
 
+import re
 from collections.abc import Callable
 from html import escape
 
@@ -22,6 +23,7 @@ COLUMN = 664.0  # what fills the column of a page
 SCALE = 1.15  # at most; then text is as large as the page's
 LARGER = 1.5  # of a figure that is drawn once: `book/figures.css` makes its text smaller in return
 MARGIN = 2.0
+INDEX = re.compile(r"(?<=\b[A-Z])([_^])([A-Za-z]{1,4})\b")
 # Styles that a figure gets from its page, and a file must contain.
 COLOURS = "svg{background:white;font-size:14px} :root{--fg:#1d1d1d;--bg:white;--links:#1a56a8;--mono-font:monospace}"
 
@@ -58,11 +60,14 @@ class Canvas:
 
     def path(self, points: list[tuple[float, float]], looks: str, arrow: bool = False) -> None:
         """Draw a line from point to point, perhaps with an arrowhead at its end."""
+        if arrow:  # its head stops short of what it points at, and the line at the head
+            (x0, y0), (x1, y1) = points[-2:]
+            across, down = (x1 > x0) - (x1 < x0), (y1 > y0) - (y1 < y0)  # lines are upright or level
+            x1, y1 = x1 - 1.5 * across, y1 - 1.5 * down
+            points = [*points[:-1], (x1 - 6 * across, y1 - 6 * down)]
         places = " ".join(f"{place(x)},{place(y)}" for x, y in points)
         self._add(f'<polyline points="{places}" class="{looks}"/>', *points)
         if arrow:
-            (x0, y0), (x1, y1) = points[-2:]
-            across, down = (x1 > x0) - (x1 < x0), (y1 > y0) - (y1 < y0)  # lines are upright or level
             wings = [(x1 - 7 * across + side * down, y1 - 7 * down + side * across) for side in (4, -4)]
             head = " ".join(f"{place(x)},{place(y)}" for x, y in [(x1, y1), *wings])
             self._add(f'<polygon points="{head}" class="head {looks}"/>', *wings)
@@ -77,7 +82,7 @@ class Canvas:
         kind = f' class="{looks}"' if looks else ""
         side = f' text-anchor="{anchor}"' if anchor != "start" else ""
         exact = f' xml:space="preserve" textLength="{place(length)}"' if length else ""
-        drawn = f'<text x="{place(x)}" y="{place(y)}"{side}{kind}{exact}>{escape(words)}</text>'
+        drawn = f'<text x="{place(x)}" y="{place(y)}"{side}{kind}{exact}>{_with_indices(words)}</text>'
         self._add(drawn, (left, y - size), (left + width, y + size / 4))
 
     @property
@@ -123,6 +128,17 @@ class Canvas:
         for x, y in points:
             self._left, self._right = min(self._left, x), max(self._right, x)
             self._top, self._bottom = min(self._top, y), max(self._bottom, y)
+
+
+def _with_indices(words: str) -> str:
+    """Return words as SVG; the part after `_` in "H_kv" is lowered, that after `^` in "W^K" raised."""
+    start, *others = INDEX.split(words)
+    drawn = escape(start)
+    for sign, index, rest in zip(others[::3], others[1::3], others[2::3], strict=True):
+        down = 3 if sign == "_" else -4
+        drawn += f'<tspan dy="{down}" class="index">{index}</tspan>'
+        drawn += f'<tspan dy="{-down}">{escape(rest)}</tspan>' if rest else ""
+    return drawn
 
 
 def at_both_widths(draw: Callable[[Canvas], object]) -> Canvas:
