@@ -114,8 +114,8 @@ def residual(p: Array64, q: Array64, drafted: list[int], token: int) -> str:
     caption = (
         f"Each bar is the probability of a next token after <i>{escape(SENTENCE)}. Tom</i>. Only the most likely "
         f"tokens are shown. <code>{_word(refused)}</code> is more likely under the draft model than under the target "
-        f"model, so its residual is 0. The uniform sample u = {DRAWS[-1]:.2f} selects <code>{_word(token)}</code> from the "
-        f"residual. A draft token at this position is accepted with a probability of {100 * kept:.0f} %."
+        f"model, so its residual is 0. The uniform sample u = {DRAWS[-1]:.2f} selects <code>{_word(token)}</code> from "
+        f"the residual. A draft token at this position is accepted with a probability of {100 * kept:.0f} %."
     )
     return at_both_widths(draw).figure(
         "residual-3-6", "The residual distribution after a rejected token", about, caption
