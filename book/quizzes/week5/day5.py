@@ -13,9 +13,9 @@ quiz = Quiz()
 
 @quiz.question(
     "5.5.1",
-    "A user says *Hi!*, and the assistant answers *dog*, which is one token here. How many positions of the "
-    "conversation count in the loss?",
-    why="The model must learn two tokens: the word and the end token.",
+    "A user says *Hi!*, and the assistant answers *dog*, which is three tokens here: d, o and g. How many "
+    "positions of the conversation count in the loss?",
+    why="The model must learn four tokens: the three of the word, and the end token.",
     mistakes={
         "end-not-learned": "A model that never learns the end token does not stop.",
         "what-follows-the-end-learned": "The server stops at the end token, so the model never has to write the line "
