@@ -11,7 +11,7 @@ class RMSNorm:
 
         Args:
             dim: the size of the vectors, x's last dimension.
-            weight: dim, the factor of each normalised feature, in any float dtype.
+            weight: dim, the factor of each normalized feature, in any float dtype.
             eps: added to the mean square, under the root, so that a zero vector remains zero.
 
         Raises:
@@ -22,7 +22,7 @@ class RMSNorm:
         self.weight, self.eps = weight, eps
 
     def __call__(self, x: mx.array) -> mx.array:
-        """Normalise each vector along the last axis.
+        """Normalize each vector along the last axis.
 
         Args:
             x: N.. x dim.

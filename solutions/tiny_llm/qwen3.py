@@ -83,7 +83,7 @@ class Qwen3MultiHeadAttention:
         query = mx.unflatten(linear(x, self.wq, self.bq), -1, (self.num_heads, -1))  # N x L x H x D
         key = mx.unflatten(linear(x, self.wk, self.bk), -1, (self.num_kv_heads, -1))  # N x L x H_kv x D
         value = mx.unflatten(linear(x, self.wv, self.bv), -1, (self.num_kv_heads, -1))
-        # Normalise each head's D numbers before RoPE, which would mix the norm's weights within each pair.
+        # Normalize each head's D numbers before RoPE, which would mix the norm's weights within each pair.
         if self.q_norm is not None:
             query = mx.fast.rms_norm(query, self.q_norm, self.eps)
         if self.k_norm is not None:
@@ -134,7 +134,7 @@ class Qwen3MLP:
 
 
 class Qwen3TransformerBlock:
-    """One layer: attention, then MLP, each on the normalised residual stream and added back to it."""
+    """One layer: attention, then MLP, each on the normalized residual stream and added back to it."""
 
     def __init__(self, config: ModelConfig, weights: dict[str, mx.array]) -> None:
         """Build the layer's parts from its weights.

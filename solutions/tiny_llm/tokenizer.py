@@ -121,7 +121,7 @@ class ByteLevelBPE:
             "does more than split": any(step.get("behavior") != "Isolated" or step.get("invert") for step in splits),
             "splits twice, or not at all": any(s.get("use_regex", True) == bool(patterns) for s in byte_level),
             "finds special tokens only under conditions": any(t.get(c) for t in added for c in conditions),
-            f"normalises by {normalization}": normalization not in (None, "NFC", "NFD", "NFKC", "NFKD"),
+            f"normalizes by {normalization}": normalization not in (None, "NFC", "NFD", "NFKC", "NFKD"),
         }.items():
             if refused:
                 raise ValueError(f"{path.name} is not a tokenizer that this class can be: it {what}")
@@ -138,7 +138,7 @@ class ByteLevelBPE:
         """Convert text to token ids.
 
         Special tokens in the text become their ids; if several match at the same place, the longest wins. The text
-        between them is normalised, split into words, and each word's UTF-8 bytes are merged into tokens.
+        between them is normalized, split into words, and each word's UTF-8 bytes are merged into tokens.
 
         Args:
             text: any string without lone surrogates.

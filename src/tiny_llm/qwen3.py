@@ -110,7 +110,7 @@ class Qwen3MLP:
 
 
 class Qwen3TransformerBlock:
-    """One layer: attention, then MLP, each on the normalised residual stream and added back to it."""
+    """One layer: attention, then MLP, each on the normalized residual stream and added back to it."""
 
     def __init__(self, config: ModelConfig, weights: dict[str, mx.array]) -> None:
         """Build the layer's parts from its weights.

@@ -18,7 +18,7 @@ EPS = 1e-6
 
 
 def norm(x: mx.array, eps: float = EPS) -> mx.array:
-    """Normalise x."""
+    """Normalize x."""
     raise NotImplementedError("1.1.1 Norm")
 
 

@@ -51,7 +51,7 @@ def trained(pattern=None, normalizer=None, merges=600):
     trainer = trainers.BpeTrainer(vocab_size=256 + merges, initial_alphabet=ALPHABET, show_progress=False)
     text = (WEEK / "tokenizer_text.txt").read_text(encoding="utf-8")
     tokenizer.train_from_iterator([text, *(row["text"] for row in ROWS)], trainer)
-    # Prefixes of each other, and one that normalisation would change.
+    # Prefixes of each other, and one that normalization would change.
     for special in ("<|e", "<|end|>", "<|im_start|>", "<|im_end|>", "<|end|><|end|>", "e\u0301"):
         tokenizer.add_special_tokens([AddedToken(special, normalized=False)])
     return tokenizer
@@ -184,7 +184,7 @@ def test_merging_a_pair_everywhere_is_merging_one_place_at_a_time(pair):
         ({"model": {"type": "BPE", "byte_fallback": True}}, "is of type BPE"),
         ({"pre_tokenizer": None}, "has no byte-level step"),
         ({"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": True}}, "adds a space before the text"),
-        ({"normalizer": {"type": "Sequence", "normalizers": []}}, "normalises by Sequence"),
+        ({"normalizer": {"type": "Sequence", "normalizers": []}}, "normalizes by Sequence"),
     ],
 )
 def test_what_would_give_other_ids_is_refused(change, words, tmp_path):

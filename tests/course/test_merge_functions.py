@@ -15,7 +15,7 @@ STUB = 'raise NotImplementedError("1.1.1 Norm")'
 CALL = '"""Apply."""\n        raise NotImplementedError("1.1.2 Layer")'
 BODY = "y = x - x.mean()  # centred\n\n    return y / mx.sqrt((y * y).mean() + eps)"
 WRITTEN = (STUB, BODY)
-NEW_DOC = ("Normalise x.", "Normalise the last axis of x.")
+NEW_DOC = ("Normalize x.", "Normalize the last axis of x.")
 ADDED = ("def given(", "def other() -> int:\n    return 1\n\n\ndef given(")
 
 
@@ -58,7 +58,7 @@ def test_what_both_changed_stays_the_learners_part_by_part():
     theirs = ("def norm(x: mx.array, eps: float = EPS) ->", "def norm(x: mx.array, eps: float = 3) ->")
     merged = three([WRITTEN, own], [theirs, NEW_DOC], [WRITTEN, own, NEW_DOC])
     assert kept(merged) == {"norm": "upstream changed its signature"}
-    merged = three([("Normalise x.", "Mine.")], [NEW_DOC], [("Normalise x.", "Mine.")])
+    merged = three([("Normalize x.", "Mine.")], [NEW_DOC], [("Normalize x.", "Mine.")])
     assert kept(merged) == {"norm": "upstream changed its docstring"}
     merged = three(
         [("* 2", "* 3")], [("* 2", "* 4"), ("Provided.", "Given.")], [("* 2", "* 3"), ("Provided.", "Given.")]

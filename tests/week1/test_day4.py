@@ -131,7 +131,7 @@ def test_task_1_rms_norm_pytorch(pytorch):
 def test_task_1_rms_norm_five_tokens():
     """The vectors of "That is a blue dog", as chapter 1.4 prints them."""
     vectors = [[1, -1, 1, 1], [2, -4, 4, 8], [0.02, -0.04, 0.04, 0.08], [200, -400, 400, 800], [3, 1, -3, -9]]
-    normalised = [
+    normalized = [
         [1.0, -1.0, 1.0, 1.0],
         [0.4, -0.8, 0.8, 1.6],
         [0.3992, -0.7984, 0.7984, 1.5968],
@@ -140,7 +140,7 @@ def test_task_1_rms_norm_five_tokens():
     ]
     output = layer_norm.RMSNorm(4, mx.ones(4), 1e-5)(mx.array(vectors))
     case = 'float32, the five tokens "That is a blue dog", weight of ones, eps 1e-05'
-    compare(output, np.array(normalised), mx.float32, 0.00006, case, 20)
+    compare(output, np.array(normalized), mx.float32, 0.00006, case, 20)
 
 
 def test_task_1_rms_norm_sweep():

@@ -63,7 +63,7 @@ def test_task_2_encode_tokenizers(row):
 
 
 @pytest.mark.parametrize("normalization", ["NFC", None, "NFD", "NFKC"])
-def test_task_2_encode_normalises(normalization):
+def test_task_2_encode_normalizes(normalization):
     """The same word with one character for e-acute and with two, and a ligature."""
     composed, apart, ligature = [E_ACUTE], [ord("e"), 0xCC, 0x81], [0xEF, 0xAC, 0x81]
     is_composed, is_apart = {"NFC": (composed,) * 2, "NFKC": (composed,) * 2, "NFD": (apart,) * 2}.get(
@@ -85,7 +85,7 @@ def test_task_2_encode_normalises(normalization):
         (" dog", [32, 303]),  # the special token comes before the words
         ("<|END|>", [*b"<|END|>"]),
         ("<|e\u0301", [301, 0xCC, 0x81]),
-        ("e\u0301\u00e9", [304, E_ACUTE]),  # special tokens are matched before the text is normalised
+        ("e\u0301\u00e9", [304, E_ACUTE]),  # special tokens are matched before the text is normalized
         ("<|end|>that", [300, THAT]),
         ("<|end|><|e<|end|>", [300, 301, 300]),
     ],

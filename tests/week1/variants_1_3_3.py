@@ -69,7 +69,7 @@ def sized(program):
 known.change(
     "no-norms",
     ("= q_norm, k_norm,", "= None, None,"),
-    fact="queries and keys are not normalised",
+    fact="queries and keys are not normalized",
     question="Which two weights of D numbers does your layer never use?",
 )
 known.change(
@@ -97,20 +97,20 @@ known.change(
     "norm-weights-ignored",
     ("query, self.q_norm, self.eps", "query, None, self.eps"),
     ("key, self.k_norm, self.eps", "key, None, self.eps"),
-    fact="queries and keys are normalised, but not multiplied by q_norm and k_norm",
+    fact="queries and keys are normalized, but not multiplied by q_norm and k_norm",
     question="What does a norm do with its weights after the division?",
 )
 known.change(
     "norms-without-weights",
     ("if self.q_norm is not None:", "if True:"),
     ("if self.k_norm is not None:", "if True:"),
-    fact="queries and keys are normalised even when q_norm and k_norm are None",
+    fact="queries and keys are normalized even when q_norm and k_norm are None",
     question="Qwen2.5 has no such weights. Does it apply the norms?",
 )
 known.change(
-    "values-normalised",
+    "values-normalized",
     ("key = mx.fast", "value = mx.fast.rms_norm(value, self.k_norm, self.eps)\nkey = mx.fast"),
-    fact="the values are also normalised, with k_norm",
+    fact="the values are also normalized, with k_norm",
     question="Which operation combines queries with keys, and are values part of it?",
 )
 for name, eps in (("eps-fixed", "1e-6"), ("eps-fixed-at-1e-5", "1e-5")):
@@ -175,7 +175,7 @@ known.change(
     "norms-only-as-a-pair",
     ("if self.q_norm is not None:", "if self.q_norm is not None and self.k_norm is not None:"),
     ("if self.k_norm is not None:", "if self.q_norm is not None and self.k_norm is not None:"),
-    fact="queries and keys are normalised only when both q_norm and k_norm are given",
+    fact="queries and keys are normalized only when both q_norm and k_norm are given",
     question="With q_norm given and k_norm None, which of the two norms does the constructor's docstring specify?",
 )
 known.change(
@@ -263,9 +263,9 @@ known.change(
 )
 for one, other, x in (("queries", "keys", "q"), ("keys", "queries", "k")):
     known.change(
-        f"{one}-not-normalised",
+        f"{one}-not-normalized",
         (f"if self.{x}_norm is not None:", "if False:"),
-        fact=f"the {other} are normalised, but not the {one}",
+        fact=f"the {other} are normalized, but not the {one}",
         question="Which weight of D numbers does your layer never use?",
     )
 known.change(
@@ -283,7 +283,7 @@ known.change(
 known.change(
     "keys-with-the-queries'-weight",
     ("key, self.k_norm, self.eps", "key, self.q_norm, self.eps"),
-    fact="the keys are normalised with q_norm's weight",
+    fact="the keys are normalized with q_norm's weight",
     question="How many norm weights does the layer receive, and how many does it use?",
 )
 known.change(
@@ -294,7 +294,7 @@ known.change(
     question="How can you tell an argument that was not given from an array?",
 )
 known.together("split-without-swap", "join-without-swap", makes="split-and-join-without-swap")
-known.together("queries-not-normalised", "keys-not-normalised", makes="no-norms")
+known.together("queries-not-normalized", "keys-not-normalized", makes="no-norms")
 
 
 @known.accepted("step-by-step")

@@ -81,7 +81,7 @@ known.change(
 known.change(
     "cosines",
     ("linear(x, self.weight)", "linear(x, self.weight / mx.linalg.norm(self.weight, axis=1, keepdims=True))"),
-    fact="as_linear normalises the table's rows to unit length",
+    fact="as_linear normalizes the table's rows to unit length",
     question="Should a token with a long vector score as high as one with a short vector?",
 )
 known.change(

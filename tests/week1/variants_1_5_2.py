@@ -115,13 +115,13 @@ known.change(
     ("x + self.attention(self.input_norm(x), mask)", "self.input_norm(x + self.attention(x, mask))"),
     ("h + self.mlp(self.mlp_norm(h))", "self.mlp_norm(h + self.mlp(h))"),
     fact="each norm is applied after its residual sum instead of before its branch",
-    question="Is the residual stream itself normalised, or a copy of it?",
+    question="Is the residual stream itself normalized, or a copy of it?",
 )
 known.change(
     "residual-of-the-norm",
     ("h = x + self.attention(self.input_norm(x), mask)", "x = self.input_norm(x)\nh = x + self.attention(x, mask)"),
     ("return h + self.mlp(self.mlp_norm(h))", "h = self.mlp_norm(h)\nreturn h + self.mlp(h)"),
-    fact="each branch is added to the normalised copy instead of to the residual stream",
+    fact="each branch is added to the normalized copy instead of to the residual stream",
     question="Is `x` in your sum still the layer's input?",
 )
 known.change(
@@ -211,8 +211,8 @@ known.change(
 known.change(
     "mlp-added-to-its-norm",
     ("return h + self.mlp(self.mlp_norm(h))", "h = self.mlp_norm(h)\nreturn h + self.mlp(h)"),
-    fact="the MLP output is added to the MLP's normalised input instead of to the residual stream",
-    question="After the second norm you need h twice. In which of the two places is it normalised?",
+    fact="the MLP output is added to the MLP's normalized input instead of to the residual stream",
+    question="After the second norm you need h twice. In which of the two places is it normalized?",
 )
 known.change(
     "eps-default",

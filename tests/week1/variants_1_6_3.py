@@ -26,7 +26,7 @@ known.probe_table(
     decomposed_specials=lambda program: encoded(program, ["is e\u0301 is"], special_tokens={"e\u0301": 300}),
     another_pattern=lambda program: encoded(program, ["that is a dog"], pattern=r"\s|\S"),
     without_specials=lambda program: encoded(program, ["<|end|> dog"], special_tokens={}),
-    normalised=lambda program: (*encoded(program, ACCENTS), *encoded(program, ACCENTS, normalization=None)),
+    normalized=lambda program: (*encoded(program, ACCENTS), *encoded(program, ACCENTS, normalization=None)),
     specials=lambda program: encoded(
         program,
         ["that<|end|> is<|end|>a", "<|end|><|e<|end|>", "<|END|><|End|>", "dog<|end|>dog", " <|end|> \n<|e d"],
@@ -57,29 +57,29 @@ def sized(program):
 
 
 known.change(
-    "not-normalised",
+    "not-normalized",
     ("part = unicodedata.normalize(self.normalization, part)", "pass"),
-    fact="the text is not normalised",
+    fact="the text is not normalized",
     question="Is e followed by a combining accent the same text as the one character e-acute?",
 )
 known.change(
     "always-nfc",
     ("if self.normalization:", "if True:"),
     ("normalize(self.normalization, part)", 'normalize("NFC", part)'),
-    fact="the text is always normalised to NFC, and `normalization` is ignored",
+    fact="the text is always normalized to NFC, and `normalization` is ignored",
     question="What should happen when `normalization` is None?",
 )
 known.change(
     "nfkc",
     ("normalize(self.normalization, part)", 'normalize("NFKC", part)'),
-    fact="the text is normalised to NFKC, which decomposes ligatures and fractions",
+    fact="the text is normalized to NFKC, which decomposes ligatures and fractions",
     question="Which form does `normalization` name?",
 )
 known.change(
-    "normalised-first",
+    "normalized-first",
     ("for part in", "if self.normalization:\n    text = unicodedata.normalize(self.normalization, text)\nfor part in"),
-    fact="the text is normalised before special tokens are matched",
-    question="Special tokens are matched exactly as given. What if one is written in another normalisation form?",
+    fact="the text is normalized before special tokens are matched",
+    question="Special tokens are matched exactly as given. What if one is written in another normalization form?",
 )
 known.change(
     "specials-as-text",
@@ -182,7 +182,7 @@ known.change(
 )
 
 known.change(
-    "normalised-by-none",
+    "normalized-by-none",
     ("if self.normalization:", "if True:"),
     fact="unicodedata.normalize is called even when `normalization` is None",
     question="Which form should be used when `normalization` is None?",

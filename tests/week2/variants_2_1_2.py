@@ -163,7 +163,7 @@ known.change(
 known.change(
     "norms-left-out",
     ("if self.q_norm and self.k_norm:", "if False:"),
-    fact="queries and keys are not normalised",
+    fact="queries and keys are not normalized",
     question="Which of Qwen3's weights does your layer never use?",
 )
 known.change(
@@ -173,13 +173,13 @@ known.change(
         "keys, values = cache",
         "if self.q_norm and self.k_norm:\n    query, key = self.q_norm(query), self.k_norm(key)\nkeys, values = cache",
     ),
-    fact="queries and keys are normalised after RoPE",
+    fact="queries and keys are normalized after RoPE",
     question="Which comes first in your layer of week 1: the norm or RoPE?",
 )
 known.change(
     "one-norm-for-both",
     ("self.k_norm(key)", "self.q_norm(key)"),
-    fact="the keys are normalised with q_norm's weight",
+    fact="the keys are normalized with q_norm's weight",
     question="Which two norms does the attention of a Qwen3 layer have?",
 )
 known.change(

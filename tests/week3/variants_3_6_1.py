@@ -186,9 +186,9 @@ known.change(
     question="A token is drafted too often and sometimes rejected. May it then be sampled as the replacement?",
 )
 known.change(
-    "residual-not-normalised",
+    "residual-not-normalized",
     ("row = residual / total if total > 0 else row", "row = residual if total > 0 else row"),
-    fact="the residual max(p - q, 0) is not normalised to sum to 1",
+    fact="the residual max(p - q, 0) is not normalized to sum to 1",
     question="The residual sums to 0.3, and u is 0.8. Which token does sample_from return?",
 )
 known.change(

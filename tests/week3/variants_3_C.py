@@ -76,7 +76,7 @@ known.change(
     "one-token-left",
     (COMPARED, f"if len(draft) == 2:\n    {COMPARED}"),
     fact="uses only rejections whose residual has a single token",
-    question="An unnormalised residual has one token left. Does sample_from care?",
+    question="An unnormalized residual has one token left. Does sample_from care?",
 )
 known.change(
     "between-the-edges",

@@ -111,8 +111,8 @@ def test_task_2_expanded_one_part_zero(part, base):
 
 
 @by_query
-def test_task_2_expanded_latents_are_normalised(base):
-    """x of any scale gives the same latent: it is normalised. The RoPE key, which is not, is zero here."""
+def test_task_2_expanded_latents_are_normalized(base):
+    """x of any scale gives the same latent: it is normalized. The RoPE key, which is not, is zero here."""
     layer = without(random_layer(base, 6), "rope")
     for longer in (0.01, 100.0):
         agrees(attended, expanded64, longer * stream(6, layer), layer, seed=6)

@@ -76,7 +76,7 @@ known.change(
         TURNED_KEY,
         "self.rope((key * mx.rsqrt(mx.mean(mx.square(key), -1, keepdims=True)))[:, :, None], positions)[:, :, 0]",
     ),
-    fact="the RoPE key is also normalised",
+    fact="the RoPE key is also normalized",
     question="How many numbers has the norm's weight, and how many does kv_a_proj_with_mqa return?",
 )
 known.change(

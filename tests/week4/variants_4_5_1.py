@@ -20,7 +20,7 @@ def table(program, drawn, top_k, *normalize):
 
 
 known.probe_table(
-    normalised=lambda program: table(program, inputs(1), 3, True),
+    normalized=lambda program: table(program, inputs(1), 3, True),
     as_they_are=lambda program: table(program, inputs(2), 3, False),
     square=lambda program: table(program, inputs(4, size=7), 2, True),
     to_one=lambda program: table(program, inputs(5), 1, True, False),
@@ -55,16 +55,16 @@ def sized(program):
 
 SCORES = "linear(x.astype(mx.float32), gate.astype(mx.float32))"
 known.change(
-    "always-normalised",
+    "always-normalized",
     ("if normalize:", "if True:"),
     fact="a token's weights always sum to one, whatever `normalize` is, as in a softmax over the chosen scores",
     question="Two probabilities of 0.3 are chosen, and normalize is False. What do the weights sum to?",
 )
 known.change(
-    "never-normalised",
+    "never-normalized",
     ("if normalize:", "if False:"),
     fact="`normalize` is ignored, and the weights are the probabilities among all experts",
-    question="Two experts have 0.4 and 0.2, and the weights are normalised. What are they?",
+    question="Two experts have 0.4 and 0.2, and the weights are normalized. What are they?",
 )
 known.change(
     "least-likely",
@@ -97,10 +97,10 @@ known.change(
     question="Which weights should sum to one: a token's, or an expert's?",
 )
 known.change(
-    "normalised-over-all-tokens",
+    "normalized-over-all-tokens",
     ("mx.sum(weights, axis=-1, keepdims=True)", "mx.sum(weights)"),
     fact="the weights are divided by their sum over all tokens instead of each token's own",
-    question="Two tokens come, and the weights are normalised. Which of the four should sum to one?",
+    question="Two tokens come, and the weights are normalized. Which of the four should sum to one?",
 )
 known.change(
     "in-the-input-dtype",

@@ -23,7 +23,7 @@ def run(program, inputs, *settings):
 
 
 known.probe_table(
-    normalised=lambda program: run(program, inputs(1), 3, True),
+    normalized=lambda program: run(program, inputs(1), 3, True),
     as_they_are=lambda program: run(program, inputs(2), 3, False),
     one_token=lambda program: run(program, inputs(3, leading=(1,)), 2, True),
     one_expert_each=lambda program: (run(program, inputs(4), 1, True), run(program, inputs(4), 1, False)),
@@ -94,15 +94,15 @@ known.change(
     question="What makes an expert more than a product of two matrices?",
 )
 known.change(
-    "always-normalised",
+    "always-normalized",
     ("self.top_k, self.normalize)", "self.top_k, True)"),
     fact="a token's weights always sum to one, whatever `normalize` is",
     question="Where does the block use `normalize`?",
 )
 known.change(
-    "never-normalised",
+    "never-normalized",
     ("self.top_k, self.normalize)", "self.top_k, False)"),
-    fact="`normalize` is ignored, and a token's weights are never normalised",
+    fact="`normalize` is ignored, and a token's weights are never normalized",
     question="Where does the block use `normalize`?",
 )
 known.change(

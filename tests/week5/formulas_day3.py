@@ -50,7 +50,7 @@ def rms_norm_dx64(x: Array64, weight: Array64, eps: float, dy: Array64, *, r: Ro
 
 
 def rms_norm_dweight64(x: Array64, weight: Array64, eps: float, dy: Array64, *, r: Round = exact) -> Array64:
-    """The normalised features times dy, summed over the tokens."""
+    """The normalized features times dy, summed over the tokens."""
     f = in_float32(r)
     s = f(1 / np.sqrt(f(np.mean(x * x, axis=-1, keepdims=True)) + eps))
     return r(f(dy * f(x * s)).reshape(-1, x.shape[-1]).sum(axis=0))

@@ -72,8 +72,8 @@ def test_task_1_words_special_tokens(text, special):
 
 
 @pytest.mark.parametrize("form", [None, "NFC", "NFD", "NFKC"])
-def test_task_1_words_normalises(form):
-    """A word that is written in two ways, a ligature, and a special token that normalisation would change."""
+def test_task_1_words_normalizes(form):
+    """A word that is written in two ways, a ligature, and a special token that normalization would change."""
     check(["\u00e9t\u00e9 e\u0301te\u0301 \ufb01n fin \u212b"], form=form)
     check(["ae\u0301b \u00e9 e\u0301"], special=["e\u0301"], form=form)
     check(["e<|end|>\u0301 x"], special=["<|end|>"], form=form)

@@ -28,7 +28,7 @@ known.probe_table(
     special_characters=lambda program: counts(program, ["end < dog > |", "a.b acb"], "<|end|>", "a.b"),
     special_alone=lambda program: counts(program, ["dog", "a"], "<|end|>"),
     overlapping=lambda program: counts(program, ["a<|e<|end|>b", "dogs dog"], "<|e", "<|e<|end|>", "do", "dog"),
-    normalised=lambda program: (counts(program, ACCENTS, normalization="NFC"), counts(program, ACCENTS)),
+    normalized=lambda program: (counts(program, ACCENTS, normalization="NFC"), counts(program, ACCENTS)),
     compatible=lambda program: counts(program, ACCENTS, normalization="NFKC"),
     decomposed_special=lambda program: counts(program, ["ae\u0301b", "\u00e9"], "e\u0301", normalization="NFC"),
     accent_after_special=lambda program: counts(program, ["e<|end|>\u0301"], "<|end|>", normalization="NFC"),
@@ -86,28 +86,28 @@ known.change(
     question='The special tokens are <|e and <|e<|end|>. Which one is in "<|e<|end|>"?',
 )
 known.change(
-    "not-normalised",
+    "not-normalized",
     (FORM, "part"),
-    fact="the text is not normalised",
+    fact="the text is not normalized",
     question="Are e with a combining accent and the single character \u00e9 one word, or two?",
 )
 known.change(
-    "normalised-first",
+    "normalized-first",
     (
         "for text in texts:",
         "for text in texts:\n    text = unicodedata.normalize(normalization, text) if normalization else text",
     ),
-    fact="the text is normalised before special tokens are found in it",
+    fact="the text is normalized before special tokens are found in it",
     question="A special token contains e with a combining accent. Is it still in the text after NFC?",
 )
 known.change(
-    "words-normalised",
+    "words-normalized",
     (f"part = {FORM}", "form = normalization"),
     (
         "counts.update(splitter.words.findall(part))",
         "counts.update(unicodedata.normalize(form, w) if form else w for w in splitter.words.findall(part))",
     ),
-    fact="the text is split into words first, and then each word is normalised",
+    fact="the text is split into words first, and then each word is normalized",
     question="How many words does the pattern find in e followed by a combining accent? And after NFC?",
 )
 known.change(
@@ -149,6 +149,6 @@ def own_expressions(texts, pattern=GPT2_PATTERN, special_tokens=(), normalizatio
 
 
 known.accepted_change(
-    "ASCII is not normalised",
+    "ASCII is not normalized",
     (f"part = {FORM}", f"part = part if part.isascii() else {FORM}"),
 )

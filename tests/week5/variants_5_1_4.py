@@ -20,7 +20,7 @@ known.probe_table(
     nothing=lambda program: saved(program, ""),
     in_order=lambda program: saved(program, "a+b c+d"),
     special=lambda program: saved(program, MERGES, ("zz", "<|end|>", "<a>")),
-    normalised=lambda program: saved(program, "a+b", END, normalization="NFC"),
+    normalized=lambda program: saved(program, "a+b", END, normalization="NFC"),
     pattern=lambda program: saved(program, "a+b", END, pattern=QWEN),
     order=lambda program: saved(program, "th+a t+h"),
     unknown=lambda program: saved(program, "t+h th+xy"),
@@ -94,10 +94,10 @@ known.change(
     question="Which words does the encoder find in 123?",
 )
 known.change(
-    "special-tokens-normalised",
+    "special-tokens-normalized",
     ("**LITERAL}", '**LITERAL, "normalized": True}'),
-    fact="special tokens are to be found in the normalised text",
-    question="In which order does `encode` normalise and find special tokens?",
+    fact="special tokens are to be found in the normalized text",
+    question="In which order does `encode` normalize and find special tokens?",
 )
 known.change(
     "order-not-checked",

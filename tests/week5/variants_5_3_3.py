@@ -43,8 +43,8 @@ def sized(program):
 
 
 DN = "dn = d * weight.astype(mx.float32)"
-DX = "dx = scale * (dn - normalised * mx.mean(dn * normalised, axis=-1, keepdims=True))"
-DWEIGHT = "dweight = mx.sum((d * normalised).reshape(-1, x.shape[-1]), axis=0)"
+DX = "dx = scale * (dn - normalized * mx.mean(dn * normalized, axis=-1, keepdims=True))"
+DWEIGHT = "dweight = mx.sum((d * normalized).reshape(-1, x.shape[-1]), axis=0)"
 known.change(
     "scale-held-constant",
     (DX, "dx = scale * dn"),
@@ -61,7 +61,7 @@ known.change(
     "weight-missing-in-the-mean",
     (DX, DX.replace("mx.mean(dn *", "mx.mean(d *")),
     fact="the mean is that of dy * n instead of dy * weight * n",
-    question="Which gradient reaches the normalised vector: dy, or dy times the weight?",
+    question="Which gradient reaches the normalized vector: dy, or dy times the weight?",
 )
 known.change(
     "sum-for-the-mean",
@@ -71,7 +71,7 @@ known.change(
 )
 known.change(
     "mean-of-dn",
-    (DX, DX.replace("mx.mean(dn * normalised,", "mx.mean(dn,").replace("normalised * mx", "mx")),
+    (DX, DX.replace("mx.mean(dn * normalized,", "mx.mean(dn,").replace("normalized * mx", "mx")),
     fact="the mean of dn is subtracted, as in LayerNorm's centering",
     question="Which direction has no gradient in RMSNorm: the vector x, or the vector of ones?",
 )
@@ -82,9 +82,9 @@ known.change(
     question="x is 1,000 times as long. How much does a change of 1 in x still move the output?",
 )
 known.change(
-    "x-for-the-normalised",
-    (DWEIGHT, DWEIGHT.replace("d * normalised", "d * wide")),
-    fact="dweight is made of x instead of the normalised x",
+    "x-for-the-normalized",
+    (DWEIGHT, DWEIGHT.replace("d * normalized", "d * wide")),
+    fact="dweight is made of x instead of the normalized x",
     question="What is multiplied by the weight in the forward pass?",
 )
 known.change(
@@ -95,7 +95,7 @@ known.change(
 )
 known.change(
     "dweight-per-sequence",
-    (DWEIGHT, f"{DWEIGHT}\nif x.ndim > 2:\n    dweight = mx.sum(d * normalised, axis=-2)"),
+    (DWEIGHT, f"{DWEIGHT}\nif x.ndim > 2:\n    dweight = mx.sum(d * normalized, axis=-2)"),
     fact="dweight is not summed over all leading axes",
     question="How many weight vectors does the norm have?",
 )

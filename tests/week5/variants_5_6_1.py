@@ -46,7 +46,7 @@ def sized(program):
 WIDE = "mx.where(counted[..., None], logits.astype(mx.float32), 0.0)"
 RESULT = "return mx.where(counted, chosen - mx.logsumexp(wide, axis=-1), 0.0)"
 known.change(
-    "not-normalised",
+    "not-normalized",
     (RESULT, "return mx.where(counted, chosen, 0.0)"),
     fact="the logits of the targets are returned, not their log-probabilities",
     question="Add 10 to all logits. Does a probability change? And your result?",

@@ -94,7 +94,7 @@ known.change(
     question="Which logits, divided by what, did the sampler compare?",
 )
 known.change(
-    "not-normalised",
+    "not-normalized",
     ("axis=-1).squeeze(-1) - mx.logsumexp(wide, axis=-1)", "axis=-1).squeeze(-1)"),
     fact="logits are recorded instead of log-probabilities",
     question="What does exp of all your recorded numbers of one row sum to?",

@@ -58,7 +58,7 @@ known.change(
     question="The logits at position 5 have seen token 5. Which token do they predict?",
 )
 known.change(
-    "not-normalised",
+    "not-normalized",
     (SUM, "mx.sum(chosen)"),
     fact="the logits of the tokens are summed, not their log-probabilities",
     question="Add 10 to all logits. Does a probability change? And your score?",

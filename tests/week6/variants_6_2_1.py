@@ -134,7 +134,7 @@ known.change(
         '*_, layer, kind = name.replace("q_norm", "q_proj").replace("k_norm", "k_proj").split(',
     ),
     fact="the q and k norms are cut like their projections",
-    question="Over how many numbers is a head's query normalised? Does that change with the number of ranks?",
+    question="Over how many numbers is a head's query normalized? Does that change with the number of ranks?",
 )
 known.change(
     "scales-whole",

@@ -88,7 +88,7 @@ known.change(
         "for sequence in [[(first, min(last, 255))]] if first < 256 else []:",
     ),
     fact="a character is one byte, the one with its code point",
-    question="How many bytes has the UTF-8 of é, and is one of them E9?",
+    question="How many bytes does é take in UTF-8, and is one of them E9?",
 )
 known.change(
     "surrogates-left-in",
@@ -98,7 +98,7 @@ known.change(
         'zip(chr(first).encode(errors="surrogatepass"), chr(last).encode(errors="surrogatepass"), strict=True)',
     ),
     fact="surrogates are accepted as if they were characters",
-    question="Which code points have no UTF-8?",
+    question="Which code points have no UTF-8 encoding?",
 )
 known.change(
     "ranges-not-cut",

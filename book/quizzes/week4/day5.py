@@ -15,7 +15,7 @@ quiz = Quiz()
     "What are its weights?",
     why="The weights are the probabilities among all three experts. The third expert's share is lost.",
     mistakes={
-        "always-normalised": "The two probabilities sum to 0.8, but they are divided by 0.8 only if `normalize` is "
+        "always-normalized": "The two probabilities sum to 0.8, but they are divided by 0.8 only if `normalize` is "
         "True.",
         "least-likely": "The token should use the two largest probabilities, 0.5 and 0.3.",
         "scores-as-weights": "The scores here are logarithms of the probabilities, and a weight is never negative.",

@@ -88,7 +88,7 @@ class _Attention:
                 d, gradients[f"self_attn.{name}_norm.weight"] = rms_norm_vjp(self.projected[name], weight, eps, d)
             w = f"self_attn.{name}_proj.weight"
             part, gradients[w] = linear_vjp(self.read, weights[w], d.flatten(2))
-            dread = dread + part  # the normalised stream was used three times
+            dread = dread + part  # the normalized stream was used three times
         dx, dnorm = rms_norm_vjp(self.x, weights["input_layernorm.weight"], eps, dread)
         return dx, gradients | {"input_layernorm.weight": dnorm}
 

@@ -78,11 +78,11 @@ def rms_norm_vjp(x: mx.array, weight: mx.array, eps: float, dy: mx.array) -> tup
     _check_dy(dy, x.shape)
     wide, d = x.astype(mx.float32), dy.astype(mx.float32)
     scale = mx.rsqrt(mx.mean(mx.square(wide), axis=-1, keepdims=True) + eps)  # N.. x 1
-    normalised = wide * scale  # N.. x E
-    dn = d * weight.astype(mx.float32)  # N.. x E: the gradient of the normalised vector
+    normalized = wide * scale  # N.. x E
+    dn = d * weight.astype(mx.float32)  # N.. x E: the gradient of the normalized vector
     # The scale depends on x, too, which removes the part of dn that is parallel to x, but for eps.
-    dx = scale * (dn - normalised * mx.mean(dn * normalised, axis=-1, keepdims=True))
-    dweight = mx.sum((d * normalised).reshape(-1, x.shape[-1]), axis=0)  # E
+    dx = scale * (dn - normalized * mx.mean(dn * normalized, axis=-1, keepdims=True))
+    dweight = mx.sum((d * normalized).reshape(-1, x.shape[-1]), axis=0)  # E
     return dx.astype(x.dtype), dweight.astype(weight.dtype)
 
 

@@ -16,7 +16,7 @@ def count_words(
     """Count the words of the texts, split exactly as `ByteLevelBPE.encode` splits them.
 
     Special tokens split a text: if several match at the same place, the longest wins. They are not counted. The text
-    between two of them is normalised, and then split into words.
+    between two of them is normalized, and then split into words.
 
     Args:
         texts: read once, in order; a generator will do. No word spans two texts.

@@ -17,7 +17,7 @@ KEPT_CALLS = 4096
 
 
 class Transport(Protocol):
-    """What moves arrays between ranks."""
+    """Moves arrays between ranks."""
 
     rank: int
     size: int

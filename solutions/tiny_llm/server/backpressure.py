@@ -45,10 +45,10 @@ class Gate:
                 rejected less than its `places * pace` seconds ago, since those requests will come back. `pace` is the
                 time per departure: the time since the oldest of the last REMEMBERED departures, divided by how many
                 these are; FIRST_GUESS before the first departure. An estimate above LONGEST becomes `LONGEST // 2 +
-                estimate % (LONGEST // 2)`: below LONGEST, and still another one for each client.
+                estimate % (LONGEST // 2)`: below LONGEST, and different estimates mostly stay different.
         """
         if count > self.max_inside:
-            raise ValueError(f"{count} requests at once, but there is room for {self.max_inside}")
+            raise ValueError(f"{count} requests at once, but at most {self.max_inside} are admitted")
         now = self._clock()
         missing = self.inside + count - self.max_inside
         if missing <= 0:

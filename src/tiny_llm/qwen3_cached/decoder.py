@@ -10,7 +10,7 @@ from ..layer_norm import RMSNorm
 from .parts import Dense
 
 Weights = dict[str, mx.array]
-Attention = Callable[..., mx.array]  # takes the normalised residual stream and whatever else the model passes to layers
+Attention = Callable[..., mx.array]  # takes the normalized residual stream and whatever else the model passes to layers
 Mlp = Callable[[mx.array], mx.array]
 Norm = Callable[[mx.array], mx.array]
 

@@ -40,7 +40,7 @@ class Gate:
                 rejected less than its `places * pace` seconds ago, since those requests will come back. `pace` is the
                 time per departure: the time since the oldest of the last REMEMBERED departures, divided by how many
                 these are; FIRST_GUESS before the first departure. An estimate above LONGEST becomes `LONGEST // 2 +
-                estimate % (LONGEST // 2)`: below LONGEST, and still another one for each client.
+                estimate % (LONGEST // 2)`: below LONGEST, and different estimates mostly stay different.
         """
         raise NotImplementedError("3.7.2 Backpressure")
 

@@ -109,7 +109,7 @@ class TrainableNorm:
         self.weight, self.norm = weight, norm
 
     def __call__(self, x: mx.array) -> mx.array:
-        """Normalise each vector along the last axis."""
+        """Normalize each vector along the last axis."""
         return self.norm(x, self.weight)
 
 
