@@ -10,7 +10,7 @@
     const [size, prefix] = UNITS.find(([size]) => x >= size) ?? UNITS.at(-1);
     return `${written(x / size)} ${prefix}${unit}`;
   };
-  const time = (s) => (s < 1e-3 ? `${figure(s * 1e6)} µs` : s < 1 ? `${figure(s * 1e3)} ms` : `${figure(s)} s`);
+  const time = (s) => (s < 1e-3 ? `${figure(s * 1e6)} μs` : s < 1 ? `${figure(s * 1e3)} ms` : `${figure(s)} s`);
 
   class RoofLine extends BookWidget {
     constructor() {

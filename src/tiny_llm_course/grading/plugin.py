@@ -96,7 +96,7 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
     stash = parent.config.stash
     if not (day := day_of(module_path)) or module_path in stash[PREPARED]:
         return
-    stash[PREPARED].add(module_path)  # pytest makes a module once for each file that it was asked for
+    stash[PREPARED].add(module_path)  # pytest makes a module once for each file on its command line
     import mlx.core as mx
 
     # Every machine has it, with the same arithmetic. A check may be marked with another device.
