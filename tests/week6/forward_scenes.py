@@ -1,6 +1,6 @@
 """Scenes for `forward`, and what must happen in each: what replicas and clients get, the reports, and what is left."""
 
-from tests.week6.forwarding import TWO, Scene, alone
+from tests.week6.forwarding import THREE, TWO, Scene, alone
 
 FOUR = f"{TWO}, {TWO}"
 TOGETHER: Scene = (TWO, ["ab", "ab"], None, [(0.0, "A", {}), (0.0, "B", {})])
@@ -162,6 +162,20 @@ SCENES: dict[str, tuple[Scene, str]] = {
         1 s: r0 rejected, 1 running
         2 s: r1 rejected, 1 running
         busy 0 0
+        """,
+    ),
+    "a rejection by each of three": (
+        alone(THREE, "7 3 5"),
+        """
+        0 s: r0 gets A, busy 1 0 0
+        1 s: r1 gets A, busy 0 1 0
+        2 s: r2 gets A, busy 0 0 1
+        3 s: A reads Failure 429, retry after 3 s, busy 0 0 0
+        3 s: A failed, busy 0 0 0
+        1 s: r0 rejected, 1 running
+        2 s: r1 rejected, 1 running
+        3 s: r2 rejected, 1 running
+        busy 0 0 0
         """,
     ),
     "a rejection and a failure": (

@@ -30,6 +30,7 @@ class Rig:
 
     def __init__(self, program: Any, replicas: Sequence[Replica], scripts: Sequence[str], attempts: int | None) -> None:
         self._program, self.replicas, self._attempts = program, list(replicas), attempts
+        self._given = [(r.state, r.limit) for r in replicas]
         self._scripts = {r.name: each.split("/") for r, each in zip(replicas, scripts, strict=True)}
         self.open, self.ends, self.sent = 0, list[str](), list[str]()
         self.log, self.reports, self.clients = list[str](), list[str](), list[asyncio.Task[None]]()
@@ -38,6 +39,11 @@ class Rig:
         """Return what runs on each replica, and how many answers are open if that is not their sum."""
         running = [r.running for r in self.replicas]
         return f"busy {' '.join(map(str, running))}" + (f", {self.open} open" if self.open != sum(running) else "")
+
+    def changed(self) -> list[str]:
+        """Return a line for each replica whose state or limit the program has changed."""
+        pairs = zip(self.replicas, self._given, strict=True)
+        return [f"{r.name} is {r.state}, limit {r.limit}" for r, given in pairs if (r.state, r.limit) != given]
 
     def note(self, text: str) -> None:
         """Add a line."""
@@ -150,7 +156,7 @@ async def run_scene(program: Any, scene: Scene) -> Rig:
 def scene_of(program: Any, scene: Scene) -> list[str]:
     """Run a scene; return the log, then the reports, then what is left."""
     rig = play(run_scene(program, scene))
-    return [*rig.log, *rig.reports, rig.counts()]
+    return [*rig.log, *rig.reports, rig.counts(), *rig.changed()]
 
 
 def random_scene(seed: int, replicas: int, clients: int) -> Scene:

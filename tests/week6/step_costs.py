@@ -8,6 +8,7 @@ import numpy as np
 SCENES = {
     "a prompt": ([(5, 0, 0, 5)], (5, 0, 0)),
     "a chunk in the middle of a prompt": ([(90, 0, 32, 20)], (20, 0, 32)),
+    "a chunk of one token in the middle of a prompt": ([(90, 0, 32, 1)], (1, 0, 32)),
     "a decoding request": ([(5, 3, 7, 1)], (0, 1, 7)),
     "the first token of the output": ([(5, 1, 5, 1)], (0, 1, 5)),
     "a prompt of one token": ([(1, 0, 0, 1)], (1, 0, 0)),
@@ -28,7 +29,7 @@ def chunks_of(rows, request, chunk):
     found = []
     for prompt, output, start, tokens in rows:
         owner = request([1] * prompt, 64, output=[2] * output)
-        found.append(chunk(owner, start, [1] * tokens, 1))
+        found.append(chunk(owner, start, [1] * tokens, int(start + tokens >= prompt)))
     return found
 
 

@@ -175,6 +175,18 @@ known.change(
     question="One replica has a place in 3 s, the other one in 7 s. When should the client come back?",
 )
 known.change(
+    "last-wait",
+    ("min(waits, default=RETRY_AFTER)", "waits[-1] if waits else RETRY_AFTER"),
+    fact="Retry-After is that of the last replica that rejected the request, not the shortest",
+    question="Three replicas have a place in 7 s, 3 s and 5 s. When should the client come back?",
+)
+known.change(
+    "sets-the-state",
+    ('report(replica, "failed")', 'report(replica, "failed")\nreplica.state = "dead"'),
+    fact="a replica that fails one request is set dead at once",
+    question="One connection was reset. How many failures does the health check wait for?",
+)
+known.change(
     "always-503",
     ('if waits or (not tried and any(replica.state == "ready" for replica in replicas)):', "if waits:"),
     fact="the status is 503 when all replicas are at their limit",

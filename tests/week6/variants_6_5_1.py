@@ -86,6 +86,12 @@ known.change(
     question="A prompt of 17 tokens has 16 of them cached. What does its chunk do?",
 )
 known.change(
+    "last-prompt-token-decodes",
+    ("chunk.start >= len(chunk.request.prompt)", "chunk.start >= len(chunk.request.prompt) - 1"),
+    fact="the last token of a prompt counts as decoding if it is alone in its chunk",
+    question="A prompt has 17 tokens. At which position does its output begin?",
+)
+known.change(
     "recomputed-output-decodes",
     ("len(chunk.tokens) == 1 and chunk.start >= len(chunk.request.prompt)", "chunk.start >= len(chunk.request.prompt)"),
     fact="a chunk of several tokens in the output counts as decoding, as after a preemption",

@@ -30,6 +30,7 @@ GRAMMARS: dict[str, tuple[dict[str, str], list[str]]] = {
     "mutual recursion": ({"#": "a<b>?", "b": "b<#>?"}, ["a", "ab", "aba", "abab", "b", "aa"]),
     "another character": ({"#": "«<t>»", "t": "[^«»]|<#>"}, ["«é»", "««犬»»", "«»", "««a»", "«ab»"]),
 }
+CALL_FIRST = {"#": "<a>!", "a": "b"}  # the first state reads no byte itself
 
 
 def expression(text: str, package: Any) -> Any:
@@ -114,6 +115,7 @@ def check_row(row: Any, case: str) -> None:
 
 
 __all__ = [
+    "CALL_FIRST",
     "END",
     "GRAMMARS",
     "MODEL",

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.week7.grammars import derives
 from tests.week7.pushing import (
+    CALL_FIRST,
     END,
     GRAMMARS,
     NUMBER,
@@ -109,6 +110,16 @@ def test_task_4_pushdown_few_states(text):
             counts.append(len(made.sets))
     if counts[-1] != counts[1]:
         fail(Kind.VALUES, f"the number of states grows with each repetition: {counts}", case)
+
+
+def test_task_4_pushdown_stacks_that_read_nothing():
+    """A caller whose state reads no byte is dropped: with or without it, the set is the same state."""
+    case = f"the rules {CALL_FIRST}, at the start"
+    with noted(case):
+        made, parsed = of_rules(CALL_FIRST)
+        ((name, after),) = compile_rule(parsed["#"]).calls[0]
+        called = made.state([(name, 0, ("#", after, None))])
+    fail_if_different("the state of the called rule alone", made.start, called, case)
 
 
 def test_task_4_pushdown_a_row_once():

@@ -107,6 +107,7 @@ SCENES = {
     # The conditions
     "refused, then another way": Scene([edit(REFUSED), edit(), run_tests()], "wrong fix"),
     "a file that says so": Scene([read("the user refused"), edit(), run_tests()], "wrong fix"),
+    "a command that prints it": Scene([edit(), run_tests("the user refused\nOK\n[exit code 0]")], "wrong fix"),
     "reading after a refusal": Scene([edit(), edit(REFUSED), read()], "refused"),
     "half of the calls fail": Scene([read(ERROR), edit(), run_tests(), read(ERROR)], "wrong fix"),
     "one more than half": Scene([read(ERROR), edit(), run_tests(), read(ERROR), read(ERROR)], "failing calls"),

@@ -96,6 +96,12 @@ known.change(
     question="The prefix ends in a backslash. What does a quote after it mean?",
 )
 known.change(
+    "control-characters-kept",
+    (r'[^"\\\x00-\x1f\ud800-\udfff]', r'[^"\\\ud800-\udfff]'),
+    fact="tabs and line breaks are kept in a string, where JSON allows only their escapes",
+    question="The string has a line break as it is. Does json.loads read it?",
+)
+known.change(
     "half-a-pair",
     ("(?![dD][89a-fA-F])", ""),
     fact="half of a surrogate pair is kept, which is no character",

@@ -115,6 +115,18 @@ known.change(
     question="Line 1 has a zero byte, and the model asks for line 3. Is the file text?",
 )
 known.change(
+    "zero-bytes-after-the-range",
+    ("if last is not None and number > last:", 'if last is not None and number > last and b"\\0" not in piece:'),
+    fact="a zero byte in the line after `last` is refused, too",
+    question="The model asks for lines 1 to 2, and line 3 is binary. Which lines does it get?",
+)
+known.change(
+    "no-more-bytes-announced",
+    ("if rest else ''", "if rest or len(body) == MAX_LINE else ''"),
+    fact="a line of exactly MAX_LINE bytes is marked as cut",
+    question="A line has 1,000 bytes, and 1,000 are shown. How many are missing?",
+)
+known.change(
     "first-line-may-not-fit",
     ("if shown and length + len(line) > max_chars:", "if length + len(line) > max_chars:"),
     fact="a first line that is longer than max_chars is not returned, so the reading never goes on",

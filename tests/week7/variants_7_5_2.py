@@ -78,6 +78,18 @@ known.change(
     question="How many steps later are the next turns replaced, and what does that do to a prefix cache?",
 )
 known.change(
+    "exactly-the-budget",
+    ("if fixed + sum(sizes[start:end]) > budget:", "if fixed + sum(sizes[start:end]) >= budget:"),
+    fact="a conversation of exactly the budget is compacted",
+    question="The budget is 100 tokens, and the conversation has 100. Does it fit?",
+)
+known.change(
+    "half-with-the-head",
+    ("sum(sizes[start:end]) > budget // 2", "sum(map(count, head)) + sum(sizes[start:end]) > budget // 2"),
+    fact="the half of the budget that the kept turns may have includes the head",
+    question="The task alone has half of the budget. How many turns are kept?",
+)
+known.change(
     "boundary-from-the-end",
     ("for end in range(1, len(turns) + 1):", "for end in range(len(turns), len(turns) + 1):"),
     fact="the boundary is computed from the end of the conversation alone, and moves with each step",

@@ -49,6 +49,12 @@ known.change(
     question="The user refused an edit, and accepted the next one. Which of the two ended the run?",
 )
 known.change(
+    "refusal-anywhere",
+    ('last.result.endswith("the user refused")', '"the user refused" in last.result'),
+    fact="a last result that contains the words of a refusal counts as one, even if it goes on after them",
+    question="The tests print the words of a refusal, and then pass. Did the user refuse them?",
+)
+known.change(
     "refusal-of-any-tool",
     (
         "next((call for call in reversed(calls) if call.tool in (*CHANGES, COMMAND)), None)",

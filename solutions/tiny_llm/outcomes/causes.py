@@ -37,7 +37,7 @@ def cause_of(entries: Sequence[Mapping[str, Any]], grade: Grade) -> str:
     """Return the first cause of CAUSES, in its order, that holds for a run.
 
     - "solved": `grade.solved`.
-    - "interrupted": no entry has a "stop".
+    - "interrupted": no entry has a "stop", as after a kill, or its reason is "interrupted", as after Ctrl-C.
     - "model", "repeats", "steps", "tokens", "time", "cut": the reason of the stop.
     - "refused": of the calls of tools in CHANGES and of COMMAND, the last one has a result that ends with "the user
       refused".

@@ -55,7 +55,7 @@ async def forward(
     From before `send` until the replica's events are closed, the request counts in the replica's `running`. Its blocks
     are added to the replica's `prefixes` before it is sent. However the request ends, also if the client closes this
     generator or is cancelled, the events of `send` are closed and the count is released, before the next replica is
-    chosen and before a Failure is yielded.
+    chosen and before a Failure is yielded. A replica's `state` and `limit` are never changed here.
 
     Yields:
         The events of one replica, as they are. If the answer breaks off after the first event, then a Failure with
