@@ -67,6 +67,18 @@ known.change(
     question="13 tokens in tiles of 12: where in x does the remaining one start?",
 )
 known.change(
+    "rest-written-to-the-first-tokens",
+    (REST, REST.replace("y + int64_t(t) * outputs + first", "y + first")),
+    fact="tokens that do not fill a tile are written to the rows of the first tokens",
+    question="13 tokens in tiles of 12: in which row of y does the result of the remaining one belong?",
+)
+known.change(
+    "last-whole-tile-lost",
+    ("t + TILE <= tokens", "t + TILE < tokens"),
+    fact="the last tile is not computed if the tokens fill it",
+    question="12 tokens in tiles of 12: how often does your loop run, and how many tokens does `rest` accept?",
+)
+known.change(
     "one-panel-for-all",
     ("std::vector<float> panel(int64_t(inputs) * WIDTH);", ""),
     ("const int panels =", "std::vector<float> panel(int64_t(inputs) * WIDTH);\nconst int panels ="),

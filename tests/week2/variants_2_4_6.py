@@ -28,6 +28,18 @@ for (; s < length; ++s)
   for (int h = 0; h < heads; ++h)
     gather<1>(&scores[h * int64_t(length) + s], values + s * dims, dims, attended + h * dims);
 """
+LAST_KEYS = """
+for (; s < length; ++s)
+  for (int h = 0; h < heads; ++h)
+    compare<1>(queries + h * dims, keys + s * dims, dims, scale, &scores[h * int64_t(length) + s]);
+"""
+known.written(
+    "four at a time",
+    ("for (; s + 2 <= length; s += 2) {", "for (; s + 4 <= length; s += 4) {"),
+    ("compare<2>(", "compare<4>("),
+    ("for (s = 0; s + 2 <= length; s += 2) {", "for (s = 0; s + 4 <= length; s += 4) {"),
+    ("gather<2>(", "gather<4>("),
+)
 known.change(
     "no-scale",
     ("<2>(queries + h * dims, keys + s * dims, dims, scale, &", "<2>(queries + h * dims, keys + s * dims, dims, 1, &"),
@@ -44,8 +56,26 @@ known.change(
 known.change(
     "values-left-over-lost",
     (GATHERED, "\n\n"),
-    fact="a value left over after the pairs is not added",
+    fact="values left over after the pairs, or other full groups, are not added",
     question="11 values in pairs: which call adds the last one?",
+)
+known.change(
+    "last-keys-unscaled",
+    (LAST_KEYS, LAST_KEYS.replace("scale", "1")),
+    fact="the scale is missing for the keys left over after the pairs, or other full groups",
+    question="11 keys in pairs: what is the last key's dot product multiplied by?",
+)
+known.change(
+    "last-keys-skipped",
+    (LAST_KEYS, "\n"),
+    fact="keys left over after the pairs, or other full groups, keep a score of 0",
+    question="11 keys in pairs: which call computes the last key's score?",
+)
+known.change(
+    "only-head-0-starts-at-0",
+    ("attended + heads * dims, 0.0f", "attended + dims, 0.0f"),
+    fact="only the output of head 0 is set to 0 before the values are added",
+    question="How many numbers does the output of all heads have, and how many does `fill` set?",
 )
 known.change(
     "no-softmax",

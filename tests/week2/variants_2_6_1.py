@@ -18,7 +18,15 @@ known.probe_table(
     one_group=lambda program: product(program, 5, 8, 128, 128),
     one_row=lambda program: product(program, 8, 1, 32, 32),
 )
-known.probe_table(mx.float16, narrow=beyond_float16)
+
+
+def word_beyond_float16(program):
+    """Return float16 output where a word's sum overflows float16, but its product with the scale does not."""
+    q, scales = mx.ones((8, 128), mx.uint8), mx.full((8, 2), 1e-4, mx.float16)
+    return by(program)(mx.full((128,), 20000, mx.float16), q, scales, 0 * scales, 64)
+
+
+known.probe_table(mx.float16, narrow=beyond_float16, narrow_word=word_beyond_float16)
 
 
 @known.probe()
@@ -94,6 +102,17 @@ known.change(
     ("* sum;", "* sum);"),
     fact="the sum of a row is accumulated in the dtype of x",
     question="20,000 times 64 is more than a million. Can float16 represent that?",
+)
+known.change(
+    "word-in-T",
+    ("float dot = 0, sum = 0;", "T dot = 0, sum = 0;"),
+    (
+        "dot += float(q >> (4 * digit) & 15) * numbers[digit][lane];",
+        "dot += T(float(q >> (4 * digit) & 15) * numbers[digit][lane]);",
+    ),
+    ("sum += numbers[digit][lane];", "sum += T(numbers[digit][lane]);"),
+    fact="the sums of a word are accumulated in the dtype of x",
+    question="Which of your sums are float32: those of a word, that of a row, or both?",
 )
 known.change(
     "a-word-in-four-banks",

@@ -63,6 +63,8 @@ def plays(requests, expected, case, **options):
     made, steps = serving(requests, case, **options)
     rows = [who(requests, [chunk.request for chunk in step.chunks]) for step in steps]
     same_pieces(rows, expected, f"the requests in each step; {case}")
+    lists = [len(step.new) for step in steps]
+    same_ids(lists, [len(step.chunks) for step in steps], f"the number of lists in each step's new; {case}")
     ended_alone(requests, case, options.get("follow", add_up))
     left_empty(made, case)
     return made, steps

@@ -7,6 +7,7 @@ from tiny_llm_solution.serving.queue import FirstComeFirstServed
 from tiny_llm_solution.serving.request import Request, next_chunk
 from tiny_llm_solution.serving.scheduler import Scheduler
 
+from tiny_llm_course.testkit.methods import completed
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("3.1.5")
@@ -15,7 +16,7 @@ known = Variants("3.1.5")
 def run(program, requests, steps, *, follow=add_up, kv_cache=None, late=(), events=None, fails=(), **options):
     """Run a fixed number of steps; return the requests' state. `late` says before which step a request is submitted."""
     options = {"sampler": greedy, "max_num_seqs": 3, **options}
-    scheduler = Scheduler(Teller(follow, fails=fails), kv_cache or Notebook(), **options)
+    scheduler = completed(Scheduler, program)(Teller(follow, fails=fails), kv_cache or Notebook(), **options)
     found, times = [], {**dict.fromkeys(range(len(requests)), 0), **dict(late)}
     for number in range(steps):
         for who, at in times.items():
@@ -251,7 +252,7 @@ def sized(program):
             pass
 
     def serve():
-        scheduler = Scheduler(
+        scheduler = completed(Scheduler, program)(
             lambda chunks, kv_cache: logits[: len(chunks)], Room(), sampler=lambda logits, chunks: [[3]] * len(chunks)
         )
         for number in range(128):
@@ -397,6 +398,12 @@ known.change(
     ('return tokens[:count], "stop"', 'return tokens[: count + (not request.finish_reason)], "stop"'),
     fact="the step's `new` includes the EOS token",
     question="Which new tokens has a request that ends with an EOS token?",
+)
+known.change(
+    "new-without-empty-lists",
+    ("step.new.append(new)", "if tokens:\n    step.new.append(new)"),
+    fact="the step's `new` has no list for a chunk from which no token is sampled",
+    question="A step computes part of a prompt, and one token of another request. How many lists has its `new`?",
 )
 known.change(
     "read-with-the-new",
