@@ -84,6 +84,13 @@ def test_task_1_accumulation_sums_in_float32(dtype):
     agrees(program, formula, mx.ones((600, 3), dtype), normals(55)(600) + 5, counts, seed=5)
 
 
+@pytest.mark.parametrize("dtype", DTYPES[1:], ids=str)
+def test_task_1_accumulation_loss_in_float32(dtype):
+    """The losses of the micro-batches are narrow, and 1 and 2 times them exact: only their float32 sum is rounded."""
+    grads, losses, counts = inputs(9, (1, 2, 1))
+    agrees(*program_and_formula(0), grads, losses.astype(dtype), counts, dtype=mx.float32, seed=9)
+
+
 def regression(w, tokens, targets):
     """Return the mean of -ln softmax(w[token])[target] over the counted targets."""
     counted = targets != IGNORE

@@ -112,6 +112,17 @@ known.change(
     question="Two merges make the same token. How many ids does it get?",
 )
 known.change(
+    "special-tokens-compared-with-each-other",
+    (
+        "for token in special_tokens:\n    _add(ids, token)",
+        "if len({*special_tokens}) < len(special_tokens):\n"
+        "    raise ValueError(special_tokens)\n"
+        "ids |= {token: len(vocab) + i for i, token in enumerate(special_tokens)}",
+    ),
+    fact="a special token is compared with the other special tokens only, not with the merged tokens",
+    question="A merge makes th, and th is also a special token. How many ids does it have?",
+)
+known.change(
     "opened-first",
     ("vocab = {character", 'path.write_text("", encoding="utf-8")\nvocab = {character'),
     fact="the file is opened before the arguments are checked, so an error leaves it empty",

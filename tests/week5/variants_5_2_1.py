@@ -75,6 +75,12 @@ known.change(
     question="How does a served model say that it has finished?",
 )
 known.change(
+    "empty-documents-skipped",
+    ("for document in documents]", "for document in documents if len(document)]"),
+    fact="a document without tokens is skipped, and its eos with it",
+    question="How many eos do three documents have, if one of them is empty?",
+)
+known.change(
     "last-row-dropped",
     (".astype(np.int32)) for", ".astype(np.int32))[: count // length] for"),
     fact="the last row is dropped unless it is full",

@@ -60,6 +60,15 @@ def states(program):
     return mx.array(found)
 
 
+def epochs(program):
+    """Return `epoch` after each batch, read before anything else is called."""
+    loader, found = make(program, batch=1), []
+    for _ in range(20):
+        next(loader)
+        found.append(loader.epoch)
+    return mx.array(found)
+
+
 def kept(program):
     """Return a state that was taken before the loader ran on."""
     loader = make(program)
@@ -99,6 +108,7 @@ known.probe_table(
     rewound_an_epoch=lambda program: rewound(program, 14, 2, (9,), 1),
     refused=refused,
     states=states,
+    epochs=epochs,
     kept=kept,
     read_early=read_early,
     other_run=lambda program: (loads(program, seed=4), loads(program, length=5), loads(program, counts=(5, 1))),
@@ -118,6 +128,8 @@ def sized(program):
 
 
 SHARDS = "shuffled(len(self.shards), self.seed, self.epoch)[self._place]"
+ADVANCE = "if self._row >= len(rows):\n    self._advance()"
+LATE = "if self._row and self._row >= len(self._rows()):\n    self._advance()"
 DOCUMENTS = "shuffled(len(documents), self.seed, self.epoch, shard)"
 LOADS = 'self.epoch, self._place, self._row = state["epoch"], state["shard"], state["row"]'
 known.change(
@@ -134,15 +146,29 @@ known.change(
 )
 known.change(
     "same-documents-order-in-each-epoch",
-    (DOCUMENTS, "shuffled(len(documents), self.seed, 0, shard)"),
+    (DOCUMENTS, "shuffled(len(documents), self.seed, shard)"),
     fact="the documents of a shard are in the same order in every epoch",
     question="What distinguishes the order of epoch 1 from that of epoch 0?",
 )
 known.change(
     "same-shard-order-in-each-epoch",
-    (SHARDS, "shuffled(len(self.shards), self.seed, 0)[self._place]"),
+    (SHARDS, "shuffled(len(self.shards), self.seed)[self._place]"),
     fact="the shards are in the same order in every epoch",
     question="What distinguishes the order of epoch 1 from that of epoch 0?",
+)
+known.change(
+    "documents-keyed-by-the-place",
+    (DOCUMENTS, "shuffled(len(documents), self.seed, self.epoch, self._place)"),
+    fact="the documents are ordered by the shard's place in the epoch instead of its index in `shards`",
+    question="Shard 2 is the first shard of an epoch. What is the third key of the order of its documents?",
+)
+known.change(
+    "epoch-of-the-last-row",
+    (ADVANCE, "pass"),
+    ("rows = self._rows()", f"{LATE}\nrows = self._rows()"),
+    ("return {", f"{LATE}\nreturn {{"),
+    fact="`epoch` is that of the last row returned, until state or next is called",
+    question="The last row of epoch 0 has been returned. Which epoch is the next row in?",
 )
 known.change(
     "never-the-next-shard",

@@ -185,6 +185,12 @@ known.change(
     question="Who passes a learning rate to update, and why?",
 )
 known.change(
+    "rate-of-zero-ignored",
+    (RATE, "rate = learning_rate or self.learning_rate"),
+    fact="a learning rate of 0 counts as None, so the optimizer's is used",
+    question="What is the value of `0.0 or 0.1`?",
+)
+known.change(
     "state-changed-in-place",
     (M, 'm = state[f"m.{name}"]\nm *= beta1\nm += (1 - beta1) * g'),
     (V, 'v = state[f"v.{name}"]\nv *= beta2\nv += (1 - beta2) * mx.square(g)'),

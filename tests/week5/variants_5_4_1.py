@@ -2,6 +2,7 @@
 
 import mlx.core as mx
 import numpy as np
+from tests.week5 import runs
 from tests.week5.runs import micro_batches
 
 from tiny_llm_course.testkit.inputs import normals
@@ -11,9 +12,9 @@ from tiny_llm_course.testkit.variants import Variants
 known = Variants("5.4.1")
 
 
-def run(program, seed, counts, dtype=mx.float32, size=5):
+def run(program, seed, counts, dtype=mx.float32, size=5, of_loss=mx.float32):
     """Return the loss and the gradient of micro-batches with these numbers of counted targets."""
-    grads, losses = normals(seed, dtype)(len(counts), size), normals(seed + 1)(len(counts)) + 2
+    grads, losses = normals(seed, dtype)(len(counts), size), (normals(seed + 1)(len(counts)) + 2).astype(of_loss)
     numbers = iter(range(len(counts)))
 
     def loss_and_grads(params, batch):
@@ -22,6 +23,13 @@ def run(program, seed, counts, dtype=mx.float32, size=5):
 
     loss, found = program(loss_and_grads, {"w": mx.zeros(size)}, micro_batches(counts))
     return loss, found["w"]
+
+
+def token_0(program):
+    """Return the loss of two micro-batches, of which the first has token 0 as one of its targets."""
+    batches = [runs.Micro(mx.zeros((1, 3)), mx.array([row])) for row in ([0, 4, 2], [5, -100, 1])]
+    losses = iter((1.0, 3.0))
+    return program(lambda params, batch: (mx.array(next(losses)), {"w": mx.ones(2)}), {"w": mx.zeros(2)}, batches)[0]
 
 
 def evaluated(program):
@@ -52,11 +60,16 @@ known.probe_table(
     some_empty=lambda program: run(program, 4, [0, 3, 0, 1]),
     all_empty=lambda program: run(program, 5, [0, 0]),
     first_is_larger=lambda program: run(program, 9, [6, 1]),
+    token_0=token_0,
     evaluated=evaluated,
     kept=kept,
     none=lambda program: mx.array(refusal(lambda: program(lambda params, batch: (mx.array(0.0), {}), {}, []))),
 )
-known.probe_table(mx.bfloat16, half=lambda program: run(program, 6, [1, 5, 2], mx.bfloat16))
+known.probe_table(
+    mx.bfloat16,
+    half=lambda program: run(program, 6, [1, 5, 2], mx.bfloat16),
+    half_loss=lambda program: run(program, 7, [1, 2, 1], mx.bfloat16, of_loss=mx.bfloat16),
+)
 
 
 @known.probe(mx.bfloat16)
@@ -94,6 +107,13 @@ known.change(
      "counts = [mx.array(batch.targets.size) for batch in micro_batches]"),
     fact="a micro-batch is weighted by all of its positions, ignored targets included",
     question="A row is half padding. Over how many targets is its mean loss?",
+)  # fmt: skip
+known.change(
+    "token-0-not-counted",
+    ("counts = [count_targets(batch.targets) for batch in micro_batches]",
+     "counts = [mx.sum(batch.targets > 0) for batch in micro_batches]"),
+    fact="targets of token 0 do not count",
+    question="Which targets does count_targets leave out, and is 0 one of them?",
 )  # fmt: skip
 known.change(
     "divided-by-the-counts-so-far",
@@ -140,6 +160,14 @@ known.change(
     ("grad.astype(dtypes[name])", "grad"),
     fact="the gradients are float32 although loss_and_grads returns another dtype",
     question="What should be the dtype of a bfloat16 parameter's gradient?",
+)
+
+
+known.change(
+    "loss-in-its-own-dtype",
+    ("return loss, {", "return loss.astype(own_loss.dtype), {"),
+    fact="the loss has the dtype of the micro-batches' losses instead of float32",
+    question="The micro-batches' losses are bfloat16. In which dtype is their mean returned?",
 )
 
 

@@ -152,6 +152,18 @@ known.change(
     "in how much of m and v is it?",
 )
 known.change(
+    "skipped-norms-in-the-median",
+    (RECENT, RECENT.replace(" if not report.skipped", "")),
+    fact="the norms of skipped steps count in the median, too",
+    question="Three spikes follow one another. What is the median of the window then?",
+)
+known.change(
+    "skipped-steps-in-the-window",
+    (RECENT, "recent = [report.norm for report in self.log[-self.recipe.spike_window :] if not report.skipped]"),
+    fact="skipped steps use up the window, so no spike is found in the steps after one",
+    question="The window is 4, and one of the last 4 steps was skipped. How many norms are left?",
+)
+known.change(
     "skipped-state-updated",
     (
         "if not skipped:",

@@ -67,6 +67,7 @@ known.probe_table(
     mlx_lm_rank_4=lambda program: loaded(program, "mlx-lm", 3, 4, 8.0),
     square=lambda program: loaded(program, "mlx-lm", 4, 5, 1.0, (Q0,)),
     rslora=lambda program: loaded(program, "peft", rank=4, use_rslora=True),
+    rslora_off=lambda program: loaded(program, "peft", rank=4, use_rslora=False),
     refused_dora=lambda program: mx.array([refused(program, "peft", use_dora=True), refused(program, "peft")]),
     refused_bias=lambda program: mx.array([refused(program, "peft", bias="all"), refused(program, "peft")]),
     refused_others=lambda program: mx.array(
@@ -128,6 +129,12 @@ known.change(
     ("rank**0.5 if", "rank**-0.5 if"),
     fact="rsLoRA's lora_alpha is divided by the root of r instead of multiplied",
     question="rsLoRA's factor is lora_alpha / sqrt(r). Which alpha gives it, divided by r?",
+)
+known.change(
+    "rslora-if-mentioned",
+    ('if config.get("use_rslora")', 'if "use_rslora" in config'),
+    fact="use_rslora counts as true even if the config says false",
+    question="PEFT writes all of its settings. What does its config say about use_rslora in an ordinary adapter?",
 )
 known.change(
     "dora-accepted",

@@ -144,6 +144,15 @@ known.change(
     question="Two of eight positions count. By how much is their sum divided?",
 )
 known.change(
+    "clipped-whatever-the-sign",
+    (
+        "clipped = ((ratio > 1 + clip) & (a > 0)) | ((ratio < 1 - clip) & (a < 0))",
+        "clipped = (ratio > 1 + clip) | (ratio < 1 - clip)",
+    ),
+    fact="`clipped` counts every ratio outside of 1 - clip to 1 + clip, whatever the advantage's sign",
+    question="A bad token has become twice as likely. Does clipping remove its gradient?",
+)
+known.change(
     "prompt-counts",
     (SUMS, "mx.mean(each) for each in"),
     (MASKED, "return array.astype(mx.float32)"),

@@ -89,6 +89,12 @@ known.change(
     question="One choice must also predict the last letter of the prompt. Can its sum be compared with the others?",
 )
 known.change(
+    "context-beyond-the-prompt",
+    (SHARED, "_common_prefix(rows)"),
+    fact="the context is all that the rows with a choice have in common, even beyond the prompt",
+    question="Both choices begin with the same word. Is that word given, or does the model have to predict it?",
+)
+known.change(
     "first-token-left-out",
     (SCORES, "[0, shared:-1]"),
     (TARGETS, "mx.array(row[shared + 1 :])"),

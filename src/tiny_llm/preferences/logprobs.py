@@ -20,8 +20,8 @@ def token_logprobs(logits: mx.array, targets: mx.array, temp: float = 1.0, ignor
         size are safe. The arguments are not changed.
 
     Raises:
-        ValueError: targets do not have the logits' shape without V, or temp is not positive. The message states both
-            shapes, or temp.
+        ValueError: the shape of targets is not N.. x L, or temp is not positive. The message states the two shapes, as
+            (3,) and (3, 4) for logits of 3 x 4 x 7; or temp.
 
     Source: `torch.log_softmax` and `gather`; `trl.trainer.utils.selective_log_softmax`.
     """
