@@ -276,3 +276,10 @@ def test_nothing_borrowed_is_nothing_to_return(fresh):
         done = run(typed, fresh)
         assert (done.returncode, done.stdout) == (0, run("borrow", fresh).stdout)
         assert done.stdout.startswith("Nothing is borrowed. ")
+
+
+def test_both_packages_know_the_objects_that_the_other_makes():
+    """7.1.4 takes the grammar that 7.1.3 returns apart by the classes of its parts, which are given."""
+    with checkout_for(Scenario("classes", (), ("7.1.4",))) as checkout:
+        assert run("borrow 7.1.1 7.1.2 7.1.3", checkout).returncode == 0
+        assert "✓ 7.1.4 A pushdown automaton: passed" in run("test 7.1.4", checkout).stdout
