@@ -2,8 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 
-import numpy as np
-
 from .automaton import DFA
 from .trie import Ints
 
@@ -23,9 +21,7 @@ class Pushdown:
                 beginning, directly or through others, and no rule derives the empty text.
             start: the rule that the whole text follows. It starts in state 0 with nothing below: `self.start`.
         """
-        self.rules, self.sets, self.numbers = rules, list[frozenset[Stack]](), dict[frozenset[Stack], int]()
-        self.rows = dict[int, Ints]()
-        self.start = self.state([(start, 0, None)])
+        raise NotImplementedError("7.1.4 A pushdown automaton")
 
     def state(self, stacks: Iterable[Stack]) -> int:
         """Return the number of the state in which the text so far has led to one of these stacks.
@@ -38,40 +34,12 @@ class Pushdown:
         Returns:
             The index in `sets`: the old one, if the same set was found before.
         """
-        found, todo = set(stacks), list(stacks)
-        while todo:
-            stack = todo.pop()
-            if not stack:
-                continue
-            rule, at, below = stack
-            dfa = self.rules[rule]
-            more: list[Stack] = [(callee, 0, (rule, after, below)) for callee, after in dfa.calls[at]]
-            if dfa.accepting[at]:
-                more.append(below or ())
-            todo += [each for each in more if each not in found]
-            found.update(more)
-        key = frozenset(each for each in found if not each or self.rules[each[0]].reads[each[1]])
-        if key not in self.numbers:
-            self.numbers[key] = len(self.sets)
-            self.sets.append(key)
-        return self.numbers[key]
+        raise NotImplementedError("7.1.4 A pushdown automaton")
 
     def row(self, state: int) -> Ints:
         """Return the states after each byte, -1 where no stack reads it: 256, int32. It is computed once per state."""
-        if state not in self.rows:
-            stacks = [stack for stack in self.sets[state] if stack]
-            row = np.full(256, -1, np.int32)
-            known = dict[tuple[int, ...], int]()
-            columns = np.stack([self.rules[rule].table[at] for rule, at, _ in stacks]) if stacks else row[None]
-            for byte in np.flatnonzero((columns >= 0).any(axis=0)).tolist():
-                targets = tuple(columns[:, byte].tolist())
-                if targets not in known:
-                    moved = [(s[0], target, s[2]) for s, target in zip(stacks, targets, strict=True) if target >= 0]
-                    known[targets] = self.state(moved)
-                row[byte] = known[targets]
-            self.rows[state] = row
-        return self.rows[state]
+        raise NotImplementedError("7.1.4 A pushdown automaton")
 
     def accepts(self, state: int) -> bool:
         """Return whether the text so far may be the whole text."""
-        return () in self.sets[state]
+        raise NotImplementedError("7.1.4 A pushdown automaton")
