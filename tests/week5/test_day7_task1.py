@@ -43,9 +43,11 @@ def test_task_1_choices_formula(dtype, field):
 
 
 @by_field
-@pytest.mark.parametrize("choices", [[" cat"], [" boy", " boy"], [" the dog", " the cat"], ["s", ".", "ed"]], ids=str)
+@pytest.mark.parametrize(
+    "choices", [[" cat"], [" boy", " boy"], [" the dog", " the cat"], ["s", ".", "ed"], [" ", "."]], ids=str
+)
 def test_task_1_choices_any_number(choices, field):
-    """A single choice, two equal ones, two with a common beginning, three short ones."""
+    """A single choice, two equal ones, two with a common beginning, three short ones, a space."""
     agree(table_of(2), PROMPT, choices, field, seed=2)
 
 

@@ -53,6 +53,11 @@ def test_task_5_contamination_item_of_n_tokens():
     agree([[1, 2, 3], [1, 2, 4]], [[1, 2, 3]], 3, [1.0, 0.0])
 
 
+def test_task_5_contamination_tokens_are_not_digits():
+    """Other tokens, whose digits in a row are the same: 1 23 and 12 3."""
+    agree([[1, 23, 4], [12, 3]], [[12, 3, 4], [1, 2, 34]], 2, [0.0, 1.0])
+
+
 def test_task_5_contamination_order_counts():
     """The same tokens in another order, or with gaps between them."""
     agree([[1, 2, 3, 4]], [[4, 3, 2, 1], [1, 9, 2, 9, 3, 9, 4]], 2, [0.0])

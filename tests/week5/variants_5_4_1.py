@@ -146,7 +146,7 @@ known.change(
 known.change(
     "evaluated-at-the-end",
     ("mx.eval(loss, sums)", "pass"),
-    fact="nothing is evaluated between the micro-batches",
+    fact="the gradients are not evaluated between the micro-batches",
     question="MLX is lazy. How many micro-batches' activations are in memory when the first number is computed?",
 )
 known.change(

@@ -21,6 +21,7 @@ known.probe_table(
     one_choice=lambda program: run(program, 3, PROMPT, [" the dog"]),
     across_the_boundary=lambda program: run(program, 4, "the dog saw a b", ["oy", "ed", "at"]),
     after_a_space=lambda program: run(program, 5, "the dog saw a ", ["cat", "w", "ed the boy"]),
+    a_space=lambda program: run(program, 9, PROMPT, [" ", "."]),
     two_bytes=lambda program: run(program, 6, PROMPT, [" é", " üü"]),
     refused=lambda program: refusals(
         lambda given: run(program, 7, *given),
@@ -118,6 +119,12 @@ known.change(
     (SIZES, "len(choice.strip().encode())"),
     fact="per_byte does not count the leading space",
     question="Does the model have to predict the space?",
+)
+known.change(
+    "white-space-refused",
+    ('if "" in choices:', "if not all(choice.strip() for choice in choices):"),
+    fact="a choice of white space alone is refused as if it were empty",
+    question="How many tokens, and how many bytes, has a choice that is one space?",
 )
 known.change(
     "integers",

@@ -49,6 +49,7 @@ known.probe_table(
     last=lambda program: run(program, [[1, 2, 3, 4]], [[9, 9, 2, 3, 4]], 3),
     across=lambda program: run(program, [[1, 2, 3, 4]], [[9, 1, 2], [3, 4, 9]], 3),
     repeated=lambda program: run(program, [[7, 7, 7, 7, 8]], [[7, 7]], 2),
+    digits=lambda program: run(program, [[1, 23, 4], [12, 3]], [[12, 3, 4], [1, 2, 34]], 2),
     short=lambda program: refusals(lambda n: run(program, ITEMS, DOCUMENTS, n), [5, 9]),
     no_tokens=lambda program: refusals(lambda n: run(program, ITEMS, DOCUMENTS, n), [0, -1]),
 )
@@ -109,6 +110,12 @@ known.change(
     ("tuple(tokens[start : start + n])", "tuple(sorted(tokens[start : start + n]))"),
     fact="the order of the tokens within an n-gram is ignored",
     question="Is 1 2 3 the same text as 3 2 1?",
+)
+known.change(
+    "digits-joined",
+    ("tuple(tokens[start : start + n])", "''.join(map(str, tokens[start : start + n]))"),
+    fact="the tokens of an n-gram are joined to one text without separators, in which 1 23 equals 12 3",
+    question="Write the tokens 1 and 23 one after the other, and then 12 and 3. What distinguishes the two?",
 )
 known.change(
     "last-document",
