@@ -168,7 +168,10 @@ def test_curves_have_one_scale_and_their_dots_lie_on_them():
 
 
 def test_arrows_lead_from_box_to_box():
-    """Straight down, and by one bend around what stands between; a sum is entered from its side."""
+    """Straight down, and by one bend around what stands between; a sum is entered from its side.
+
+    A head stops 1.5 before what it points at, and its line 6 before that.
+    """
     canvas = Canvas()
     boxes = {"x": ("x", "stream"), "part": "a part", "sum": ("+", "stream")}
     flow(canvas, [["x"], ["", "part"], ["sum"]], boxes, [("x", "part"), ("part", "sum"), ("x", "sum")])
@@ -176,12 +179,15 @@ def test_arrows_lead_from_box_to_box():
     x, part = shapes(canvas, "rect", "frame")
     (ring,) = shapes(canvas, "circle", "frame")
     assert there[0] == pytest.approx((x["x"] + x["width"], x["y"] + x["height"] / 2), abs=0.2)
-    assert there[-1] == pytest.approx((part["x"] + part["width"] / 2, part["y"]), abs=0.2)
+    down, left, again = (points(head)[0] for head in shapes(canvas, "polygon", "head"))
+    assert down == pytest.approx((part["x"] + part["width"] / 2, part["y"] - 1.5), abs=0.2)
+    assert there[-1] == pytest.approx((down[0], down[1] - 6), abs=0.2)
     assert len(there) == len(back) == 3
-    assert back[-1] == pytest.approx((ring["cx"] + ring["r"], ring["cy"]), abs=0.2)
+    assert left == pytest.approx((ring["cx"] + ring["r"] + 1.5, ring["cy"]), abs=0.2)
+    assert back[-1] == pytest.approx((left[0] + 6, left[1]), abs=0.2)
     assert straight[0][0] == straight[1][0]
-    assert straight[1] == pytest.approx((ring["cx"], ring["cy"] - ring["r"]), abs=0.2)
-    assert len(shapes(canvas, "polygon", "head")) == 3
+    assert again == pytest.approx((ring["cx"], ring["cy"] - ring["r"] - 1.5), abs=0.2)
+    assert straight[1] == pytest.approx((again[0], again[1] - 6), abs=0.2)
 
 
 def test_a_name_that_fills_several_places_is_one_wide_box():
