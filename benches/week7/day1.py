@@ -50,7 +50,7 @@ def measure(quick: bool = False) -> Table:
         )
         each = float(np.median(later))
         rows.append((size, 1e3 * walk, 1e3 * fixed, 1e6 * first, 1e6 * each, 1e6 * apply, 1e3 * step))
-    micro = "\N{MICRO SIGN}s"
+    micro = "\N{GREEK SMALL LETTER MU}s"
     walks, each_step = (
         ("in a string: ms", "in a key: ms"),
         (f"{kind} schema: {micro} a step" for kind in ("new", "known")),

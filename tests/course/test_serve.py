@@ -380,7 +380,7 @@ SAID = [{"role": "user", "content": "hi"}]
         ({f"k{number}": 1 for number in range(50_000)}, 400, "k0"),
         ({"top_p": 2}, 400, "top_p"),
         ({"n": 0}, 400, "n:"),
-        ({"n": 128}, 400, "room for 72"),
+        ({"n": 128}, 400, "at most 72 are admitted"),
         ({"stop": ""}, 400, "stop string"),
         ({"stop": list("abcde")}, 400, "at most 4"),
         ({"stop": [1]}, 400, "stop"),
@@ -551,7 +551,7 @@ def test_a_key_and_back_pressure():
                 with pytest.raises(openai.RateLimitError) as refused:
                     story(client)
                 assert int(refused.value.response.headers["retry-after"]) >= 1
-            with pytest.raises(openai.BadRequestError, match="room for 1"):
+            with pytest.raises(openai.BadRequestError, match="at most 1 are admitted"):
                 story(client, n=2)
             until = time.monotonic() + 10
             while True:
