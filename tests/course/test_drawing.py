@@ -168,7 +168,7 @@ def test_curves_have_one_scale_and_their_dots_lie_on_them():
 
 
 def test_arrows_lead_from_box_to_box():
-    """Straight down, and by one bend around what stands between; a sum is entered from its side.
+    """Straight down, and by one bend around what lies between; a sum is entered from its side.
 
     A head stops 1.5 before what it points at, and its line 6 before that.
     """

@@ -51,7 +51,7 @@ known.change(
 known.change(
     "refusal-anywhere",
     ('last.result.endswith("the user refused")', '"the user refused" in last.result'),
-    fact="a last result that contains the words of a refusal counts as one, even if it goes on after them",
+    fact="a last result that contains the words of a refusal counts as one, even if more text follows them",
     question="The tests print the words of a refusal, and then pass. Did the user refuse them?",
 )
 known.change(
