@@ -6,6 +6,7 @@ from tiny_llm_solution.serving import request
 from tiny_llm_solution.serving.kv_cache import DenseKVCache
 
 from tiny_llm_course.testkit.inputs import causal, normals
+from tiny_llm_course.testkit.methods import completed
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("3.1.1")
@@ -15,7 +16,7 @@ def run(program, seed, *calls, layer=1, dtype=mx.float32, requests=3, length=5):
     draw = normals(seed, dtype)
     query = draw(requests, length, 6, 4)
     key, value = draw(requests, length, 2, 4), draw(requests, length, 2, 4)
-    return attention_of(request, DenseKVCache, program)(query, key, value, Calls(calls), layer)
+    return attention_of(request, completed(DenseKVCache, program), program)(query, key, value, Calls(calls), layer)
 
 
 known.probe_table(
@@ -40,7 +41,7 @@ known.probe_table(
 
 @known.sized("a token of each of 8 requests with 192 cached, 16 heads, D 128")
 def sized(program):
-    draw, kv_cache = normals(1), DenseKVCache(1)
+    draw, kv_cache = normals(1), completed(DenseKVCache, program)(1)
     requests = [request.Request([0] * 193, 1) for _ in range(8)]
     for one in requests:
         kv_cache.admit(one)

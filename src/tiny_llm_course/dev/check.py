@@ -1,15 +1,18 @@
 """`dev check`: the course proves itself (what it must prove is DESIGN's section 5, and CONTRIBUTING.md in short)."""
 
 import dataclasses
+import faulthandler
 import json
 import os
 import random
 import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from datetime import date
 from functools import partial
 from multiprocessing import get_context
+from pathlib import Path
 
 from ..course.entities import Day, Task
 from ..course.file_paths import name_of, registry_path, variants_path
@@ -40,19 +43,23 @@ def main(tasks: Sequence[Task], as_json: bool, fresh: bool = False, again: int =
     problems: list[str] = []
     new: dict[Task, Proven] = {}
     to_keep: list[Task] = []
-    # Days share nothing, so each gets a process of its own; the longest start first, so that none is left at the end.
+    # The longest days start first, so that none is left at the end.
     days = by_day(tasks)
     provable = {day: [] if completeness.for_the_proof(day) else [t for t in its if t in to_prove] for day, its in days}
-    with ProcessPoolExecutor(mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
         read = {day: {file for task in its for file in files_of(task)} for day, its in provable.items() if its}
         size = {day: sum(file.stat().st_size for file in of if file.is_relative_to(TESTS)) for day, of in read.items()}
-        proving = {day: pool.submit(prove, provable[day]) for day in sorted(size, key=lambda day: -size[day])}
+        proving = {day: pool.submit(_prove_alone, provable[day]) for day in sorted(size, key=lambda day: -size[day])}
         problems += _stub_problems() + _listing_problems([day for day, _ in days], fresh)
         for day, _ in days:
             problems += [*completeness.for_the_proof(day), *completeness.for_the_book(day)]
         problems += _transcript_problems([day for day, _ in days], fresh)
         for day in (day for day, _ in days if day in proving):
-            proven, others, opened = proving[day].result()
+            try:
+                proven, others, opened = proving[day].result()
+            except BrokenProcessPool:
+                problems.append(f"{day.name}: the process that proves it was killed, or crashed as printed above")
+                continue
             uncovered = left_out(opened, provable[day])
             others += [f"the proof opens {name_of(file)}, which its key does not cover" for file in uncovered]
             problems += [f"{day.name}: {problem}" for problem in others]
@@ -82,6 +89,12 @@ def main(tasks: Sequence[Task], as_json: bool, fresh: bool = False, again: int =
         origin = f"{len(dates)} of {len(dates) + len(new)} tasks as proven {when}, {origin}"
     say(f"({time.monotonic() - started:.0f} s; {origin})")
     return bool(problems)
+
+
+def _prove_alone(tasks: Sequence[Task]) -> tuple[dict[str, Proven], list[str], set[Path]]:
+    """Prove a day in a process of its own: days share nothing, and a crash costs one day."""
+    with ProcessPoolExecutor(1, get_context("spawn"), faulthandler.enable) as process:
+        return process.submit(prove, tasks).result()
 
 
 def total(found: Sequence[Proof | DiagnosisScore], key: str) -> int:
