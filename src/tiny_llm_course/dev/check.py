@@ -166,11 +166,18 @@ def _transcript_problems(days: Sequence[Day], fresh: bool) -> list[str]:
     known = {} if fresh else transcripts.known()
     to_play = [(day, scenario) for day, scenario in shown if known.get(scenario.name) != transcripts.state(scenario)]
     with ThreadPoolExecutor(os.cpu_count()) as pool:  # each is played by processes of its own
-        differing = list(pool.map(lambda one: transcripts.differences(one[1]), to_play))
+        differing = list(pool.map(lambda one: _differences(one[1]), to_play))
     played = list(zip(to_play, differing, strict=True))
     if as_recorded := [scenario for (_, scenario), lines in played if not lines]:
         transcripts.keep(as_recorded)
     return [f"{day.name}: {line}" for (day, _), lines in played for line in lines]
+
+
+def _differences(scenario: transcripts.Scenario) -> list[str]:
+    try:
+        return transcripts.differences(scenario)
+    except ValueError as error:  # an edit that no longer fits
+        return [f"{error} (book/transcripts/scenarios.toml)"]
 
 
 def _missing_of(proof: Proof) -> list[str]:
