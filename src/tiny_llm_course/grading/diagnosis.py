@@ -10,6 +10,9 @@ other known program fails in that way, and a second case agrees. A degenerate ca
 many programs have one output, proves nothing. With an exception, which is weaker evidence, both must stop in the same
 cases. Elsewhere the learner's program may fail in another way, because of a second mistake. A task that is used is
 blamed only if all checks pass with the solution's.
+
+If nobody has foreseen the mistake, it may be a slip of the solution, such as a limit missed: claimed if it alone gives
+the learner's result in all checks.
 """
 
 import dataclasses
@@ -33,7 +36,7 @@ from ..source.code import holds_stub
 from ..testkit.naming import Candidates, candidates, culprits, explained, solved
 from ..testkit.outcomes import Stopped
 from ..testkit.rounding import EPSILON, close
-from ..testkit.variants import Variant, load_variants
+from ..testkit.variants import Variant, load_variants, slips_of
 
 CASES = 8  # failures that are searched for a mistake beside others
 ENOUGH = 2  # failures that it must explain: one may be luck
@@ -111,6 +114,26 @@ class Checks:
         finding = Finding(Kind.NOT_STARTED, f"not started: {self.task.label}", blocker=self.task.id)
         with solved(at_fault):
             return Diagnosis(culprits=at_fault, finding=finding) if at_fault and reached() else Diagnosis()
+
+    def of_slips(self) -> Diagnosis:
+        """Return the one slip of the solution that has the learner's result in every check; nothing if there are two.
+
+        Exceptions alone are no evidence: many programs raise the same ones.
+        """
+        failing = sorted((item for item in self.items if self.failures[item.name]), key=self._rank)
+        order = [*failing, *(item for item in self.items if not self.failures[item.name])]
+        if all(_stops(self.failures[item.name]) for item in failing):
+            return Diagnosis()
+        alike = [
+            each for each in slips_of(self.task) if _builds(each) and all(self._equals(item, each) for item in order)
+        ]
+        claims = {each.fact: _claim(each) for each in alike}
+        return Diagnosis(tuple(claims.values())) if len(claims) == 1 else Diagnosis()
+
+    def _equals(self, item: pytest.Item, program: Variant) -> bool:
+        """Return whether a check passes or fails on a program exactly as on the learner's."""
+        mine, theirs = self.failures[item.name], self._of(program, item)
+        return mine.equals(theirs) if mine else theirs is None
 
     def _shown(self, program: Variant, needs: Sequence[Task]) -> Failure | None:
         """Return the failure to show if the learner's program may be claimed to equal a known one; else None."""
@@ -201,12 +224,20 @@ def diagnose(checks: Checks, package: Path, until: float) -> Diagnosis:
     if package == LEARNER and holds_stub(task, package) and (found := checks.of_stub(needs)).culprits:
         return found
     known = load_variants(task)
-    return checks.confirm(candidates(known, subject, needs, until), needs, known.wrong_programs)
+    found = checks.confirm(candidates(known, subject, needs, until), needs, known.wrong_programs)
+    return found if found.claims or found.culprits or not task.target.is_python else checks.of_slips()
 
 
 def _claim(program: Variant, here: bool = False) -> Claim:
     mistakes = program.mistakes
     return Claim([m.fact for m in mistakes], [m.question for m in mistakes], here, [m.name for m in mistakes])
+
+
+def _builds(program: Variant) -> bool:
+    try:
+        return program.program is not None
+    except Exception:  # a class whose body cannot be run with the slip
+        return False
 
 
 def _stops(failure: Failure | None) -> bool:

@@ -3,7 +3,7 @@
 import importlib
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from types import ModuleType
 from typing import Any
@@ -25,17 +25,23 @@ def source_of(target: Target, edits: Sequence[Edit] = ()) -> str:
     Lines keep their numbers; a method becomes a plain function. The file of a given base class comes first. In another
     language it is the target's part alone.
     """
-    return "\n".join(_sources(target, edits).values())
+    return "\n".join(sources_of(target, edits).values())
 
 
 def patched(target: Target, edits: Sequence[Edit], package: str, name: str) -> Any:
     """Return a package's target with edits in its text, in a module with everything else that the original has.
 
-    That module belongs to the package, with `name` appended, so that replacements in the package reach it. What the
-    package lacks of the solution's module comes from the solution. Raise DoesNotApply like `source_of`, or if the
-    result is not Python.
+    Raise DoesNotApply like `source_of`, or if the result is not Python.
     """
-    sources = _sources(target, edits)
+    return rewritten(target, sources_of(target, edits), package, name)
+
+
+def rewritten(target: Target, sources: Mapping[str, str], package: str, name: str) -> Any:
+    """Return a package's target as texts define it, by file, in a module with everything else that the original has.
+
+    That module belongs to the package, with `name` appended, so that replacements in the package reach it. What the
+    package lacks of the solution's module comes from the solution. Raise DoesNotApply if a text is not Python.
+    """
     try:
         codes = [compile(text, str(SOLUTION / file), "exec", dont_inherit=True) for file, text in sources.items()]
     except SyntaxError as error:
@@ -51,7 +57,8 @@ def patched(target: Target, edits: Sequence[Edit], package: str, name: str) -> A
     return vars(module)[target.name.rpartition(".")[2]]
 
 
-def _sources(target: Target, edits: Sequence[Edit]) -> dict[str, str]:
+def sources_of(target: Target, edits: Sequence[Edit] = ()) -> dict[str, str]:
+    """Return that text by file."""
     texts = _unchanged(target) if target.is_python else {target.file: solved_part(target)}
     try:
         text = changed(SEAM.join(texts.values()), edits)

@@ -21,12 +21,13 @@ import mlx.core as mx
 from ..course.entities import Task
 from ..course.file_paths import variants_path
 from ..course.registry import load_course
-from ..paths import make_importable
+from ..paths import LEARNER, make_importable
 from ..programs import kernels
 from ..programs.packages import SOLUTION_NAME, program
 from ..programs.packages import load_solution as load_solution
-from ..programs.patched import patched
+from ..programs.patched import patched, rewritten, sources_of
 from ..source.edits import DoesNotApply, Edit
+from ..source.slips import QUESTIONS, Slip, slips
 from .outcomes import Outcome, Stopped, outcome, same
 from .outcomes import Program as Program
 from .rounding import EPSILON
@@ -217,6 +218,19 @@ class Variants:
                     both.__kwdefaults__ = a.__kwdefaults__
                     return both
         raise DoesNotApply(f"{first.name} and {second.name} do not go together")
+
+
+def slips_of(task: Task) -> list[Variant]:
+    """Return the slips of the solution as known programs."""
+    own = (LEARNER / task.target.file).read_text(encoding="utf-8", errors="replace")
+    sources = sources_of(task.target)
+
+    def made(number: int, slip: Slip) -> Program:
+        texts, name = sources | {task.target.file: slip.text}, f"slip {number}"
+        return rewritten(task.target, texts, SOLUTION_NAME, name)
+
+    found = enumerate(slips(sources[task.target.file], own))
+    return [Variant(f"{each.kind} {n}", partial(made, n, each), each.fact, QUESTIONS[each.kind]) for n, each in found]
 
 
 def _collect(keep: Callable[[Program], None]) -> Callable[[Program], Program]:
