@@ -11,7 +11,7 @@ many programs have one output, proves nothing. With an exception, which is weake
 cases. Elsewhere the learner's program may fail in another way, because of a second mistake. A task that is used is
 blamed only if all checks pass with the solution's.
 
-If nobody has foreseen the mistake, it may be a slip of the solution, such as a limit missed: claimed if it alone gives
+If no known mistake is confirmed, it may be a slip of the solution, such as a limit missed: claimed if it alone gives
 the learner's result in all checks.
 """
 

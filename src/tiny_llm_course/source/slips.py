@@ -97,13 +97,10 @@ def _alternatives(node: ast.AST, say: Say) -> Iterator[Alternative]:
             yield orelse, "case-left-out", _left_out(say(test))
             yield body, "case-left-out", _left_out(say(_negated(test)))
         case ast.BoolOp(op=op):
-            other = ast.BoolOp(ast.Or() if isinstance(op, ast.And) else ast.And(), node.values)
-            words = (
-                "one of several conditions is enough"
-                if isinstance(op, ast.And)
-                else "all of several conditions must hold"
-            )
-            yield other, "case-left-out", f"{words}{_of(say(node), ' in place of ')}"
+            both = isinstance(op, ast.And)
+            words = "one of several conditions is enough" if both else "all of several conditions must hold"
+            swapped = ast.BoolOp(ast.Or() if both else ast.And(), node.values)
+            yield swapped, "case-left-out", f"{words}{_of(say(node), ' in place of ')}"
             for part, rest in _parts(node, type(op)):
                 words = f"{say(part)} is" if say(part) else "one of several conditions is"
                 yield rest, "case-left-out", f"{words} not checked"
@@ -138,8 +135,8 @@ def _alternatives(node: ast.AST, say: Say) -> Iterator[Alternative]:
         case ast.Subscript(value=value, slice=ast.Slice(lower=ast.Constant(value=1), upper=upper, step=None)):
             whole = ast.Subscript(value, ast.Slice(None, upper), node.ctx)
             yield whole, "off-by-one", f"the first element of {say(value) or 'a sequence'} is not left out"
-        case ast.Subscript(value=value, slice=ast.Slice(upper=ast.UnaryOp(ast.USub(), ast.Constant(value=1)))):
-            whole = ast.Subscript(value, ast.Slice(node.slice.lower), node.ctx)
+        case ast.Subscript(value=value, slice=ast.Slice(lower=lower, upper=ast.UnaryOp(ast.USub(), ast.Constant(1)))):
+            whole = ast.Subscript(value, ast.Slice(lower), node.ctx)
             yield whole, "off-by-one", f"the last element of {say(value) or 'a sequence'} is not left out"
         case ast.Subscript(value=value, slice=ast.Slice(lower=lower, upper=upper, step=None)):
             for change, words in ((ast.Sub(), "one element too early"), (ast.Add(), "one element too late")):

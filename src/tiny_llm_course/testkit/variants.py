@@ -227,7 +227,8 @@ def slips_of(task: Task) -> list[Variant]:
 
     def made(number: int, slip: Slip) -> Program:
         texts, name = sources | {task.target.file: slip.text}, f"slip {number}"
-        return rewritten(task.target, texts, SOLUTION_NAME, name)
+        program: Program = rewritten(task.target, texts, SOLUTION_NAME, name)
+        return program
 
     found = enumerate(slips(sources[task.target.file], own))
     return [Variant(f"{each.kind} {n}", partial(made, n, each), each.fact, QUESTIONS[each.kind]) for n, each in found]
