@@ -23,6 +23,7 @@ CASES = [
     ("return 0 if a is None else a", "nothing special happens when `a is not None`", "return 0"),
     ("if a:\n    b = 1\nreturn b", "nothing special happens when `a`", "pass\nreturn b"),
     ("return a and b", "`b` is not checked", "return a"),
+    ("return a or 1", "an empty value is not replaced by `1`", "return a"),
     ("return max(a, 1)", "`a` may fall below `1`", "return a"),
     ("return min(inner, 1)", "a number may exceed its bound", "return inner"),
     ("return a.astype(x)", "a conversion to `x` is missing", "return a"),

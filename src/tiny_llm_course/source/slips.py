@@ -102,8 +102,10 @@ def _alternatives(node: ast.AST, say: Say) -> Iterator[Alternative]:
             swapped = ast.BoolOp(ast.Or() if both else ast.And(), node.values)
             yield swapped, "case-left-out", f"{words}{_of(say(node), ' in place of ')}"
             for part, rest in _parts(node, type(op)):
-                words = f"{say(part)} is" if say(part) else "one of several conditions is"
-                yield rest, "case-left-out", f"{words} not checked"
+                words = f"{say(part) or 'one of several conditions'} is not checked"
+                if isinstance(part, ast.Constant):
+                    words = f"an empty value is not replaced by {say(part)}"
+                yield rest, "case-left-out", words
         case ast.Compare(left=left, ops=[ast.Is() | ast.IsNot() as op], comparators=[ast.Constant(value=None)]):
             falsy = ast.UnaryOp(ast.Not(), left)
             other = falsy if isinstance(op, ast.Is) else ast.UnaryOp(ast.Not(), falsy)
