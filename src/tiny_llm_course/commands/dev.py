@@ -136,6 +136,15 @@ def dev_english() -> int:
     return english.main()
 
 
+@dev.command("slips")
+@click.argument("name", metavar="5.1")
+def dev_slips(name: str) -> int:
+    """List the slips of our solution that a day's checks do not notice: some are holes in the tests."""
+    from ..dev import unnoticed
+
+    return unnoticed.main(resolve(load_course(), name))
+
+
 @dev.command("check")
 @click.argument("names", nargs=-1, metavar="[1.1]...")
 @click.option("--json", "as_json", is_flag=True, help="Print the full table as JSON.")

@@ -81,6 +81,16 @@ class Prover:
         self.variants = {task.id: load_variants(task) for task in tasks if not missing(task.requires)}
         self._items: dict[str, list[pytest.Function]] = {task.id: [] for task in tasks}
 
+    def run(self) -> None:
+        """Build what is compiled, and let pytest collect the tests of the tasks and call the loop below."""
+        for task, finding in build_for(self._tasks, [SOLUTION, LEARNER]).items():
+            self.proofs[task].problems.append(finding.headline)
+        # Without the terminal plugin: failures are expected here.
+        options = ["--solution", "-p", "no:terminal", "-p", "no:cacheprovider"]
+        status = pytest.main([*map(str, tests_paths(self._tasks)), *options], plugins=[self])
+        if status not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+            self.orphans.append(f"its tests cannot be run (pdm run test {self._tasks[0].id} --solution)")
+
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Prove each task."""
         for task in self._tasks:
@@ -212,15 +222,8 @@ def _size_problems(variants: Variants) -> list[str]:
 def prove(tasks: Sequence[Task]) -> tuple[dict[str, Proven], list[str], set[Path]]:
     """Prove tasks of one day; return results by task, problems of no task, and the files that were opened."""
     with traced_files() as files:
-        not_built = build_for(tasks, [SOLUTION, LEARNER])
         prover = Prover(tasks)
-        for task, finding in not_built.items():
-            prover.proofs[task].problems.append(finding.headline)
-        # Without the terminal plugin: failures are expected here.
-        options = ["--solution", "-p", "no:terminal", "-p", "no:cacheprovider"]
-        status = pytest.main([*map(str, tests_paths(tasks)), *options], plugins=[prover])
-        if status not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
-            prover.orphans.append(f"its tests cannot be run (pdm run test {tasks[0].id} --solution)")
+        prover.run()
         claims = score_diagnoses(tasks, prover.variants)
     proven = {task: Proven(proof, claims.get(task, DiagnosisScore(task))) for task, proof in prover.proofs.items()}
     return proven, prover.orphans, files

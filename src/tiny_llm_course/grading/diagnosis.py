@@ -33,6 +33,7 @@ from ..learner import progress
 from ..paths import LEARNER
 from ..programs.packages import NotImportable, installed, program
 from ..source.code import holds_stub
+from ..source.edits import DoesNotApply
 from ..testkit.naming import Candidates, candidates, culprits, explained, solved
 from ..testkit.outcomes import Stopped
 from ..testkit.rounding import EPSILON, close
@@ -236,7 +237,7 @@ def _claim(program: Variant, here: bool = False) -> Claim:
 def _builds(program: Variant) -> bool:
     try:
         return program.program is not None
-    except Exception:  # a class whose body cannot be run with the slip
+    except DoesNotApply:
         return False
 
 

@@ -35,11 +35,12 @@ QUESTIONS = {
 
 
 class Slip(NamedTuple):
-    """One slip: its kind, which is a key of QUESTIONS, what it does, and the text of the module that has it."""
+    """One slip: its kind, which is a key of QUESTIONS, what it does, the text that has it, and its code for ours."""
 
     kind: str
     fact: str
     text: str
+    change: str
 
 
 Alternative = tuple[ast.AST, str, str]  # a node to take another's place, the kind and the fact
@@ -67,7 +68,8 @@ def slips(text: str, learners: str) -> Iterator[Slip]:
                 setattr(parent, field, other)
             else:
                 siblings[index] = other
-            yield Slip(kind, fact, ast.unparse(ast.fix_missing_locations(tree)))
+            text, change = ast.unparse(ast.fix_missing_locations(tree)), f"{_short(node)} -> {_short(other)}"
+            yield Slip(kind, fact, text, change)
             if index is None:
                 setattr(parent, field, node)
             else:
@@ -185,6 +187,11 @@ def _of_call(node: ast.Call, say: Say) -> Iterator[Alternative]:
             yield both, "exchanged", f"{_two(left, right, say)} are exchanged{_of(say(func), ' in ')}"
         case ast.Call(func=ast.Attribute(value=ast.Name(id="math"), attr="ceil"), args=[value]):
             yield ast.Call(ast.Name("int"), [value], []), "off-by-one", f"{say(value) or 'a number'} is rounded down"
+
+
+def _short(node: ast.AST) -> str:
+    """Return a node's code on one line, without what follows `LONGEST` characters."""
+    return " ".join(ast.unparse(ast.fix_missing_locations(node)).split())[:LONGEST]
 
 
 def _of(code: str, before: str) -> str:

@@ -227,11 +227,17 @@ def slips_of(task: Task) -> list[Variant]:
 
     def made(number: int, slip: Slip) -> Program:
         texts, name = sources | {task.target.file: slip.text}, f"slip {number}"
-        program: Program = rewritten(task.target, texts, SOLUTION_NAME, name)
+        try:
+            program: Program = rewritten(task.target, texts, SOLUTION_NAME, name)
+        except Exception as error:  # a class whose body cannot be run with the slip
+            raise DoesNotApply(f"{slip.change}: {error}") from error
         return program
 
     found = enumerate(slips(sources[task.target.file], own))
-    return [Variant(f"{each.kind} {n}", partial(made, n, each), each.fact, QUESTIONS[each.kind]) for n, each in found]
+    return [
+        Variant(f"{each.kind} {n}: {each.change}", partial(made, n, each), each.fact, QUESTIONS[each.kind])
+        for n, each in found
+    ]
 
 
 def _collect(keep: Callable[[Program], None]) -> Callable[[Program], Program]:
