@@ -36,9 +36,9 @@ CASES = [
     ("return a[b:]", "a slice of `a` begins one element too early", "return a[b - 1:]"),
     ("return range(a)", "a range ends one too early, at `a`", "return range(a - 1)"),
     ("return a - b", "`a` and `b` are exchanged", "return b - a"),
-    ("return a - inner", "a number is added", "return a + inner"),
+    ("return inner - a", "`a` is added", "return inner + a"),
     ("return a + b", "`b` is subtracted", "return a - b"),
-    ("return f(a, b)", "`a` and `b` are exchanged in `f`", "return f(b, a)"),
+    ("return f(a, b)", "`a` and `b` are exchanged", "return f(b, a)"),
     ("return a and b", "one of several conditions is enough in place of `a and b`", "return a or b"),
     ("return a or b", "all of several conditions must hold in place of `a or b`", "return a and b"),
     ("return -(-a // b)", "`a / b` is rounded down", "return a // b"),
@@ -61,17 +61,16 @@ def test_what_might_never_end_has_no_slip():
     assert not list(slips("def f(a):\n    while a < 3:\n        a = max(a + 1, 2)", ""))
 
 
-def test_every_slip_of_the_course_is_python_and_says_something():
+def test_every_slip_of_the_course_is_a_change_of_a_known_kind():
     course, found = load_course(), []
     for file in sorted({task.target.file for task in course.tasks() if task.target.is_python}):
         whole = (SOLUTION / file).read_text(encoding="utf-8")
         plain = ast.unparse(ast.parse(whole))
         for slip in slips(whole, (LEARNER / file).read_text(encoding="utf-8")):
             assert slip.kind in QUESTIONS
-            assert slip.fact
-            assert slip.text != plain, slip.fact
+            assert slip.text != plain, slip.change
             found.append(slip)
-    assert {slip.kind for slip in found} == set(QUESTIONS)
+    assert {slip.kind for slip in found if slip.fact} == set(QUESTIONS)
 
 
 @pytest.mark.maintainers

@@ -34,7 +34,7 @@ class SlipProver(Prover):
             if catcher:
                 catches[catcher] += 1
             else:
-                proof.problems.append(f"{slip.name} ({slip.fact})")
+                proof.problems.append(slip.name)
 
 
 def main(tasks: Sequence[Task]) -> int:

@@ -129,7 +129,7 @@ class Checks:
             each for each in slips_of(self.task) if _builds(each) and all(self._equals(item, each) for item in order)
         ]
         claims = {each.fact: _claim(each) for each in alike}
-        return Diagnosis(tuple(claims.values())) if len(claims) == 1 else Diagnosis()
+        return Diagnosis(tuple(claims.values())) if len(claims) == 1 and all(claims) else Diagnosis()
 
     def _equals(self, item: pytest.Item, program: Variant) -> bool:
         """Return whether a check passes or fails on a program exactly as on the learner's."""

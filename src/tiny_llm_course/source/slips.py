@@ -35,7 +35,10 @@ QUESTIONS = {
 
 
 class Slip(NamedTuple):
-    """One slip: its kind, which is a key of QUESTIONS, what it does, the text that has it, and its code for ours."""
+    """One slip: its kind, which is a key of QUESTIONS, what it does, the text that has it, and its code for ours.
+
+    The fact is "" if nothing can be said without names that the learner does not know.
+    """
 
     kind: str
     fact: str
@@ -131,11 +134,11 @@ def _alternatives(node: ast.AST, say: Say) -> Iterator[Alternative]:
         case ast.BinOp(
             left=left, op=ast.Sub() | ast.Div() | ast.FloorDiv() | ast.Mod() | ast.MatMult() as op, right=right
         ):
-            yield ast.BinOp(right, op, left), "exchanged", f"{_two(left, right, say)} are exchanged"
+            yield ast.BinOp(right, op, left), "exchanged", _exchanged(left, right, say)
             if isinstance(op, ast.Sub):
-                yield ast.BinOp(left, ast.Add(), right), "exchanged", f"{say(right) or 'a number'} is added"
+                yield ast.BinOp(left, ast.Add(), right), "exchanged", say(right) and f"{say(right)} is added"
         case ast.BinOp(left=left, op=ast.Add(), right=right):
-            yield ast.BinOp(left, ast.Sub(), right), "exchanged", f"{say(right) or 'a number'} is subtracted"
+            yield ast.BinOp(left, ast.Sub(), right), "exchanged", say(right) and f"{say(right)} is subtracted"
         case ast.Subscript(value=value, slice=ast.Slice(lower=ast.Constant(value=1), upper=upper, step=None)):
             whole = ast.Subscript(value, ast.Slice(None, upper), node.ctx)
             yield whole, "off-by-one", f"the first element of {say(value) or 'a sequence'} is not left out"
@@ -184,7 +187,7 @@ def _of_call(node: ast.Call, say: Say) -> Iterator[Alternative]:
                 yield later, "off-by-one", f"a range ends one too {words}{_of(say(end), ', at ')}"
         case ast.Call(func=func, args=[ast.Name() | ast.Attribute() as left, ast.Name() | ast.Attribute() as right]):
             both = ast.Call(func, [right, left], node.keywords)
-            yield both, "exchanged", f"{_two(left, right, say)} are exchanged{_of(say(func), ' in ')}"
+            yield both, "exchanged", _exchanged(left, right, say)
         case ast.Call(func=ast.Attribute(value=ast.Name(id="math"), attr="ceil"), args=[value]):
             yield ast.Call(ast.Name("int"), [value], []), "off-by-one", f"{say(value) or 'a number'} is rounded down"
 
@@ -198,8 +201,8 @@ def _of(code: str, before: str) -> str:
     return before + code if code else ""
 
 
-def _two(left: ast.AST, right: ast.AST, say: Say) -> str:
-    return f"{say(left)} and {say(right)}" if say(left) and say(right) else "two operands"
+def _exchanged(left: ast.AST, right: ast.AST, say: Say) -> str:
+    return f"{say(left)} and {say(right)} are exchanged" if say(left) and say(right) else ""
 
 
 def _branch(body: list[ast.stmt]) -> ast.stmt:
@@ -227,7 +230,7 @@ def _negated(test: ast.expr) -> ast.expr:
 
 
 def _left_out(test: str) -> str:
-    return f"nothing special happens when {test}" if test else "a special case is left out"
+    return f"nothing special happens when {test}" if test else ""
 
 
 def _not_raised(error: ast.AST, test: str, part: ast.AST) -> str:
