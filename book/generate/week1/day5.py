@@ -43,7 +43,7 @@ def depth() -> str:
         [name, *(position[0][0] for position in words), size]
         for name, words, size in zip(names, first["words"], _sizes(streams_of(SENTENCE)), strict=True)
     ]
-    still = table("Likeliest next token after each layer", ["after", *first["tokens"], "RMS"], rows)
+    still = table("Likeliest next token after each layer", ["after", *first["tokens"], "RMS of all"], rows)
     return element("depth-words", {"depths": names, "sentences": sentences}, still)
 
 
