@@ -179,7 +179,7 @@ def paths() -> str:
         f"each latent, and the value matrix multiplies the weighted sum of the latents once."
     )
     caption = (
-        "One head of DeepSeek-V3 in a decode step, with S tokens in the cache, which contains the latents and the rope "
+        "One head of DeepSeek-V3 in a decode step, with S tokens in the cache, which contains the latents and the RoPE "
         "keys. In the expanded form, each matrix multiplies S latents. In the absorbed form, each matrix multiplies "
         "one vector. The output is the same."
     )

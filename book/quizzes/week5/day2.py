@@ -52,7 +52,7 @@ def three_logits(gradient: Any) -> str:
 
 
 @quiz.measured(
-    "The documents have the same mean length in every row of the table. Which column grows with the "
+    "The documents have nearly the same mean length in every row of the table. Which column grows with the "
     "length of the longest document?",
     right="padded: tokens",
     why="With padding, each document costs as much as the longest document.",
