@@ -71,7 +71,7 @@ known.change(
 
 @known.wrong(
     "once-per-occurrence",
-    fact="a token is penalised again for each occurrence",
+    fact="a token is penalized again for each occurrence",
     question="A token was used three times. By what should its logit be divided?",
 )
 def once_per_occurrence(logits, tokens, penalty):
@@ -83,32 +83,32 @@ def once_per_occurrence(logits, tokens, penalty):
 known.change(
     "whole-batch",
     ("used[row, ", "used[:, "),
-    fact="the tokens of any row are penalised in every row",
+    fact="the tokens of any row are penalized in every row",
     question="Two requests share a batch. Should the tokens of one affect the other?",
 )
 known.change(
     "first-row",
     ("enumerate(tokens)", "enumerate([tokens[0]] * len(tokens))"),
-    fact="the first row's tokens are penalised in every row",
+    fact="the first row's tokens are penalized in every row",
     question="What does your code do with the tokens of the second row?",
 )
 known.change(
     "last-token",
     ("mx.array(seen)", "seen[-1]"),
-    fact="only the last token of each row is penalised",
+    fact="only the last token of each row is penalized",
     question="Which tokens has a row used?",
 )
 known.change(
     "unused-penalized",
     ("mx.where(used, ", "mx.where(~used, "),
-    fact="the unused tokens are penalised instead of the used ones",
+    fact="the unused tokens are penalized instead of the used ones",
     question="For which tokens is your condition true?",
 )
 known.change(
     "in-place",
     ("return mx.where(", "logits[...] = mx.where("),
     ("penalty), logits)", "penalty), logits)\nreturn logits"),
-    fact="the penalised logits are written into the caller's array",
+    fact="the penalized logits are written into the caller's array",
     question="Who else holds a reference to the array that you modify?",
 )
 known.change(
@@ -126,7 +126,7 @@ known.change(
 known.change(
     "only-the-likeliest",
     ("mx.where(used, ", "mx.where(used & (logits == mx.max(logits, axis=-1, keepdims=True)), "),
-    fact="a used token is penalised only if it is the most likely of its row",
+    fact="a used token is penalized only if it is the most likely of its row",
     question="A row has used tokens 3 and 5. Whose logits should change?",
 )
 

@@ -188,7 +188,7 @@ known.change(
     ("if repetition_penalty != 1", "if temp == 0"),
     (MIN_P, MIN_P + PENALTY),
     fact="the repetition penalty is applied after the filters",
-    question="Two tokens are kept and one of them is penalised. Can a third token, now more likely, come back?",
+    question="Two tokens are kept and one of them is penalized. Can a third token, now more likely, come back?",
 )
 known.change(
     "top-k-left-out",

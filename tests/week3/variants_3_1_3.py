@@ -256,7 +256,7 @@ known.change(
         """,
     ),
     fact="one request's penalty and tokens apply to every row",
-    question="Whose tokens are penalised in the second row?",
+    question="Whose tokens are penalized in the second row?",
 )
 
 

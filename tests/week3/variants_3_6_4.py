@@ -130,7 +130,7 @@ def served(
 
 
 @known.probe()
-def loop_choice_penalised(program):
+def loop_choice_penalized(program):
     """The same logits everywhere, of which the penalty leaves a different token each time; the drafter knows."""
     drafter = Scripted(Draft, lambda text, count: ([0, 1, 2][:count], None))
     speculation, found = program(drafter, 3), []
@@ -142,7 +142,7 @@ def loop_choice_penalised(program):
 
 
 @known.probe()
-def loop_choice_penalised_text(program):
+def loop_choice_penalized_text(program):
     """Nothing is drafted, and the penalty lowers the request's own tokens."""
     speculation, found = program(Scripted(Draft, lambda text, count: ([], None)), 3), []
     for penalty in (1.0, 1.2, 5.0):

@@ -56,7 +56,7 @@ def pack_documents(documents: Iterable[Sequence[int]], length: int, eos: int) ->
     Raises:
         ValueError: length is less than 1. The message states it.
 
-    Source: Raffel et al. 2019, section 3.5.2 (packing); `nanochat` and `torchtitan` pack their training rows likewise.
+    Source: Raffel et al. 2019, section 3.1.2 (packing); `nanochat` and `torchtitan` pack their training rows likewise.
     """
     raise NotImplementedError("5.2.1 Pack documents")
 
