@@ -89,14 +89,13 @@ def _keys(model: Any, chunks: list[Any]) -> list[mx.array]:
 
 
 @quiz.measured(
-    "In our own run, which of these columns grows with the number of requests in a step, although each request waits "
-    "longer for its next token?",
+    "In our own run, a step takes longer with more requests in it. Which column shows that batching is worthwhile all "
+    "the same?",
     right="our kernels: throughput",
     why="All requests share the weights that a step loads, so a longer step still generates more tokens per second.",
     mistakes={
-        "our kernels: ms": "This is the wait itself, and a longer wait is the price. The question asks what grows in "
-        "spite of it.",
-        "requests": "This is the number of requests itself, and the question asks what grows with it.",
+        "our kernels: ms": "This column shows the price: each request waits longer for its next token.",
+        "requests": "This is the size of the batch itself, which we chose. It is not a result.",
     },
 )
 def grows(record: Record, column: str) -> str:

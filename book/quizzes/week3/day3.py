@@ -78,9 +78,10 @@ def who_runs(preempt_until_reserved: Any) -> str:
 
 
 @quiz.measured(
-    "Which layout wastes no memory, and would you choose it?",
+    "In our own run, which layout wastes no memory?",
     right="pages of 1",
-    why="The last page is always full. However, each token needs a block-table entry, which attention has to look up.",
+    why="The last page is always full. But each token needs its own block-table entry, which attention has to look up, "
+    "so engines use larger pages all the same.",
     mistakes={
         "pages of 16": "This is the usual choice, but it wastes some memory: on average, 7.5 slots of the last page "
         "are empty.",

@@ -1,7 +1,7 @@
 """The model over a ragged batch: the tokens of all requests in one row, with no padding.
 
-Everything but attention works on one token at a time. So each matrix is multiplied once for all requests, and is read
-from memory once.
+Everything but attention processes each token independently. So each matrix is read from memory once, for the tokens of
+all requests.
 """
 
 import mlx.core as mx

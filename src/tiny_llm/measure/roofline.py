@@ -13,7 +13,7 @@ class Utilization:
 
 
 class Roofline:
-    """A machine with a memory bandwidth and a peak compute rate, which moves bytes and computes at the same time."""
+    """A machine with a memory bandwidth and a peak compute throughput, which moves bytes while it computes."""
 
     def __init__(self, bandwidth: float, peak_flops: float) -> None:
         """Store both measured limits.

@@ -58,7 +58,7 @@ class PagePool:
             pages: their numbers. A number that occurs twice counts twice.
 
         Raises:
-            ValueError: one of them has a lower reference count than it is released; the message names it. Nothing has
+            ValueError: one of them is listed more often than its reference count; the message names it. Nothing has
                 changed.
         """
         raise NotImplementedError("3.3.1 The page pool")

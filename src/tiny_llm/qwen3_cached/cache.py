@@ -8,7 +8,7 @@ class KVCache:
 
     `offset` is the number of cached tokens, and so the position of the next one.
 
-    Rows of different lengths (week 3) need one offset each. RoPE already takes a slice per row and attention takes any
+    Rows of different lengths would need one offset each. RoPE already takes a slice per row and attention takes any
     mask, so another class with these methods can replace this one.
     """
 

@@ -38,7 +38,7 @@ class Request:
 
     @property
     def num_uncomputed_tokens(self) -> int:
-        """How many of them are not in the KV cache yet: 1 while it decodes, usually more while it prefills."""
+        """How many of its tokens are not in the KV cache yet: 1 while it decodes, usually more while it prefills."""
         return self.num_tokens - self.num_computed_tokens
 
     def tokens(self, first: int, last: int) -> list[int]:
@@ -54,7 +54,7 @@ class Chunk:
     request: Request
     start: int
     tokens: list[int]
-    num_logits: int  # for how many of the last of them logits are wanted: 0 within a prompt, otherwise 1 or more
+    num_logits: int  # how many of the last of these tokens need logits: 0 within a prompt, otherwise 1 or more
 
     @property
     def end(self) -> int:
