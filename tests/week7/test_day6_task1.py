@@ -44,7 +44,7 @@ def test_task_1_grade_output(tmp_path):
         (tmp_path / str(number)).mkdir()
         case = f"tests that print lines, verdict {scene.verdict!r}"
         scene = scene._replace(tests='print("before", flush=True)\n' + scene.tests)
-        found, _ = check(scene, tmp_path / str(number), case)
+        found, _ = graded(scene, tmp_path / str(number), case)
         fail_if_different("`output` is wrong", output, found.output, case)
 
 
