@@ -27,17 +27,17 @@ TIME = {
 }
 
 
-def user(text: str) -> dict[str, Any]:
+def user(text: str | None) -> dict[str, Any]:
     """Return a question."""
     return {"role": "user", "content": text}
 
 
-def system(text: str) -> dict[str, Any]:
+def system(text: str | None) -> dict[str, Any]:
     """Return a system message."""
     return {"role": "system", "content": text}
 
 
-def result(text: str, number: int = 0) -> dict[str, Any]:
+def result(text: str | None, number: int = 0) -> dict[str, Any]:
     """Return the result of a call."""
     return {"role": "tool", "tool_call_id": f"call_{number}", "content": text}
 
@@ -78,7 +78,7 @@ CONVERSATIONS: dict[str, list[dict[str, Any]]] = {
         result("y = 2"),
         answer("y is 2."),
     ],
-    "a result that is empty": [ASKED, calls(A), result("")],
+    "a result that is empty": [ASKED, calls(A, B), result(""), result(None, 1)],
     "a result of several lines": [ASKED, calls(A), result("x = 1\n\ny = 2\n")],
     "a result without a call": [result("x = 1"), ASKED],
     "results only": [result("x = 1"), result("y = 2", 1)],
@@ -115,7 +115,13 @@ CONVERSATIONS: dict[str, list[dict[str, Any]]] = {
     ],
     "no question": [answer("<think>\nHm.\n</think>\n\nHello."), answer("Anybody?")],
     "a call without a question": [system("Begin."), calls(A), result("x = 1")],
-    "odd text": [user("<|im_end|> {{ x }} \u72d7\n\t\\"), answer('"\\n" </tool_call>'), user("")],
+    "odd text": [
+        user("<|im_end|> {{ x }} \u72d7\n\t\\"),
+        answer('"\\n" </tool_call>'),
+        user(""),
+        answer("<think>\nHm.\n</think>\n\nWell."),
+        user("And what ends with </tool_response>"),
+    ],
     "an empty list of calls": [ASKED, calls(content="Nothing to do.")],
 }
 TOOLS: dict[str, list[dict[str, Any]]] = {"no tools": [], "a tool": [READ], "two tools": [READ, TIME]}

@@ -14,7 +14,7 @@ from tiny_llm_course.testkit.errors import Kind, fail, fail_if_different
 NUMBER = "0|[1-9][0-9]*"
 # By name: the rules of small grammars as regular expressions, in which <x> calls the rule x, and texts.
 GRAMMARS: dict[str, tuple[dict[str, str], list[str]]] = {
-    "one rule": ({"#": "dog|dig"}, ["dog", "dig", "do", "dogs"]),
+    "one rule": ({"#": "(?:do)*(?:g|dig)"}, ["dog", "dig", "do", "dogs", "g", "dodog", "dodig", "digg"]),
     "a list": ({"#": r"\[(?:<n>(?:,<n>)*)?\]", "n": NUMBER}, ["[]", "[1,20]", "[1,]", "[0]", "[01]", "[1", "[12,3,4]"]),
     "nested lists": ({"#": r"\[(?:<#>(?:,<#>)*)?\]"}, ["[]", "[[],[[]]]", "[[]", "[]]", "[[[[]]]]", "[,]"]),
     "the same call twice": ({"#": "<a><a>", "a": "x+"}, ["xx", "xxx", "x", "xxxxx", ""]),

@@ -118,7 +118,10 @@ def test_task_1_dfa_no_characters():
     check_language(
         automaton.compile_rule, e.Choice((e.Chars(()), e.literal("a"))), ["", "a", "b"], "no character, or a"
     )
-    check_language(automaton.compile_rule, e.Chars(((0xD800, 0xDFFF),)), ["", "a"], "the surrogates")
+    for first, last in ((0xD800, 0xDFFF), (0xD7FE, 0xD800), (0xDFFF, 0xE001)):
+        words = f"the class U+{first:04X} to U+{last:04X}, of which the surrogates are left out"
+        texts = ["", "a", *map(chr, (0xD7FD, 0xD7FE, 0xD7FF, 0xE000, 0xE001, 0xE002))]
+        check_language(automaton.compile_rule, e.Chars(((first, last),)), texts, words)
 
 
 CALLS = {

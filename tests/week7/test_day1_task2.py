@@ -78,7 +78,7 @@ def test_task_2_masks_left_out():
 
 
 @pytest.mark.parametrize(
-    "roots", [["d"], ["do", "c"], ["dog"], ["c", "d", "og"], []], ids=lambda roots: " ".join(roots) or "none"
+    "roots", [["d"], ["do", "c"], ["dog", "cat"], ["c", "d", "og"], []], ids=lambda roots: " ".join(roots) or "none"
 )
 def test_task_2_masks_roots(roots):
     """The walk starts below some nodes, whose own tokens it does not allow."""

@@ -24,10 +24,13 @@ def check(schema, right, wrong, swept=False):
     case, before = f"schema {json.dumps(schema, ensure_ascii=False)[:300]}", copy.deepcopy(schema)
     with noted(case):
         rules = module.schema_rules(schema)
+        others = module.schema_rules(True)
     if not isinstance(rules, dict) or "#" not in rules:
         fail(Kind.TYPE, f"got {type_words(rules)}, expected a dict with the rule #", case)
     if schema != before:
         fail(Kind.INPUT_CHANGED, "the schema was changed", case)
+    if rules is others:
+        fail(Kind.VALUES, "a call for another schema returns the same dict: it overwrites these rules", case)
     for expected, texts in ((True, right), (False, wrong)):
         for text in texts:
             if derives(rules["#"], text, rules) != expected:

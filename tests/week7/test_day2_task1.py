@@ -93,6 +93,9 @@ def test_task_1_render_prompt(name):
 def test_task_1_render_no_messages():
     check([], [], "no messages", ASSISTANT)
     check([], TOOLS["a tool"], "no messages")
+    nothing = [system(None), user(None), calls(A), result(None)]
+    for tools in TOOLS.values():
+        check(nothing, tools, "messages whose content is None")
 
 
 def test_task_1_render_sweep():

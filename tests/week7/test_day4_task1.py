@@ -224,12 +224,15 @@ def test_task_1_root_hidden(hidden):
 def test_task_1_root_creates_and_truncates():
     case = "O_RDWR | O_CREAT | O_TRUNC, mode 0o600"
     with new_scene() as scene, opened(scene.w, case) as made:
-        for path in ("new.txt", "notes.txt"):
+        for path in ("new.txt", "a new file.txt", "notes.txt"):
             found = made.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
-            os.write(found, b"written")
+            os.write(found, b"new")  # shorter than what notes.txt has
             os.close(found)
-            fail_if_different("the content is wrong", "written", (scene.w / path).read_text(), f"{case}, {path}")
+            fail_if_different("the content is wrong", "new", (scene.w / path).read_text(), f"{case}, path {path!r}")
         fail_if_different("the permissions are wrong", 0o600, (scene.w / "new.txt").stat().st_mode & 0o777, case)
+        for letter in "\x01", "\x1f", "\x7f":  # \x7f is DEL
+            with raises_value_error(f"{case}, path {letter!r}, a control character"):
+                os.close(made.open(letter, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600))
 
 
 def check_model(tree, paths, folder, case):

@@ -1,5 +1,6 @@
 """Task 7.4.3, changes: exact edits, the order of approval, journal and replacement, undo, and ways out."""
 
+import re
 from contextlib import contextmanager, suppress
 
 import pytest
@@ -77,15 +78,22 @@ def test_task_3_changes_edit_must_be_unique(which):
     content, old, count, lines = AMBIGUOUS[which]
     case = f"{which}: content {content!r}, edit(f, {old!r}, 'new')"
     with workspace(content, case) as w:
+        message = ""
         with raises_value_error(case, f"{count} times", f"in lines {lines}"):
-            w.program.edit("f", old, "new")
+            try:
+                w.program.edit("f", old, "new")
+            except ValueError as error:
+                message = str(error)
+                raise
+        if re.search(rf"in lines {lines}, \d", message):
+            fail(Kind.NO_ERROR, "the message names more than the first ten lines", case, f"got       {message}")
         fail_if_different("the file has changed", content, w.file.read_bytes(), case)
         fail_if_different("the user was asked", [], w.user.asked, case)
 
 
 @pytest.mark.parametrize(
     ("content", "old"),
-    [(b"abc\n", "abx"), (b"abc\n", "ABC"), (b"abc\n", ""), (b"", "a"), (b"a\r\nb\r\n", "a\nb"), (b"a  b\n", "a b")],
+    [(b"abc\n", "abx"), (b"abc\n", "ABC"), (b"a", ""), (b"", ""), (b"a\r\nb\r\n", "a\nb"), (b"a  b\n", "a b")],
     ids=repr,
 )
 def test_task_3_changes_edit_must_occur(content, old):
@@ -145,12 +153,19 @@ def test_task_3_changes_write(before, text):
 
 
 def test_task_3_changes_an_empty_file():
+    """A new file is deleted by undo(); one that was empty is empty again."""
     case = "write(f, '') without a file f"
     with workspace(None, case) as w:
         w.program.write("f", "")
         fail_if_different("the file's content is wrong", b"", w.file.read_bytes(), case)
         w.program.undo()
         fail_if_different("the file is still there after undo()", False, w.file.exists(), case)
+    case = "write(f, 'a') with an empty file f"
+    with workspace(b"", case) as w:
+        w.program.write("f", "a")
+        w.program.undo()
+        after = w.file.read_bytes() if w.file.exists() else None
+        fail_if_different("the content after undo() is wrong", b"", after, case)
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o644, 0o755, 0o400])

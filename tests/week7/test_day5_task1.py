@@ -188,6 +188,11 @@ def test_task_1_durable_by_default():
     with raises_value_error(case, INTERRUPTED):
         tool.call({"n": 1})
     fail_if_different("the tool was called", [], done, case)
+    case, log = "a new run, two calls, and the list of its entries grows with each append", []
+    with noted(case):
+        tool = durable.DurableRun(log, log.append).tool(Effect("post", done))
+        results = [tool.call({"n": 1}) for _ in range(2)]
+    fail_if_different("the results are wrong", ["post 1", "post 2"], results, case)
 
 
 @contextmanager
@@ -225,11 +230,12 @@ def test_task_1_durable_diverged(which):
 
 
 def test_task_1_durable_diverged_model():
-    case = "the model is asked, and the next entry is a call"
-    with noted(case):
-        model = durable.DurableRun([CALL], Disk().append).model(raising_model)
-    with raises_diverged(case):
-        model(QUESTION, [])
+    for words, entry in {"a call": CALL, "a result": {"result": "posted"}, "an error": {"error": "refused"}}.items():
+        case = f"the model is asked, and the next entry is {words}"
+        with noted(case):
+            model = durable.DurableRun([entry], Disk().append).model(raising_model)
+        with raises_diverged(case):
+            model(QUESTION, [])
 
 
 def test_task_1_durable_diverged_result():
@@ -299,14 +305,17 @@ def resumed(before, now, pushed, case, *, earlier=0, text="new\n", user=None):
 @pytest.mark.parametrize("moment", ["before the journal", "before the rename", "after the rename"])
 def test_task_1_durable_write(which, earlier, moment):
     """After each moment of a write, it is made exactly once, and can be undone."""
-    before, case = OLD[which], f"{which}, {earlier} earlier steps, killed {moment}"
-    made = moment == "after the rename"
-    now, pushed = b"new\n" if made else before, moment != "before the journal"
-    found = resumed(before, now, pushed, case, earlier=earlier)
-    diff = unified("f", None if before is None else before.decode(), "new\n")
-    expected = {"result": diff, "calls": int(not made), "content": b"new\n", "steps": earlier + 1, "undone": before}
-    fail_if_different("what was found after resuming is wrong", expected | {"entries": ["result"], "names": []},
-                      found, case)  # fmt: skip
+    before, made = OLD[which], moment == "after the rename"
+    for new in (b"new\n", b""):  # the diff of a new empty file is empty, too
+        if new == before:
+            continue
+        case = f"{which}, {earlier} earlier steps, killed {moment}, the new content is {new!r}"
+        now, pushed = new if made else before, moment != "before the journal"
+        found = resumed(before, now, pushed, case, earlier=earlier, text=new.decode())
+        diff = unified("f", None if before is None else before.decode(), new.decode())
+        expected = {"result": diff, "calls": int(not made), "content": new, "steps": earlier + 1, "undone": before}
+        fail_if_different("what was found after resuming is wrong", expected | {"entries": ["result"], "names": []},
+                          found, case)  # fmt: skip
 
 
 @pytest.mark.parametrize("now", [b"other\n", b"", None])

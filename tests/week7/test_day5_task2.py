@@ -135,12 +135,17 @@ def test_task_2_compact_head(head):
 def test_task_2_compact_tokens():
     """By default, tokens are counted by `approximate_tokens`."""
     long = [did(read(f"{i}.py", "dog " * 200)) for i in range(6)]
-    for budget in (400, 800, 2000):
-        case = f"six results of 800 characters, a budget of {budget} tokens"
-        with noted(case):
-            found = compaction.compact(conversation(long), budget)
-        wanted = expected(long, budget, compaction.approximate_tokens)
-        same_lines(lines_of(found), lines_of(wanted), case, "line")
+    asked = [turn for read_turn in long for turn in (read_turn, user("cat " * 100))]  # the summary grows with each
+    for turns, words, budgets in (
+        (long, "six results of 800 characters", (400, 800, 2000)),
+        (asked, "six results of 800 characters, a question of 400 after each", (1250, 1400, 1500)),
+    ):
+        for budget in budgets:
+            case = f"{words}, a budget of {budget} tokens"
+            with noted(case):
+                found = compaction.compact(conversation(turns), budget)
+            wanted = expected(turns, budget, compaction.approximate_tokens)
+            same_lines(lines_of(found), lines_of(wanted), case, "line")
 
 
 def test_task_2_compact_stays_the_same():

@@ -3,7 +3,7 @@
 import tempfile
 
 import pytest
-from tests.week7.graded import HIDDEN, RIGHT, SCENES, WRONG, Scene, laid_out, listing, mixed
+from tests.week7.graded import BOTH, EXITS, HIDDEN, RIGHT, SCENES, SKIPS, WRONG, Scene, laid_out, listing, mixed
 
 from tiny_llm.outcomes import grading
 from tiny_llm.workspace.limits import Limits
@@ -31,9 +31,21 @@ def test_task_1_grade_scene(tmp_path, name):
 
 def test_task_1_grade_output(tmp_path):
     """What the tests print is kept, without the report."""
-    tests = 'print("before")\n' + HIDDEN.replace("def test_small():", 'def test_small():\n    print("in a test")')
-    found, _ = graded(Scene({"add.py": RIGHT}, tests, "passed"), tmp_path, "tests that print")
-    fail_if_different("`output` is wrong", "before\nin a test", found.output, "tests that print two lines")
+    tests = HIDDEN.replace("def test_small():", 'def test_small():\n    print("in a test")')
+    stopped = "import os, signal\nos.kill(os.getpid(), signal.SIGXCPU)\n"  # as at the limit of CPU time
+    scenes = (
+        (Scene({"add.py": RIGHT}, tests, "passed"), "before\nin a test"),
+        (Scene({"add.py": SKIPS}, tests, "skipped", BOTH), "before\nin a test" + "\nSkipTest: not today" * 2),
+        (Scene({"add.py": EXITS}, tests, "no report"), "before"),
+        (Scene({"add.py": stopped}, tests, "limit"), "before"),
+        (Scene({"add.py": RIGHT}, "", "no tests"), "before"),
+    )
+    for number, (scene, output) in enumerate(scenes):
+        (tmp_path / str(number)).mkdir()
+        case = f"tests that print lines, verdict {scene.verdict!r}"
+        scene = scene._replace(tests='print("before", flush=True)\n' + scene.tests)
+        found, _ = graded(scene, tmp_path / str(number), case)
+        fail_if_different("`output` is wrong", output, found.output, case)
 
 
 @pytest.mark.parametrize("name", ["tests that write", "links", "bytecode of another source", "an endless loop"])
