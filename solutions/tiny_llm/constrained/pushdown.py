@@ -38,7 +38,8 @@ class Pushdown:
         Returns:
             The index in `sets`: the old one, if the same set was found before.
         """
-        found, todo = set(stacks), list(stacks)
+        todo = list(stacks)
+        found = set(todo)
         while todo:
             stack = todo.pop()
             if not stack:
