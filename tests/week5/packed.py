@@ -34,11 +34,14 @@ def numbered(*counts: int, length: int = 3) -> list[list[list[int]]]:
 
 
 def on_disk(shards: Sequence[Sequence[Sequence[int]]], folder: Path, end: bool = True) -> list[Path]:
-    """Write the shards as `write_shard` does, and return their paths; without the last EOS if not `end`."""
+    """Write the shards as `write_shard` does, and return their paths; without the last EOS if not `end`.
+
+    The names descend, so that a loader that sorts its shards reads others.
+    """
     paths = []
     for number, documents in enumerate(shards):
         tokens = [token for document in documents for token in (*document, EOS)]
-        paths.append(folder / f"shard-{number}.npy")
+        paths.append(folder / f"shard-{len(shards) - 1 - number}.npy")
         np.save(paths[-1], np.array(tokens if end else tokens[:-1], np.int32))
     return paths
 

@@ -24,9 +24,8 @@ THREE = (5, 1, 8)  # documents of three shards
 
 
 def words(counts, batch, length, seed):
-    return (
-        f"{len(counts)} shards of {', '.join(map(str, counts))} documents, batch {batch}, length {length}, seed {seed}"
-    )
+    several = f"{len(counts)} shards, their names in descending order, of {', '.join(map(str, counts))} documents"
+    return f"{several}, batch {batch}, length {length}, seed {seed}"
 
 
 def make(counts=THREE, batch=2, length=4, seed=3):
@@ -273,7 +272,7 @@ def test_task_3_loader_reads_a_shard_when_it_is_needed(tmp_path):
     """No file is read by the constructor."""
     counts = (2, 3)
     case = f"{words(counts, 1, 4, 3)}, the files are written after the loader was made"
-    paths = [tmp_path / f"shard-{number}.npy" for number in range(2)]
+    paths = [tmp_path / "shard-1.npy", tmp_path / "shard-0.npy"]
     with noted(case):
         running = loader.ShardedLoader(paths, 1, 4, EOS, 3)
         on_disk(numbered(*counts), tmp_path)

@@ -69,10 +69,10 @@ def check(found, step, case, **options):
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_task_2_checkpoint_round_trip(dtype):
-    case = f"{str(dtype).removeprefix('mlx.core.')}, saved at step 12 and loaded"
+    case = f"{str(dtype).removeprefix('mlx.core.')}, saved at step 12 and loaded, a new folder in a new folder"
     with a_folder() as folder, noted(case):
-        save(folder, 12, dtype=dtype)
-        check(load(folder), 12, case, dtype=dtype)
+        save(folder / "first", 12, dtype=dtype)
+        check(load(folder / "first"), 12, case, dtype=dtype)
 
 
 def test_task_2_checkpoint_none_yet():
@@ -154,7 +154,7 @@ def flip(file):
 
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_task_2_checkpoint_skips_damaged(damage):
-    """Step 2 is damaged, step 1 is whole: step 1 is loaded, and `skipped` says which was not."""
+    """Step 2 is damaged: step 1 is loaded, `skipped` says which was not, and later saves delete both."""
     case = f"steps 1 and 2, of step 2: {damage}"
     with a_folder() as folder, noted(case):
         save(folder, 1, 2)
@@ -168,6 +168,13 @@ def test_task_2_checkpoint_skips_damaged(damage):
             fail(Kind.VALUES, "the message does not begin with the manifest's name", case, *lines)
         after = {each.name: each.read_bytes() for each in folder.iterdir()}
         fail_if_different("the files after load_latest", sorted(before), sorted(after), case)
+    later = f"{case}; then saved at steps 3 and 4"
+    with a_folder() as folder, noted(later):
+        save(folder, 1, 2)
+        DAMAGE[damage](None, folder)
+        save(folder, 3, 4)
+        check(load(folder), 4, later)
+        fail_if_different("steps()", [4, 3], checkpoint.Checkpoints(folder).steps(), later)
 
 
 def test_task_2_checkpoint_all_damaged():

@@ -30,14 +30,27 @@ RECIPE = {
 }  # fmt: skip
 
 
-def built(w, values, batches, recipe, kept=None, evaluate=None):
+def built(w, values, batches, recipe, kept=None, evaluate=None, loss_and_grads=None):
     settings = {name: value for name, value in recipe.items() if name not in ("until", "decay")}
     kept = runs.InMemory(checkpoint.Checkpoint) if kept is None else kept
     optimizer = AdamW(1.0, (0.9, 0.99), weight_decay=recipe.get("decay", 0.0), no_decay=lambda name, param: False)
     loader = runs.Loader(batches)
-    return loop.Trainer(
-        runs.loss_and_grads(values), {"w": w}, loader, optimizer, loop.Recipe(**settings), kept, evaluate
-    )
+    loss_and_grads = loss_and_grads or runs.loss_and_grads(values)
+    return loop.Trainer(loss_and_grads, {"w": w}, loader, optimizer, loop.Recipe(**settings), kept, evaluate)
+
+
+def check_skipped(steps, expected, case):
+    """Check which steps are skipped if the loss and the norm of the gradients at each step are these."""
+    left = iter(steps)
+
+    def loss_and_grads(params, batch):
+        loss, norm = next(left)
+        return mx.array(loss), {"w": mx.where(mx.arange(runs.TOKENS) == 0, norm, 0.0)}
+
+    with noted(case):
+        trainer = built(*problem(21), RECIPE | {"max_norm": 100.0}, loss_and_grads=loss_and_grads)
+        found = [trainer.advance().skipped for _ in steps]
+    fail_if_different("which steps are skipped", expected, found, case)
 
 
 def trained(w, values, batches, recipe):
@@ -121,8 +134,11 @@ def test_task_3_loop_skips_bad_steps(kind):
 
 
 def test_task_3_loop_skips_nan_at_once():
-    """NaN in the first step: no window of norms is needed."""
+    """NaN in the first step: no window of norms is needed. The loss alone, or the norm alone, is bad, too."""
     agrees(trained, params64, *problem(6, bad={0: runs.BROKEN}), RECIPE, seed=6)
+    for bad in (math.nan, math.inf):
+        check_skipped([(bad, 1.0)], [True], f"1 step with a loss of {bad} and a norm of 1")
+        check_skipped([(1.0, bad)], [True], f"1 step with a loss of 1 and a norm of {bad}")
 
 
 def test_task_3_loop_spike_before_the_window_is_full():
@@ -131,10 +147,13 @@ def test_task_3_loop_spike_before_the_window_is_full():
 
 
 def test_task_3_loop_median_of_applied_steps():
-    """Two spikes in a row: the first one's norm is not in the median."""
+    """Two spikes in a row: the first one's norm is not in the median. A norm at the limit is not a spike."""
     w, values, batches = problem(8, bad={6: runs.SPIKE, 7: runs.SPIKE, 9: runs.SPIKE})
     agrees(*log_of("skipped"), w, values, batches, RECIPE, seed=8)
     agrees(trained, params64, w, values, batches, RECIPE, seed=8)
+    norms = [2.0, 2.0, 2.0, 2.0, 8.0, 8.5]
+    case = f"steps with the norms {norms}, spike_factor 4, spike_window 4"
+    check_skipped([(1.0, norm) for norm in norms], [False, False, False, False, False, True], case)
 
 
 def test_task_3_loop_optimizer_counts_updates():
@@ -182,9 +201,9 @@ def test_task_3_loop_diverged():
 
 
 def test_task_3_loop_bad_steps_not_in_a_row():
-    """Four bad steps, never three in a row: the run continues."""
-    w, values, batches = problem(12, bad=dict.fromkeys((3, 4, 6, 7), runs.BROKEN))
-    case = "12 steps, steps 4, 5, 7 and 8 NaN, max_skipped 3"
+    """Six bad steps, the first two among them, never three in a row: the run continues."""
+    w, values, batches = problem(12, bad=dict.fromkeys((0, 1, 3, 4, 6, 7), runs.BROKEN))
+    case = "12 steps, steps 1, 2, 4, 5, 7 and 8 NaN, max_skipped 3"
     trainer = built(w, values, batches, RECIPE)
     with noted(case):
         fail_if_different("run()", True, trainer.run(), case)

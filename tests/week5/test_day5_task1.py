@@ -189,8 +189,14 @@ def test_task_1_chat_refuses_an_end_that_is_another_message_s():
         )
         return text + "<|im_start|>assistant\n" * generate
 
+    def begin(messages, generate):
+        text = "".join(f"<|im_end|>{m['role']}\n{m['content']}\n" for m in messages)
+        return text + "<|im_end|>assistant\n" * generate
+
     with raises_value_error("four messages, a template that ends only the user's with <|im_end|>", "1"):
         sft.chat_example(FOUR, TOKENIZER, cut, STOP)
+    with raises_value_error("four messages, a template that begins each with <|im_end|>", "1"):
+        sft.chat_example(FOUR, TOKENIZER, begin, STOP)
 
 
 def test_task_1_chat_refuses_a_template_that_changes_the_past():
@@ -200,6 +206,8 @@ def test_task_1_chat_refuses_a_template_that_changes_the_past():
     later = functools.partial(_counted, mark="user")
     with raises_value_error("four messages, a template that counts the messages", "1"):
         sft.chat_example(FOUR, TOKENIZER, later, STOP)
+    with raises_value_error("two messages, a template that begins a thought in the prompt alone", "1"):
+        sft.chat_example(TWO, TOKENIZER, lambda *given: chatml(*given) + "<think>\n" * given[1], STOP)
 
 
 def _counted(messages, generate, mark):

@@ -66,9 +66,17 @@ def test_task_4_grpo_beta(beta, field):
 
 @by_field
 def test_task_4_grpo_on_policy(field):
-    """The policy is the sampler and the reference: the ratios are 1, the KL is 0, and the loss is -mean of A."""
+    """The policy is the sampler and the reference: the ratios are 1, the KL is 0, and the loss is -mean of A.
+
+    With a clip of 0, a ratio of 1 is at the limit, and is not clipped.
+    """
     _, sampler, _, advantages, mask = completions(5)
     agree((sampler, sampler, sampler, advantages, mask), field, seed=5)
+    case = "4 completions of 6 tokens, all log-probabilities equal, clip 0, seed 5"
+    with noted(case):
+        found = part(sampler, sampler, sampler, advantages, mask, 0.0, 0.04, field)
+    expected = grpo64(*map(to_float64, (sampler, sampler, sampler, advantages, mask)), 0.0, 0.04, field)
+    compare(found, expected, mx.float32, 1e-5, f"{case}: {field}", 24)
 
 
 @by_field

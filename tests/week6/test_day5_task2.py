@@ -86,7 +86,9 @@ def test_task_2_simulate_deterministic():
 
 
 def test_task_2_simulate_sweep():
-    """Random fleets, loads and failures, with many events at one time."""
+    """Random fleets, loads and failures, with many events at one time; and 12 replicas: sorted, r10 precedes r2."""
     for seed in range(60):
         scene = drawn(seed, 1 + seed % 23)
         check(scene, f"seed {seed}: {said(scene)}", swept=True)
+    many = Scene([(0.0, 4, 2)] * 12, replicas=12, shares=0.5)
+    check(many, f"replicas that share cores: {said(many)}", swept=True)

@@ -37,7 +37,7 @@ class Checkpoints:
     """
 
     def __init__(self, folder: Path) -> None:
-        """Store the folder, which need not exist yet."""
+        """Store the folder, which need not exist yet, and neither need its parents."""
         self.folder = Path(folder)
 
     def save(self, step: int, params: Params, optimizer_state: Params, progress: dict[str, Any]) -> None:
