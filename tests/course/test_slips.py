@@ -36,8 +36,6 @@ CASES = [
     ("return a[b:]", "a slice of `a` begins one element too early", "return a[b - 1:]"),
     ("return range(a)", "a range ends one too early, at `a`", "return range(a - 1)"),
     ("return a - b", "`a` and `b` are exchanged", "return b - a"),
-    ("return inner - a", "`a` is added", "return inner + a"),
-    ("return a + b", "`b` is subtracted", "return a - b"),
     ("return f(a, b)", "`a` and `b` are exchanged", "return f(b, a)"),
     ("return a and b", "one of several conditions is enough in place of `a and b`", "return a or b"),
     ("return a or b", "all of several conditions must hold in place of `a or b`", "return a and b"),

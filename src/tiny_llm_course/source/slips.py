@@ -135,10 +135,6 @@ def _alternatives(node: ast.AST, say: Say) -> Iterator[Alternative]:
             left=left, op=ast.Sub() | ast.Div() | ast.FloorDiv() | ast.Mod() | ast.MatMult() as op, right=right
         ):
             yield ast.BinOp(right, op, left), "exchanged", _exchanged(left, right, say)
-            if isinstance(op, ast.Sub):
-                yield ast.BinOp(left, ast.Add(), right), "exchanged", say(right) and f"{say(right)} is added"
-        case ast.BinOp(left=left, op=ast.Add(), right=right):
-            yield ast.BinOp(left, ast.Sub(), right), "exchanged", say(right) and f"{say(right)} is subtracted"
         case ast.Subscript(value=value, slice=ast.Slice(lower=ast.Constant(value=1), upper=upper, step=None)):
             whole = ast.Subscript(value, ast.Slice(None, upper), node.ctx)
             yield whole, "off-by-one", f"the first element of {say(value) or 'a sequence'} is not left out"
