@@ -31,8 +31,9 @@ def test_task_2_flash_formula(leading, dtype):
 
 @pytest.mark.parametrize("block", [1, 2, 3, 4, 5, 7, 8, 128])
 def test_task_2_flash_blocks(block):
-    """Blocks that divide neither L nor S, longer than one of them, and longer than both."""
+    """Blocks that divide neither L nor S, longer than one of them, and longer than both; also with L > S."""
     agrees(flash, flash64, *flash_inputs(2), block=block, seed=2)
+    agrees(flash, flash64, *flash_inputs(2, length=7, keys=4), block=block, seed=2)
 
 
 @pytest.mark.parametrize(("heads", "kv_heads"), [(1, 1), (3, 3), (3, 1), (6, 3), (6, 2)])

@@ -146,11 +146,13 @@ class StubScheduler:
             request.num_computed_tokens += 1
             count = min(gain, request.max_tokens - len(request.output)) if request.num_computed_tokens > before else 0
             new = [name + len(request.output) + 1 + i for i in range(count)]
+            eos = next((i for i, token in enumerate(new) if token in request.eos_ids), count)
+            stopped, new = eos < count, new[:eos]
             request.output += new
             step.chunks.append(Chunk(request, 0, [0], 1))
             step.new.append(new)
-            if len(request.output) == request.max_tokens:
-                request.finish_reason = "length"
+            if stopped or len(request.output) == request.max_tokens:
+                request.finish_reason = "stop" if stopped else "length"
                 self.running.remove(request)
                 step.finished.append(request)
         return step

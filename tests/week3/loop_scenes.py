@@ -85,15 +85,16 @@ async def two_requests_of_one_caller(room: Room) -> list[str]:
 @scene(
     "1 s: 100 gets 101 length, 1 watched",
     "1 s: through",
-    "11 s: 200 gets 201 length, 2 watched",
-    "11 s: through",
-    "111 s: no request in the scheduler",
+    "11 s: 200 gets 201, 2 watched",
+    "12 s: 200 gets stop, 3 watched",
+    "12 s: through",
+    "112 s: no request in the scheduler",
 )
-async def the_next_one_after_a_while(room: Room) -> list[str]:
-    """No request is there in between, and no step runs."""
+async def the_next_one_after_a_while_ends_with_an_eos_token(room: Room) -> list[str]:
+    """No request is there in between, and no step runs. The EOS token is not output."""
     await room.caller(asked(100, 1))
     await asyncio.sleep(9.0)
-    await room.caller(asked(200, 1))
+    await room.caller(Request([200, 1, 0], 3, eos_ids=(202,)))
     return []
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
+from tiny_llm_course.testkit.cases import type_words
 from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind
 from tiny_llm_course.testkit.rounding import Array64
 
@@ -152,6 +153,9 @@ class Scripted:
 
     def propose(self, requests: list[Any], counts: list[int]) -> list[Any]:
         """Propose for each request; an empty call is not recorded."""
+        for name, some in (("requests", requests), ("counts", counts)):
+            if not isinstance(some, Sequence):  # a drafter may index them
+                refuse(f"the drafter's propose gets {type_words(some)} of {name}, expected a list")
         if counts:
             self.asked.append(list(counts))
             self.order.append("draft")

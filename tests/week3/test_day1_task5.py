@@ -29,9 +29,21 @@ from tiny_llm_course.testkit.sizes import sizes
 from tiny_llm_course.testkit.texts import same_ids, same_pieces, same_text
 
 
+class Ledger(Notebook):
+    """Records each request's num_computed_tokens at its release: a prefix cache keeps that many tokens."""
+
+    def __init__(self, room=None, case=""):
+        super().__init__(room, case)
+        self.computed = {}
+
+    def release(self, request):
+        super().release(request)
+        self.computed[request] = request.num_computed_tokens
+
+
 def serving(requests, case, max_num_seqs=3, follow=add_up, room=None, late=None, fails=(), **options):  # noqa: RET503
     """Step until all requests have finished; return the scheduler and the requests of each step."""
-    kept = Notebook(room, case)
+    kept = Ledger(room, case)
     with noted(case):
         made = scheduler.Scheduler(
             Teller(follow, case, fails), kept, max_num_seqs=max_num_seqs, **{"sampler": greedy, **options}
@@ -349,6 +361,8 @@ def test_task_5_step_ends_within_several_tokens():
     for number, expected in enumerate(([4, 5], [8], [12, 13], [14, 15, 16, 17])):
         same_ids(requests[number].output, expected, f"the output of {chr(65 + number)}; {case}")
         same_ids(told[number], expected, f"the tokens passed to the stop of {chr(65 + number)}; {case}")
+    computed = [made.kv_cache.computed[one] for one in requests]
+    same_ids(computed, [3, 2, 3, 5], f"`num_computed_tokens` when each request's KV cache is released; {case}")
     same_pieces(
         [one.finish_reason for one in requests], ["stop", "stop", "length", "length"], f"`finish_reason`; {case}"
     )

@@ -192,7 +192,7 @@ def test_task_3_draft_without_a_seed():
 
 
 def test_task_3_draft_no_capacity():
-    """A request without KV capacity gets no draft; the others are not affected."""
+    """A request without KV capacity gets no draft; the others are not affected. No requests, no drafts."""
     case, logits = "prompts of 3, 2 and 1, greedy; the draft's KV cache holds 9 tokens", random_logits(7, VOCAB)
     prompts = [[1, 2, 3], [4, 5], [6]]
     with noted(case):
@@ -205,6 +205,9 @@ def test_task_3_draft_no_capacity():
         "wrong tokens where 9 are requested for the second", [two[0], [], two[2]], [each.tokens for each in long], case
     )
     fail_if_different("wrong tokens where 2 are requested for each", two, [each.tokens for each in short], case)
+    with noted(case := "propose([], []), when no request may have a draft token"):
+        none = writers.drafter.propose([], [])
+    fail_if_different("wrong drafts", [], none, case)
 
 
 def test_task_3_draft_not_admitted():

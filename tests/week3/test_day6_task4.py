@@ -284,7 +284,7 @@ by_drafter = pytest.mark.parametrize("drafter", DRAFTERS)
 @by_drafter
 def test_task_4_loop_greedy(drafter):
     """The output is the greedy one, whatever the drafter."""
-    large, prompts = random_logits(5), [[1, 2], [3], [4, 5, 6], [2, 2]]
+    large, prompts = random_logits(5), [[1, 2], [3], [4, 5, 6, 0, 1], [2, 2]]  # the third is prefilled in two pieces
     for inner, budget in ((None, 40), (in_pieces, 40), (None, 7)):
         case = f"4 greedy requests, 3 slots, budget {budget}, a drafter that is {drafter}, count 3"
         served = serve(

@@ -36,7 +36,7 @@ class DraftModel:
         the last of its draft, since the output would end with it.
 
         Args:
-            requests: with at least one token each, all different. They are not modified.
+            requests: any number, even none, with at least one token each, all different. They are not modified.
             counts: how many tokens are wanted for each.
 
         Returns:
