@@ -15,10 +15,13 @@ If no known mistake is confirmed, it may be a slip of the solution, such as a li
 the learner's result in all checks.
 """
 
+import contextlib
 import dataclasses
 import itertools
 import re
-from collections.abc import Callable, Mapping, Sequence
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -41,6 +44,8 @@ from ..testkit.variants import Variant, load_variants, slips_of
 
 CASES = 8  # failures that are searched for a mistake beside others
 ENOUGH = 2  # failures that it must explain: one may be luck
+SECONDS = 10.0  # for all slips of a task
+SLIP_SECONDS = 2.0  # for a check of one of them, which may never end
 DEGENERATE = re.compile(r"\b1 x |x 1\b|\b(?!axis|seed)\w+ 0\b")  # a case with an axis of size 1, or an argument 0
 
 
@@ -125,15 +130,20 @@ class Checks:
         order = [*failing, *(item for item in self.items if not self.failures[item.name])]
         if all(_stops(self.failures[item.name]) for item in failing):
             return Diagnosis()
-        alike = [
-            each for each in slips_of(self.task) if _builds(each) and all(self._equals(item, each) for item in order)
-        ]
+        alike, until = [], time.monotonic() + SECONDS
+        for slip in filter(_builds, slips_of(self.task)):
+            if time.monotonic() > until:  # another one may be alike
+                return Diagnosis()
+            with contextlib.suppress(Overtime):
+                alike += [slip] * all(self._equals(item, slip) for item in order)
         claims = {each.fact: _claim(each) for each in alike}
         return Diagnosis(tuple(claims.values())) if len(claims) == 1 and all(claims) else Diagnosis()
 
-    def _equals(self, item: pytest.Item, program: Variant) -> bool:
-        """Return whether a check passes or fails on a program exactly as on the learner's."""
-        mine, theirs = self.failures[item.name], self._of(program, item)
+    def _equals(self, item: pytest.Item, slip: Variant) -> bool:
+        """Return whether a check passes or fails on a slip exactly as on the learner's program."""
+        with installed(self.task.program, slip.program), _at_most(SLIP_SECONDS):
+            theirs = self.run(item)
+        mine = self.failures[item.name]
         return mine.equals(theirs) if mine else theirs is None
 
     def _shown(self, program: Variant, needs: Sequence[Task]) -> Failure | None:
@@ -232,6 +242,31 @@ def diagnose(checks: Checks, package: Path, until: float) -> Diagnosis:
 def _claim(program: Variant, here: bool = False) -> Claim:
     mistakes = program.mistakes
     return Claim([m.fact for m in mistakes], [m.question for m in mistakes], here, [m.name for m in mistakes])
+
+
+class Overtime(BaseException):
+    """A check of a slip takes too long."""
+
+
+@contextlib.contextmanager
+def _at_most(seconds: float) -> Iterator[None]:
+    """Raise Overtime in the block, and again each second while it is not left."""
+    inside = [True]
+
+    def stop(*_: object) -> None:
+        if inside:  # not in what puts things back after the block
+            raise Overtime
+
+    before = signal.signal(signal.SIGALRM, stop)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)
+        try:
+            yield
+        finally:
+            inside.clear()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _builds(program: Variant) -> bool:
