@@ -44,8 +44,8 @@ from ..testkit.variants import Variant, load_variants, slips_of
 
 CASES = 8  # failures that are searched for a mistake beside others
 ENOUGH = 2  # failures that it must explain: one may be luck
-SECONDS = 10.0  # for all slips of a task
-SLIP_SECONDS = 2.0  # for a check of one of them, which may never end
+SECONDS = 6.0  # for all slips of a task
+LEAST_SECONDS = 0.25  # for a check of one of them, which may never end
 DEGENERATE = re.compile(r"\b1 x |x 1\b|\b(?!axis|seed)\w+ 0\b")  # a case with an axis of size 1, or an argument 0
 
 
@@ -130,18 +130,21 @@ class Checks:
         order = [*failing, *(item for item in self.items if not self.failures[item.name])]
         if all(_stops(self.failures[item.name]) for item in failing):
             return Diagnosis()
-        alike, until = [], time.monotonic() + SECONDS
+        started = time.monotonic()
+        self.run(order[0])
+        most, until = max(LEAST_SECONDS, 2 * (time.monotonic() - started)), started + SECONDS
+        alike = []
         for slip in filter(_builds, slips_of(self.task)):
             if time.monotonic() > until:  # another one may be alike
                 return Diagnosis()
             with contextlib.suppress(Overtime):
-                alike += [slip] * all(self._equals(item, slip) for item in order)
+                alike += [slip] * all(self._equals(item, slip, most if item is order[0] else SECONDS) for item in order)
         claims = {each.fact: _claim(each) for each in alike}
         return Diagnosis(tuple(claims.values())) if len(claims) == 1 and all(claims) else Diagnosis()
 
-    def _equals(self, item: pytest.Item, slip: Variant) -> bool:
+    def _equals(self, item: pytest.Item, slip: Variant, seconds: float) -> bool:
         """Return whether a check passes or fails on a slip exactly as on the learner's program."""
-        with installed(self.task.program, slip.program), _at_most(SLIP_SECONDS):
+        with installed(self.task.program, slip.program), _at_most(seconds):
             theirs = self.run(item)
         mine = self.failures[item.name]
         return mine.equals(theirs) if mine else theirs is None
