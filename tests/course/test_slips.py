@@ -1,6 +1,7 @@
 """The slips that are derived from a solution: one node each, what they say, and what a learner is told of them."""
 
 import ast
+import signal
 import textwrap
 
 import pytest
@@ -8,6 +9,7 @@ from tests.course.checkouts import fixture
 
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.dev.transcripts import Edit, run
+from tiny_llm_course.grading.diagnosis import Overtime, at_most
 from tiny_llm_course.paths import LEARNER, SOLUTION
 from tiny_llm_course.source.slips import QUESTIONS, slips
 
@@ -57,6 +59,15 @@ def test_a_slip_changes_one_node_and_says_which(body, fact, then):
 
 def test_what_might_never_end_has_no_slip():
     assert not list(slips("def f(a):\n    while a < 3:\n        a = max(a + 1, 2)", ""))
+
+
+def test_a_check_of_a_slip_that_never_ends_is_stopped():
+    before = signal.getsignal(signal.SIGALRM)
+    with pytest.raises(Overtime), at_most(0.05):
+        while True:
+            pass
+    assert signal.getsignal(signal.SIGALRM) == before
+    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
 
 
 def test_every_slip_of_the_course_is_a_change_of_a_known_kind():

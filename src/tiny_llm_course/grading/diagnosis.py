@@ -144,7 +144,7 @@ class Checks:
 
     def _equals(self, item: pytest.Item, slip: Variant, seconds: float) -> bool:
         """Return whether a check passes or fails on a slip exactly as on the learner's program."""
-        with installed(self.task.program, slip.program), _at_most(seconds):
+        with installed(self.task.program, slip.program), at_most(seconds):
             theirs = self.run(item)
         mine = self.failures[item.name]
         return mine.equals(theirs) if mine else theirs is None
@@ -252,7 +252,7 @@ class Overtime(BaseException):
 
 
 @contextlib.contextmanager
-def _at_most(seconds: float) -> Iterator[None]:
+def at_most(seconds: float) -> Iterator[None]:
     """Raise Overtime in the block, and again each second while it is not left."""
     inside = [True]
 
