@@ -64,8 +64,7 @@ def test_what_might_never_end_has_no_slip():
 def test_a_check_of_a_slip_that_never_ends_is_stopped():
     before = signal.getsignal(signal.SIGALRM)
     with pytest.raises(Overtime), at_most(0.05):
-        while True:
-            pass
+        all(iter(lambda: True, False))
     assert signal.getsignal(signal.SIGALRM) == before
     assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
 
