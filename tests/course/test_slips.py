@@ -76,7 +76,7 @@ def test_every_slip_of_the_course_is_a_change_of_a_known_kind():
         plain = ast.unparse(ast.parse(whole))
         for slip in slips(whole, (LEARNER / file).read_text(encoding="utf-8")):
             assert slip.kind in QUESTIONS
-            assert slip.text != plain, slip.change
+            assert slip.text != plain, slip.edit
             found.append(slip)
     assert {slip.kind for slip in found if slip.fact} == set(QUESTIONS)
 

@@ -34,7 +34,7 @@ class SlipProver(Prover):
             if catcher:
                 catches[catcher] += 1
             else:
-                proof.problems.append(slip.name)
+                proof.problems.append(f"{slip.name}: {' -> '.join(*slip.edits)}")
 
 
 def main(tasks: Sequence[Task]) -> int:

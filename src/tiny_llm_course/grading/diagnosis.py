@@ -3,16 +3,14 @@
 The probes say which known program the learner's may equal. The claim is withheld unless the task's checks fail on that
 program where the learner's fails, in the same way, and nowhere else. The failure to show is one that both have.
 
-If nothing is left to claim, there may be one mistake beside others. It is claimed for the first failure that exactly
-one known program explains: one that passes all checks that the learner's passes, and fails as the learner's does, by
-the same result or exception, in all its failures of that kind (of one test function in one way). In the case shown no
+If nothing is left to claim, it may be a slip of the solution, such as a limit missed: named if it alone gives the
+learner's result in all checks. Or there may be one mistake beside others. It is claimed for the first failure that
+exactly one known program explains: one that passes all checks that the learner's passes, and fails as the learner's
+does, by the same result or exception, in all its failures of that kind (of one test function in one way). In the case shown no
 other known program fails in that way, and a second case agrees. A degenerate case, such as an axis of size 1, in which
 many programs have one output, proves nothing. With an exception, which is weaker evidence, both must stop in the same
 cases. Elsewhere the learner's program may fail in another way, because of a second mistake. A task that is used is
 blamed only if all checks pass with the solution's.
-
-If no known mistake is confirmed, it may be a slip of the solution, such as a limit missed: claimed if it alone gives
-the learner's result in all checks.
 """
 
 import contextlib
@@ -44,7 +42,7 @@ from ..testkit.variants import Variant, load_variants, slips_of
 
 CASES = 8  # failures that are searched for a mistake beside others
 ENOUGH = 2  # failures that it must explain: one may be luck
-SECONDS = 6.0  # for all slips of a task
+SECONDS = 4.0  # for all slips of a task
 LEAST_SECONDS = 0.25  # for a check of one of them, which may never end
 DEGENERATE = re.compile(r"\b1 x |x 1\b|\b(?!axis|seed)\w+ 0\b")  # a case with an axis of size 1, or an argument 0
 
@@ -102,6 +100,8 @@ class Checks:
                 proven = not any(map(self.run, self.items))
             return Diagnosis(culprits=found.culprits) if proven else Diagnosis()
         shown = [(program, failure) for program in found.programs if (failure := self._shown(program, needs))]
+        if not shown and self.task.target.is_python and (slip := self.of_slips()):
+            return Diagnosis((_claim(slip),))
         if not shown and (one := self._beside_others(found.likely, wrong)):
             failure, program = one
             return Diagnosis((_claim(program, here=True),), finding=failure.finding)
@@ -121,26 +121,27 @@ class Checks:
         with solved(at_fault):
             return Diagnosis(culprits=at_fault, finding=finding) if at_fault and reached() else Diagnosis()
 
-    def of_slips(self) -> Diagnosis:
-        """Return the one slip of the solution that has the learner's result in every check; nothing if there are two.
+    def of_slips(self) -> Variant | None:
+        """Return the one slip of the solution that has the learner's result in every check; None if there are two.
 
         Exceptions alone are no evidence: many programs raise the same ones.
         """
         failing = sorted((item for item in self.items if self.failures[item.name]), key=self._rank)
         order = [*failing, *(item for item in self.items if not self.failures[item.name])]
         if all(_stops(self.failures[item.name]) for item in failing):
-            return Diagnosis()
+            return None
         started = time.monotonic()
         self.run(order[0])
         most, until = max(LEAST_SECONDS, 2 * (time.monotonic() - started)), started + SECONDS
         alike = []
         for slip in filter(_builds, slips_of(self.task)):
             if time.monotonic() > until:  # another one may be alike
-                return Diagnosis()
+                return None
             with contextlib.suppress(Overtime):
                 alike += [slip] * all(self._equals(item, slip, most if item is order[0] else SECONDS) for item in order)
-        claims = {each.fact: _claim(each) for each in alike}
-        return Diagnosis(tuple(claims.values())) if len(claims) == 1 and all(claims) else Diagnosis()
+        fact, *others = {slip.fact for slip in alike} or [""]
+        enough = len(failing) >= ENOUGH or "`" in fact  # words without code fit many programs
+        return alike[0] if fact and enough and not others else None
 
     def _equals(self, item: pytest.Item, slip: Variant, seconds: float) -> bool:
         """Return whether a check passes or fails on a slip exactly as on the learner's program."""
@@ -238,8 +239,7 @@ def diagnose(checks: Checks, package: Path, until: float) -> Diagnosis:
     if package == LEARNER and holds_stub(task, package) and (found := checks.of_stub(needs)).culprits:
         return found
     known = load_variants(task)
-    found = checks.confirm(candidates(known, subject, needs, until), needs, known.wrong_programs)
-    return found if found.claims or found.culprits or not task.target.is_python else checks.of_slips()
+    return checks.confirm(candidates(known, subject, needs, until), needs, known.wrong_programs)
 
 
 def _claim(program: Variant, here: bool = False) -> Claim:

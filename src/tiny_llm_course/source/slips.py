@@ -30,12 +30,13 @@ QUESTIONS = {
     "off-by-one": "Count by hand in the case shown: where does the count begin, and is the end included?",
     "exchanged": "Check with two small numbers: does the order matter?",
     "not-updated": "What must be remembered for the next call?",
+    "not-called": "Which step of the docstring does no line of yours take?",
     "not-caught": "What should remain as it was when something fails midway?",
 }
 
 
 class Slip(NamedTuple):
-    """One slip: its kind, which is a key of QUESTIONS, what it does, the text that has it, and its code for ours.
+    """One slip: its kind, which is a key of QUESTIONS, what it does, the text that has it, and our code with its own.
 
     The fact is "" if nothing can be said without names that the learner does not know.
     """
@@ -43,7 +44,7 @@ class Slip(NamedTuple):
     kind: str
     fact: str
     text: str
-    change: str
+    edit: tuple[str, str]
 
 
 Alternative = tuple[ast.AST, str, str]  # a node to take another's place, the kind and the fact
@@ -71,8 +72,7 @@ def slips(text: str, learners: str) -> Iterator[Slip]:
                 setattr(parent, field, other)
             else:
                 siblings[index] = other
-            text, change = ast.unparse(ast.fix_missing_locations(tree)), f"{_short(node)} -> {_short(other)}"
-            yield Slip(kind, fact, text, change)
+            yield Slip(kind, fact, ast.unparse(ast.fix_missing_locations(tree)), (_short(node), _short(other)))
             if index is None:
                 setattr(parent, field, node)
             else:
@@ -126,7 +126,7 @@ def _alternatives(node: ast.AST, say: Say) -> Iterator[Alternative]:
             if final:
                 yield _branch([*body, *final]), "not-caught", "an exception skips the clean-up"
         case ast.Expr(value=ast.Call(func=func)) if say(func):
-            yield ast.Pass(), "not-updated", f"{say(func)} is not called"
+            yield ast.Pass(), "not-called", f"{say(func)} is not called"
         case ast.AugAssign(target=target) if say(target):
             yield ast.Pass(), "not-updated", f"{say(target)} is not updated"
         case ast.BinOp(left=left, op=ast.Add() | ast.Sub(), right=ast.Constant(value=1)):
@@ -175,6 +175,8 @@ def _of_call(node: ast.Call, say: Say) -> Iterator[Alternative]:
             yield value, "not-converted", f"`{name}` is not applied{_of(say(value), ' to ')}"
         case ast.Call(args=[left, right], keywords=[]) if name in BOUNDS:
             for one, bound in ((left, right), (right, left)):
+                if isinstance(one, ast.Constant):
+                    continue
                 words = f"{say(one)} may {BOUNDS[name]} {say(bound)}" if say(one) and say(bound) else ""
                 yield one, "unbounded", words or f"a number may {BOUNDS[name]} its bound"
         case ast.Call(func=ast.Name(id="range"), args=[*first, end]) if len(first) < 2:

@@ -27,6 +27,7 @@ from ..programs.packages import SOLUTION_NAME, program
 from ..programs.packages import load_solution as load_solution
 from ..programs.patched import patched, rewritten, sources_of
 from ..source.edits import DoesNotApply, Edit
+from ..source.excerpts import NoSuchCode, code_of
 from ..source.slips import QUESTIONS, Slip, slips
 from .outcomes import Outcome, Stopped, outcome, same
 from .outcomes import Program as Program
@@ -222,21 +223,22 @@ class Variants:
 
 def slips_of(task: Task) -> list[Variant]:
     """Return the slips of the solution as known programs."""
-    own = (LEARNER / task.target.file).read_text(encoding="utf-8", errors="replace")
-    sources = sources_of(task.target)
+    sources, own = sources_of(task.target), ""
+    with contextlib.suppress(NoSuchCode):
+        own = code_of(LEARNER, task.target)
 
     def made(number: int, slip: Slip) -> Program:
         texts, name = sources | {task.target.file: slip.text}, f"slip {number}"
         try:
             program: Program = rewritten(task.target, texts, SOLUTION_NAME, name)
         except Exception as error:  # a class whose body cannot be run with the slip
-            raise DoesNotApply(f"{slip.change}: {error}") from error
+            raise DoesNotApply(f"{slip.edit}: {error}") from error
         return program
 
     found = enumerate(slips(sources[task.target.file], own))
     return [
-        Variant(f"{each.kind} {n}: {each.change}", partial(made, n, each), each.fact, QUESTIONS[each.kind])
-        for n, each in found
+        Variant(each.kind, partial(made, number, each), each.fact, QUESTIONS[each.kind], (each.edit,))
+        for number, each in found
     ]
 
 
