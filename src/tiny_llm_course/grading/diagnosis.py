@@ -6,11 +6,11 @@ program where the learner's fails, in the same way, and nowhere else. The failur
 If nothing is left to claim, it may be a slip of the solution, such as a limit missed: named if it alone gives the
 learner's result in all checks. Or there may be one mistake beside others. It is claimed for the first failure that
 exactly one known program explains: one that passes all checks that the learner's passes, and fails as the learner's
-does, by the same result or exception, in all its failures of that kind (of one test function in one way). In the case shown no
-other known program fails in that way, and a second case agrees. A degenerate case, such as an axis of size 1, in which
-many programs have one output, proves nothing. With an exception, which is weaker evidence, both must stop in the same
-cases. Elsewhere the learner's program may fail in another way, because of a second mistake. A task that is used is
-blamed only if all checks pass with the solution's.
+does, by the same result or exception, in all its failures of that kind (of one test function in one way). In the case
+shown no other known program fails in that way, and a second case agrees. A degenerate case, such as an axis of size 1,
+in which many programs have one output, proves nothing. With an exception, which is weaker evidence, both must stop in
+the same cases. Elsewhere the learner's program may fail in another way, because of a second mistake. A task that is
+used is blamed only if all checks pass with the solution's.
 """
 
 import contextlib
