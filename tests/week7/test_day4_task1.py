@@ -1,5 +1,6 @@
 """Task 7.4.1, the root: paths against a model of a file system, and every way out of it that the table of abuse has."""
 
+import itertools
 import os
 import stat
 from contextlib import contextmanager, suppress
@@ -91,13 +92,20 @@ def test_task_1_root_link_to_the_folder_above():
 
 @pytest.mark.parametrize("count", [1, 2, 39, 40])
 def test_task_1_root_forty_links(count):
-    case = f"{count} links, each to the next one"
-    with new_scene() as scene:
-        for i in range(count):
-            (scene.w / f"l{i}").symlink_to(f"l{i + 1}" if i + 1 < count else "notes.txt")
-        with opened(scene.w, case) as made:
-            actual = content(made, "l0")
-    fail_if_different("the content is wrong", "inside\n", actual, case)
+    """Forty links may follow each other, and not one more, in one folder or in several."""
+    for where, odd in (("", "l"), (", every second one in src", "src/l")):
+        case = f"{count} links, each to the next one{where}"
+        places = [*(f"{odd if i % 2 else 'l'}{i}" for i in range(count)), "notes.txt"]
+        with new_scene() as scene:
+            for link, target in itertools.pairwise(places):
+                (scene.w / link).symlink_to("../" * link.count("/") + target)
+            (scene.w / "src/more").symlink_to("../l0")
+            with opened(scene.w, case) as made:
+                actual = content(made, "l0")
+                fail_if_different("the content is wrong", "inside\n", actual, case)
+                if count == root.MAX_LINKS:
+                    with raises_value_error(f"{case}, after a link src/more to the first one, path 'src/more'"):
+                        content(made, "src/more")
 
 
 def test_task_1_root_its_own_path_may_have_links():
@@ -262,7 +270,8 @@ def test_task_1_root_sweep(tmp_path):
             tree = {"d": tree, "f": f"level {i}"}
         last = "d/" * depth
         case = f"{depth} folders, a link that goes {up} up"
-        check_model(tree, [f"{last}l", f"{last}{'../' * up}f", f"{last}f"], tmp_path / str(n.seed), case)
+        paths = [f"{last}l", f"{last}{'../' * up}f", f"{last}f", f"{'d/../' * 40}f"]  # never more than `depth` at once
+        check_model(tree, paths, tmp_path / str(n.seed), case)
 
 
 @property_test
