@@ -3,14 +3,14 @@
 import itertools
 import os
 import stat
-from contextlib import contextmanager, suppress
+from contextlib import chdir, contextmanager, suppress
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.week7 import path_model
+from tests.week7 import path_model, scenes
 from tests.week7.abuse import BY_PATH, RACES
-from tests.week7.scenes import SECRET, Adversary, new_scene, next_descriptors
+from tests.week7.scenes import SECRET, Adversary, next_descriptors
 
 from tiny_llm.workspace import root
 from tiny_llm_course.testkit.cases import noted
@@ -22,6 +22,13 @@ from tiny_llm_course.testkit.sizes import sizes
 def words(text):
     shown = repr(text)
     return shown if len(shown) <= 60 else f"{shown[:56]} ..."
+
+
+@contextmanager
+def new_scene():
+    """A scene whose folder is the working folder: what a wrong program looks up from there is found, and written."""
+    with scenes.new_scene() as scene, chdir(scene.folder):
+        yield scene
 
 
 @contextmanager
