@@ -17,7 +17,7 @@ CASES = {
     "all idle": ("ready 0/16 *, ready 0/16 *, ready 0/16 *", 6, "r0"),
     "a tie of load": ("ready 2/16 *, ready 1/16 *, ready 1/16 *", 6, "r1"),
     "a cached prefix": ("ready 0/16 *, ready 2/16 +6, ready 0/16 *", 6, "r1"),
-    "the longer prefix": ("ready 0/16 +4, ready 3/16 +6, ready 0/16 *", 6, "r1"),
+    "the longer prefix": ("ready 4/16 +4, ready 7/16 +6, ready 4/16 *", 6, "r1"),
     "equal prefixes": ("ready 2/16 +4, ready 1/16 +4, ready 1/16 +4", 6, "r1"),
     "the margin exactly": ("ready 1/16 *, ready 5/16 +6", 6, "r1"),
     "above the margin, and a shorter prefix within it": ("ready 0/16 *, ready 5/16 +6, ready 2/16 +4", 6, "r0"),

@@ -35,9 +35,10 @@ def check_best(steps, case, swept=False):
 @pytest.mark.parametrize("name", SCENES)
 def test_task_1_cost_work(name):
     rows, expected = SCENES[name]
-    with noted(name):
-        found = cost.StepCost.work(chunks_of(rows, Request, Chunk))
-    fail_if_different("the work is wrong", cost.Work(*expected), found, name)
+    for kind, case in ((list, name), (iter, f"{name}; the chunks are an iterator")):
+        with noted(case):
+            found = cost.StepCost.work(kind(chunks_of(rows, Request, Chunk)))
+        fail_if_different("the work is wrong", cost.Work(*expected), found, case)
 
 
 def test_task_1_cost_seconds():

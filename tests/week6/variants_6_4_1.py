@@ -12,7 +12,7 @@ known = Variants("6.4.1")
 FLEETS = [
     ("ready 3/16 *, ready 1/16 *, ready 1/16 *", 6),
     ("ready 0/16 *, ready 2/16 +6, ready 0/16 *", 6),
-    ("ready 0/16 +4, ready 3/16 +6, ready 0/16 *", 6),
+    ("ready 4/16 +4, ready 7/16 +6, ready 4/16 *", 6),
     ("ready 2/16 +4, ready 1/16 +4, ready 1/16 +4", 6),
     ("ready 1/16 *, ready 5/16 +6", 6),
     ("ready 1/16 *, ready 6/16 +6", 6),

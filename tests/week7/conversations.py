@@ -96,7 +96,7 @@ CONVERSATIONS: dict[str, list[dict[str, Any]]] = {
         calls(B, content="Now b."),
         result("y = 2"),
     ],
-    "a thought in its own field": [ASKED, answer("x = 1", "\nEasy.\n"), user("So?"), answer("\nYes.", "Sure.")],
+    "a thought in its own field": [ASKED, answer("x = 1", "\nEasy.\n"), user("So?"), answer("\n  Yes.", " Sure.\t\n")],
     "an empty thought in its own field": [ASKED, answer("</think>x", ""), user("So?"), answer("Yes.", "")],
     "half a thought": [ASKED, answer("Easy.\n</think>\n\nx = 1")],
     "an unfinished thought": [ASKED, answer("<think>\nHm")],

@@ -14,15 +14,18 @@ class Link:
 def resolve(tree, path, hidden=(".git",)):
     """Return the real path of a path as a list of names, or a word for why there is none: "refused" or "missing".
 
-    A place that does not exist in a folder that does is "missing", too.
+    A place that does not exist in a folder that does is "missing", too. "either" is a file with a slash after it: the
+    file, or "missing", as the system says.
     """
     if not path or path[0] == "/":
         return "refused"
-    todo, here, links = [p for p in path.split("/") if p not in ("", ".")], [], 0
+    todo, here, links = parts(path), [], 0
     while todo:
         part, todo = todo[0], todo[1:]
         if part.lower() in hidden:
             return "refused"
+        if part == ".":
+            continue
         if part == "..":
             if not here:
                 return "refused"
@@ -33,12 +36,20 @@ def resolve(tree, path, hidden=(".git",)):
             links += 1
             if found.target[0] == "/" or links > 40:
                 return "refused"
-            todo = [p for p in found.target.split("/") if p not in ("", ".")] + todo
+            todo = parts(found.target) + todo
+        elif isinstance(found, str) and todo and set(todo) == {"."}:
+            return "either"
         elif found is None or (isinstance(found, str) and todo):
             return "missing"
         else:
             here = [*here, part]
     return here
+
+
+def parts(path):
+    """Return the names of a path, and a dot at the end if it ends with a slash or `/.`, after which no file may be."""
+    names = [p for p in path.split("/") if p not in ("", ".")]
+    return [*names, "."] if names and path.split("/")[-1] in ("", ".") else names
 
 
 def at(tree, names):
@@ -61,7 +72,10 @@ def build(tree, folder):
 
 
 def drawn(seed, depth=3):
-    """Return a random tree of folders a and b, files f, and links k and l, and some random paths in it."""
+    """Return a random tree of folders a and b, files f, and links k and l, and some random paths in it.
+
+    None of them is a file with a slash after it: the docstring does not say what that means.
+    """
     rng = random.Random(seed)
 
     def path(most):
@@ -76,4 +90,5 @@ def drawn(seed, depth=3):
                 found[name] = folder(level - 1)
         return found
 
-    return folder(depth), [path(6) for _ in range(12)]
+    tree = folder(depth)
+    return tree, [found for found in (path(6) for _ in range(12)) if resolve(tree, found) != "either"]

@@ -149,6 +149,8 @@ class Scene(NamedTuple):
 
 
 A, B = ("probe", '{"path": "a"}'), ("probe", '{"path": "b"}')
+TWIN = ("twin", A[1])  # another tool, which returns the same
+ONE, TRUE = ("probe", '{"any": 1}'), ("probe", '{"any": true}')  # equal in Python, but not in JSON
 SPACED = ("probe", '{ "first": 1, "path":"a"}'), ("probe", '{"path": "a", "first": 1}')
 SCENES = {
     "an answer": Scene([says("Hello.")]),
@@ -176,7 +178,9 @@ SCENES = {
     "tokens before time": Scene([asks(A, tokens=100)], {"steps": 9, "tokens": 100, "seconds": 1.0}),
     "the same step": Scene([asks(A)] * 4 + [says("Done.")]),
     "the same step twice": Scene([asks(A)] * 2 + [says("Done.")]),
-    "two in a row": Scene([asks(A), asks(B), asks(B), says("Done.")], {"repeats": 2}),
+    "two in a row, after another tool and another value": Scene(
+        [asks(A), asks(TWIN), asks(ONE), asks(TRUE), asks(B), asks(B), says("Done.")], {"repeats": 2}, results=["1"] * 6
+    ),
     "repeats interrupted": Scene([asks(A), asks(A), asks(B), asks(A), asks(A), says("Done.")]),
     "the same calls in other words": Scene(
         [asks(SPACED[0]), asks(SPACED[1]), asks(SPACED[0]), says("Done.")], results=["1"] * 3
@@ -251,7 +255,7 @@ def played(run: Any, scene: Scene, make: Any, limits: Any) -> list[str]:
         else:
             record.append(f"record: {entry['stop']} {entry['detail']} {entry['steps']} {entry['tokens']}")
 
-    tools: Any = [Probe(does=does)]
+    tools: Any = [Probe(does=does), Probe(TWIN[0], does=does)]
     model = _answers(scene.answers, clock, scene.takes, make)
     found = run(model, start, tools, limits(**scene.limits), clock=clock, record=note)
     lines = [_line(message) for message in found.messages]
@@ -289,7 +293,7 @@ def expected_lines(scene: Scene) -> list[str]:
                 given = None
             if now >= limits["seconds"]:
                 said = "Error: not run, the time is over"
-            elif name != "probe" or given is None or not given.keys() <= PROPERTIES.keys():
+            elif name not in ("probe", TWIN[0]) or given is None or not given.keys() <= PROPERTIES.keys():
                 said = "Error: ..."
             else:
                 now += scene.call_takes
@@ -315,6 +319,6 @@ def expected_lines(scene: Scene) -> list[str]:
 
 def _value(arguments: str) -> Any:
     try:
-        return json.loads(arguments)
+        return json.dumps(json.loads(arguments), sort_keys=True)  # 1 and true differ
     except ValueError:
         return arguments

@@ -1,15 +1,16 @@
 """Task 7.4.1, the root: paths against a model of a file system, and every way out of it that the table of abuse has."""
 
+import itertools
 import os
 import stat
-from contextlib import contextmanager, suppress
+from contextlib import chdir, contextmanager, suppress
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.week7 import path_model
+from tests.week7 import path_model, scenes
 from tests.week7.abuse import BY_PATH, RACES
-from tests.week7.scenes import SECRET, Adversary, new_scene, next_descriptors
+from tests.week7.scenes import SECRET, Adversary, next_descriptors
 
 from tiny_llm.workspace import root
 from tiny_llm_course.testkit.cases import noted
@@ -21,6 +22,13 @@ from tiny_llm_course.testkit.sizes import sizes
 def words(text):
     shown = repr(text)
     return shown if len(shown) <= 60 else f"{shown[:56]} ..."
+
+
+@contextmanager
+def new_scene():
+    """A scene whose folder is the working folder: what a wrong program looks up from there is found, and written."""
+    with scenes.new_scene() as scene, chdir(scene.folder):
+        yield scene
 
 
 @contextmanager
@@ -91,13 +99,20 @@ def test_task_1_root_link_to_the_folder_above():
 
 @pytest.mark.parametrize("count", [1, 2, 39, 40])
 def test_task_1_root_forty_links(count):
-    case = f"{count} links, each to the next one"
-    with new_scene() as scene:
-        for i in range(count):
-            (scene.w / f"l{i}").symlink_to(f"l{i + 1}" if i + 1 < count else "notes.txt")
-        with opened(scene.w, case) as made:
-            actual = content(made, "l0")
-    fail_if_different("the content is wrong", "inside\n", actual, case)
+    """Forty links may follow each other, and not one more, in one folder or in several."""
+    for where, odd in (("", "l"), (", every second one in src", "src/l")):
+        case = f"{count} links, each to the next one{where}"
+        places = [*(f"{odd if i % 2 else 'l'}{i}" for i in range(count)), "notes.txt"]
+        with new_scene() as scene:
+            for link, target in itertools.pairwise(places):
+                (scene.w / link).symlink_to("../" * link.count("/") + target)
+            (scene.w / "src/more").symlink_to("../l0")
+            with opened(scene.w, case) as made:
+                actual = content(made, "l0")
+                fail_if_different("the content is wrong", "inside\n", actual, case)
+                if count == root.MAX_LINKS:
+                    with raises_value_error(f"{case}, after a link src/more to the first one, path 'src/more'"):
+                        content(made, "src/more")
 
 
 def test_task_1_root_its_own_path_may_have_links():
@@ -250,7 +265,8 @@ def check_model(tree, paths, folder, case):
             if isinstance(expected, list):
                 found = path_model.at(tree, expected)
                 expected = found if isinstance(found, str) else sorted(found)
-            fail_if_different("the content is wrong", expected, actual, f"{case}, path {path!r}")
+            shown = repr(path) if len(path) < 120 else words(path)
+            fail_if_different("the content is wrong", expected, actual, f"{case}, path {shown}")
 
 
 def test_task_1_root_sweep(tmp_path):
@@ -262,7 +278,8 @@ def test_task_1_root_sweep(tmp_path):
             tree = {"d": tree, "f": f"level {i}"}
         last = "d/" * depth
         case = f"{depth} folders, a link that goes {up} up"
-        check_model(tree, [f"{last}l", f"{last}{'../' * up}f", f"{last}f"], tmp_path / str(n.seed), case)
+        paths = [f"{last}l", f"{last}{'../' * up}f", f"{last}f", f"{'d/../' * 40}f"]  # never more than `depth` at once
+        check_model(tree, paths, tmp_path / str(n.seed), case)
 
 
 @property_test

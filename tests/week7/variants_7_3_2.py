@@ -182,7 +182,7 @@ class Runner:
                 result = call_tool(ToolCall(name, arguments), self.tools)
             self.add({"role": "tool", "tool_call_id": call["id"], "content": result})
             with contextlib.suppress(ValueError):
-                arguments = json.loads(arguments)
+                arguments = json.dumps(json.loads(arguments), sort_keys=True)
             row.append((name, arguments, result))
         self.rows.append(row)
         last = self.rows[-self.limits.repeats :]
