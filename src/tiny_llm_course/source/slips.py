@@ -161,7 +161,7 @@ def _of_call(node: ast.Call, say: Say) -> Iterator[Alternative]:
     """Yield a call's slips: it is not made, an argument is not passed on, or only one of two numbers is taken."""
     name = ast.unparse(node.func)
     for keyword in node.keywords:
-        if keyword.arg and keyword.arg != "strict":  # which only asserts
+        if keyword.arg and keyword.arg not in ("strict", "dir_fd"):  # the first only asserts, the second protects files
             rest = [each for each in node.keywords if each is not keyword]
             to = f"to {say(node.func)}" if say(node.func) else "on"
             yield ast.Call(node.func, node.args, rest), "not-passed-on", f"`{keyword.arg}` is not passed {to}"
