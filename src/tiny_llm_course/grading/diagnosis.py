@@ -146,9 +146,13 @@ class Checks:
 
     def _equals(self, item: pytest.Item, slip: Variant, seconds: float) -> bool:
         """Return whether a check passes or fails on a slip exactly as on the learner's program."""
-        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):  # a slip may write where it should not
-            with installed(self.task.program, slip.program), at_most(seconds):
-                theirs = self.run(item)
+        with (
+            tempfile.TemporaryDirectory() as folder,  # a slip may write where it should not
+            contextlib.chdir(folder),
+            installed(self.task.program, slip.program),
+            at_most(seconds),
+        ):
+            theirs = self.run(item)
         mine = self.failures[item.name]
         return mine.equals(theirs) if mine else theirs is None
 
