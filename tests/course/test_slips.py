@@ -1,4 +1,4 @@
-"""The slips that are derived from a solution: one node each, what they say, and what a learner is told of them."""
+"""The slips that are derived from a solution: one node each, with a fact, and a message that a learner sees."""
 
 import ast
 import signal
@@ -9,9 +9,9 @@ from tests.course.checkouts import fixture
 
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.dev.transcripts import Edit, run
-from tiny_llm_course.grading.diagnosis import Overtime, at_most
 from tiny_llm_course.paths import LEARNER, SOLUTION
 from tiny_llm_course.source.slips import QUESTIONS, slips
+from tiny_llm_course.testkit.slips import Overtime, at_most
 
 # A function's body, the fact of a slip in it, and what the body then is. `a`, `b` and `x` are the learner's names, too.
 CASES = [
@@ -55,6 +55,13 @@ def test_a_slip_changes_one_node_and_says_which(body, fact, then):
 
     found = [slip for slip in slips(function(body), "def f(a, b, x):\n    x.append(a)") if slip.fact == fact]
     assert function(then) in [slip.text for slip in found]
+
+
+def test_a_condition_of_a_refusal_is_named_as_a_refusal_alone():
+    """Were its `or` told apart as well, two facts of one program would leave it without a name."""
+    found = list(slips("def f(a, b):\n    if a < 1 or b:\n        raise ValueError", "def f(a, b): ..."))
+    assert len({slip.text for slip in found}) == len(found)
+    assert [slip.fact for slip in found if "`b`" in slip.fact] == ["no ValueError is raised when `b`"]
 
 
 def test_what_might_never_end_has_no_slip():

@@ -17,10 +17,8 @@ import contextlib
 import dataclasses
 import itertools
 import re
-import signal
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -35,11 +33,11 @@ from ..learner import progress
 from ..paths import LEARNER
 from ..programs.packages import NotImportable, installed, program
 from ..source.code import holds_stub
-from ..source.edits import DoesNotApply
 from ..testkit.naming import Candidates, candidates, culprits, explained, solved
 from ..testkit.outcomes import Stopped
 from ..testkit.rounding import EPSILON, close
-from ..testkit.variants import Variant, load_variants, slips_of
+from ..testkit.slips import Overtime, slip_installed, slips_of
+from ..testkit.variants import Variant, load_variants
 
 CASES = 8  # failures that are searched for a mistake beside others
 ENOUGH = 2  # failures that it must explain: one may be luck
@@ -135,7 +133,7 @@ class Checks:
         self.run(order[0])
         most, until = max(LEAST_SECONDS, 2 * (time.monotonic() - started)), started + SECONDS
         alike = []
-        for slip in filter(_builds, slips_of(self.task)):
+        for slip in slips_of(self.task):
             if time.monotonic() > until:  # another one may be alike
                 return None
             with contextlib.suppress(Overtime):
@@ -146,12 +144,7 @@ class Checks:
 
     def _equals(self, item: pytest.Item, slip: Variant, seconds: float) -> bool:
         """Return whether a check passes or fails on a slip exactly as on the learner's program."""
-        with (
-            tempfile.TemporaryDirectory() as folder,  # a slip may write where it should not
-            contextlib.chdir(folder),
-            installed(self.task.program, slip.program),
-            at_most(seconds),
-        ):
+        with slip_installed(self.task, slip, seconds):
             theirs = self.run(item)
         mine = self.failures[item.name]
         return mine.equals(theirs) if mine else theirs is None
@@ -251,38 +244,6 @@ def diagnose(checks: Checks, package: Path, until: float) -> Diagnosis:
 def _claim(program: Variant, here: bool = False) -> Claim:
     mistakes = program.mistakes
     return Claim([m.fact for m in mistakes], [m.question for m in mistakes], here, [m.name for m in mistakes])
-
-
-class Overtime(BaseException):
-    """A check of a slip takes too long."""
-
-
-@contextlib.contextmanager
-def at_most(seconds: float) -> Iterator[None]:
-    """Raise Overtime in the block, and again each second while it is not left."""
-    inside = [True]
-
-    def stop(*_: object) -> None:
-        if inside:  # not in what puts things back after the block
-            raise Overtime
-
-    before = signal.signal(signal.SIGALRM, stop)
-    try:
-        signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)
-        try:
-            yield
-        finally:
-            inside.clear()
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-
-
-def _builds(program: Variant) -> bool:
-    try:
-        return program.program is not None
-    except DoesNotApply:
-        return False
 
 
 def _stops(failure: Failure | None) -> bool:

@@ -65,6 +65,7 @@ def slips(text: str, learners: str) -> Iterator[Slip]:
         spoken = {*re.findall(r"[^\W\d]\w*", quoted)} <= known and len(quoted) <= LONGEST and "\n" not in quoted
         return f"`{quoted}`" if spoken else ""
 
+    seen = set[str]()  # two kinds can make one text: the first says more
     for parent, field, index, node in _places(tree):
         siblings = getattr(parent, field)
         for other, kind, fact in _alternatives(node, say):
@@ -72,7 +73,10 @@ def slips(text: str, learners: str) -> Iterator[Slip]:
                 setattr(parent, field, other)
             else:
                 siblings[index] = other
-            yield Slip(kind, fact, ast.unparse(ast.fix_missing_locations(tree)), (_short(node), _short(other)))
+            changed = ast.unparse(ast.fix_missing_locations(tree))
+            if changed not in seen:
+                seen.add(changed)
+                yield Slip(kind, fact, changed, (_short(node), _short(other)))
             if index is None:
                 setattr(parent, field, node)
             else:

@@ -21,14 +21,12 @@ import mlx.core as mx
 from ..course.entities import Task
 from ..course.file_paths import variants_path
 from ..course.registry import load_course
-from ..paths import LEARNER, make_importable
+from ..paths import make_importable
 from ..programs import kernels
 from ..programs.packages import SOLUTION_NAME, program
 from ..programs.packages import load_solution as load_solution
-from ..programs.patched import patched, rewritten, sources_of
+from ..programs.patched import patched
 from ..source.edits import DoesNotApply, Edit
-from ..source.excerpts import NoSuchCode, code_of
-from ..source.slips import QUESTIONS, Slip, slips
 from .outcomes import Outcome, Stopped, outcome, same
 from .outcomes import Program as Program
 from .rounding import EPSILON
@@ -219,27 +217,6 @@ class Variants:
                     both.__kwdefaults__ = a.__kwdefaults__
                     return both
         raise DoesNotApply(f"{first.name} and {second.name} do not go together")
-
-
-def slips_of(task: Task) -> list[Variant]:
-    """Return the slips of the solution as known programs."""
-    sources, own = sources_of(task.target), ""
-    with contextlib.suppress(NoSuchCode):
-        own = code_of(LEARNER, task.target)
-
-    def made(number: int, slip: Slip) -> Program:
-        texts, name = sources | {task.target.file: slip.text}, f"slip {number}"
-        try:
-            program: Program = rewritten(task.target, texts, SOLUTION_NAME, name)
-        except Exception as error:  # a class whose body cannot be run with the slip
-            raise DoesNotApply(f"{slip.edit}: {error}") from error
-        return program
-
-    found = enumerate(slips(sources[task.target.file], own))
-    return [
-        Variant(each.kind, partial(made, number, each), each.fact, QUESTIONS[each.kind], (each.edit,))
-        for number, each in found
-    ]
 
 
 def _collect(keep: Callable[[Program], None]) -> Callable[[Program], Program]:
