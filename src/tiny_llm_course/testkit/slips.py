@@ -45,7 +45,7 @@ def slips_of(task: Task) -> list[Variant]:
 
 @contextlib.contextmanager
 def slip_installed(task: Task, slip: Variant, seconds: float) -> Iterator[None]:
-    """Run the block on a slip in an empty folder, as a slip may write anywhere; raise Overtime in it when time is up."""
+    """Run the block on a slip, in an empty folder, as it may write anywhere; raise Overtime when time is up."""
     with (
         tempfile.TemporaryDirectory() as folder,
         contextlib.chdir(folder),
