@@ -118,15 +118,18 @@ def few(frames: Sequence[str]) -> list[str]:
 
 @dataclasses.dataclass(frozen=True)
 class Claim:
-    """The claim that a program equals a known one, with one mistake or two; `here` only in this case."""
+    """The claim that a program equals a known one, with one mistake or two, `here` only in this case; or a place."""
 
     facts: list[str]
     questions: list[str]
     here: bool = False
     names: list[str] = dataclasses.field(default_factory=list)
+    place: str = ""  # a sentence that says where the mistake is, if no known program has it
 
     def said(self, kind: Kind) -> str:
         """Return the facts as sentences, under a failure of this kind."""
+        if self.place:
+            return self.place
         said = f"{SEEN.get(kind, OUTPUT)} {', and '.join(self.facts)}."
         if self.here:
             return f"In this case, {said} It does not explain every failing case."

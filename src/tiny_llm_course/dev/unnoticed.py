@@ -12,7 +12,7 @@ import pytest
 from ..course.entities import Task
 from ..grading.plugin import ABSENT, run_again
 from ..terminal.screen import say
-from ..testkit.slips import Overtime, slip_installed, slips_of
+from ..testkit.slips import Overtime, installed_safely, slips_of
 from .proof import Proof, Prover
 
 SECONDS = 20.0  # for all checks of a slip
@@ -29,7 +29,7 @@ class SlipProver(Prover):
         for slip in slips_of(task):
             catcher: pytest.Function | None = items[0]  # of one that never ends
             promising = sorted(items, key=lambda item: -catches[item])
-            with contextlib.suppress(Overtime), slip_installed(task, slip, SECONDS):
+            with contextlib.suppress(Overtime), installed_safely(task, slip.program, SECONDS):
                 catcher = next((item for item in promising if not run_again(item)), None)
             proof.wrong += 1
             proof.caught += catcher is not None

@@ -4,7 +4,8 @@ The probes say which known program the learner's may equal. The claim is withhel
 program where the learner's fails, in the same way, and nowhere else. The failure to show is one that both have.
 
 If nothing is left to claim, it may be a slip of the solution, such as a limit missed: named if it alone gives the
-learner's result in all checks. Or there may be one mistake beside others. It is claimed for the first failure that
+learner's result in all checks. Or a small repair of the learner's program makes all checks pass: then its line is
+said. Or there may be one mistake beside others. It is claimed for the first failure that
 exactly one known program explains: one that passes all checks that the learner's passes, and fails as the learner's
 does, by the same result or exception, in all its failures of that kind (of one test function in one way). In the case
 shown no other known program fails in that way, and a second case agrees. A degenerate case, such as an axis of size 1,
@@ -31,17 +32,20 @@ from ..course.findings import Claim, Finding, Kind
 from ..course.registry import load_course
 from ..learner import progress
 from ..paths import LEARNER
-from ..programs.packages import NotImportable, installed, program
+from ..programs.packages import NotImportable, Program, installed, program
 from ..source.code import holds_stub
+from ..source.repairs import Repair, said
 from ..testkit.naming import Candidates, candidates, culprits, explained, solved
 from ..testkit.outcomes import Stopped
 from ..testkit.rounding import EPSILON, close
-from ..testkit.slips import Overtime, slip_installed, slips_of
+from ..testkit.slips import Overtime, installed_safely, repairs_of, slips_of
 from ..testkit.variants import Variant, load_variants
 
 CASES = 8  # failures that are searched for a mistake beside others
 ENOUGH = 2  # failures that it must explain: one may be luck
-SECONDS = 4.0  # for all slips of a task
+SECONDS = 4.0  # for all slips of a task, and for all repairs of the learner's program
+MOST_LINES = 2  # in which a repair makes all checks pass: more say nothing
+WHERE = "What does it do in the case shown, step by step?"
 LEAST_SECONDS = 0.25  # for a check of one of them, which may never end
 DEGENERATE = re.compile(r"\b1 x |x 1\b|\b(?!axis|seed)\w+ 0\b")  # a case with an axis of size 1, or an argument 0
 
@@ -125,29 +129,53 @@ class Checks:
 
         Exceptions alone are no evidence: many programs raise the same ones.
         """
-        failing = sorted((item for item in self.items if self.failures[item.name]), key=self._rank)
-        order = [*failing, *(item for item in self.items if not self.failures[item.name])]
+        failing = [item for item in self.items if self.failures[item.name]]
         if all(_stops(self.failures[item.name]) for item in failing):
             return None
-        started = time.monotonic()
-        self.run(order[0])
-        most, until = max(LEAST_SECONDS, 2 * (time.monotonic() - started)), started + SECONDS
+
+        def equals(item: pytest.Item, theirs: Failure | None) -> bool:
+            mine = self.failures[item.name]
+            return mine.equals(theirs) if mine else theirs is None
+
+        holds, until = self._trial(equals)
         alike = []
         for slip in slips_of(self.task):
             if time.monotonic() > until:  # another one may be alike
                 return None
-            with contextlib.suppress(Overtime):
-                alike += [slip] * all(self._equals(item, slip, most if item is order[0] else SECONDS) for item in order)
+            alike += [slip] * holds(slip.program)
         fact, *others = {slip.fact for slip in alike} or [""]
         enough = len(failing) >= ENOUGH or "`" in fact  # words without code fit many programs
         return alike[0] if fact and enough and not others else None
 
-    def _equals(self, item: pytest.Item, slip: Variant, seconds: float) -> bool:
-        """Return whether a check passes or fails on a slip exactly as on the learner's program."""
-        with slip_installed(self.task, slip, seconds):
-            theirs = self.run(item)
-        mine = self.failures[item.name]
-        return mine.equals(theirs) if mine else theirs is None
+    def of_repairs(self) -> Claim | None:
+        """Return the line in which a small change of the learner's program makes all checks pass; None if many do."""
+        passes, until = self._trial(lambda item, failure: failure is None)
+        found: dict[int, list[Repair]] = {}
+        for repair, repaired in repairs_of(self.task):
+            if time.monotonic() > until or len(found) > MOST_LINES:
+                break
+            if passes(repaired):
+                found.setdefault(repair.line, []).append(repair)
+        return Claim([], [WHERE], place=said(found)) if 0 < len(found) <= MOST_LINES else None
+
+    def _trial(self, holds: Callable[[pytest.Item, Failure | None], bool]) -> tuple[Callable[[Program], bool], float]:
+        """Return a test of a program, whether `holds` does in every check, failing ones first; and when to stop."""
+        failing = sorted((item for item in self.items if self.failures[item.name]), key=self._rank)
+        order = [*failing, *(item for item in self.items if not self.failures[item.name])]
+        started = time.monotonic()
+        self.run(order[0])
+        most = max(LEAST_SECONDS, 2 * (time.monotonic() - started))
+
+        def check(item: pytest.Item, program: Program) -> bool:
+            with installed_safely(self.task, program, most if item is order[0] else SECONDS):
+                return holds(item, self.run(item))
+
+        def test(program: Program) -> bool:
+            with contextlib.suppress(Overtime):
+                return all(check(item, program) for item in order)
+            return False
+
+        return test, started + SECONDS
 
     def _shown(self, program: Variant, needs: Sequence[Task]) -> Failure | None:
         """Return the failure to show if the learner's program may be claimed to equal a known one; else None."""
@@ -238,7 +266,11 @@ def diagnose(checks: Checks, package: Path, until: float) -> Diagnosis:
     if package == LEARNER and holds_stub(task, package) and (found := checks.of_stub(needs)).culprits:
         return found
     known = load_variants(task)
-    return checks.confirm(candidates(known, subject, needs, until), needs, known.wrong_programs)
+    found = checks.confirm(candidates(known, subject, needs, until), needs, known.wrong_programs)
+    vague = not found.culprits and all(claim.here for claim in found.claims)
+    if vague and package == LEARNER and task.target.is_python and (where := checks.of_repairs()):
+        return Diagnosis((where,))
+    return found
 
 
 def _claim(program: Variant, here: bool = False) -> Claim:

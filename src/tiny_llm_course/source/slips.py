@@ -66,7 +66,7 @@ def slips(text: str, learners: str) -> Iterator[Slip]:
         return f"`{quoted}`" if spoken else ""
 
     seen = set[str]()  # two kinds can make one text: the first says more
-    for parent, field, index, node in _places(tree):
+    for parent, field, index, node in places(tree):
         siblings = getattr(parent, field)
         for other, kind, fact in _alternatives(node, say):
             if index is None:
@@ -76,22 +76,24 @@ def slips(text: str, learners: str) -> Iterator[Slip]:
             changed = ast.unparse(ast.fix_missing_locations(tree))
             if changed not in seen:
                 seen.add(changed)
-                yield Slip(kind, fact, changed, (_short(node), _short(other)))
+                yield Slip(kind, fact, changed, (shortened(node), shortened(other)))
             if index is None:
                 setattr(parent, field, node)
             else:
                 siblings[index] = node
 
 
-def _places(parent: ast.AST) -> Iterator[tuple[ast.AST, str, int | None, ast.AST]]:
+def places(
+    parent: ast.AST, skipped: tuple[type[ast.AST], ...] = (ast.While, ast.Raise)
+) -> Iterator[tuple[ast.AST, str, int | None, ast.AST]]:
     """Yield every node below one with where it is: parent, field, and its index if the field is a list."""
     for field, value in ast.iter_fields(parent):
         if field in ("annotation", "returns", "decorator_list"):
             continue
         for index, node in enumerate(value) if isinstance(value, list) else [(None, value)]:
-            if isinstance(node, ast.AST) and not isinstance(node, (ast.While, ast.Raise)):
+            if isinstance(node, ast.AST) and not isinstance(node, skipped):
                 yield parent, field, index, node
-                yield from _places(node)
+                yield from places(node, skipped)
 
 
 def _alternatives(node: ast.AST, say: Say) -> Iterator[Alternative]:
@@ -194,7 +196,7 @@ def _of_call(node: ast.Call, say: Say) -> Iterator[Alternative]:
             yield ast.Call(ast.Name("int"), [value], []), "off-by-one", f"{say(value) or 'a number'} is rounded down"
 
 
-def _short(node: ast.AST) -> str:
+def shortened(node: ast.AST) -> str:
     """Return a node's code on one line, without what follows `LONGEST` characters."""
     return " ".join(ast.unparse(ast.fix_missing_locations(node)).split())[:LONGEST]
 

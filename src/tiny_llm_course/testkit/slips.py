@@ -1,4 +1,4 @@
-"""The slips of a task's solution as programs, and a block in which one may run without harm."""
+"""The slips of a task's solution and the repairs of a learner's program, and a block in which one may run safely."""
 
 import contextlib
 import signal
@@ -12,6 +12,7 @@ from ..programs.packages import SOLUTION_NAME, installed
 from ..programs.patched import rewritten, sources_of
 from ..source.edits import DoesNotApply
 from ..source.excerpts import NoSuchCode, code_of
+from ..source.repairs import Repair, repairs
 from ..source.slips import QUESTIONS, Slip, slips
 from .variants import Program, Variant
 
@@ -43,13 +44,24 @@ def slips_of(task: Task) -> list[Variant]:
     return found
 
 
+def repairs_of(task: Task) -> Iterator[tuple[Repair, Program]]:
+    """Yield the repairs of the learner's program that can be built, each with the program."""
+    file = LEARNER / task.target.file
+    for number, repair in enumerate(repairs(file.read_text(encoding="utf-8"), task.target.name)):
+        try:
+            program = rewritten(task.target, {task.target.file: repair.text}, "tiny_llm", f"repair {number}")
+        except Exception:  # a class whose body cannot be run with the repair
+            continue
+        yield repair, program
+
+
 @contextlib.contextmanager
-def slip_installed(task: Task, slip: Variant, seconds: float) -> Iterator[None]:
-    """Run the block on a slip, in an empty folder, as it may write anywhere; raise Overtime when time is up."""
+def installed_safely(task: Task, program: Program, seconds: float) -> Iterator[None]:
+    """Run the block on another program, in an empty folder as it may write; raise Overtime when time is up."""
     with (
         tempfile.TemporaryDirectory() as folder,
         contextlib.chdir(folder),
-        installed(task.program, slip.program),
+        installed(task.program, program),
         at_most(seconds),
     ):
         yield

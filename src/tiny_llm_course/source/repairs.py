@@ -1,0 +1,269 @@
+"""Small repairs of a learner's program: where one of them makes all checks pass is where the mistake is.
+
+Unlike the slips of our solution, they do not ask how the program is built. Each changes one place of the syntax tree.
+"""
+
+import ast
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from .parsing import parse_expression, parse_or_none
+from .slips import OTHER, WRAPPERS, places, shortened
+from .text import definitions, mentioned, with_helpers
+
+KINDS = (  # what a repair is called, in the order in which they are tried
+    "another comparison",
+    "a test for None",
+    "another condition",
+    "a number one higher or lower",
+    "another constant",
+    "another operator",
+    "another order of the operands",
+    "another order of the arguments",
+    "another function",
+    "another dtype",
+    "a copy",
+    "fewer arguments",
+    "another axis",
+    "a call less",
+    "a statement less",
+    "another indentation",
+    "another order of the statements",
+    "another variable",
+)
+PAIRS = (
+    ("min", "max"),
+    ("minimum", "maximum"),
+    ("argmin", "argmax"),
+    ("any", "all"),
+    ("floor", "ceil"),
+    ("zeros", "ones"),
+    ("sum", "mean"),
+    ("append", "extend"),
+    ("popleft", "pop"),
+    ("appendleft", "append"),
+    ("triu", "tril"),
+    ("log", "log2"),
+    ("startswith", "endswith"),
+)
+OPERATORS: dict[type[ast.operator], tuple[type[ast.operator], ...]] = {
+    ast.Add: (ast.Sub,),
+    ast.Sub: (ast.Add,),
+    ast.Mult: (ast.Div,),
+    ast.Div: (ast.Mult, ast.FloorDiv),
+    ast.FloorDiv: (ast.Div, ast.Mod),
+    ast.Mod: (ast.FloorDiv,),
+}
+COMPARISONS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
+REDUCTIONS = {"sum", "mean", "max", "min", "argmax", "argmin", "softmax", "logsumexp", "cumsum", "sort", "argsort"}
+# A repaired program must not reach for other files or processes.
+OUTSIDE = {"os", "shutil", "subprocess", "signal", "socket", "open", "Path", "unlink", "rmdir", "rename", "mkdir"}
+OUTSIDE |= {"touch", "write_text", "write_bytes", "kill"}
+BLOCKS = (ast.For, ast.While, ast.If, ast.With)
+
+
+class Repair(NamedTuple):
+    """One repair: its kind, of KINDS; the line that it changes and the code there; the program that has it."""
+
+    kind: str
+    line: int
+    code: str
+    text: str
+
+
+def said(found: Mapping[int, Sequence[Repair]]) -> str:
+    """Say where the mistake is, by the repairs of each line with which all checks pass."""
+    first, *others = sorted(found)
+    if others:
+        return f"One small change makes all checks pass, in line {first} or in line {others[0]}."
+    kinds = list(dict.fromkeys(each.kind for each in found[first]))
+    which, code = f" ({kinds[0]})" * (len(kinds) == 1), max((each.code for each in found[first]), key=len)
+    return f"One small change in line {first} makes all checks pass{which}: `{code}`"
+
+
+Site = tuple[ast.AST, str, int, str, Any]  # the changed node, the kind, and in which line; the field and its new value
+
+
+def repairs(text: str, name: str) -> Iterator[Repair]:
+    """Yield the repairs of a definition and the private helpers that it uses, the likeliest kinds first."""
+    tree = parse_or_none(text)
+    known = dict(definitions(tree.body)) if tree else {}
+    if name not in known:
+        return
+    nodes = [node for node in with_helpers(known, name) if node.col_offset == 0 or node is known[name]]
+    if any(OUTSIDE & mentioned(node) for node in nodes):
+        return
+    program = ast.Module([*nodes], [])
+    found = [site for node in nodes for site in _sites(node)]
+    seen = {ast.unparse(program)}
+    for rank, (parent, field, line, code, value) in sorted(found, key=lambda each: each[0]):
+        before = getattr(parent, field)
+        setattr(parent, field, value)
+        changed = ast.unparse(ast.fix_missing_locations(program))
+        setattr(parent, field, before)
+        if changed not in seen:
+            seen.add(changed)
+            yield Repair(KINDS[rank], line, code, changed)
+
+
+def _sites(function: ast.AST) -> Iterator[tuple[int, Site]]:
+    """Yield the repairs of one definition: each by the rank of its kind."""
+    scope = _names(function)
+    for parent, field, index, node in places(function, skipped=()):
+        if isinstance(node, ast.stmt) and index is not None:
+            yield from _of_block(parent, field, index)
+        if not hasattr(node, "lineno"):
+            continue
+        for kind, other in _alternatives(node, scope):
+            value: Any = other
+            if index is not None:
+                value = [*getattr(parent, field)]
+                value[index] = other
+            yield KINDS.index(kind), (parent, field, node.lineno, shortened(node), value)
+
+
+def _names(function: ast.AST) -> list[str]:
+    """Return the names of a definition's arguments and variables, and the attributes of `self` that it uses."""
+    found = dict[str, None]()
+    for node in ast.walk(function):
+        match node:
+            case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store()):
+                found[name] = None
+            case ast.Attribute(value=ast.Name(id="self"), attr=name):
+                found[f"self.{name}"] = None
+    return [name for name in found if name != "self"]
+
+
+def _of_block(parent: ast.AST, field: str, index: int) -> Iterator[tuple[int, Site]]:
+    """Yield what concerns a statement as a whole: without it, after the next one, in another block."""
+    block: list[ast.stmt] = getattr(parent, field)
+    node, line, code = block[index], block[index].lineno, shortened(block[index])
+
+    def site(kind: str, value: list[ast.stmt]) -> tuple[int, Site]:
+        return KINDS.index(kind), (parent, field, line, code, value)
+
+    before, after = block[:index], block[index + 1 :]
+    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+        return
+    yield site("a statement less", [*before, ast.Pass(), *after])
+    if after and not isinstance(node, ast.Return):
+        yield site("another order of the statements", [*before, after[0], node, *after[1:]])
+    if isinstance(node, BLOCKS):
+        if len(node.body) > 1:
+            less = copy.copy(node)
+            less.body = node.body[:-1]
+            yield site("another indentation", [*before, less, node.body[-1], *after])
+        if after:
+            more = copy.copy(node)
+            more.body = [*node.body, after[0]]
+            yield site("another indentation", [*before, more, *after[1:]])
+
+
+def _alternatives(node: ast.AST, scope: list[str]) -> Iterator[tuple[str, ast.AST]]:
+    """Yield what may take a node's place, each with the kind of that repair."""
+    match node:
+        case ast.Compare(left=left, ops=[op], comparators=[right]) if isinstance(op, COMPARISONS):
+            near = OTHER.get(type(op))
+            for each in sorted(COMPARISONS, key=lambda kind: kind is not near):
+                yield "another comparison", ast.Compare(left, [each()], [right])
+            for by in (-1, 1):
+                yield "a number one higher or lower", ast.Compare(left, [op], [_moved(right, by)])
+        case ast.BoolOp(op=op, values=values):
+            other = ast.Or() if isinstance(op, ast.And) else ast.And()
+            yield "another condition", ast.BoolOp(other, values)
+            for value in values:
+                rest = [each for each in values if each is not value]
+                yield "another condition", rest[0] if len(rest) == 1 else ast.BoolOp(op, rest)
+            if isinstance(op, ast.Or) and len(values) == 2:
+                yield "a test for None", ast.IfExp(_is_given(values[0]), *values)
+        case ast.If(test=test, body=body, orelse=orelse) | ast.IfExp(test=test, body=body, orelse=orelse):
+            made = type(node)
+            if isinstance(test, (ast.Name, ast.Attribute, ast.Subscript, ast.Call)):
+                yield "a test for None", made(_is_given(test), body, orelse)  # type: ignore[arg-type]
+            if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+                falsy = ast.Compare(test.operand, [ast.Is()], [ast.Constant(None)])
+                yield "a test for None", made(falsy, body, orelse)  # type: ignore[arg-type]
+            yield "another condition", made(ast.UnaryOp(ast.Not(), test), body, orelse)  # type: ignore[arg-type]
+        case ast.BinOp(left=left, op=op, right=right):
+            for kind in OPERATORS.get(type(op), ()):
+                yield "another operator", ast.BinOp(left, kind(), right)
+            if not isinstance(op, (ast.Add, ast.Mult)):
+                yield "another order of the operands", ast.BinOp(right, op, left)
+            yield "another operator", left
+            yield "another operator", right
+        case ast.AugAssign(target=target, op=op, value=value):
+            for kind in OPERATORS.get(type(op), ()):
+                yield "another operator", ast.AugAssign(target, kind(), value)
+            yield "another operator", ast.Assign([target], value, lineno=node.lineno)
+        case ast.UnaryOp(operand=operand):
+            yield ("another condition" if isinstance(node.op, ast.Not) else "another operator"), operand
+        case ast.Constant(value=bool() as value):
+            yield "another constant", ast.Constant(not value)
+        case ast.Constant(value=int() | float() as value):
+            for number in dict.fromkeys([value + 1, value - 1, -value, 0, 1, -1, -2, 2]):
+                yield "another constant", ast.Constant(number)
+        case ast.Slice(lower=lower, upper=upper, step=step):
+            for by in (-1, 1):
+                if lower:
+                    yield "a number one higher or lower", ast.Slice(_moved(lower, by), upper, step)
+                if upper:
+                    yield "a number one higher or lower", ast.Slice(lower, _moved(upper, by), step)
+        case ast.Assign(targets=[target], value=value):
+            if isinstance(value, (ast.Name, ast.Attribute, ast.Subscript)):
+                yield "a copy", ast.Assign([target], ast.Call(ast.Name("list"), [value], []), lineno=node.lineno)
+            changed = parse_expression(ast.unparse(target)).body
+            if not isinstance(target, (ast.Tuple, ast.List)):
+                more = ast.BinOp(changed, ast.Add(), value)
+                yield "another operator", ast.Assign([target], more, lineno=node.lineno)
+        case ast.Return(value=ast.expr() as value):
+            for name in scope:
+                dtype = ast.Attribute(ast.Name(name), "dtype")
+                yield "another dtype", ast.Return(ast.Call(ast.Attribute(value, "astype"), [dtype], []))
+            yield "a copy", ast.Return(ast.Call(ast.Name("list"), [value], []))
+            for by in (-1, 1):
+                yield "a number one higher or lower", ast.Return(_moved(value, by))
+        case ast.Call():
+            yield from _of_call(node)
+    if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load):
+        quoted = ast.unparse(node)
+        for name in scope if quoted in scope else ():
+            if name != quoted:
+                yield "another variable", parse_expression(name).body
+
+
+def _of_call(node: ast.Call) -> Iterator[tuple[str, ast.AST]]:
+    func, args, keywords = node.func, node.args, node.keywords
+    name = func.id if isinstance(func, ast.Name) else func.attr if isinstance(func, ast.Attribute) else ""
+    for pair in PAIRS:
+        for old, new in (pair, pair[::-1]):
+            if name == old:
+                other = ast.Name(new) if isinstance(func, ast.Name) else ast.Attribute(func.value, new)  # type: ignore[attr-defined]
+                yield "another function", ast.Call(other, args, keywords)
+    if len(args) == 2:
+        yield "another order of the arguments", ast.Call(func, args[::-1], keywords)
+    if len(args) == 1 and (ast.unparse(func) in WRAPPERS or not keywords):
+        yield "a call less", args[0]
+    if isinstance(func, ast.Attribute) and isinstance(func.value, (ast.Name, ast.Attribute, ast.Call)):
+        yield "a call less", func.value
+    for index in range(len(keywords)):
+        yield "fewer arguments", ast.Call(func, args, [*keywords[:index], *keywords[index + 1 :]])
+    if name in REDUCTIONS:
+        given = {each.arg for each in keywords}
+        if "axis" not in given and len(args) < 2:
+            for axis in (-1, 0, -2):
+                yield "another axis", ast.Call(func, args, [*keywords, ast.keyword("axis", ast.Constant(axis))])
+        if "keepdims" not in given:
+            yield "another axis", ast.Call(func, args, [*keywords, ast.keyword("keepdims", ast.Constant(True))])
+    for index, each in enumerate(args if name == "range" else ()):
+        for by in (-1, 1):
+            moved = [*args[:index], _moved(each, by), *args[index + 1 :]]
+            yield "a number one higher or lower", ast.Call(func, moved, [])
+
+
+def _moved(number: ast.expr, by: int) -> ast.expr:
+    return ast.BinOp(number, ast.Add() if by > 0 else ast.Sub(), ast.Constant(1))
+
+
+def _is_given(value: ast.expr) -> ast.expr:
+    return ast.Compare(value, [ast.IsNot()], [ast.Constant(None)])

@@ -1,0 +1,81 @@
+"""The repairs of a learner's program that find the line of a mistake, and the sentence that a learner sees."""
+
+import ast
+import textwrap
+
+import pytest
+from tests.course.checkouts import fixture
+
+from tiny_llm_course.dev.transcripts import Edit, run
+from tiny_llm_course.source.repairs import KINDS, Repair, repairs, said
+
+# A function's body with a mistake, the kind of the repair, its line, and what the body then is.
+CASES = [
+    ("return a < b", "another comparison", 2, "return a <= b"),
+    ("return a == b", "another comparison", 2, "return a != b"),
+    ("if a:\n    b = 1\nreturn b", "a test for None", 2, "if a is not None:\n    b = 1\nreturn b"),
+    ("return 0 if not a else a", "a test for None", 2, "return 0 if a is None else a"),
+    ("return a or b", "a test for None", 2, "return a if a is not None else b"),
+    ("return a and b", "another condition", 2, "return a or b"),
+    ("return a and b", "another condition", 2, "return b"),
+    ("if a:\n    b = 1\nreturn b", "another condition", 2, "if not a:\n    b = 1\nreturn b"),
+    ("return x[:a]", "a number one higher or lower", 2, "return x[:a + 1]"),
+    ("return range(a)", "a number one higher or lower", 2, "return range(a - 1)"),
+    ("a = 2\nreturn x[a:b - 1]", "another operator", 3, "a = 2\nreturn x[a:b]"),
+    ("return x.sum(axis=0)", "another constant", 2, "return x.sum(axis=-1)"),
+    ("return a - b", "another order of the operands", 2, "return b - a"),
+    ("return a / b", "another operator", 2, "return a // b"),
+    ("a += b\nreturn a", "another operator", 2, "a = b\nreturn a"),
+    ("a = b\nreturn a", "another operator", 2, "a = a + b\nreturn a"),
+    ("return f(a, b)", "another order of the arguments", 2, "return f(b, a)"),
+    ("return min(a, b)", "another function", 2, "return max(a, b)"),
+    ("return x.popleft()", "another function", 2, "return x.pop()"),
+    ("return a", "another dtype", 2, "return a.astype(x.dtype)"),
+    ("a = x\nreturn a", "a copy", 2, "a = list(x)\nreturn a"),
+    ("return f(a, b=1)", "fewer arguments", 2, "return f(a)"),
+    ("return x.sum()", "another axis", 2, "return x.sum(axis=-1)"),
+    ("return list(x)", "a call less", 2, "return x"),
+    ("a = 1\nx.clear()\nreturn a", "a statement less", 3, "a = 1\npass\nreturn a"),
+    ("a = 1\nb = a\nreturn b", "another order of the statements", 2, "b = a\na = 1\nreturn b"),
+    ("for a in x:\n    b += a\n    return b", "another indentation", 2, "for a in x:\n    b += a\nreturn b"),
+    ("for a in x:\n    b = 0\nb += a", "another indentation", 2, "for a in x:\n    b = 0\n    b += a"),
+    ("while a < b:\n    a += 1\nreturn a", "another comparison", 2, "while a <= b:\n    a += 1\nreturn a"),
+    ("return x[a]", "another variable", 2, "return x[b]"),
+]
+
+
+def function(body: str) -> str:
+    return f"def f(a, b, x):\n{textwrap.indent(body, '    ')}"
+
+
+@pytest.mark.parametrize(("body", "kind", "line", "then"), CASES, ids=range(len(CASES)))
+def test_a_repair_changes_one_place_and_says_where(body, kind, line, then):
+    wanted = ast.unparse(ast.parse(function(then)))
+    assert (kind, line) in [(each.kind, each.line) for each in repairs(function(body), "f") if each.text == wanted]
+
+
+def test_each_kind_of_repair_is_tried():
+    assert {kind for _, kind, _, _ in CASES} == set(KINDS)
+
+
+def test_a_method_and_the_private_helpers_that_it_uses_are_repaired():
+    text = "class A:\n    def f(self, a):\n        return _g(a)\n\n\ndef _g(a):\n    return a < 1\n\n\ndef h(a):\n    return a > 1\n"
+    lines = {each.line for each in repairs(text, "A.f")}
+    assert lines == {3, 7}
+
+
+@pytest.mark.parametrize("call", ["shutil.rmtree(a)", "a.unlink()", "open(a, 'w')", "os.remove(a)"])
+def test_what_reaches_for_files_is_not_repaired(call):
+    assert not list(repairs(function(f"if a < b:\n    {call}"), "f"))
+
+
+@pytest.mark.parametrize("text", ["", "def f(:", "def g(): ...", "f = 1"])
+def test_without_the_function_there_is_nothing_to_repair(text):
+    assert not list(repairs(text, "f"))
+
+
+def test_the_kind_is_said_if_there_is_only_one():
+    one, other = (Repair(kind, 7, "a < b", "") for kind in KINDS[:2])
+    assert said({7: [one]}) == "One small change in line 7 makes all checks pass (another comparison): `a < b`"
+    assert said({7: [one, other]}) == "One small change in line 7 makes all checks pass: `a < b`"
+    assert said({9: [one], 7: [other]}) == "One small change makes all checks pass, in line 7 or in line 9."
