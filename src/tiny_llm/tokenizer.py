@@ -105,7 +105,7 @@ class ByteLevelBPE:
             f"normalizes by {normalization}": normalization not in (None, "NFC", "NFD", "NFKC", "NFKD"),
         }.items():
             if refused:
-                raise ValueError(f"{path.name} is not a tokenizer that this class can be: it {what}")
+                raise ValueError(f"{path.name} cannot be read as byte-level BPE: it {what}")
         return cls(
             vocab=model["vocab"],
             merges=[tuple(pair.split(" ") if isinstance(pair, str) else pair) for pair in model["merges"]],

@@ -37,8 +37,8 @@ def replicas_needed(
     better, the result is the smallest sufficient number. Otherwise it is a sufficient number such that one replica
     fewer is not sufficient.
 
-    A run is expensive. No run is repeated, and the numbers tried are few: they double from 1 until one is sufficient,
-    then the interval is halved. So at most 2 + 2 log2(most) numbers are tried.
+    A run is expensive. No run is repeated, and at most 2 + 2 log2(most) numbers are tried: for example, doubled from 1
+    until one is sufficient, and then by halving the interval.
 
     Args:
         run: simulates a number of replicas with a seed: run(replicas, seed).

@@ -19,8 +19,8 @@ def layer_windows(config: dict[str, Any]) -> list[int | None]:
 
     1. layer_types, one string per layer: "sliding_attention" is local, "full_attention" global;
     2. for a type in LATE, max_window_layers, 28 if missing: the layers from that number on, counted from 0, are local;
-    3. sliding_window_pattern, or the type's number in PATTERNS: the last of every so many layers is global, the others
-       are local.
+    3. sliding_window_pattern, or, if that key is missing, the type's number in PATTERNS: the last of every so many
+       layers is global, the others are local.
 
     If none applies, all layers are local.
 
