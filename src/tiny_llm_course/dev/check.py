@@ -46,7 +46,8 @@ def main(tasks: Sequence[Task], as_json: bool, fresh: bool = False, again: int =
     # The longest days start first, so that none is left at the end.
     days = by_day(tasks)
     provable = {day: [] if completeness.for_the_proof(day) else [t for t in its if t in to_prove] for day, its in days}
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    # One more than there are cores: some days wait for servers and other processes.
+    with ThreadPoolExecutor((os.cpu_count() or 1) + 1) as pool:
         read = {day: {file for task in its for file in files_of(task)} for day, its in provable.items() if its}
         size = {day: sum(file.stat().st_size for file in of if file.is_relative_to(TESTS)) for day, of in read.items()}
         proving = {day: pool.submit(_prove_alone, provable[day]) for day in sorted(size, key=lambda day: -size[day])}

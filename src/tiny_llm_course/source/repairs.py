@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .parsing import parse_expression, parse_or_none
-from .slips import OTHER, WRAPPERS, places, shortened
+from .slips import LONGEST, OTHER, WRAPPERS, places
 from .text import definitions, mentioned, with_helpers
 
 KINDS = (  # what a repair is called, in the order in which they are tried
@@ -64,7 +64,7 @@ BLOCKS = (ast.For, ast.While, ast.If, ast.With)
 
 
 class Repair(NamedTuple):
-    """One repair: its kind, of KINDS; the line that it changes and the code there; the program that has it."""
+    """One repair: its kind, of KINDS; the line that it changes, by number and text; the program that has it."""
 
     kind: str
     line: int
@@ -78,11 +78,11 @@ def said(found: Mapping[int, Sequence[Repair]]) -> str:
     if others:
         return f"One small change makes all checks pass, in line {first} or in line {others[0]}."
     kinds = list(dict.fromkeys(each.kind for each in found[first]))
-    which, code = f" ({kinds[0]})" * (len(kinds) == 1), max((each.code for each in found[first]), key=len)
-    return f"One small change in line {first} makes all checks pass{which}: `{code}`"
+    which = f" ({kinds[0]})" * (len(kinds) == 1)
+    return f"One small change in line {first} makes all checks pass{which}: `{found[first][0].code}`"
 
 
-Site = tuple[ast.AST, str, int, str, Any]  # the changed node, the kind, and in which line; the field and its new value
+Site = tuple[ast.AST, str, int, Any]  # the node of which a field changes, the field, in which line, and the new value
 
 
 def repairs(text: str, name: str) -> Iterator[Repair]:
@@ -96,15 +96,15 @@ def repairs(text: str, name: str) -> Iterator[Repair]:
         return
     program = ast.Module([*nodes], [])
     found = [site for node in nodes for site in _sites(node)]
-    seen = {ast.unparse(program)}
-    for rank, (parent, field, line, code, value) in sorted(found, key=lambda each: each[0]):
+    seen, lines = {ast.unparse(program)}, text.split("\n")
+    for rank, (parent, field, line, value) in sorted(found, key=lambda each: each[0]):
         before = getattr(parent, field)
         setattr(parent, field, value)
         changed = ast.unparse(ast.fix_missing_locations(program))
         setattr(parent, field, before)
         if changed not in seen:
             seen.add(changed)
-            yield Repair(KINDS[rank], line, code, changed)
+            yield Repair(KINDS[rank], line, lines[line - 1].strip()[:LONGEST], changed)
 
 
 def _sites(function: ast.AST) -> Iterator[tuple[int, Site]]:
@@ -120,7 +120,7 @@ def _sites(function: ast.AST) -> Iterator[tuple[int, Site]]:
             if index is not None:
                 value = [*getattr(parent, field)]
                 value[index] = other
-            yield KINDS.index(kind), (parent, field, node.lineno, shortened(node), value)
+            yield KINDS.index(kind), (parent, field, node.lineno, value)
 
 
 def _names(function: ast.AST) -> list[str]:
@@ -138,10 +138,10 @@ def _names(function: ast.AST) -> list[str]:
 def _of_block(parent: ast.AST, field: str, index: int) -> Iterator[tuple[int, Site]]:
     """Yield what concerns a statement as a whole: without it, after the next one, in another block."""
     block: list[ast.stmt] = getattr(parent, field)
-    node, line, code = block[index], block[index].lineno, shortened(block[index])
+    node = block[index]
 
     def site(kind: str, value: list[ast.stmt]) -> tuple[int, Site]:
-        return KINDS.index(kind), (parent, field, line, code, value)
+        return KINDS.index(kind), (parent, field, node.lineno, value)
 
     before, after = block[:index], block[index + 1 :]
     if isinstance(node, (ast.FunctionDef, ast.ClassDef)):

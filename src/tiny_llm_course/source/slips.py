@@ -76,7 +76,7 @@ def slips(text: str, learners: str) -> Iterator[Slip]:
             changed = ast.unparse(ast.fix_missing_locations(tree))
             if changed not in seen:
                 seen.add(changed)
-                yield Slip(kind, fact, changed, (shortened(node), shortened(other)))
+                yield Slip(kind, fact, changed, (_short(node), _short(other)))
             if index is None:
                 setattr(parent, field, node)
             else:
@@ -196,7 +196,7 @@ def _of_call(node: ast.Call, say: Say) -> Iterator[Alternative]:
             yield ast.Call(ast.Name("int"), [value], []), "off-by-one", f"{say(value) or 'a number'} is rounded down"
 
 
-def shortened(node: ast.AST) -> str:
+def _short(node: ast.AST) -> str:
     """Return a node's code on one line, without what follows `LONGEST` characters."""
     return " ".join(ast.unparse(ast.fix_missing_locations(node)).split())[:LONGEST]
 
