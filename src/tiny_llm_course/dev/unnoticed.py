@@ -12,7 +12,7 @@ import pytest
 from ..course.entities import Task
 from ..grading.plugin import ABSENT, run_again
 from ..terminal.screen import say
-from ..testkit.slips import Overtime, installed_safely, slips_of
+from ..testkit.slips import Overtime, folder_apart, installed_for, slips_of
 from .proof import Proof, Prover
 
 SECONDS = 20.0  # for all checks of a slip
@@ -26,17 +26,17 @@ class SlipProver(Prover):
         if task.id not in self.variants or not task.target.is_python:
             return
         catches: Counter[pytest.Function] = Counter()
-        for slip in slips_of(task):
+        for slip, program in slips_of(task):
             catcher: pytest.Function | None = items[0]  # of one that never ends
             promising = sorted(items, key=lambda item: -catches[item])
-            with contextlib.suppress(Overtime), installed_safely(task, slip.program, SECONDS):
+            with contextlib.suppress(Overtime), folder_apart(), installed_for(SECONDS, task, program):
                 catcher = next((item for item in promising if not run_again(item)), None)
             proof.wrong += 1
             proof.caught += catcher is not None
             if catcher:
                 catches[catcher] += 1
             else:
-                proof.problems.append(f"{slip.name}: {' -> '.join(*slip.edits)}")
+                proof.problems.append(f"{slip.kind}: {' -> '.join(slip.edit)}")
 
 
 def main(tasks: Sequence[Task]) -> int:

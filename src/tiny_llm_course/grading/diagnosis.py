@@ -14,17 +14,14 @@ the same cases. Elsewhere the learner's program may fail in another way, because
 used is blamed only if all checks pass with the solution's.
 """
 
-import contextlib
 import dataclasses
 import itertools
 import re
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import mlx.core as mx
 import pytest
 
 from ..course.entities import Task
@@ -32,50 +29,16 @@ from ..course.findings import Claim, Finding, Kind
 from ..course.registry import load_course
 from ..learner import progress
 from ..paths import LEARNER
-from ..programs.packages import NotImportable, Program, installed, program
+from ..programs.packages import NotImportable, installed, program
 from ..source.code import holds_stub
-from ..source.repairs import Repair, said
 from ..testkit.naming import Candidates, candidates, culprits, explained, solved
-from ..testkit.outcomes import Stopped
-from ..testkit.rounding import EPSILON, close
-from ..testkit.slips import Overtime, installed_safely, repairs_of, slips_of
 from ..testkit.variants import Variant, load_variants
+from .failures import Failure, Failures
+from .small_changes import SmallChanges
 
 CASES = 8  # failures that are searched for a mistake beside others
 ENOUGH = 2  # failures that it must explain: one may be luck
-SECONDS = 4.0  # for all slips of a task, and for all repairs of the learner's program
-MOST_LINES = 2  # in which a repair makes all checks pass: more say nothing
-WHERE = "What does it do in the case shown, step by step?"
-LEAST_SECONDS = 0.25  # for a check of one of them, which may never end
 DEGENERATE = re.compile(r"\b1 x |x 1\b|\b(?!axis|seed)\w+ 0\b")  # a case with an axis of size 1, or an argument 0
-
-
-class Failure(NamedTuple):
-    """How a check fails: its finding, the exception if it is not the check's own, and the program's result."""
-
-    finding: Finding
-    stopped: Stopped | None = None
-    result: Any = None  # of the learner's program, if the check has kept it
-
-    def like(self, other: "Failure | None") -> bool:
-        """Return whether another program fails in the same case, by the same kind or exception."""
-        if other is None:
-            return False
-        mine, theirs = self.finding, other.finding
-        return (mine.kind, mine.case, self.stopped) == (theirs.kind, theirs.case, other.stopped)
-
-    def equals(self, other: "Failure | None") -> bool:
-        """Return whether another program also has the same result there, or the same message."""
-        if other is None or not self.like(other):
-            return False
-        mine, theirs = self.result, other.result
-        if isinstance(mine, mx.array) and isinstance(theirs, mx.array):
-            return close(mine, theirs, 16 * EPSILON.get(theirs.dtype, 0.0))
-        same = (self.finding.headline, self.finding.lines) == (other.finding.headline, other.finding.lines)
-        return same or self.stopped is not None
-
-
-Failures = Mapping[str, Failure | None]  # by check; None if it passes
 
 
 class Diagnosis(NamedTuple):
@@ -103,8 +66,8 @@ class Checks:
                 proven = not any(map(self.run, self.items))
             return Diagnosis(culprits=found.culprits) if proven else Diagnosis()
         shown = [(program, failure) for program in found.programs if (failure := self._shown(program, needs))]
-        if not shown and self.task.target.is_python and (slip := self.of_slips()):
-            return Diagnosis((_claim(slip),))
+        if not shown and self.task.target.is_python and (slip := self.small_changes().slip()):
+            return Diagnosis((slip,))
         if not shown and (one := self._beside_others(found.likely, wrong)):
             failure, program = one
             return Diagnosis((_claim(program, here=True),), finding=failure.finding)
@@ -124,58 +87,10 @@ class Checks:
         with solved(at_fault):
             return Diagnosis(culprits=at_fault, finding=finding) if at_fault and reached() else Diagnosis()
 
-    def of_slips(self) -> Variant | None:
-        """Return the one slip of the solution that has the learner's result in every check; None if there are two.
-
-        Exceptions alone are no evidence: many programs raise the same ones.
-        """
-        failing = [item for item in self.items if self.failures[item.name]]
-        if all(_stops(self.failures[item.name]) for item in failing):
-            return None
-
-        def equals(item: pytest.Item, theirs: Failure | None) -> bool:
-            mine = self.failures[item.name]
-            return mine.equals(theirs) if mine else theirs is None
-
-        holds, until = self._trial(equals)
-        alike = []
-        for slip in slips_of(self.task):
-            if time.monotonic() > until:  # another one may be alike
-                return None
-            alike += [slip] * holds(slip.program)
-        fact, *others = {slip.fact for slip in alike} or [""]
-        enough = len(failing) >= ENOUGH or "`" in fact  # words without code fit many programs
-        return alike[0] if fact and enough and not others else None
-
-    def of_repairs(self) -> Claim | None:
-        """Return the line in which a small change of the learner's program makes all checks pass; None if many do."""
-        passes, until = self._trial(lambda item, failure: failure is None)
-        found: dict[int, list[Repair]] = {}
-        for repair, repaired in repairs_of(self.task):
-            if time.monotonic() > until or len(found) > MOST_LINES:
-                break
-            if passes(repaired):
-                found.setdefault(repair.line, []).append(repair)
-        return Claim([], [WHERE], place=said(found)) if 0 < len(found) <= MOST_LINES else None
-
-    def _trial(self, holds: Callable[[pytest.Item, Failure | None], bool]) -> tuple[Callable[[Program], bool], float]:
-        """Return a test of a program, whether `holds` does in every check, failing ones first; and when to stop."""
-        failing = sorted((item for item in self.items if self.failures[item.name]), key=self._rank)
-        order = [*failing, *(item for item in self.items if not self.failures[item.name])]
-        started = time.monotonic()
-        self.run(order[0])
-        most = max(LEAST_SECONDS, 2 * (time.monotonic() - started))
-
-        def check(item: pytest.Item, program: Program) -> bool:
-            with installed_safely(self.task, program, most if item is order[0] else SECONDS):
-                return holds(item, self.run(item))
-
-        def test(program: Program) -> bool:
-            with contextlib.suppress(Overtime):
-                return all(check(item, program) for item in order)
-            return False
-
-        return test, started + SECONDS
+    def small_changes(self) -> SmallChanges:
+        """Return the search among programs with one small change."""
+        items = sorted(self.items, key=lambda item: self._rank(item) if self.failures[item.name] else ())
+        return SmallChanges(self.task, items, self.failures, self.run)
 
     def _shown(self, program: Variant, needs: Sequence[Task]) -> Failure | None:
         """Return the failure to show if the learner's program may be claimed to equal a known one; else None."""
@@ -268,7 +183,7 @@ def diagnose(checks: Checks, package: Path, until: float) -> Diagnosis:
     known = load_variants(task)
     found = checks.confirm(candidates(known, subject, needs, until), needs, known.wrong_programs)
     vague = not found.culprits and all(claim.here for claim in found.claims)
-    if vague and package == LEARNER and task.target.is_python and (where := checks.of_repairs()):
+    if vague and package == LEARNER and task.target.is_python and (where := checks.small_changes().place()):
         return Diagnosis((where,))
     return found
 
@@ -279,7 +194,7 @@ def _claim(program: Variant, here: bool = False) -> Claim:
 
 
 def _stops(failure: Failure | None) -> bool:
-    return failure is not None and failure.stopped is not None
+    return failure is not None and failure.stops
 
 
 def _fails_alike(mine: Failures, theirs: Failures) -> bool:

@@ -20,8 +20,9 @@ from ..paths import COURSE
 from ..programs.packages import NotImportable
 from ..testkit.outcomes import Stopped
 from ..testkit.processes import BORROWED as VARIABLE
-from .diagnosis import Checks, Diagnosis, Failure, diagnose
+from .diagnosis import Checks, Diagnosis, diagnose
 from .exceptions import finding_of
+from .failures import Failure
 from .guard import Breakpoints
 from .plugin import (
     ABSENT,

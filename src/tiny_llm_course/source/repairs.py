@@ -6,10 +6,10 @@ Unlike the slips of our solution, they do not ask how the program is built. Each
 import ast
 import copy
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from .parsing import parse_expression, parse_or_none
-from .slips import LONGEST, OTHER, WRAPPERS, places
+from .slips import LONGEST, OTHER, places
 from .text import definitions, mentioned, with_helpers
 
 KINDS = (  # what a repair is called, in the order in which they are tried
@@ -21,6 +21,7 @@ KINDS = (  # what a repair is called, in the order in which they are tried
     "another operator",
     "another order of the operands",
     "another order of the arguments",
+    "another order of the elements",
     "another function",
     "another dtype",
     "a copy",
@@ -28,9 +29,13 @@ KINDS = (  # what a repair is called, in the order in which they are tried
     "another axis",
     "a call less",
     "a statement less",
+    "a loop in place of a condition, or the reverse",
+    "`break` in place of `continue`, or the reverse",
     "another indentation",
     "another order of the statements",
+    "one factor more",
     "another variable",
+    "one term more",
 )
 PAIRS = (
     ("min", "max"),
@@ -82,6 +87,13 @@ def said(found: Mapping[int, Sequence[Repair]]) -> str:
     return f"One small change in line {first} makes all checks pass{which}: `{found[first][0].code}`"
 
 
+class Scope(NamedTuple):
+    """What may stand in a definition: the names of its variables and their attributes, and its words in quotes."""
+
+    names: list[str]
+    strings: set[str]
+
+
 Site = tuple[ast.AST, str, int, Any]  # the node of which a field changes, the field, in which line, and the new value
 
 
@@ -109,13 +121,14 @@ def repairs(text: str, name: str) -> Iterator[Repair]:
 
 def _sites(function: ast.AST) -> Iterator[tuple[int, Site]]:
     """Yield the repairs of one definition: each by the rank of its kind."""
-    scope = _names(function)
+    constants = [node.value for node in ast.walk(function) if isinstance(node, ast.Constant)]
+    scope = Scope(_names(function), {each for each in constants if isinstance(each, str) and each.isidentifier()})
     for parent, field, index, node in places(function, skipped=()):
         if isinstance(node, ast.stmt) and index is not None:
             yield from _of_block(parent, field, index)
         if not hasattr(node, "lineno"):
             continue
-        for kind, other in _alternatives(node, scope):
+        for kind, other in (*_alternatives(node, scope), *_with_more(parent, field, node, scope)):
             value: Any = other
             if index is not None:
                 value = [*getattr(parent, field)]
@@ -124,15 +137,19 @@ def _sites(function: ast.AST) -> Iterator[tuple[int, Site]]:
 
 
 def _names(function: ast.AST) -> list[str]:
-    """Return the names of a definition's arguments and variables, and the attributes of `self` that it uses."""
-    found = dict[str, None]()
-    for node in ast.walk(function):
+    """Return the names of a definition's arguments and variables, and the attributes of them that it reads."""
+    nodes = [*ast.walk(function)]
+    found = [n.arg if isinstance(n, ast.arg) else n.id for n in nodes if isinstance(n, ast.arg) or _is_stored(n)]
+    called = {n.func for n in nodes if isinstance(n, ast.Call)}
+    for node in nodes:
         match node:
-            case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store()):
-                found[name] = None
-            case ast.Attribute(value=ast.Name(id="self"), attr=name):
-                found[f"self.{name}"] = None
-    return [name for name in found if name != "self"]
+            case ast.Attribute(value=ast.Name(id=name)) if name in found and node not in called:
+                found.append(f"{name}.{node.attr}")
+    return [name for name in dict.fromkeys(found) if name != "self"]
+
+
+def _is_stored(node: ast.AST) -> TypeGuard[ast.Name]:
+    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
 
 
 def _of_block(parent: ast.AST, field: str, index: int) -> Iterator[tuple[int, Site]]:
@@ -160,9 +177,12 @@ def _of_block(parent: ast.AST, field: str, index: int) -> Iterator[tuple[int, Si
             yield site("another indentation", [*before, more, *after[1:]])
 
 
-def _alternatives(node: ast.AST, scope: list[str]) -> Iterator[tuple[str, ast.AST]]:
+def _alternatives(node: ast.AST, scope: Scope) -> Iterator[tuple[str, ast.AST]]:
     """Yield what may take a node's place, each with the kind of that repair."""
     match node:
+        case ast.Compare(left=left, ops=[ast.Is() | ast.IsNot() as op], comparators=[right]):
+            equal = ast.Eq() if isinstance(op, ast.Is) else ast.NotEq()
+            yield "another comparison", ast.Compare(left, [equal], [right])
         case ast.Compare(left=left, ops=[op], comparators=[right]) if isinstance(op, COMPARISONS):
             near = OTHER.get(type(op))
             for each in sorted(COMPARISONS, key=lambda kind: kind is not near):
@@ -185,6 +205,19 @@ def _alternatives(node: ast.AST, scope: list[str]) -> Iterator[tuple[str, ast.AS
                 falsy = ast.Compare(test.operand, [ast.Is()], [ast.Constant(None)])
                 yield "a test for None", made(falsy, body, orelse)  # type: ignore[arg-type]
             yield "another condition", made(ast.UnaryOp(ast.Not(), test), body, orelse)  # type: ignore[arg-type]
+            if isinstance(node, ast.If) and not node.orelse:
+                yield "a loop in place of a condition, or the reverse", ast.While(test, node.body, [])
+        case ast.While(test=test, body=block):
+            yield "a loop in place of a condition, or the reverse", ast.If(test, block, [])
+        case ast.Break():
+            yield "`break` in place of `continue`, or the reverse", ast.Continue()
+        case ast.Continue():
+            yield "`break` in place of `continue`, or the reverse", ast.Break()
+        case ast.Tuple(elts=[first, second], ctx=ast.Load()):
+            yield "another order of the elements", ast.Tuple([second, first], ast.Load())
+        case ast.For(target=target, iter=each, body=block, orelse=orelse):
+            backwards = ast.Call(ast.Name("reversed"), [ast.Call(ast.Name("list"), [each], [])], [])
+            yield "another order of the elements", ast.For(target, backwards, block, orelse, lineno=node.lineno)
         case ast.BinOp(left=left, op=op, right=right):
             for kind in OPERATORS.get(type(op), ()):
                 yield "another operator", ast.BinOp(left, kind(), right)
@@ -200,8 +233,11 @@ def _alternatives(node: ast.AST, scope: list[str]) -> Iterator[tuple[str, ast.AS
             yield ("another condition" if isinstance(node.op, ast.Not) else "another operator"), operand
         case ast.Constant(value=bool() as value):
             yield "another constant", ast.Constant(not value)
+        case ast.Constant(value=str()):
+            for quoted in scope.strings - {node.value}:
+                yield "another constant", ast.Constant(quoted)
         case ast.Constant(value=int() | float() as value):
-            for number in dict.fromkeys([value + 1, value - 1, -value, 0, 1, -1, -2, 2]):
+            for number in dict.fromkeys([value + 1, value - 1, -value, 0, 1, -1, -2, 2, ...]):
                 yield "another constant", ast.Constant(number)
         case ast.Slice(lower=lower, upper=upper, step=step):
             for by in (-1, 1):
@@ -217,7 +253,7 @@ def _alternatives(node: ast.AST, scope: list[str]) -> Iterator[tuple[str, ast.AS
                 more = ast.BinOp(changed, ast.Add(), value)
                 yield "another operator", ast.Assign([target], more, lineno=node.lineno)
         case ast.Return(value=ast.expr() as value):
-            for name in scope:
+            for name in scope.names:
                 dtype = ast.Attribute(ast.Name(name), "dtype")
                 yield "another dtype", ast.Return(ast.Call(ast.Attribute(value, "astype"), [dtype], []))
             yield "a copy", ast.Return(ast.Call(ast.Name("list"), [value], []))
@@ -227,9 +263,19 @@ def _alternatives(node: ast.AST, scope: list[str]) -> Iterator[tuple[str, ast.AS
             yield from _of_call(node)
     if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load):
         quoted = ast.unparse(node)
-        for name in scope if quoted in scope else ():
-            if name != quoted:
+        for name in scope.names if quoted in scope.names else ():
+            if name != quoted and name.rpartition(".")[0] == quoted.rpartition(".")[0]:
                 yield "another variable", parse_expression(name).body
+
+
+def _with_more(parent: ast.AST, field: str, node: ast.AST, scope: Scope) -> Iterator[tuple[str, ast.AST]]:
+    """Yield a number that is assigned, returned or passed on with one more factor or term."""
+    whole = isinstance(parent, (ast.Assign, ast.AugAssign, ast.Return, ast.Call, ast.GeneratorExp, ast.ListComp))
+    if whole and field in ("value", "args", "elt") and isinstance(node, (ast.BinOp, ast.Name, ast.Attribute, ast.Call)):
+        for name in scope.names:
+            yield "one factor more", ast.BinOp(node, ast.Mult(), parse_expression(name).body)
+            for sign in (ast.Add(), ast.Sub()):
+                yield "one term more", ast.BinOp(node, sign, parse_expression(name).body)
 
 
 def _of_call(node: ast.Call) -> Iterator[tuple[str, ast.AST]]:
@@ -242,8 +288,8 @@ def _of_call(node: ast.Call) -> Iterator[tuple[str, ast.AST]]:
                 yield "another function", ast.Call(other, args, keywords)
     if len(args) == 2:
         yield "another order of the arguments", ast.Call(func, args[::-1], keywords)
-    if len(args) == 1 and (ast.unparse(func) in WRAPPERS or not keywords):
-        yield "a call less", args[0]
+    for each in args:
+        yield "a call less", each
     if isinstance(func, ast.Attribute) and isinstance(func.value, (ast.Name, ast.Attribute, ast.Call)):
         yield "a call less", func.value
     for index in range(len(keywords)):

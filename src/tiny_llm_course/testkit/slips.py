@@ -3,67 +3,63 @@
 import contextlib
 import signal
 import tempfile
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeVar
 
 from ..course.entities import Task
 from ..paths import LEARNER
 from ..programs.packages import SOLUTION_NAME, installed
 from ..programs.patched import rewritten, sources_of
-from ..source.edits import DoesNotApply
 from ..source.excerpts import NoSuchCode, code_of
 from ..source.repairs import Repair, repairs
-from ..source.slips import QUESTIONS, Slip, slips
-from .variants import Program, Variant
+from ..source.slips import Slip, slips
+from .variants import Program
 
 
 class Overtime(BaseException):
     """What runs on a slip takes too long."""
 
 
-def slips_of(task: Task) -> list[Variant]:
-    """Return the slips of the solution that can be built, as known programs."""
+Changed = TypeVar("Changed", Slip, Repair)
+
+
+def slips_of(task: Task) -> Iterator[tuple[Slip, Program]]:
+    """Yield the slips of the solution that can be built, each with the program."""
     sources, own = sources_of(task.target), ""
     with contextlib.suppress(NoSuchCode):
         own = code_of(LEARNER, task.target)
-
-    def made(number: int, slip: Slip) -> Program:
-        texts, name = sources | {task.target.file: slip.text}, f"slip {number}"
-        try:
-            program: Program = rewritten(task.target, texts, SOLUTION_NAME, name)
-        except Exception as error:  # a class whose body cannot be run with the slip
-            raise DoesNotApply(f"{slip.edit}: {error}") from error
-        return program
-
-    found = []
-    for number, each in enumerate(slips(sources[task.target.file], own)):
-        slip = Variant(each.kind, partial(made, number, each), each.fact, QUESTIONS[each.kind], (each.edit,))
-        with contextlib.suppress(DoesNotApply):
-            _ = slip.program
-            found.append(slip)
-    return found
+    return _built(task, slips(sources[task.target.file], own), sources, SOLUTION_NAME)
 
 
 def repairs_of(task: Task) -> Iterator[tuple[Repair, Program]]:
     """Yield the repairs of the learner's program that can be built, each with the program."""
-    file = LEARNER / task.target.file
-    for number, repair in enumerate(repairs(file.read_text(encoding="utf-8"), task.target.name)):
+    text = (LEARNER / task.target.file).read_text(encoding="utf-8")
+    return _built(task, repairs(text, task.target.name), {}, "tiny_llm")
+
+
+def _built(
+    task: Task, found: Iterable[Changed], sources: Mapping[str, str], package: str
+) -> Iterator[tuple[Changed, Program]]:
+    """Yield programs one at a time: each is gone when the next one is built."""
+    for each in found:
         try:
-            program = rewritten(task.target, {task.target.file: repair.text}, "tiny_llm", f"repair {number}")
-        except Exception:  # a class whose body cannot be run with the repair
+            program = rewritten(task.target, {**sources, task.target.file: each.text}, package, "changed")
+        except Exception:  # a class whose body cannot be run with the change
             continue
-        yield repair, program
+        yield each, program
 
 
 @contextlib.contextmanager
-def installed_safely(task: Task, program: Program, seconds: float) -> Iterator[None]:
-    """Run the block on another program, in an empty folder as it may write; raise Overtime when time is up."""
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        contextlib.chdir(folder),
-        installed(task.program, program),
-        at_most(seconds),
-    ):
+def folder_apart() -> Iterator[None]:
+    """Run the block in a temporary folder, as what runs there may write anywhere."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        yield
+
+
+@contextlib.contextmanager
+def installed_for(seconds: float, task: Task, program: Program) -> Iterator[None]:
+    """Run the block with another program for a task; raise Overtime when time is up."""
+    with installed(task.program, program), at_most(seconds):
         yield
 
 

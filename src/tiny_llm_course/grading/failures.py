@@ -1,0 +1,43 @@
+"""How a check fails on a program, and whether it fails alike on another."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import mlx.core as mx
+
+from ..course.findings import Finding
+from ..testkit.outcomes import Stopped
+from ..testkit.rounding import EPSILON, close
+
+
+class Failure(NamedTuple):
+    """How a check fails: its finding, the exception if it is not the check's own, and the program's result."""
+
+    finding: Finding
+    stopped: Stopped | None = None
+    result: Any = None  # of the learner's program, if the check has kept it
+
+    @property
+    def stops(self) -> bool:
+        """Whether the program itself raised."""
+        return self.stopped is not None
+
+    def like(self, other: "Failure | None") -> bool:
+        """Return whether another program fails in the same case, by the same kind or exception."""
+        if other is None:
+            return False
+        mine, theirs = self.finding, other.finding
+        return (mine.kind, mine.case, self.stopped) == (theirs.kind, theirs.case, other.stopped)
+
+    def equals(self, other: "Failure | None") -> bool:
+        """Return whether another program also has the same result there, or the same message."""
+        if other is None or not self.like(other):
+            return False
+        mine, theirs = self.result, other.result
+        if isinstance(mine, mx.array) and isinstance(theirs, mx.array):
+            return close(mine, theirs, 16 * EPSILON.get(theirs.dtype, 0.0))
+        same = (self.finding.headline, self.finding.lines) == (other.finding.headline, other.finding.lines)
+        return same or self.stopped is not None
+
+
+Failures = Mapping[str, Failure | None]  # by check; None if it passes

@@ -1,0 +1,99 @@
+"""Programs with one small change, run by a task's checks: slips of the solution, repairs of the learner's program.
+
+A slip is named if it alone has the learner's result in every check. A repair that makes all checks pass says the line.
+"""
+
+import contextlib
+import time
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from ..course.entities import Task
+from ..course.findings import Claim
+from ..programs.packages import Program
+from ..source.repairs import Repair, said
+from ..source.slips import QUESTIONS
+from ..testkit.slips import Overtime, folder_apart, installed_for, repairs_of, slips_of
+from .failures import Failure, Failures
+
+ENOUGH = 2  # failing checks that words without code must explain: they fit many programs
+SECONDS = {"slips": 4.0, "repairs": 6.0}  # for all of a task
+LEAST_SECONDS = 0.1  # for a check of one of them, which may never end
+MOST_LINES = 2  # in which a repair makes all checks pass: more say nothing
+WHERE = "What does it do in the case shown, step by step?"
+
+
+class SmallChanges:
+    """What a task's checks, in the order of `items`, say of programs with one small change."""
+
+    def __init__(
+        self, task: Task, items: Sequence[pytest.Item], failures: Failures, run: Callable[[pytest.Item], Failure | None]
+    ) -> None:
+        self.task, self.failures, self.run = task, failures, run
+        self.failing = [item for item in items if failures[item.name]]
+        self.order = [*self.failing, *(item for item in items if not failures[item.name])]
+        self.started = time.monotonic()
+        run(self.order[0])
+        self.most = max(LEAST_SECONDS, 3 * (time.monotonic() - self.started))
+
+    def slip(self) -> Claim | None:
+        """Claim the one slip of the solution that has the learner's result in every check; None if there are two.
+
+        Exceptions alone are no evidence: many programs raise the same ones.
+        """
+        if all(failure.stops for failure in self.failures.values() if failure):
+            return None
+        alike = []
+        with folder_apart():
+            for slip, program in slips_of(self.task):
+                if self._is_late("slips"):  # another one may be alike
+                    return None
+                alike += [slip] * self._holds(program, self._equals)
+        fact, *others = {slip.fact for slip in alike} or [""]
+        enough = len(self.failing) >= ENOUGH or "`" in fact
+        if not fact or others or not enough:
+            return None
+        return Claim([fact], [QUESTIONS[alike[0].kind]], names=[alike[0].kind])
+
+    def place(self) -> Claim | None:
+        """Claim the line in which a small change of the learner's program makes all checks pass; None if many do."""
+        found: dict[int, list[Repair]] = {}
+        with folder_apart():
+            for repair, program in repairs_of(self.task):
+                if self._is_late("repairs") or len(found) > MOST_LINES:
+                    break
+                if self._may_pass(program) and self._holds(program, lambda item, failure: failure is None):
+                    found.setdefault(repair.line, []).append(repair)
+        return Claim([], [WHERE], place=said(found)) if 0 < len(found) <= MOST_LINES else None
+
+    def _is_late(self, kind: str) -> bool:
+        return time.monotonic() > self.started + SECONDS[kind]
+
+    def _equals(self, item: pytest.Item, theirs: Failure | None) -> bool:
+        mine = self.failures[item.name]
+        return mine.equals(theirs) if mine else theirs is None
+
+    def _holds(self, program: Program, test: Callable[[pytest.Item, Failure | None], bool]) -> bool:
+        """Return whether the checks of a program, failing ones first, come out as `test` demands."""
+
+        def check(item: pytest.Item) -> bool:
+            most = self.most if item is self.order[0] else SECONDS["slips"]
+            with installed_for(most, self.task, program):
+                return test(item, self.run(item))
+
+        with contextlib.suppress(Overtime):
+            return all(map(check, self.order))
+        return False
+
+    def _may_pass(self, program: Program) -> bool:
+        """Return False if a program fails the first check. Without pytest around it, that takes a tenth of the time."""
+        item = self.order[0]
+        assert isinstance(item, pytest.Function)
+        parameters = item.callspec.params if hasattr(item, "callspec") else {}
+        if {*item.fixturenames} - {*parameters, "request"}:
+            return True
+        with contextlib.suppress(Exception, Overtime), installed_for(self.most, self.task, program):
+            item.obj(**parameters)
+            return True
+        return False
