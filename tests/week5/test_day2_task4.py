@@ -71,7 +71,7 @@ def test_task_4_cross_entropy_hidden_tokens():
     losses(mx.array([[0.5, -mx.inf, 1.0], [-mx.inf, -mx.inf, 2.0]]), mx.array([0, 2]), seed=0)
 
 
-@pytest.mark.parametrize("ignore_index", [0, 6, -1, -100])
+@pytest.mark.parametrize("ignore_index", [0, 6, -1, -100, 999])
 def test_task_4_cross_entropy_other_ignore_index(ignore_index):
     """Also one that is a token of the vocabulary, as padding may be."""
     logits, targets = logits_and_targets(5, ignored=0.3)
