@@ -5,7 +5,8 @@ import textwrap
 
 import pytest
 
-from tiny_llm_course.source.repairs import KINDS, Repair, repairs, said
+from tiny_llm_course.source.alternatives import KINDS
+from tiny_llm_course.source.repairs import Repair, repairs, said
 
 # A function's body with a mistake, the kind of the repair, its line, and what the body then is.
 CASES = [

@@ -6,62 +6,13 @@ Unlike the slips of our solution, they do not ask how the program is built. Each
 import ast
 import copy
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple
 
-from .parsing import parse_expression, parse_or_none
-from .slips import LONGEST, OTHER, places
+from .alternatives import KINDS, Scope, alternatives, with_more
+from .parsing import parse_or_none
+from .slips import LONGEST, places
 from .text import definitions, mentioned, with_helpers
 
-KINDS = (  # what a repair is called, in the order in which they are tried
-    "another comparison",
-    "a test for None",
-    "another condition",
-    "a number one higher or lower",
-    "another constant",
-    "another operator",
-    "another order of the operands",
-    "another order of the arguments",
-    "another order of the elements",
-    "another function",
-    "another dtype",
-    "a copy",
-    "fewer arguments",
-    "another axis",
-    "a call less",
-    "a statement less",
-    "a loop in place of a condition, or the reverse",
-    "`break` in place of `continue`, or the reverse",
-    "another indentation",
-    "another order of the statements",
-    "one factor more",
-    "another variable",
-    "one term more",
-)
-PAIRS = (
-    ("min", "max"),
-    ("minimum", "maximum"),
-    ("argmin", "argmax"),
-    ("any", "all"),
-    ("floor", "ceil"),
-    ("zeros", "ones"),
-    ("sum", "mean"),
-    ("append", "extend"),
-    ("popleft", "pop"),
-    ("appendleft", "append"),
-    ("triu", "tril"),
-    ("log", "log2"),
-    ("startswith", "endswith"),
-)
-OPERATORS: dict[type[ast.operator], tuple[type[ast.operator], ...]] = {
-    ast.Add: (ast.Sub,),
-    ast.Sub: (ast.Add,),
-    ast.Mult: (ast.Div,),
-    ast.Div: (ast.Mult, ast.FloorDiv),
-    ast.FloorDiv: (ast.Div, ast.Mod),
-    ast.Mod: (ast.FloorDiv,),
-}
-COMPARISONS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
-REDUCTIONS = {"sum", "mean", "max", "min", "argmax", "argmin", "softmax", "logsumexp", "cumsum", "sort", "argsort"}
 # A repaired program must not reach for other files or processes.
 OUTSIDE = {"os", "shutil", "subprocess", "signal", "socket", "open", "Path", "unlink", "rmdir", "rename", "mkdir"}
 OUTSIDE |= {"touch", "write_text", "write_bytes", "kill"}
@@ -87,13 +38,6 @@ def said(found: Mapping[int, Sequence[Repair]]) -> str:
     return f"One small change in line {first} makes all checks pass{which}: `{found[first][0].code}`"
 
 
-class Scope(NamedTuple):
-    """What may stand in a definition: the names of its variables and their attributes, and its words in quotes."""
-
-    names: list[str]
-    strings: set[str]
-
-
 Site = tuple[ast.AST, str, int, Any]  # the node of which a field changes, the field, in which line, and the new value
 
 
@@ -107,7 +51,8 @@ def repairs(text: str, name: str) -> Iterator[Repair]:
     if any(OUTSIDE & mentioned(node) for node in nodes):
         return
     program = ast.Module([*nodes], [])
-    found = [site for node in nodes for site in _sites(node)]
+    functions = [each for node in nodes for each in (node.body if isinstance(node, ast.ClassDef) else [node])]
+    found = [site for each in functions if isinstance(each, ast.FunctionDef) for site in _sites(each)]
     seen, lines = {ast.unparse(program)}, text.split("\n")
     for rank, (parent, field, line, value) in sorted(found, key=lambda each: each[0]):
         before = getattr(parent, field)
@@ -121,35 +66,18 @@ def repairs(text: str, name: str) -> Iterator[Repair]:
 
 def _sites(function: ast.AST) -> Iterator[tuple[int, Site]]:
     """Yield the repairs of one definition: each by the rank of its kind."""
-    constants = [node.value for node in ast.walk(function) if isinstance(node, ast.Constant)]
-    scope = Scope(_names(function), {each for each in constants if isinstance(each, str) and each.isidentifier()})
+    scope = Scope.of(function)
     for parent, field, index, node in places(function, skipped=()):
         if isinstance(node, ast.stmt) and index is not None:
             yield from _of_block(parent, field, index)
         if not hasattr(node, "lineno"):
             continue
-        for kind, other in (*_alternatives(node, scope), *_with_more(parent, field, node, scope)):
+        for kind, other in (*alternatives(node, scope), *with_more(parent, field, node, scope)):
             value: Any = other
             if index is not None:
                 value = [*getattr(parent, field)]
                 value[index] = other
             yield KINDS.index(kind), (parent, field, node.lineno, value)
-
-
-def _names(function: ast.AST) -> list[str]:
-    """Return the names of a definition's arguments and variables, and the attributes of them that it reads."""
-    nodes = [*ast.walk(function)]
-    found = [n.arg if isinstance(n, ast.arg) else n.id for n in nodes if isinstance(n, ast.arg) or _is_stored(n)]
-    called = {n.func for n in nodes if isinstance(n, ast.Call)}
-    for node in nodes:
-        match node:
-            case ast.Attribute(value=ast.Name(id=name)) if name in found and node not in called:
-                found.append(f"{name}.{node.attr}")
-    return [name for name in dict.fromkeys(found) if name != "self"]
-
-
-def _is_stored(node: ast.AST) -> TypeGuard[ast.Name]:
-    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
 
 
 def _of_block(parent: ast.AST, field: str, index: int) -> Iterator[tuple[int, Site]]:
@@ -175,141 +103,3 @@ def _of_block(parent: ast.AST, field: str, index: int) -> Iterator[tuple[int, Si
             more = copy.copy(node)
             more.body = [*node.body, after[0]]
             yield site("another indentation", [*before, more, *after[1:]])
-
-
-def _alternatives(node: ast.AST, scope: Scope) -> Iterator[tuple[str, ast.AST]]:
-    """Yield what may take a node's place, each with the kind of that repair."""
-    match node:
-        case ast.Compare(left=left, ops=[ast.Is() | ast.IsNot() as op], comparators=[right]):
-            equal = ast.Eq() if isinstance(op, ast.Is) else ast.NotEq()
-            yield "another comparison", ast.Compare(left, [equal], [right])
-        case ast.Compare(left=left, ops=[op], comparators=[right]) if isinstance(op, COMPARISONS):
-            near = OTHER.get(type(op))
-            for each in sorted(COMPARISONS, key=lambda kind: kind is not near):
-                yield "another comparison", ast.Compare(left, [each()], [right])
-            for by in (-1, 1):
-                yield "a number one higher or lower", ast.Compare(left, [op], [_moved(right, by)])
-        case ast.BoolOp(op=op, values=values):
-            other = ast.Or() if isinstance(op, ast.And) else ast.And()
-            yield "another condition", ast.BoolOp(other, values)
-            for value in values:
-                rest = [each for each in values if each is not value]
-                yield "another condition", rest[0] if len(rest) == 1 else ast.BoolOp(op, rest)
-            if isinstance(op, ast.Or) and len(values) == 2:
-                yield "a test for None", ast.IfExp(_is_given(values[0]), *values)
-        case ast.If(test=test, body=body, orelse=orelse) | ast.IfExp(test=test, body=body, orelse=orelse):
-            made = type(node)
-            if isinstance(test, (ast.Name, ast.Attribute, ast.Subscript, ast.Call)):
-                yield "a test for None", made(_is_given(test), body, orelse)  # type: ignore[arg-type]
-            if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-                falsy = ast.Compare(test.operand, [ast.Is()], [ast.Constant(None)])
-                yield "a test for None", made(falsy, body, orelse)  # type: ignore[arg-type]
-            yield "another condition", made(ast.UnaryOp(ast.Not(), test), body, orelse)  # type: ignore[arg-type]
-            if isinstance(node, ast.If) and not node.orelse:
-                yield "a loop in place of a condition, or the reverse", ast.While(test, node.body, [])
-        case ast.While(test=test, body=block):
-            yield "a loop in place of a condition, or the reverse", ast.If(test, block, [])
-        case ast.Break():
-            yield "`break` in place of `continue`, or the reverse", ast.Continue()
-        case ast.Continue():
-            yield "`break` in place of `continue`, or the reverse", ast.Break()
-        case ast.Tuple(elts=[first, second], ctx=ast.Load()):
-            yield "another order of the elements", ast.Tuple([second, first], ast.Load())
-        case ast.For(target=target, iter=each, body=block, orelse=orelse):
-            backwards = ast.Call(ast.Name("reversed"), [ast.Call(ast.Name("list"), [each], [])], [])
-            yield "another order of the elements", ast.For(target, backwards, block, orelse, lineno=node.lineno)
-        case ast.BinOp(left=left, op=op, right=right):
-            for kind in OPERATORS.get(type(op), ()):
-                yield "another operator", ast.BinOp(left, kind(), right)
-            if not isinstance(op, (ast.Add, ast.Mult)):
-                yield "another order of the operands", ast.BinOp(right, op, left)
-            yield "another operator", left
-            yield "another operator", right
-        case ast.AugAssign(target=target, op=op, value=value):
-            for kind in OPERATORS.get(type(op), ()):
-                yield "another operator", ast.AugAssign(target, kind(), value)
-            yield "another operator", ast.Assign([target], value, lineno=node.lineno)
-        case ast.UnaryOp(operand=operand):
-            yield ("another condition" if isinstance(node.op, ast.Not) else "another operator"), operand
-        case ast.Constant(value=bool() as value):
-            yield "another constant", ast.Constant(not value)
-        case ast.Constant(value=str()):
-            for quoted in scope.strings - {node.value}:
-                yield "another constant", ast.Constant(quoted)
-        case ast.Constant(value=int() | float() as value):
-            for number in dict.fromkeys([value + 1, value - 1, -value, 0, 1, -1, -2, 2, ...]):
-                yield "another constant", ast.Constant(number)
-        case ast.Slice(lower=lower, upper=upper, step=step):
-            for by in (-1, 1):
-                if lower:
-                    yield "a number one higher or lower", ast.Slice(_moved(lower, by), upper, step)
-                if upper:
-                    yield "a number one higher or lower", ast.Slice(lower, _moved(upper, by), step)
-        case ast.Assign(targets=[target], value=value):
-            if isinstance(value, (ast.Name, ast.Attribute, ast.Subscript)):
-                yield "a copy", ast.Assign([target], ast.Call(ast.Name("list"), [value], []), lineno=node.lineno)
-            changed = parse_expression(ast.unparse(target)).body
-            if not isinstance(target, (ast.Tuple, ast.List)):
-                more = ast.BinOp(changed, ast.Add(), value)
-                yield "another operator", ast.Assign([target], more, lineno=node.lineno)
-        case ast.Return(value=ast.expr() as value):
-            for name in scope.names:
-                dtype = ast.Attribute(ast.Name(name), "dtype")
-                yield "another dtype", ast.Return(ast.Call(ast.Attribute(value, "astype"), [dtype], []))
-            yield "a copy", ast.Return(ast.Call(ast.Name("list"), [value], []))
-            for by in (-1, 1):
-                yield "a number one higher or lower", ast.Return(_moved(value, by))
-        case ast.Call():
-            yield from _of_call(node)
-    if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load):
-        quoted = ast.unparse(node)
-        for name in scope.names if quoted in scope.names else ():
-            if name != quoted and name.rpartition(".")[0] == quoted.rpartition(".")[0]:
-                yield "another variable", parse_expression(name).body
-
-
-def _with_more(parent: ast.AST, field: str, node: ast.AST, scope: Scope) -> Iterator[tuple[str, ast.AST]]:
-    """Yield a number that is assigned, returned or passed on with one more factor or term."""
-    whole = isinstance(parent, (ast.Assign, ast.AugAssign, ast.Return, ast.Call, ast.GeneratorExp, ast.ListComp))
-    if whole and field in ("value", "args", "elt") and isinstance(node, (ast.BinOp, ast.Name, ast.Attribute, ast.Call)):
-        for name in scope.names:
-            yield "one factor more", ast.BinOp(node, ast.Mult(), parse_expression(name).body)
-            for sign in (ast.Add(), ast.Sub()):
-                yield "one term more", ast.BinOp(node, sign, parse_expression(name).body)
-
-
-def _of_call(node: ast.Call) -> Iterator[tuple[str, ast.AST]]:
-    func, args, keywords = node.func, node.args, node.keywords
-    name = func.id if isinstance(func, ast.Name) else func.attr if isinstance(func, ast.Attribute) else ""
-    for pair in PAIRS:
-        for old, new in (pair, pair[::-1]):
-            if name == old:
-                other = ast.Name(new) if isinstance(func, ast.Name) else ast.Attribute(func.value, new)  # type: ignore[attr-defined]
-                yield "another function", ast.Call(other, args, keywords)
-    if len(args) == 2:
-        yield "another order of the arguments", ast.Call(func, args[::-1], keywords)
-    for each in args:
-        yield "a call less", each
-    if isinstance(func, ast.Attribute) and isinstance(func.value, (ast.Name, ast.Attribute, ast.Call)):
-        yield "a call less", func.value
-    for index in range(len(keywords)):
-        yield "fewer arguments", ast.Call(func, args, [*keywords[:index], *keywords[index + 1 :]])
-    if name in REDUCTIONS:
-        given = {each.arg for each in keywords}
-        if "axis" not in given and len(args) < 2:
-            for axis in (-1, 0, -2):
-                yield "another axis", ast.Call(func, args, [*keywords, ast.keyword("axis", ast.Constant(axis))])
-        if "keepdims" not in given:
-            yield "another axis", ast.Call(func, args, [*keywords, ast.keyword("keepdims", ast.Constant(True))])
-    for index, each in enumerate(args if name == "range" else ()):
-        for by in (-1, 1):
-            moved = [*args[:index], _moved(each, by), *args[index + 1 :]]
-            yield "a number one higher or lower", ast.Call(func, moved, [])
-
-
-def _moved(number: ast.expr, by: int) -> ast.expr:
-    return ast.BinOp(number, ast.Add() if by > 0 else ast.Sub(), ast.Constant(1))
-
-
-def _is_given(value: ast.expr) -> ast.expr:
-    return ast.Compare(value, [ast.IsNot()], [ast.Constant(None)])
