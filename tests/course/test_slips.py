@@ -54,13 +54,13 @@ def test_a_slip_changes_one_node_and_says_which(body, fact, then):
         return ast.unparse(ast.parse(f"def f(a, b, x):\n{textwrap.indent(lines, '    ')}"))
 
     found = [slip for slip in slips(function(body), "def f(a, b, x):\n    x.append(a)") if slip.fact == fact]
-    assert function(then) in [slip.text for slip in found]
+    assert function(then) in [slip.program for slip in found]
 
 
 def test_a_condition_of_a_refusal_is_named_as_a_refusal_alone():
     """Were its `or` told apart as well, two facts of one program would leave it without a name."""
     found = list(slips("def f(a, b):\n    if a < 1 or b:\n        raise ValueError", "def f(a, b): ..."))
-    assert len({slip.text for slip in found}) == len(found)
+    assert len({slip.program for slip in found}) == len(found)
     assert [slip.fact for slip in found if "`b`" in slip.fact] == ["no ValueError is raised when `b`"]
 
 
@@ -83,7 +83,7 @@ def test_every_slip_of_the_course_is_a_change_of_a_known_kind():
         plain = ast.unparse(ast.parse(whole))
         for slip in slips(whole, (LEARNER / file).read_text(encoding="utf-8")):
             assert slip.kind in QUESTIONS
-            assert slip.text != plain, slip.edit
+            assert slip.program != plain, slip.edit
             found.append(slip)
     assert {slip.kind for slip in found if slip.fact} == set(QUESTIONS)
 

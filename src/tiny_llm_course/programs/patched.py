@@ -1,5 +1,6 @@
 """The solution's program with edits in its text: how a known mistake in Python becomes runnable."""
 
+import ast
 import importlib
 import sys
 import textwrap
@@ -36,7 +37,7 @@ def patched(target: Target, edits: Sequence[Edit], package: str, name: str) -> A
     return rewritten(target, sources_of(target, edits), package, name)
 
 
-def rewritten(target: Target, sources: Mapping[str, str], package: str, name: str) -> Any:
+def rewritten(target: Target, sources: Mapping[str, str | ast.Module], package: str, name: str) -> Any:
     """Return a package's target as texts define it, by file, in a module with everything else that the original has.
 
     That module belongs to the package, with `name` appended, so that replacements in the package reach it. What the

@@ -1,12 +1,15 @@
 """What may stand in place of a node of a learner's program: the small changes of which a repair makes one."""
 
 import ast
-from collections.abc import Iterator
-from typing import NamedTuple
+import builtins
+from collections.abc import Iterator, Set
+from typing import NamedTuple, TypeVar
 
 from .parsing import parse_expression
 from .slips import OTHER
+from .text import names
 
+Node = TypeVar("Node", bound=ast.AST)
 KINDS = (  # what a repair is called, in the order in which they are tried
     "another comparison",
     "a test for None",
@@ -28,6 +31,8 @@ KINDS = (  # what a repair is called, in the order in which they are tried
     "`break` in place of `continue`, or the reverse",
     "another indentation",
     "another order of the statements",
+    "a statement more before it",
+    "another expression",
     "one factor more",
     "another variable",
     "one term more",
@@ -56,18 +61,24 @@ OPERATORS: dict[type[ast.operator], tuple[type[ast.operator], ...]] = {
     ast.Mod: (ast.FloorDiv,),
 }
 COMPARISONS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
+WHOLE = ("value", "test", "args", "elt", "iter", "comparators", "left", "right")
 REDUCTIONS = {"sum", "mean", "max", "min", "argmax", "argmin", "softmax", "logsumexp", "cumsum", "sort", "argsort"}
 
 
 class Scope(NamedTuple):
-    """What may stand in a definition: the names of its variables and their attributes, and its words in quotes."""
+    """What may stand in a definition: names of its variables and their attributes, its words in quotes, parts of ours.
+
+    Those are the solution's expressions and statements of which the definition's module knows all names.
+    """
 
     names: list[str]
     strings: set[str]
+    expressions: list[ast.expr]
+    statements: list[ast.stmt]
 
     @classmethod
-    def of(cls, function: ast.AST) -> "Scope":
-        """Return the scope of a definition."""
+    def of(cls, function: ast.FunctionDef, module: Set[str], ours: ast.AST) -> "Scope":
+        """Return the scope of a definition in a module that knows some names; `ours` is the solution's program."""
         nodes = [*ast.walk(function)]
         found = [n.arg for n in nodes if isinstance(n, ast.arg)]
         found += [n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
@@ -77,7 +88,23 @@ class Scope(NamedTuple):
                 case ast.Attribute(value=ast.Name(id=name)) if name in known and node not in called:
                     found.append(f"{name}.{node.attr}")
         words = {n.value for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str)}
-        return cls([name for name in dict.fromkeys(found) if name != "self"], {*filter(str.isidentifier, words)})
+        parts = [n for n in ast.walk(ours) if names(n) <= known | module | {*dir(builtins)} and not _is_definition(n)]
+        atoms = (ast.Constant, ast.Name, ast.Starred, ast.Slice)
+        return cls(
+            [name for name in dict.fromkeys(found) if name != "self"],
+            {*filter(str.isidentifier, words)},
+            _distinct(n for n in parts if isinstance(n, ast.expr) and names(n) and not isinstance(n, atoms)),
+            _distinct(n for n in parts if isinstance(n, ast.stmt) and not isinstance(n, (ast.Return, ast.Pass))),
+        )
+
+
+def _is_definition(node: ast.AST) -> bool:
+    stored = isinstance(getattr(node, "ctx", None), ast.Store)
+    return stored or isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Lambda))
+
+
+def _distinct(nodes: Iterator[Node]) -> list[Node]:
+    return [*{ast.unparse(node): node for node in nodes}.values()]
 
 
 def alternatives(node: ast.AST, scope: Scope) -> Iterator[tuple[str, ast.AST]]:
@@ -119,7 +146,7 @@ def alternatives(node: ast.AST, scope: Scope) -> Iterator[tuple[str, ast.AST]]:
         case ast.Tuple(elts=[first, second], ctx=ast.Load()):
             yield "another order of the elements", ast.Tuple([second, first], ast.Load())
         case ast.For(target=target, iter=each, body=block, orelse=orelse):
-            backwards = ast.Call(ast.Name("reversed"), [ast.Call(ast.Name("list"), [each], [])], [])
+            backwards = _called("reversed", _called("list", each))
             yield "another order of the elements", ast.For(target, backwards, block, orelse, lineno=node.lineno)
         case ast.BinOp(left=left, op=op, right=right):
             for kind in OPERATORS.get(type(op), ()):
@@ -150,16 +177,16 @@ def alternatives(node: ast.AST, scope: Scope) -> Iterator[tuple[str, ast.AST]]:
                     yield "a number one higher or lower", ast.Slice(lower, _moved(upper, by), step)
         case ast.Assign(targets=[target], value=value):
             if isinstance(value, (ast.Name, ast.Attribute, ast.Subscript)):
-                yield "a copy", ast.Assign([target], ast.Call(ast.Name("list"), [value], []), lineno=node.lineno)
+                yield "a copy", ast.Assign([target], _called("list", value), lineno=node.lineno)
             changed = parse_expression(ast.unparse(target)).body
             if not isinstance(target, (ast.Tuple, ast.List)):
                 more = ast.BinOp(changed, ast.Add(), value)
                 yield "another operator", ast.Assign([target], more, lineno=node.lineno)
         case ast.Return(value=ast.expr() as value):
             for name in scope.names:
-                dtype = ast.Attribute(ast.Name(name), "dtype")
-                yield "another dtype", ast.Return(ast.Call(ast.Attribute(value, "astype"), [dtype], []))
-            yield "a copy", ast.Return(ast.Call(ast.Name("list"), [value], []))
+                dtype = parse_expression(f"{name}.dtype").body
+                yield "another dtype", ast.Return(ast.Call(ast.Attribute(value, "astype", ast.Load()), [dtype], []))
+            yield "a copy", ast.Return(_called("list", value))
             for by in (-1, 1):
                 yield "a number one higher or lower", ast.Return(_moved(value, by))
         case ast.Call():
@@ -171,10 +198,13 @@ def alternatives(node: ast.AST, scope: Scope) -> Iterator[tuple[str, ast.AST]]:
                 yield "another variable", parse_expression(name).body
 
 
-def with_more(parent: ast.AST, field: str, node: ast.AST, scope: Scope) -> Iterator[tuple[str, ast.AST]]:
-    """Yield a number that is assigned, returned or passed on with one more factor or term."""
-    whole = isinstance(parent, (ast.Assign, ast.AugAssign, ast.Return, ast.Call, ast.GeneratorExp, ast.ListComp))
-    if whole and field in ("value", "args", "elt") and isinstance(node, (ast.BinOp, ast.Name, ast.Attribute, ast.Call)):
+def in_place_of(parent: ast.AST, field: str, node: ast.AST, scope: Scope) -> Iterator[tuple[str, ast.AST]]:
+    """Yield an expression of ours in place of a whole one, or this one with one more factor or term."""
+    if not isinstance(node, ast.expr) or field not in WHOLE or isinstance(parent, (ast.Attribute, ast.Subscript)):
+        return
+    for each in scope.expressions:
+        yield "another expression", each
+    if isinstance(node, (ast.BinOp, ast.Name, ast.Attribute, ast.Call)):
         for name in scope.names:
             yield "one factor more", ast.BinOp(node, ast.Mult(), parse_expression(name).body)
             for sign in (ast.Add(), ast.Sub()):
@@ -187,8 +217,8 @@ def _of_call(node: ast.Call) -> Iterator[tuple[str, ast.AST]]:
     for pair in PAIRS:
         for old, new in (pair, pair[::-1]):
             if name == old:
-                other = ast.Name(new) if isinstance(func, ast.Name) else ast.Attribute(func.value, new)  # type: ignore[attr-defined]
-                yield "another function", ast.Call(other, args, keywords)
+                whole = ast.unparse(func).removesuffix(old) + new
+                yield "another function", ast.Call(parse_expression(whole).body, args, keywords)
     if len(args) == 2:
         yield "another order of the arguments", ast.Call(func, args[::-1], keywords)
     for each in args:
@@ -208,6 +238,10 @@ def _of_call(node: ast.Call) -> Iterator[tuple[str, ast.AST]]:
         for by in (-1, 1):
             moved = [*args[:index], _moved(each, by), *args[index + 1 :]]
             yield "a number one higher or lower", ast.Call(func, moved, [])
+
+
+def _called(name: str, value: ast.expr) -> ast.expr:
+    return ast.Call(ast.Name(name, ast.Load()), [value], [])
 
 
 def _moved(number: ast.expr, by: int) -> ast.expr:

@@ -5,13 +5,13 @@ Unlike the slips of our solution, they do not ask how the program is built. Each
 
 import ast
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
-from .alternatives import KINDS, Scope, alternatives, with_more
-from .parsing import parse_or_none
+from .alternatives import KINDS, Scope, alternatives, in_place_of
+from .parsing import parse, parse_or_none
 from .slips import LONGEST, places
-from .text import definitions, mentioned, with_helpers
+from .text import bound_name, definitions, mentioned, names, with_helpers
 
 # A repaired program must not reach for other files or processes.
 OUTSIDE = {"os", "shutil", "subprocess", "signal", "socket", "open", "Path", "unlink", "rmdir", "rename", "mkdir"}
@@ -20,12 +20,12 @@ BLOCKS = (ast.For, ast.While, ast.If, ast.With)
 
 
 class Repair(NamedTuple):
-    """One repair: its kind, of KINDS; the line that it changes, by number and text; the program that has it."""
+    """One repair: its kind, of KINDS; the line that it changes, by number and text; the program, until the next one."""
 
     kind: str
     line: int
     code: str
-    text: str
+    program: ast.Module
 
 
 def said(found: Mapping[int, Sequence[Repair]]) -> str:
@@ -41,38 +41,50 @@ def said(found: Mapping[int, Sequence[Repair]]) -> str:
 Site = tuple[ast.AST, str, int, Any]  # the node of which a field changes, the field, in which line, and the new value
 
 
-def repairs(text: str, name: str) -> Iterator[Repair]:
-    """Yield the repairs of a definition and the private helpers that it uses, the likeliest kinds first."""
+def repairs(text: str, name: str, ours: str) -> Iterator[Repair]:
+    """Yield the repairs of a definition and the private helpers that it uses, the likeliest kinds first.
+
+    They may take expressions and statements from `ours`, the solution's definition, which is never shown.
+    """
     tree = parse_or_none(text)
     known = dict(definitions(tree.body)) if tree else {}
-    if name not in known:
+    if tree is None or name not in known:
         return
     nodes = [node for node in with_helpers(known, name) if node.col_offset == 0 or node is known[name]]
     if any(OUTSIDE & mentioned(node) for node in nodes):
         return
     program = ast.Module([*nodes], [])
-    functions = [each for node in nodes for each in (node.body if isinstance(node, ast.ClassDef) else [node])]
-    found = [site for each in functions if isinstance(each, ast.FunctionDef) for site in _sites(each)]
-    seen, lines = {ast.unparse(program)}, text.split("\n")
-    for rank, (parent, field, line, value) in sorted(found, key=lambda each: each[0]):
+    imports = [node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
+    module = names(tree) | {*known} | {bound_name(node, alias) for node in imports for alias in node.names}
+    all_of_them = [each for node in nodes for each in (node.body if isinstance(node, ast.ClassDef) else [node])]
+    functions = [each for each in all_of_them if isinstance(each, ast.FunctionDef)]
+    sites = [site for each in functions for site in _sites(each, module, parse(ours))]
+    lines = text.split("\n")
+    for rank, (parent, field, line, value) in sorted(sites, key=lambda each: each[0]):
         before = getattr(parent, field)
         setattr(parent, field, value)
-        changed = ast.unparse(ast.fix_missing_locations(program))
+        _place(value, line)
+        yield Repair(KINDS[rank], line, lines[line - 1].strip()[:LONGEST], program)
         setattr(parent, field, before)
-        if changed not in seen:
-            seen.add(changed)
-            yield Repair(KINDS[rank], line, lines[line - 1].strip()[:LONGEST], changed)
 
 
-def _sites(function: ast.AST) -> Iterator[tuple[int, Site]]:
+def _place(value: Any, line: int) -> None:
+    """Give new nodes the line of the node that they replace: the compiler asks for one."""
+    for each in value if isinstance(value, list) else [value]:
+        for node in ast.walk(each):
+            if "lineno" in node._attributes and not hasattr(node, "lineno"):
+                vars(node).update(lineno=line, col_offset=0, end_lineno=line, end_col_offset=0)
+
+
+def _sites(function: ast.FunctionDef, module: Set[str], ours: ast.AST) -> Iterator[tuple[int, Site]]:
     """Yield the repairs of one definition: each by the rank of its kind."""
-    scope = Scope.of(function)
+    scope = Scope.of(function, module, ours)
     for parent, field, index, node in places(function, skipped=()):
         if isinstance(node, ast.stmt) and index is not None:
-            yield from _of_block(parent, field, index)
+            yield from _of_block(parent, field, index, scope)
         if not hasattr(node, "lineno"):
             continue
-        for kind, other in (*alternatives(node, scope), *with_more(parent, field, node, scope)):
+        for kind, other in (*alternatives(node, scope), *in_place_of(parent, field, node, scope)):
             value: Any = other
             if index is not None:
                 value = [*getattr(parent, field)]
@@ -80,7 +92,7 @@ def _sites(function: ast.AST) -> Iterator[tuple[int, Site]]:
             yield KINDS.index(kind), (parent, field, node.lineno, value)
 
 
-def _of_block(parent: ast.AST, field: str, index: int) -> Iterator[tuple[int, Site]]:
+def _of_block(parent: ast.AST, field: str, index: int, scope: Scope) -> Iterator[tuple[int, Site]]:
     """Yield what concerns a statement as a whole: without it, after the next one, in another block."""
     block: list[ast.stmt] = getattr(parent, field)
     node = block[index]
@@ -91,6 +103,8 @@ def _of_block(parent: ast.AST, field: str, index: int) -> Iterator[tuple[int, Si
     before, after = block[:index], block[index + 1 :]
     if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
         return
+    for each in scope.statements:
+        yield site("a statement more before it", [*before, each, node, *after])
     yield site("a statement less", [*before, ast.Pass(), *after])
     if after and not isinstance(node, ast.Return):
         yield site("another order of the statements", [*before, after[0], node, *after[1:]])

@@ -43,7 +43,7 @@ class Slip(NamedTuple):
 
     kind: str
     fact: str
-    text: str
+    program: str
     edit: tuple[str, str]
 
 

@@ -33,8 +33,8 @@ def slips_of(task: Task) -> Iterator[tuple[Slip, Program]]:
 
 def repairs_of(task: Task) -> Iterator[tuple[Repair, Program]]:
     """Yield the repairs of the learner's program that can be built, each with the program."""
-    text = (LEARNER / task.target.file).read_text(encoding="utf-8")
-    return _built(task, repairs(text, task.target.name), {}, "tiny_llm")
+    text, ours = (LEARNER / task.target.file).read_text(encoding="utf-8"), sources_of(task.target)[task.target.file]
+    return _built(task, repairs(text, task.target.name, ours), {}, "tiny_llm")
 
 
 def _built(
@@ -43,7 +43,7 @@ def _built(
     """Yield programs one at a time: each is gone when the next one is built."""
     for each in found:
         try:
-            program = rewritten(task.target, {**sources, task.target.file: each.text}, package, "changed")
+            program = rewritten(task.target, {**sources, task.target.file: each.program}, package, "changed")
         except Exception:  # a class whose body cannot be run with the change
             continue
         yield each, program
