@@ -61,7 +61,7 @@ OPERATORS: dict[type[ast.operator], tuple[type[ast.operator], ...]] = {
     ast.Mod: (ast.FloorDiv,),
 }
 COMPARISONS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
-WHOLE = ("value", "test", "args", "elt", "iter", "comparators", "left", "right")
+WHOLE = ("value", "test", "args", "elt", "iter")
 REDUCTIONS = {"sum", "mean", "max", "min", "argmax", "argmin", "softmax", "logsumexp", "cumsum", "sort", "argsort"}
 
 
@@ -89,12 +89,12 @@ class Scope(NamedTuple):
                     found.append(f"{name}.{node.attr}")
         words = {n.value for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str)}
         parts = [n for n in ast.walk(ours) if names(n) <= known | module | {*dir(builtins)} and not _is_definition(n)]
-        atoms = (ast.Constant, ast.Name, ast.Starred, ast.Slice)
+        atoms, no_steps = (ast.Constant, ast.Name, ast.Starred, ast.Slice), (ast.Return, ast.Pass)
         return cls(
             [name for name in dict.fromkeys(found) if name != "self"],
             {*filter(str.isidentifier, words)},
-            _distinct(n for n in parts if isinstance(n, ast.expr) and names(n) and not isinstance(n, atoms)),
-            _distinct(n for n in parts if isinstance(n, ast.stmt) and not isinstance(n, (ast.Return, ast.Pass))),
+            _new((n for n in parts if isinstance(n, ast.expr) and names(n) and not isinstance(n, atoms)), function),
+            _new((n for n in parts if isinstance(n, ast.stmt) and not isinstance(n, no_steps)), function),
         )
 
 
@@ -103,8 +103,10 @@ def _is_definition(node: ast.AST) -> bool:
     return stored or isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Lambda))
 
 
-def _distinct(nodes: Iterator[Node]) -> list[Node]:
-    return [*{ast.unparse(node): node for node in nodes}.values()]
+def _new(nodes: Iterator[Node], function: ast.AST) -> list[Node]:
+    """Return distinct nodes that do not occur in a function."""
+    own = {ast.unparse(node) for node in ast.walk(function) if isinstance(node, (ast.expr, ast.stmt))}
+    return [node for text, node in {ast.unparse(node): node for node in nodes}.items() if text not in own]
 
 
 def alternatives(node: ast.AST, scope: Scope) -> Iterator[tuple[str, ast.AST]]:
