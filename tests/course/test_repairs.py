@@ -1,10 +1,13 @@
 """The repairs of a learner's program that find the line of a mistake, and the sentence that a learner sees."""
 
 import ast
+import re
 import textwrap
 
 import pytest
+from tests.course.checkouts import fixture
 
+from tiny_llm_course.dev.transcripts import Edit, run
 from tiny_llm_course.source.alternatives import KINDS
 from tiny_llm_course.source.repairs import Repair, repairs, said
 
@@ -91,3 +94,12 @@ def test_the_kind_is_said_if_there_is_only_one():
     assert said({7: [one]}) == "One small change in line 7 makes all checks pass (another comparison): `a < b`"
     assert said({7: [one, other]}) == "One small change in line 7 makes all checks pass: `a < b`"
     assert said({9: [one], 7: [other]}) == "One small change makes all checks pass, in line 7 or in line 9."
+
+
+@pytest.mark.maintainers
+def test_the_line_of_a_mistake_that_nothing_else_names_is_said():
+    edits = [Edit("basics.py", "y = x * slope * slope.shape[0]", "y = x * slope  # N.. x I")]
+    with fixture("1.1.3", edits=edits) as checkout:
+        screen = run("test 1.1.3", checkout).stdout
+    where = "makes all checks pass (another operator): `y = x * slope * slope.shape[0]`"
+    assert re.search(rf"One small change in line \d+ {re.escape(where)}\n    What does it do in the case shown", screen)
