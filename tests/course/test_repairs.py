@@ -89,11 +89,10 @@ def test_without_the_function_there_is_nothing_to_repair(text):
     assert not list(repairs(text, "f", ""))
 
 
-def test_the_kind_is_said_if_there_is_only_one():
-    one, other = (Repair(kind, 7, "a < b", ast.Module([], [])) for kind in KINDS[:2])
-    assert said({7: [one]}) == "One small change in line 7 makes all checks pass (another comparison): `a < b`"
-    assert said({7: [one, other]}) == "One small change in line 7 makes all checks pass: `a < b`"
-    assert said({9: [one], 7: [other]}) == "One small change makes all checks pass, in line 7 or in line 9."
+def test_the_kind_is_said_and_one_line_or_two():
+    one, other = (Repair(KINDS[0], line, "a < b", ast.Module([], [])) for line in (7, 9))
+    assert said([one, one]) == "One small change in line 7 makes all checks pass (another comparison): `a < b`"
+    assert said([other, one]) == "One small change makes all checks pass, in line 7 or in line 9 (another comparison)."
 
 
 @pytest.mark.maintainers

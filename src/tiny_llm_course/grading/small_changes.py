@@ -58,15 +58,18 @@ class SmallChanges:
         return Claim([fact], [QUESTIONS[alike[0].kind]], names=[alike[0].kind])
 
     def place(self) -> Claim | None:
-        """Claim the line in which a small change of the learner's program makes all checks pass; None if many do."""
-        found: dict[int, list[Repair]] = {}
+        """Claim the line in which a small change of the learner's program makes all checks pass; None if many do.
+
+        The first kind of change counts of which one does.
+        """
+        found: list[Repair] = []
         with folder_apart():
             for repair, program in repairs_of(self.task):
-                if self._is_late("repairs") or len(found) > MOST_LINES:
+                if self._is_late("repairs") or (found and found[0].kind != repair.kind):
                     break
                 if self._may_pass(program) and self._holds(program, lambda item, failure: failure is None):
-                    found.setdefault(repair.line, []).append(repair)
-        return Claim([], [WHERE], place=said(found)) if 0 < len(found) <= MOST_LINES else None
+                    found.append(repair)
+        return Claim([], [WHERE], place=said(found)) if 0 < len({each.line for each in found}) <= MOST_LINES else None
 
     def _is_late(self, kind: str) -> bool:
         worked, waited = time.process_time() - self.worked, time.monotonic() - self.started

@@ -61,6 +61,7 @@ OPERATORS: dict[type[ast.operator], tuple[type[ast.operator], ...]] = {
     ast.Mod: (ast.FloorDiv,),
 }
 COMPARISONS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
+SMALL = 40  # characters of our code: more would replace what the learner has written, and say nothing of it
 WHOLE = ("value", "test", "args", "elt", "iter")
 REDUCTIONS = {"sum", "mean", "max", "min", "argmax", "argmin", "softmax", "logsumexp", "cumsum", "sort", "argsort"}
 
@@ -106,7 +107,8 @@ def _is_definition(node: ast.AST) -> bool:
 def _new(nodes: Iterator[Node], function: ast.AST) -> list[Node]:
     """Return distinct nodes that do not occur in a function."""
     own = {ast.unparse(node) for node in ast.walk(function) if isinstance(node, (ast.expr, ast.stmt))}
-    return [node for text, node in {ast.unparse(node): node for node in nodes}.items() if text not in own]
+    distinct = {ast.unparse(node): node for node in nodes}
+    return [node for text, node in distinct.items() if text not in own and len(text) <= SMALL]
 
 
 def alternatives(node: ast.AST, scope: Scope) -> Iterator[tuple[str, ast.AST]]:

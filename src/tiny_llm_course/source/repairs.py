@@ -5,7 +5,7 @@ Unlike the slips of our solution, they do not ask how the program is built. Each
 
 import ast
 import copy
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from typing import Any, NamedTuple
 
 from .alternatives import KINDS, Scope, alternatives, in_place_of
@@ -28,14 +28,12 @@ class Repair(NamedTuple):
     program: ast.Module
 
 
-def said(found: Mapping[int, Sequence[Repair]]) -> str:
-    """Say where the mistake is, by the repairs of each line with which all checks pass."""
-    first, *others = sorted(found)
+def said(found: Sequence[Repair]) -> str:
+    """Say where the mistake is, by the repairs of one kind with which all checks pass, in one line or two."""
+    first, *others = sorted({each.line for each in found})
     if others:
-        return f"One small change makes all checks pass, in line {first} or in line {others[0]}."
-    kinds = list(dict.fromkeys(each.kind for each in found[first]))
-    which = f" ({kinds[0]})" * (len(kinds) == 1)
-    return f"One small change in line {first} makes all checks pass{which}: `{found[first][0].code}`"
+        return f"One small change makes all checks pass, in line {first} or in line {others[0]} ({found[0].kind})."
+    return f"One small change in line {first} makes all checks pass ({found[0].kind}): `{found[0].code}`"
 
 
 Site = tuple[ast.AST, str, int, Any]  # the node of which a field changes, the field, in which line, and the new value
