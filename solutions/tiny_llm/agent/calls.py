@@ -29,9 +29,9 @@ def call_tool(call: ToolCall, tools: Sequence[Tool], longest: int = LONGEST) -> 
     - that the arguments are not a JSON object;
     - a required argument that is missing;
     - an argument that is not among the schema's `properties`, and the names of those;
-    - an argument whose value is not of its `type`, a name or a list of names, and the type; a boolean is neither an
-      integer nor a number. Or one that is not in its `enum`, and the values; there, 1.0 is 1 and true is not. Items of
-      arrays and members of objects are not checked;
+    - an argument whose value is not of its `type` (a name or a list of names), and that type; a boolean is neither an
+      integer nor a number. Items of arrays and members of objects are not checked;
+    - an argument whose value is not in its `enum`, and the allowed values; there, 1.0 equals 1, but true does not;
     - the message of a ValueError that the tool raises, such as a ToolError;
     - the type and the message of any other Exception that it raises. A loop must survive a tool's bug.
 

@@ -36,8 +36,8 @@ class Root:
     - a component of it, or of a link's target, is in `hidden`, whatever its case;
     - it takes more than MAX_LINKS links, or more than MAX_DEPTH folders at once.
 
-    Between any two system calls, another process may replace what a path names. That must not lead outside: no
-    component is looked up twice, and none but the root's own path is looked up from the working folder.
+    Between any two system calls, another process may replace what a path names. That must not lead outside: each
+    component is looked up in the open folder before it, and only the root's own path from the working folder.
     """
 
     def __init__(self, folder: str | Path, hidden: tuple[str, ...] = (".git",)) -> None:

@@ -19,7 +19,7 @@ def grade_run(workspace: Path, tests: str, limits: Limits = GRADE_LIMITS) -> Gra
     2. Write the tests to a file outside the copy, so that no file of the workspace can replace it.
     3. With `run_limited`, in the copy, run `[sys.executable, "-I", "-S", "-B", RUNNER, the file, a token]`. The token
        is random, new for each grade: code under test can print a report, but not with this token.
-    4. Read the report in the output, and delete both.
+    4. Read the report in the output, and delete the copy and the tests.
 
     The workspace stays as it is, and no file is left over.
 
