@@ -12,8 +12,8 @@ from .text import names
 Node = TypeVar("Node", bound=ast.AST)
 KINDS = (  # what a repair is called, in the order in which they are tried
     "another comparison",
-    "a test for None",
     "another condition",
+    "a test for None",
     "a number one higher or lower",
     "another constant",
     "another operator",
@@ -138,7 +138,8 @@ def alternatives(node: ast.AST, scope: Scope) -> Iterator[tuple[str, ast.AST]]:
             if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
                 falsy = ast.Compare(test.operand, [ast.Is()], [ast.Constant(None)])
                 yield "a test for None", made(falsy, body, orelse)  # type: ignore[arg-type]
-            yield "another condition", made(ast.UnaryOp(ast.Not(), test), body, orelse)  # type: ignore[arg-type]
+            for verdict in (ast.Constant(True), ast.Constant(False), ast.UnaryOp(ast.Not(), test)):
+                yield "another condition", made(verdict, body, orelse)  # type: ignore[arg-type]
             if isinstance(node, ast.If) and not node.orelse:
                 yield "a loop in place of a condition, or the reverse", ast.While(test, node.body, [])
         case ast.While(test=test, body=block):
