@@ -196,9 +196,9 @@ def ties() -> str:
         rows.append([words, str(first), f"{shared} of 500", f"{same} of {len(ours)}"])
     head = [
         "other tie-breaking rule",
-        "first merge that differs",
-        "tokens of the first 500 merges that both rules produce",
-        "ids that stand for the same token",
+        "rank of the first different merge",
+        "tokens among the first 500 merges of both rules",
+        "merges with the same token at the same id",
     ]
     return table("Other tie-breaking rules compared with the course's rule, on the held-out stories", head, rows)
 

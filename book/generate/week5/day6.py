@@ -81,7 +81,8 @@ def group() -> str:
         canvas.text(zero, FONT, "advantage", "strong", "middle")
         for i, (row, a) in enumerate(zip(rows, advantages(), strict=True)):
             y = 2 * FONT + i * step
-            words = f"{row['words']} words, {'ends' if row['ended'] else 'cut off'}, {row['mentions']} x {row['thing']}"
+            times = "once" if row["mentions"] == 1 else f"{row['mentions']} times"
+            words = f"{row['words']} words, {'ends' if row['ended'] else 'cut off'}, {row['thing']} {times}"
             canvas.text(0, y + (14 if wide else 10), words, "small")
             top = y if wide else y + 16
             canvas.rect(text, top, 60 * max(row["reward"], 0.02), 18, "fill" if row["reward"] else "hollow")
