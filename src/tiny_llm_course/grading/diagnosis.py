@@ -48,6 +48,11 @@ class Diagnosis(NamedTuple):
     culprits: tuple[Task, ...] = ()
     finding: Finding | None = None
 
+    @property
+    def is_vague(self) -> bool:
+        """Whether it names no task, and no mistake that holds in every check."""
+        return not self.culprits and all(claim.here for claim in self.claims)
+
 
 @dataclasses.dataclass(frozen=True)
 class Checks:
@@ -181,11 +186,17 @@ def diagnose(checks: Checks, package: Path, until: float) -> Diagnosis:
     if package == LEARNER and holds_stub(task, package) and (found := checks.of_stub(needs)).culprits:
         return found
     known = load_variants(task)
-    found = checks.confirm(candidates(known, subject, needs, until), needs, known.wrong_programs)
-    vague = not found.culprits and all(claim.here for claim in found.claims)
-    if vague and package == LEARNER and task.target.is_python and (where := checks.small_changes().place()):
-        return Diagnosis((where,))
-    return found
+    return checks.confirm(candidates(known, subject, needs, until), needs, known.wrong_programs)
+
+
+def locate(checks: Checks) -> Diagnosis:
+    """Return the line in which a small change of the learner's program makes all checks pass, if there is one."""
+    try:
+        program(checks.task.program)
+    except (NotImportable, AttributeError):
+        return Diagnosis()
+    where = checks.small_changes().place() if checks.task.target.is_python else None
+    return Diagnosis((where,) if where else ())
 
 
 def _claim(program: Variant, here: bool = False) -> Claim:

@@ -8,7 +8,8 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,11 @@ import pytest
 
 from ..course.entities import Task
 from ..course.findings import CheckFailed, Finding, Kind
-from ..paths import COURSE
+from ..paths import COURSE, LEARNER
 from ..programs.packages import NotImportable
 from ..testkit.outcomes import Stopped
 from ..testkit.processes import BORROWED as VARIABLE
-from .diagnosis import Checks, Diagnosis, diagnose
+from .diagnosis import Checks, Diagnosis, diagnose, locate
 from .exceptions import finding_of
 from .failures import Failure
 from .guard import Breakpoints
@@ -136,21 +137,30 @@ class Reporter:
 
     def _diagnosis(self, item: pytest.Item, task: Task) -> Diagnosis:
         """Return the diagnosis of a failing task; empty if it tampers with the harness, or takes too long."""
-        guard = item.config.stash[GUARD]
+        guard, package = item.config.stash[GUARD], graded_package(item.config)
         items = [each for each in self.items if each.stash[TASK] is task and ABSENT not in each.stash]
         item.config.stash[TRIAL] = self.trial = True
-        self.until = time.process_time() + TRIAL_SECONDS
         self.send("diagnosis")
+        checks = Checks(task, items, self.failures[task.id], self._again)
         try:
-            checks = Checks(task, items, self.failures[task.id], self._again)
-            found = diagnose(checks, graded_package(item.config), self.until)
-        except Exception as error:
-            if guard.restore() or isinstance(error, TimeoutError):
+            found = self._in_time(partial(diagnose, checks, package))
+            if found.is_vague and package == LEARNER:
+                located = self._in_time(lambda until: locate(checks))
+                found = located if located.claims else found
+        except Exception:
+            if guard.restore():
                 return Diagnosis()
             raise
         finally:
             item.config.stash[TRIAL] = self.trial = False
         return Diagnosis() if guard.restore() else found
+
+    def _in_time(self, search: Callable[[float], Diagnosis]) -> Diagnosis:
+        """Return what a search finds until its time is up; it is given that time."""
+        self.until = time.process_time() + TRIAL_SECONDS
+        with contextlib.suppress(TimeoutError):
+            return search(self.until)
+        return Diagnosis()
 
     def _again(self, item: pytest.Item) -> Failure | None:
         if time.process_time() > self.until:

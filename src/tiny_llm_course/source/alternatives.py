@@ -3,7 +3,7 @@
 import ast
 import builtins
 from collections.abc import Iterator, Set
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from .parsing import parse_expression
 from .slips import OTHER
@@ -26,6 +26,7 @@ KINDS = (  # what a repair is called, in the order in which they are tried
     "fewer arguments",
     "another axis",
     "a call less",
+    "a call more",
     "a statement less",
     "a loop in place of a condition, or the reverse",
     "`break` in place of `continue`, or the reverse",
@@ -53,9 +54,9 @@ PAIRS = (
     ("startswith", "endswith"),
 )
 OPERATORS: dict[type[ast.operator], tuple[type[ast.operator], ...]] = {
-    ast.Add: (ast.Sub,),
+    ast.Add: (ast.Sub, ast.Mult),
     ast.Sub: (ast.Add,),
-    ast.Mult: (ast.Div,),
+    ast.Mult: (ast.Div, ast.Add),
     ast.Div: (ast.Mult, ast.FloorDiv),
     ast.FloorDiv: (ast.Div, ast.Mod),
     ast.Mod: (ast.FloorDiv,),
@@ -67,13 +68,15 @@ REDUCTIONS = {"sum", "mean", "max", "min", "argmax", "argmin", "softmax", "logsu
 
 
 class Scope(NamedTuple):
-    """What may stand in a definition: names of its variables and their attributes, its words in quotes, parts of ours.
+    """What may stand in a definition: names of its variables and their attributes, constants, and parts of ours.
 
-    Those are the solution's expressions and statements of which the definition's module knows all names.
+    Those are the solution's functions of one argument, expressions and statements, if the definition's module knows all
+    names in them.
     """
 
     names: list[str]
-    strings: set[str]
+    constants: list[Any]
+    functions: list[ast.expr]
     expressions: list[ast.expr]
     statements: list[ast.stmt]
 
@@ -88,12 +91,13 @@ class Scope(NamedTuple):
             match node:
                 case ast.Attribute(value=ast.Name(id=name)) if name in known and node not in called:
                     found.append(f"{name}.{node.attr}")
-        words = {n.value for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str)}
+        constants = [n.value for n in [*nodes, *ast.walk(ours)] if isinstance(n, ast.Constant)]
         parts = [n for n in ast.walk(ours) if names(n) <= known | module | {*dir(builtins)} and not _is_definition(n)]
         atoms, no_steps = (ast.Constant, ast.Name, ast.Starred, ast.Slice), (ast.Return, ast.Pass)
         return cls(
             [name for name in dict.fromkeys(found) if name != "self"],
-            {*filter(str.isidentifier, words)},
+            [*dict.fromkeys(each for each in constants if not isinstance(each, str) or each.isidentifier())],
+            _new((n.func for n in parts if isinstance(n, ast.Call) and len(n.args) == 1), ast.Pass()),
             _new((n for n in parts if isinstance(n, ast.expr) and names(n) and not isinstance(n, atoms)), function),
             _new((n for n in parts if isinstance(n, ast.stmt) and not isinstance(n, no_steps)), function),
         )
@@ -169,11 +173,15 @@ def alternatives(node: ast.AST, scope: Scope) -> Iterator[tuple[str, ast.AST]]:
         case ast.Constant(value=bool() as value):
             yield "another constant", ast.Constant(not value)
         case ast.Constant(value=str()):
-            for quoted in scope.strings - {node.value}:
-                yield "another constant", ast.Constant(quoted)
+            for quoted in scope.constants:
+                if isinstance(quoted, str) and quoted != node.value:
+                    yield "another constant", ast.Constant(quoted)
         case ast.Constant(value=int() | float() as value):
-            for number in dict.fromkeys([value + 1, value - 1, -value, 0, 1, -1, -2, 2, ...]):
+            ours = [each for each in scope.constants if isinstance(each, (int, float))]
+            for number in dict.fromkeys([value + 1, value - 1, -value, 0, 1, -1, -2, 2, ..., *ours]):
                 yield "another constant", ast.Constant(number)
+            for expression in scope.expressions:
+                yield "another expression", expression
         case ast.Slice(lower=lower, upper=upper, step=step):
             for by in (-1, 1):
                 if lower:
@@ -207,6 +215,8 @@ def in_place_of(parent: ast.AST, field: str, node: ast.AST, scope: Scope) -> Ite
     """Yield an expression of ours in place of a whole one, or this one with one more factor or term."""
     if not isinstance(node, ast.expr) or field not in WHOLE or isinstance(parent, (ast.Attribute, ast.Subscript)):
         return
+    for function in scope.functions:
+        yield "a call more", ast.Call(function, [node], [])
     for each in scope.expressions:
         yield "another expression", each
     if isinstance(node, (ast.BinOp, ast.Name, ast.Attribute, ast.Call)):
