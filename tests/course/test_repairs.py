@@ -11,7 +11,7 @@ from tiny_llm_course.dev.transcripts import Edit, run
 from tiny_llm_course.source.alternatives import KINDS
 from tiny_llm_course.source.repairs import Repair, repairs, said
 
-OURS = "if a < 3:\n    raise ValueError\nhidden = abs(a) - 3\nreturn [b % 5, hidden]"
+OURS = "if a < 3:\n    raise ValueError\nhidden = abs(a) - 3\nreturn [b % 5, hidden.strip(b)]"
 # A function's body with a mistake, the kind of the repair, its line, and what the body then is.
 CASES = [
     ("return a < b", "another comparison", 2, "return a <= b"),
@@ -56,6 +56,9 @@ CASES = [
     ("return b % 7", "another expression", 2, "return b % 5"),
     ("return a + 7", "another constant", 2, "return a + 5"),
     ("return a", "a call more", 2, "return abs(a)"),
+    ("return a", "a call more", 2, "return a.strip(b)"),
+    ("return a.strip()", "other arguments", 2, "return a.strip(b)"),
+    ("return a < b", "one term more", 2, "return a - x < b"),
     ("x = 1\nreturn x", "a statement more before it", 2, "if a < 3:\n    raise ValueError\nx = 1\nreturn x"),
     ("return a, b", "another order of the elements", 2, "return b, a"),
 ]

@@ -18,7 +18,7 @@ from ..testkit.slips import Overtime, folder_apart, installed_for, repairs_of, s
 from .failures import Failure, Failures
 
 ENOUGH = 2  # failing checks that words without code must explain: they fit many programs
-SECONDS = {"slips": 4.0, "repairs": 6.0}  # of the processor, for all of a task
+SECONDS = {"slips": 4.0, "repairs": 8.0}  # of the processor, for all of a task
 WAIT = 3  # times as long on the clock, for checks that sleep and for busy machines
 LEAST_SECONDS = 0.1  # for a check of one of them, which may never end
 MOST_LINES = 2  # in which a repair makes all checks pass: more say nothing

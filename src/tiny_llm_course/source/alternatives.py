@@ -1,15 +1,12 @@
 """What may stand in place of a node of a learner's program: the small changes of which a repair makes one."""
 
 import ast
-import builtins
-from collections.abc import Iterator, Set
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Iterator
 
 from .parsing import parse_expression
+from .scope import Scope
 from .slips import OTHER
-from .text import names
 
-Node = TypeVar("Node", bound=ast.AST)
 KINDS = (  # what a repair is called, in the order in which they are tried
     "another comparison",
     "another condition",
@@ -24,6 +21,7 @@ KINDS = (  # what a repair is called, in the order in which they are tried
     "another dtype",
     "a copy",
     "fewer arguments",
+    "other arguments",
     "another axis",
     "a call less",
     "a call more",
@@ -62,57 +60,9 @@ OPERATORS: dict[type[ast.operator], tuple[type[ast.operator], ...]] = {
     ast.Mod: (ast.FloorDiv,),
 }
 COMPARISONS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
-SMALL = 40  # characters of our code: more would replace what the learner has written, and say nothing of it
 WHOLE = ("value", "test", "args", "elt", "iter")
+PARTS = ("left", "comparators")
 REDUCTIONS = {"sum", "mean", "max", "min", "argmax", "argmin", "softmax", "logsumexp", "cumsum", "sort", "argsort"}
-
-
-class Scope(NamedTuple):
-    """What may stand in a definition: names of its variables and their attributes, constants, and parts of ours.
-
-    Those are the solution's functions of one argument, expressions and statements, if the definition's module knows all
-    names in them.
-    """
-
-    names: list[str]
-    constants: list[Any]
-    functions: list[ast.expr]
-    expressions: list[ast.expr]
-    statements: list[ast.stmt]
-
-    @classmethod
-    def of(cls, function: ast.FunctionDef, module: Set[str], ours: ast.AST) -> "Scope":
-        """Return the scope of a definition in a module that knows some names; `ours` is the solution's program."""
-        nodes = [*ast.walk(function)]
-        found = [n.arg for n in nodes if isinstance(n, ast.arg)]
-        found += [n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
-        called, known = {n.func for n in nodes if isinstance(n, ast.Call)}, {*found}
-        for node in nodes:
-            match node:
-                case ast.Attribute(value=ast.Name(id=name)) if name in known and node not in called:
-                    found.append(f"{name}.{node.attr}")
-        constants = [n.value for n in [*nodes, *ast.walk(ours)] if isinstance(n, ast.Constant)]
-        parts = [n for n in ast.walk(ours) if names(n) <= known | module | {*dir(builtins)} and not _is_definition(n)]
-        atoms, no_steps = (ast.Constant, ast.Name, ast.Starred, ast.Slice), (ast.Return, ast.Pass)
-        return cls(
-            [name for name in dict.fromkeys(found) if name != "self"],
-            [*dict.fromkeys(each for each in constants if not isinstance(each, str) or each.isidentifier())],
-            _new((n.func for n in parts if isinstance(n, ast.Call) and len(n.args) == 1), ast.Pass()),
-            _new((n for n in parts if isinstance(n, ast.expr) and names(n) and not isinstance(n, atoms)), function),
-            _new((n for n in parts if isinstance(n, ast.stmt) and not isinstance(n, no_steps)), function),
-        )
-
-
-def _is_definition(node: ast.AST) -> bool:
-    stored = isinstance(getattr(node, "ctx", None), ast.Store)
-    return stored or isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Lambda))
-
-
-def _new(nodes: Iterator[Node], function: ast.AST) -> list[Node]:
-    """Return distinct nodes that do not occur in a function."""
-    own = {ast.unparse(node) for node in ast.walk(function) if isinstance(node, (ast.expr, ast.stmt))}
-    distinct = {ast.unparse(node): node for node in nodes}
-    return [node for text, node in distinct.items() if text not in own and len(text) <= SMALL]
 
 
 def alternatives(node: ast.AST, scope: Scope) -> Iterator[tuple[str, ast.AST]]:
@@ -213,17 +163,34 @@ def alternatives(node: ast.AST, scope: Scope) -> Iterator[tuple[str, ast.AST]]:
 
 def in_place_of(parent: ast.AST, field: str, node: ast.AST, scope: Scope) -> Iterator[tuple[str, ast.AST]]:
     """Yield an expression of ours in place of a whole one, or this one with one more factor or term."""
-    if not isinstance(node, ast.expr) or field not in WHOLE or isinstance(parent, (ast.Attribute, ast.Subscript)):
+    if (
+        not isinstance(node, ast.expr)
+        or field not in (*WHOLE, *PARTS)
+        or isinstance(parent, (ast.Attribute, ast.Subscript))
+    ):
         return
-    for function in scope.functions:
-        yield "a call more", ast.Call(function, [node], [])
-    for each in scope.expressions:
-        yield "another expression", each
+    if field in WHOLE:
+        yield from _of_ours(node, scope)
     if isinstance(node, (ast.BinOp, ast.Name, ast.Attribute, ast.Call)):
         for name in scope.names:
             yield "one factor more", ast.BinOp(node, ast.Mult(), parse_expression(name).body)
             for sign in (ast.Add(), ast.Sub()):
                 yield "one term more", ast.BinOp(node, sign, parse_expression(name).body)
+
+
+def _of_ours(node: ast.expr, scope: Scope) -> Iterator[tuple[str, ast.AST]]:
+    """Yield a call of ours around an expression, its arguments in this one, and its expressions."""
+    for function in scope.functions:
+        yield "a call more", ast.Call(function, [node], [])
+    for call in scope.methods:
+        attribute = call.func
+        assert isinstance(attribute, ast.Attribute)
+        yield "a call more", ast.Call(ast.Attribute(node, attribute.attr, ast.Load()), call.args, call.keywords)
+        match node:
+            case ast.Call(func=ast.Attribute(attr=attr)) if attr == attribute.attr:
+                yield "other arguments", ast.Call(node.func, call.args, call.keywords)
+    for each in scope.expressions:
+        yield "another expression", each
 
 
 def _of_call(node: ast.Call) -> Iterator[tuple[str, ast.AST]]:

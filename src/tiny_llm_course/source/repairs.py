@@ -8,8 +8,9 @@ import copy
 from collections.abc import Iterator, Sequence, Set
 from typing import Any, NamedTuple
 
-from .alternatives import KINDS, Scope, alternatives, in_place_of
+from .alternatives import KINDS, alternatives, in_place_of
 from .parsing import parse, parse_or_none
+from .scope import Scope
 from .slips import LONGEST, places
 from .text import bound_name, definitions, mentioned, names, with_helpers
 
