@@ -1,4 +1,4 @@
-"""What may stand in a definition of a learner's program: its own names and constants, and small parts of our solution."""
+"""What may stand in a definition of a learner's program: its own names and constants, and small parts of ours."""
 
 import ast
 import builtins
@@ -60,10 +60,9 @@ def _methods(ours: ast.AST, known: Set[str]) -> list[ast.Call]:
     found = {}
     for node in ast.walk(ours):
         match node:
-            case ast.Call(func=ast.Attribute(attr=name)) if all(
-                names(n) <= known for n in [*node.args, *node.keywords]
-            ):
-                found[name + ast.unparse(node).removeprefix(ast.unparse(node.func))] = node
+            case ast.Call(func=ast.Attribute(attr=name), args=args, keywords=keywords):
+                if all(names(each) <= known for each in [*args, *keywords]):
+                    found[name + ast.unparse(node).removeprefix(ast.unparse(node.func))] = node
     return [*found.values()]
 
 
@@ -71,6 +70,5 @@ def _new(nodes: Iterator[Node], function: ast.AST) -> list[Node]:
     """Return distinct nodes that do not occur in a function."""
     own = {ast.unparse(node) for node in ast.walk(function) if isinstance(node, (ast.expr, ast.stmt))}
     distinct = {ast.unparse(node): node for node in nodes}
-    return [
-        node for text, node in distinct.items() if text not in own and len(text) <= SMALL[isinstance(node, ast.stmt)]
-    ]
+    longest = {text: STATEMENT if isinstance(node, ast.stmt) else EXPRESSION for text, node in distinct.items()}
+    return [node for text, node in distinct.items() if text not in own and len(text) <= longest[text]]
