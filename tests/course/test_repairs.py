@@ -23,6 +23,8 @@ CASES = [
     ("return a and b", "another condition", 2, "return b"),
     ("if a:\n    b = 1\nreturn b", "another condition", 2, "if not a:\n    b = 1\nreturn b"),
     ("return x[:a]", "a number one higher or lower", 2, "return x[:a + 1]"),
+    ("return max(0, a - b)", "a number one higher or lower", 2, "return max(0, a - b + 1)"),
+    ("return a + 7", "another variable", 2, "return a + b"),
     ("return range(a)", "a number one higher or lower", 2, "return range(a - 1)"),
     ("a = 2\nreturn x[a:b - 1]", "another operator", 3, "a = 2\nreturn x[a:b]"),
     ("return x.sum(axis=0)", "another constant", 2, "return x.sum(axis=-1)"),

@@ -61,7 +61,7 @@ OPERATORS: dict[type[ast.operator], tuple[type[ast.operator], ...]] = {
 }
 COMPARISONS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 WHOLE = ("value", "test", "args", "elt", "iter")
-PARTS = ("left", "comparators")
+PARTS = ("left", "comparators", "lower", "upper", "slice")
 REDUCTIONS = {"sum", "mean", "max", "min", "argmax", "argmin", "softmax", "logsumexp", "cumsum", "sort", "argsort"}
 
 
@@ -75,8 +75,6 @@ def alternatives(node: ast.AST, scope: Scope) -> Iterator[tuple[str, ast.AST]]:
             near = OTHER.get(type(op))
             for each in sorted(COMPARISONS, key=lambda kind: kind is not near):
                 yield "another comparison", ast.Compare(left, [each()], [right])
-            for by in (-1, 1):
-                yield "a number one higher or lower", ast.Compare(left, [op], [_moved(right, by)])
         case ast.BoolOp(op=op, values=values):
             other = ast.Or() if isinstance(op, ast.And) else ast.And()
             yield "another condition", ast.BoolOp(other, values)
@@ -130,14 +128,10 @@ def alternatives(node: ast.AST, scope: Scope) -> Iterator[tuple[str, ast.AST]]:
             ours = [each for each in scope.constants if isinstance(each, (int, float))]
             for number in dict.fromkeys([value + 1, value - 1, -value, 0, 1, -1, -2, 2, ..., *ours]):
                 yield "another constant", ast.Constant(number)
+            for name in scope.names:
+                yield "another variable", parse_expression(name).body
             for expression in scope.expressions:
                 yield "another expression", expression
-        case ast.Slice(lower=lower, upper=upper, step=step):
-            for by in (-1, 1):
-                if lower:
-                    yield "a number one higher or lower", ast.Slice(_moved(lower, by), upper, step)
-                if upper:
-                    yield "a number one higher or lower", ast.Slice(lower, _moved(upper, by), step)
         case ast.Assign(targets=[target], value=value):
             if isinstance(value, (ast.Name, ast.Attribute, ast.Subscript)):
                 yield "a copy", ast.Assign([target], _called("list", value), lineno=node.lineno)
@@ -150,8 +144,6 @@ def alternatives(node: ast.AST, scope: Scope) -> Iterator[tuple[str, ast.AST]]:
                 dtype = parse_expression(f"{name}.dtype").body
                 yield "another dtype", ast.Return(ast.Call(ast.Attribute(value, "astype", ast.Load()), [dtype], []))
             yield "a copy", ast.Return(_called("list", value))
-            for by in (-1, 1):
-                yield "a number one higher or lower", ast.Return(_moved(value, by))
         case ast.Call():
             yield from _of_call(node)
     if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load):
@@ -163,15 +155,14 @@ def alternatives(node: ast.AST, scope: Scope) -> Iterator[tuple[str, ast.AST]]:
 
 def in_place_of(parent: ast.AST, field: str, node: ast.AST, scope: Scope) -> Iterator[tuple[str, ast.AST]]:
     """Yield an expression of ours in place of a whole one, or this one with one more factor or term."""
-    if (
-        not isinstance(node, ast.expr)
-        or field not in (*WHOLE, *PARTS)
-        or isinstance(parent, (ast.Attribute, ast.Subscript))
-    ):
+    object_of = field == "value" and isinstance(parent, (ast.Attribute, ast.Subscript))
+    if not isinstance(node, ast.expr) or field not in (*WHOLE, *PARTS) or object_of:
         return
     if field in WHOLE:
         yield from _of_ours(node, scope)
     if isinstance(node, (ast.BinOp, ast.Name, ast.Attribute, ast.Call)):
+        for sign in (ast.Add(), ast.Sub()):
+            yield "a number one higher or lower", ast.BinOp(node, sign, ast.Constant(1))
         for name in scope.names:
             yield "one factor more", ast.BinOp(node, ast.Mult(), parse_expression(name).body)
             for sign in (ast.Add(), ast.Sub()):
@@ -216,18 +207,10 @@ def _of_call(node: ast.Call) -> Iterator[tuple[str, ast.AST]]:
                 yield "another axis", ast.Call(func, args, [*keywords, ast.keyword("axis", ast.Constant(axis))])
         if "keepdims" not in given:
             yield "another axis", ast.Call(func, args, [*keywords, ast.keyword("keepdims", ast.Constant(True))])
-    for index, each in enumerate(args if name == "range" else ()):
-        for by in (-1, 1):
-            moved = [*args[:index], _moved(each, by), *args[index + 1 :]]
-            yield "a number one higher or lower", ast.Call(func, moved, [])
 
 
 def _called(name: str, value: ast.expr) -> ast.expr:
     return ast.Call(ast.Name(name, ast.Load()), [value], [])
-
-
-def _moved(number: ast.expr, by: int) -> ast.expr:
-    return ast.BinOp(number, ast.Add() if by > 0 else ast.Sub(), ast.Constant(1))
 
 
 def _is_given(value: ast.expr) -> ast.expr:
