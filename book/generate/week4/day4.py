@@ -208,4 +208,5 @@ def cache_bytes() -> str:
         numbers = (2 * heads * dims, 2 * max(1, heads // 8) * dims, 2 * dims, 512 + sizes["rope"])
         rows.append([name, *(f"{2 * sizes['layers'] * count:,}" for count in numbers)])
     head = ["model", "MHA", "GQA, groups of 8", "MQA", "MLA, C = 512"]
-    return element("cache-bytes", {"models": WIDGET}, table("Cache bytes per token, bfloat16", head, rows))
+    caption = "Cache bytes per token in bfloat16, if the model used this kind of attention"
+    return element("cache-bytes", {"models": WIDGET}, table(caption, head, rows))
