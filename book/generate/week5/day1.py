@@ -33,7 +33,7 @@ SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 # The chapter's four words, and the widget's corpora: words with their counts.
 WORDS = {"dog": 3, "dogs": 1, "dig": 2, "digs": 2}
 CORPORA = {
-    "dogs that dig": {"dog": 5, "dogs": 2, "dig": 3, "digs": 1, "big": 2, "blue": 2},
+    "dogs that dig": WORDS | {"big": 2, "blue": 2},
     "everything ties": {"fox": 1, "dig": 1, "cab": 1, "bed": 1},
     "runs of one letter": {"aaaa": 2, "aab": 2, "baaa": 1, "aaaaaa": 1, "bb": 3},
 }
@@ -112,8 +112,8 @@ def stories() -> str:
     shares = [f"{bytes_of / count:.2f}" for count, _ in found.values()]
     caption = (
         f"The tokens of a sentence and the total number of tokens in the course's {len(shipped_stories())} held-out "
-        f"stories (bars), as more merges are applied. The embedded model's tokenizer learned the merges from other "
-        f"stories. In the held-out stories, the average token is {', '.join(shares[:-1])} and {shares[-1]} bytes long. "
+        f"stories (bars), as more merges are applied. The tokenizer of the course's model learned the merges from "
+        f"other stories. In the held-out stories, the average token is {', '.join(shares[:-1])} and {shares[-1]} bytes long. "
         f"{visible(' ')} stands for a space."
     )
     return at_both_widths(draw).figure("stories-5-1", "More merges, fewer tokens", about, caption)
