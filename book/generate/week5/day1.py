@@ -113,8 +113,8 @@ def stories() -> str:
     caption = (
         f"The tokens of a sentence and the total number of tokens in the course's {len(shipped_stories())} held-out "
         f"stories (bars), as more merges are applied. The tokenizer of the course's model learned the merges from "
-        f"other stories. In the held-out stories, the average token is {', '.join(shares[:-1])} and {shares[-1]} bytes long. "
-        f"{visible(' ')} stands for a space."
+        f"other stories. In the held-out stories, the average token is {', '.join(shares[:-1])} and {shares[-1]} bytes "
+        f"long. {visible(' ')} stands for a space."
     )
     return at_both_widths(draw).figure("stories-5-1", "More merges, fewer tokens", about, caption)
 
