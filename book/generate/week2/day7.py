@@ -75,9 +75,9 @@ def blocks() -> str:
     )
     caption = (
         f"Each square is one of a head's attention weights for the {size} tokens of <i>{LONGER}</i>, in blocks of "
-        f"{SIZE}: rows are queries, columns are keys, and a dot is a masked key. Only the framed block is in memory. "
-        f"Each row of blocks is processed from left to right, up to the diagonal. Empty blocks are fully masked and "
-        f"never computed."
+        f"{SIZE}: rows are queries, columns are keys, and a dot is a masked key. Of this head, only the framed "
+        f"block is in memory. Each row of blocks is processed from left to right, up to the diagonal. Empty blocks are "
+        f"fully masked and never computed."
     )
     return canvas.figure("blocks-2-7", "Attention weights, one tile at a time", about, caption)
 

@@ -150,7 +150,7 @@ def curve(names: tuple[str, ...], key: str, label: str, name: str) -> str:
     about = "; ".join(f"{which}: from {number(values[0])} to {number(values[-1])}" for which, values in series.items())
     minutes = run["seconds"] / 60
     caption = (
-        f"{label[0].upper()}{label[1:]}. Each point is the mean of {WINDOW} rounds of 16 completions. The {count} "
+        f"{label[0].upper()}{label[1:]}. Each point is the mean of {WINDOW} rounds of 16 answers. The {count} "
         f"rounds took {minutes:.0f} minutes on a busy machine ({escape(record()['machine']['processor'])})."
     )
     return canvas.figure(f"{name}-5-6", f"{label[0].upper()}{label[1:]} by round", f"{about}.", caption)
@@ -196,5 +196,5 @@ def group_advantage() -> str:
         for i, (row, a) in enumerate(zip(completions(), advantages(), strict=True))
     ]
     data = {"rewards": [row["reward"] for row in completions()], "eps": EPS, "clip": CLIP}
-    head = ["completion", "reward", "advantage"]
+    head = ["answer", "reward", "advantage"]
     return element("group-advantage", data, table("The recorded group", head, rows))

@@ -28,14 +28,14 @@ def one_pair(program: Any) -> str:
 
 @quiz.question(
     "5.6.3",
-    "Two prompts have two completions each, with rewards 1 and 0, and 5 and 3. What are the four advantages?",
+    "Two prompts have two answers each, with rewards 1 and 0, and 5 and 3. What are the four advantages?",
     why="Each group has its own mean and standard deviation, so the scale of its rewards does not matter.",
     mistakes={
-        "one-group": "Both completions of the first prompt would get a negative advantage, although one of them is "
+        "one-group": "Both answers to the first prompt would get a negative advantage, although one of them is "
         "better.",
         "not-scaled": "The first prompt's 0.5 and -0.5 must still be divided by the standard deviation, 0.71.",
         "of-the-population": "With G - 1 = 1 instead of G = 2, the deviation of the first group is 0.71, not 0.5.",
-        "best-so-far": "Then no completion could have a positive advantage.",
+        "best-so-far": "Then no answer could have a positive advantage.",
     },
 )
 def two_groups(program: Any) -> str:
@@ -44,7 +44,7 @@ def two_groups(program: Any) -> str:
 
 @quiz.question(
     "5.6.4",
-    "A token of a bad completion (A = -1) is now twice as likely as when it was sampled. With clip = 0.2 and beta = 0, "
+    "A token of a bad answer (A = -1) is now twice as likely as when it was sampled. With clip = 0.2 and beta = 0, "
     "what is its loss?",
     why="min(2 * -1, 1.2 * -1) is -2, so the loss is 2, and its gradient makes the token less likely.",
     mistakes={

@@ -1,5 +1,5 @@
-// <group-advantage>: the rewards of a group of completions, their advantages, and what a token of one of them gains.
-// Data: {rewards: [one for each completion], eps, clip}.
+// <group-advantage>: the rewards of a group of answers, their advantages, and what a token of one of them gains.
+// Data: {rewards: [one for each answer], eps, clip}.
 "use strict";
 
 {
@@ -20,7 +20,7 @@
       return `<div class="bar"><button type="button" id="equal">All equal</button><button type="button" id="one">One of ${rewards.length}</button><button type="button" id="recorded">As recorded</button></div>
         <div class="sliders" id="rewards">${sliders}</div>
         <svg id="bars" viewBox="0 0 ${WIDE} ${HIGH}" role="img" aria-labelledby="bars-title"><title id="bars-title"></title><g></g></svg>
-        <div class="bar">${list("chosen", "A token of completion", rewards.map((_, i) => i + 1))}</div>
+        <div class="bar">${list("chosen", "A token of answer", rewards.map((_, i) => i + 1))}</div>
         <div class="sliders">${slider("ratio", "ratio", LOW, MOST, 0.05)}</div>
         <svg id="gain" viewBox="0 0 ${WIDE} ${HIGH}" role="img" aria-labelledby="gain-title"><title id="gain-title"></title><g></g></svg>
         <p class="legend"><span>— min(ratio · A, clipped ratio · A)</span><span>- - - ratio · A</span><span><span class="band"></span> not clipped</span></p>
@@ -54,7 +54,7 @@
       this.$("#bars").onclick = ({ target }) => target.dataset.bar && this.change({ chosen: Number(target.dataset.bar) });
     }
 
-    /** What a token of a completion with this advantage gains at a ratio. */
+    /** What a token of an answer with this advantage gains at a ratio. */
     gain(ratio, a) {
       const { clip } = this.data;
       return Math.min(ratio * a, Math.min(Math.max(ratio, 1 - clip), 1 + clip) * a);
@@ -108,7 +108,7 @@
         <circle class="at" cx="${x(ratio).toFixed(1)}" cy="${y(gain).toFixed(1)}" r="5"/>`;
       this.$("#gain-title").textContent = `The gain of a token over its ratio, for A = ${number(a)}; at ${number(ratio)} it is ${number(gain)}`;
       this.say(
-        `Mean ${number(mean)}, standard deviation ${number(deviation)}. A token of completion ${chosen + 1}, A = ${number(a)}, with a ratio of ${number(ratio)} gains ${number(gain)}` +
+        `Mean ${number(mean)}, standard deviation ${number(deviation)}. A token of answer ${chosen + 1}, A = ${number(a)}, with a ratio of ${number(ratio)} gains ${number(gain)}` +
           (a === 0 ? ": nothing to learn." : clipped ? ": clipped, no gradient." : `: its gradient ${a > 0 ? "raises" : "lowers"} the token's probability.`),
       );
     }
