@@ -1,4 +1,4 @@
-// Flash attention: attention of many tokens, tile by tile, so that only a small tile of scores exists at a time.
+// Flash attention: attention of many tokens, tile by tile, so that a thread stores only a small tile of scores.
 //
 // A block of queries iterates over the blocks of keys. Its state is, for each query, the running maximum of the scores
 // and, relative to it, the sum of the weights and the sum of the weighted values.

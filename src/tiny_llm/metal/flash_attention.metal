@@ -1,4 +1,4 @@
-// out = softmax(scale * query . key) . value, tile by tile: only 16 x 32 scores exist at a time.
+// out = softmax(scale * query . key) . value, tile by tile: a threadgroup stores only 16 x 32 scores at a time.
 //
 // query, out: heads x L x D elements of type T. key, value: kv_heads x S x D elements of type T; heads is a multiple of
 // kv_heads, and heads / kv_heads consecutive heads share keys and values. D is at most 128. scale: one float32. causal:
