@@ -146,7 +146,7 @@ class Reporter:
             found = self._in_time(partial(diagnose, checks, package))
             if found.is_vague and package == LEARNER:
                 located = self._in_time(lambda until: locate(checks))
-                found = located if located.claims else found
+                found = found._replace(claims=(*found.claims, *located.claims))
         except Exception:
             if guard.restore():
                 return Diagnosis()
