@@ -8,6 +8,7 @@ from tiny_llm_course.dev.book.drawing import Canvas, at_both_widths
 from tiny_llm_course.dev.book.drawing.canvas import FONT
 from tiny_llm_course.dev.book.html import element, number, table
 from tiny_llm_course.dev.book.parts import Parts
+from tiny_llm_course.measuring.clock import number as milliseconds
 from tiny_llm_course.measuring.machine import in_words
 from tiny_llm_course.programs.packages import load_solution
 
@@ -144,7 +145,12 @@ def costs() -> str:
         for step, work in STEPS.items():
             found = communication_seconds(work, RANKS, cost, OF_PIPELINE if work.tokens > OF_PIPELINE else 1)
             methods = list(found)
-            rows.append([f"{step}; {link}", *(number(1000 * seconds) for seconds in found.values())])
+            rows.append(
+                [
+                    f"{step}; {link}",
+                    *(milliseconds(1000 * seconds) if seconds else "\N{EN DASH}" for seconds in found.values()),
+                ]
+            )
     caption = (
         f"Predicted communication time per step, in milliseconds, for Qwen3-0.6B in bfloat16 on {RANKS} ranks. "
         f"Pipelines use {OF_PIPELINE} micro-batches (1 in decoding). For expert parallelism, each MLP is assumed to be "
