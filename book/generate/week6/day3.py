@@ -20,7 +20,7 @@ from tiny_llm_solution.pipeline.schedule import one_forward_one_backward  # noqa
 
 STAGES, MICRO_BATCHES = 3, 4  # the running example
 ORDERS = {"1F1B": one_forward_one_backward, "GPipe": gpipe}
-LEFT, ROW = 18.0, 26.0
+LEFT, ROW = 52.0, 26.0
 RECORDED = Path(__file__).parents[3] / "benches" / "week6" / "timeline.json"
 WIDGET = {"stages": 6, "micro": 16}
 
@@ -71,7 +71,7 @@ def orders() -> str:
             canvas.text(0, y, f"{name}: at most {held} micro-batches held")
             for rank, slots in enumerate(timeline.stages):
                 top = y + 8 + rank * ROW
-                canvas.text(0, top + 14, str(rank))
+                canvas.text(0, top + 14, f"stage {rank}", "small")
                 for slot in slots:
                     width = (slot.end - slot.start) * unit
                     box(canvas, LEFT + slot.start * unit, top, width, slot.what, True)
@@ -106,7 +106,7 @@ def recorded() -> str:
             canvas.text(0, y, f"{name}: {100 * bubbles[name]:.0f} % bubble")
             for rank, slots in enumerate(step):
                 top = y + 8 + rank * ROW
-                canvas.text(0, top + 14, str(rank))
+                canvas.text(0, top + 14, f"stage {rank}", "small")
                 for forward, start, end in slots:
                     box(canvas, LEFT + start * scale, top, max(2.0, (end - start) * scale), Pass(forward, 0), False)
             y += 8 + len(step) * ROW + FONT + 8
