@@ -90,9 +90,12 @@ class Canvas:
         """The lowest y drawn so far."""
         return self._bottom
 
-    def figure(self, name: str, title: str, about: str, caption: str = "") -> str:
-        """Return one block of HTML; `name` is unique in the book. Raise ValueError if it is too wide for a phone."""
-        drawings = [self._fitting(name, title, about, "narrow" if self.wide else "")]
+    def figure(self, name: str, title: str, about: str, caption: str = "", *, larger: float = LARGER) -> str:
+        """Return one block of HTML; `name` is unique in the book. Raise ValueError if it is too wide for a phone.
+
+        A figure that is drawn once is at most `larger` times its size.
+        """
+        drawings = [self._fitting(name, title, about, "narrow" if self.wide else "", larger)]
         if self.wide:
             drawings.append(self.wide._fitting(f"{name}-wide", title, about, "wide"))
         drawing = "\n".join(drawings)
@@ -104,12 +107,12 @@ class Canvas:
         style = COLOURS + (BOOK / "figures.css").read_text(encoding="utf-8")
         return self.drawing(name, title, about, 'class="drawn"', style) + "\n"
 
-    def _fitting(self, name: str, title: str, about: str, looks: str) -> str:
+    def _fitting(self, name: str, title: str, about: str, looks: str, larger: float = LARGER) -> str:
         width = self._right - self._left + 2 * MARGIN
         if width > self.width:
             where = "a phone" if self.width == WIDEST else "a page"
             raise ValueError(f"figure {name} is {width:.0f} pixels wide, {self.width:.0f} is what {where} shows")
-        kind, scale = (f'class="{looks}" ', SCALE) if looks else ("", LARGER)
+        kind, scale = (f'class="{looks}" ', SCALE) if looks else ("", larger)
         return self.drawing(name, title, about, f'{kind}style="max-width:{width * scale:.0f}px"')
 
     def drawing(self, name: str, title: str, about: str, attributes: str = "", style: str = "") -> str:
