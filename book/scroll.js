@@ -10,6 +10,10 @@
   for (const name of document.querySelectorAll("main td > code")) {
     name.innerHTML = name.innerHTML.replace(/([A-Za-z][.=]|\w\w_)(?=[A-Za-z]\w)/g, "$1<wbr>");
   }
+  // The highlighter ends a number at its underscore.
+  for (const code of document.querySelectorAll("main code.hljs")) {
+    if (/\d_\d/.test(code.textContent)) code.innerHTML = code.innerHTML.replace(/(class="hljs-number">\d+)<\/span>((?:_\d+)+)/g, "$1$2</span>");
+  }
   // The course's messages are sentences: on a phone they wrap. The sentence that names a mistake is marked.
   for (const code of document.querySelectorAll("main pre > code.language-text")) {
     if (!/^\$ pdm run (test|hint|status)/.test(code.textContent)) continue;

@@ -121,4 +121,4 @@ def test_each_entry_is_a_section_which_the_search_finds():
 
 def test_each_letter_leads_to_its_first_entry():
     page = as_sections("# Glossary\n\n1F1B\n: An order.\n\nKey\n: One.\n\nKV cache\n: Two.\n")
-    assert '<a href="#1f1b">0–9</a><a href="#key">K</a></nav>\n\n## 1F1B' in page
+    assert '<a href="#1f1b">0\N{EN DASH}9</a><a href="#key">K</a></nav>\n\n## 1F1B' in page

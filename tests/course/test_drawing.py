@@ -164,7 +164,7 @@ def test_curves_have_one_scale_and_their_dots_lie_on_them():
     named = {part.text: part.attrib for part in drawn_texts(canvas)}
     assert float(named["flat"]["y"]) < flat["cy"] - 4
     assert float(named["steep"]["x"]) > steep["cx"] + 4
-    assert {"-4", "-2", "2", "4"} <= set(texts(canvas))
+    assert {"\N{MINUS SIGN}4", "\N{MINUS SIGN}2", "2", "4"} <= set(texts(canvas))
 
 
 def test_arrows_lead_from_box_to_box():

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from html import escape
 
 from ....paths import BOOK
+from ..html import MINUS
 
 # What has a colour and a second mark in the whole book: its letter in formulas, and its meaning.
 ROLES = {
@@ -23,6 +24,11 @@ COLUMN = 664.0  # what fills the column of a page
 SCALE = 1.15  # at most; then text is as large as the page's
 LARGER = 1.5  # of a figure that is drawn once: `book/figures.css` makes its text smaller in return
 MARGIN = 2.0
+# Signs of numbers and of sizes, in place of the letters that code has for them.
+SIGNS = {
+    re.compile(r"(?<![^\s(])-(?=[\d.])"): MINUS,
+    re.compile(r"(?<=[\w)]) x (?=[\w(])"): " \N{MULTIPLICATION SIGN} ",
+}
 INDEX = re.compile(r"(?<=\b[A-Z])([_^])([A-Za-z]{1,4})\b")
 # Styles that a figure gets from its page, and a file must contain.
 COLOURS = "svg{background:white;font-size:14px} :root{--fg:#1d1d1d;--bg:white;--links:#1a56a8;--mono-font:monospace}"
@@ -76,6 +82,8 @@ class Canvas:
         self, x: float, y: float, words: str, looks: str = "", anchor: str = "start", *, length: float = 0
     ) -> None:
         """Draw words with their baseline at y and the `anchor` at x; a `length` in pixels also keeps their spaces."""
+        for letters, sign in {} if length else SIGNS.items():
+            words = letters.sub(sign, words)
         size = SMALL if "small" in looks.split() else FONT
         width = length or width_of(words, size)
         left = x - {"start": 0.0, "middle": width / 2, "end": width}[anchor]
