@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 MINUS = "\N{MINUS SIGN}"
+HYPHEN = re.compile(r"(?<![^\s(])-(?=[\d.])")  # in place of a minus
 NUMBER = re.compile(f"[{MINUS}-]?[\\d,]*\\.?\\d+|\N{EN DASH}|")
 
 
@@ -32,7 +33,9 @@ def table(caption: str, head: list[str], rows: list[list[str]]) -> str:
     )
     lines.append("<tbody>")
     for first, *cells in rows:
-        data = "".join(f"<td{kind}>{escape(cell)}</td>" for cell, kind in zip(cells, kinds, strict=True))
+        data = "".join(
+            f"<td{kind}>{escape(HYPHEN.sub(MINUS, cell))}</td>" for cell, kind in zip(cells, kinds, strict=True)
+        )
         lines.append(f'<tr><th scope="row">{escape(first)}</th>{data}</tr>')
     return "\n".join([*lines, "</tbody></table></div>"])
 

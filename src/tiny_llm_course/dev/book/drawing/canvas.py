@@ -7,7 +7,7 @@ from collections.abc import Callable
 from html import escape
 
 from ....paths import BOOK
-from ..html import MINUS
+from ..html import HYPHEN, MINUS
 
 # What has a colour and a second mark in the whole book: its letter in formulas, and its meaning.
 ROLES = {
@@ -26,7 +26,7 @@ LARGER = 1.5  # of a figure that is drawn once: `book/figures.css` makes its tex
 MARGIN = 2.0
 # Signs of numbers and of sizes, in place of the letters that code has for them.
 SIGNS = {
-    re.compile(r"(?<![^\s(])-(?=[\d.])"): MINUS,
+    HYPHEN: MINUS,
     re.compile(r"(?<=[\w)]) x (?=[\w(])"): " \N{MULTIPLICATION SIGN} ",
 }
 INDEX = re.compile(r"(?<=\b[A-Z])([_^])([A-Za-z]{1,4})\b")
