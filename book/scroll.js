@@ -23,6 +23,10 @@
     const indented = (line) => `<span style="--indent:${line.search(/\S|$/) + 2}ch">${line}\n</span>`;
     code.innerHTML = marked.trimEnd().split("\n").map(indented).join("");
   }
+  // A listing is as wide as the text or, with a line of more characters than fit there, as wide as the page.
+  for (const code of document.querySelectorAll("main pre > code")) {
+    code.parentElement.classList.toggle("wide", /.{94}/.test(code.textContent));
+  }
   // First all sizes are read, then all marks are set: in turns, each of a thousand parts would lay the page out anew.
   const update = (parts) => {
     const sizes = parts.map((part) => [part, part.scrollWidth - part.clientWidth, part.scrollLeft]);
