@@ -10,6 +10,10 @@
   for (const name of document.querySelectorAll("main td > code")) {
     name.innerHTML = name.innerHTML.replace(/([A-Za-z][.=]|\w\w_)(?=[A-Za-z]\w)/g, "$1<wbr>");
   }
+  // The highlighter ends a number at its underscore.
+  for (const code of document.querySelectorAll("main code.hljs")) {
+    if (/\d_\d/.test(code.textContent)) code.innerHTML = code.innerHTML.replace(/(class="hljs-number">\d+)<\/span>((?:_\d+)+)/g, "$1$2</span>");
+  }
   // The course's messages are sentences: on a phone they wrap. The sentence that names a mistake is marked.
   for (const code of document.querySelectorAll("main pre > code.language-text")) {
     if (!/^\$ pdm run (test|hint|status)/.test(code.textContent)) continue;
@@ -18,6 +22,10 @@
     // A line that wraps continues below its first word.
     const indented = (line) => `<span style="--indent:${line.search(/\S|$/) + 2}ch">${line}\n</span>`;
     code.innerHTML = marked.trimEnd().split("\n").map(indented).join("");
+  }
+  // A listing is as wide as the text or, with a line of more characters than fit there, as wide as the page.
+  for (const code of document.querySelectorAll("main pre > code")) {
+    code.parentElement.classList.toggle("wide", /.{94}/.test(code.textContent));
   }
   // First all sizes are read, then all marks are set: in turns, each of a thousand parts would lay the page out anew.
   const update = (parts) => {

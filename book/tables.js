@@ -1,7 +1,8 @@
 "use strict";
 
-// A table that is wider than a phone becomes a list of cards, one for each row: its first cell is the heading, and each of
-// the others stands under or beside its column's name (book.css). A grid of numbered columns keeps its shape, and scrolls.
+// A table that is wider than a phone, or has a word a line, becomes a list of cards, one for each row: its first cell is the
+// heading, and each of the others stands under or beside its column's name (book.css). A grid of numbered columns keeps its
+// shape, and scrolls.
 
 (() => {
   const phone = matchMedia("(max-width: 600px)");
@@ -38,7 +39,15 @@
   const update = () => {
     for (const { table } of tables) table.classList.remove("cards", "figures");
     // All widths are read before any table is changed: in turns, each of them would lay the page out anew.
-    const wide = tables.map(({ table: { parentElement: around } }) => phone.matches && around.scrollWidth > around.clientWidth + 1);
+    const text = document.createRange();
+    const crowded = (cell) => {
+      text.selectNodeContents(cell);
+      return cell.offsetWidth < 130 && text.getBoundingClientRect().height > 85; // four lines
+    };
+    const wide = tables.map(({ table, rows }) => {
+      const around = table.parentElement;
+      return phone.matches && (around.scrollWidth > around.clientWidth + 1 || rows.some((row) => [...row.cells].some(crowded)));
+    });
     tables.forEach(({ table, kind }, i) => {
       if (wide[i]) table.classList.add(...kind.split(" "));
       if (wide[i] !== table.hasAttribute("role")) roles(table, wide[i]);

@@ -117,3 +117,8 @@ def test_each_entry_is_a_section_which_the_search_finds():
         "\n## Detokenizer, streaming {#detokenizer-streaming .entry}\n\nDecodes while tokens arrive.\n"
         in as_sections(GLOSSARY)
     )
+
+
+def test_each_letter_leads_to_its_first_entry():
+    page = as_sections("# Glossary\n\n1F1B\n: An order.\n\nKey\n: One.\n\nKV cache\n: Two.\n")
+    assert '<a href="#1f1b">0\N{EN DASH}9</a><a href="#key">K</a></nav>\n\n## 1F1B' in page

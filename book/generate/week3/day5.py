@@ -103,7 +103,7 @@ def _picture(root: Any, words: Sequence[str], name: str, caption: str, seen: set
     canvas = Canvas()
     flow(canvas, grid, boxes, arrows)
     about = f"The root has these descendants: {'; '.join(described)}."
-    return canvas.figure(f"tree-3-5-{name}", "A radix tree", about, caption)
+    return canvas.figure(f"tree-3-5-{name}", "A radix tree", about, caption, larger=1)
 
 
 def _wide(node: Any) -> int:

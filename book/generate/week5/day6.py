@@ -149,8 +149,9 @@ def curve(names: tuple[str, ...], key: str, label: str, name: str) -> str:
     run = runs[names[0]]
     about = "; ".join(f"{which}: from {number(values[0])} to {number(values[-1])}" for which, values in series.items())
     minutes = run["seconds"] / 60
+    shown = ", ".join(series)
     caption = (
-        f"{label[0].upper()}{label[1:]}. Each point is the mean of {WINDOW} rounds of 16 answers. The {count} "
+        f"{shown[0].upper()}{shown[1:]}. Each point is the mean of {WINDOW} rounds of 16 answers. The {count} "
         f"rounds took {minutes:.0f} minutes on a busy machine ({escape(record()['machine']['processor'])})."
     )
     return canvas.figure(f"{name}-5-6", f"{label[0].upper()}{label[1:]} by round", f"{about}.", caption)

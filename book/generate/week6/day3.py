@@ -8,6 +8,7 @@ from tiny_llm_course.dev.book.drawing import Canvas, at_both_widths
 from tiny_llm_course.dev.book.drawing.canvas import FONT
 from tiny_llm_course.dev.book.html import element, number, table
 from tiny_llm_course.dev.book.parts import Parts
+from tiny_llm_course.measuring.clock import number as milliseconds
 from tiny_llm_course.measuring.machine import in_words
 from tiny_llm_course.programs.packages import load_solution
 
@@ -19,7 +20,7 @@ from tiny_llm_solution.pipeline.schedule import one_forward_one_backward  # noqa
 
 STAGES, MICRO_BATCHES = 3, 4  # the running example
 ORDERS = {"1F1B": one_forward_one_backward, "GPipe": gpipe}
-LEFT, ROW = 18.0, 26.0
+LEFT, ROW = 52.0, 26.0
 RECORDED = Path(__file__).parents[3] / "benches" / "week6" / "timeline.json"
 WIDGET = {"stages": 6, "micro": 16}
 
@@ -70,7 +71,7 @@ def orders() -> str:
             canvas.text(0, y, f"{name}: at most {held} micro-batches held")
             for rank, slots in enumerate(timeline.stages):
                 top = y + 8 + rank * ROW
-                canvas.text(0, top + 14, str(rank))
+                canvas.text(0, top + 14, f"stage {rank}", "small")
                 for slot in slots:
                     width = (slot.end - slot.start) * unit
                     box(canvas, LEFT + slot.start * unit, top, width, slot.what, True)
@@ -105,7 +106,7 @@ def recorded() -> str:
             canvas.text(0, y, f"{name}: {100 * bubbles[name]:.0f} % bubble")
             for rank, slots in enumerate(step):
                 top = y + 8 + rank * ROW
-                canvas.text(0, top + 14, str(rank))
+                canvas.text(0, top + 14, f"stage {rank}", "small")
                 for forward, start, end in slots:
                     box(canvas, LEFT + start * scale, top, max(2.0, (end - start) * scale), Pass(forward, 0), False)
             y += 8 + len(step) * ROW + FONT + 8
@@ -144,7 +145,12 @@ def costs() -> str:
         for step, work in STEPS.items():
             found = communication_seconds(work, RANKS, cost, OF_PIPELINE if work.tokens > OF_PIPELINE else 1)
             methods = list(found)
-            rows.append([f"{step}; {link}", *(number(1000 * seconds) for seconds in found.values())])
+            rows.append(
+                [
+                    f"{step}; {link}",
+                    *(milliseconds(1000 * seconds) if seconds else "\N{EN DASH}" for seconds in found.values()),
+                ]
+            )
     caption = (
         f"Predicted communication time per step, in milliseconds, for Qwen3-0.6B in bfloat16 on {RANKS} ranks. "
         f"Pipelines use {OF_PIPELINE} micro-batches (1 in decoding). For expert parallelism, each MLP is assumed to be "

@@ -151,8 +151,8 @@ class BookWidget extends HTMLElement {
       row.map((x, j) => {
         const [left, top] = [(j + 0.5) * cell, (i + 0.5) * cell];
         if (hidden(i, j)) return `<circle cx="${left}" cy="${top}" r="${Math.max(0.8, cell / 16)}" class="dot"/>`;
-        const side = (cell - 1.5) * Math.sqrt(Math.min(1, Math.abs(x) / largest));
-        if (side < 1) return "";
+        if (!x) return "";
+        const side = Math.max(1.5, (cell - 1.5) * Math.sqrt(Math.min(1, Math.abs(x) / largest)));
         const place = [left - side / 2, top - side / 2, side].map((at) => at.toFixed(1));
         const kind = x > 0 ? "fill" : "hollow";
         return `<rect x="${place[0]}" y="${place[1]}" width="${place[2]}" height="${place[2]}" class="${kind}"/>`;

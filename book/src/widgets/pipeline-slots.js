@@ -3,7 +3,7 @@
 "use strict";
 
 {
-  const [WIDE, LEFT, ROW] = [360, 14, 24];
+  const [WIDE, LEFT, ROW] = [360, 46, 26];
   const { number } = BookWidget;
 
   class PipelineSlots extends BookWidget {
@@ -21,16 +21,17 @@
           ${BookWidget.slider("micro", "micro-batches M", 1, micro)}${BookWidget.slider("time", "time", 0, 100)}</div>
         <svg viewBox="0 0 ${WIDE} ${stages * ROW + 20}" role="img" aria-labelledby="passes">
           <title id="passes"></title><g></g></svg>
-        <p class="legend"><span><i class="f"></i> forward</span><span><i class="b"></i> backward</span><span>left: the stage; right: micro-batches held now</span></p>
+        <p class="legend"><span><i class="f"></i> F: forward</span><span><i class="b"></i> B: backward</span><span>right: micro-batches held now</span></p>
         <dl class="figures"></dl>
         <style>
           svg { width: 100%; }
-          .f { fill: none; stroke: var(--query); stroke-width: 1.2; }
-          .b { fill: var(--key); background: var(--key); }
+          .f, .b { fill: none; stroke: var(--pass); stroke-width: 1.2; border: 1px solid var(--pass); box-sizing: border-box; }
+          .f { --pass: var(--links); }
+          .b { --pass: var(--second); border-bottom-width: 4px; }
+          rect.below { fill: var(--second); }
           .now { stroke: var(--fg, #000); stroke-dasharray: 2 2; }
           .legend { display: flex; flex-wrap: wrap; gap: 0.2em 1.4em; margin: 0.3em 0; }
-          .legend i { display: inline-block; width: 1em; height: 0.7em; }
-          .legend .f { border: 1px solid var(--query); }
+          .legend i { display: inline-block; width: 1em; height: 0.8em; }
         </style>`;
     }
 
@@ -115,12 +116,15 @@
       const rows = slots.map((row, stage) => {
         const y = stage * ROW;
         const boxes = row.filter((slot) => slot.start < at).map((slot) => {
-          const width = ((Math.min(at, slot.end) - slot.start) * unit - 1).toFixed(1);
-          const box = `<rect class="${slot.forward ? "f" : "b"}" x="${x(slot.start)}" y="${y + 3}" width="${width}" height="${ROW - 8}"/>`;
-          const named = slot.forward && unit > 15 ? `<text x="${x(slot.start + 0.47)}" y="${y + 15}" text-anchor="middle">${slot.m}</text>` : "";
-          return box + named;
+          const end = Math.min(at, slot.end);
+          const width = ((end - slot.start) * unit - 1).toFixed(1);
+          const box = `<rect class="${slot.forward ? "f" : "b"}" x="${x(slot.start)}" y="${y + 1}" width="${width}" height="${ROW - 6}"/>`;
+          const bar = slot.forward ? "" : `<rect class="below" x="${x(slot.start)}" y="${y + ROW - 9}" width="${width}" height="4"/>`;
+          const name = `${slot.forward ? "F" : "B"}${slot.m}`;
+          const named = width > 7 * name.length ? `<text x="${x((slot.start + end) / 2)}" y="${y + 14}" text-anchor="middle">${name}</text>` : "";
+          return box + bar + named;
         });
-        return `<text x="0" y="${y + 15}">${stage}</text>${boxes.join("")}<text x="${WIDE}" y="${y + 15}" text-anchor="end">${held[stage]}</text>`;
+        return `<text x="0" y="${y + 15}">stage ${stage}</text>${boxes.join("")}<text x="${WIDE}" y="${y + 15}" text-anchor="end">${held[stage]}</text>`;
       });
       const bottom = stages * ROW;
       const ticks = BookWidget.ticks(end, x, bottom);

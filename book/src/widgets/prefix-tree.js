@@ -201,7 +201,7 @@
         nodes.length &&
         `<ul>${nodes.map(({ texts, pages, used, children }) => `<li><div>${pages.map((page, i) => chip(page, texts[i])).join("")}
           used ${used}</div>${list(children) || ""}`).join("")}</ul>`;
-      this.$("#tree").innerHTML = list(root.children) || "The tree is empty.";
+      this.$("#tree").innerHTML = `<ul><li><div><span class="chip">root</span></div>${list(root.children) || ""}</li></ul>`;
       this.$("#pool").innerHTML = refs.map((count, page) => `<li class="${look(page)}"><b>${page}</b> ${count ? `×${count}` : "free"}`).join("");
       const words = (tokens, i) => tokens.slice(i * this.data.page_size, (i + 1) * this.data.page_size).join(" ");
       this.$("#running").innerHTML = running

@@ -114,8 +114,8 @@
       const largest = (values) => Math.max(...values.flat().map(Math.abs)) || 1;
       const squares = (values, role, most, [x0, y0]) =>
         `<g class="${role}">${values.map((row, i) => row.map((value, j) => {
-          const side = (CELL - 1.5) * Math.sqrt(Math.min(1, Math.abs(value) / most));
-          if (side < 1) return "";
+          if (!value) return "";
+          const side = Math.max(1.5, (CELL - 1.5) * Math.sqrt(Math.min(1, Math.abs(value) / most)));
           const [cx, cy] = [x0 + (j + 0.5) * CELL - side / 2, y0 + (i + 0.5) * CELL - side / 2].map((p) => p.toFixed(1));
           return `<rect x="${cx}" y="${cy}" width="${side.toFixed(1)}" height="${side.toFixed(1)}" class="${value > 0 ? "fill" : "hollow"}"/>`;
         }).join("")).join("")}</g>`;

@@ -4,6 +4,7 @@
 
 {
   const { number, escape } = BookWidget;
+  const share = (p) => (p < 0.0005 ? "< 0.001" : number(p, 3));
   const PACE = 450; // milliseconds a token
 
   class StoryTeller extends BookWidget {
@@ -26,6 +27,7 @@
           td.bars { width: 100%; }
           .track i { display: block; height: 1.1em; background: var(--logits); }
           tr.chosen th::before { content: "▸ "; }
+          td:last-child { min-width: 4.2em; white-space: nowrap; }
           th { min-width: 6em; }
         </style>`;
     }
@@ -79,10 +81,10 @@
         .map(
           ([word, p]) => `<tr${word === said[0] ? ' class="chosen"' : ""}><th scope="row">${escape(word.trim() || "␣")}</th>
           <td class="bars"><div class="track"><i style="width:${(100 * p).toFixed(1)}%"></i></div></td>
-          <td>${number(p, 3)}</td></tr>`,
+          <td>${escape(share(p))}</td></tr>`,
         )
         .join("");
-      if (!this.timer) this.say(`Word ${step + 1} of ${steps.length}: “${said[0].trim()}”, with probability ${number(said[1], 3)}.`);
+      if (!this.timer) this.say(`Word ${step + 1} of ${steps.length}: “${said[0].trim()}”, with probability ${share(said[1])}.`);
     }
   }
   customElements.define("story-teller", StoryTeller);

@@ -1,12 +1,15 @@
 """The elements of generated parts: custom elements with their data, tables, numbers."""
 
 import json
+import re
 from html import escape
 from typing import Any
 
 import numpy as np
 
 MINUS = "\N{MINUS SIGN}"
+HYPHEN = re.compile(r"(?<![^\s(])-(?=[\d.])")  # in place of a minus
+NUMBER = re.compile(f"[{MINUS}-]?[\\d,]*\\.?\\d+|\N{EN DASH}|")
 
 
 def element(name: str, data: dict[str, Any] | None, *inside: str) -> str:
@@ -16,12 +19,23 @@ def element(name: str, data: dict[str, Any] | None, *inside: str) -> str:
 
 
 def table(caption: str, head: list[str], rows: list[list[str]]) -> str:
-    """Return a table whose rows begin with their header; it scrolls on narrow pages, in mdBook's wrapper."""
+    """Return a table whose rows begin with their header; it scrolls on narrow pages, in mdBook's wrapper.
+
+    Columns of numbers are aligned at the right.
+    """
+    columns = zip(*rows, strict=True)
+    kinds = [' class="number"' if all(map(NUMBER.fullmatch, column)) else "" for column in columns][1:]
+    kinds = kinds or [""] * len(head[1:])
+    heads = zip(head, ["", *kinds], strict=True)
     lines = [f'<div class="table-wrapper"><table><caption>{escape(caption)}</caption>']
-    lines.append("<thead><tr>" + "".join(f'<th scope="col">{escape(cell)}</th>' for cell in head) + "</tr></thead>")
+    lines.append(
+        "<thead><tr>" + "".join(f'<th scope="col"{kind}>{escape(cell)}</th>' for cell, kind in heads) + "</tr></thead>"
+    )
     lines.append("<tbody>")
     for first, *cells in rows:
-        data = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
+        data = "".join(
+            f"<td{kind}>{escape(HYPHEN.sub(MINUS, cell))}</td>" for cell, kind in zip(cells, kinds, strict=True)
+        )
         lines.append(f'<tr><th scope="row">{escape(first)}</th>{data}</tr>')
     return "\n".join([*lines, "</tbody></table></div>"])
 

@@ -87,7 +87,7 @@ def main(arguments: list[str]) -> int:
     if wrong:
         return 1
     for page in pages.values():  # last, so that a fault's line is the file's
-        page["content"] = with_facts(page["content"])
+        page["content"] = with_facts(page["content"]).replace("</summary>", " </summary>")  # two words to the search
     sys.stdout.buffer.write(json.dumps(book).encode())
     return 0
 

@@ -74,13 +74,23 @@ def first_sentence(meaning: str) -> str:
 
 
 def as_sections(glossary: str) -> str:
-    """Return the glossary with a heading per entry, with its abbreviation: the search ranks words of headings first."""
+    """Return the glossary with a heading per entry, with its abbreviation: the search ranks words of headings first.
+
+    Above them is a row of letters, each of which leads to its first entry.
+    """
+    firsts: dict[str, str] = {}
+    for name, _ in ENTRY.findall(glossary):
+        firsts.setdefault(name[0].upper() if name[0].isalpha() else "0\N{EN DASH}9", anchor(name))
+    links = "".join(f'<a href="#{entry}">{letter}</a>' for letter, entry in firsts.items())
+    row = f'<nav class="letters" aria-label="Entries by letter">{links}</nav>\n\n'
 
     def section(entry: re.Match[str]) -> str:
         short = ABBREVIATION.match(entry[2])
         return f"## {entry[1]}{f' ({short[1]})' if short else ''} {{#{anchor(entry[1])} .entry}}\n\n{entry[2]}"
 
-    return ENTRY.sub(section, glossary)
+    start = ENTRY.search(glossary)
+    at = start.start() if start else len(glossary)
+    return glossary[:at] + row + ENTRY.sub(section, glossary[at:])
 
 
 def _ways_to_write(name: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from html import escape
 
 from ....paths import BOOK
+from ..html import HYPHEN, MINUS
 
 # What has a colour and a second mark in the whole book: its letter in formulas, and its meaning.
 ROLES = {
@@ -23,6 +24,11 @@ COLUMN = 664.0  # what fills the column of a page
 SCALE = 1.15  # at most; then text is as large as the page's
 LARGER = 1.5  # of a figure that is drawn once: `book/figures.css` makes its text smaller in return
 MARGIN = 2.0
+# Signs of numbers and of sizes, in place of the letters that code has for them.
+SIGNS = {
+    HYPHEN: MINUS,
+    re.compile(r"(?<=[\w)]) x (?=[\w(])"): " \N{MULTIPLICATION SIGN} ",
+}
 INDEX = re.compile(r"(?<=\b[A-Z])([_^])([A-Za-z]{1,4})\b")
 # Styles that a figure gets from its page, and a file must contain.
 COLOURS = "svg{background:white;font-size:14px} :root{--fg:#1d1d1d;--bg:white;--links:#1a56a8;--mono-font:monospace}"
@@ -76,6 +82,8 @@ class Canvas:
         self, x: float, y: float, words: str, looks: str = "", anchor: str = "start", *, length: float = 0
     ) -> None:
         """Draw words with their baseline at y and the `anchor` at x; a `length` in pixels also keeps their spaces."""
+        for letters, sign in {} if length else SIGNS.items():
+            words = letters.sub(sign, words)
         size = SMALL if "small" in looks.split() else FONT
         width = length or width_of(words, size)
         left = x - {"start": 0.0, "middle": width / 2, "end": width}[anchor]
@@ -90,9 +98,12 @@ class Canvas:
         """The lowest y drawn so far."""
         return self._bottom
 
-    def figure(self, name: str, title: str, about: str, caption: str = "") -> str:
-        """Return one block of HTML; `name` is unique in the book. Raise ValueError if it is too wide for a phone."""
-        drawings = [self._fitting(name, title, about, "narrow" if self.wide else "")]
+    def figure(self, name: str, title: str, about: str, caption: str = "", *, larger: float = LARGER) -> str:
+        """Return one block of HTML; `name` is unique in the book. Raise ValueError if it is too wide for a phone.
+
+        A figure that is drawn once is at most `larger` times its size.
+        """
+        drawings = [self._fitting(name, title, about, "narrow" if self.wide else "", larger)]
         if self.wide:
             drawings.append(self.wide._fitting(f"{name}-wide", title, about, "wide"))
         drawing = "\n".join(drawings)
@@ -104,12 +115,12 @@ class Canvas:
         style = COLOURS + (BOOK / "figures.css").read_text(encoding="utf-8")
         return self.drawing(name, title, about, 'class="drawn"', style) + "\n"
 
-    def _fitting(self, name: str, title: str, about: str, looks: str) -> str:
+    def _fitting(self, name: str, title: str, about: str, looks: str, larger: float = LARGER) -> str:
         width = self._right - self._left + 2 * MARGIN
         if width > self.width:
             where = "a phone" if self.width == WIDEST else "a page"
             raise ValueError(f"figure {name} is {width:.0f} pixels wide, {self.width:.0f} is what {where} shows")
-        kind, scale = (f'class="{looks}" ', SCALE) if looks else ("", LARGER)
+        kind, scale = (f'class="{looks}" ', SCALE) if looks else ("", larger)
         return self.drawing(name, title, about, f'{kind}style="max-width:{width * scale:.0f}px"')
 
     def drawing(self, name: str, title: str, about: str, attributes: str = "", style: str = "") -> str:

@@ -96,7 +96,9 @@ def lines(
     right = canvas.width - 20
     first, last = min(across), max(across)
     canvas.text(0, FONT, named[1], "small")
-    top = legend(canvas, list(series), FONT + 8, line=True) + 8
+    top = FONT + 16  # one series needs no name besides the axis's
+    if len(series) > 1:
+        top = legend(canvas, list(series), FONT + 8, line=True) + 8
 
     def point(x: float, y: float) -> tuple[float, float]:
         return (
@@ -111,7 +113,7 @@ def lines(
     for x in across:
         canvas.text(point(x, low)[0], top + height + SMALL + 8, words(x), "small mono", "middle")
     canvas.text(right, top + height + 2 * SMALL + 12, named[0], "small", "end")
-    for i, numbers in enumerate(series.values()):
+    for i, numbers in reversed(list(enumerate(series.values()))):  # the first one on top
         places = [point(x, y) for x, y in zip(across, numbers, strict=True)]
         canvas.path(places, f"line series-{i}")
         for place in places:
@@ -168,17 +170,18 @@ def roofline(
 
 
 def legend(canvas: Canvas, names: Sequence[str], y: float, *, line: bool = False) -> float:
-    """Draw each series' mark and name, side by side where they fit; return where they end."""
-    x, key = 0.0, 30 if line else 12
+    """Draw each series' mark and name, in as many equal columns as fit; return where they end."""
+    key = 30 if line else 12
+    cell = key + 8 + max(map(width_of, names)) + 16
+    columns = max(1, int((canvas.width + 12) // cell))
     for i, name in enumerate(names):
-        length = key + 8 + width_of(name)
-        if x and x + length > canvas.width - 4:
-            x, y = 0.0, y + FONT + 7
+        x = i % columns * cell
+        if i and not x:
+            y += FONT + 7
         if line:
             canvas.path([(x, y + 9), (x + key, y + 9)], f"line series-{i}")
         mark_of(canvas, x + key / 2, y + 9, i)
         canvas.text(x + key + 8, y + FONT, name)
-        x += length + 16
     return y + FONT + 7
 
 

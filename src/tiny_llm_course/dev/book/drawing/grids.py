@@ -31,8 +31,8 @@ def squares(
         if hidden is not None and hidden[i, j]:
             canvas.circle(*middle, max(0.8, cell / 16), "dot")
             continue
-        side = (cell - 1.5) * math.sqrt(min(1.0, abs(value) / top)) if top else 0.0
-        if side >= 1:
+        if value and top:
+            side = max(1.5, (cell - 1.5) * math.sqrt(min(1.0, abs(value) / top)))
             shape = "fill" if value > 0 else "hollow"
             canvas.rect(middle[0] - side / 2, middle[1] - side / 2, side, side, f"{shape} {looks}")
 
