@@ -186,7 +186,7 @@ BookWidget.style = `
   :is(button, select):hover { border-color: var(--links, #06c); }
   #next { color: var(--bg, Canvas); background: var(--links, #06c); border-color: var(--links, #06c); }
   #next:hover { border-color: var(--fg, CanvasText); }
-  button[aria-disabled=true] { color: inherit; background: none; border-style: dashed; cursor: default; }
+  :is(button, #next)[aria-disabled=true] { color: inherit; background: none; border-style: dashed; cursor: default; }
   input { accent-color: var(--links, #06c); }
   input[type=range] { flex: 1; min-width: 7em; }
   .sliders { display: grid; grid-template-columns: max-content minmax(6em, 1fr) max-content; gap: 0.3em 0.8em;
