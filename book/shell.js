@@ -44,6 +44,17 @@
     box.click();
   });
   tell();
+  // On a phone the contents lie beside a strip of the page: a tap there closes them, and so does Escape.
+  const narrow = matchMedia("(max-width: 619px)");
+  const close = (event) => {
+    if (!narrow.matches || !box.checked) return;
+    event.preventDefault();
+    event.stopPropagation();
+    box.click();
+    button.focus({ preventScroll: true });
+  };
+  document.getElementById("mdbook-page-wrapper")?.addEventListener("click", close, { capture: true });
+  document.addEventListener("keydown", (event) => event.key === "Escape" && close(event));
 
   // The chapters before and after this one, by their names in the contents.
   const names = new Map([...contents.querySelectorAll("a[href]")].map((link) => [link.href, link.textContent.trim()]));

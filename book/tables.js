@@ -9,6 +9,13 @@
   const numbered = (heads) => heads.length > 2 && heads.slice(1).every((head) => head.length < 2);
   const tables = [];
 
+  // Where there is room, a name or a shape stays in one line (book.css).
+  for (const cell of document.querySelectorAll("main .table-wrapper > table > tbody > tr > *")) {
+    const first = cell.cellIndex === 0;
+    if (!first && cell.parentElement.cells.length > 5) continue;
+    cell.classList.toggle("short", cell.textContent.trim().length <= (first ? 24 : 14));
+  }
+
   // What a table is to a screen reader is lost with its layout, so it is said.
   const prepare = (table) => {
     const heads = [...table.tHead.rows[0].cells].map((cell) => cell.textContent.trim());

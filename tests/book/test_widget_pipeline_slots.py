@@ -40,7 +40,7 @@ def test_what_is_held_at_each_moment(page):
 
 def test_a_step_by_keyboard(page):
     widget = Widget(page, "pipeline-slots")
-    end = widget.state()["end"]
+    end = widget.change(time=99)["end"]
     widget.focus("#back")
     assert widget.press("Enter", "ArrowLeft")["at"] == end - 2
     assert "the stages hold" in widget.said()

@@ -23,7 +23,7 @@
         <svg id="map" viewBox="${-HALF_WIDE * UNIT} ${-HALF_HIGH * UNIT} ${2 * HALF_WIDE * UNIT} ${2 * HALF_HIGH * UNIT}" role="img" aria-labelledby="map-title">
           <title id="map-title"></title><g></g></svg>
         <p class="legend"><span><i class="a"></i> AdamW</span><span><i class="d"></i> gradient descent</span><span>+ the minimum</span></p>
-        <div class="scroll"><table><thead><tr><th scope="col">direction</th><th>gradient</th><th>m, corrected</th><th>√v, corrected</th><th>last step</th></tr></thead><tbody></tbody></table></div>
+        <div class="scroll"><table><thead><tr><td></td><th scope="col">across</th><th scope="col">along</th></tr></thead><tbody></tbody></table></div>
         <style>
           #map { width: 100%; max-width: 36em; overflow: hidden; border: 1px solid var(--line); }
           #map ellipse { fill: none; stroke: var(--fg, #000); stroke-opacity: 0.6; }
@@ -97,10 +97,10 @@
         rings.join("") + '<text x="0" y="5" text-anchor="middle">+</text>' + line(descent, "descent") + squares.join("") + line(adam, "adam") + discs.join("");
       const moved = step ? adam.at(-1).map((x, i) => x - adam.at(-2)[i]) : [0, 0];
       const short = (x) => (Math.abs(x) >= 1e4 ? x.toExponential(1) : number(x, 3));
-      const rows = ["across", "along"].map((name, i) => {
-        const which = 1 - i; // the steep direction first
-        return `<tr><th>${name}</th>${[gradient, mean, root, moved].map((pair) => `<td>${short(pair[which])}</td>`).join("")}</tr>`;
-      });
+      const rows = Object.entries({ gradient, "m, corrected": mean, "√v, corrected": root, "last step": moved }).map(
+        // The steep direction first.
+        ([name, [along, across]]) => `<tr><th scope="row">${name}</th><td>${short(across)}</td><td>${short(along)}</td></tr>`,
+      );
       this.$("tbody").innerHTML = rows.join("");
       const where = (p) => `(${short(p[0])}, ${short(p[1])})`;
       this.$("#map-title").textContent = `After ${step} steps, AdamW is at ${where(adam.at(-1))} and gradient descent at ${where(descent.at(-1))}`;

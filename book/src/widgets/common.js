@@ -186,7 +186,7 @@ BookWidget.style = `
   :is(button, select):hover { border-color: var(--links, #06c); }
   #next { color: var(--bg, Canvas); background: var(--links, #06c); border-color: var(--links, #06c); }
   #next:hover { border-color: var(--fg, CanvasText); }
-  button[aria-disabled=true] { color: inherit; background: none; border-style: dashed; cursor: default; }
+  :is(button, #next)[aria-disabled=true] { color: inherit; background: none; border-style: dashed; cursor: default; }
   input { accent-color: var(--links, #06c); }
   input[type=range] { flex: 1; min-width: 7em; }
   .sliders { display: grid; grid-template-columns: max-content minmax(6em, 1fr) max-content; gap: 0.3em 0.8em;
@@ -208,10 +208,10 @@ BookWidget.style = `
   @media (min-width: 501px) { caption { white-space: nowrap; } }
   @media (max-width: 500px) { td { min-width: 2.6em; padding: 0.25em 0.1em; } th { padding: 0.1em 0.2em; }
     th { white-space: normal; }
-    .sliders { grid-template-columns: minmax(0, 1fr) max-content; } .sliders label { grid-column: 1 / -1; } }
+    .sliders { grid-template-columns: fit-content(45%) minmax(5em, 1fr) max-content; } }
   thead td { border: 0; }
   @media (pointer: coarse) { button, select, input[type=range], label { min-height: 44px; }
-    input:is([type=checkbox], [type=radio]) { width: 1.5em; height: 1.5em; } }
+    .sliders { row-gap: 0; } input:is([type=checkbox], [type=radio]) { width: 1.5em; height: 1.5em; } }
   svg { display: block; max-width: 100%; height: auto; }
   svg text { fill: var(--fg, CanvasText); font-family: inherit;
     font-size: clamp(11px / var(--scale, 1), 11px, 13.5px / var(--scale, 1)); }

@@ -18,8 +18,8 @@
       const { rewards } = this.data;
       const sliders = rewards.map((_, i) => slider(`r${i}`, `reward ${i + 1}`, 0, 1, 0.1)).join("");
       return `<div class="bar"><button type="button" id="equal">All equal</button><button type="button" id="one">One of ${rewards.length}</button><button type="button" id="recorded">As recorded</button></div>
-        <div class="sliders" id="rewards">${sliders}</div>
         <svg id="bars" viewBox="0 0 ${WIDE} ${HIGH}" role="img" aria-labelledby="bars-title"><title id="bars-title"></title><g></g></svg>
+        <div class="sliders" id="rewards">${sliders}</div>
         <div class="bar">${list("chosen", "A token of answer", rewards.map((_, i) => i + 1))}</div>
         <div class="sliders">${slider("ratio", "ratio", LOW, MOST, 0.05)}</div>
         <svg id="gain" viewBox="0 0 ${WIDE} ${HIGH}" role="img" aria-labelledby="gain-title"><title id="gain-title"></title><g></g></svg>

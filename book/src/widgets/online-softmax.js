@@ -3,7 +3,8 @@
 "use strict";
 
 {
-  const CELL = 36;
+  const [CELL, ROW] = [36, 66];
+  const phone = matchMedia("(max-width: 500px)"); // the keys take two rows, in place of one
   const { number, escape } = BookWidget;
 
   class OnlineSoftmax extends BookWidget {
@@ -21,14 +22,12 @@
         </div>
         <div class="scroll" tabindex="0" role="group" aria-label="The keys, their scores and weights">
           <p>Each key's score; the square's area is its weight relative to the largest score so far.</p>
-          <svg id="keys" width="${this.data.tokens.length * CELL * 1.25}" role="img" aria-labelledby="keys-title">
+          <svg id="keys" role="img" aria-labelledby="keys-title">
             <title id="keys-title"></title><g></g></svg></div>
         <div class="scroll" tabindex="0" role="group" aria-label="The three running numbers">
-          <table><thead><tr><th scope="col">at</th><th scope="col">o / l</th><th scope="col">maximum m</th><th scope="col">sum l</th><th scope="col">weighted value o</th></tr></thead>
-          <tbody></tbody></table></div>
+          <table><thead></thead><tbody></tbody></table></div>
         <style>
-          #keys { max-width: none; margin-bottom: 0.6em; }
-          svg text { font-size: 10px; }
+          #keys { width: 100%; margin-bottom: 0.6em; }
           .block { fill: none; stroke: var(--fg, #000); stroke-width: 1.5; }
           .axis { fill: none; stroke: var(--fg, #000); stroke-opacity: 0.6; }
           .fill { --role: var(--weights); }
@@ -40,6 +39,7 @@
       this.$("[name=size]").addEventListener("input", () => this.change({ step: 0 }));
       this.$("#back").onclick = () => this.move(-1);
       this.$("#next").onclick = () => this.move(1);
+      phone.addEventListener("change", () => this.draw());
     }
 
     onKey(event) {
@@ -87,22 +87,30 @@
       this.dim("#back", step === 0);
       this.dim("#next", step === this.blocks);
       const count = this.data.tokens.length;
+      const across = phone.matches ? Math.ceil(count / 2) : count;
       const cells = this.data.tokens.map((token, i) => {
-        const x = (i + 0.5) * CELL;
-        const text = `<text x="${x}" y="9" text-anchor="middle">${escape(token)}</text><text x="${x}" y="20" text-anchor="middle">${number(now.scores[i], 2)}</text>`;
+        const [left, top] = [(i % across) * CELL, Math.floor(i / across) * ROW];
+        const x = left + CELL / 2;
+        const text = `<text x="${x}" y="${top + 9}" text-anchor="middle">${escape(token)}</text><text x="${x}" y="${top + 20}" text-anchor="middle">${number(now.scores[i], 2)}</text>`;
         const base = now.largest === -Infinity ? 0 : now.largest;
         const side = i < step * size ? (CELL - 4) * Math.sqrt(Math.exp(now.scores[i] - base)) : 0;
-        const drawn = side < 1 ? "" : `<rect class="fill" x="${(x - side / 2).toFixed(1)}" y="${(25 + (CELL - side) / 2).toFixed(1)}" width="${side.toFixed(1)}" height="${side.toFixed(1)}"/>`;
-        return `${text}<rect class="axis" x="${i * CELL + 1}" y="25" width="${CELL - 2}" height="${CELL}"/>${drawn}`;
+        const drawn = side < 1 ? "" : `<rect class="fill" x="${(x - side / 2).toFixed(1)}" y="${(top + 25 + (CELL - side) / 2).toFixed(1)}" width="${side.toFixed(1)}" height="${side.toFixed(1)}"/>`;
+        const kind = i >= (step - 1) * size && i < step * size ? "block" : "axis";
+        return `${text}<rect class="${kind}" x="${left + 1}" y="${top + 25}" width="${CELL - 2}" height="${CELL}"/>${drawn}`;
       });
-      const first = (step - 1) * size;
-      const frame = step ? `<rect class="block" x="${first * CELL + 1}" y="24" width="${(Math.min(size, count - first) * CELL) - 2}" height="${CELL + 2}"/>` : "";
-      this.$("#keys").setAttribute("viewBox", `0 0 ${count * CELL} ${CELL + 30}`);
-      this.$("#keys g").innerHTML = cells.join("") + frame;
+      this.$("#keys").setAttribute("viewBox", `0 0 ${across * CELL} ${Math.ceil(count / across) * ROW}`);
+      this.$("#keys g").innerHTML = cells.join("");
+      this.scaleText();
       this.$("#keys-title").textContent = `Weights of ${Math.min(count, step * size)} of ${count} keys, relative to the largest score so far`;
-      const row = (name, { largest, total, seen, result }) =>
-        `<tr><th scope="row">${name}</th>${[total ? result : "–", largest, total, seen].map((x) => `<td>${x === "–" ? x : number(x, 4)}</td>`).join("")}</tr>`;
-      this.$("tbody").innerHTML = row(`after ${step} of ${this.blocks} blocks`, now) + row("softmax of all keys", last);
+      const [head, ...rows] = [
+        ["", `after ${step} of ${this.blocks} blocks`, "softmax of all keys"],
+        ...["maximum m", "sum l", "weighted value o", "o / l"].map((name, i) => {
+          const cell = ({ largest, total, seen, result }) => (i === 3 && !total ? "–" : number([largest, total, seen, result][i], 4));
+          return [name, cell(now), cell(last)];
+        }),
+      ];
+      this.$("thead").innerHTML = `<tr><td></td>${head.slice(1).map((name) => `<th scope="col">${name}</th>`).join("")}</tr>`;
+      this.$("tbody").innerHTML = rows.map(([name, ...cells]) => `<tr><th scope="row">${name}</th>${cells.map((cell) => `<td>${cell}</td>`).join("")}</tr>`).join("");
       const before = this.after(Math.max(0, step - 1));
       const grew = step > 1 && now.largest > before.largest && before.largest > -Infinity;
       const added = now.total - before.total * now.kept;

@@ -10,7 +10,7 @@
     constructor() {
       super();
       this.label = "A training step over pipeline stages, one unit of time after another";
-      this.view = { order: 0, stages: 3, micro: 4, time: 99 };
+      this.view = { order: 0, stages: 3, micro: 4, time: 9 };
     }
 
     get markup() {

@@ -10,7 +10,7 @@
     constructor() {
       super();
       this.label = "A race between a program and another process, call by call";
-      this.view = { program: 0, attack: 0, moment: 2, step: 3 };
+      this.view = { program: 0, attack: 0, moment: 2, step: 2 };
     }
 
     get markup() {

@@ -1,10 +1,12 @@
 // Rejects unknown or doubtful TeX, and adds MathML to the HTML, for screen readers. ROLES: the macros of math.py.
 function renderAll(formulas) {
-  return JSON.stringify(formulas.map(([tex, displayMode]) => {
+  return JSON.stringify(formulas.map(([source, displayMode]) => {
+    // On a phone, a line ends at a wide space (book.css): not within \begin{...}, where it would end a row.
+    const tex = source.includes("\\begin") ? source : source.replace(/(\\qquad\s*)+(?![a-zA-Z])/g, "$&\\\\ ");
     const options = {
       displayMode, throwOnError: true, output: "htmlAndMathml", macros: ROLES,
       trust: ({ command }) => command === "\\htmlClass",
-      strict: (code) => code === "htmlExtension" ? "ignore" : "error",
+      strict: (code) => ["htmlExtension", "newLineInDisplayMode"].includes(code) ? "ignore" : "error",
     };
     try {
       return { html: katex.renderToString(tex, options) };
