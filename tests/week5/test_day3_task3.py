@@ -146,7 +146,7 @@ def test_task_3_rms_norm_ignores_the_length(size, seed):
     compare(along, to_float64(mx.zeros(3)), mx.float32, 1e-4, case, x.size)
 
 
-@pytest.mark.parametrize("shape", [(2, 3, 4), (3, 5), (2, 3, 1), (5,)], ids=str)
+@pytest.mark.parametrize("shape", [(2, 3, 4), (3, 5), (2, 3, 1), (5,), (1, 2, 3, 5), (6, 5)], ids=str)
 def test_task_3_rms_norm_refuses_other_shapes(shape):
     x, weight, eps, _ = inputs(10)
     with raises_value_error(f"x 2 x 3 x 5, weight 5, dy {shape}", str(shape), "(2, 3, 5)"):

@@ -119,6 +119,8 @@ def test_task_2_masks_each_row_once_a_level():
     check_masks(masks.allowed_tokens, trie_of(words), table, 0, None, case)
     if len(table.rows) > 7:
         fail(Kind.VALUES, f"`row` was called {len(table.rows)} times for 7 levels of one state", case, size=300)
+    if len(table.asked) > 7:
+        fail(Kind.VALUES, f"`accepts` was called {len(table.asked)} times for 7 levels of one state", case, size=300)
 
 
 def test_task_2_masks_leaves_its_input():

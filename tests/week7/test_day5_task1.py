@@ -188,6 +188,11 @@ def test_task_1_durable_by_default():
     with raises_value_error(case, INTERRUPTED):
         tool.call({"n": 1})
     fail_if_different("the tool was called", [], done, case)
+    case, new = "a tool with the recovery report, in a run with changes", Disk()
+    with new_scene() as scene, Root(scene.w) as root, noted(case):
+        changes = Changes(root, Journal(scene.folder / "undo"), User())
+        durable.DurableRun([], new.append, changes).tool(Effect("post", [])).call({"n": 1})
+    fail_if_different("the intent is wrong", CALL, new.entries[0], case)
     case, log = "a new run, two calls, and the list of its entries grows with each append", []
     with noted(case):
         tool = durable.DurableRun(log, log.append).tool(Effect("post", done))

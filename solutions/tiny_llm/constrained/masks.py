@@ -29,8 +29,8 @@ def allowed_tokens(trie: TokenTrie, automaton: Automaton, state: int, roots: Int
     """Walk the trie from a state, and return the tokens that the automaton reads to their end.
 
     The walk visits only children of nodes that it has reached: if no token may begin with a byte, none of the tokens
-    that begin with it is looked at. `automaton.row` is called once for each state of a level at most, never for
-    -1, and `accepts` once for each state at most; a row may be longer to compute than to read.
+    that begin with it is looked at. `automaton.row` and `automaton.accepts` are called once for each state of a level
+    at most, and never for -1; a row may be longer to compute than to read.
 
     Args:
         trie: of the vocabulary.

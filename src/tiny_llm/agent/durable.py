@@ -85,6 +85,7 @@ class DurableRun:
         - "report": do not call it. Raise a ToolError with the message INTERRUPTED.
 
         Raises (when called):
-            Diverged: the next recorded entry is not the intent of this call: another tool's, or with other arguments.
+            Diverged: the next recorded entry is not the intent of this call: another tool's, or with other arguments;
+                or the entry after that intent is neither a result nor an error.
         """
         raise NotImplementedError("7.5.1 Checkpoint and resume")

@@ -30,10 +30,10 @@ KINDS = (  # what a repair is called, in the order in which they are tried
     "`break` in place of `continue`, or the reverse",
     "another indentation",
     "another order of the statements",
-    "a statement more before it",
     "another expression",
     "one factor more",
     "another variable",
+    "a statement more before it",
     "one term more",
 )
 PAIRS = (

@@ -39,7 +39,7 @@ class Scope(NamedTuple):
                     found.append(f"{name}.{node.attr}")
         constants = [n.value for n in [*nodes, *ast.walk(ours)] if isinstance(n, ast.Constant)]
         parts = [n for n in ast.walk(ours) if names(n) <= known | module | {*dir(builtins)} and not _is_definition(n)]
-        atoms, no_steps = (ast.Constant, ast.Name, ast.Starred, ast.Slice), (ast.Return, ast.Pass)
+        atoms, no_steps = (ast.Constant, ast.Name, ast.Starred, ast.Slice), (ast.Return, ast.Pass, ast.Raise)
         return cls(
             [name for name in dict.fromkeys(found) if name != "self"],
             [*dict.fromkeys(each for each in constants if not isinstance(each, str) or each.isidentifier())],
