@@ -31,8 +31,7 @@ def one_pair(program: Any) -> str:
     "Two prompts have two answers each, with rewards 1 and 0, and 5 and 3. What are the four advantages?",
     why="Each group has its own mean and standard deviation, so the scale of its rewards does not matter.",
     mistakes={
-        "one-group": "Both answers to the first prompt would get a negative advantage, although one of them is "
-        "better.",
+        "one-group": "Both answers to the first prompt would get a negative advantage, although one of them is better.",
         "not-scaled": "The first prompt's 0.5 and -0.5 must still be divided by the standard deviation, 0.71.",
         "of-the-population": "With G - 1 = 1 instead of G = 2, the deviation of the first group is 0.71, not 0.5.",
         "best-so-far": "Then no answer could have a positive advantage.",

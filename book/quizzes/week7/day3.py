@@ -49,7 +49,7 @@ def results_after_the_time(program: Any) -> str:
 @quiz.question(
     "7.3.2",
     "While you fix the code, a model runs the tests three times and gets 3 failures, then 2, then 1. Then it says that "
-    "it is done. `repeats` is 3, and each answer reports 10 `tokens`. Why does the run stop, and after how many tokens?",
+    "it is done. `repeats` is 3, and each answer reports 10 `tokens`. Why does it stop, and after how many tokens?",
     why="The calls are the same, but their results differ, which is progress. Four answers report 40 tokens.",
     mistakes={
         "results-do-not-count": "The same calls with different results are not repeats.",
