@@ -147,7 +147,8 @@ def test_task_4_run_wall_time():
 
 def test_task_4_run_wall_time_of_what_ignores_signals():
     case = "a command that ignores SIGTERM and SIGINT, and prints on"
-    check_run(["sh", "-c", "trap '' TERM INT; echo on; sleep 20"], -9, "on\n", "0.9 seconds", case, limits=SOON)
+    command = ["sh", "-c", "trap '' TERM INT; echo on; sleep 20"]  # on a busy machine, it prints late
+    check_run(command, -9, "on\n", "2 seconds", case, limits=Limits(wall_seconds=2))
 
 
 def test_task_4_run_wall_time_without_output():
