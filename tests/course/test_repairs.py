@@ -1,68 +1,75 @@
 """The repairs of a learner's program that find the line of a mistake, and the sentence that a learner sees."""
 
 import ast
+import contextlib
 import re
 import textwrap
+from types import SimpleNamespace
 
 import pytest
 from tests.course.checkouts import fixture
 
+from tiny_llm_course.course.findings import Finding, Kind
 from tiny_llm_course.dev.transcripts import Edit, run
+from tiny_llm_course.grading import small_changes
+from tiny_llm_course.grading.failures import Failure
+from tiny_llm_course.grading.small_changes import OF_VALUES, SmallChanges
 from tiny_llm_course.source.alternatives import KINDS
 from tiny_llm_course.source.repairs import Repair, repairs, said
+from tiny_llm_course.testkit.changed_programs import Overtime
 
 OURS = "if a < 3:\n    raise ValueError\nhidden = abs(a) - 3\nreturn [b % 5, hidden.strip(b)]"
 # A function's body with a mistake, the kind of the repair, its line, and what the body then is.
 CASES = [
-    ("return a < b", "another comparison", 2, "return a <= b"),
-    ("return a == b", "another comparison", 2, "return a != b"),
+    ("return a < b", "a different comparison", 2, "return a <= b"),
+    ("return a == b", "a different comparison", 2, "return a != b"),
     ("if a:\n    b = 1\nreturn b", "a test for None", 2, "if a is not None:\n    b = 1\nreturn b"),
     ("return 0 if not a else a", "a test for None", 2, "return 0 if a is None else a"),
     ("return a or b", "a test for None", 2, "return a if a is not None else b"),
-    ("return a and b", "another condition", 2, "return a or b"),
-    ("return a and b", "another condition", 2, "return b"),
-    ("if a:\n    b = 1\nreturn b", "another condition", 2, "if not a:\n    b = 1\nreturn b"),
-    ("return x[:a]", "a number one higher or lower", 2, "return x[:a + 1]"),
-    ("return max(0, a - b)", "a number one higher or lower", 2, "return max(0, a - b + 1)"),
-    ("return a + 7", "another variable", 2, "return a + b"),
-    ("return range(a)", "a number one higher or lower", 2, "return range(a - 1)"),
-    ("a = 2\nreturn x[a:b - 1]", "another operator", 3, "a = 2\nreturn x[a:b]"),
-    ("return x.sum(axis=0)", "another constant", 2, "return x.sum(axis=-1)"),
-    ("return a - b", "another order of the operands", 2, "return b - a"),
-    ("return a / b", "another operator", 2, "return a // b"),
-    ("a += b\nreturn a", "another operator", 2, "a = b\nreturn a"),
-    ("a = b\nreturn a", "another operator", 2, "a = a + b\nreturn a"),
-    ("return f(a, b)", "another order of the arguments", 2, "return f(b, a)"),
-    ("return min(a, b)", "another function", 2, "return max(a, b)"),
-    ("return x.popleft()", "another function", 2, "return x.pop()"),
-    ("return a", "another dtype", 2, "return a.astype(x.dtype)"),
+    ("return a and b", "a different condition", 2, "return a or b"),
+    ("return a and b", "a different condition", 2, "return b"),
+    ("if a:\n    b = 1\nreturn b", "a different condition", 2, "if not a:\n    b = 1\nreturn b"),
+    ("return x[:a]", "off by one", 2, "return x[:a + 1]"),
+    ("return max(0, a - b)", "off by one", 2, "return max(0, a - b + 1)"),
+    ("return a + 7", "a different variable", 2, "return a + b"),
+    ("return range(a)", "off by one", 2, "return range(a - 1)"),
+    ("a = 2\nreturn x[a:b - 1]", "a different operator", 3, "a = 2\nreturn x[a:b]"),
+    ("return x.sum(axis=0)", "a different constant", 2, "return x.sum(axis=-1)"),
+    ("return a - b", "swapped operands", 2, "return b - a"),
+    ("return a / b", "a different operator", 2, "return a // b"),
+    ("a += b\nreturn a", "a different operator", 2, "a = b\nreturn a"),
+    ("a = b\nreturn a", "a different operator", 2, "a = a + b\nreturn a"),
+    ("return f(a, b)", "swapped arguments", 2, "return f(b, a)"),
+    ("return min(a, b)", "a different function", 2, "return max(a, b)"),
+    ("return x.popleft()", "a different function", 2, "return x.pop()"),
+    ("return a", "a different dtype", 2, "return a.astype(x.dtype)"),
     ("a = x\nreturn a", "a copy", 2, "a = list(x)\nreturn a"),
-    ("return f(a, b=1)", "fewer arguments", 2, "return f(a)"),
-    ("return x.sum()", "another axis", 2, "return x.sum(axis=-1)"),
-    ("return list(x)", "a call less", 2, "return x"),
-    ("a = 1\nx.clear()\nreturn a", "a statement less", 3, "a = 1\npass\nreturn a"),
-    ("a = 1\nb = a\nreturn b", "another order of the statements", 2, "b = a\na = 1\nreturn b"),
-    ("for a in x:\n    b += a\n    return b", "another indentation", 2, "for a in x:\n    b += a\nreturn b"),
-    ("for a in x:\n    b = 0\nb += a", "another indentation", 2, "for a in x:\n    b = 0\n    b += a"),
-    ("while a < b:\n    a += 1\nreturn a", "another comparison", 2, "while a <= b:\n    a += 1\nreturn a"),
-    ("return x[a]", "another variable", 2, "return x[b]"),
-    ("return x[a.c] + a.d", "another variable", 2, "return x[a.d] + a.d"),
-    ("return a", "one factor more", 2, "return a * b"),
-    ("return a", "one term more", 2, "return a - b"),
-    ("return a is b", "another comparison", 2, "return a == b"),
-    ("return a['c'] + b['d']", "another constant", 2, "return a['d'] + b['d']"),
-    ("if a < b:\n    a += 1", "a loop in place of a condition, or the reverse", 2, "while a < b:\n    a += 1"),
-    ("while a < b:\n    a += 1", "a loop in place of a condition, or the reverse", 2, "if a < b:\n    a += 1"),
+    ("return f(a, b=1)", "an argument removed", 2, "return f(a)"),
+    ("return x.sum()", "a different axis", 2, "return x.sum(axis=-1)"),
+    ("return list(x)", "a call removed", 2, "return x"),
+    ("a = 1\nx.clear()\nreturn a", "a statement removed", 3, "a = 1\npass\nreturn a"),
+    ("a = 1\nb = a\nreturn b", "a different order of statements", 2, "b = a\na = 1\nreturn b"),
+    ("for a in x:\n    b += a\n    return b", "different indentation", 2, "for a in x:\n    b += a\nreturn b"),
+    ("for a in x:\n    b = 0\nb += a", "different indentation", 2, "for a in x:\n    b = 0\n    b += a"),
+    ("while a < b:\n    a += 1\nreturn a", "a different comparison", 2, "while a <= b:\n    a += 1\nreturn a"),
+    ("return x[a]", "a different variable", 2, "return x[b]"),
+    ("return x[a.c] + a.d", "a different variable", 2, "return x[a.d] + a.d"),
+    ("return a", "a factor added", 2, "return a * b"),
+    ("return a", "a term added", 2, "return a - b"),
+    ("return a is b", "a different comparison", 2, "return a == b"),
+    ("return a['c'] + b['d']", "a different constant", 2, "return a['d'] + b['d']"),
+    ("if a < b:\n    a += 1", "`while` in place of `if`, or the reverse", 2, "while a < b:\n    a += 1"),
+    ("while a < b:\n    a += 1", "`while` in place of `if`, or the reverse", 2, "if a < b:\n    a += 1"),
     ("for a in x:\n    break", "`break` in place of `continue`, or the reverse", 3, "for a in x:\n    continue"),
-    ("for a in x:\n    b()", "another order of the elements", 2, "for a in reversed(list(x)):\n    b()"),
-    ("return b % 7", "another expression", 2, "return b % 5"),
-    ("return a + 7", "another constant", 2, "return a + 5"),
-    ("return a", "a call more", 2, "return abs(a)"),
-    ("return a", "a call more", 2, "return a.strip(b)"),
-    ("return a.strip()", "other arguments", 2, "return a.strip(b)"),
-    ("return a < b", "one term more", 2, "return a - x < b"),
-    ("x = 1\nreturn x", "a statement more before it", 2, "if a < 3:\n    raise ValueError\nx = 1\nreturn x"),
-    ("return a, b", "another order of the elements", 2, "return b, a"),
+    ("for a in x:\n    b()", "a different order of elements", 2, "for a in reversed(list(x)):\n    b()"),
+    ("return b % 7", "a different expression", 2, "return b % 5"),
+    ("return a + 7", "a different constant", 2, "return a + 5"),
+    ("return a", "a call added", 2, "return abs(a)"),
+    ("return a", "a call added", 2, "return a.strip(b)"),
+    ("return a.strip()", "different arguments", 2, "return a.strip(b)"),
+    ("return a < b", "a term added", 2, "return a - x < b"),
+    ("x = 1\nreturn x", "a statement added before it", 2, "if a < 3:\n    raise ValueError\nx = 1\nreturn x"),
+    ("return a, b", "a different order of elements", 2, "return b, a"),
 ]
 
 
@@ -96,10 +103,63 @@ def test_without_the_function_there_is_nothing_to_repair(text):
     assert not list(repairs(text, "f", ""))
 
 
+FIRST, SECOND = KINDS[:2]
+
+
+def repair(kind: str, line: int) -> Repair:
+    return Repair(kind, line, "a < b", ast.Module([], []))
+
+
 def test_the_kind_is_said_and_one_line_or_two():
-    one, other = (Repair(KINDS[0], line, "a < b", ast.Module([], [])) for line in (7, 9))
-    assert said([one, one]) == "One small change in line 7 makes all checks pass (another comparison): `a < b`"
-    assert said([other, one]) == "One small change makes all checks pass, in line 7 or in line 9 (another comparison)."
+    small = "One small change"
+    assert said([repair(FIRST, 7)] * 2) == f"{small} in line 7 makes all checks pass ({FIRST}): `a < b`"
+    two = [repair(FIRST, 9), repair(FIRST, 7)]
+    assert said(two) == f"{small} makes all checks pass, in line 7 or in line 9 ({FIRST})."
+
+
+OFF = "off by one"
+# The repairs that make all checks pass, the kind of the failure, and those that are said.
+FOUND = [
+    ([], Kind.VALUES, None),
+    ([repair(FIRST, 7)], Kind.VALUES, [repair(FIRST, 7)]),
+    ([repair(FIRST, 7), repair(FIRST, 7), repair(FIRST, 8)], Kind.VALUES, [repair(FIRST, 7), repair(FIRST, 8)]),
+    ([repair(FIRST, 7), repair(FIRST, 8), repair(FIRST, 9)], Kind.VALUES, None),
+    ([repair(FIRST, 7), repair(SECOND, 8)], Kind.VALUES, [repair(FIRST, 7)]),
+    ([repair(OFF, 7)], Kind.VALUES, [repair(OFF, 7)]),
+    ([repair(OFF, 7)], Kind.NO_ERROR, None),
+    ([repair(OFF, 7), repair(FIRST, 8)], Kind.NO_ERROR, [repair(FIRST, 8)]),
+]
+
+
+@pytest.mark.parametrize(("right", "kind", "shown"), FOUND, ids=range(len(FOUND)))
+def test_the_first_kind_is_said_in_two_lines_at_most(right, kind, shown, monkeypatch):
+    """Of a program with one failing check, each repair that is tried makes it pass."""
+    monkeypatch.setattr(small_changes, "repairs_of", lambda task: ((each, object()) for each in right))
+    monkeypatch.setattr(small_changes, "installed_for", lambda *of: contextlib.nullcontext())
+    monkeypatch.setattr(small_changes.SmallChanges, "_may_pass", lambda *of: True)
+    item = SimpleNamespace(name="check")
+    search = SmallChanges(object(), [item], {"check": Failure(Finding(kind, ""))}, lambda item: None)
+    claim = search.place()
+    assert (claim and claim.place) == (said(shown) if shown else None)
+
+
+def test_kinds_of_numbers_are_kinds():
+    assert set(KINDS) >= OF_VALUES
+
+
+@pytest.mark.parametrize("error", [AssertionError, SystemExit, pytest.skip.Exception, Overtime])
+def test_a_changed_program_may_fail_in_any_way(error, monkeypatch):
+    def check(a):
+        if a:
+            raise error
+
+    monkeypatch.setattr(small_changes, "installed_for", lambda *of: contextlib.nullcontext())
+    for a in (0, 1):
+        search = object.__new__(SmallChanges)
+        item = object.__new__(pytest.Function)
+        vars(item).update(_obj=check, callspec=SimpleNamespace(params={"a": a}), fixturenames=["a"])
+        vars(search).update(order=[item], most=1.0, task=object())
+        assert search._may_pass(object()) == (not a)
 
 
 @pytest.mark.maintainers
@@ -107,5 +167,5 @@ def test_the_line_of_a_mistake_that_nothing_else_names_is_said():
     edits = [Edit("basics.py", "y = x * slope * slope.shape[0]", "y = x * slope  # N.. x I")]
     with fixture("1.1.3", edits=edits) as checkout:
         screen = run("test 1.1.3", checkout).stdout
-    where = "makes all checks pass (another operator): `y = x * slope * slope.shape[0]`"
+    where = "makes all checks pass (a different operator): `y = x * slope * slope.shape[0]`"
     assert re.search(rf"One small change in line \d+ {re.escape(where)}\n    What does it do in the case shown", screen)

@@ -11,7 +11,7 @@ from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.dev.transcripts import Edit, run
 from tiny_llm_course.paths import LEARNER, SOLUTION
 from tiny_llm_course.source.slips import QUESTIONS, slips
-from tiny_llm_course.testkit.slips import Overtime, at_most
+from tiny_llm_course.testkit.changed_programs import Overtime, at_most
 
 # A function's body, the fact of a slip in it, and what the body then is. `a`, `b` and `x` are the learner's names, too.
 CASES = [

@@ -12,7 +12,7 @@ import pytest
 from ..course.entities import Task
 from ..grading.plugin import ABSENT, run_again
 from ..terminal.screen import say
-from ..testkit.slips import Overtime, folder_apart, installed_for, slips_of
+from ..testkit.changed_programs import Overtime, folder_apart, installed_for, slips_of
 from .proof import Proof, Prover
 
 SECONDS = 20.0  # for all checks of a slip

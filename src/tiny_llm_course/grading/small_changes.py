@@ -14,7 +14,7 @@ from ..course.findings import Claim, Kind
 from ..programs.packages import Program
 from ..source.repairs import Repair, said
 from ..source.slips import QUESTIONS
-from ..testkit.slips import Overtime, folder_apart, installed_for, repairs_of, slips_of
+from ..testkit.changed_programs import Overtime, folder_apart, installed_for, repairs_of, slips_of
 from .failures import Failure, Failures
 
 ENOUGH = 2  # failing checks that words without code must explain: they fit many programs
@@ -22,7 +22,7 @@ SECONDS = {"slips": 4.0, "repairs": 8.0}  # of the processor, for all of a task
 WAIT = 3  # times as long on the clock, for checks that sleep and for busy machines
 LEAST_SECONDS = 0.1  # for a check of one of them, which may never end
 MOST_LINES = 2  # in which a repair makes all checks pass: more say nothing
-OF_VALUES = {"a number one higher or lower", "another operator", "one factor more", "one term more", "another axis"}
+OF_VALUES = {"off by one", "a different operator", "a factor added", "a term added", "a different axis"}
 WHERE = "What does it do in the case shown, step by step?"
 
 
@@ -61,10 +61,10 @@ class SmallChanges:
     def place(self) -> Claim | None:
         """Claim the line in which a small change of the learner's program makes all checks pass; None if many do.
 
-        The first kind of change counts of which one does.
+        Only the first kind that has such a change counts.
         """
         found: list[Repair] = []
-        # Where an exception is missing, any will do for the check: one that numbers or shapes happen to cause does not.
+        # If only an exception is missing, a changed number proves nothing: it may make an array raise by chance.
         kinds = {each.finding.kind for each in self.failures.values() if each}
         with folder_apart():
             for repair, program in repairs_of(self.task):
@@ -103,7 +103,12 @@ class SmallChanges:
         parameters = item.callspec.params if hasattr(item, "callspec") else {}
         if {*item.fixturenames} - {*parameters, "request"}:
             return True
-        with contextlib.suppress(Exception, Overtime), installed_for(self.most, self.task, program):
-            item.obj(**parameters)
+        with contextlib.suppress(Overtime), installed_for(self.most, self.task, program):
+            try:
+                item.obj(**parameters)
+            except KeyboardInterrupt:
+                raise
+            except BaseException:  # a changed program may exit, too
+                return False
             return True
         return False

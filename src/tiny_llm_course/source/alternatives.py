@@ -8,33 +8,33 @@ from .scope import Scope
 from .slips import OTHER
 
 KINDS = (  # what a repair is called, in the order in which they are tried
-    "another comparison",
-    "another condition",
+    "a different comparison",
+    "a different condition",
     "a test for None",
-    "a number one higher or lower",
-    "another constant",
-    "another operator",
-    "another order of the operands",
-    "another order of the arguments",
-    "another order of the elements",
-    "another function",
-    "another dtype",
+    "off by one",
+    "a different constant",
+    "a different operator",
+    "swapped operands",
+    "swapped arguments",
+    "a different order of elements",
+    "a different function",
+    "a different dtype",
     "a copy",
-    "fewer arguments",
-    "other arguments",
-    "another axis",
-    "a call less",
-    "a call more",
-    "a statement less",
-    "a loop in place of a condition, or the reverse",
+    "an argument removed",
+    "different arguments",
+    "a different axis",
+    "a call removed",
+    "a call added",
+    "a statement removed",
+    "`while` in place of `if`, or the reverse",
     "`break` in place of `continue`, or the reverse",
-    "another indentation",
-    "another order of the statements",
-    "another expression",
-    "one factor more",
-    "another variable",
-    "a statement more before it",
-    "one term more",
+    "different indentation",
+    "a different order of statements",
+    "a different expression",
+    "a factor added",
+    "a different variable",
+    "a statement added before it",
+    "a term added",
 )
 PAIRS = (
     ("min", "max"),
@@ -70,17 +70,17 @@ def alternatives(node: ast.AST, scope: Scope) -> Iterator[tuple[str, ast.AST]]:
     match node:
         case ast.Compare(left=left, ops=[ast.Is() | ast.IsNot() as op], comparators=[right]):
             equal = ast.Eq() if isinstance(op, ast.Is) else ast.NotEq()
-            yield "another comparison", ast.Compare(left, [equal], [right])
+            yield "a different comparison", ast.Compare(left, [equal], [right])
         case ast.Compare(left=left, ops=[op], comparators=[right]) if isinstance(op, COMPARISONS):
             near = OTHER.get(type(op))
             for each in sorted(COMPARISONS, key=lambda kind: kind is not near):
-                yield "another comparison", ast.Compare(left, [each()], [right])
+                yield "a different comparison", ast.Compare(left, [each()], [right])
         case ast.BoolOp(op=op, values=values):
             other = ast.Or() if isinstance(op, ast.And) else ast.And()
-            yield "another condition", ast.BoolOp(other, values)
+            yield "a different condition", ast.BoolOp(other, values)
             for value in values:
                 rest = [each for each in values if each is not value]
-                yield "another condition", rest[0] if len(rest) == 1 else ast.BoolOp(op, rest)
+                yield "a different condition", rest[0] if len(rest) == 1 else ast.BoolOp(op, rest)
             if isinstance(op, ast.Or) and len(values) == 2:
                 yield "a test for None", ast.IfExp(_is_given(values[0]), *values)
         case ast.If(test=test, body=body, orelse=orelse) | ast.IfExp(test=test, body=body, orelse=orelse):
@@ -91,58 +91,58 @@ def alternatives(node: ast.AST, scope: Scope) -> Iterator[tuple[str, ast.AST]]:
                 falsy = ast.Compare(test.operand, [ast.Is()], [ast.Constant(None)])
                 yield "a test for None", made(falsy, body, orelse)  # type: ignore[arg-type]
             for verdict in (ast.Constant(True), ast.Constant(False), ast.UnaryOp(ast.Not(), test)):
-                yield "another condition", made(verdict, body, orelse)  # type: ignore[arg-type]
+                yield "a different condition", made(verdict, body, orelse)  # type: ignore[arg-type]
             if isinstance(node, ast.If) and not node.orelse:
-                yield "a loop in place of a condition, or the reverse", ast.While(test, node.body, [])
+                yield "`while` in place of `if`, or the reverse", ast.While(test, node.body, [])
         case ast.While(test=test, body=block):
-            yield "a loop in place of a condition, or the reverse", ast.If(test, block, [])
+            yield "`while` in place of `if`, or the reverse", ast.If(test, block, [])
         case ast.Break():
             yield "`break` in place of `continue`, or the reverse", ast.Continue()
         case ast.Continue():
             yield "`break` in place of `continue`, or the reverse", ast.Break()
         case ast.Tuple(elts=[first, second], ctx=ast.Load()):
-            yield "another order of the elements", ast.Tuple([second, first], ast.Load())
+            yield "a different order of elements", ast.Tuple([second, first], ast.Load())
         case ast.For(target=target, iter=each, body=block, orelse=orelse):
             backwards = _called("reversed", _called("list", each))
-            yield "another order of the elements", ast.For(target, backwards, block, orelse, lineno=node.lineno)
+            yield "a different order of elements", ast.For(target, backwards, block, orelse, lineno=node.lineno)
         case ast.BinOp(left=left, op=op, right=right):
             for kind in OPERATORS.get(type(op), ()):
-                yield "another operator", ast.BinOp(left, kind(), right)
+                yield "a different operator", ast.BinOp(left, kind(), right)
             if not isinstance(op, (ast.Add, ast.Mult)):
-                yield "another order of the operands", ast.BinOp(right, op, left)
-            yield "another operator", left
-            yield "another operator", right
+                yield "swapped operands", ast.BinOp(right, op, left)
+            yield "a different operator", left
+            yield "a different operator", right
         case ast.AugAssign(target=target, op=op, value=value):
             for kind in OPERATORS.get(type(op), ()):
-                yield "another operator", ast.AugAssign(target, kind(), value)
-            yield "another operator", ast.Assign([target], value, lineno=node.lineno)
+                yield "a different operator", ast.AugAssign(target, kind(), value)
+            yield "a different operator", ast.Assign([target], value, lineno=node.lineno)
         case ast.UnaryOp(operand=operand):
-            yield ("another condition" if isinstance(node.op, ast.Not) else "another operator"), operand
+            yield ("a different condition" if isinstance(node.op, ast.Not) else "a different operator"), operand
         case ast.Constant(value=bool() as value):
-            yield "another constant", ast.Constant(not value)
+            yield "a different constant", ast.Constant(not value)
         case ast.Constant(value=str()):
             for quoted in scope.constants:
                 if isinstance(quoted, str) and quoted != node.value:
-                    yield "another constant", ast.Constant(quoted)
+                    yield "a different constant", ast.Constant(quoted)
         case ast.Constant(value=int() | float() as value):
             ours = [each for each in scope.constants if isinstance(each, (int, float))]
             for number in dict.fromkeys([value + 1, value - 1, -value, 0, 1, -1, -2, 2, ..., *ours]):
-                yield "another constant", ast.Constant(number)
+                yield "a different constant", ast.Constant(number)
             for name in scope.names:
-                yield "another variable", parse_expression(name).body
+                yield "a different variable", parse_expression(name).body
             for expression in scope.expressions:
-                yield "another expression", expression
+                yield "a different expression", expression
         case ast.Assign(targets=[target], value=value):
             if isinstance(value, (ast.Name, ast.Attribute, ast.Subscript)):
                 yield "a copy", ast.Assign([target], _called("list", value), lineno=node.lineno)
             changed = parse_expression(ast.unparse(target)).body
             if not isinstance(target, (ast.Tuple, ast.List)):
                 more = ast.BinOp(changed, ast.Add(), value)
-                yield "another operator", ast.Assign([target], more, lineno=node.lineno)
+                yield "a different operator", ast.Assign([target], more, lineno=node.lineno)
         case ast.Return(value=ast.expr() as value):
             for name in scope.names:
                 dtype = parse_expression(f"{name}.dtype").body
-                yield "another dtype", ast.Return(ast.Call(ast.Attribute(value, "astype", ast.Load()), [dtype], []))
+                yield "a different dtype", ast.Return(ast.Call(ast.Attribute(value, "astype", ast.Load()), [dtype], []))
             yield "a copy", ast.Return(_called("list", value))
         case ast.Call():
             yield from _of_call(node)
@@ -150,7 +150,7 @@ def alternatives(node: ast.AST, scope: Scope) -> Iterator[tuple[str, ast.AST]]:
         quoted = ast.unparse(node)
         for name in scope.names if quoted in scope.names else ():
             if name != quoted and name.rpartition(".")[0] == quoted.rpartition(".")[0]:
-                yield "another variable", parse_expression(name).body
+                yield "a different variable", parse_expression(name).body
 
 
 def in_place_of(parent: ast.AST, field: str, node: ast.AST, scope: Scope) -> Iterator[tuple[str, ast.AST]]:
@@ -162,26 +162,26 @@ def in_place_of(parent: ast.AST, field: str, node: ast.AST, scope: Scope) -> Ite
         yield from _of_ours(node, scope)
     if isinstance(node, (ast.BinOp, ast.Name, ast.Attribute, ast.Call)):
         for sign in (ast.Add(), ast.Sub()):
-            yield "a number one higher or lower", ast.BinOp(node, sign, ast.Constant(1))
+            yield "off by one", ast.BinOp(node, sign, ast.Constant(1))
         for name in scope.names:
-            yield "one factor more", ast.BinOp(node, ast.Mult(), parse_expression(name).body)
+            yield "a factor added", ast.BinOp(node, ast.Mult(), parse_expression(name).body)
             for sign in (ast.Add(), ast.Sub()):
-                yield "one term more", ast.BinOp(node, sign, parse_expression(name).body)
+                yield "a term added", ast.BinOp(node, sign, parse_expression(name).body)
 
 
 def _of_ours(node: ast.expr, scope: Scope) -> Iterator[tuple[str, ast.AST]]:
     """Yield a call of ours around an expression, its arguments in this one, and its expressions."""
     for function in scope.functions:
-        yield "a call more", ast.Call(function, [node], [])
+        yield "a call added", ast.Call(function, [node], [])
     for call in scope.methods:
         attribute = call.func
         assert isinstance(attribute, ast.Attribute)
-        yield "a call more", ast.Call(ast.Attribute(node, attribute.attr, ast.Load()), call.args, call.keywords)
+        yield "a call added", ast.Call(ast.Attribute(node, attribute.attr, ast.Load()), call.args, call.keywords)
         match node:
             case ast.Call(func=ast.Attribute(attr=attr)) if attr == attribute.attr:
-                yield "other arguments", ast.Call(node.func, call.args, call.keywords)
+                yield "different arguments", ast.Call(node.func, call.args, call.keywords)
     for each in scope.expressions:
-        yield "another expression", each
+        yield "a different expression", each
 
 
 def _of_call(node: ast.Call) -> Iterator[tuple[str, ast.AST]]:
@@ -191,22 +191,22 @@ def _of_call(node: ast.Call) -> Iterator[tuple[str, ast.AST]]:
         for old, new in (pair, pair[::-1]):
             if name == old:
                 whole = ast.unparse(func).removesuffix(old) + new
-                yield "another function", ast.Call(parse_expression(whole).body, args, keywords)
+                yield "a different function", ast.Call(parse_expression(whole).body, args, keywords)
     if len(args) == 2:
-        yield "another order of the arguments", ast.Call(func, args[::-1], keywords)
+        yield "swapped arguments", ast.Call(func, args[::-1], keywords)
     for each in args:
-        yield "a call less", each
+        yield "a call removed", each
     if isinstance(func, ast.Attribute) and isinstance(func.value, (ast.Name, ast.Attribute, ast.Call)):
-        yield "a call less", func.value
+        yield "a call removed", func.value
     for index in range(len(keywords)):
-        yield "fewer arguments", ast.Call(func, args, [*keywords[:index], *keywords[index + 1 :]])
+        yield "an argument removed", ast.Call(func, args, [*keywords[:index], *keywords[index + 1 :]])
     if name in REDUCTIONS:
         given = {each.arg for each in keywords}
         if "axis" not in given and len(args) < 2:
             for axis in (-1, 0, -2):
-                yield "another axis", ast.Call(func, args, [*keywords, ast.keyword("axis", ast.Constant(axis))])
+                yield "a different axis", ast.Call(func, args, [*keywords, ast.keyword("axis", ast.Constant(axis))])
         if "keepdims" not in given:
-            yield "another axis", ast.Call(func, args, [*keywords, ast.keyword("keepdims", ast.Constant(True))])
+            yield "a different axis", ast.Call(func, args, [*keywords, ast.keyword("keepdims", ast.Constant(True))])
 
 
 def _called(name: str, value: ast.expr) -> ast.expr:

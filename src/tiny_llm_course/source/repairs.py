@@ -103,16 +103,16 @@ def _of_block(parent: ast.AST, field: str, index: int, scope: Scope) -> Iterator
     if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
         return
     for each in scope.statements:
-        yield site("a statement more before it", [*before, each, node, *after])
-    yield site("a statement less", [*before, ast.Pass(), *after])
+        yield site("a statement added before it", [*before, each, node, *after])
+    yield site("a statement removed", [*before, ast.Pass(), *after])
     if after and not isinstance(node, ast.Return):
-        yield site("another order of the statements", [*before, after[0], node, *after[1:]])
+        yield site("a different order of statements", [*before, after[0], node, *after[1:]])
     if isinstance(node, BLOCKS):
         if len(node.body) > 1:
             less = copy.copy(node)
             less.body = node.body[:-1]
-            yield site("another indentation", [*before, less, node.body[-1], *after])
+            yield site("different indentation", [*before, less, node.body[-1], *after])
         if after:
             more = copy.copy(node)
             more.body = [*node.body, after[0]]
-            yield site("another indentation", [*before, more, *after[1:]])
+            yield site("different indentation", [*before, more, *after[1:]])
