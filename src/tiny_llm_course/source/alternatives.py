@@ -1,4 +1,4 @@
-"""What may stand in place of a node of a learner's program: the small changes of which a repair makes one."""
+"""What may replace a node of a learner's program: the small changes of which a repair makes one."""
 
 import ast
 from collections.abc import Iterator

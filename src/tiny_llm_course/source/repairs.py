@@ -1,4 +1,4 @@
-"""Small repairs of a learner's program: where one of them makes all checks pass is where the mistake is.
+"""Small repairs of a learner's program: the line in which one of them makes all checks pass is shown.
 
 Unlike the slips of our solution, they do not ask how the program is built. Each changes one place of the syntax tree.
 """

@@ -1,4 +1,4 @@
-"""What may stand in a definition of a learner's program: its own names and constants, and small parts of ours."""
+"""What a repair may use in a definition of a learner's program: its names and constants, and small parts of ours."""
 
 import ast
 import builtins
@@ -13,7 +13,7 @@ EXPRESSION, STATEMENT = 40, 80
 
 
 class Scope(NamedTuple):
-    """What may stand in a definition: names of its variables and their attributes, constants, and parts of ours.
+    """What a repair may use in a definition: names of its variables and their attributes, constants, and parts of ours.
 
     Those are the solution's functions of one argument, calls of methods, expressions and statements, if the
     definition's module knows all names in them.
