@@ -14,7 +14,7 @@ from tiny_llm_course.testkit.cases import dtype_word, noted
 from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind
 from tiny_llm_course.testkit.inputs import DTYPES, normals
 from tiny_llm_course.testkit.marks import by_dtype
-from tiny_llm_course.testkit.memory import peak_bytes
+from tiny_llm_course.testkit.memory import holds_less, peak_bytes
 from tiny_llm_course.testkit.rounding import EPSILON, exact, to_float64
 from tiny_llm_course.testkit.sizes import sweep
 
@@ -111,6 +111,16 @@ def test_task_7_embedding_other_rows_stay_packed():
     if taken > 2048 * 512 * 4 // 50:
         headline = f"two tokens take {taken / 1e6:.2g} MB: the whole table is dequantized"
         raise CheckFailed(Finding(Kind.VALUES, headline, ("at most   0.08 MB",), case))
+
+
+def test_task_7_embedding_head_stays_packed():
+    """The scores of one token allocate less than half of the float32 table, which takes 4 MB."""
+    triple = Words(quantized(8, 2048, 512, 64, 4))
+    x = normals(9)(1, 512)
+    with noted(case := f"as_linear, float32, x 1 x 512, {triple}, seed 8"):
+        table = layers.QuantizedEmbedding(*triple)
+        mx.eval(table.as_linear(x))
+        holds_less(lambda: table.as_linear(x), 2048 * 512 * 4 // 2, "half of the float32 table", case=case)
 
 
 def test_task_7_embedding_sweep():

@@ -36,6 +36,13 @@ def embedding_memory(program):
     return mx.array(peak_bytes(lambda: built(tokens)) > 2048 * 512 * 4 // 50)
 
 
+@known.probe()
+def head_memory(program):
+    head, x = table(program, 9, 2048, 512).as_linear, normals(9)(1, 512)
+    mx.eval(head(x))
+    return mx.array(peak_bytes(lambda: head(x)) > 2048 * 512 * 4 // 2)
+
+
 @known.sized("1,024 tokens of 2,048, 4 bits, groups of 64, E 256")
 def sized(program):
     built, tokens = table(program, 1, 2048, 256), mx.arange(1024)
@@ -48,6 +55,16 @@ known.change(
     ("self.bits).astype(self.dtype)", "self.bits).astype(self.dtype)[tokens]"),
     fact="every lookup dequantizes the whole table",
     question="A step looks up one token. How many rows of the table does your call read?",
+)
+known.change(
+    "whole-head",
+    (
+        "return _multiply(x, self.packed, self.scales, self.biases, self.group_size, self.bits)",
+        "w = dequantize(self.packed, self.scales.astype(mx.float32), self.biases, self.group_size, self.bits); "
+        "return (x.astype(mx.float32) @ w.T).astype(x.dtype)",
+    ),
+    fact="`as_linear` dequantizes the whole table before it multiplies",
+    question="How many bytes does your table take in float32, and how many stay packed?",
 )
 known.change(
     "scales-of-the-first-rows",

@@ -92,6 +92,13 @@ def test_task_3_rms_norm_weight_in_float32(dtype):
     agrees(*GRADIENTS["dweight"], x, weight, eps, dy, seed=6, dtype=mx.float32)
 
 
+@pytest.mark.parametrize("dtype", DTYPES[1:], ids=str)
+def test_task_3_rms_norm_weights_near_1(dtype):
+    """With dy = x, dx is what the weights differ from 1, which a narrow dtype cannot hold."""
+    x = normals(61, dtype)(2, 3, 16)
+    agrees(*GRADIENTS["dx"], x, 1 + normals(62)(16, spread=1e-4), 1e-9, x, seed=61)
+
+
 @pytest.mark.parametrize(("name", "which"), [("dx", 0), ("dweight", 1)])
 def test_task_3_rms_norm_finite_differences(name, which):
     x, weight, eps, dy = inputs(7)
