@@ -84,7 +84,7 @@ def tokens_found(memory: Any) -> str:
     why="The same number of tokens is computed, and only their attention has more keys to read.",
     mistakes={
         "no cache: ms": "Every token of the prefix is computed again, so the time grows even faster than the prompt.",
-        "speed-up": "It grows nearly as fast as the prompt, because the time with the cache barely changes.",
+        "speed-up": "It grows about as fast as the prompt, because the time with the cache grows far more slowly.",
     },
 )
 def stays(record: Record, column: str) -> str:

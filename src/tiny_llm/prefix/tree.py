@@ -18,7 +18,7 @@ class RadixTree:
         """Create an empty tree.
 
         Args:
-            pool: of its pages.
+            pool: the pool of its pages.
             page_size: tokens per page.
         """
         raise NotImplementedError("3.5.1 The radix tree")
@@ -30,7 +30,7 @@ class RadixTree:
         pages match is split after them, and its second half does not count as accessed.
 
         Args:
-            tokens: any number.
+            tokens: a sequence of any length.
 
         Returns:
             The pages of the longest prefix that is here, whole pages only, in a new list. A caller that keeps them must
