@@ -75,6 +75,16 @@ def test_the_only_condition_that_separates_failing_checks_from_passing_ones_is_s
     assert found == ([f"Your code {said}, and no others."] if said else [])
 
 
+def test_that_an_object_is_called_says_nothing(monkeypatch):
+    class Layer:
+        def __call__(self): ...
+
+    monkeypatch.setattr(observations, "program", lambda *of: Layer)
+    items = [SimpleNamespace(name=str(number), called=number < 3) for number in range(6)]
+    failures = {item.name: Failure(Finding(Kind.VALUES, "")) if item.called else None for item in items}
+    assert not observed(SimpleNamespace(program=None), items, failures, lambda item: item.called and Layer()())
+
+
 def test_the_second_call_of_a_method_and_its_object_are_seen(monkeypatch):
     class Cache:
         def __init__(self):

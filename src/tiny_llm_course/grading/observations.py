@@ -27,6 +27,7 @@ FEWEST_OF_TWO = 4  # that two conditions together must separate: there are many 
 OTHERS = 3  # checks on the other side
 CALLS = 200  # of the program, which are looked at in one check
 AXES = 4  # from the last one, which are compared
+OBJECT_CALLED = "`__call__` is called"  # says nothing alone: that is what the object is for
 Condition = tuple[str, str]  # its kind, and in words
 Separations = dict[tuple[Condition, ...], set[str]]  # conditions, and the checks in which all of them hold
 Run = Callable[[pytest.Item], Failure | None]
@@ -55,8 +56,8 @@ def _condition(task: Task, items: Sequence[pytest.Item], failures: Failures, run
             seen.setdefault(condition, set()).add(item.name)
     called = [names for (kind, _), names in seen.items() if kind == "call"]
     seen = {each: names for each, names in seen.items() if each[0] == "call" or names not in called}
-    single: Separations = {(condition,): names for condition, names in seen.items()}
-    wide = [condition for condition, names in seen.items() if names >= failing]
+    single: Separations = {(condition,): names for condition, names in seen.items() if condition[1] != OBJECT_CALLED}
+    wide = [condition for condition, names in seen.items() if names > failing]
     pairs = itertools.combinations(wide, 2) if len(failing) >= FEWEST_OF_TWO else ()
     both: Separations = {(a, b): seen[a] & seen[b] for a, b in pairs if a[0] != b[0]}
     for names, among in ((failing, single), (passing, single), (failing, both)):
