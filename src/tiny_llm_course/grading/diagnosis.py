@@ -34,6 +34,7 @@ from ..source.code import holds_stub
 from ..testkit.naming import Candidates, candidates, culprits, explained, solved
 from ..testkit.variants import Variant, load_variants
 from .failures import Failure, Failures
+from .observations import observed
 from .small_changes import SmallChanges
 
 CASES = 8  # failures that are searched for a mistake beside others
@@ -197,6 +198,15 @@ def locate(checks: Checks) -> Diagnosis:
         return Diagnosis()
     where = checks.small_changes().place() if checks.task.target.is_python else None
     return Diagnosis((where,) if where else ())
+
+
+def observe(checks: Checks) -> Diagnosis:
+    """Return what is seen in a failing program's checks, without a name for its mistake."""
+    try:
+        program(checks.task.program)
+    except (NotImportable, AttributeError):
+        return Diagnosis()
+    return Diagnosis(tuple(observed(checks.task, checks.items, checks.failures, checks.run)))
 
 
 def _claim(program: Variant, here: bool = False) -> Claim:

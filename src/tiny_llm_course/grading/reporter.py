@@ -8,7 +8,7 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from ..paths import COURSE, LEARNER
 from ..programs.packages import NotImportable
 from ..testkit.outcomes import Stopped
 from ..testkit.processes import BORROWED as VARIABLE
-from .diagnosis import Checks, Diagnosis, diagnose, locate
+from .diagnosis import Checks, Diagnosis, diagnose, locate, observe
 from .exceptions import finding_of
 from .failures import Failure
 from .guard import Breakpoints
@@ -125,18 +125,21 @@ class Reporter:
         result = yield
         last = nextitem is None or nextitem.stash[TASK].id != task.id
         if last and task.id not in self.settled and any(self.failures.get(task.id, {}).values()):
-            found = self._diagnosis(item, task)
-            self.send(
-                "mistakes",
-                task=task.id,
-                claims=[*map(dataclasses.asdict, found.claims)],
-                culprits=[need.id for need in found.culprits],
-                finding=found.finding.to_json() if found.finding else None,
-            )
+            for found in self._diagnoses(item, task):
+                self.send(
+                    "mistakes",
+                    task=task.id,
+                    claims=[*map(dataclasses.asdict, found.claims)],
+                    culprits=[need.id for need in found.culprits],
+                    finding=found.finding.to_json() if found.finding else None,
+                )
         return result
 
-    def _diagnosis(self, item: pytest.Item, task: Task) -> Diagnosis:
-        """Return the diagnosis of a failing task; empty if it tampers with the harness, or takes too long."""
+    def _diagnoses(self, item: pytest.Item, task: Task) -> Iterator[Diagnosis]:
+        """Yield what is known of a failing task, and again once more is known: a changed program may end the process.
+
+        It is empty if the task tampers with the harness.
+        """
         guard, package = item.config.stash[GUARD], graded_package(item.config)
         items = [each for each in self.items if each.stash[TASK] is task and ABSENT not in each.stash]
         item.config.stash[TRIAL] = self.trial = True
@@ -145,15 +148,20 @@ class Reporter:
         try:
             found = self._in_time(partial(diagnose, checks, package))
             if found.is_vague and package == LEARNER:
+                seen = Diagnosis() if found.claims else self._in_time(lambda until: observe(checks))
+                found = found._replace(claims=(*found.claims, *seen.claims))
+                yield found
                 located = self._in_time(lambda until: locate(checks))
                 found = found._replace(claims=(*found.claims, *located.claims))
+            yield found
         except Exception:
-            if guard.restore():
-                return Diagnosis()
-            raise
+            if not guard.restore():
+                raise
+            yield Diagnosis()
         finally:
             item.config.stash[TRIAL] = self.trial = False
-        return Diagnosis() if guard.restore() else found
+        if guard.restore():
+            yield Diagnosis()
 
     def _in_time(self, search: Callable[[float], Diagnosis]) -> Diagnosis:
         """Return what a search finds until its time is up; it is given that time."""

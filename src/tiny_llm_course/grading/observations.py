@@ -1,0 +1,177 @@
+"""What the failing checks of a program have in common, and what the solution raises where the program raises nothing.
+
+Neither is a guess at the mistake: both are seen in the task's own checks.
+"""
+
+import inspect
+import itertools
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import CodeType, FrameType
+from typing import Any
+
+import mlx.core as mx
+import pytest
+
+from ..course.entities import Task
+from ..course.findings import Claim, Kind, message_of, shortened
+from ..paths import SOLUTION
+from ..programs.packages import SOLUTION_NAME, installed, program
+from ..testkit.cases import dtype_word
+from .failures import Failure, Failures
+
+FEWEST = 2  # failing checks that a condition must separate from others
+FEWEST_OF_TWO = 4  # that two conditions together must separate: there are many pairs
+OTHERS = 3  # checks on the other side
+CALLS = 200  # of the program, which are looked at in one check
+AXES = 4  # from the last one, which are compared
+OBJECT_CALLED = "`__call__` is called"  # says nothing alone: that is what the object is for
+Condition = tuple[str, str]  # its kind, and in words
+Separations = dict[tuple[Condition, ...], set[str]]  # conditions, and the checks in which all of them hold
+Run = Callable[[pytest.Item], Failure | None]
+
+
+def observed(task: Task, items: Sequence[pytest.Item], failures: Failures, run: Run) -> list[Claim]:
+    """Return what is seen in the checks of a failing program, as claims that name no mistake."""
+    failed = [(failure, item) for item in items if (failure := failures[item.name])]
+    failure, first = min(failed, key=lambda each: each[0].finding.rank())
+    refusal = _refusal(task, first, run) if failure.finding.kind is Kind.NO_ERROR else ""
+    said = [refusal, _condition(task, items, failures, run)]
+    return [Claim([], [], place=words) for words in said if words]
+
+
+def _condition(task: Task, items: Sequence[pytest.Item], failures: Failures, run: Run) -> str:
+    """Return the condition on inputs that holds in all failing checks and in no other; "" unless one kind does."""
+    failing = {item.name for item in items if failures[item.name]}
+    passing = {item.name for item in items} - failing
+    if len(failing) < FEWEST or len(passing) < OTHERS:
+        return ""
+    seen: dict[Condition, set[str]] = {}
+    for item in items:
+        with _conditions(program(task.program)) as found:
+            run(item)
+        for condition in found:
+            seen.setdefault(condition, set()).add(item.name)
+    called = [names for (kind, _), names in seen.items() if kind == "call"]
+    seen = {each: names for each, names in seen.items() if each[0] == "call" or names not in called}
+    single: Separations = {(condition,): names for condition, names in seen.items() if condition[1] != OBJECT_CALLED}
+    wide = [condition for condition, names in seen.items() if names > failing]
+    pairs = itertools.combinations(wide, 2) if len(failing) >= FEWEST_OF_TWO else ()
+    both: Separations = {(a, b): seen[a] & seen[b] for a, b in pairs if a[0] != b[0]}
+    for names, among in ((failing, single), (passing, single), (failing, both)):
+        alike = [conditions for conditions, where in among.items() if where == names]
+        if alike:
+            unique = len({tuple(kind for kind, _ in conditions) for conditions in alike}) == 1
+            verb, words = "fails" if names is failing else "passes", " and ".join(words for _, words in alike[0])
+            return f"Your code {verb} all {len(names)} checks in which {words}, and no others." if unique else ""
+    return ""
+
+
+@contextmanager
+def _conditions(target: Any) -> Iterator[dict[Condition, None]]:
+    """Collect the conditions that hold in some call of a function, or of a class's methods, in the block."""
+    found: dict[Condition, None] = {}
+    members = vars(target).values() if isinstance(target, type) else [target]
+    functions = [inspect.unwrap(each) for each in members if callable(each)]
+    defaults = {each.__code__: _defaults(each) for each in functions if hasattr(each, "__code__")}
+    calls: Counter[CodeType] = Counter()
+
+    def look(frame: FrameType, event: str, _: Any) -> None:
+        code = frame.f_code
+        if event == "call" and code in defaults and calls[code] < CALLS:
+            calls[code] += 1
+            names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+            found["call", f"`{code.co_name}` is called"] = None
+            arguments = {name: frame.f_locals[name] for name in names}
+            found.update(dict.fromkeys(_of(arguments)))
+            for name, usual in defaults[code].items():
+                if not isinstance(arguments[name], mx.array) and arguments[name] != usual:
+                    found[f"value of {name}", f"`{name}` is not {usual!r}, its default"] = None
+            if calls[code] > 1:
+                found["call", f"`{code.co_name}` is called more than once"] = None
+
+    before = sys.getprofile()
+    sys.setprofile(look)
+    try:
+        yield found
+    finally:
+        sys.setprofile(before)
+
+
+def _defaults(function: Callable[..., Any]) -> dict[str, Any]:
+    parameters = inspect.signature(function).parameters.values()
+    return {each.name: each.default for each in parameters if each.default is not each.empty}
+
+
+def _of(arguments: dict[str, Any]) -> Iterator[Condition]:
+    """Yield the conditions that hold for a call's arguments and their attributes."""
+    for name, value in arguments.items():
+        attributes = {} if isinstance(value, type) else getattr(value, "__dict__", {})
+        inner = {f"{name}.{key}": each for key, each in attributes.items() if not key.startswith("_")}
+        for whole, part in ([] if name == "self" else [(name, value)]) + [*inner.items()]:
+            last = whole.rpartition(".")[2]  # an object keeps its arguments under their names
+            yield from ((kind.format(last), f"`{whole}` {words}") for kind, words in _of_value(part))
+    arrays = {name: value for name, value in arguments.items() if isinstance(value, mx.array)}
+    for (a, first), (b, second) in itertools.combinations(arrays.items(), 2):
+        if first.dtype != second.dtype:
+            yield "dtypes", f"`{a}` is {dtype_word(first.dtype)} and `{b}` {dtype_word(second.dtype)}"
+        if first.ndim != second.ndim:
+            yield "ranks", f"`{a}` and `{b}` have different numbers of dimensions"
+        for axis in range(-1, -1 - min(AXES, first.ndim, second.ndim), -1):
+            if (one := first.shape[axis]) != (other := second.shape[axis]):
+                how = "longer" if one > other else "shorter"
+                yield f"sizes {axis}", f"axis {axis} of `{a}` and of `{b}` differ in size"
+                yield f"sizes {axis}", f"axis {axis} of `{a}` is {how} than of `{b}`"
+    numbers = {name: value for name, value in arguments.items() if type(value) in (int, float)}
+    for (a, one), (b, other) in itertools.combinations(numbers.items(), 2):
+        if one != other:
+            yield "order", f"`{a}` is {'less' if one < other else 'greater'} than `{b}`"
+
+
+def _of_value(value: Any) -> Iterator[Condition]:
+    """Yield what holds for one value: the kind, and the words that follow its name."""
+    if isinstance(value, mx.array):
+        yield "dimensions", f"has {value.ndim} dimension{'s' * (value.ndim != 1)}"
+        yield "dtype", f"is {dtype_word(value.dtype)}"
+        for axis in range(-1, -1 - min(AXES, value.ndim), -1):
+            if (size := value.shape[axis]) < 2:
+                yield f"size {size} {axis}", f"has size {size} in axis {axis}"
+    elif value is None or isinstance(value, bool | str):
+        yield "value of {}", f"is {value!r}"
+    elif isinstance(value, int | float):
+        yield "value of {}", f"is {value:.4g}"
+        if value:
+            yield "value of {}", f"is {'positive' if value > 0 else 'negative'}"
+    elif isinstance(value, list | tuple | dict):
+        yield "length of {}", f"has {('no entry', 'one entry', 'several entries')[min(len(value), 2)]}"
+
+
+def _refusal(task: Task, item: pytest.Item, run: Run) -> str:
+    """Return what the solution raises in a check; "" if it raises several errors."""
+    with installed(task.program, program(task.program, SOLUTION_NAME)), _raised() as messages:
+        run(item)
+    return shortened(f"Our solution raises here: {messages.pop()}") if len(messages) == 1 else ""
+
+
+@contextmanager
+def _raised() -> Iterator[set[str]]:
+    """Collect the exceptions that leave the solution in the block."""
+    found: set[str] = set()
+    folder = str(SOLUTION)
+
+    def ours(frame: FrameType | None) -> bool:
+        return frame is not None and frame.f_code.co_filename.startswith(folder)
+
+    def leaves(frame: FrameType, event: str, what: Any) -> Any:
+        if event == "exception" and not ours(frame.f_back):
+            found.add(f"{what[0].__name__}: {message_of(what[1])}")
+        return leaves
+
+    before = sys.gettrace()
+    sys.settrace(lambda frame, event, _: leaves if event == "call" and ours(frame) else None)
+    try:
+        yield found
+    finally:
+        sys.settrace(before)

@@ -1,0 +1,135 @@
+"""What is seen in the checks of a failing program: the condition that failures share, and the solution's refusal."""
+
+import contextlib
+from types import SimpleNamespace
+from unittest.mock import ANY
+
+import mlx.core as mx
+import pytest
+
+from tiny_llm_course.course.findings import Finding, Kind
+from tiny_llm_course.course.registry import load_course
+from tiny_llm_course.grading import observations
+from tiny_llm_course.grading.failures import Failure
+from tiny_llm_course.grading.observations import observed
+from tiny_llm_course.programs.packages import SOLUTION_NAME, program
+
+
+def x(*shape: int, dtype: mx.Dtype = mx.float32) -> mx.array:
+    return mx.zeros(shape, dtype)
+
+
+LONG, SHORT = {"a": x(2, 3, 4), "b": x(2, 5, 4)}, {"a": x(2, 3, 4), "b": x(2, 3, 4)}
+# The arguments of failing checks, those of passing ones, and the condition that is said.
+SEEN = [
+    ([{"a": x(2, 3)}] * 2, [{"a": x(2, 3, 4)}] * 3, "fails all 2 checks in which `a` has 2 dimensions"),
+    ([{"a": x(4)}, {"a": x(4, 5, 6)}], [{"a": x(2, 3)}] * 3, "passes all 3 checks in which `a` has 2 dimensions"),
+    ([{"a": x(2, dtype=mx.float16)}] * 2, [{"a": x(2)}] * 3, "fails all 2 checks in which `a` is float16"),
+    ([{"a": x(3, 1)}] * 2, [{"a": x(3, 2)}] * 3, "fails all 2 checks in which `a` has size 1 in axis -1"),
+    ([{"a": None}] * 2, [{"a": "one"}, {"a": "two"}] * 2, "fails all 2 checks in which `a` is None"),
+    ([{"a": "causal"}] * 2, [{"a": "none"}, {"a": ""}, {"a": "other"}], "fails all 2 checks in which `a` is 'causal'"),
+    ([{"a": 0}] * 2, [{"a": 1}, {"a": 2}, {"a": -3}], "fails all 2 checks in which `a` is 0"),
+    ([{"a": [1]}] * 2, [{"a": [1, 2]}, {"a": []}, {"a": [3, 4, 5]}], "fails all 2 checks in which `a` has one entry"),
+    ([{"a": 7}, {"a": 8}], [{"a": 1}] * 3, "fails all 2 checks in which `a` is not 1, its default"),
+    (
+        [{"a": 2, "b": 5}, {"a": 3, "b": 4}],
+        [{"a": n, "b": 2} for n in (4, 5, 3)],
+        "fails all 2 checks in which `a` is less than `b`",
+    ),
+    ([LONG] * 2, [SHORT] * 3, "fails all 2 checks in which axis -2 of `a` and of `b` differ in size"),
+    (
+        [{"a": SimpleNamespace(done=True)}] * 2,
+        [{"a": SimpleNamespace(done=False)}] * 3,
+        "fails all 2 checks in which `a.done` is True",
+    ),
+    (
+        [LONG | {"c": True}] * 4,
+        [LONG | {"c": False}, SHORT | {"c": True}, SHORT | {"c": False}],
+        "fails all 4 checks in which `c` is True and axis -2 of `a` and of `b` differ in size",
+    ),
+    ([LONG | {"c": True}] * 3, [LONG | {"c": False}, SHORT | {"c": True}, SHORT | {"c": False}], None),  # too few
+    ([{"a": 0}], [{"a": 1}] * 5, None),
+    ([{"a": 0}] * 5, [{"a": 1}] * 2, None),
+    ([{"a": 0}] * 3, [{"a": 0}] * 3, None),
+    ([{"a": None, "b": x(3)}] * 2, [{"a": "one", "b": x(3, 4)}] * 3, None),  # either may be the reason
+]
+
+
+def seen(function, calls, kinds, monkeypatch):
+    """Return what is said of a program whose checks call it once each; a kind of None passes."""
+    task = SimpleNamespace(program=None)
+    monkeypatch.setattr(observations, "program", lambda *of: function)
+    items = [SimpleNamespace(name=str(number), call=call) for number, call in enumerate(calls)]
+    failures = {item.name: kind and Failure(Finding(kind, "")) for item, kind in zip(items, kinds, strict=True)}
+    return [claim.place for claim in observed(task, items, failures, lambda item: function(**item.call))]
+
+
+@pytest.mark.parametrize(("failing", "passing", "said"), SEEN, ids=range(len(SEEN)))
+def test_the_only_condition_that_separates_failing_checks_from_passing_ones_is_said(
+    failing, passing, said, monkeypatch
+):
+    def function(a=1, b="", c=""): ...
+
+    kinds = [Kind.VALUES] * len(failing) + [None] * len(passing)
+    found = seen(function, [*failing, *passing], kinds, monkeypatch)
+    assert found == ([f"Your code {said}, and no others."] if said else [])
+
+
+def test_that_an_object_is_called_says_nothing(monkeypatch):
+    class Layer:
+        def __call__(self): ...
+
+    monkeypatch.setattr(observations, "program", lambda *of: Layer)
+    items = [SimpleNamespace(name=str(number), called=number < 3) for number in range(6)]
+    failures = {item.name: Failure(Finding(Kind.VALUES, "")) if item.called else None for item in items}
+    assert not observed(SimpleNamespace(program=None), items, failures, lambda item: item.called and Layer()())
+
+
+def test_the_second_call_of_a_method_and_its_object_are_seen(monkeypatch):
+    class Cache:
+        def __init__(self):
+            self.keys = None
+
+        def update(self, new): ...
+
+    def run(item):
+        cache = Cache()
+        for _ in range(item.calls):
+            cache.update(new=1)
+
+    monkeypatch.setattr(observations, "program", lambda *of: Cache)
+    items = [SimpleNamespace(name=str(number), calls=1 + number % 2) for number in range(6)]
+    failures = {item.name: Failure(Finding(Kind.VALUES, "")) if item.calls > 1 else None for item in items}
+    (claim,) = observed(SimpleNamespace(program=None), items, failures, run)
+    assert claim.place == "Your code fails all 3 checks in which `update` is called more than once, and no others."
+
+
+def linear(columns: int) -> None:
+    program(load_course().task("1.1.3").program, SOLUTION_NAME)(x(2, columns), x(3, 4))
+
+
+def suppressed(columns: int) -> None:
+    with contextlib.suppress(ValueError):
+        linear(columns)
+
+
+# What the check does with our solution, and what is said.
+REFUSED = [
+    (lambda: linear(5), "Our solution raises here: ValueError: "),
+    (lambda: linear(4), None),
+    (lambda: [suppressed(columns) for columns in (5, 6)], None),  # which one?
+]
+
+
+@pytest.mark.parametrize(("check", "said"), REFUSED, ids=range(len(REFUSED)))
+def test_what_the_solution_raises_is_said_where_the_program_raises_no_error(check, said, monkeypatch):
+    def run(item):
+        with contextlib.suppress(ValueError):
+            check()
+
+    monkeypatch.setattr(observations, "installed", lambda *of: contextlib.nullcontext())
+    item = SimpleNamespace(name="check")
+    failures = {"check": Failure(Finding(Kind.NO_ERROR, ""))}
+    claims = observed(load_course().task("1.1.3"), [item], failures, run)
+    assert [claim.place for claim in claims] == [ANY] * bool(said)
+    assert not said or claims[0].place.startswith(said)
