@@ -95,6 +95,8 @@ def group() -> str:
             canvas.text(text + 66, top + 14, f"{row['reward']:g}")
             left = min(zero, zero + a * unit)
             canvas.rect(left, top, max(1.0, abs(a) * unit), 18, "fill" if a > 0 else "hollow")
+            beside, anchor = (zero - 6, "end") if a > 0 else (zero + 6, "start")
+            canvas.text(beside, top + 14, number(a), anchor=anchor)
         canvas.path([(zero, 2 * FONT - 4), (zero, 2 * FONT + len(rows) * step)], "line")
 
     told = "; ".join(f"{row['reward']:g} and {number(a)}" for row, a in zip(rows, advantages(), strict=True))
@@ -136,7 +138,7 @@ def pair_logprobs() -> str:
         for i, word, reward in zip((CHOSEN, REJECTED), ("chosen", "rejected"), rewards, strict=True)
     ]
     caption = "Log-probabilities of whole answers, in nats, before and after ten steps of DPO"
-    head = ["answer", "reference (before)", "policy (after)", "change", f"implicit reward: {BETA} times the change"]
+    head = ["answer", "reference (before)", "policy (after)", "change", f"implicit reward, β = {BETA}"]
     return table(caption, head, rows) + "\n"
 
 
@@ -149,7 +151,7 @@ def gains() -> str:
             sampled, mask = mx.array([[-1.0]]), mx.array([[True]])
             found = grpo_loss(sampled + mx.log(mx.array(ratio)), sampled, sampled, mx.array([a]), mask, CLIP, 0.0)
             clipped = min(max(ratio, 1 - CLIP), 1 + CLIP)
-            flat = "0" if found.clipped.item() else f"{'raises' if a > 0 else 'lowers'} the ratio"
+            flat = "0" if found.clipped.item() else f"{'raises' if a > 0 else 'lowers'} \N{GREEK SMALL LETTER RHO}"
             cells = (a, ratio * a, clipped * a, -found.loss.item())
             rows.append([f"{i + 1}, \N{GREEK SMALL LETTER RHO} = {ratio:g}", *map(number, cells), flat])
     caption = f"The gain of one token, for \N{GREEK SMALL LETTER EPSILON} = {CLIP}, from unrounded advantages"

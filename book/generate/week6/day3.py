@@ -149,7 +149,7 @@ def method_costs() -> str:
         "data": ("rows of the batch", "all-reduce of all gradients", 1),
         "tensor": ("each matrix", "all-reduce of T x E activations", per_pass),
         "pipeline": ("layers", "message with T/M x E activations", 2 * (OF_PIPELINE + RANKS - 2)),
-        "expert": ("experts", "all-to-all of k T rows", per_pass),
+        "expert": ("experts", "all-to-all of kT rows", per_pass),
     }
     seconds = {
         "data": link.ring_all_reduce(work.parameters * work.num_bytes, RANKS),
@@ -164,7 +164,7 @@ def method_costs() -> str:
         times = (milliseconds(1000 * seconds[name]), str(count), milliseconds(1000 * total))
         rows.append([name, divided, operation.replace(" x ", " \N{MULTIPLICATION SIGN} "), *times])
     caption = f"Messages of the training step over {ETHERNET}: the time of one operation, and how often it runs"
-    return table(caption, ["method", "divides", "operation", "ms for one", "times", "ms in all"], rows) + "\n"
+    return table(caption, ["method", "divides", "operation", "ms for one", "how often", "ms in all"], rows) + "\n"
 
 
 def costs() -> str:
