@@ -30,12 +30,12 @@ from tiny_llm_course.testkit.embedded import embedded_checkpoint
 load_solution()
 
 from tiny_llm_solution.config import ModelConfig
-from tiny_llm_solution.lora.adapter import Adapter, LoRAParts, init_lora, merge_lora
+from tiny_llm_solution.lora.adapter import Adapter, LoRAParts, Params, init_lora, merge_lora
 from tiny_llm_solution.lora.files import load_adapter
 from tiny_llm_solution.optimizers.adamw import AdamW
 from tiny_llm_solution.preferences.rewards import count_mentions, mention_reward, story_reward
 from tiny_llm_solution.preferences.sampling import Completion, sample_groups
-from tiny_llm_solution.preferences.training import GRPORecipe, dpo_step, grpo_round
+from tiny_llm_solution.preferences.training import GRPORecipe, completion_batch, dpo_step, grpo_round, policy_logprobs
 from tiny_llm_solution.serving.kv_cache import DenseKVCache
 from tiny_llm_solution.serving.ragged import RaggedModel
 from tiny_llm_solution.serving.scheduler import Scheduler
@@ -94,6 +94,17 @@ class World:
         """Sample one group, and say what the reward sees of each completion."""
         (group,) = self.sample(self.new_adapter(), [thing], 8, 30_000)
         return {"thing": thing, "completions": [self.row(thing, each) for each in group]}
+
+    def logprobs(self, adapter: Adapter, thing: str) -> dict[str, list[float]]:
+        """Return the log-probability of each completion of a group, in nats, before training and with an adapter."""
+        (group,) = self.sample(self.new_adapter(), [thing], 8, 30_000)
+        batch, _ = completion_batch(group, self.recipe["padding"])
+        weights: dict[str, Params] = {"before": {}, "after": adapter.weights}
+        found = {}
+        for name, each in weights.items():
+            sums = policy_logprobs(each, self.config, self.params, adapter.alpha, batch).sum(axis=-1)
+            found[name] = [round(float(value), 3) for value in sums.tolist()]
+        return found
 
     def row(self, thing: str, completion: Completion) -> dict[str, Any]:
         """Return a completion's text, and what the rewards count in it."""
@@ -185,7 +196,7 @@ def dpo_run(world: World) -> Any:
             print(steps[-1], flush=True)
     seconds = round(time.perf_counter() - start)
     found = {"pairs": len(pairs), "example": example, "steps": steps, "seconds": seconds}
-    return {**found, "after": world.judged(adapter)}
+    return {**found, "logprobs": world.logprobs(adapter, HELD_OUT[0]), "after": world.judged(adapter)}
 
 
 def main() -> None:

@@ -22,10 +22,14 @@ from tiny_llm_course.programs.packages import load_solution
 
 load_solution()
 from tiny_llm_solution.preferences.advantages import group_advantages  # noqa: E402
+from tiny_llm_solution.preferences.dpo import dpo_loss  # noqa: E402
+from tiny_llm_solution.preferences.grpo import grpo_loss  # noqa: E402
 
 RECORD = Path(__file__).with_name("rewards.json")
 WINDOW = 5  # rounds that a curve's point is the mean of
-EPS, CLIP = 1e-4, 0.2
+EPS, CLIP, BETA = 1e-4, 0.2, 0.1
+CHOSEN, REJECTED = 6, 1  # of the group: the running example, "answer 7" and "answer 2"
+RATIOS = (1.5, 0.5)
 RUNS = {"before": "before training", "dpo": "DPO", "grpo": "GRPO"}
 HACKS = {"hacked": "β = 0", "held": "β = 0.5"}
 
@@ -35,11 +39,13 @@ def generated_parts() -> Parts:
     return {
         "group": group(),
         "pair": pair(),
+        "pair-logprobs": pair_logprobs(),
+        "gains": gains(),
         "dpo-steps": dpo_steps(),
         "reward-curve": curve(("grpo",), "reward", "mean reward", "reward"),
         "kl-curve": curve(("grpo",), "kl", "KL from the reference, nats per token", "kl"),
         "judged": judged(),
-        "answers": answers((0, 2), "before", "grpo"),
+        "answers": answers((2,), "before", "grpo"),
         "mention-curve": curve(("hacked",), "reward", "mentions per answer", "mentions"),
         "hacked-answers": answers((0, 1), "hacked"),
         "held": held(),
@@ -82,20 +88,22 @@ def group() -> str:
         for i, (row, a) in enumerate(zip(rows, advantages(), strict=True)):
             y = 2 * FONT + i * step
             times = "once" if row["mentions"] == 1 else f"{row['mentions']} times"
-            words = f"{row['words']} words, {'ends' if row['ended'] else 'cut off'}, {row['thing']} {times}"
+            words = f"{i + 1}: {row['words']} words, {'ends' if row['ended'] else 'cut off'}, {row['thing']} {times}"
             canvas.text(0, y + (14 if wide else 10), words, "small")
             top = y if wide else y + 16
             canvas.rect(text, top, 60 * max(row["reward"], 0.02), 18, "fill" if row["reward"] else "hollow")
             canvas.text(text + 66, top + 14, f"{row['reward']:g}")
             left = min(zero, zero + a * unit)
             canvas.rect(left, top, max(1.0, abs(a) * unit), 18, "fill" if a > 0 else "hollow")
+            beside, anchor = (zero - 6, "end") if a > 0 else (zero + 6, "start")
+            canvas.text(beside, top + 14, number(a), anchor=anchor)
         canvas.path([(zero, 2 * FONT - 4), (zero, 2 * FONT + len(rows) * step)], "line")
 
     told = "; ".join(f"{row['reward']:g} and {number(a)}" for row, a in zip(rows, advantages(), strict=True))
     caption = (
         f"Eight answers of day 5's model to <em>Tell me a story about a {record()['group']['thing']}.</em>, sampled at "
-        "temperature 1. An answer earns 0.5 if it names the animal and 0.5 if it ends within 40 words. The advantage "
-        "is the reward minus the mean of the group, in standard deviations."
+        "temperature 1: their length, whether they end, and how often they name the cow. The advantage is the reward "
+        "minus the mean of the group, in standard deviations."
     )
     about = f"Rewards and advantages of eight answers: {told}."
     return at_both_widths(draw).figure("group-5-6", "A group, its rewards and its advantages", about, caption)
@@ -111,11 +119,44 @@ def quoted(heading: str, text: str, limit: int = 300) -> list[str]:
 
 
 def pair() -> str:
-    """Quote one of the pairs."""
-    found = record()["dpo"]["example"]
-    lines_ = quoted(f"chosen, reward {found['rewards'][0]:g}", found["chosen"])
-    lines_ += quoted(f"rejected, reward {found['rewards'][1]:g}", found["rejected"])
-    return "\n".join(["```text", *lines_, "```", ""])
+    """Quote the two answers of the running example."""
+    found = []
+    for i in (CHOSEN, REJECTED):
+        row = completions()[i]
+        found += quoted(f"answer {i + 1}, {row['words']} words, reward {row['reward']:g}", row["text"])
+    return "\n".join(["```text", *found, "```", ""])
+
+
+def pair_logprobs() -> str:
+    """List the two answers' log-probabilities before and after DPO, and their implicit rewards."""
+    before, after = (record()["dpo"]["logprobs"][when] for when in ("before", "after"))
+    numbers = [mx.array([each[i]]) for each in (after, before) for i in (CHOSEN, REJECTED)]
+    found = dpo_loss(*numbers, beta=BETA)
+    rewards = found.chosen_rewards.item(), found.rejected_rewards.item()
+    rows = [
+        [f"{i + 1}, {word}", number(before[i]), number(after[i]), number(after[i] - before[i]), number(reward, 3)]
+        for i, word, reward in zip((CHOSEN, REJECTED), ("chosen", "rejected"), rewards, strict=True)
+    ]
+    caption = "Log-probabilities of whole answers, in nats, before and after ten steps of DPO"
+    head = ["answer", "reference (before)", "policy (after)", "change", f"implicit reward, β = {BETA}"]
+    return table(caption, head, rows) + "\n"
+
+
+def gains() -> str:
+    """List the gain of a token of each of the two answers, for a ratio above and one below the clipping range."""
+    rows = []
+    for i in (CHOSEN, REJECTED):
+        a = advantages()[i]
+        for ratio in RATIOS:
+            sampled, mask = mx.array([[-1.0]]), mx.array([[True]])
+            found = grpo_loss(sampled + mx.log(mx.array(ratio)), sampled, sampled, mx.array([a]), mask, CLIP, 0.0)
+            clipped = min(max(ratio, 1 - CLIP), 1 + CLIP)
+            flat = "0" if found.clipped.item() else f"{'raises' if a > 0 else 'lowers'} \N{GREEK SMALL LETTER RHO}"
+            cells = (a, ratio * a, clipped * a, -found.loss.item())
+            rows.append([f"{i + 1}, \N{GREEK SMALL LETTER RHO} = {ratio:g}", *map(number, cells), flat])
+    caption = f"The gain of one token, for \N{GREEK SMALL LETTER EPSILON} = {CLIP}, from unrounded advantages"
+    head = ["answer and ratio", "A", "\N{GREEK SMALL LETTER RHO} A", "clipped ratio times A", "gain", "gradient"]
+    return table(caption, head, rows) + "\n"
 
 
 def dpo_steps() -> str:

@@ -25,11 +25,11 @@ RECORDED = Path(__file__).parents[3] / "benches" / "week6" / "timeline.json"
 WIDGET = {"stages": 6, "micro": 16}
 
 RANKS, OF_PIPELINE = 4, 8  # of the table of costs; micro-batches
-LINKS = {"10 Gb/s Ethernet": CostModel(30e-6, 1 / 1.25e9), "NVLink, 450 GB/s": CostModel(3e-6, 1 / 450e9)}
+ETHERNET = "10 Gb/s Ethernet"
+LINKS = {ETHERNET: CostModel(30e-6, 1 / 1.25e9), "NVLink, 450 GB/s": CostModel(3e-6, 1 / 450e9)}
 QWEN = {"parameters": 596_049_920, "layers": 28, "hidden_size": 1024}  # Qwen3-0.6B
 STEPS = {
     "training, 8,192 tokens": Work(**QWEN, tokens=8192, training=True),
-    "prefill, 8,192 tokens": Work(**QWEN, tokens=8192, training=False),
     "decoding, 8 tokens": Work(**QWEN, tokens=8, training=False),
 }
 
@@ -39,6 +39,7 @@ def generated_parts() -> Parts:
     return {
         "orders": orders(),
         "recorded": recorded(),
+        "method-costs": method_costs(),
         "costs": costs(),
         "pipeline-slots": pipeline_slots(),
     }
@@ -138,6 +139,34 @@ def bubble(step: Sequence[Sequence[tuple[bool, float, float]]]) -> float:
     return 1 - sum(end - start for _, start, end in slots) / (span * len(step))
 
 
+def method_costs() -> str:
+    """Return how the times of a training step over Ethernet come about: one operation, its time, and their number."""
+    work, link = STEPS["training, 8,192 tokens"], LINKS[ETHERNET]
+    row = work.hidden_size * work.num_bytes
+    part = work.tokens * work.experts_per_token * row / RANKS**2
+    per_pass = 2 * work.layers * 2  # two per layer, forward and backward
+    each = {
+        "data": ("rows of the batch", "all-reduce of all gradients", 1),
+        "tensor": ("each matrix", "all-reduce of T x E activations", per_pass),
+        "pipeline": ("layers", "message with T/M x E activations", 2 * (OF_PIPELINE + RANKS - 2)),
+        "expert": ("experts", "all-to-all of kT rows", per_pass),
+    }
+    seconds = {
+        "data": link.ring_all_reduce(work.parameters * work.num_bytes, RANKS),
+        "tensor": link.ring_all_reduce(work.tokens * row, RANKS),
+        "pipeline": link.message(work.tokens * row / OF_PIPELINE),
+        "expert": sum(link.message((RANKS - step) * part) for step in range(1, RANKS)),
+    }
+    rows = []
+    for name, total in communication_seconds(work, RANKS, link, OF_PIPELINE).items():
+        divided, operation, count = each[name]
+        assert abs(count * seconds[name] / total - 1) < 1e-9, name
+        times = (milliseconds(1000 * seconds[name]), str(count), milliseconds(1000 * total))
+        rows.append([name, divided, operation.replace(" x ", " \N{MULTIPLICATION SIGN} "), *times])
+    caption = f"Messages of the training step over {ETHERNET}: the time of one operation, and how often it runs"
+    return table(caption, ["method", "divides", "operation", "ms for one", "how often", "ms in all"], rows) + "\n"
+
+
 def costs() -> str:
     """Return the table of predicted times, for each link and step."""
     rows, methods = [], list[str]()
@@ -152,9 +181,8 @@ def costs() -> str:
                 ]
             )
     caption = (
-        f"Predicted communication time per step, in milliseconds, for Qwen3-0.6B in bfloat16 on {RANKS} ranks. "
-        f"Pipelines use {OF_PIPELINE} micro-batches (1 in decoding). For expert parallelism, each MLP is assumed to be "
-        f"a layer of experts with {Work(**QWEN, tokens=1, training=False).experts_per_token} experts per token."
+        f"Predicted communication time per step, in milliseconds, on {RANKS} ranks. Pipelines use {OF_PIPELINE} "
+        "micro-batches (1 in decoding)."
     )
     return table(caption, ["step and link", *methods], rows) + "\n"
 
