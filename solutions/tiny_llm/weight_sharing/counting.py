@@ -5,7 +5,7 @@ from .counts import Counts
 
 
 def count_shared(config: ModelConfig, distinct: int) -> Counts:
-    """Count the weights, multiply-adds and cached elements of a model whose layers share weights.
+    """Count the weights, multiply-adds and cached numbers of a model whose layers share weights.
 
     Args:
         config: num_hidden_layers is the number of layers a token passes through; tie_word_embeddings, whether the head

@@ -11,7 +11,7 @@ def weight_owner(layer: int, layers: int, distinct: int, order: str) -> int:
 
         "sequence"        0 0 1 1 2 2: each several times in a row.
         "cycle"           0 1 2 0 1 2: one round after another.
-        "cycle_reversed"  0 1 2 2 1 0: rounds as in "cycle", the last one backward. A single round is not reversed.
+        "cycle_reversed"  0 1 2 2 1 0: rounds as in "cycle", the last one backwards. A single round is not reversed.
 
     Args:
         layer: from 0 to layers - 1.

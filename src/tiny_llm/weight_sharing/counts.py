@@ -9,4 +9,4 @@ class Counts:
 
     stored: int  # weights in the file, each once
     macs: int  # multiply-adds per token, through all matrices
-    cached: int  # elements per token in the KV caches
+    cached: int  # numbers per token in the KV caches
