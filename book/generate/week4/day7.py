@@ -38,9 +38,9 @@ def llama3() -> str:
     canvas = at_both_widths(lambda canvas: lines(canvas, shown, drawn, axes, str, logarithmic=False))
     about = "; ".join(f"{name} first lowers pair {pair}" for name, pair in changed.items())
     caption = (
-        f"The frequencies of pairs {shown[0]} to {shown[-1]} of the {dims // 2} pairs of Llama 3.1, for {factor:g} "
-        f"times {length:,} tokens. YaRN would lower the frequencies from pair {changed['YaRN']} on, and Llama 3.1 "
-        f"lowers them from pair {changed['llama3']} on."
+        f"The frequencies of pairs {shown[0]} to {shown[-1]} of the {dims // 2} pairs of Llama 3.1, with a factor "
+        f"of {factor:g} and {length:,} training positions. YaRN would lower the frequencies from pair "
+        f"{changed['YaRN']} on, and Llama 3.1 lowers them from pair {changed['llama3']} on."
     )
     return canvas.figure("llama3-4-7", "Llama 3's scaling beside YaRN", about, caption)
 
