@@ -30,7 +30,7 @@ SEEN = [
     ([{"a": "causal"}] * 2, [{"a": "none"}, {"a": ""}, {"a": "other"}], "fails all 2 checks in which `a` is 'causal'"),
     ([{"a": 0}] * 2, [{"a": 1}, {"a": 2}, {"a": -3}], "fails all 2 checks in which `a` is 0"),
     ([{"a": [1]}] * 2, [{"a": [1, 2]}, {"a": []}, {"a": [3, 4, 5]}], "fails all 2 checks in which `a` has one entry"),
-    ([{"a": 7}, {"a": 8}], [{"a": 1}] * 3, "fails all 2 checks in which `a` is not 1, its default"),
+    ([{"a": 7}, {"a": 8}], [{"a": 1}] * 3, "fails all 2 checks in which `a` is not 1 (its default)"),
     (
         [{"a": 2, "b": 5}, {"a": 3, "b": 4}],
         [{"a": n, "b": 2} for n in (4, 5, 3)],

@@ -88,7 +88,7 @@ def _conditions(target: Any) -> Iterator[dict[Condition, None]]:
             found.update(dict.fromkeys(_of(arguments)))
             for name, usual in defaults[code].items():
                 if not isinstance(arguments[name], mx.array) and arguments[name] != usual:
-                    found[f"value of {name}", f"`{name}` is not {usual!r}, its default"] = None
+                    found[f"value of {name}", f"`{name}` is not {usual!r} (its default)"] = None
             if calls[code] > 1:
                 found["call", f"`{code.co_name}` is called more than once"] = None
 
