@@ -73,7 +73,7 @@ def ranks() -> str:
     about = "; ".join(f"{way}, day {day}: {', '.join(notes[way])}" for way, (day, *_) in WAYS.items())
     caption = (
         f"Four ranks hold {MODEL} in four ways; what a rank holds is filled. Under each way are the messages of a "
-        f"decode step of {work.tokens} tokens and the bytes sent one after another, by day 3's formulas; for expert "
-        "parallelism, each MLP is assumed to be a layer of experts."
+        f"decode step of {work.tokens} tokens and the bytes sent one after another in bfloat16, by day 3's "
+        "formulas; for expert parallelism, each MLP is assumed to be a layer of experts."
     )
     return at_both_widths(draw).figure("ranks-6", "A model on four ranks, in four ways", f"{about}.", caption)
