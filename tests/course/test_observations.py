@@ -2,7 +2,6 @@
 
 import contextlib
 from types import SimpleNamespace
-from unittest.mock import ANY
 
 import mlx.core as mx
 import pytest
@@ -61,7 +60,8 @@ def seen(function, calls, kinds, monkeypatch):
     monkeypatch.setattr(observations, "program", lambda *of: function)
     items = [SimpleNamespace(name=str(number), call=call) for number, call in enumerate(calls)]
     failures = {item.name: kind and Failure(Finding(kind, "")) for item, kind in zip(items, kinds, strict=True)}
-    return [claim.place for claim in observed(task, items, failures, lambda item: function(**item.call))]
+    claim = observed(task, items, failures, lambda item: function(**item.call))
+    return claim and claim.place
 
 
 @pytest.mark.parametrize(("failing", "passing", "said"), SEEN, ids=range(len(SEEN)))
@@ -72,7 +72,7 @@ def test_the_only_condition_that_separates_failing_checks_from_passing_ones_is_s
 
     kinds = [Kind.VALUES] * len(failing) + [None] * len(passing)
     found = seen(function, [*failing, *passing], kinds, monkeypatch)
-    assert found == ([f"Your code {said}, and no others."] if said else [])
+    assert found == (f"Your code {said}, and no others." if said else None)
 
 
 def test_that_an_object_is_called_says_nothing(monkeypatch):
@@ -100,7 +100,7 @@ def test_the_second_call_of_a_method_and_its_object_are_seen(monkeypatch):
     monkeypatch.setattr(observations, "program", lambda *of: Cache)
     items = [SimpleNamespace(name=str(number), calls=1 + number % 2) for number in range(6)]
     failures = {item.name: Failure(Finding(Kind.VALUES, "")) if item.calls > 1 else None for item in items}
-    (claim,) = observed(SimpleNamespace(program=None), items, failures, run)
+    claim = observed(SimpleNamespace(program=None), items, failures, run)
     assert claim.place == "Your code fails all 3 checks in which `update` is called more than once, and no others."
 
 
@@ -130,6 +130,5 @@ def test_what_the_solution_raises_is_said_where_the_program_raises_no_error(chec
     monkeypatch.setattr(observations, "installed", lambda *of: contextlib.nullcontext())
     item = SimpleNamespace(name="check")
     failures = {"check": Failure(Finding(Kind.NO_ERROR, ""))}
-    claims = observed(load_course().task("1.1.3"), [item], failures, run)
-    assert [claim.place for claim in claims] == [ANY] * bool(said)
-    assert not said or claims[0].place.startswith(said)
+    claim = observed(load_course().task("1.1.3"), [item], failures, run)
+    assert claim.place.startswith(said) if said else claim is None

@@ -206,7 +206,8 @@ def observe(checks: Checks) -> Diagnosis:
         program(checks.task.program)
     except (NotImportable, AttributeError):
         return Diagnosis()
-    return Diagnosis(tuple(observed(checks.task, checks.items, checks.failures, checks.run)))
+    seen = observed(checks.task, checks.items, checks.failures, checks.run)
+    return Diagnosis((seen,) if seen else ())
 
 
 def _claim(program: Variant, here: bool = False) -> Claim:

@@ -33,13 +33,13 @@ Separations = dict[tuple[Condition, ...], set[str]]  # conditions, and the check
 Run = Callable[[pytest.Item], Failure | None]
 
 
-def observed(task: Task, items: Sequence[pytest.Item], failures: Failures, run: Run) -> list[Claim]:
-    """Return what is seen in the checks of a failing program, as claims that name no mistake."""
+def observed(task: Task, items: Sequence[pytest.Item], failures: Failures, run: Run) -> Claim | None:
+    """Claim what is seen in the checks of a failing program, without a name for its mistake."""
     failed = [(failure, item) for item in items if (failure := failures[item.name])]
     failure, first = min(failed, key=lambda each: each[0].finding.rank())
-    refusal = _refusal(task, first, run) if failure.finding.kind is Kind.NO_ERROR else ""
-    said = [refusal, _condition(task, items, failures, run)]
-    return [Claim([], [], place=words) for words in said if words]
+    said = _refusal(task, first, run) if failure.finding.kind is Kind.NO_ERROR else ""
+    said = said or _condition(task, items, failures, run)
+    return Claim([], [], place=said) if said else None
 
 
 def _condition(task: Task, items: Sequence[pytest.Item], failures: Failures, run: Run) -> str:
