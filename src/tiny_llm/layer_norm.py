@@ -26,7 +26,7 @@ class RMSNorm:
             x: N.. x dim.
 
         Returns:
-            An array of x's shape and dtype. The mean is computed in float32: a sum of squares overflows float16.
+            An array of x's shape and dtype. Squares and mean are computed in float32: squares overflow float16.
 
         Source: Zhang and Sennrich 2019; `mx.fast.rms_norm`.
         """

@@ -99,7 +99,7 @@ def test_the_levels_and_errors_are_the_solution_s(page):
     from tiny_llm_solution.quantized.least_squares import quantize_least_squares
 
     widget, weights = Widget(page, "quant-levels"), np.array(day3.group())[0]
-    for name, function in (("by min and max", quantize), ("least squares", quantize_least_squares)):
+    for name, function in (("min-max levels", quantize), ("least-squares fit", quantize_least_squares)):
         for bits in (4, 8):
             packed, scales, biases = function(day3.group(), bits=bits)
             errors = np.array(dequantize(packed, scales, biases, bits=bits))[0] - weights

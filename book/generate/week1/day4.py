@@ -105,7 +105,8 @@ def sizes() -> str:
     title = "RMS of dog's residual stream after each layer"
     caption = (
         f"Each bar is the root mean square (see below) of the vector's {streams[0].shape[1]} elements in the course's "
-        "model. Before attention and before the MLP, a norm divides the vector by this RMS."
+        "model. The next norm, before the following layer's attention, divides the vector by this RMS. The norm before "
+        "its MLP divides by the RMS of the vector after attention, which is not drawn."
     )
     return canvas.figure("sizes-1-4", title, f"{said}.", caption)
 

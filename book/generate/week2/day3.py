@@ -25,12 +25,12 @@ def group() -> mx.array:
 
 
 def quantized_twice() -> dict[str, tuple[float, float, np.ndarray, np.ndarray]]:
-    """Quantize by min and max, and MSE-optimally: the scale, the bias, all 16 levels, and the restored weights."""
+    """Quantize with both kinds of levels: the scale, the bias, all 16 levels, and the restored weights."""
     from tiny_llm_solution.quantized.affine import dequantize, quantize
     from tiny_llm_solution.quantized.least_squares import quantize_least_squares
 
     found = {}
-    for words, function in (("by min and max", quantize), ("MSE-optimal", quantize_least_squares)):
+    for words, function in (("min-max levels", quantize), ("least-squares fit", quantize_least_squares)):
         packed, scales, biases = function(group())
         steps, start = scales.item(), biases.item()
         became = np.array(dequantize(packed, scales, biases))[0]
@@ -69,9 +69,9 @@ def levels() -> str:
     before, after = totals.values()
     title = "A group of 64 weights, its 16 levels, and each weight's quantization error"
     about = (
-        f"By min and max, the levels reach from the smallest weight to the largest, and the squared error is "
-        f"{before:.6f}. The MSE-optimal levels are slightly closer together: the error grows at the two ends and "
-        f"shrinks for most other weights, and the squared error is {after:.6f}."
+        f"Min-max levels reach from the smallest weight to the largest, and the squared error is {before:.6f}. "
+        "The levels of the least-squares fit are slightly closer together: the error grows at the two ends and shrinks "
+        f"for most other weights, and the squared error is {after:.6f}."
     )
     caption = (
         "Each tick is one of 16 levels, and each dot is one of the group's 64 weights. The line below a dot is the "
@@ -88,7 +88,7 @@ def widget() -> str:
 
     fits: dict[str, dict[int, list[float]]] = {}
     weights, rows = np.array(group())[0], []
-    for name, function in (("by min and max", quantize), ("least squares", quantize_least_squares)):
+    for name, function in (("min-max levels", quantize), ("least-squares fit", quantize_least_squares)):
         fits[name] = {}
         for bits in (4, 8):
             packed, scales, biases = function(group(), bits=bits)
@@ -96,4 +96,5 @@ def widget() -> str:
             error = float(np.square(np.array(dequantize(packed, scales, biases, bits=bits))[0] - weights).sum())
             rows.append([f"{name}, {bits} bits", *(number(x, 5) for x in fits[name][bits]), f"{error:.6f}"])
     data = {"weights": [round(float(x), 6) for x in weights], "fits": fits}
-    return element("quant-levels", data, table("The group's two fits", ["fit", "scale", "bias", "squared error"], rows))
+    columns = ["method", "scale", "bias", "squared error"]
+    return element("quant-levels", data, table("The group's levels by two methods", columns, rows))

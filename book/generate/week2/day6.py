@@ -83,10 +83,10 @@ def lanes() -> str:
     )
     caption = (
         f"Each column is one lane of a SIMD-group in its first iteration. Lane 0 has the word 0x{words[0]:x}. The "
-        f"digits times their x add up to {first @ met:.2f}, and the elements of x alone add up to {met.sum():.2f}. "
-        f"Multiplied by the scale, {scale[0, 0]:.5f}, and the bias, {bias[0, 0]:.4f}, respectively, these sums add up "
-        f"to {of_words[0]:.4f}. Two more iterations process the other {len(words) - LANES} words. In the last "
-        f"iteration, 24 lanes have no word."
+        f"values of its {DIGITS} digits, q, times their x add up to {first @ met:.2f}, and the elements of x alone to "
+        f"{met.sum():.2f}. The first sum times the scale, {scale[0, 0]:.5f}, plus the second times the bias, "
+        f"{bias[0, 0]:.4f}, is {of_words[0]:.4f}. Two more iterations process the other {len(words) - LANES} words, "
+        "the last of them in only 8 lanes."
     )
     return canvas.figure("lanes-2-6", "A row of packed words, by lane", about, caption)
 

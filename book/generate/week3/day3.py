@@ -135,9 +135,10 @@ def timeline() -> str:
         + "."
     )
     caption = (
-        "The same run from its first step to its last. Each bar spans the steps in which a request owns a page. Pages "
-        "are allocated one at a time as the sequences grow. When no page is free, the youngest request is preempted "
-        "and its pages are freed. Its tokens are recomputed after it has been readmitted."
+        "The same run from its first step to its last. Each bar spans the steps in which a request owns a page. A "
+        "request gets the pages for all its tokens when it is admitted, and one more whenever its last page is full. "
+        "When no page is free, the youngest request is preempted and its pages are freed. Its tokens are recomputed "
+        "after it has been readmitted."
     )
     return at_both_widths(draw).figure("timeline-3-3", "Page ownership, step by step", about, caption)
 

@@ -65,6 +65,16 @@ def tokens_of(steps: list[Any]) -> list[int]:
     return [sum(len(chunk.tokens) for chunk in step.chunks) for step in steps]
 
 
+def max_itl(steps: list[Any]) -> int:
+    """Return the longest time from one token of a request to its next."""
+    clock = itertools.accumulate(count + FIXED for count in tokens_of(steps))
+    times: dict[Any, list[int]] = {}
+    for now, step in zip(clock, steps, strict=True):
+        for chunk, new in zip(step.chunks, step.new, strict=True):
+            times.setdefault(chunk.request, []).extend([now] * len(new))
+    return max(after - before for each in times.values() for before, after in itertools.pairwise(each))
+
+
 def replay(settings: dict[str, tuple[Any, ...]], runs: dict[tuple[int, ...], Run], caption: str, *shown: int) -> str:
     """Return the widget, with a table of each policy's run at the other settings `shown`.
 
@@ -83,8 +93,10 @@ def replay(settings: dict[str, tuple[Any, ...]], runs: dict[tuple[int, ...], Run
         numbers[",".join(map(str, setting))] = kept.index(found)
     rows = []
     for policy, name in enumerate(settings["policy"]):
-        tokens = tokens_of(runs[(policy, *shown)][1])
-        rows.append([str(name), str(len(tokens)), str(sum(tokens) + FIXED * len(tokens)), str(max(tokens))])
+        steps = runs[(policy, *shown)][1]
+        tokens = tokens_of(steps)
+        time = sum(tokens) + FIXED * len(tokens)
+        rows.append([str(name), *map(str, (len(tokens), time, max_itl(steps), max(tokens)))])
     data = {
         "names": [chr(65 + number) for number in range(len(LOAD))],
         "comes": [comes for comes, _, _ in LOAD],
@@ -93,4 +105,5 @@ def replay(settings: dict[str, tuple[Any, ...]], runs: dict[tuple[int, ...], Run
         "recorded": kept,
         "fixed": FIXED,
     }
-    return element("scheduler-replay", data, table(caption, ["policy", "steps", "time", "largest step, tokens"], rows))
+    head = ["policy", "steps", "time", "max ITL", "largest step, tokens"]
+    return element("scheduler-replay", data, table(caption, head, rows))

@@ -14,7 +14,7 @@ quiz = Quiz()
     "A row has two groups of 32 weights, or eight words. The first word of each group is `0x21`, and the other "
     "words are 0. The scales are 1 and 10, and the biases are 5 and 0. In each group, x is 1 and 2, followed by zeros. "
     "What is y?",
-    why="In each group, the digits times x add up to 5. Multiplied by the scales, these sums are 5 and 50. The first "
+    why="In each group, the q times x add up to 5. Multiplied by the scales, these sums are 5 and 50. The first "
     "bias adds 5 · 3.",
     mistakes={
         "one-group-for-all-lanes": "Lanes 4 to 7 have words of the second group, with its own scale and bias.",

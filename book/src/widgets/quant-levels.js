@@ -1,5 +1,5 @@
 // <quant-levels>: a group of weights, the levels that a scale and a bias give, and the error of each weight.
-// Data: {weights, fits: {"by min and max": {4: [scale, bias], 8: ...}, "least squares": ...}}.
+// Data: {weights, fits: {"min-max levels": {4: [scale, bias], 8: ...}, "least-squares fit": ...}}.
 "use strict";
 
 {
