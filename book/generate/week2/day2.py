@@ -50,8 +50,8 @@ def _read(record: Path) -> dict[str, Any]:
 
 def _roofline(found: dict[str, Any]) -> str:
     caption = (
-        "Each point is one step of the engine, with its arithmetic intensity (FLOPs per byte of memory traffic) and "
-        "its throughput (FLOP/s). Both axes are logarithmic."
+        "Each point is one step of yesterday's engine, with its arithmetic intensity (FLOPs per byte of memory traffic) "
+        "and its throughput (FLOP/s). Both axes are logarithmic."
     )
     return ROOFLINE.figure(found, "roofline-2-2", caption)
 
@@ -82,7 +82,7 @@ def _boxes(found: dict[str, Any]) -> str:
 
 
 def _widget(found: dict[str, Any]) -> str:
-    """Return the widget, and a table of some decode steps of Qwen3-0.6B in 4 bits on a small machine."""
+    """Return the widget, and a table of some decode steps of the course's model in float32 on the measured machine."""
     load_solution()
     from tiny_llm_solution.config import ModelConfig
     from tiny_llm_solution.measure.accounting import flops, traffic
@@ -90,8 +90,9 @@ def _widget(found: dict[str, Any]) -> str:
     from tiny_llm_solution.measure.step import Step, Storage
 
     limits, processor = found["limits"], found["machine"]["processor"]
+    bandwidth, peak = limits["bandwidth"], limits["rate"]
     machines = {
-        f"the machine above ({processor})": [limits["bandwidth"], limits["rate"]],
+        f"the machine above ({processor})": [bandwidth, peak],
         "a laptop's GPU: 100 GB/s, 4 TFLOP/s": [1e11, 4e12],
         "a data-center GPU: 3.3 TB/s, 1,000 TFLOP/s": [3.3e12, 1e15],
     }
@@ -99,15 +100,16 @@ def _widget(found: dict[str, Any]) -> str:
     models = {"the course's model": ModelConfig.from_dict(small), "Qwen3-0.6B": ModelConfig.from_dict(small | LARGE)}
     rows = []
     for batch in (1, 8, 64, 512):
-        step = Step(models["Qwen3-0.6B"], offset=CACHED, batch=batch)
-        moved, work = traffic(step, Storage(2, 4, scale_size=2)).total, flops(step).total
-        roof = Roofline(1e11, 4e12)
+        step = Step(models["the course's model"], offset=CACHED, batch=batch)
+        moved, work = traffic(step, Storage()).total, flops(step).total
+        roof = Roofline(bandwidth, peak)
         rate = batch / roof.least_seconds(work, moved)
         rows.append([str(batch), number(moved / 1e6), number(work / 1e6), roof.limit(work, moved), f"{rate:,.0f}"])
     head = ["sequences", "memory traffic, MB", "arithmetic, MFLOP", "limited by", "max tokens/s"]
     shapes = {name: {key: getattr(config, field) for key, field in SHAPE.items()} for name, config in models.items()}
     data = {"models": shapes, "machines": machines}
     caption = (
-        f"Decode steps of Qwen3-0.6B in 4 bits, with {CACHED} cached tokens per sequence, at 100 GB/s and 4 TFLOP/s"
+        f"Decode steps of the course's model in float32, with {CACHED} cached tokens per sequence, at "
+        f"{number(bandwidth / 1e9)} GB/s and {number(peak / 1e9)} GFLOP/s"
     )
     return element("roof-line", data, table(caption, head, rows))
