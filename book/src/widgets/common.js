@@ -174,7 +174,19 @@ BookWidget.style = `
     color: var(--fg, CanvasText); background: var(--bg, Canvas); font-size: 0.9em; line-height: 1.45; }
   slot { display: none; }
   @media print { .live { display: none; } slot { display: block; } }
-  .bar { display: flex; flex-wrap: wrap; gap: 0.5em 1em; align-items: center; margin-bottom: 0.7em; }
+  .bar { display: inline-flex; flex-wrap: wrap; gap: 0.5em 0.8em; align-items: center; max-width: 100%;
+    margin: 0 1.6em 0.7em 0; vertical-align: top; }
+  .beside { display: flex; flex-wrap: wrap; gap: 0.8em 1.6em; align-items: flex-start; }
+  .beside > * { flex: 1 1 17em; min-width: 0; }
+  .beside > .scroll { flex-basis: auto; max-width: 100%; }
+  .beside > .aside { flex-basis: 9em; }
+  .beside > svg:has(+ .aside) { flex: 4 1 24em; }
+  .live { container-type: inline-size; }
+  @container (min-width: 600px) { .beside > .scroll { flex-grow: 0; } .aside.legend, .aside .legend { flex-direction: column; }
+    .aside .figures { border: 0; padding: 0; } }
+  .legend { display: flex; flex-wrap: wrap; gap: 0.2em 1.4em; margin: 0.4em 0 0.6em; font-size: 0.9em; }
+  :where(.legend) i { display: inline-block; box-sizing: border-box; width: 0.9em; height: 0.9em; vertical-align: -0.1em;
+    border: 1px solid currentColor; }
   label { display: inline-flex; gap: 0.4em; align-items: center; max-width: 100%; }
   select { min-width: 0; }
   fieldset { display: inline-flex; flex-wrap: wrap; gap: 0.2em 0.9em; margin: 0; padding: 0; border: 0; }
@@ -199,25 +211,33 @@ BookWidget.style = `
     linear-gradient(to left, var(--bg, Canvas) 40%, transparent) right -2px top -2px / 2em calc(100% + 4px) no-repeat local,
     linear-gradient(to right, var(--line), transparent) left / 0.8em 100% no-repeat scroll,
     linear-gradient(to left, var(--line), transparent) right / 0.8em 100% no-repeat scroll; }
-  table { border-collapse: separate; border-spacing: 3px; margin: 0; }
+  table { width: 100%; border-collapse: separate; border-spacing: 0; margin: 0; }
   caption { text-align: left; padding-bottom: 0.3em; }
-  th { font-weight: 700; padding: 0.1em 0.4em; white-space: nowrap; text-align: right; }
-  thead th { text-align: center; }
-  td { min-width: 3.2em; padding: 0.25em 0.4em; text-align: center; white-space: nowrap;
-    border: 1px solid var(--line); border-radius: 3px; font-size: 0.9em; }
-  @media (min-width: 501px) { caption { white-space: nowrap; } }
-  @media (max-width: 500px) { td { min-width: 2.6em; padding: 0.25em 0.1em; } th { padding: 0.1em 0.2em; }
-    th { white-space: normal; }
+  th { font-weight: 700; padding: 0.25em 0.8em 0.25em 0; white-space: nowrap; }
+  :where(th) { text-align: left; }
+  :where(td, thead th:not(:first-child)) { text-align: right; }
+  td { min-width: 3.2em; padding: 0.3em 0.4em; white-space: nowrap; font-size: 0.9em; }
+  :where(td, tbody th) { border-bottom: 1px solid var(--line); }
+  tbody th { vertical-align: baseline; }
+  .cells table { border-spacing: 3px; }
+  .cells td { min-width: 2.9em; padding: 0.3em 0.25em; text-align: center; border: 1px solid var(--line); border-radius: 3px; }
+  .cells th { border: 0; padding: 0.1em 0.5em 0.1em 0; text-align: right; vertical-align: middle; }
+  .cells thead th:not(:first-child) { text-align: center; }
+  @media (min-width: 501px) { tbody th { width: 1%; } }
+  @media (max-width: 500px) { td { min-width: 2.6em; padding: 0.3em 0 0.3em 0.5em; } th { white-space: normal; }
+    .cells td { min-width: 2.6em; padding: 0.25em 0.05em; font-size: 0.84em; } .cells table { border-spacing: 2px; } .cells tbody th { white-space: nowrap; }
     .sliders { grid-template-columns: fit-content(45%) minmax(5em, 1fr) max-content; } }
-  thead td { border: 0; }
+  thead td, .cells thead td { border: 0; }
   @media (pointer: coarse) { button, select, input[type=range], label { min-height: 44px; }
     .sliders { row-gap: 0; } input:is([type=checkbox], [type=radio]) { width: 1.5em; height: 1.5em; } }
-  svg { display: block; max-width: 100%; height: auto; }
+  svg { display: block; width: 100%; max-width: 100%; height: auto; }
+  svg * { vector-effect: non-scaling-stroke; }
   svg text { fill: var(--fg, CanvasText); font-family: inherit;
     font-size: clamp(11px / var(--scale, 1), 11px, 13.5px / var(--scale, 1)); }
-  svg.strip { width: 100%; min-width: 12em; }
+  svg.strip { min-width: 12em; }
   .fill { fill: var(--role); }
   .hollow { fill: var(--bg, Canvas); stroke: var(--role); }
+  .grid { fill: none; stroke: var(--fg, CanvasText); stroke-opacity: 0.6; stroke-dasharray: 1 3; }
   .axis { fill: none; stroke: var(--fg, CanvasText); stroke-opacity: 0.7; }
   .dot { fill: var(--rules, GrayText); }
   .mark { fill: var(--fg, CanvasText); }

@@ -27,7 +27,7 @@
         <div class="scroll" tabindex="0" role="group" aria-label="The three running numbers">
           <table><thead></thead><tbody></tbody></table></div>
         <style>
-          #keys { width: 100%; margin-bottom: 0.6em; }
+          #keys { margin-bottom: 0.6em; }
           .block { fill: none; stroke: var(--fg, #000); stroke-width: 1.5; }
           .axis { fill: none; stroke: var(--fg, #000); stroke-opacity: 0.6; }
           .fill { --role: var(--weights); }
