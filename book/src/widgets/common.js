@@ -219,6 +219,8 @@ BookWidget.style = `
   td { min-width: 3.2em; padding: 0.3em 0.4em; white-space: nowrap; font-size: 0.9em; }
   :where(td, tbody th) { border-bottom: 1px solid var(--line); }
   tbody th { vertical-align: baseline; }
+  thead th:not(:first-child) { padding-right: 0.36em; }
+  :where(p) { margin: 0 0 0.5em; }
   .cells table { border-spacing: 3px; }
   .cells td { min-width: 2.9em; padding: 0.3em 0.25em; text-align: center; border: 1px solid var(--line); border-radius: 3px; }
   .cells th { border: 0; padding: 0.1em 0.5em 0.1em 0; text-align: right; vertical-align: middle; }
