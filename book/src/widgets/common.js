@@ -195,15 +195,18 @@ BookWidget.style = `
   #label { margin: 0 0 0.7em; padding: 0 0 0.4em; border-bottom: 1px solid var(--line); font-weight: 700; }
   button, select { min-height: 2.1em; padding: 0.2em 0.8em; background: var(--quote-bg, ButtonFace); border: 1px solid
     color-mix(in srgb, var(--fg, CanvasText) 60%, var(--bg, Canvas)); border-radius: 6px; cursor: pointer; }
-  :is(button, select):hover { border-color: var(--links, #06c); }
+  :is(button, select):hover { border-color: var(--links, #06c);
+    background: color-mix(in srgb, var(--links, #06c) 12%, var(--bg, Canvas)); }
   #next { color: var(--bg, Canvas); background: var(--links, #06c); border-color: var(--links, #06c); }
-  #next:hover { border-color: var(--fg, CanvasText); }
+  #next:hover { border-color: var(--fg, CanvasText); background: color-mix(in srgb, var(--links, #06c) 80%, var(--fg, CanvasText)); }
+  #play { min-width: 4.8em; }
   :is(button, #next)[aria-disabled=true] { color: inherit; background: none; border-style: dashed; cursor: default; }
   input { accent-color: var(--links, #06c); }
   input[type=range] { flex: 1; min-width: 7em; }
   .sliders { display: grid; grid-template-columns: max-content minmax(6em, 1fr) max-content; gap: 0.3em 0.8em;
     align-items: center; margin-bottom: 0.7em; }
   .sliders input { min-width: 0; width: 100%; }
+  .sliders output { min-width: 3.2em; text-align: right; }
   .sliders output, .mono, td { font-family: var(--mono-font, monospace); font-variant-numeric: tabular-nums; }
   :focus-visible { outline: 3px solid var(--links, #06c); outline-offset: 2px; }
   .scroll { overflow-x: auto; background:
