@@ -3,6 +3,8 @@
 // A widget's children are what a reader sees without JavaScript and in print; on the screen its shadow stands in
 // front of them. A widget gives `label` (for screen readers), `markup` (its inside, built once), `start()` and
 // `draw()`; `this.view` is what the reader has chosen, and `this.change({...})` changes it and draws.
+// In the markup, `.beside` puts parts next to each other where there is room, `.aside` being a narrow one; `.cells` are
+// tables of boxes, others have lines; `.legend` and `.figures` explain a drawing.
 "use strict";
 
 class BookWidget extends HTMLElement {
@@ -229,7 +231,7 @@ BookWidget.style = `
   .cells th { border: 0; padding: 0.1em 0.5em 0.1em 0; text-align: right; vertical-align: middle; }
   .cells thead th:not(:first-child) { text-align: center; }
   @media (min-width: 501px) { tbody th { width: 1%; } }
-  @media (max-width: 500px) { td { min-width: 2.6em; padding: 0.3em 0 0.3em 0.5em; } th { white-space: normal; }
+  @media (max-width: 500px) { .bar { display: flex; margin-right: 0; } td { min-width: 2.6em; padding: 0.3em 0 0.3em 0.5em; } th { white-space: normal; }
     .cells td { min-width: 2.6em; padding: 0.25em 0.05em; font-size: 0.84em; } .cells table { border-spacing: 2px; } .cells tbody th { white-space: nowrap; }
     .sliders { grid-template-columns: fit-content(45%) minmax(5em, 1fr) max-content; } }
   thead td, .cells thead td { border: 0; }

@@ -57,7 +57,7 @@
           #panel .words th { width: 8em; white-space: normal; }
           #panel .words td:last-child { width: 4em; text-align: right; }
           .words i { display: block; height: 1.1em; background: var(--logits); }
-          @media (max-width: 500px) { #level button { width: calc(50% - 0.7em); box-sizing: border-box; } }
+          @media (max-width: 500px) { #level button { flex: none; max-width: none; width: calc(50% - 0.8em); box-sizing: border-box; } }
           @media (prefers-reduced-motion: no-preference) {
             #level.in { animation: in 0.25s; } @keyframes in { from { transform: scale(0.8); opacity: 0.2; } }
             #level.out { animation: out 0.25s; } @keyframes out { from { transform: scale(1.15); opacity: 0.2; } }
