@@ -14,13 +14,15 @@
   for (const code of document.querySelectorAll("main code.hljs")) {
     if (/\d_\d/.test(code.textContent)) code.innerHTML = code.innerHTML.replace(/(class="hljs-number">\d+)<\/span>((?:_\d+)+)/g, "$1$2</span>");
   }
-  // The course's messages are sentences: on a phone they wrap. The sentence that names a mistake is marked.
-  for (const code of document.querySelectorAll("main pre > code.language-text")) {
-    if (!/^\$ pdm run (test|hint|status)/.test(code.textContent)) continue;
+  // On a phone, sessions, commands and messages wrap, unless they have columns. The sentence that names a mistake is marked.
+  for (const code of document.querySelectorAll("main pre > code:is(.language-text, .language-pycon)")) {
+    const message = /^\$ pdm run (test|hint|status)/.test(code.textContent);
+    if (!message && /\S {2,}\S|[│├└]/.test(code.textContent.replace(/^(>>>|\.\.\.) /gm, ""))) continue;
     code.classList.add("wraps");
-    const marked = code.innerHTML.replace(/^( *)(Your output equals what you get[^\n]*)/gm, "$1<mark>$2</mark>");
+    const marked = message ? code.innerHTML.replace(/^( *)(Your output equals what you get[^\n]*)/gm, "$1<mark>$2</mark>") : code.innerHTML;
     // A line that wraps continues below its first word.
-    const indented = (line) => `<span style="--indent:${line.search(/\S|$/) + 2}ch">${line}\n</span>`;
+    const texts = code.textContent.split("\n");
+    const indented = (line, i) => `<span style="--indent:${texts[i].match(/^(?:>>>|\.\.\.)?\s*/)[0].length + 2}ch">${line}\n</span>`;
     code.innerHTML = marked.trimEnd().split("\n").map(indented).join("");
   }
   // A listing is as wide as the text or, with a line of more characters than fit there, as wide as the page.

@@ -20,12 +20,12 @@
       return `<div class="bar">${BookWidget.list("scale", "Loss multiplied by", choices.scale)}</div>
         <div class="sliders">${sliders.join("")}${BookWidget.slider("step", "step", 0, steps)}</div>
         ${BookWidget.stepBar("Next step")}
-        <svg id="map" viewBox="${-HALF_WIDE * UNIT} ${-HALF_HIGH * UNIT} ${2 * HALF_WIDE * UNIT} ${2 * HALF_HIGH * UNIT}" role="img" aria-labelledby="map-title">
+        <div class="beside"><div><svg id="map" viewBox="${-HALF_WIDE * UNIT} ${-HALF_HIGH * UNIT} ${2 * HALF_WIDE * UNIT} ${2 * HALF_HIGH * UNIT}" role="img" aria-labelledby="map-title">
           <title id="map-title"></title><g></g></svg>
-        <p class="legend"><span><i class="a"></i> AdamW</span><span><i class="d"></i> gradient descent</span><span>+ the minimum</span></p>
-        <div class="scroll"><table><thead><tr><td></td><th scope="col">across</th><th scope="col">along</th></tr></thead><tbody></tbody></table></div>
+        <p class="legend"><span><i class="a"></i> AdamW</span><span><i class="d"></i> gradient descent</span><span>+ the minimum</span></p></div>
+        <div class="scroll"><table><thead><tr><td></td><th scope="col">across</th><th scope="col">along</th></tr></thead><tbody></tbody></table></div></div>
         <style>
-          #map { width: 100%; max-width: 36em; overflow: hidden; border: 1px solid var(--line); }
+          #map { overflow: hidden; border: 1px solid var(--line); }
           #map ellipse { fill: none; stroke: var(--fg, #000); stroke-opacity: 0.6; }
           #map text { font-size: 14px; }
           .adam, .descent { fill: none; stroke-width: 1.5; }
@@ -33,8 +33,7 @@
           .descent { stroke: var(--key); stroke-dasharray: 4 3; }
           circle.a { fill: var(--query); }
           rect.d { fill: var(--bg, Canvas); stroke: var(--key); }
-          .legend { display: flex; flex-wrap: wrap; gap: 0.2em 1.4em; margin: 0.4em 0; }
-          .legend i { display: inline-block; width: 0.7em; height: 0.7em; border: 1px solid var(--key); }
+          .legend i { border-color: var(--key); }
           .legend .a { border-color: var(--query); border-radius: 50%; background: var(--query); }
         </style>`;
     }

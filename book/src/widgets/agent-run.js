@@ -29,7 +29,11 @@
           #messages .tool { border-left-style: dotted; margin-left: 1.2em; }
           #messages .stop { border-left-color: var(--fg, CanvasText); font-weight: 700; }
           #messages .new { outline: 1px solid var(--query); }
-          meter { width: 8em; max-width: 30vw; }
+          meter { width: 100%; }
+          meter::-webkit-meter-optimum-value { background: var(--query); }
+          meter::-moz-meter-bar { background: var(--query); }
+          td:last-child { width: 60%; }
+          thead th:last-child { text-align: left; padding-left: 0.4em; }
         </style>`;
     }
 

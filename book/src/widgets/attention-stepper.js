@@ -36,7 +36,7 @@
           <label><input type="checkbox" name="causal"> causal mask</label>
         </div>
         <ol>${STEPS.map((step) => `<li>${step}</li>`).join("")}</ol>
-        <div class="tables">
+        <div class="beside cells">
           <div class="scroll" tabindex="0" role="group" id="cells"
             aria-label="Matrix of this step; the arrow keys move the highlighted cell"></div>
           <div class="scroll" tabindex="0" role="group" id="vectors" aria-label="What this step reads"></div>
@@ -44,20 +44,19 @@
         <p class="mono sum"></p>
         <style>
           ol { display: flex; flex-wrap: wrap; gap: 0.2em 0.6em; margin: 0 0 0.7em; padding: 0; list-style: none; }
-          .tables { display: flex; flex-wrap: wrap; gap: 1em 3em; }
           li { position: relative; padding: 0 0.5em; border-bottom: 3px solid transparent; }
           li[aria-current] { border-color: var(--links, #06c); font-weight: 700; }
           li:not(:last-child)::after { content: "→"; position: absolute; right: -0.8em; font-weight: 400; }
           #cells td { cursor: pointer;
             background: color-mix(in srgb, var(--weights) calc(var(--w, 0) * 18%), var(--bg, #fff)); }
           td.bars { padding: 0; }
-          #vectors { flex: 1 1 22em; max-width: 32em; }
-          #vectors th { width: 6.5em; }
+          #vectors { flex: 1 1 20em; }
+          #vectors th:has(+ .bars) { width: 6.5em; }
           #vectors .bars { width: 100%; }
           td.hidden { border-style: dashed; }
           tr.now td { border-color: var(--fg, #000); }
           td.cell { outline: 3px solid var(--links, #06c); outline-offset: -1px; }
-          tr.now th::before { content: "▸ "; }
+          tr.now th::before { content: "▸\\00a0"; }
           .sum { min-height: 3em; margin: 0.6em 0 0; overflow-wrap: anywhere; }
         </style>`;
     }
@@ -149,7 +148,7 @@
         });
         return `<tr${i === row ? ' class="now"' : ""}><th scope="row">${escape(tokens[i])}</th>${cells.join("")}</tr>`;
       };
-      return `<table><caption>One row for each query, one column for each key</caption>
+      return `<table><caption>Queries down, keys across</caption>
         <thead><tr><td style="border:0"></td>${tokens.map((t) => `<th scope="col">${escape(t)}</th>`).join("")}</tr></thead>
         <tbody>${steps[name].map(line).join("")}</tbody></table>`;
     }
@@ -179,7 +178,7 @@
         const [q, k] = [query[row], key[this.column]];
         const products = q.map((x, d) => x * k[d]);
         const size = Math.max(...q.concat(k).map(Math.abs));
-        return table("What the highlighted cell is made of, feature by feature", [
+        return table("The highlighted cell, feature by feature", [
           bars(`query of ${asks}`, q, "query", size),
           bars(`key of ${offers}`, k, "key", size),
           bars("products", products, "weights", Math.max(...products.map(Math.abs))),

@@ -20,19 +20,16 @@
       return `<div class="bar"><fieldset><legend>Items</legend>${radio("paired", "the same for both models")}${radio("unpaired", "other ones for each")}</fieldset></div>
         ${BookWidget.stepBar("Draw a resample")}
         <div class="sliders">${BookWidget.slider("step", "resamples", 0, this.resamples)}</div>
-        <svg id="boot" role="img" aria-labelledby="boot-title"><title id="boot-title"></title><g></g></svg>
-        <p class="legend"><span><i class="bar-of"></i> right</span><span><i class="hollow-of"></i> wrong</span><span>taller: drawn more often</span><span>- - - no difference</span></p>
-        <dl class="figures"></dl>
+        <div class="beside"><svg id="boot" role="img" aria-labelledby="boot-title"><title id="boot-title"></title><g></g></svg>
+        <div class="aside"><p class="legend"><span><i class="bar-of"></i> right</span><span><i class="hollow-of"></i> wrong</span><span>taller: drawn more often</span><span>- - - no difference</span></p><dl class="figures"></dl></div></div>
         <style>
-          #boot { width: 100%; max-width: 34em; }
           .middle { text-anchor: middle; }
           .bar-of, .new { fill: var(--links, #06c); background: var(--links, #06c); }
           .bar-of { opacity: 0.75; }
           .hollow-of { fill: var(--bg, #fff); stroke: var(--links, #06c); }
           .zero { stroke: var(--fg, #000); stroke-dasharray: 4 3; }
           .ends { stroke: var(--fg, #000); stroke-width: 2; fill: none; }
-          .legend { display: flex; flex-wrap: wrap; gap: 0.2em 1.4em; margin: 0.4em 0; }
-          .legend i { display: inline-block; width: 0.8em; height: 0.8em; border: 1px solid var(--links, #06c); }
+          .legend i { border-color: var(--links, #06c); }
         </style>`;
     }
 

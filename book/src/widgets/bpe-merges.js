@@ -19,15 +19,14 @@
       return `<div class="bar">${list("corpus", "Corpus", this.data.corpora.map(({ name }) => name))}</div>
         ${stepBar("Merge")}
         <div class="sliders">${slider("step", "merges", 0, Math.max(...this.data.corpora.map(({ steps }) => steps.length - 1)))}</div>
-        <div class="both"><table><caption>Words, with their counts</caption><tbody></tbody></table>
+        <div class="beside"><table><caption>Words, with their counts</caption><tbody></tbody></table>
           <svg id="pairs" role="img" aria-labelledby="pairs-title"><title id="pairs-title"></title><g></g></svg></div>
         <p class="legend"><span><b class="token new">ab</b> just merged</span><span><b class="token next">a</b><b class="token next">b</b> merged next</span></p>
         <style>
-          .both { display: flex; flex-wrap: wrap; gap: 0.8em 1.6em; align-items: start; }
-          .both table { border-spacing: 2px 5px; }
-          .both td { border: 0; text-align: left; white-space: nowrap; }
-          #pairs { flex: 1 1 15em; max-width: 24em; --role: var(--query); }
-          #pairs text { font-size: max(12px, 11px / var(--scale, 1)); }
+          .beside > table { flex: none; width: auto; min-width: 12em; border-spacing: 2px 5px; }
+          td, th { border: 0; }
+          td { text-align: left; white-space: nowrap; }
+          #pairs { --role: var(--query); }
           #pairs .end { text-anchor: end; }
           #pairs .bar-of { fill: var(--bg, Canvas); stroke: var(--role); }
           #pairs .best { fill: var(--role); }
@@ -35,7 +34,6 @@
             font-family: var(--mono-font, monospace); border: 2px solid var(--line); border-radius: 4px; }
           .token.new { border-color: var(--fg, CanvasText); font-weight: 700; }
           .token.next { border-style: dashed; border-color: var(--query); }
-          .legend { display: flex; flex-wrap: wrap; gap: 0.2em 1.4em; margin: 0.5em 0 0; }
         </style>`;
     }
 

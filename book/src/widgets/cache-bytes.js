@@ -24,8 +24,7 @@
         <div class="scroll" tabindex="0" role="group" aria-label="The four caches">
           <table><thead><tr><td></td><th scope="col">elements per layer</th><th scope="col">per token</th><th scope="col">in all</th><td></td></tr></thead><tbody></tbody></table></div>
         <style>
-          table { width: 100%; max-width: 44em; }
-          td.bar-of { width: 40%; min-width: 6em; padding: 2px; border: 0; }
+          td.bar-of { width: 40%; min-width: 3em; padding: 2px 0 2px 0.5em; border: 0; }
           td.bar-of i { display: block; height: 1.1em; min-width: 1px; background: var(--key); }
           td { text-align: right; }
         </style>`;

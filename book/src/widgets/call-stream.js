@@ -29,7 +29,8 @@
           dl { display: grid; grid-template-columns: max-content 1fr; gap: 0.2em 1em; margin: 0.5em 0; }
           dd { margin: 0; }
           dd, td, code { overflow-wrap: anywhere; }
-          td { text-align: left; font-family: var(--mono-font, monospace); }
+          td, thead th { text-align: left; }
+          td { font-family: var(--mono-font, monospace); }
           dd { font-family: var(--mono-font, monospace); white-space: pre-wrap; }
         </style>`;
     }

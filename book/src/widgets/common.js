@@ -3,6 +3,8 @@
 // A widget's children are what a reader sees without JavaScript and in print; on the screen its shadow stands in
 // front of them. A widget gives `label` (for screen readers), `markup` (its inside, built once), `start()` and
 // `draw()`; `this.view` is what the reader has chosen, and `this.change({...})` changes it and draws.
+// In the markup, `.beside` puts parts next to each other where there is room, `.aside` being a narrow one; `.cells` are
+// tables of boxes, others have lines; `.legend` and `.figures` explain a drawing.
 "use strict";
 
 class BookWidget extends HTMLElement {
@@ -174,7 +176,19 @@ BookWidget.style = `
     color: var(--fg, CanvasText); background: var(--bg, Canvas); font-size: 0.9em; line-height: 1.45; }
   slot { display: none; }
   @media print { .live { display: none; } slot { display: block; } }
-  .bar { display: flex; flex-wrap: wrap; gap: 0.5em 1em; align-items: center; margin-bottom: 0.7em; }
+  .bar { display: inline-flex; flex-wrap: wrap; gap: 0.5em 0.8em; align-items: center; max-width: 100%;
+    margin: 0 1.6em 0.7em 0; vertical-align: top; }
+  .beside { display: flex; flex-wrap: wrap; gap: 0.8em 1.6em; align-items: flex-start; }
+  .beside > * { flex: 1 1 17em; min-width: 0; }
+  .beside > .scroll { flex-basis: auto; max-width: 100%; }
+  .beside > .aside { flex-basis: 9em; }
+  .beside > svg:has(+ .aside) { flex: 4 1 24em; }
+  .live { container-type: inline-size; }
+  @container (min-width: 600px) { .beside > .scroll { flex-grow: 0; } .aside.legend, .aside .legend { flex-direction: column; }
+    .aside .figures { border: 0; padding: 0; } }
+  .legend { display: flex; flex-wrap: wrap; gap: 0.2em 1.4em; margin: 0.4em 0 0.6em; font-size: 0.9em; }
+  :where(.legend) i { display: inline-block; box-sizing: border-box; width: 0.9em; height: 0.9em; vertical-align: -0.1em;
+    border: 1px solid currentColor; }
   label { display: inline-flex; gap: 0.4em; align-items: center; max-width: 100%; }
   select { min-width: 0; }
   fieldset { display: inline-flex; flex-wrap: wrap; gap: 0.2em 0.9em; margin: 0; padding: 0; border: 0; }
@@ -183,15 +197,18 @@ BookWidget.style = `
   #label { margin: 0 0 0.7em; padding: 0 0 0.4em; border-bottom: 1px solid var(--line); font-weight: 700; }
   button, select { min-height: 2.1em; padding: 0.2em 0.8em; background: var(--quote-bg, ButtonFace); border: 1px solid
     color-mix(in srgb, var(--fg, CanvasText) 60%, var(--bg, Canvas)); border-radius: 6px; cursor: pointer; }
-  :is(button, select):hover { border-color: var(--links, #06c); }
+  :is(button, select):hover { border-color: var(--links, #06c);
+    background: color-mix(in srgb, var(--links, #06c) 12%, var(--bg, Canvas)); }
   #next { color: var(--bg, Canvas); background: var(--links, #06c); border-color: var(--links, #06c); }
-  #next:hover { border-color: var(--fg, CanvasText); }
+  #next:hover { border-color: var(--fg, CanvasText); background: color-mix(in srgb, var(--links, #06c) 80%, var(--fg, CanvasText)); }
+  #play { min-width: 4.8em; }
   :is(button, #next)[aria-disabled=true] { color: inherit; background: none; border-style: dashed; cursor: default; }
   input { accent-color: var(--links, #06c); }
   input[type=range] { flex: 1; min-width: 7em; }
   .sliders { display: grid; grid-template-columns: max-content minmax(6em, 1fr) max-content; gap: 0.3em 0.8em;
     align-items: center; margin-bottom: 0.7em; }
   .sliders input { min-width: 0; width: 100%; }
+  .sliders output { min-width: 3.2em; text-align: right; }
   .sliders output, .mono, td { font-family: var(--mono-font, monospace); font-variant-numeric: tabular-nums; }
   :focus-visible { outline: 3px solid var(--links, #06c); outline-offset: 2px; }
   .scroll { overflow-x: auto; background:
@@ -199,25 +216,35 @@ BookWidget.style = `
     linear-gradient(to left, var(--bg, Canvas) 40%, transparent) right -2px top -2px / 2em calc(100% + 4px) no-repeat local,
     linear-gradient(to right, var(--line), transparent) left / 0.8em 100% no-repeat scroll,
     linear-gradient(to left, var(--line), transparent) right / 0.8em 100% no-repeat scroll; }
-  table { border-collapse: separate; border-spacing: 3px; margin: 0; }
+  table { width: 100%; border-collapse: separate; border-spacing: 0; margin: 0; }
   caption { text-align: left; padding-bottom: 0.3em; }
-  th { font-weight: 700; padding: 0.1em 0.4em; white-space: nowrap; text-align: right; }
-  thead th { text-align: center; }
-  td { min-width: 3.2em; padding: 0.25em 0.4em; text-align: center; white-space: nowrap;
-    border: 1px solid var(--line); border-radius: 3px; font-size: 0.9em; }
-  @media (min-width: 501px) { caption { white-space: nowrap; } }
-  @media (max-width: 500px) { td { min-width: 2.6em; padding: 0.25em 0.1em; } th { padding: 0.1em 0.2em; }
-    th { white-space: normal; }
+  th { font-weight: 700; padding: 0.25em 0.8em 0.25em 0; white-space: nowrap; }
+  :where(th) { text-align: left; }
+  :where(td, thead th:not(:first-child)) { text-align: right; }
+  td { min-width: 3.2em; padding: 0.3em 0.4em; white-space: nowrap; font-size: 0.9em; }
+  :where(td, tbody th) { border-bottom: 1px solid var(--line); }
+  tbody th { vertical-align: baseline; }
+  thead th:not(:first-child) { padding-right: 0.36em; }
+  :where(p) { margin: 0 0 0.5em; }
+  .cells table { border-spacing: 3px; }
+  .cells td { min-width: 2.9em; padding: 0.3em 0.25em; text-align: center; border: 1px solid var(--line); border-radius: 3px; }
+  .cells th { border: 0; padding: 0.1em 0.5em 0.1em 0; text-align: right; vertical-align: middle; }
+  .cells thead th:not(:first-child) { text-align: center; }
+  @media (min-width: 501px) { tbody th { width: 1%; } }
+  @media (max-width: 500px) { .bar { display: flex; margin-right: 0; } td { min-width: 2.6em; padding: 0.3em 0 0.3em 0.5em; } th { white-space: normal; }
+    .cells td { min-width: 2.6em; padding: 0.25em 0.05em; font-size: 0.84em; } .cells table { border-spacing: 2px; } .cells tbody th { white-space: nowrap; }
     .sliders { grid-template-columns: fit-content(45%) minmax(5em, 1fr) max-content; } }
-  thead td { border: 0; }
+  thead td, .cells thead td { border: 0; }
   @media (pointer: coarse) { button, select, input[type=range], label { min-height: 44px; }
     .sliders { row-gap: 0; } input:is([type=checkbox], [type=radio]) { width: 1.5em; height: 1.5em; } }
-  svg { display: block; max-width: 100%; height: auto; }
+  svg { display: block; width: 100%; max-width: 100%; height: auto; }
+  svg * { vector-effect: non-scaling-stroke; }
   svg text { fill: var(--fg, CanvasText); font-family: inherit;
     font-size: clamp(11px / var(--scale, 1), 11px, 13.5px / var(--scale, 1)); }
-  svg.strip { width: 100%; min-width: 12em; }
+  svg.strip { min-width: 12em; }
   .fill { fill: var(--role); }
   .hollow { fill: var(--bg, Canvas); stroke: var(--role); }
+  .grid { fill: none; stroke: var(--fg, CanvasText); stroke-opacity: 0.6; stroke-dasharray: 1 3; }
   .axis { fill: none; stroke: var(--fg, CanvasText); stroke-opacity: 0.7; }
   .dot { fill: var(--rules, GrayText); }
   .mark { fill: var(--fg, CanvasText); }

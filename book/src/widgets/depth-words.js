@@ -28,6 +28,7 @@
           #about { margin: 0 0 0.3em; }
           td { min-width: 4.6em; text-align: left;
             background: linear-gradient(to top, var(--logits) 4px, transparent 4px) left bottom / calc(var(--p) * 100%) 100% no-repeat; }
+          thead th:nth-child(-n + 5) { text-align: left; }
           td.added { text-align: right; background: none; min-width: 3em; }
           td small { display: block; font-size: 0.88em; }
         </style>`;

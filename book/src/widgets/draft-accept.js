@@ -17,18 +17,15 @@
       const { list, slider } = BookWidget;
       return `<div class="bar">${list("token", "Draft token", this.data.tokens)}</div>
         <div class="sliders">${slider("u", "uniform sample u", 0, 0.99, 0.01)}${slider("mix", "draft model: − worse, + better", -1, 1, 0.05)}</div>
-        <svg id="rows" viewBox="0 0 ${LEFT + WIDE + 40} ${this.data.tokens.length * ROW}" role="img" aria-labelledby="rows-title">
+        <div class="beside"><svg id="rows" viewBox="0 0 ${LEFT + WIDE + 40} ${this.data.tokens.length * ROW}" role="img" aria-labelledby="rows-title">
           <title id="rows-title"></title><g></g></svg>
-        <p class="legend"><span><i class="q"></i> draft, q</span><span><i class="p"></i> target, p</span><span><i class="rest"></i> residual</span></p>
+        <p class="aside legend"><span><i class="q"></i> draft, q</span><span><i class="p"></i> target, p</span><span><i class="rest"></i> residual</span></p></div>
         <div class="sliders">${slider("k", "draft tokens k", 1, 8, 1)}${slider("v", "time of k + 1 rows, v", 1, 5, 0.1)}${slider("c", "time of a draft token, c", 0, 0.5, 0.02)}</div>
         <p class="speed"></p>
         <style>
-          #rows { width: 100%; max-width: 36em; }
           .q { fill: var(--bg, #fff); stroke: var(--query); background: var(--bg, #fff); border-color: var(--query) !important; }
           .p { fill: var(--query); background: var(--query); border-color: var(--query) !important; }
           .rest { fill: var(--key); background: var(--key); border-color: var(--key) !important; }
-          .legend { display: flex; gap: 1.4em; margin: 0.3em 0 0.8em; }
-          .legend i { display: inline-block; width: 0.8em; height: 0.8em; border: 1.5px solid; }
           .speed { margin: 0 0 0.4em; }
         </style>`;
     }

@@ -20,18 +20,16 @@
         <div class="bar"><button type="button" id="back">Back</button><button type="button" id="next">Update the biases</button>
           <button type="button" id="play">Play</button></div>
         <div class="sliders">${slider("k", "experts per token k", 1, this.experts)}${slider("step", "bias updates", 0, UPDATES)}</div>
-        <svg id="load" role="img" aria-labelledby="load-title"><title id="load-title"></title><g></g></svg>
-        <p class="legend"><span><i class="fill"></i> probability, chosen</span><span><i class="hollow"></i> probability, not chosen</span>
+        <div class="beside"><svg id="load" role="img" aria-labelledby="load-title"><title id="load-title"></title><g></g></svg>
+        <div class="aside"><p class="legend"><span><i class="fill"></i> probability, chosen</span><span><i class="hollow"></i> probability, not chosen</span>
           <span><i class="bar-of"></i> tokens of all sentences</span><span>- - - even load</span></p>
-        <dl class="figures"></dl>
+        <dl class="figures"></dl></div></div>
         <style>
-          #load { width: 100%; max-width: 30em; }
           .middle { text-anchor: middle; }
           .fill, .hollow { --role: var(--weights); }
           .bar-of { fill: var(--query); background: var(--query); }
           .even { stroke: var(--fg, #000); stroke-dasharray: 4 3; }
-          .legend { display: flex; flex-wrap: wrap; gap: 0.2em 1.4em; margin: 0.4em 0; }
-          .legend i { display: inline-block; width: 0.8em; height: 0.8em; border: 1px solid var(--weights); }
+          .legend i { border-color: var(--weights); }
           .legend .fill { background: var(--weights); }
         </style>`;
     }

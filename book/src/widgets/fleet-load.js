@@ -80,7 +80,6 @@
         <svg viewBox="0 0 ${WIDE} ${TALL + LOW + 46}" role="img" aria-labelledby="drawn"><title id="drawn"></title><g></g></svg>
         <dl class="figures"></dl>
         <style>
-          svg { width: 100%; }
           .one { fill: var(--query); }
           .p95 { stroke: var(--logits); stroke-width: 1.6; stroke-dasharray: 5 3; }
           .queue { fill: none; stroke: var(--key); stroke-width: 1.6; }

@@ -38,7 +38,6 @@
         <p class="mono sum"></p>
         <style>
           svg { max-width: none; }
-          svg text { font-size: 12px; }
           rect { stroke: var(--fg, #000); fill: var(--bg, #fff); }
           .odd rect { fill: color-mix(in srgb, var(--key) 18%, var(--bg, #fff)); }
           path { stroke: var(--fg, #000); stroke-opacity: 0.6; }
@@ -105,8 +104,8 @@
     }
 
     picture(heads, kvHeads, reads) {
-      const [step, box] = [Math.max(26, 52 - heads), 22];
-      const width = Math.max(heads * step, 180) + 4;
+      const [step, box] = [26, 22];
+      const width = Math.max(heads * step, 460) + 4;
       const x = (i, count) => ((i + 0.5) * width) / count;
       const head = (at, y, text) => {
         const left = (at - box / 2).toFixed(1);
@@ -121,7 +120,7 @@
       });
       const svg = this.$("svg");
       svg.setAttribute("viewBox", `0 0 ${width} 146`);
-      svg.setAttribute("width", width);
+      svg.style.minWidth = `${heads * step}px`;
       this.$("svg g").innerHTML =
         `<text x="2" y="14">query heads</text>${groups.join("")}<text x="2" y="142">key-value heads</text>`;
       this.$("#heads-title").textContent =

@@ -23,7 +23,7 @@
         <div class="sliders">${slider("step", "step", 0, this.last)}</div>
         <p class="text"><code id="text"></code></p>
         <p class="of">Rules on the stack, the lowest first</p><div id="stacks"></div>
-        <div class="both">${chart("free", "Without the mask (hollow: not allowed)")}${chart("masked", "With the mask")}</div>
+        <div class="beside">${chart("free", "Without the mask (hollow: not allowed)")}${chart("masked", "With the mask")}</div>
         <style>
           .text { min-height: 3em; overflow-wrap: anywhere; }
           .of { margin: 0.3em 0; }
@@ -31,13 +31,10 @@
           #stacks p { margin: 0.2em 0; }
           #stacks b { display: inline-block; margin-right: 2px; padding: 0 0.35em; font-weight: 400; border: 1px solid var(--fg, CanvasText); border-radius: 4px; }
           #stacks b:last-child { border-width: 2px; font-weight: 700; }
-          .both { display: flex; flex-wrap: wrap; gap: 0.6em 1.6em; }
-          .both div { flex: 1 1 15em; max-width: 22em; }
-          .both text { font-size: 12px; }
-          .both .end { text-anchor: end; font-family: var(--mono-font, monospace); }
-          .both rect { fill: var(--bg, Canvas); stroke: var(--query); }
-          .both .best { fill: var(--query); }
-          .both .out { opacity: 0.75; }
+          .beside .end { text-anchor: end; font-family: var(--mono-font, monospace); }
+          .beside rect { fill: var(--bg, Canvas); stroke: var(--query); }
+          .beside .best { fill: var(--query); }
+          .beside .out { opacity: 0.75; }
         </style>`;
     }
 

@@ -23,10 +23,9 @@
         <div class="bar">${list("chosen", "A token of answer", rewards.map((_, i) => i + 1))}</div>
         <div class="sliders">${slider("ratio", "ratio", LOW, MOST, 0.05)}</div>
         <svg id="gain" viewBox="0 0 ${WIDE} ${HIGH}" role="img" aria-labelledby="gain-title"><title id="gain-title"></title><g></g></svg>
-        <p class="legend"><span>— min(ratio · A, clipped ratio · A)</span><span>- - - ratio · A</span><span><span class="band"></span> not clipped</span></p>
+        <p class="legend"><span>— min(ratio · A, clipped ratio · A)</span><span>- - - ratio · A</span><span><i class="band"></i> not clipped</span></p>
         <style>
           @media (min-width: 700px) { #rewards { grid-template-columns: repeat(2, max-content minmax(4em, 1fr) max-content); } }
-          svg { width: 100%; display: block; }
           .middle { text-anchor: middle; }
           .up, .down { stroke: var(--links, #06c); }
           .up { fill: var(--links, #06c); }
@@ -34,12 +33,11 @@
           .chosen { stroke: var(--fg, #000); stroke-width: 3; }
           [data-bar] { cursor: pointer; }
           .band { fill: var(--line); }
-          span.band { display: inline-block; width: 1.2em; height: 0.8em; background: var(--line); }
+          i.band { border: 0; background: var(--line); }
           .axis, .curve, .unclipped { stroke: var(--fg, #000); fill: none; }
           .curve { stroke-width: 2.5; }
           .unclipped { stroke-dasharray: 4 3; opacity: 0.8; }
           .at { fill: var(--links, #06c); stroke: var(--fg, #000); }
-          .legend { display: flex; flex-wrap: wrap; gap: 0.2em 1.4em; margin: 0.4em 0; }
         </style>`;
     }
 

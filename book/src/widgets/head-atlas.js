@@ -23,12 +23,12 @@
           <label>Head <select name="head" data-number="yes">${numbers(this.data.heads[0].length)}</select></label>
           <fieldset><legend>Show</legend>${choices.join("")}</fieldset>
         </div>
-        <div class="both">
+        <div class="beside">
           <div id="maps" tabindex="0" role="group" aria-label="A map for each head; the arrow keys choose one"></div>
-          <div class="scroll" id="large"></div>
+          <div class="scroll cells" id="large"></div>
         </div>
         <style>
-          .both { display: flex; flex-wrap: wrap; gap: 1em 2em; --role: var(--weights); }
+          .beside { --role: var(--weights); }
           #maps { display: grid; gap: 4px; grid-template-columns: repeat(${this.data.heads[0].length}, 1fr);
             flex: 0 1 24em; align-self: start; cursor: pointer; }
           .map { border: 1px solid var(--line); padding: 1px; }

@@ -28,12 +28,11 @@
         <svg id="total" viewBox="0 -14 ${WIDE} ${HIGH + 18}" role="img" aria-labelledby="total-title">
           <title id="total-title"></title><g></g></svg>
         <style>
-          #tokens, #total { width: 100%; max-width: 36em; margin-bottom: 0.6em; }
+          #tokens, #total { margin-bottom: 0.6em; }
           .computed { fill: var(--key); background: var(--key); }
           .kept { fill: var(--bg, #fff); stroke: var(--key); background: var(--bg, #fff); }
           .later { fill: var(--rules, GrayText); background: var(--rules, GrayText); }
-          .legend { display: flex; flex-wrap: wrap; gap: 0.2em 1.4em; margin: 0 0 0.8em; }
-          .legend i { display: inline-block; width: 0.8em; height: 0.8em; border: 1px solid var(--key); }
+          .legend i { border-color: var(--key); }
           .legend .later { width: 0.25em; height: 0.25em; border: 0; vertical-align: 0.25em; }
           .without { fill: none; stroke: var(--query); stroke-width: 2.5; }
           .with { fill: none; stroke: var(--key); stroke-width: 2.5; stroke-dasharray: 6 3; }

@@ -19,15 +19,13 @@
       const { length } = this.data.matrices[0].singular;
       return `<div class="bar">${list("matrix", "Update of", this.data.matrices.map(({ name }) => name))}</div>
         <div class="sliders">${slider("rank", "rank r", 1, length)}${slider("alpha", "alpha", 1, 64)}</div>
-        <svg id="values" viewBox="0 0 ${WIDE} ${HIGH + 16}" role="img" aria-labelledby="values-title"><title id="values-title"></title><g></g></svg>
-        <p class="legend"><span><i class="kept"></i> kept by rank r</span><span><i></i> lost</span></p>
-        <div class="scroll"><table><thead><tr><th scope="col">quantity</th><th scope="col">full</th><th scope="col">rank r</th></tr></thead><tbody></tbody></table></div>
+        <div class="beside"><div><svg id="values" viewBox="0 0 ${WIDE} ${HIGH + 16}" role="img" aria-labelledby="values-title"><title id="values-title"></title><g></g></svg>
+        <p class="legend"><span><i class="kept"></i> kept by rank r</span><span><i></i> lost</span></p></div>
+        <div class="scroll"><table><thead><tr><th scope="col">quantity</th><th scope="col">full</th><th scope="col">rank r</th></tr></thead><tbody></tbody></table></div></div>
         <style>
-          #values { width: 100%; max-width: 30em; }
           .bar-of { fill: var(--bg, Canvas); stroke: var(--query); }
           .bar-of.kept { fill: var(--query); }
-          .legend { display: flex; flex-wrap: wrap; gap: 0.2em 1.4em; margin: 0.4em 0; }
-          .legend i { display: inline-block; width: 0.8em; height: 0.8em; border: 1px solid var(--query); }
+          .legend i { border-color: var(--query); }
           .legend .kept { background: var(--query); }
         </style>`;
     }

@@ -33,12 +33,11 @@
           .crumbs button + button::before { content: "› "; }
           .crumbs button[aria-current] { font-weight: 700; }
           #level { display: flex; flex-wrap: wrap; gap: 0.6em 1.3em; }
-          #level button { position: relative; display: grid; gap: 0.2em; width: 7.3em; padding: 0.4em 0.5em; text-align: left;
+          #level button { position: relative; display: grid; gap: 0.2em; flex: 1 1 7.3em; max-width: 10em; min-width: 0; padding: 0.4em 0.5em; text-align: left;
             align-content: start; background: var(--bg, Canvas); }
           #level button.frame { border-style: double; border-width: 4px; padding: calc(0.4em - 3px) calc(0.5em - 3px); }
           #level button[aria-pressed=true] { outline: 3px solid var(--links, #06c); outline-offset: 1px; }
           #level button:not(:last-child)::after { content: "→"; position: absolute; right: -1.2em; top: 0.4em; }
-          #level svg { width: 100%; }
           #level small, #level b { display: block; }
           #level .word { display: flex; justify-content: space-between; gap: 0.5em; }
           .share { display: block; height: 5px; border: 1px solid var(--line); }
@@ -48,7 +47,7 @@
           #panel .name { margin-top: 0.6em; font-size: 1.1em; font-weight: 700; }
           #panel a { color: var(--links, LinkText); }
           #panel table { width: 100%; border-spacing: 0; margin-top: 0.6em; table-layout: fixed; }
-          #panel th { width: 3.4em; text-align: right; overflow-wrap: anywhere; }
+          #panel th { border: 0; width: 3.4em; text-align: right; overflow-wrap: anywhere; }
           #panel td { border: 0; padding: 0; min-width: 0; text-align: left; }
           #panel tr[data-row] { cursor: pointer; }
           tr.now th::before { content: "▸"; }
@@ -58,7 +57,7 @@
           #panel .words th { width: 8em; white-space: normal; }
           #panel .words td:last-child { width: 4em; text-align: right; }
           .words i { display: block; height: 1.1em; background: var(--logits); }
-          @media (max-width: 500px) { #level button { width: calc(50% - 0.7em); box-sizing: border-box; } }
+          @media (max-width: 500px) { #level button { flex: none; max-width: none; width: calc(50% - 0.8em); box-sizing: border-box; } }
           @media (prefers-reduced-motion: no-preference) {
             #level.in { animation: in 0.25s; } @keyframes in { from { transform: scale(0.8); opacity: 0.2; } }
             #level.out { animation: out 0.25s; } @keyframes out { from { transform: scale(1.15); opacity: 0.2; } }

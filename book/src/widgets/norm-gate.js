@@ -20,15 +20,14 @@
       return `<div class="bar"><label>Vector of <select name="token" data-number="yes">${options.join("")}</select></label></div>
         <div class="sliders">${slider("power", "times", -4, 2, 1)}${slider("eps", "eps", -8, -1, 1)}
           ${slider("gate", "gate", -10, 6, 0.5)}</div>
-        <div class="scroll" tabindex="0" role="group" aria-label="The vector, its norm and the gate">
+        <div class="scroll cells" tabindex="0" role="group" aria-label="The vector, its norm and the gate">
           <table><caption></caption><tbody></tbody></table></div>
         <style>
-          table { width: 100%; max-width: 34em; }
           td { min-width: 0; }
           td.pass { padding: 2px; text-align: left; }
           .pass i { display: block; height: 1.2em; border: 2px solid var(--stream); box-sizing: border-box; }
           .pass i.up { background: var(--stream); }
-          @media (max-width: 500px) { tbody th { white-space: normal; } }
+          @media (max-width: 500px) { .cells tbody th { white-space: normal; } }
         </style>`;
     }
 

@@ -21,13 +21,13 @@
           <label><input type="checkbox" name="hidden"> mask the first block</label>
         </div>
         <div class="scroll" tabindex="0" role="group" aria-label="The keys, their scores and weights">
-          <p>Each key's score; the square's area is its weight relative to the largest score so far.</p>
+          <p>Each key's score; the square's area is its weight relative to the largest score so far, and a dot is masked.</p>
           <svg id="keys" role="img" aria-labelledby="keys-title">
             <title id="keys-title"></title><g></g></svg></div>
         <div class="scroll" tabindex="0" role="group" aria-label="The three running numbers">
           <table><thead></thead><tbody></tbody></table></div>
         <style>
-          #keys { width: 100%; margin-bottom: 0.6em; }
+          #keys { margin-bottom: 0.6em; }
           .block { fill: none; stroke: var(--fg, #000); stroke-width: 1.5; }
           .axis { fill: none; stroke: var(--fg, #000); stroke-opacity: 0.6; }
           .fill { --role: var(--weights); }
@@ -93,9 +93,11 @@
         const x = left + CELL / 2;
         const text = `<text x="${x}" y="${top + 9}" text-anchor="middle">${escape(token)}</text><text x="${x}" y="${top + 20}" text-anchor="middle">${number(now.scores[i], 2)}</text>`;
         const base = now.largest === -Infinity ? 0 : now.largest;
-        const side = i < step * size ? (CELL - 4) * Math.sqrt(Math.exp(now.scores[i] - base)) : 0;
-        const drawn = side < 1 ? "" : `<rect class="fill" x="${(x - side / 2).toFixed(1)}" y="${(top + 25 + (CELL - side) / 2).toFixed(1)}" width="${side.toFixed(1)}" height="${side.toFixed(1)}"/>`;
-        const kind = i >= (step - 1) * size && i < step * size ? "block" : "axis";
+        const seen = i < step * size;
+        const side = Math.max(1.5, (CELL - 4) * Math.sqrt(Math.exp(now.scores[i] - base)));
+        const masked = `<circle class="dot" cx="${x}" cy="${top + 25 + CELL / 2}" r="1.5"/>`;
+        const drawn = !seen ? "" : now.scores[i] === -Infinity ? masked : `<rect class="fill" x="${(x - side / 2).toFixed(1)}" y="${(top + 25 + (CELL - side) / 2).toFixed(1)}" width="${side.toFixed(1)}" height="${side.toFixed(1)}"/>`;
+        const kind = seen && i >= (step - 1) * size ? "block" : "axis";
         return `${text}<rect class="${kind}" x="${left + 1}" y="${top + 25}" width="${CELL - 2}" height="${CELL}"/>${drawn}`;
       });
       this.$("#keys").setAttribute("viewBox", `0 0 ${across * CELL} ${Math.ceil(count / across) * ROW}`);

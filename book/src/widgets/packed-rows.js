@@ -25,8 +25,7 @@
           <span><i class="leak"></i> it sees, of another document</span><span><i class="goal"></i> its target</span></p>
         <p class="figures mono"></p>
         <style>
-          #rows { width: 100%; max-width: 34em; }
-          #rows text { font-size: max(10px, 11px / var(--scale, 1)); text-anchor: middle; pointer-events: none; }
+          #rows text { text-anchor: middle; pointer-events: none; }
           #rows .cell { fill: var(--bg, Canvas); stroke: var(--fg, #000); stroke-opacity: 0.6; cursor: pointer; }
           #rows .cell.odd { stroke-dasharray: 3 2; }
           .seen { fill: color-mix(in srgb, var(--links, #06c) 28%, var(--bg, Canvas)) !important; background: color-mix(in srgb, var(--links, #06c) 28%, var(--bg, Canvas)); }
@@ -34,8 +33,7 @@
           .leak { fill: color-mix(in srgb, var(--key) 30%, var(--bg, Canvas)) !important; background: color-mix(in srgb, var(--key) 30%, var(--bg, Canvas)); }
           #rows .at, #rows .goal { fill: none !important; stroke: var(--fg, CanvasText); stroke-width: 2.5; pointer-events: none; }
           #rows .goal { stroke-dasharray: 4 2; }
-          .legend { display: flex; flex-wrap: wrap; gap: 0.2em 1.4em; margin: 0.4em 0; }
-          .legend i { display: inline-block; width: 0.9em; height: 0.9em; border: 1px solid var(--line); vertical-align: -0.1em; }
+          .legend i { border-color: var(--line); }
           .legend .at { border: 2px solid var(--fg, CanvasText); }
           .legend .goal { border: 2px dashed var(--fg, CanvasText); }
           .figures { margin: 0.4em 0 0; }

@@ -19,19 +19,18 @@
       return `<div class="bar">${list("agent", "Agent", this.data.agents.map(({ name }) => name))}</div>
         ${stepBar("One more run")}
         <div class="sliders">${slider("k", "k, runs", 1, times)}</div>
-        <svg id="runs" role="img" aria-labelledby="runs-title"><title id="runs-title"></title><g></g></svg>
-        <p class="legend"><span><i class="solved"></i> solved</span><span><i></i> not solved</span></p>
-        <svg id="curve" role="img" aria-labelledby="curve-title"><title id="curve-title"></title><g></g></svg>
+        <div class="beside"><div><svg id="runs" role="img" aria-labelledby="runs-title"><title id="runs-title"></title><g></g></svg>
+        <p class="legend"><span><i class="solved"></i> solved</span><span><i></i> not solved</span></p></div>
+        <svg id="curve" role="img" aria-labelledby="curve-title"><title id="curve-title"></title><g></g></svg></div>
         <dl class="figures"></dl>
         <style>
-          #runs, #curve { width: 100%; max-width: 26em; margin: 0.4em 0; }
+          #runs, #curve { margin: 0.4em 0; }
           .solved { fill: var(--query); background: var(--query); stroke: var(--query); }
           .not { fill: var(--bg, Canvas); stroke: var(--query); }
           .curve { fill: none; stroke: var(--query); stroke-width: 2; }
           .below { stroke-dasharray: 5 3; }
           .at { fill: var(--query); }
-          .legend { display: flex; flex-wrap: wrap; gap: 0.2em 1.4em; margin: 0.2em 0; }
-          .legend i { display: inline-block; width: 0.8em; height: 0.8em; border: 1px solid var(--query); }
+          .legend i { border-color: var(--query); }
         </style>`;
     }
 

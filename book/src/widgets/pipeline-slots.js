@@ -24,14 +24,11 @@
         <p class="legend"><span><i class="f"></i> F: forward</span><span><i class="b"></i> B: backward</span><span>right: micro-batches held now</span></p>
         <dl class="figures"></dl>
         <style>
-          svg { width: 100%; }
           .f, .b { fill: none; stroke: var(--pass); stroke-width: 1.2; border: 1px solid var(--pass); box-sizing: border-box; }
           .f { --pass: var(--links); }
           .b { --pass: var(--second); border-bottom-width: 4px; }
           rect.below { fill: var(--second); }
           .now { stroke: var(--fg, #000); stroke-dasharray: 2 2; }
-          .legend { display: flex; flex-wrap: wrap; gap: 0.2em 1.4em; margin: 0.3em 0; }
-          .legend i { display: inline-block; width: 1em; height: 0.8em; }
         </style>`;
     }
 

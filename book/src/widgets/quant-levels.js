@@ -22,7 +22,6 @@
         <svg id="levels" viewBox="0 0 ${WIDE} ${2 * TALL + 62}" role="img" aria-labelledby="levels-title">
           <title id="levels-title"></title><g></g></svg>
         <style>
-          #levels { width: 100%; max-width: 40em; }
           .level { stroke: var(--fg, #000); stroke-opacity: 0.7; }
           .weight { fill: var(--fg, #000); }
           .error { stroke: var(--key); stroke-width: 1.6; }

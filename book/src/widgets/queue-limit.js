@@ -27,14 +27,11 @@
         <p class="legend"><span>✕ is rejected</span><span><i class="away"></i> waits outside</span><span><i class="w"></i> queued</span><span><i class="p"></i> runs</span></p>
         <dl class="figures"></dl>
         <style>
-          svg { width: 100%; }
           .p { fill: var(--query); background: var(--query); }
           .w { fill: none; stroke: var(--key); background: var(--bg, #fff); }
           .x { stroke: var(--logits); stroke-width: 1.6; }
           .away { stroke: var(--fg); stroke-opacity: 0.75; stroke-dasharray: 1.5 2.5; }
           .now { stroke: var(--fg, #000); stroke-dasharray: 2 2; }
-          .legend { display: flex; flex-wrap: wrap; gap: 0.2em 1.4em; margin: 0.3em 0; }
-          .legend i { display: inline-block; width: 1em; height: 0.7em; }
           .legend .w { border: 1px solid var(--key); }
           .legend .away { height: 0; border-top: 2px dotted currentColor; vertical-align: 0.25em; }
         </style>`;

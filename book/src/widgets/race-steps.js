@@ -20,7 +20,7 @@
         ${BookWidget.stepBar("Next call")}
         <ol></ol><p class="end mono"></p>
         <style>
-          ol { list-style: none; margin: 0; padding: 0; max-width: 34em; }
+          ol { list-style: none; margin: 0; padding: 0; }
           li { display: flex; flex-wrap: wrap; justify-content: space-between; gap: 0 1em; margin: 0.25em 0; padding: 0.15em 0.6em;
             border: 1px solid color-mix(in srgb, var(--fg, CanvasText) 55%, var(--bg, Canvas)); border-radius: 4px; }
           li.other { margin-left: 1.6em; border: 2px dashed var(--fg, CanvasText); font-weight: 700; }

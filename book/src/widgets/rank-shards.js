@@ -30,7 +30,7 @@
           .steps li { padding: 0.1em 0.5em; border: 1px solid var(--line); border-radius: 6px; }
           .steps .sum { border-style: dashed; border-color: var(--fg, #000); }
           .steps .now { color: var(--bg, #fff); background: var(--links, #06c); border-color: var(--links, #06c); }
-          .ranks { display: grid; grid-template-columns: repeat(auto-fill, minmax(9.5em, 1fr)); gap: 0.5em; }
+          .ranks { display: grid; grid-template-columns: repeat(auto-fit, minmax(9.5em, 1fr)); gap: 0.5em; }
           .ranks p { margin: 0; padding: 0.4em 0.6em; border: 1px solid var(--line); border-radius: 6px; }
           .ranks.sum { border: 2px solid var(--links, #06c); border-radius: 8px; padding: 0.4em; }
           .ranks b { display: block; }

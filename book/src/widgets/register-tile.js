@@ -23,24 +23,20 @@
       return `<div class="bar">${list("kind", "Processor", Object.keys(this.data.kinds))}</div>
         <div class="sliders">${slider("tokens", "tokens per tile", 1, tokens)}${slider("registers", "registers of rows per tile", 1, 2)}</div>
         ${BookWidget.stepBar("Next input")}
-        <svg id="tile" viewBox="0 0 ${left + rows * CELL + 2} ${top + tokens * CELL + 2}" role="img" aria-labelledby="tile-title">
+        <div class="beside"><svg id="tile" viewBox="0 0 ${left + rows * CELL + 2} ${top + tokens * CELL + 2}" role="img" aria-labelledby="tile-title">
           <title id="tile-title"></title>
           <text x="${left}" y="10">panel: ${inputs} of ${this.data.of} inputs by ${rows} rows of W</text>
           <text x="1" y="${top - 6}">x, by token</text><text x="${left}" y="${top - 6}" id="name"></text><g></g></svg>
-        <p class="legend"><span><i class="loaded"></i> loaded now</span><span><i class="line"></i> cache lines touched</span><span><i class="kept"></i> a register of sums</span><span><i class="spilled"></i> without a register</span></p>
+        <p class="aside legend"><span><i class="loaded"></i> loaded now</span><span><i class="line"></i> cache lines touched</span><span><i class="kept"></i> a register of sums</span><span><i class="spilled"></i> without a register</span></p></div>
         <div class="scroll" tabindex="0" role="group" aria-label="Loads and multiply-adds">
           <table><thead><tr><td></td><th scope="col">loads: panel + x</th><th scope="col">multiply-adds</th><th scope="col">loads per multiply-add</th></tr></thead><tbody></tbody></table></div>
         <style>
-          #tile { width: 100%; max-width: 40em; margin-bottom: 0.4em; }
-          thead td { border: 0; }
-          @media (max-width: 500px) { tbody th { white-space: normal; } }
+          #tile { margin-bottom: 0.4em; }
           .x { --role: var(--query); } .w { --role: var(--key); } .y { --role: var(--value); }
           .loaded, .kept, .spilled, .all { fill: none; stroke: var(--fg, #000); }
           .loaded { stroke-width: 2; } .kept, .spilled { stroke-width: 0.6; } .all { stroke-width: 0.4; }
           .spilled { stroke-width: 1.2; stroke-dasharray: 2 2; }
           .line { fill: var(--line); fill-opacity: 0.6; }
-          .legend { display: flex; flex-wrap: wrap; gap: 0.2em 1.4em; margin: 0.3em 0; }
-          .legend i { display: inline-block; box-sizing: border-box; width: 0.9em; height: 0.9em; vertical-align: -0.1em; border: 1px solid; }
           .legend .loaded { border-width: 2px; } .legend .spilled { border-style: dashed; }
           .legend .line { border: 0; background: var(--line); }
         </style>`;

@@ -21,7 +21,7 @@
         <ol></ol>
         <p>On disk: <span id="disk" class="mono"></span></p>
         <style>
-          ol { list-style: none; margin: 0; padding: 0; max-width: 34em; min-height: 17em; }
+          ol { list-style: none; margin: 0; padding: 0; min-height: 17em; }
           li { display: flex; flex-wrap: wrap; justify-content: space-between; gap: 0 1em; margin: 0.25em 0; padding: 0.15em 0.6em;
             border: 1px solid color-mix(in srgb, var(--fg, CanvasText) 55%, var(--bg, Canvas)); border-radius: 4px; }
           li.new { border: 2px solid var(--query); }

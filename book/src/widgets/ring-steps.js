@@ -17,23 +17,18 @@
       const { list, stepBar } = BookWidget;
       const { start, orders } = this.data;
       const head = start[0].map((_, chunk) => `<th scope="col">chunk ${chunk}</th>`).join("");
-      return `<p>${list("order", "Order", orders.map(({ name }) => name))}</p>
+      return `<div class="bar">${list("order", "Order", orders.map(({ name }) => name))}</div>
         ${stepBar("Next step")}
         <p id="what"></p>
-        <div class="scroll"><table><thead><tr><td></td>${head}</tr></thead><tbody></tbody></table></div>
-        <ul></ul>
+        <div class="beside"><div class="scroll cells"><table><thead><tr><td></td>${head}</tr></thead><tbody></tbody></table></div><ul></ul></div>
         <style>
-          .scroll { overflow-x: auto; }
-          table { border-collapse: separate; border-spacing: 4px; margin: 0; }
-          th { font-weight: 400; font-size: 0.9em; text-align: center; padding: 0 0.2em; white-space: nowrap; }
-          thead td { border: 0; }
-          tbody td { font-family: var(--mono-font, monospace); text-align: center; min-width: 3.6em; padding: 0.15em 0.2em;
-            border: 2px solid color-mix(in srgb, var(--fg, CanvasText) 35%, var(--bg, Canvas)); border-radius: 4px; }
+          tbody td { border-width: 2px; }
           td.sent { border-style: dashed; border-color: var(--fg, CanvasText); }
           td.new { border-color: var(--query); box-shadow: inset 0 0 0 1px var(--query); font-weight: 700; }
           td.whole { background: color-mix(in srgb, var(--query) 18%, transparent); }
           #what { font-weight: 700; margin: 0.4em 0; }
-          ul { list-style: none; margin: 0.5em 0 0; padding: 0; min-height: 6.5em; }
+          ul { list-style: none; margin: 0; padding: 0; min-height: 6.5em; flex-basis: 14em; }
+          .beside > .scroll { flex: 2 1 24em; }
           li { font-family: var(--mono-font, monospace); font-size: 0.9em; margin: 0.1em 0; }
         </style>`;
     }

@@ -26,16 +26,13 @@
         <div class="bar"><button type="button" id="back">Back</button><button type="button" id="next">Step</button>
           <button type="button" id="play">Play</button></div>
         <div class="sliders">${slider("window", "window W", 1, 10)}${slider("sinks", "sinks", 0, 4)}${slider("chunk", "tokens per call", 1, 8)}</div>
-        <div class="both"><svg id="mask" viewBox="0 0 ${LEFT + size + 2} ${TOP + size + 2}" role="img" aria-labelledby="mask-title">
+        <div class="beside"><svg id="mask" viewBox="0 0 ${LEFT + size + 2} ${TOP + size + 2}" role="img" aria-labelledby="mask-title">
           <title id="mask-title"></title><g></g></svg>
         <div><svg id="slots" role="img" aria-labelledby="slots-title"><title id="slots-title"></title><g></g></svg>
         <p class="legend"><span><i class="fill"></i> visible</span><span><i class="later"></i> a later query's</span>
           <span><i class="frame"></i> the last call</span><span>▼ returned by it</span>
           <span><i class="new"></i> stored by it</span><span>▲ overwritten next</span></p></div></div>
         <style>
-          .both { display: flex; flex-wrap: wrap; gap: 0.8em 1.6em; align-items: flex-start; }
-          .both > * { flex: 1 1 17em; min-width: 0; max-width: 26em; }
-          #mask, #slots { width: 100%; }
           #mask text { font-size: max(9px, 11px / var(--scale, 1)); }
           #slots text { font-size: 11px; text-anchor: middle; }
           #slots .small { font-size: max(9px, 11px / var(--scale, 1)); }
@@ -44,8 +41,7 @@
           .slot { stroke: var(--fg, #000); }
           .frame { fill: none; stroke: var(--fg, #000); stroke-width: 1.5; }
           .new { fill: var(--bg, #fff); stroke: var(--key); stroke-width: 3; }
-          .legend { display: flex; flex-wrap: wrap; gap: 0.2em 1.4em; margin: 0.5em 0 0; }
-          .legend i { display: inline-block; box-sizing: border-box; width: 0.8em; height: 0.8em; border: 1px solid var(--weights); }
+          .legend i { border-color: var(--weights); }
           .legend .frame { border: 2px solid var(--fg, #000); }
           .legend .new { border: 3px solid var(--key); }
         </style>`;

@@ -29,9 +29,7 @@
         <svg id="plot" viewBox="0 0 ${WIDE + LEFT + 8} ${HIGH + 34}" role="img" aria-labelledby="plot-title">
           <title id="plot-title"></title><g></g></svg>
         <style>
-          #plot { width: 100%; }
           .roof { fill: none; stroke: var(--query); stroke-width: 2.5; }
-          .grid { fill: none; stroke: var(--fg, #000); stroke-opacity: 0.6; stroke-width: 0.5; stroke-dasharray: 1 3; }
           .here { fill: var(--key); stroke: var(--fg, #000); }
         </style>`;
     }

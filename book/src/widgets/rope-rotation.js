@@ -31,18 +31,17 @@
             <label><input type="radio" name="layout" value="halves"> halves</label>
           </fieldset>
         </div>
-        <div class="pictures">
+        <div class="beside pictures">
           <svg id="dials" viewBox="0 0 320 172" role="img" aria-labelledby="dials-title">
             <title id="dials-title"></title><g></g>${this.data.query.map((_, i) => this.grip(i)).join("")}</svg>
           <svg id="curve" viewBox="0 0 400 172" role="img" aria-labelledby="curve-title">
             <title id="curve-title"></title><g></g></svg>
         </div>
         <p class="how">Drag an arrow by its tip: it snaps to integer positions.</p>
-        <div class="scroll" tabindex="0" role="group" aria-label="The rotated vectors"></div>
+        <div class="scroll cells" tabindex="0" role="group" aria-label="The rotated vectors"></div>
         <style>
-          .pictures { display: flex; flex-wrap: wrap; gap: 0.5em 2em; margin-bottom: 0.5em; }
-          #dials { width: 22em; } #curve { width: 27em; }
-          svg text { font-size: 13px; } #curve text { font-size: 14px; }
+          .pictures { margin-bottom: 0.5em; }
+          #curve { flex-grow: 1.25; }
           .rim, .axis { fill: none; stroke: var(--fg, #000); stroke-opacity: 0.6; }
           .grip { fill: transparent; cursor: grab; }
           .grip:active { cursor: grabbing; }

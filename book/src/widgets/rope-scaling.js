@@ -23,12 +23,10 @@
         <p class="legend"><span><i class="known"></i> turns made in training</span><span><i class="new"></i> new angles</span>
           <span><i class="again"></i> angles seen before</span></p>
         <style>
-          #pairs { width: 100%; max-width: 36em; }
           .known { fill: var(--query); background: var(--query); }
           .new { fill: var(--key); background: var(--key); }
           .again { fill: var(--bg, #fff); stroke: var(--query); background: var(--bg, #fff); }
-          .legend { display: flex; flex-wrap: wrap; gap: 0.2em 1.4em; margin: 0.3em 0; }
-          .legend i { display: inline-block; width: 0.8em; height: 0.8em; border: 1px solid var(--query); }
+          .legend i { border-color: var(--query); }
           .axis { fill: none; stroke: var(--fg, #000); stroke-opacity: 0.6; stroke-dasharray: 2 3; }
         </style>`;
     }

@@ -26,14 +26,12 @@
         <p class="legend"><span><i class="r0 p"></i> replica 1 prefills</span><span><i class="r0"></i> decodes</span><span><i class="r1 p"></i> replica 2 prefills</span><span><i class="r1"></i> decodes</span><span>┃ kill, ⊗ its requests</span></p>
         <dl class="figures"></dl>
         <style>
-          svg { width: 100%; }
           .r0 { --role: var(--query); } .r1 { --role: var(--key); }
           rect { fill: var(--bg, #fff); stroke: var(--role); stroke-width: 1.4; }
           rect.p { fill: var(--role); }
           .x { fill: var(--bg, #fff); stroke: var(--fg, #000); stroke-width: 2; }
           .now { stroke: var(--fg, #000); stroke-dasharray: 2 2; }
-          .legend { display: flex; flex-wrap: wrap; gap: 0.2em 1.4em; margin: 0.3em 0; }
-          .legend i { display: inline-block; width: 1em; height: 0.7em; border: 2px solid var(--role); }
+          .legend i { border: 2px solid var(--role); }
           .legend .p { background: var(--role); }
         </style>`;
     }

@@ -71,9 +71,10 @@
           <tbody></tbody></table>
         <p class="drawn"></p>
         <style>
-          table { width: 100%; border-spacing: 0.5em 2px; }
+          table { border-spacing: 0 2px; }
           caption { padding-left: 0.5em; }
-          td { border: 0; padding: 0; min-width: 0; text-align: right; }
+          th { border: 0; text-align: right; }
+          td { border: 0; padding: 0 0 0 0.6em; min-width: 0; }
           td.bars { width: 100%; }
           .track { position: relative; height: 1.2em; }
           .track i { position: absolute; inset: 0 auto 0 0; box-sizing: border-box; }

@@ -25,15 +25,12 @@
           <span><i class="band"></i> interval</span></p>
         <p class="figures mono"></p>
         <style>
-          #plot { width: 100%; max-width: 36em; }
           .band { fill: color-mix(in srgb, var(--query) 25%, transparent); background: color-mix(in srgb, var(--query) 25%, transparent); }
           .law { fill: none; stroke: var(--query); stroke-width: 2; }
-          .grid { stroke: var(--fg, #000); stroke-opacity: 0.6; }
           .here { stroke: var(--fg, #000); stroke-dasharray: 4 3; }
           .dot-in { fill: var(--key); background: var(--key); stroke: var(--key); }
           .dot-out { fill: var(--bg, #fff); stroke: var(--key); stroke-width: 1.5; border: 1.5px solid var(--key); }
-          .legend { display: flex; flex-wrap: wrap; gap: 0.2em 1.4em; margin: 0.4em 0; }
-          .legend i { display: inline-block; width: 0.8em; height: 0.8em; border-radius: 50%; }
+          .legend i { border-radius: 50%; }
           .figures { margin: 0.4em 0 0; }
         </style>`;
     }

@@ -27,15 +27,13 @@
         ${panel("policy")}${panel("other")}
         <p class="legend"><span><i class="p"></i> prefills</span><span><i class="d"></i> decodes</span><span><i class="w"></i> waits</span>${shared.pages ? "<span>✕ is preempted</span>" : ""}</p>
         <style>
-          .run { width: 100%; }
           .run text { font-size: 12px; }
           .name { margin: 0.8em 0 0.2em; font-weight: 700; }
           dl.figures { gap: 0.2em 1.6em; margin: 0.2em 0 0; padding: 0; border: 0; }
           .p { fill: var(--query); background: var(--query); }
           .d { fill: var(--bg, #fff); stroke: var(--query); background: var(--bg, #fff); }
           .w { fill: var(--rules, GrayText); background: var(--rules, GrayText); }
-          .legend { display: flex; flex-wrap: wrap; gap: 0.2em 1.4em; margin: 0.8em 0 0.3em; }
-          .legend i { display: inline-block; width: 0.8em; height: 0.8em; border: 1px solid var(--query); }
+          .legend i { border-color: var(--query); }
           .legend .w { width: 0.25em; height: 0.25em; border: 0; vertical-align: 0.25em; }
           .now { stroke: var(--logits); stroke-width: 1.5; }
         </style>`;

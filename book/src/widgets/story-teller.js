@@ -22,13 +22,14 @@
         <style>
           .story { font-size: 1.25em; margin: 0 0 0.6em; min-height: 4.5em; }
           .story .now { padding: 0 0.2em; background: color-mix(in srgb, var(--logits) 18%, var(--bg, #fff)); outline: 2px solid var(--logits); }
-          table { width: 100%; max-width: 30em; }
-          td { border: 0; padding: 0; min-width: 0; text-align: right; }
+          table { border-spacing: 0 2px; }
+          th { border: 0; }
+          td { border: 0; padding: 0 0 0 0.6em; min-width: 0; }
           td.bars { width: 100%; }
           .track i { display: block; height: 1.1em; background: var(--logits); }
           tr.chosen th::before { content: "▸ "; }
           td:last-child { min-width: 4.2em; white-space: nowrap; }
-          th { min-width: 6em; }
+          th { min-width: 6em; text-align: right; }
         </style>`;
     }
 
