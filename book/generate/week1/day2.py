@@ -80,4 +80,4 @@ def rope_rotation() -> str:
         rows.append([f"{query} and {key}", str(query - key), *both, number(float(q @ k), 4)])
     data = {"tokens": TOKENS, "base": BASE, "positions": POSITIONS, "query": PAIRS, "key": PAIRS}
     head = ["positions", "distance", "query", "key", "score"]
-    return element("rope-rotation", data, table("For equal vectors, the score depends only on the distance", head, rows))
+    return element("rope-rotation", data, table("Scores of equal vectors depend only on the distance", head, rows))
