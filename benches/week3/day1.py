@@ -1,4 +1,4 @@
-"""Throughput of 1 to 8 requests per step, with static and with continuous batching."""
+"""Throughput of a decode step of 1 to 8 requests, with our kernels and with MLX's float32 product."""
 
 from collections.abc import Callable
 

@@ -60,8 +60,8 @@ def scores() -> str:
     rows = [f"{token}: {', '.join(number(x, 4) for x in row)}." for token, row in zip(TOKENS, found, strict=True)]
     title = "Scores of the five rotated vectors with one another"
     caption = (
-        "Each square is the score of a query (row) and a key (column). The score depends only on the distance between "
-        "their positions."
+        "Each square is the score of a query (row) and a key (column). Before rotation, all vectors are equal, so the "
+        "score depends only on the distance between their positions."
     )
     return canvas.figure("scores-1-2", title, " ".join(rows), caption)
 
@@ -80,4 +80,4 @@ def rope_rotation() -> str:
         rows.append([f"{query} and {key}", str(query - key), *both, number(float(q @ k), 4)])
     data = {"tokens": TOKENS, "base": BASE, "positions": POSITIONS, "query": PAIRS, "key": PAIRS}
     head = ["positions", "distance", "query", "key", "score"]
-    return element("rope-rotation", data, table("The score depends only on the distance", head, rows))
+    return element("rope-rotation", data, table("Scores of equal vectors depend only on the distance", head, rows))
