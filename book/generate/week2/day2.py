@@ -50,8 +50,8 @@ def _read(record: Path) -> dict[str, Any]:
 
 def _roofline(found: dict[str, Any]) -> str:
     caption = (
-        "Each point is one step of yesterday's engine, with its arithmetic intensity (FLOPs per byte of memory traffic) "
-        "and its throughput (FLOP/s). Both axes are logarithmic."
+        "Each point is one step of yesterday's engine, with its arithmetic intensity (FLOPs per byte of memory "
+        "traffic) and its throughput (FLOP/s). Both axes are logarithmic."
     )
     return ROOFLINE.figure(found, "roofline-2-2", caption)
 

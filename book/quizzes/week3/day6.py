@@ -76,8 +76,8 @@ def chunk_sizes(speculation: Any) -> str:
     why="The song repeats itself, so n-grams draft at almost no cost and nearly all drafts are accepted. A "
     "single request also generates more tokens, so its prefill and its first draft weigh less.",
     mistakes={
-        "8 x song, n-grams": "Most draft tokens are accepted, but each request generates only 16 tokens, so the prefill "
-        "and the first draft, most of which is rejected, weigh more.",
+        "8 x song, n-grams": "Most draft tokens are accepted, but each request generates only 16 tokens, so the "
+        "prefill and the first draft, most of which is rejected, weigh more.",
         "1 x story, draft model": "A step yields more tokens, but the small model takes time for each draft token.",
         "1 x story, n-grams": "N-grams cost almost nothing, but they can only draft text that has occurred before, and "
         "a story rarely repeats itself.",
