@@ -147,7 +147,7 @@ def test_task_5_step_no_requests():
 
 def test_task_5_step_reports():
     """The admitted requests, the computed tokens, the new tokens, and the finished requests."""
-    case, requests = "3 requests of 2, 1, 1 tokens, prompts of 2, 2, 3, 2 slots", asked(2, 1)
+    case, requests = "3 requests of 2, 1, 1 tokens, prompts of 2, 2, 3 tokens, 2 slots", asked(2, 1)
     requests.append(request.Request([9, 9, 9], 1))
     _, steps = serving(requests, case, max_num_seqs=2)
     same_pieces([who(requests, step.admitted) for step in steps], ["AB", "C"], f"the admitted requests; {case}")
