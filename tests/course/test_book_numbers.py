@@ -344,7 +344,7 @@ SENTENCES: list[tuple[str, str, Callable[[], bool]]] = [
     ),
     (
         "week5/day7.md",
-        "the paired interval ends at 0, while the p-value is far above 0.05",
+        "the paired interval begins at 0, while the p-value is far above 0.05",
         lambda: evaluated("total").low == 0 and evaluated("total").p_value > 0.2,
     ),
     (

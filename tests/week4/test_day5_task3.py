@@ -204,17 +204,24 @@ def test_task_3_moe_permuted_experts(seed):
 
 
 @pytest.mark.parametrize("which", ["w_gate", "w_up", "w_down"])
-@pytest.mark.parametrize("change", ["turned", "an expert less"])
+@pytest.mark.parametrize("change", ["turned", "an expert less", "a column less"])
 def test_task_3_moe_refuses_other_shapes(change, which):
     _, *weights = moe_inputs(12)
     names = ["gate", "w_gate", "w_up", "w_down"]
     w = weights[names.index(which)]
-    wrong = w.swapaxes(-1, -2) if change == "turned" else w[:-1]
+    wrong = {"turned": w.swapaxes(-1, -2), "an expert less": w[:-1], "a column less": w[..., :-1]}[change]
     weights[names.index(which)] = wrong
     case = f"gate 5 x 7, {which} {shape_words(wrong.shape)}"
     words = (which, str(wrong.shape)) if which != "w_gate" else ()
     with raises_value_error(case, *words):
         moe.SparseMoE(*weights, 2, True)
+
+
+def test_task_3_moe_refuses_a_router_of_another_width():
+    """All of the experts' matrices fit one another."""
+    _, gate, *weights = moe_inputs(12)
+    with raises_value_error("gate 5 x 6, w_gate 5 x 6 x 7"):
+        moe.SparseMoE(gate[:, :-1], *weights, 2, True)
 
 
 @pytest.mark.parametrize("top_k", [0, 6])

@@ -72,6 +72,7 @@ def _cut(count: int, longest: int) -> str:
     return f"{text[:half]}\n[{count - 2 * half} characters omitted]\n{text[count - half :]}"
 
 
+EMPTY = '{"path": "", "first": 0, "all": false, "names": [], "options": {}, "limit": null}'
 CASES = {
     "no arguments": Case("probe", "{}", _plain, "{}"),
     "all arguments": Case(
@@ -96,6 +97,7 @@ CASES = {
     "a list": Case("probe", '["a.py"]', _plain, None, ("JSON", "object")),
     "a list for a tool that needs more": Case("other", '["path"]', _plain, None, ("JSON", "object")),
     "a number alone": Case("probe", "3", _plain, None, ("JSON", "object")),
+    "required arguments that are empty": Case("probe", EMPTY, lambda: [Probe(required=json.loads(EMPTY))], EMPTY),
     "a missing argument": Case("other", '{"first": 3}', _plain, None, ("path",)),
     "an unknown argument": Case("probe", '{"file": "a.py"}', _plain, None, ("file", "path, first, share")),
     "a text as a number": Case("probe", '{"first": "3"}', _plain, None, ("first", "integer")),

@@ -41,7 +41,7 @@ class Checkpoints:
         self.folder = Path(folder)
 
     def save(self, step: int, params: Params, optimizer_state: Params, progress: dict[str, Any]) -> None:
-        """Write a checkpoint; once this returns, it survives a power cut.
+        """Write a checkpoint; once this returns, it survives a power cut, as far as `os.fsync` reaches the disk.
 
         A crash at any moment leaves the previous checkpoint whole, and at most one incomplete one, which `load_latest`
         ignores. To this end each file is written under a temporary name in the same folder, synced to the disk by

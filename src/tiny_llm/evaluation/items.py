@@ -31,7 +31,7 @@ def load_items(path: Path) -> list[Item]:
 
 
 def credit(scores: Sequence[float], answer: int) -> float:
-    """Return 1 if the right choice has the highest score, 0 if not, and 1/t if t choices share the highest score.
+    """Return 1 if the right choice has the highest score, 1/t if it is one of t that share it, and 0 if not.
 
     A tie gives what guessing among the tied choices gives on average. To take the first of them would make the result
     depend on the order of the choices.

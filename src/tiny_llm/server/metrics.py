@@ -50,9 +50,9 @@ class Metrics:
 
     TTFT, the time to first token: from its arrival to the step that yielded its first token. TPOT, the time per output
     token: from there to the step in which it finished, divided by the number of tokens after those of the first step.
-    A request without a token has neither, and one whose tokens all came in one step has no TPOT. The queue time, from
-    its arrival to the step that admitted it, is measured once, even if it is preempted and admitted again. The latency:
-    from its arrival to the step in which it finished.
+    A request without a token has neither, and one whose tokens all came in one step has no TPOT. The time to the end of
+    its first step, from its arrival to the end of the step that admitted it, is measured once, even if it is preempted
+    and admitted again. The latency: from its arrival to the step in which it finished.
     """
 
     def __init__(self, model_name: str, clock: Callable[[], float] = time.perf_counter) -> None:

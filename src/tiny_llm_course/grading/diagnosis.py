@@ -1,7 +1,8 @@
 """Decide what to claim about a failing task: nothing that its own checks contradict.
 
 The probes say which known program the learner's may equal. The claim is withheld unless the task's checks fail on that
-program where the learner's fails, in the same way, and nowhere else. The failure to show is one that both have.
+program where the learner's fails, in the same way, and nowhere else. The failure to show is one that both have. If the results
+differ in another one, it is claimed for the case shown only.
 
 If nothing is left to claim, it may be a slip of the solution, such as a limit missed: named if it alone gives the
 learner's result in all checks. Or a small repair of the learner's program makes all checks pass: then its line is
@@ -78,7 +79,7 @@ class Checks:
             failure, program = one
             return Diagnosis((_claim(program, here=True),), finding=failure.finding)
         first = min((failure.finding for _, failure in shown), key=Finding.rank, default=None)
-        return Diagnosis(tuple(_claim(program) for program, _ in shown), finding=first)
+        return Diagnosis(tuple(_claim(program, self._contradicts(program)) for program, _ in shown), finding=first)
 
     def of_stub(self, needs: Sequence[Task]) -> Diagnosis:
         """Return the diagnosis of a stub that was not reached: the tasks that it uses and would wait for."""
@@ -109,6 +110,11 @@ class Checks:
                     return None
         shared = [failure for name, failure in self.failures.items() if failure and failure.like(theirs[name])]
         return min(shared, key=lambda failure: failure.finding.rank(), default=None)
+
+    def _contradicts(self, program: Variant) -> bool:
+        """Return whether the learner's program has another result than a known one in a check that both fail alike."""
+        failed = [(item, failure) for item in self.items if (failure := self.failures[item.name])]
+        return any(failure.contradicts(self._of(program, item)) for item, failure in failed)
 
     def _beside_others(self, likely: Sequence[Variant], wrong: Sequence[Variant]) -> tuple[Failure, Variant] | None:
         """Return a failure that exactly one of the likely programs explains, and that program; else None."""

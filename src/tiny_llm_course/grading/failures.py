@@ -39,5 +39,19 @@ class Failure(NamedTuple):
         same = (self.finding.headline, self.finding.lines) == (other.finding.headline, other.finding.lines)
         return same or self.stopped is not None
 
+    def contradicts(self, other: "Failure | None") -> bool:
+        """Return whether another program, which fails in the same case and way, has another result there."""
+        if other is None or not self.like(other) or self.equals(other):
+            return False
+        if isinstance(self.result, mx.array) and isinstance(other.result, mx.array):
+            return True
+        mine, theirs = (got(failure.finding) for failure in (self, other))
+        return bool(mine) and mine != theirs
+
+
+def got(finding: Finding) -> list[str]:
+    """Return the lines that show a program's result, which messages about bytes and times have not."""
+    return [line for line in finding.lines if line.startswith("got")]
+
 
 Failures = Mapping[str, Failure | None]  # by check; None if it passes

@@ -112,7 +112,7 @@ def _of(arguments: dict[str, Any]) -> Iterator[Condition]:
         inner = {f"{name}.{key}": each for key, each in attributes.items() if not key.startswith("_")}
         for whole, part in ([] if name == "self" else [(name, value)]) + [*inner.items()]:
             last = whole.rpartition(".")[2]  # an object keeps its arguments under their names
-            yield from ((kind.format(last), f"`{whole}` {words}") for kind, words in _of_value(part))
+            yield from ((kind.format(last), f"`{whole}` {words}") for kind, words in _of_value(part, whole != name))
     arrays = {name: value for name, value in arguments.items() if isinstance(value, mx.array)}
     for (a, first), (b, second) in itertools.combinations(arrays.items(), 2):
         if first.dtype != second.dtype:
@@ -130,8 +130,8 @@ def _of(arguments: dict[str, Any]) -> Iterator[Condition]:
             yield "order", f"`{a}` is {'less' if one < other else 'greater'} than `{b}`"
 
 
-def _of_value(value: Any) -> Iterator[Condition]:
-    """Yield what holds for one value: the kind, and the words that follow its name."""
+def _of_value(value: Any, is_attribute: bool) -> Iterator[Condition]:
+    """Yield what holds for one value: the kind, and the words that follow its name. Attributes have no numbers."""
     if isinstance(value, mx.array):
         yield "dimensions", f"has {value.ndim} dimension{'s' * (value.ndim != 1)}"
         yield "dtype", f"is {dtype_word(value.dtype)}"
@@ -140,7 +140,7 @@ def _of_value(value: Any) -> Iterator[Condition]:
                 yield f"size {size} {axis}", f"has size {size} in axis {axis}"
     elif value is None or isinstance(value, bool | str):
         yield "value of {}", f"is {value!r}"
-    elif isinstance(value, int | float):
+    elif isinstance(value, int | float) and not is_attribute:
         yield "value of {}", f"is {value:.4g}"
         if value:
             yield "value of {}", f"is {'positive' if value > 0 else 'negative'}"
