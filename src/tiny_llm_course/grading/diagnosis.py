@@ -1,8 +1,8 @@
 """Decide what to claim about a failing task: nothing that its own checks contradict.
 
 The probes say which known program the learner's may equal. The claim is withheld unless the task's checks fail on that
-program where the learner's fails, in the same way, and nowhere else. The failure to show is one that both have. If the results
-differ in another one, it is claimed for the case shown only.
+program where the learner's fails, in the same way, and nowhere else. The failure to show is one that both have. If
+their results differ in another one, it is claimed for the case shown only.
 
 If nothing is left to claim, it may be a slip of the solution, such as a limit missed: named if it alone gives the
 learner's result in all checks. Or a small repair of the learner's program makes all checks pass: then its line is
@@ -109,7 +109,8 @@ class Checks:
                 if not _fails_alike({item.name: self.run(item) for item in self.items}, theirs):
                     return None
         shared = [failure for name, failure in self.failures.items() if failure and failure.like(theirs[name])]
-        return min(shared, key=lambda failure: failure.finding.rank(), default=None)
+        equal = [failure for name, failure in self.failures.items() if failure and failure.equals(theirs[name])]
+        return min(equal or shared, key=lambda failure: failure.finding.rank(), default=None)
 
     def _contradicts(self, program: Variant) -> bool:
         """Return whether the learner's program has another result than a known one in a check that both fail alike."""
