@@ -93,6 +93,10 @@ def test_a_method_and_the_private_helpers_that_it_uses_are_repaired():
     assert {each.line for each in repairs(text, "A.f", "")} == {3, 6}
 
 
+def test_a_docstring_is_not_repaired():
+    assert 2 not in {each.line for each in repairs(function('"""Return b."""\nreturn a'), "f", function(OURS))}
+
+
 @pytest.mark.parametrize("call", ["shutil.rmtree(a)", "a.unlink()", "open(a, 'w')", "os.remove(a)"])
 def test_what_reaches_for_files_is_not_repaired(call):
     assert not list(repairs(function(f"if a < b:\n    {call}"), "f", ""))

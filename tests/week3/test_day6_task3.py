@@ -68,7 +68,7 @@ def writers_agree(prompts, settings, script, seed, vocab=VOCAB, size=0):
         writers = Writers(draft_model.DraftModel, Request, SamplingParams, prompts, settings, logits, case=case)
     for counts, stands in script:
         told.append(f"drafts of {', '.join(map(str, counts))}")
-        here = f"{case}; {'; '.join(told[-3:])}"
+        here = f"{case}; {'; '.join(told[-6:])}"
         writers.kv_cache.case = here
         texts = [[*each.prompt, *each.output] for each in writers.requests]
         with noted(here):

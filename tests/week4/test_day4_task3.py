@@ -194,6 +194,17 @@ def test_task_3_cache_refuses_another_dtype(which, first):
         mx.eval(made.update_and_fetch(latent.astype(which[0]), rope_key.astype(which[1])))
 
 
+@pytest.mark.parametrize("change", ["N", "dtype"])
+def test_task_3_cache_keeps_its_sizes_when_all_is_rewound(change):
+    made = cache.LatentCache(4)
+    latent, rope_key = pair(12, 2, 3)
+    made.update_and_fetch(latent, rope_key)
+    made.rewind(3)
+    wrong = (latent[:1], rope_key[:1]) if change == "N" else (latent.astype(mx.float16), rope_key.astype(mx.float16))
+    with raises_value_error(f"float32, latent 2 x 3 x 5, rewind(3), then another {change}"):
+        mx.eval(made.update_and_fetch(*wrong))
+
+
 def test_task_3_cache_a_rejected_first_call_fixes_no_sizes():
     """The next call may have other sizes."""
     latent, rope_key = normals(12)(2, 3, 6), normals(13)(2, 3, 2)

@@ -27,6 +27,7 @@ FEWEST_OF_TWO = 4  # that two conditions together must separate: there are many 
 OTHERS = 3  # checks on the other side
 CALLS = 200  # of the program, which are looked at in one check
 AXES = 4  # from the last one, which are compared
+SIMPLE = int | float | str | None  # a default that can be shown
 OBJECT_CALLED = "`__call__` is called"  # says nothing alone: that is what the object is for
 Condition = tuple[str, str]  # its kind, and in words
 Separations = dict[tuple[Condition, ...], set[str]]  # conditions, and the checks in which all of them hold
@@ -102,7 +103,7 @@ def _conditions(target: Any) -> Iterator[dict[Condition, None]]:
 
 def _defaults(function: Callable[..., Any]) -> dict[str, Any]:
     parameters = inspect.signature(function).parameters.values()
-    return {each.name: each.default for each in parameters if each.default is not each.empty}
+    return {each.name: each.default for each in parameters if isinstance(each.default, SIMPLE)}
 
 
 def _of(arguments: dict[str, Any]) -> Iterator[Condition]:
