@@ -156,8 +156,7 @@ def alternatives(node: ast.AST, scope: Scope) -> Iterator[tuple[str, ast.AST]]:
 def in_place_of(parent: ast.AST, field: str, node: ast.AST, scope: Scope) -> Iterator[tuple[str, ast.AST]]:
     """Yield an expression of ours in place of a whole one, or this one with one more factor or term."""
     object_of = field == "value" and isinstance(parent, (ast.Attribute, ast.Subscript))
-    is_docstring = isinstance(parent, ast.Expr) and isinstance(node, ast.Constant)
-    if not isinstance(node, ast.expr) or field not in (*WHOLE, *PARTS) or object_of or is_docstring:
+    if not isinstance(node, ast.expr) or field not in (*WHOLE, *PARTS) or object_of:
         return
     if field in WHOLE:
         yield from _of_ours(node, scope)

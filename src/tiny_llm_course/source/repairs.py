@@ -79,6 +79,8 @@ def _sites(function: ast.FunctionDef, module: Set[str], ours: ast.AST) -> Iterat
     """Yield the repairs of one definition: each by the rank of its kind."""
     scope = Scope.of(function, module, ours)
     for parent, field, index, node in places(function, skipped=()):
+        if any(isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant) for each in (parent, node)):
+            continue  # a docstring
         if isinstance(node, ast.stmt) and index is not None:
             yield from _of_block(parent, field, index, scope)
         if not hasattr(node, "lineno"):
