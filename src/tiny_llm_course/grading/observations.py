@@ -28,7 +28,6 @@ OTHERS = 3  # checks on the other side
 CALLS = 200  # of the program, which are looked at in one check
 AXES = 4  # from the last one, which are compared
 SIMPLE = int | float | str | None  # a default that can be shown
-OBJECT_CALLED = "`__call__` is called"  # says nothing alone: that is what the object is for
 Condition = tuple[str, str]  # its kind, and in words
 Separations = dict[tuple[Condition, ...], set[str]]  # conditions, and the checks in which all of them hold
 Run = Callable[[pytest.Item], Failure | None]
@@ -49,15 +48,16 @@ def _condition(task: Task, items: Sequence[pytest.Item], failures: Failures, run
     passing = {item.name for item in items} - failing
     if len(failing) < FEWEST or len(passing) < OTHERS:
         return ""
-    seen: dict[Condition, set[str]] = {}
+    target, seen = program(task.program), dict[Condition, set[str]]()
     for item in items:
-        with _conditions(program(task.program)) as found:
+        with _conditions(target) as found:
             run(item)
         for condition in found:
             seen.setdefault(condition, set()).add(item.name)
     called = [names for (kind, _), names in seen.items() if kind == "call"]
     seen = {each: names for each, names in seen.items() if each[0] == "call" or names not in called}
-    single: Separations = {(condition,): names for condition, names in seen.items() if condition[1] != OBJECT_CALLED}
+    plain = [f"`{name}` is called" for name in ("__call__", getattr(target, "__name__", ""))]  # what it is for
+    single: Separations = {(condition,): names for condition, names in seen.items() if condition[1] not in plain}
     wide = [condition for condition, names in seen.items() if names > failing]
     pairs = itertools.combinations(wide, 2) if len(failing) >= FEWEST_OF_TWO else ()
     both: Separations = {(a, b): seen[a] & seen[b] for a, b in pairs if a[0] != b[0]}
