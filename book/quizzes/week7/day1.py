@@ -46,13 +46,13 @@ def texts_of_an_object(program: Any) -> str:
 
 @quiz.question(
     "7.1.4",
-    "A list is `[`, numbers separated by commas, and `]`. A number is a separate rule. The text so far is `[1`. "
+    "A list is `[`, integers separated by commas, and `]`. An integer is a separate rule. The text so far is `[1`. "
     "Which of the characters `0`, `,` and `]` may follow?",
-    why="The number may continue, or end. If it ends, the list continues after the call, with a comma or a bracket.",
+    why="The integer may continue, or end. If it ends, the list continues after the call, with a comma or a bracket.",
     mistakes={
-        "never-returns-early": "A number that may continue may also end.",
-        "returns-at-once": "A number that may end may also continue.",
-        "returns-before-the-call": "The list continues after the number, so a comma may follow.",
+        "never-returns-early": "An integer that may continue may also end.",
+        "returns-at-once": "An integer that may end may also continue.",
+        "returns-before-the-call": "The list continues after the integer, so a comma may follow.",
     },
 )
 def after_a_digit(program: Any) -> str:
