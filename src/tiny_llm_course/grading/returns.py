@@ -10,7 +10,7 @@ from pathlib import Path
 from types import FunctionType
 
 from ..course.entities import Target
-from ..course.findings import Finding, Kind, shortened
+from ..course.findings import Finding, shortened
 from ..source.parsing import parse_or_none
 
 QUESTION = ": is a `return` missing?"
@@ -21,7 +21,7 @@ EFFECTS = ast.Call | ast.Await | ast.Yield | ast.YieldFrom
 GOT = re.compile("got +None")
 JOINS = re.compile(r"(concatenate|stack)\(\): .*Invoked with types: (list|tuple)", re.DOTALL)
 PURE = re.compile(  # a call whose result is all it gives
-    r"mx\.(?!(random\.seed|broadcast_\w+|(async_)?eval|synchronize|set_\w+|clear_\w+|save\w*|(dis|en)able\w+)\()"
+    r"mx\.(?!(random\.seed|(async_)?eval|synchronize|set_\w+|clear_\w+|save\w*|(dis|en)able\w+)\()"
     r"|(dict|list|tuple|sorted|len|sum|min|max|int|float|str|bool)\("
 )
 
@@ -30,8 +30,6 @@ def asked(finding: Finding) -> Finding:
     """Return a finding, with the question if it says that a result is None."""
     if SAID.search(finding.headline):
         return dataclasses.replace(finding, headline=f"{finding.headline}{QUESTION}")
-    if finding.kind is Kind.NO_ERROR:  # a refusal is what is missing
-        return finding
     lines = [f"{line}{QUESTION}" if GOT.fullmatch(line) else line for line in finding.lines]
     return dataclasses.replace(finding, lines=tuple(lines))
 
