@@ -14,6 +14,11 @@
   for (const code of document.querySelectorAll("main code.hljs")) {
     if (/\d_\d/.test(code.textContent)) code.innerHTML = code.innerHTML.replace(/(class="hljs-number">\d+)<\/span>((?:_\d+)+)/g, "$1$2</span>");
   }
+  // A flag stays whole: a browser would end a line after its hyphens.
+  const whole = (html) => html.replace(/(?<![\w-])--?[a-z][\w-]*/gi, '<span class="flag">$&</span>');
+  for (const code of document.querySelectorAll("main :not(pre) > code")) {
+    if (/(^|\s)-/.test(code.textContent)) code.innerHTML = whole(code.innerHTML);
+  }
   // On a phone, sessions, commands and messages wrap, unless they have columns. The sentence that names a mistake is marked.
   for (const code of document.querySelectorAll("main pre > code:is(.language-text, .language-pycon)")) {
     const message = /^\$ pdm run (test|hint|status)/.test(code.textContent);
@@ -23,7 +28,7 @@
     // A line that wraps continues below its first word.
     const texts = code.textContent.split("\n");
     const indented = (line, i) => `<span style="--indent:${texts[i].match(/^(?:>>>|\.\.\.)?\s*/)[0].length + 2}ch">${line}\n</span>`;
-    code.innerHTML = marked.trimEnd().split("\n").map(indented).join("");
+    code.innerHTML = whole(marked).trimEnd().split("\n").map(indented).join("");
   }
   // A listing is as wide as the text or, with a line of more characters than fit there, as wide as the page.
   for (const code of document.querySelectorAll("main pre > code")) {

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tiny_llm_course.course.registry import UsageError
-from tiny_llm_course.dev.book.math import BadFormula, Formula, formulas, protect, render, with_subscripts
+from tiny_llm_course.dev.book.math import BadFormula, Formula, formulas, protect, render, with_signs
 from tiny_llm_course.dev.book.page_metadata import run_mdbook
 from tiny_llm_course.paths import BOOK, ROOT
 
@@ -74,7 +74,7 @@ def test_a_dollar_sign_without_a_formula_is_a_mistake(text, line):
 
 def test_an_index_is_a_subscript_outside_code():
     code = "`H_kv` <code>D_v</code> $H_kv$ num_kv_heads A_BC"
-    assert with_subscripts(f"| 2 · H_kv · D | {code}") == f"| 2 · H<sub>kv</sub> · D | {code}"
+    assert with_signs(f"| 2 · H_kv · D | {code}") == f"| 2 · H<sub>kv</sub> · D | {code}"
 
 
 def test_katex_sets_and_refuses():
@@ -150,3 +150,17 @@ def test_the_fonts_of_the_style_sheet_are_there():
     css = (BOOK / "katex" / "katex.min.css").read_text(encoding="utf-8")
     named = set(re.findall(r"url\(fonts/([^)]+)\)", css))
     assert named == {font.name for font in (BOOK / "src" / "katex" / "fonts").iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a mask of -inf, | -1 | (-0.5)", "a mask of \N{MINUS SIGN}inf, | \N{MINUS SIGN}1 | (\N{MINUS SIGN}0.5)"),
+        ("max(p - q, 0), 2 - -1", "max(p\u00a0\N{MINUS SIGN}\u00a0q, 0), 2\u00a0\N{MINUS SIGN}\u00a0\N{MINUS SIGN}1"),
+        ("at ε = 0.2", "at ε\u00a0=\u00a00.2"),
+        ("`x - 1`, <code>-1</code>, a[-1], 2-3, Qwen-2", "`x - 1`, <code>-1</code>, a[-1], 2-3, Qwen-2"),
+        ("- one\n- two\n  - 3", "- one\n- two\n  - 3"),
+    ],
+)
+def test_a_hyphen_outside_code_is_a_minus(text, shown):
+    assert with_signs(text) == shown

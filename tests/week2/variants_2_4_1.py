@@ -83,7 +83,7 @@ known.change(
 known.change(
     "eight-bits-kept",
     ("& 15", "& 255"),
-    fact="eight bits are kept for each weight, including its neighbour's",
+    fact="eight bits are kept for each weight, including its neighbor's",
     question="How many bits does a weight have, and which mask keeps that many?",
 )
 known.accepted_change(

@@ -70,8 +70,8 @@ class _Fixed:
 
 @quiz.question(
     "6.3.3",
-    "Each of three ranks sends one row to every rank. The row from rank 1 to rank 2 is the value 12, and so on. What "
-    "does `all_to_all` return on rank 0?",
+    "Each of three ranks sends one row to every rank. The row from rank 1 to rank 2 is called r1→r2. What does "
+    "`all_to_all` return on rank 0?",
     why="It returns one row from each rank, in rank order, and all of them are for rank 0.",
     mistakes={
         "source-on-the-right": "In the second step, the row from the rank two places to the left arrives.",
@@ -84,4 +84,4 @@ def rows(program: Any) -> str:
         parts = [mx.array([[10.0 * group.rank + to]]) for to in range(3)]
         return [part.item() for part in block.all_to_all(parts, [[1, 1, 1]] * 3)]
 
-    return ", ".join(f"{int(x):02d}" for x in run_ranks(rank_of, 3)[0][0])
+    return ", ".join(f"r{int(x) // 10}→r{int(x) % 10}" for x in run_ranks(rank_of, 3)[0][0])

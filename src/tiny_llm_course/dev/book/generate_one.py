@@ -17,11 +17,11 @@ def main(name: str) -> None:
     imported = {Path(file) for module in list(sys.modules.values()) if (file := getattr(module, "__file__", None))}
     with traced_files(searched=True) as found:
         from .listings import parts_of
-        from .math import with_subscripts
+        from .math import with_signs
         from .parts import as_text
 
         try:
-            made = {"text": with_subscripts(as_text(parts_of(name)))}
+            made = {"text": with_signs(as_text(parts_of(name)))}
         except (OSError, ValueError) as error:  # a missing file, target, or known mistake of a quiz
             made = {"error": str(error)}
     own = {file for file in imported if file.is_relative_to(ROOT / "src")}

@@ -29,8 +29,21 @@ TOKEN = re.compile(
     re.VERBOSE | re.DOTALL | re.MULTILINE,
 )
 
-# "H_kv" in a sentence or a table, and what is no text.
-SYMBOL = re.compile(rf"<code>.*?</code> | {TOKEN.pattern} | \b(?P<letter>[A-Z])_(?P<index>[a-z]{{1,4}})\b", TOKEN.flags)
+# "H_kv", "-1", "p - q" and "ε = 0.2" in a sentence or a table, and what is no text.
+SYMBOL = re.compile(
+    rf"""
+    <code>.*?</code>
+  | {TOKEN.pattern}
+  | \b(?P<letter>[A-Z])_(?P<index>[a-z]{{1,4}})\b
+  | (?<![\w.`\[-])(?P<minus>-)(?=\d|inf\b)
+  | (?<=[\w)])[ ](?P<sign>-)[ ](?=[\w(-])
+  | (?<!\S)(?P<named>\w)[ ]=[ ](?=-?\d)
+    """,
+    TOKEN.flags,
+)
+
+
+MINUS, NO_BREAK = "\N{MINUS SIGN}", "\N{NO-BREAK SPACE}"
 
 
 class BadFormula(NamedTuple):
@@ -110,9 +123,19 @@ def protect(html: str) -> str:
     return re.sub(r"(?<=>)[^<>]+(?=<)", encode, re.sub(r"\s*\n\s*", " ", html))
 
 
-def with_subscripts(text: str) -> str:
-    """Return Markdown with the index of each symbol outside code as a subscript."""
-    return SYMBOL.sub(lambda m: f"{m['letter']}<sub>{m['index']}</sub>" if m["letter"] else m[0], text)
+def with_signs(text: str) -> str:
+    """Return Markdown with, outside code, indices as subscripts, minus signs for hyphens, and no break beside them."""
+
+    def sign(match: re.Match[str]) -> str:
+        if match["letter"]:
+            return f"{match['letter']}<sub>{match['index']}</sub>"
+        if match["minus"]:
+            return MINUS
+        if match["sign"]:
+            return NO_BREAK + MINUS + NO_BREAK
+        return f"{match['named']}{NO_BREAK}={NO_BREAK}" if match["named"] else match[0]
+
+    return SYMBOL.sub(sign, text)
 
 
 def set_formulas(pages: dict[str, dict[str, Any]], katex: str) -> list[tuple[str, BadFormula]]:
@@ -137,5 +160,5 @@ def set_formulas(pages: dict[str, dict[str, Any]], katex: str) -> list[tuple[str
                 tag = '<div class="formula">{}</div>' if formula.display else "{}"
                 parts += [text[end : formula.start], tag.format(protect(answer))]
                 end = formula.end
-        pages[path]["content"] = with_subscripts("".join([*parts, text[end:]]))
+        pages[path]["content"] = with_signs("".join([*parts, text[end:]]))
     return wrong

@@ -9,7 +9,10 @@ function renderAll(formulas) {
       strict: (code) => ["htmlExtension", "newLineInDisplayMode"].includes(code) ? "ignore" : "error",
     };
     try {
-      return { html: katex.renderToString(tex, options) };
+      const html = katex.renderToString(tex, options);
+      // A short formula in a sentence is one word.
+      const letters = html.slice(html.indexOf("katex-html")).replace(/^[^>]*>|<[^>]*>/g, "").length;
+      return { html: displayMode || letters > 16 ? html : html.replace('class="katex"', 'class="katex" data-short') };
     } catch (error) {
       return { error: error.rawMessage || String(error), position: error.position || 0 };
     }
