@@ -130,7 +130,8 @@ def figure() -> str:
     said = "; ".join(f"{call['name']} {short(call, result)[0]}".strip() for call, result in steps())
     about = (
         f"The user reports a bug: {bug} The model calls tools: {said}. Then it answers: {answer} "
-        f"Hidden tests: {verdict}. In the call {text}, the grammar allows only one token in {forced} of {len(tokens)} steps, and up to {most:,} "
+        f"Hidden tests: {verdict}. "
+        f"In the call {text}, the grammar allows only one token in {forced} of {len(tokens)} steps, and up to {most:,} "
         "tokens in the path."
     )
     caption = (
