@@ -26,6 +26,7 @@
         <p class="legend"><span>— min(ratio · A, clipped ratio · A)</span><span>- - - ratio · A</span><span><i class="band"></i> clip range of the ratio</span></p>
         <style>
           @media (min-width: 700px) { #rewards { grid-template-columns: repeat(2, max-content minmax(4em, 1fr) max-content); } }
+          #gain { overflow: visible; } /* a number may be wider than the margin on a small screen */
           .middle { text-anchor: middle; }
           .up, .down { stroke: var(--links, #06c); }
           .up { fill: var(--links, #06c); }
