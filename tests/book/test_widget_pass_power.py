@@ -26,10 +26,10 @@ def test_numbers_of_the_solution(page):
 def test_by_keyboard(page):
     widget = Widget(page, "pass-power")
     widget.focus("#k")
-    assert widget.press("ArrowRight")["k"] == 2
+    assert widget.press("ArrowRight")["k"] == 4
     assert widget.press("End")["k"] == 8
     widget.focus("[name=agent]")
-    assert widget.press("ArrowDown")["name"] == "moody"
+    assert widget.press("ArrowDown")["name"] == "mixed"
     widget.focus("#back")
     assert widget.press("Enter")["k"] == 7
     assert page.url == widget.address

@@ -2,6 +2,7 @@
 
 import functools
 import json
+import re
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -26,6 +27,7 @@ from tiny_llm_course.testkit.variants import load_variants
 load_solution()
 from tiny_llm_solution.tokenizer import byte_alphabet, merge_pairs  # noqa: E402
 
+SPACED = ",\N{EM SPACE}"  # wider than the gap between two tokens of a word
 SENTENCE = "That is a blue dog"
 STEPS = (0, 50, 500)  # and all of them
 PROMPT, ANSWER = "Once upon a time, there was a little dog", 20
@@ -142,12 +144,20 @@ def four_words() -> str:
     for step in range(len(merges) + 1):
         tokens, counts = counts_at(WORDS, merges[:step])
         best = in_order(counts, merges[:step])[:4]
-        listed = ", ".join(f"{' '.join(pair)} {counts[pair]}" for pair in best)
-        rows.append([str(step), " | ".join(map(" ".join, tokens)), listed or "none", " ".join(best[0]) if best else ""])
+        listed = SPACED.join(f"{{{' '.join(pair)}}} {counts[pair]}" for pair in best)
+        words = SPACED.join(f"{{{' '.join(row)}}}" for row in tokens)
+        rows.append([str(step), words, listed or "none", f"{{{' '.join(best[0])}}}" if best else ""])
     caption = ", ".join(f"{word} {count}" for word, count in WORDS.items())
-    return table(
+    found = table(
         f"Words and their counts: {caption}", ["merges", "words as tokens", "most frequent pairs", "next merge"], rows
     )
+    return re.sub(r"\{([^}]*)\}( \d+)?", _boxed, found)
+
+
+def _boxed(found: re.Match[str]) -> str:
+    """Return the tokens between braces as code, with their count, on one line."""
+    tokens = "\N{NARROW NO-BREAK SPACE}".join(f"<code>{token}</code>" for token in found[1].split())
+    return tokens + (found[2] or "").replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def corpus_steps(words: dict[str, int]) -> list[dict[str, Any]]:

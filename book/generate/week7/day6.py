@@ -7,7 +7,8 @@ from typing import Any
 from tiny_llm_course.agent_suite.cases import load_cases
 from tiny_llm_course.agent_suite.running import NEEDS, run_suite
 from tiny_llm_course.agent_suite.scripted import scripted
-from tiny_llm_course.dev.book.drawing import Canvas
+from tiny_llm_course.dev.book.drawing import Canvas, at_both_widths
+from tiny_llm_course.dev.book.drawing.canvas import WIDEST
 from tiny_llm_course.dev.book.html import element, table
 from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.engine.package import Package
@@ -18,9 +19,8 @@ from tiny_llm_solution.outcomes.causes import CAUSES  # noqa: E402
 from tiny_llm_solution.outcomes.scores import Run, Scores  # noqa: E402
 
 SHOWN = ("fixes", "gives up", "edits the tests", "loops", "quotes badly", "exits", "breaks")
-MARKS = {"no change": "n", "edited tests": "t", "repeats": "r", "edit refused": "e", "failing calls": "c"}
-MARKS |= {"no report": "x", "ignored failure": "i"}
-LEFT, CELL = 118, 21
+LEFT, ROW = 118, 21  # pixels
+DOT = "\N{BULLET}"  # marks the cells whose cause is not the row's most frequent one
 CASES, TIMES = 12, 8  # of the two agents
 # The probability that a run of each case is solved.
 AGENTS = {
@@ -36,30 +36,38 @@ def generated_parts() -> Parts:
 
 
 def agents() -> str:
-    """Draw what scripted agents make of every third case: a filled cell is solved, a letter is a cause."""
+    """Draw what scripted agents make of every third case: a filled cell is solved; the cause is at the right."""
     package, some = Package(True, NEEDS), load_cases()[::3]
     found = {name: [each.cause for each in run_suite(package, some, scripted(package, name))] for name in SHOWN}
-    canvas = Canvas()
-    for row, (name, ends) in enumerate(found.items()):
-        y = row * CELL
-        canvas.text(LEFT - 8, y + 15, name, anchor="end")
-        for column, cause in enumerate(ends):
-            x = LEFT + column * CELL
-            canvas.rect(x, y + 1, CELL - 3, CELL - 3, "query fill" if cause == "solved" else "frame", 2)
-            if cause != "solved":
-                canvas.text(x + (CELL - 3) / 2, y + 15, MARKS[cause], anchor="middle")
-    y = len(found) * CELL + 18
-    used = [cause for cause in CAUSES if any(cause in ends for ends in found.values())]
-    for place, cause in enumerate(used[1:]):
-        x = (place % 2) * 165
-        canvas.text(x, y + 19 * (place // 2), f"{MARKS[cause]}  {cause}")
+
+    def draw(canvas: Canvas) -> None:
+        cell = 28 if canvas.width > WIDEST else 12
+        right, y = LEFT + len(some) * cell + 8, ROW
+        for x, words, anchor in (
+            (LEFT - 8, "agent", "end"),
+            (LEFT, f"{len(some)} cases", "start"),
+            (right, "result", "start"),
+        ):
+            canvas.text(x, 14, words, "small strong", anchor)
+        for name, ends in found.items():
+            canvas.text(LEFT - 8, y + 15, name, anchor="end")
+            most, *others = sorted(set(ends), key=ends.count, reverse=True)
+            for column, cause in enumerate(ends):
+                x = LEFT + column * cell
+                canvas.rect(x, y + 1, cell - 3, ROW - 3, "query fill" if cause == "solved" else "frame", 2)
+                if cause != most:
+                    canvas.text(x + (cell - 3) / 2, y + 15, DOT, anchor="middle")
+            for line, words in enumerate([most, *(f"{DOT} {other}" for other in others)]):
+                canvas.text(right, y + 15 + 16 * line, words, "small")
+            y += ROW + 16 * len(others)
+
     about = "; ".join(f"{name}: {', '.join(sorted(set(ends)))}" for name, ends in found.items())
     caption = (
         f"Recorded runs of {len(found)} scripted agents (rows) on {len(some)} of the 30 cases (columns). A filled cell "
-        "is a solved case; a letter is the cause of a failure. The models are scripted; the workspaces, the tools and "
-        "the grades are real."
+        "is a solved case; the cause of the failures is at the right of each row. The models are scripted; the "
+        "workspaces, the tools and the grades are real."
     )
-    return canvas.figure("agents-7-6", "Scripted agents on the suite", about, caption)
+    return at_both_widths(draw).figure("agents-7-6", "Scripted agents on the suite", about, caption)
 
 
 def cases() -> str:

@@ -86,7 +86,7 @@ def figure() -> str:
     answer = run().entries[-2]["message"]["content"]
     text, most = "".join(token for token, _ in tokens), max(allowed for _, allowed in tokens)
     forced = sum(allowed == 1 for _, allowed in tokens)
-    grade = f"hidden tests, day 6: {run().grade.verdict}"
+    verdict = str(run().grade.verdict)
 
     def draw(canvas: Canvas) -> None:
         wide, whole = canvas.width > WIDEST, canvas.width - 8
@@ -113,24 +113,26 @@ def figure() -> str:
             canvas.path([(left, y + 14), (right, y + 14)], "line", arrow=True)
             canvas.path([(right, y + 30), (left, y + 30)], "line", arrow=True)
             y += ROW
-        box(0, y, 280, [answer])
-        canvas.text(whole if wide else 0, y + (18 if wide else 48), grade, "strong", "end" if wide else "start")
-        y += 58 if wide else 80
+        box(0, y, left, textwrap.wrap(answer, 20))
+        box(right, y, whole, ["hidden tests, day 6", verdict], "strong")
+        canvas.path([(left, y + 22), (right, y + 22)], "line", arrow=True)
+        y += 74
         canvas.text(0, y, "allowed tokens, day 1", "strong")
-        pace = min(9.0, whole / len(text))
-        canvas.text(pace * len(text), y, f"1 to {most:,}, log scale", "small", "end")
+        pace = whole / len(text)
+        canvas.text(whole, y, f"1 to {most:,}, log scale", "small", "end")
         x, y = 0.0, y + 12 + HIGH
         for token, allowed in tokens:
             tall = max(2.0, HIGH * math.log(allowed) / math.log(most))
             canvas.rect(x + 0.5, y - tall, pace * len(token) - 1, tall, "fill series-0")
             x += pace * len(token)
-        canvas.text(0, y + 16, text, "mono small", length=x)
+        canvas.text(0, y + 16, text, "mono" if wide else "mono small", length=x)
 
     said = "; ".join(f"{call['name']} {short(call, result)[0]}".strip() for call, result in steps())
     about = (
-        f"The user reports a bug: {bug} The model calls tools: {said}. Then it answers: {answer} The {grade}. In the "
-        f"call {text}, the grammar allows only one token in {forced} of {len(tokens)} steps, and up to {most:,} tokens "
-        "in the path."
+        f"The user reports a bug: {bug} The model calls tools: {said}. Then it answers: {answer} "
+        f"Hidden tests: {verdict}. "
+        f"In the call {text}, the grammar allows only one token in {forced} of {len(tokens)} steps, and up to {most:,} "
+        "tokens in the path."
     )
     caption = (
         "The agent fixes a bug of day 6's suite: the model is scripted; the tools, the edit and the tests are real; "

@@ -22,18 +22,19 @@
         <div class="sliders" id="rewards">${sliders}</div>
         <div class="bar">${list("chosen", "A token of answer", rewards.map((_, i) => i + 1))}</div>
         <div class="sliders">${slider("ratio", "ratio", LOW, MOST, 0.05)}</div>
-        <svg id="gain" viewBox="0 0 ${WIDE} ${HIGH}" role="img" aria-labelledby="gain-title"><title id="gain-title"></title><g></g></svg>
-        <p class="legend"><span>— min(ratio · A, clipped ratio · A)</span><span>- - - ratio · A</span><span><i class="band"></i> not clipped</span></p>
+        <svg id="gain" viewBox="0 0 ${WIDE} ${HIGH + 18}" role="img" aria-labelledby="gain-title"><title id="gain-title"></title><g></g></svg>
+        <p class="legend"><span>— min(ratio · A, clipped ratio · A)</span><span>- - - ratio · A</span><span><i class="band"></i> clip range of the ratio</span></p>
         <style>
           @media (min-width: 700px) { #rewards { grid-template-columns: repeat(2, max-content minmax(4em, 1fr) max-content); } }
+          #gain { overflow: visible; } /* a number may be wider than the margin on a small screen */
           .middle { text-anchor: middle; }
           .up, .down { stroke: var(--links, #06c); }
           .up { fill: var(--links, #06c); }
           .down { fill: var(--bg, #fff); }
           .chosen { stroke: var(--fg, #000); stroke-width: 3; }
           [data-bar] { cursor: pointer; }
-          .band { fill: var(--line); }
-          i.band { border: 0; background: var(--line); }
+          .band { --tint: color-mix(in srgb, var(--links, #06c) 15%, var(--bg, Canvas)); fill: var(--tint); }
+          i.band { border: 0; background: var(--tint); }
           .axis, .curve, .unclipped { stroke: var(--fg, #000); fill: none; }
           .curve { stroke-width: 2.5; }
           .unclipped { stroke-dasharray: 4 3; opacity: 0.8; }
@@ -84,13 +85,15 @@
       const [middle, room] = [HIGH / 2, HIGH / 2 - 16]; // a number fits above or below each bar
       const unit = room / Math.max(2.5, ...advantages.map(Math.abs));
       const step = (WIDE - LEFT) / rewards.length;
+      const mark = (value, y) => `<text x="${LEFT - 6}" y="${y + 4}" text-anchor="end">${value}</text>`;
+      const zero = `${mark(0, middle)}<path class="axis" d="M${LEFT} ${middle}H${WIDE}"/>`;
       const bars = advantages.map((a, i) => {
         const [x, height] = [LEFT + i * step + 6, Math.max(1, Math.abs(a) * unit)];
         const y = a > 0 ? middle - height : middle;
         return `<rect class="${a > 0 ? "up" : "down"}${i === chosen ? " chosen" : ""}" data-bar="${i}" x="${x.toFixed(1)}" y="${y.toFixed(1)}" width="${(step - 12).toFixed(1)}" height="${height.toFixed(1)}"/>
           <text class="middle" x="${(x + step / 2 - 6).toFixed(1)}" y="${(a > 0 ? y - 5 : y + height + 14).toFixed(1)}">${number(a, 1)}</text>`;
       });
-      this.$("#bars g").innerHTML = `<text x="0" y="${middle + 4}">A</text><path class="axis" d="M${LEFT} ${middle}H${WIDE}"/>${bars.join("")}`;
+      this.$("#bars g").innerHTML = `<text x="0" y="14">A</text>${zero}${bars.join("")}`;
       this.$("#bars-title").textContent = `Advantages: ${advantages.map((a) => number(a)).join(", ")}`;
       const a = advantages[chosen];
       const x = (r) => LEFT + ((WIDE - LEFT - 8) * (r - LOW)) / (MOST - LOW);
@@ -98,10 +101,10 @@
       const y = (value) => middle - (value * room) / most;
       const { clip } = this.data;
       const corners = [LOW, 1 - clip, 1 + clip, MOST].map((r) => `${x(r).toFixed(1)} ${y(this.gain(r, a)).toFixed(1)}`);
-      const ratios = [1 - clip, 1, 1 + clip].map((r) => `<path class="axis" d="M${x(r)} ${middle - 3}v6"/><text class="middle" x="${x(r)}" y="${middle + 15}">${number(r, 1)}</text>`);
-      const gains = [most, -most].map((value) => `<text x="0" y="${y(value) + 4}">${number(value, 1)}</text>`);
+      const ratios = [1 - clip, 1, 1 + clip].map((r) => `<path class="axis" d="M${x(r)} ${HIGH}v4"/><text class="middle" x="${x(r)}" y="${HIGH + 16}">${number(r, 1)}</text>`);
+      const gains = [most, -most].map((value) => mark(number(value, 1), y(value)));
       this.$("#gain g").innerHTML = `<rect class="band" x="${x(1 - clip)}" y="0" width="${x(1 + clip) - x(1 - clip)}" height="${HIGH}"/>
-        <text x="0" y="${middle + 4}">gain</text>${gains.join("")}<path class="axis" d="M${LEFT} ${middle}H${WIDE}"/>${ratios.join("")}<text x="${WIDE}" y="${middle - 6}" text-anchor="end">ratio</text>
+        <path class="axis" d="M${LEFT} 0V${HIGH}H${WIDE}"/><text x="${LEFT + 6}" y="12">gain</text>${gains.join("")}${zero}${ratios.join("")}<text x="${WIDE}" y="${HIGH + 16}" text-anchor="end">ratio</text>
         <path class="unclipped" d="M${x(LOW)} ${y(LOW * a)}L${x(MOST)} ${y(MOST * a)}"/><path class="curve" d="M${corners.join("L")}"/>
         <circle class="at" cx="${x(ratio).toFixed(1)}" cy="${y(gain).toFixed(1)}" r="5"/>`;
       this.$("#gain-title").textContent = `The gain of a token over its ratio, for A = ${number(a)}; at ${number(ratio)} it is ${number(gain)}`;

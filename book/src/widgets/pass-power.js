@@ -10,7 +10,7 @@
     constructor() {
       super();
       this.label = "pass@k and pass^k of three agents";
-      this.view = { agent: 0, k: 1 };
+      this.view = { agent: 1, k: 3 };
     }
 
     get markup() {
@@ -83,7 +83,7 @@
       this.$("#curve g").innerHTML = [...scale, ...lines, ...marks, ...names, ...numbers].join("");
       this.figures([
         ["pass@1", `${percent(first)}, ${percent(interval[0])} to ${percent(interval[1])}`],
-        [`pass@${k}`, percent(at)],
+        ...(k > 1 ? [[`pass@${k}`, percent(at)]] : []),
         [`pass^${k}`, percent(every)],
       ]);
       this.scaleText();

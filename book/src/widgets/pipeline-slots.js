@@ -109,6 +109,8 @@
       this.dim("#back", at === 0);
       this.dim("#next", at === end);
       const unit = (WIDE - LEFT - 16) / end;
+      const scale = this.$("svg").getBoundingClientRect().width / WIDE || 1;
+      const letter = (0.62 * Math.min(Math.max(11, 11 * scale), 13.5)) / scale; // as wide as `BookWidget.style` draws it
       const x = (time) => (LEFT + time * unit).toFixed(1);
       const rows = slots.map((row, stage) => {
         const y = stage * ROW;
@@ -117,8 +119,8 @@
           const width = ((end - slot.start) * unit - 1).toFixed(1);
           const box = `<rect class="${slot.forward ? "f" : "b"}" x="${x(slot.start)}" y="${y + 1}" width="${width}" height="${ROW - 6}"/>`;
           const bar = slot.forward ? "" : `<rect class="below" x="${x(slot.start)}" y="${y + ROW - 9}" width="${width}" height="4"/>`;
-          const name = `${slot.forward ? "F" : "B"}${slot.m}`;
-          const named = width > 7 * name.length ? `<text x="${x((slot.start + end) / 2)}" y="${y + 14}" text-anchor="middle">${name}</text>` : "";
+          const name = [`${slot.forward ? "F" : "B"}${slot.m}`, `${slot.m}`].find((text) => width > letter * text.length);
+          const named = name ? `<text x="${x((slot.start + end) / 2)}" y="${y + 14}" text-anchor="middle">${name}</text>` : "";
           return box + bar + named;
         });
         return `<text x="0" y="${y + 15}">stage ${stage}</text>${boxes.join("")}<text x="${WIDE}" y="${y + 15}" text-anchor="end">${held[stage]}</text>`;

@@ -19,8 +19,9 @@ def bars(
     y: float = 0,
     heading: str = "",
     largest: float | None = None,
+    rule: float | None = None,
 ) -> None:
-    """Draw a bar per name with its number after it. Bars of one figure may share a `largest`."""
+    """Draw a bar per name with its number after it, and a line at `rule`. Bars of one figure may share a `largest`."""
     if heading:
         canvas.text(0, y + FONT, heading, "strong")
         y += FONT + 8
@@ -33,6 +34,12 @@ def bars(
         length = max(room * value / top, 1)
         canvas.rect(left, level + 1, length, FONT + 2, f"fill {looks_of(role) or 'series-0'}")
         canvas.text(left + length + 6, level + FONT, words(value))
+    if rule is not None:
+        x, bottom = left + room * rule / top, y + len(values) * (FONT + 8)
+        for i in range(len(values) + 1):  # between the bars, not through their numbers
+            level = y + i * (FONT + 8)
+            canvas.path([(x, level - 5), (x, level + 1)], "axis")
+        canvas.text(x, bottom + SMALL + 2, words(rule), "small mono", "middle")
 
 
 def decade_bars(
