@@ -89,7 +89,8 @@ def _conditions(target: Any) -> Iterator[dict[Condition, None]]:
             found.update(dict.fromkeys(_of(arguments)))
             for name, usual in defaults[code].items():
                 if not isinstance(arguments[name], mx.array) and arguments[name] != usual:
-                    found[f"value of {name}", f"`{name}` is not {usual!r} (its default)"] = None
+                    usual = f"{usual!r} (its default)" if isinstance(usual, SIMPLE) else "its default"
+                    found[f"value of {name}", f"`{name}` is not {usual}"] = None
             if calls[code] > 1:
                 found["call", f"`{code.co_name}` is called more than once"] = None
 
@@ -103,7 +104,7 @@ def _conditions(target: Any) -> Iterator[dict[Condition, None]]:
 
 def _defaults(function: Callable[..., Any]) -> dict[str, Any]:
     parameters = inspect.signature(function).parameters.values()
-    return {each.name: each.default for each in parameters if isinstance(each.default, SIMPLE)}
+    return {each.name: each.default for each in parameters if each.default is not each.empty}
 
 
 def _of(arguments: dict[str, Any]) -> Iterator[Condition]:
