@@ -15,7 +15,7 @@
     if (/\d_\d/.test(code.textContent)) code.innerHTML = code.innerHTML.replace(/(class="hljs-number">\d+)<\/span>((?:_\d+)+)/g, "$1$2</span>");
   }
   // A flag stays whole: a browser would end a line after its hyphens.
-  const whole = (html) => html.replace(/(?<![\w-])--?[a-z][\w-]*/gi, '<span class="flag">$&</span>');
+  const whole = (html) => html.replace(/(?<![\w-])--?[a-z][\w-]{0,20}(?![\w-])/gi, '<span class="flag">$&</span>');
   for (const code of document.querySelectorAll("main :not(pre) > code")) {
     if (/(^|\s)-/.test(code.textContent)) code.innerHTML = whole(code.innerHTML);
   }

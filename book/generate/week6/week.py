@@ -19,7 +19,7 @@ LAYERS = MODELS[MODEL].num_hidden_layers
 WAYS = {  # the day, what a rank holds, and its messages
     "tensor": (2, "a part of each matrix", f"{2 * LAYERS} all-reduces"),
     "pipeline": (3, "some of the layers", f"{RANKS - 1} messages"),
-    "expert": (3, "some of the experts", f"{2 * LAYERS} all-to-alls"),
+    "expert": (3, "some of the experts", f"{2 * LAYERS} all-to-all calls"),
     "data": (4, "the whole model", "no messages"),
 }
 GAP, TALL, TOP = 24.0, 112.0, 66.0  # pixels: between panels, a rank's height, and above it
