@@ -1,12 +1,9 @@
 "use strict";
 
-// Listings, tables and formulas that are wider than the page scroll by themselves. Where more of them is beyond an edge,
-// they fade towards it (book.css). The keyboard has to reach them, and their arrow keys must not turn the page, as
-// mdBook's do everywhere outside of a form.
+// What is wider than the page scrolls by itself and fades towards an edge (book.css). Arrow keys in it turn no page.
 
 (() => {
-  // On a phone, a long name in a table goes on in the next line: it would push the other columns off the page. A short
-  // one, such as H_kv, stays whole.
+  // On a phone, a long name in a table may break; a short one, such as H_kv, stays whole.
   for (const name of document.querySelectorAll("main td > code")) {
     name.innerHTML = name.innerHTML.replace(/([A-Za-z][.=]|\w\w_)(?=[A-Za-z]\w)/g, "$1<wbr>");
   }
@@ -19,7 +16,7 @@
   for (const code of document.querySelectorAll("main :not(pre) > code")) {
     if (/(^|\s)-/.test(code.textContent)) code.innerHTML = whole(code.innerHTML);
   }
-  // On a phone, sessions, commands and messages wrap, unless they have columns. The sentence that names a mistake is marked.
+  // On a phone, sessions and messages without columns wrap. The sentence that names a mistake is marked.
   for (const code of document.querySelectorAll("main pre > code:is(.language-text, .language-pycon)")) {
     const message = /^\$ pdm run (test|hint|status)/.test(code.textContent);
     if (!message && /\S {2,}\S|[│├└]/.test(code.textContent.replace(/^(>>>|\.\.\.) /gm, ""))) continue;
@@ -34,7 +31,7 @@
   for (const code of document.querySelectorAll("main pre > code")) {
     code.parentElement.classList.toggle("wide", /.{94}/.test(code.textContent));
   }
-  // First all sizes are read, then all marks are set: in turns, each of a thousand parts would lay the page out anew.
+  // First all sizes are read, then all marks are set: in turns, each would lay the page out anew.
   const update = (parts) => {
     const sizes = parts.map((part) => [part, part.scrollWidth - part.clientWidth, part.scrollLeft]);
     for (const [part, beyond, left] of sizes) {
@@ -51,7 +48,6 @@
   const stay = (event) => {
     if (event.key === "ArrowLeft" || event.key === "ArrowRight") event.stopPropagation();
   };
-  // Also called when a part comes to light, in a <details> that is opened.
   const observer = new ResizeObserver((changes) => update(changes.map(({ target }) => target)));
   const wide = [...document.querySelectorAll("main :is(pre > code, .table-wrapper, .formula)")];
   for (const part of wide) {
@@ -59,6 +55,6 @@
     part.addEventListener("scroll", () => update([part]), { passive: true });
     observer.observe(part);
   }
-  // A font that arrives late changes what is inside a part, not the part's own size.
+  // A late font changes what is inside a part, not its size.
   document.fonts.addEventListener("loadingdone", () => update(wide));
 })();
