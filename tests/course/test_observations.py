@@ -4,14 +4,19 @@ import contextlib
 from types import SimpleNamespace
 
 import mlx.core as mx
+import numpy as np
 import pytest
 
-from tiny_llm_course.course.findings import Finding, Kind
+from tiny_llm_course.course.findings import Claim, Finding, Kind
 from tiny_llm_course.course.registry import load_course
-from tiny_llm_course.grading import observations
+from tiny_llm_course.grading import diagnosis, observations
+from tiny_llm_course.grading.diagnosis import Checks, Diagnosis, diagnoses
 from tiny_llm_course.grading.failures import Failure
 from tiny_llm_course.grading.observations import observed
+from tiny_llm_course.paths import LEARNER
 from tiny_llm_course.programs.packages import SOLUTION_NAME, program
+from tiny_llm_course.testkit.naming import Candidates
+from tiny_llm_course.testkit.variants import Variant
 
 
 def x(*shape: int, dtype: mx.Dtype = mx.float32) -> mx.array:
@@ -47,6 +52,9 @@ SEEN = [
         "fails all 4 checks in which `c` is True and axis -2 of `a` and of `b` differ in size",
     ),
     ([LONG | {"c": True}] * 3, [LONG | {"c": False}, SHORT | {"c": True}, SHORT | {"c": False}], None),  # too few
+    ([{"a": float("nan")}] * 2, [{"a": 1}, {"a": 2}, {"a": -3}], "fails all 2 checks in which `a` is nan"),
+    ([{"b": np.ones(3)}] * 2, [{}] * 3, "fails all 2 checks in which `b` is not '' (its default)"),
+    ([{"a": 100_001}] * 2, [{"a": 100_002}] * 3, "fails all 2 checks in which `a` is 100001"),
     ([{"a": 0}], [{"a": 1}] * 5, None),
     ([{"a": 0}] * 5, [{"a": 1}] * 2, None),
     ([{"a": 0}] * 3, [{"a": 0}] * 3, None),
@@ -133,3 +141,48 @@ def test_what_the_solution_raises_is_said_where_the_program_raises_no_error(chec
     failures = {"check": Failure(Finding(Kind.NO_ERROR, ""))}
     claim = observed(load_course().task("1.1.3"), [item], failures, run)
     assert claim.place.startswith(said) if said else claim is None
+
+
+def failure(*lines: str, result: object = None, case: str = "x 2 x 3") -> Failure:
+    return Failure(Finding(Kind.VALUES, "values differ", lines, case), result=result)
+
+
+ONE = failure("expected  1", "got       2")
+# The learner's failure of a check, a known mistake's, and whether they contradict each other.
+PAIRS = [
+    (ONE, ONE, False),
+    (ONE, failure("expected  1", "got       3"), True),
+    (ONE, failure("expected  1", "got       3", case="x 4"), False),  # another case says nothing
+    (ONE, None, False),
+    (failure("at most   4 MB"), failure("at most   5 MB"), False),  # measured, so never quite the same
+    (failure("got       1.0", result=x(2)), failure("got       1.1", result=x(2)), False),
+    (failure("got       1.0", result=x(2)), failure("got       1.0", result=x(2) + 1), True),
+]
+
+
+@pytest.mark.parametrize(("mine", "theirs", "wanted"), PAIRS, ids=range(len(PAIRS)))
+def test_a_known_mistake_with_another_result_in_the_same_case_is_contradicted(mine, theirs, wanted):
+    assert mine.contradicts(theirs) == wanted
+
+
+@pytest.mark.parametrize(("got", "here"), [("2", False), ("3", True)])
+def test_a_contradicted_mistake_is_claimed_for_the_case_in_which_it_holds(got, here, monkeypatch):
+    """Both programs fail two checks; in the second, the learner's may have another result."""
+    monkeypatch.setattr(diagnosis, "installed", lambda *of: contextlib.nullcontext())
+    theirs = {"first": failure("got       1", case="x 1"), "second": failure("got       2", case="x 2")}
+    mine = {"first": theirs["first"], "second": failure(f"got       {got}", case="x 2")}
+    items = [SimpleNamespace(name=name) for name in theirs]
+    variant = Variant("mistake", lambda: None, fact="a fact", question="a question?")
+    checks = Checks(load_course().task("1.1.3"), items, mine, lambda item: theirs[item.name])
+    found = checks.confirm(Candidates((variant,)), [], [variant])
+    assert [claim.here for claim in found.claims] == [here]
+    assert found.finding.case == "x 1"
+
+
+def test_what_is_known_is_told_before_a_search_that_may_end_the_process(monkeypatch):
+    seen, place = Claim([], [], place="seen"), Claim([], [], place="line")
+    monkeypatch.setattr(diagnosis, "program", lambda *of: None)
+    monkeypatch.setattr(diagnosis, "_named", lambda *of: Diagnosis())
+    checks = SimpleNamespace(task=load_course().task("1.1.3"), seen=lambda: seen, place=lambda: place)
+    told = [found.claims for found in diagnoses(checks, LEARNER, lambda search: search(0.0))]
+    assert told == [(), (seen,), (seen, place)]

@@ -204,12 +204,12 @@ def test_task_3_moe_permuted_experts(seed):
 
 
 @pytest.mark.parametrize("which", ["w_gate", "w_up", "w_down"])
-@pytest.mark.parametrize("change", ["turned", "an expert less", "a column less"])
+@pytest.mark.parametrize("change", ["transposed", "an expert less", "a column less"])
 def test_task_3_moe_refuses_other_shapes(change, which):
     _, *weights = moe_inputs(12)
     names = ["gate", "w_gate", "w_up", "w_down"]
     w = weights[names.index(which)]
-    wrong = {"turned": w.swapaxes(-1, -2), "an expert less": w[:-1], "a column less": w[..., :-1]}[change]
+    wrong = {"transposed": w.swapaxes(-1, -2), "an expert less": w[:-1], "a column less": w[..., :-1]}[change]
     weights[names.index(which)] = wrong
     case = f"gate 5 x 7, {which} {shape_words(wrong.shape)}"
     words = (which, str(wrong.shape)) if which != "w_gate" else ()

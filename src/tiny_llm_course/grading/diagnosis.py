@@ -18,8 +18,8 @@ used is blamed only if all checks pass with the solution's.
 import dataclasses
 import itertools
 import re
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,7 +30,7 @@ from ..course.findings import Claim, Finding, Kind
 from ..course.registry import load_course
 from ..learner import progress
 from ..paths import LEARNER
-from ..programs.packages import NotImportable, installed, program
+from ..programs.packages import NotImportable, Program, installed, program
 from ..source.code import holds_stub
 from ..testkit.naming import Candidates, candidates, culprits, explained, solved
 from ..testkit.variants import Variant, load_variants
@@ -93,6 +93,14 @@ class Checks:
         finding = Finding(Kind.NOT_STARTED, f"not started: {self.task.label}", blocker=self.task.id)
         with solved(at_fault):
             return Diagnosis(culprits=at_fault, finding=finding) if at_fault and reached() else Diagnosis()
+
+    def seen(self) -> Claim | None:
+        """Claim what is seen in the checks, without a name for the mistake."""
+        return observed(self.task, self.items, self.failures, self.run)
+
+    def place(self) -> Claim | None:
+        """Claim the line in which a small change of the learner's program makes all checks pass, if there is one."""
+        return self.small_changes().place() if self.task.target.is_python else None
 
     def small_changes(self) -> SmallChanges:
         """Return the search among programs with one small change."""
@@ -181,40 +189,38 @@ class Checks:
         return self.known[key]
 
 
-def diagnose(checks: Checks, package: Path, until: float) -> Diagnosis:
-    """Return the diagnosis of a failing task: its known mistakes, or the tasks whose mistakes it suffers from."""
-    task = checks.task
+InTime = Callable[[Callable[[float], Diagnosis]], Diagnosis]  # what a search finds in the CPU time that it is given
+
+
+def diagnoses(checks: Checks, package: Path, in_time: InTime) -> Iterator[Diagnosis]:
+    """Yield what is known of a failing task, and again with what is found later: a search may end the process."""
     try:
-        subject = program(task.program)
+        subject = program(checks.task.program)
     except (NotImportable, AttributeError):  # the file cannot be imported, or the function is gone
-        return Diagnosis()
-    course = load_course()
+        yield Diagnosis()
+        return
+    found = in_time(partial(_named, checks, subject, package))
+    yield found
+    if found.is_vague and package == LEARNER:
+        for search in [*[checks.seen] * (not found.claims), checks.place]:
+            more = in_time(partial(_claimed, search))
+            found = found._replace(claims=(*found.claims, *more.claims))
+            yield found
+
+
+def _claimed(search: Callable[[], Claim | None], until: float) -> Diagnosis:
+    return Diagnosis((claim,) if (claim := search()) else ())
+
+
+def _named(checks: Checks, subject: Program, package: Path, until: float) -> Diagnosis:
+    """Return the known mistakes of a failing task, or the tasks whose mistakes it suffers from."""
+    task, course = checks.task, load_course()
     right = {task.id for task in progress.on_reference()}
     needs = [course.task(need) for need in course.needs(task.id) if need not in right]
     if package == LEARNER and holds_stub(task, package) and (found := checks.of_stub(needs)).culprits:
         return found
     known = load_variants(task)
     return checks.confirm(candidates(known, subject, needs, until), needs, known.wrong_programs)
-
-
-def locate(checks: Checks) -> Diagnosis:
-    """Return the line in which a small change of the learner's program makes all checks pass, if there is one."""
-    try:
-        program(checks.task.program)
-    except (NotImportable, AttributeError):
-        return Diagnosis()
-    where = checks.small_changes().place() if checks.task.target.is_python else None
-    return Diagnosis((where,) if where else ())
-
-
-def observe(checks: Checks) -> Diagnosis:
-    """Return what is seen in a failing program's checks, without a name for its mistake."""
-    try:
-        program(checks.task.program)
-    except (NotImportable, AttributeError):
-        return Diagnosis()
-    seen = observed(checks.task, checks.items, checks.failures, checks.run)
-    return Diagnosis((seen,) if seen else ())
 
 
 def _claim(program: Variant, here: bool = False) -> Claim:

@@ -39,7 +39,7 @@ def observed(task: Task, items: Sequence[pytest.Item], failures: Failures, run: 
     failure, first = min(failed, key=lambda each: each[0].finding.rank())
     said = _refusal(task, first, run) if failure.finding.kind is Kind.NO_ERROR else ""
     said = said or _condition(task, items, failures, run)
-    return Claim([], [], place=said) if said else None
+    return Claim([], [], place=shortened(said)) if said else None
 
 
 def _condition(task: Task, items: Sequence[pytest.Item], failures: Failures, run: Run) -> str:
@@ -88,9 +88,11 @@ def _conditions(target: Any) -> Iterator[dict[Condition, None]]:
             arguments = {name: frame.f_locals[name] for name in names}
             found.update(dict.fromkeys(_of(arguments)))
             for name, usual in defaults[code].items():
-                if not isinstance(arguments[name], mx.array) and arguments[name] != usual:
-                    usual = f"{usual!r} (its default)" if isinstance(usual, SIMPLE) else "its default"
-                    found[f"value of {name}", f"`{name}` is not {usual}"] = None
+                given = arguments[name]
+                if given is usual or isinstance(given, mx.array) or (isinstance(given, SIMPLE) and given == usual):
+                    continue
+                words = f"{usual!r} (its default)" if isinstance(usual, SIMPLE) else "its default"
+                found[f"value of {name}", f"`{name}` is not {words}"] = None
             if calls[code] > 1:
                 found["call", f"`{code.co_name}` is called more than once"] = None
 
@@ -143,8 +145,8 @@ def _of_value(value: Any, is_attribute: bool) -> Iterator[Condition]:
     elif value is None or isinstance(value, bool | str):
         yield "value of {}", f"is {value!r}"
     elif isinstance(value, int | float) and not is_attribute:
-        yield "value of {}", f"is {value:.4g}"
-        if value:
+        yield "value of {}", f"is {value!r}"
+        if value > 0 or value < 0:  # NaN is neither
             yield "value of {}", f"is {'positive' if value > 0 else 'negative'}"
     elif isinstance(value, list | tuple | dict):
         yield "length of {}", f"has {('no entry', 'one entry', 'several entries')[min(len(value), 2)]}"
@@ -154,7 +156,7 @@ def _refusal(task: Task, item: pytest.Item, run: Run) -> str:
     """Return what the solution raises in a check; "" if it raises several errors."""
     with installed(task.program, program(task.program, SOLUTION_NAME)), _raised() as messages:
         run(item)
-    return shortened(f"Our solution raises here: {messages.pop()}") if len(messages) == 1 else ""
+    return f"Our solution raises here: {messages.pop()}" if len(messages) == 1 else ""
 
 
 @contextmanager

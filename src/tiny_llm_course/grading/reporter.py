@@ -9,7 +9,6 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Generator, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +16,11 @@ import pytest
 
 from ..course.entities import Task
 from ..course.findings import CheckFailed, Finding, Kind
-from ..paths import COURSE, LEARNER
+from ..paths import COURSE
 from ..programs.packages import NotImportable
 from ..testkit.outcomes import Stopped
 from ..testkit.processes import BORROWED as VARIABLE
-from .diagnosis import Checks, Diagnosis, diagnose, locate, observe
+from .diagnosis import Checks, Diagnosis, diagnoses
 from .exceptions import finding_of
 from .failures import Failure
 from .guard import Breakpoints
@@ -38,13 +37,12 @@ from .plugin import (
     graded_package,
     run_again,
 )
+from .prints import Prints
 from .processes import CHECK_BEGINS
 
 FAILURE = pytest.StashKey[Failure]()  # how a check failed when it ran last
 TRIAL_SECONDS = 15.0  # CPU time of a diagnosis
 # Of the learner's prints; the rest is counted.
-KEPT_LINES = 5
-KEPT_COLUMNS = 100
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,24 +134,14 @@ class Reporter:
         return result
 
     def _diagnoses(self, item: pytest.Item, task: Task) -> Iterator[Diagnosis]:
-        """Yield what is known of a failing task, and again once more is known: a changed program may end the process.
-
-        It is empty if the task tampers with the harness.
-        """
+        """Yield the diagnoses of a failing task; the last one is empty if it tampers with the harness."""
         guard, package = item.config.stash[GUARD], graded_package(item.config)
         items = [each for each in self.items if each.stash[TASK] is task and ABSENT not in each.stash]
         item.config.stash[TRIAL] = self.trial = True
         self.send("diagnosis")
         checks = Checks(task, items, self.failures[task.id], self._again)
         try:
-            found = self._in_time(partial(diagnose, checks, package))
-            if found.is_vague and package == LEARNER:
-                seen = Diagnosis() if found.claims else self._in_time(lambda until: observe(checks))
-                found = found._replace(claims=(*found.claims, *seen.claims))
-                yield found
-                located = self._in_time(lambda until: locate(checks))
-                found = found._replace(claims=(*found.claims, *located.claims))
-            yield found
+            yield from diagnoses(checks, package, self._in_time)
         except Exception:
             if not guard.restore():
                 raise
@@ -232,29 +220,3 @@ def _failure(finding: Finding, call: pytest.CallInfo[None]) -> Failure:
         if Path(frame.f_code.co_filename).is_relative_to(COURSE / "testkit"):
             result = frame.f_locals.get("actual", result)
     return Failure(finding, result=result)
-
-
-class Prints(io.TextIOBase):
-    """Replace stdout and stderr while the learner's code runs; keep a few lines and count the others."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.count = 0
-        self._partial = ""
-
-    def write(self, text: str) -> int:
-        """Take some text."""
-        *whole, rest = (self._partial + text).split("\n")
-        self.count += len(whole)
-        self.lines += [line[:KEPT_COLUMNS] for line in whole[: KEPT_LINES - len(self.lines)]]
-        self._partial = rest[: KEPT_COLUMNS + 1]  # an endless line must not fill memory
-        return len(text)
-
-    def end_line(self) -> None:
-        """Count a last line without a newline."""
-        if self._partial:
-            self.write("\n")
-
-    def writable(self) -> bool:
-        """Return True."""
-        return True
