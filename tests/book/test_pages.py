@@ -105,12 +105,14 @@ def test_a_page_fits_a_phone(page, name, width):
         }
     """
     assert page.evaluate(wide) == []
-    cut = """
-        () => [...document.querySelectorAll("main *")].filter((part) =>
-            ["auto", "scroll"].includes(getComputedStyle(part).overflowX) && part.scrollWidth > part.clientWidth + 1)
-    """
-    page.wait_for_function(f"() => ({cut})().every((part) => part.classList.contains('more-after'))")
-    assert page.evaluate(f"({cut})().every((part) => getComputedStyle(part).maskImage !== 'none')")
+    scroll = """[...document.querySelectorAll("main *")].filter((part) =>
+        part.clientWidth && ["auto", "scroll"].includes(getComputedStyle(part).overflowX))"""
+    for each in (1280, width):
+        page.set_viewport_size({"width": each, "height": 800})
+        page.wait_for_function(f"""() => {scroll}.every((part) =>
+            part.classList.contains('more-after') === part.scrollWidth > part.clientWidth + 1)""")
+    faded = "part.classList.contains('more-after') === (getComputedStyle(part).maskImage !== 'none')"
+    assert page.evaluate(f"{scroll}.every((part) => {faded})")
 
 
 def test_the_first_link_leads_past_the_contents(page):

@@ -15,14 +15,13 @@
 
       const still = document.createElement("div");
       still.className = "quiz-still";
-      still.append(...this.childNodes);
-      const options = still.querySelector("ol");
+      still.append(...[...this.childNodes].map((node) => node.cloneNode(true)));
+      const options = this.querySelector(":scope > ol");
 
+      // The originals are shown: scroll.js watches their listings.
       const question = document.createElement("div");
       question.id = `mc-quiz-${++count}`;
-      for (let node = still.firstChild; node !== options; node = node.nextSibling) {
-        question.append(node.cloneNode(true));
-      }
+      while (this.firstChild !== options) question.append(this.firstChild);
       this.form = document.createElement("form");
       this.form.className = "quiz-form";
       this.form.append(question, this.choices(options, question.id), this.button(), this.verdict());
@@ -36,7 +35,7 @@
       this.form.addEventListener("keydown", (event) => {
         if (!event.ctrlKey && !event.metaKey && !event.altKey) event.stopPropagation();
       });
-      this.append(this.form, still);
+      this.replaceChildren(this.form, still);
     }
 
     choices(options, question) {
