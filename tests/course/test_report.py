@@ -13,7 +13,7 @@ from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.course.results import TaskResult
 from tiny_llm_course.dev.transcripts import Edit, Scenario, checkout_for, run
 from tiny_llm_course.grading.report import ScreenBudget, report_task
-from tiny_llm_course.grading.returns import idle, nothing
+from tiny_llm_course.grading.returns import asked, idle, nothing
 from tiny_llm_course.learner import attempts
 
 pytestmark = pytest.mark.maintainers
@@ -85,13 +85,27 @@ def test_a_forgotten_return_is_asked_for():
 
 
 @pytest.mark.parametrize(
-    ("line", "asked"), [("x + 1", True), ("mx.sum(x)", True), ("mx.eval(x)", False), ("'Words.'", False)]
+    ("line", "asked"),
+    [
+        ("x + 1", True),
+        ("mx.sum(x)", True),
+        ("mx.eval(x)", False),
+        ("mx.broadcast_shapes(x, y)", False),
+        ("'Words.'", False),
+    ],
 )
 def test_a_line_without_effect_is_asked_about(line, asked, tmp_path):
     """Where no None is noticed: the function goes on after the line."""
     (tmp_path / "made.py").write_text(f"def made(x):\n    while x:\n        {line}\n    return x\n", encoding="utf-8")
     lines = idle(Finding(Kind.VALUES, "values differ"), Target("made", "made"), tmp_path).lines
     assert lines == (f"line 3, `{line}`, has no effect: is a `return` missing?",) * asked
+
+
+def test_no_return_is_asked_for_where_an_error_is_due():
+    due = Finding(Kind.VALUES, "the result is wrong", ("expected  a ValueError", "got       None"))
+    value = Finding(Kind.VALUES, "the result is wrong", ("expected  3", "got       None"))
+    assert asked(due) == due
+    assert asked(value).lines[1] == "got       None: is a `return` missing?"
 
 
 def test_days_with_nothing_to_mend_have_one_line_each(one_day):

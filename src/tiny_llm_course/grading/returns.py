@@ -19,9 +19,10 @@ NONE = re.compile("LOAD_CONST None RETURN_VALUE|RETURN_CONST None")
 
 EFFECTS = ast.Call | ast.Await | ast.Yield | ast.YieldFrom
 GOT = re.compile("got +None")
+DUE = re.compile(r"expected +an? [A-Z]\w+$")  # an exception
 JOINS = re.compile(r"(concatenate|stack)\(\): .*Invoked with types: (list|tuple)", re.DOTALL)
 PURE = re.compile(  # a call whose result is all it gives
-    r"mx\.(?!(random\.seed|(async_)?eval|synchronize|set_\w+|clear_\w+|save\w*|(dis|en)able\w+)\()"
+    r"mx\.(?!(random\.seed|(async_)?eval|synchronize|broadcast_shapes|set_\w+|clear_\w+|save\w*|(dis|en)able\w+)\()"
     r"|(dict|list|tuple|sorted|len|sum|min|max|int|float|str|bool)\("
 )
 
@@ -30,6 +31,8 @@ def asked(finding: Finding) -> Finding:
     """Return a finding, with the question if it says that a result is None."""
     if SAID.search(finding.headline):
         return dataclasses.replace(finding, headline=f"{finding.headline}{QUESTION}")
+    if any(DUE.match(line) for line in finding.lines):
+        return finding
     lines = [f"{line}{QUESTION}" if GOT.fullmatch(line) else line for line in finding.lines]
     return dataclasses.replace(finding, lines=tuple(lines))
 
