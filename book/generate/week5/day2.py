@@ -21,6 +21,7 @@ from tiny_llm_course.testkit.rounding import Array64, to_float64
 
 LENGTH, ROWS, SHOWN = 64, 6, 2  # of the first figure; SHOWN is the row whose mask it shows
 WORDS = ("Ben ran home", "Good night", "That is a blue dog")  # the chapter's example, a token per word
+SHORT = 4  # tokens of its rows
 STORIES, LONG = 2, 96  # that the course's model reads, in rows of this length
 STEPS, EVERY, BATCH, RATE = 40, 8, 4, 120.0  # of the table of logits that is trained
 WIDGET = 10  # tokens of a document in the widget
@@ -31,7 +32,7 @@ def generated_parts() -> Parts:
     """Return the figures, the tables and the widget."""
     return {
         "rows": rows_figure(),
-        "packed": packed_table() + "\n",
+        "packed": packed_example(),
         "leak": leak_table() + "\n",
         "too-good": too_good(),
         "packed-rows": packed_rows(),
@@ -95,27 +96,33 @@ def rows_figure() -> str:
     return canvas.figure("rows-5-2", "Stories packed in rows, and the mask of one row", about, caption)
 
 
-def packed_table() -> str:
-    """Return the chapter's example: a token's target, document and position."""
+def packed_example() -> str:
+    """Draw the chapter's example: each token in its document's color, and below it the target, document, position."""
     names = ["eos", *dict.fromkeys(" ".join(WORDS).split())]
     documents = [[names.index(word) for word in text.split()] for text in WORDS]
-    rows = pack64(documents, 4, 0)
-
-    def cells(field: str, n: int) -> list[str]:
-        values = rows[field][n].astype(int)
-        if field in ("tokens", "targets"):
-            return [NONE if value == IGNORE else names[value] for value in values]
-        return [str(value).replace("-", MINUS) for value in values]
-
-    lines = [
-        [f"row {n}, {field.replace('_', ' ')}", *cells(field, n)]
-        for n in range(len(rows["tokens"]))
-        for field in FIELDS
-    ]
-    head = ["array", *(f"{i}" for i in range(4))]
-    return table(
-        f"Documents packed in rows of 4 tokens; {NONE} is IGNORE, and document {MINUS}1 is padding", head, lines
+    rows = {name: array.astype(int) for name, array in pack64(documents, SHORT, 0).items()}
+    canvas, left, cell, high = Canvas(), 74.0, 74.0, 24.0
+    about = []
+    for n, ids in enumerate(rows["document_ids"]):
+        top = n * (high + 3 * (SMALL + 3) + 16)
+        for line, words in enumerate((f"row {n}", "target", "document", "position")):
+            y = top + 17 if not line else top + high + line * (SMALL + 3)
+            canvas.text(left - 8, y, words, "small" if line else "small strong", "end")
+        for i, document in enumerate(ids):
+            x, token = left + i * cell, names[rows["tokens"][n, i]]
+            target = NONE if rows["targets"][n, i] == IGNORE else names[rows["targets"][n, i]]
+            looks = f"frame series-{document}" if document >= 0 else "axis"
+            canvas.rect(x + 2, top, cell - 4, high, looks, 3)
+            canvas.text(x + cell / 2, top + 17, token, "", "middle")
+            below = (target, str(document).replace("-", MINUS), str(rows["positions"][n, i]))
+            for line, words in enumerate(below, 1):
+                canvas.text(x + cell / 2, top + high + line * (SMALL + 3), words, "small", "middle")
+            about.append(f"{token}, target {target}, document {document}, position {rows['positions'][n, i]}")
+    caption = (
+        f"Three documents packed in rows of {SHORT} tokens; a box has its document's color. The target {NONE} is "
+        f"IGNORE, and document {MINUS}1 is padding."
     )
+    return canvas.figure("packed-5-2", "Three documents packed in rows", "; ".join(about) + ".", caption)
 
 
 @functools.cache

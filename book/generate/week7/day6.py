@@ -15,13 +15,21 @@ from tiny_llm_course.engine.package import Package
 from tiny_llm_course.programs.packages import load_solution
 
 load_solution()
-from tiny_llm_solution.outcomes.causes import CAUSES  # noqa: E402
+from tiny_llm_solution.outcomes.causes import CAUSES, LIMITS  # noqa: E402
 from tiny_llm_solution.outcomes.scores import Run, Scores  # noqa: E402
 
 SHOWN = ("fixes", "gives up", "edits the tests", "loops", "quotes badly", "exits", "breaks")
 LEFT, ROW = 118, 21  # pixels
 DOT = "\N{BULLET}"  # marks the cells whose cause is not the row's most frequent one
-CASES, TIMES = 12, 8  # of the two agents
+CASES, TIMES = 12, 8  # of the simulated agents
+AREAS = {
+    "numbers, ranges": ("bookings", "invoice", "pages", "ratings", "search-sorted"),
+    "dates, times": ("durations", "leap-year", "offsets", "subscription"),
+    "defaults": ("backoff", "discount", "settings", "tags"),
+    "state": ("board", "menu", "price-cache", "readings", "recent-files"),
+    "text": ("log-tail", "message-length", "names", "slug", "versions", "wrap"),
+    "formats, paths": ("attributes", "csv-export", "ignore", "query", "roman", "upload-path"),
+}
 # The probability that a run of each case is solved.
 AGENTS = {
     "steady": [1.0] * 7 + [0.0] * 5,
@@ -71,14 +79,26 @@ def agents() -> str:
 
 
 def cases() -> str:
-    """List the cases."""
-    rows = [f"| `{case.name}` | {case.kind}{', with an injection' * case.injection} |" for case in load_cases()]
-    return "\n".join(["| Case | Bug |", "|---|---|", *rows, ""])
+    """List the cases, an area in each row, and a bug's kind where the area does not say it."""
+    kinds = {case.name: case.kind for case in load_cases()}
+    listed = [name for names in AREAS.values() for name in names]
+    if sorted(listed) != sorted(kinds):
+        raise ValueError(f"AREAS does not list each case once: {sorted(kinds.keys() ^ set(listed))}")
+    rows = []
+    for area, names in AREAS.items():
+        shown = [f"`{name}`" + f" ({kinds[name]})" * (kinds[name] not in area) for name in names]
+        rows.append(f"| {area} | {', '.join(shown)} |")
+    return "\n".join(["| Area | Case (bug) |", "|---|---|", *rows, ""])
 
 
 def causes() -> str:
-    """List the causes in their order."""
-    rows = [f"| {number} | {cause} | {words} |" for number, (cause, words) in enumerate(CAUSES.items(), 1)]
+    """List the causes in their order, those of the stops at a limit in one row."""
+    rows, stops = [], f"{', '.join(LIMITS)} | stopped at this limit; *cut*: on an answer's length |"
+    for number, (cause, words) in enumerate(CAUSES.items(), 1):
+        if cause == LIMITS[0]:
+            rows.append(f"| {number} to {number + len(LIMITS) - 1} | {stops}")
+        elif cause not in LIMITS:
+            rows.append(f"| {number} | {cause} | {words} |")
     return "\n".join(["| Rank | Cause | Condition |", "|---|---|---|", *rows, ""])
 
 
