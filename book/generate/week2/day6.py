@@ -82,11 +82,11 @@ def lanes() -> str:
         f"to {totals.sum():.4f}."
     )
     caption = (
-        f"Each column is one lane of a SIMD-group in its first iteration. Lane 0 has the word 0x{words[0]:x}. The "
-        f"values of its {DIGITS} digits, q, times their x add up to {first @ met:.2f}, and the elements of x alone to "
-        f"{met.sum():.2f}. The first sum times the scale, {scale[0, 0]:.5f}, plus the second times the bias, "
-        f"{bias[0, 0]:.4f}, is {of_words[0]:.4f}. Two more iterations process the other {len(words) - LANES} words, "
-        "the last of them in only 8 lanes."
+        f"Each column is one lane of a SIMD-group in its first iteration. Lane 0 has the word 0x{words[0]:x}: from its "
+        f"lowest digit, q is {', '.join(f'{each:.0f}' for each in first)}. These q times their x add up to "
+        f"{first @ met:.2f}, and the elements of x alone to {met.sum():.2f}. The first sum times the scale, "
+        f"{scale[0, 0]:.5f}, plus the second times the bias, {bias[0, 0]:.4f}, is {of_words[0]:.4f}. Two more "
+        f"iterations process the other {len(words) - LANES} words, the last of them in only 8 lanes."
     )
     return canvas.figure("lanes-2-6", "A row of packed words, by lane", about, caption)
 

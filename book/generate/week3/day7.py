@@ -215,9 +215,8 @@ def way() -> str:
     )
     caption = (
         "A vertical line marks an arrival, small dots mark queueing, a bar marks a prefill, and a disc marks a token "
-        f"that reaches the client. {SLOTS} requests run at a time. B arrives during a step and waits until the step "
-        "ends, and C waits for a slot. The run was recorded from the solution's engine loop, with a scheduler whose "
-        "steps take one second."
+        "that reaches the client. The run was recorded from the solution's engine loop, with a scheduler whose steps "
+        "take one second."
     )
     return at_both_widths(draw).figure("way-3-7", "TTFT and TPOT of three requests", about, caption)
 
