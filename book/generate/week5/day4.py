@@ -134,10 +134,17 @@ def resumed() -> str:
 
 
 def sizes() -> str:
-    """List the recorded runs."""
-    rows = [[f"{run['params']:,}", str(run["width"]), number(final(run), 3)] for run in recorded()]
-    text = f"Models of {len(rows)} sizes, trained for the same {recorded()[0]['steps']} steps on the same data"
-    return table(text, ["Parameters", "Hidden size", "Held-out loss"], rows) + "\n"
+    """List the recorded runs, and the losses of the law that is fitted to them."""
+    from tiny_llm_solution.training.scaling import fit_scaling_law
+
+    runs = recorded()
+    law = fit_scaling_law([run["params"] for run in runs], [final(run) for run in runs], 0).law
+    rows = []
+    for run in runs:
+        loss, fitted = final(run), law(run["params"])
+        rows.append([f"{run['params']:,}", *(number(x, 3) for x in (loss, fitted, loss - fitted))])
+    text = f"Models of {len(rows)} sizes, trained for the same {runs[0]['steps']} steps on the same data"
+    return table(text, ["Parameters N", "Held-out loss", "Fitted law L(N)", "Residual"], rows) + "\n"
 
 
 def grid() -> list[float]:
