@@ -108,11 +108,11 @@ def choices() -> str:
     """Return what the prefix-aware router knows when it chooses a replica for the first turns."""
     world = World(True, None, 0)
     play(world.run())
-    head = ["Time", "Request", "Blocks", "Seen by 1, 2", "Running on 1, 2", "Sent to"]
-    lines = [f"| {' | '.join(head)} |", "|---|---|--:|---|---|---|"]
+    head = ["Time, s", "Request", "Blocks", "Seen by 1, 2", "Running on 1, 2", "Sent to"]
+    lines = [f"| {' | '.join(head)} |", "|--:|---|--:|---|---|---|"]
     for (conversation, turn, blocks, seen, running), row in zip(world.known, world.rows, strict=True):
         if turn < 2:
-            name, time = f"{NAMES[conversation]}{turn + 1}", f"{row[3] * QUARTER:g} s"
+            name, time = f"{NAMES[conversation]}{turn + 1}", f"{row[3] * QUARTER:g}"
             each = [time, name, str(blocks), *(", ".join(map(str, pair)) for pair in (seen, running)), str(row[2] + 1)]
             lines.append(f"| {' | '.join(each)} |")
     return "\n".join([*lines, ""])
