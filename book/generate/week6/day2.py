@@ -76,13 +76,12 @@ def halves() -> str:
         canvas.text(left - 10, y + 14, name, "strong" if i == 2 else "", "end")
         squares(canvas, left, y, row[None], cell, "stream", top)
     canvas.path([(left, 65), (left + cell * SHOWN, 65)], "line")
-    first = [number(float(row[0]), 3) for row in rows]
+    first = [number(float(row[0]), 4) for row in rows]
     about = f"Output 0 is {first[0]} on rank 0, {first[1]} on rank 1, and {first[2]} in total."
     caption = (
         f"The first {SHOWN} of the 256 values that the MLP of layer 0 adds to the residual stream for the last token "
-        f"of \u201c{TEXT}\u201d. Above the line are the partial sums that the ranks compute with their halves of "
-        f"down_proj. Below it is their sum, which equals the product in one process. Hollow squares are negative. "
-        f"{about}"
+        f"of \u201c{TEXT}\u201d. Above the line are the partial sums that two ranks compute with their halves of "
+        f"down_proj. Below it is their sum. Hollow squares are negative."
     )
     return canvas.figure("halves-6-2", "Two partial sums", about, caption)
 
@@ -104,7 +103,7 @@ def cuts() -> str:
         what = "columns" if found[0].axis else "rows"
         cells = [f"{what} {span(range(cut.start, cut.stop))}" for cut in found]
         rows.append([name.rpartition(".")[2], f"{shape[0]:,} x {shape[1]:,}", *cells])
-    caption = "Matrices of layer 0 and the embedding of the embedded model, split between two ranks"
+    caption = "The matrices of layer 0 and the embedding of the course's model, split between two ranks"
     return table(caption, ["matrix", "full shape", "rank 0", "rank 1"], rows) + "\n"
 
 
@@ -125,7 +124,7 @@ def held() -> str:
                 f"{given:,}",
             ]
         )
-    caption = "Memory and communication of rank 0 while the embedded model computes one token"
+    caption = "Memory and communication of rank 0 while the course's model computes one token"
     head = ["ranks", "read from the file, MiB", "KV cache, bytes", "all_sum calls", "passed to collectives, bytes"]
     return table(caption, head, rows) + "\n"
 
@@ -184,4 +183,4 @@ def rank_shards() -> str:
     for rank, ends in enumerate(models[0]["divisions"][1]["ranks"]):
         rows.append([str(rank), *(span(range(*end)) for end in ends)])
     head = ["rank", "query heads", "key-value heads", "MLP columns", "token ids"]
-    return element("rank-shards", {"models": models}, table("The embedded model, split between two ranks", head, rows))
+    return element("rank-shards", {"models": models}, table("The course's model, split between two ranks", head, rows))

@@ -1,4 +1,4 @@
-"""Day 4's figure, of recorded conversations; its widget, two replicas in virtual time; and what was measured."""
+"""Day 4's figure, table and widget, of conversations over two replicas in virtual time; and what was measured."""
 
 import asyncio
 import json
@@ -18,28 +18,28 @@ from tiny_llm_course.programs.packages import load_solution
 load_solution()
 from tiny_llm_solution.router.forward import Failure, ReplicaFailed, forward  # noqa: E402
 from tiny_llm_solution.router.health import Health  # noqa: E402
-from tiny_llm_solution.router.replica import Replica, prefix_blocks  # noqa: E402
+from tiny_llm_solution.router.replica import Replica  # noqa: E402
 
 NAMES = "ABC"
-POLICIES = {"least_loaded": "Least loaded", "prefix_aware": "Prefix-aware"}
+POLICIES = ("Least loaded", "Prefix-aware")
 
 # The widget's world, in quarters of a second: a block of 16 tokens is prefilled in one, a token is decoded in one.
 QUARTER = 0.25
 FIRST, MORE, TURNS = 6, 4, 4  # blocks of a first prompt, blocks that each turn adds, turns
-DECODED, PAUSE = 8, 4  # tokens of an answer; quarters until the user's next turn
+DECODED, PAUSE = 8, 3  # tokens of an answer; quarters until the user's next turn
 RESTART = 16  # quarters until a killed replica is ready again
 SECONDS = 22  # at which a replica may be killed, at most
 
 
 def generated_parts() -> Parts:
-    """Return the figure, the widget, and the numbers of the record."""
+    """Return the figure, the table, the widget, and the numbers of the record."""
     return {
         "conversations": conversations(),
+        "choices": choices(),
         "saved": saved(),
         "router-steps": router_steps(),
         "overhead": overhead(),
         "killed": killed(),
-        "blocks": blocks_of_turns(),
     }
 
 
@@ -50,63 +50,72 @@ def record() -> dict[str, Any]:
 
 
 def conversations() -> str:
-    """Draw which replica served which turn, over time, without and with prefixes."""
-    found = record()
-    last = max(row["end"] for policy in POLICIES for row in found[policy]["requests"])
-    lanes = {policy: _lanes(found[policy]["requests"]) for policy in POLICIES}
-    row_height, left = 29.0, 26.0
+    """Draw which replica serves which turn, over time, without and with prefixes."""
+    runs = {title: played(title == "Prefix-aware") for title in POLICIES}
+    last = max(row[5] for rows in runs.values() for row in rows) * QUARTER
+    row_height, left = 24.0, 26.0
 
     def draw(canvas: Canvas) -> None:
-        per_second = (canvas.width - left - 24) / last
+        per_second = (canvas.width - left - 16) / last
         y = 0.0
-        for policy, title in POLICIES.items():
+        for title, rows in runs.items():
             canvas.text(0, y + 12, title, "strong")
             y += 20
+            lanes = _lanes(rows)
             for replica in range(2):
-                mine = [(row, lane) for row, lane in lanes[policy] if row["replica"] == replica]
-                height = row_height * (1 + max((lane for _, lane in mine), default=0))
-                canvas.text(4, y + height / 2 + 4, str(replica + 1))
+                mine = [(row, lane) for row, lane in lanes if row[2] == replica]
+                height = row_height * (1 + max(lane for _, lane in mine))
+                canvas.text(4, y + height / 2 + 2, str(replica + 1))
                 canvas.path([(left - 6, y), (left - 6, y + height - 4)], "axis")
-                for row, lane in mine:
-                    at, width = left + per_second * row["at"], max(14.0, per_second * (row["end"] - row["at"]) - 2)
+                for (conversation, turn, _, begin, first, end, *_), lane in mine:
+                    at, middle, to = (left + per_second * QUARTER * time for time in (begin, first, end))
                     top = y + row_height * lane
-                    canvas.rect(at, top, width, 18, "hollow series-0", 3)
-                    if share := 1 - row["cached"] / row["prompt"]:
-                        canvas.rect(at, top + 19, width * share, 5, "fill series-0")
-                    words = (
-                        f"{NAMES[row['conversation']]}{row['turn'] + 1}" if width > 24 else NAMES[row["conversation"]]
-                    )
-                    canvas.text(at + width / 2, top + 13, words, "small", "middle")
+                    canvas.rect(at, top, middle - at, 18, f"fill series-{conversation}")
+                    canvas.rect(middle, top, to - middle, 18, f"hollow series-{conversation}")
+                    canvas.text((middle + to) / 2, top + 13, f"{NAMES[conversation]}{turn + 1}", "small", "middle")
                 y += height + 6
             y += 8
         canvas.path([(left, y), (left + per_second * last, y)], "axis")
-        for second in range(0, int(last) + 1, 5 if last > 12 else 2):
+        for second in range(0, int(last) + 1, 5):
             canvas.path([(left + per_second * second, y), (left + per_second * second, y + 4)], "axis")
             canvas.text(left + per_second * second, y + 5 + SMALL, f"{second} s", "small", "middle")
 
-    about = "; ".join(f"{title}: {_served(found[policy]['requests'])}" for policy, title in POLICIES.items())
+    about = "; ".join(f"{title}: {_served(rows)}" for title, rows in runs.items())
     caption = (
-        "A recorded run of three conversations (A, B and C) with six turns each on two replicas (1 and 2). The filled "
-        "bar below a request is the share of its prompt that the replica prefilled. The rest was in its cache."
+        "Twelve turns on two replicas (1 and 2), simulated with each of two routers. The filled part of a turn is its "
+        "prefill, the hollow part its decoding."
     )
-    return at_both_widths(draw).figure("conversations-6-4", "Which replica served which turn", about, caption)
+    return at_both_widths(draw).figure("conversations-6-4", "Which replica serves which turn", about, caption)
 
 
-def _served(rows: list[dict[str, Any]]) -> str:
-    each = (f"{NAMES[row['conversation']]}{row['turn'] + 1} on {row['replica'] + 1}" for row in rows)
-    return ", ".join(each)
+def _served(rows: list[list[int]]) -> str:
+    return ", ".join(f"{NAMES[conversation]}{turn + 1} on {replica + 1}" for conversation, turn, replica, *_ in rows)
 
 
-def _lanes(rows: list[dict[str, Any]]) -> list[tuple[dict[str, Any], int]]:
+def _lanes(rows: list[list[int]]) -> list[tuple[list[int], int]]:
     """Return each request with the first lane of its replica that is free when it begins."""
-    ends: dict[int, list[float]] = {0: [], 1: []}
+    ends: dict[int, list[int]] = {0: [], 1: []}
     found = []
     for row in rows:
-        mine = ends[row["replica"]]
-        lane = next((i for i, end in enumerate(mine) if end <= row["at"]), len(mine))
-        mine[lane : lane + 1] = [row["end"]]
+        mine = ends[row[2]]
+        lane = next((i for i, end in enumerate(mine) if end <= row[3]), len(mine))
+        mine[lane : lane + 1] = [row[5]]
         found.append((row, lane))
     return found
+
+
+def choices() -> str:
+    """Return what the prefix-aware router knows when it chooses a replica for the first turns."""
+    world = World(True, None, 0)
+    play(world.run())
+    head = ["Time, s", "Request", "Blocks", "Seen by 1, 2", "Running on 1, 2", "Sent to"]
+    lines = [f"| {' | '.join(head)} |", "|--:|---|--:|---|---|---|"]
+    for (conversation, turn, blocks, seen, running), row in zip(world.known, world.rows, strict=True):
+        if turn < 2:
+            name, time = f"{NAMES[conversation]}{turn + 1}", f"{row[3] * QUARTER:g}"
+            each = [time, name, str(blocks), *(", ".join(map(str, pair)) for pair in (seen, running)), str(row[2] + 1)]
+            lines.append(f"| {' | '.join(each)} |")
+    return "\n".join([*lines, ""])
 
 
 def saved() -> str:
@@ -115,10 +124,10 @@ def saved() -> str:
     least, aware = found["least_loaded"], found["prefix_aware"]
     share = 100 * (1 - aware["prefilled_tokens"] / least["prefilled_tokens"])
     return (
-        f"The prompts had {least['prompt_tokens']:,} tokens with the least-loaded policy and "
-        f"{aware['prompt_tokens']:,} with the prefix-aware policy. The replicas prefilled "
-        f"{least['prefilled_tokens']:,} and {aware['prefilled_tokens']:,} of them, {share:.0f} % fewer with the "
-        f"prefix-aware policy ({_machine(found)}).\n"
+        f"On two real servers, three conversations of six turns had {least['prompt_tokens']:,} prompt tokens with the "
+        f"least-loaded policy and {aware['prompt_tokens']:,} with the prefix-aware one. The servers prefilled "
+        f"{least['prefilled_tokens']:,} and {aware['prefilled_tokens']:,} of them: {share:.0f} % fewer "
+        f"({_machine(found)}).\n"
     )
 
 
@@ -156,26 +165,6 @@ def _machine(found: dict[str, Any]) -> str:
     return f"{in_words(found['machine'])}, {found['date']}"
 
 
-def blocks_of_turns() -> str:
-    """Return how many leading blocks of each prompt of two conversations are equal."""
-    system = "You are a kind storyteller. Use short sentences and simple words."
-    tail = " Write it for a child of five years, give everyone in it a name, and let it end with a warm meal at home."
-    prompts = {
-        "A, turn 1": f"{system} Tell me a story about a blue dog who lives near the river and digs deep holes.{tail}",
-        "A, turn 2": "",
-        "B, turn 1": f"{system} Tell me a story about a red cat who is afraid of rain and hides below the bed.{tail}",
-    }
-    answer = " Once upon a time, a blue dog dug a hole. He found a small box with a key in it."
-    prompts["A, turn 2"] = prompts["A, turn 1"] + answer + " What did the key open? Please go on with the story."
-    first = prefix_blocks(prompts["A, turn 1"])
-    lines = ["| Prompt | Characters | Whole blocks | Blocks shared with A, turn 1 |", "|---|---|---|---|"]
-    for name, prompt in prompts.items():
-        own = prefix_blocks(prompt)
-        common = sum(a == b for a, b in zip(own, first, strict=False))
-        lines.append(f"| {name} | {len(prompt)} | {len(own)} | {common} |")
-    return "\n".join([*lines, ""])
-
-
 class World:
     """Two replicas and three users in virtual time; replica `victim` is killed after `second` seconds, if any."""
 
@@ -187,6 +176,7 @@ class World:
         self.alive = [True, True]
         self.died = [asyncio.Event(), asyncio.Event()]
         self.rows: list[list[int]] = []  # conversation, turn, replica, from, first token, to, cached blocks, end
+        self.known: list[tuple[int, int, int, list[int], list[int]]] = []  # before each choice: blocks seen, running
 
     async def send(self, replica: Replica, request: tuple[int, int, list[int]]) -> AsyncGenerator[str, None]:
         """Prefill what is not cached, then decode; raise ReplicaFailed when the process is killed."""
@@ -222,6 +212,9 @@ class World:
         turn = 0
         while turn < TURNS:
             blocks = [1000 * conversation + i for i in range(FIRST + MORE * turn)]
+            seen = [replica.prefixes.match(blocks) for replica in self.replicas]
+            running = [replica.running for replica in self.replicas]
+            self.known.append((conversation, turn, len(blocks), seen, running))
             events = forward(
                 (conversation, turn, blocks), blocks if self.aware else (), self.replicas, self.send, self.report
             )
@@ -269,7 +262,7 @@ def router_steps() -> str:
         kills = [[played(aware, victim, second) for second in range(1, SECONDS + 1)] for victim in range(2)]
         runs.append({"calm": played(aware), "kills": kills})
     rows = []
-    for title, run in zip(POLICIES.values(), runs, strict=True):
+    for title, run in zip(POLICIES, runs, strict=True):
         calm: Any = run["calm"]
         prompts = sum(FIRST + MORE * turn for _, turn, *_ in calm)
         cached = sum(row[6] for row in calm)
@@ -278,7 +271,7 @@ def router_steps() -> str:
         )
     data = {
         "names": list(NAMES),
-        "policies": list(POLICIES.values()),
+        "policies": list(POLICIES),
         "first": FIRST,
         "more": MORE,
         "restart": RESTART,
