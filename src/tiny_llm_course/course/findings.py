@@ -132,5 +132,5 @@ class Claim:
             return self.place
         said = f"{SEEN.get(kind, OUTPUT)} {', and '.join(self.facts)}."
         if self.here:
-            return f"In this case, {said} It does not explain every failing case."
+            return f"In this case, {said} It may not explain every failing case."
         return f"Two mistakes at once: {said}" if len(self.facts) > 1 else f"{said[0].upper()}{said[1:]}"

@@ -5,11 +5,13 @@ Neither is a guess at the mistake: both are seen in the task's own checks.
 
 import inspect
 import itertools
+import re
 import sys
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from types import CodeType, FrameType
+from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 import mlx.core as mx
@@ -27,6 +29,7 @@ FEWEST_OF_TWO = 4  # that two conditions together must separate: there are many 
 OTHERS = 3  # checks on the other side
 CALLS = 200  # of the program, which are looked at in one check
 AXES = 4  # from the last one, which are compared
+CHANCE = re.compile(r" is -?[1-9.]|more than once$")  # what a few checks may have in common by chance
 SIMPLE = int | float | str | None  # a default that can be shown
 Condition = tuple[str, str]  # its kind, and in words
 Separations = dict[tuple[Condition, ...], set[str]]  # conditions, and the checks in which all of them hold
@@ -57,7 +60,11 @@ def _condition(task: Task, items: Sequence[pytest.Item], failures: Failures, run
     called = [names for (kind, _), names in seen.items() if kind == "call"]
     seen = {each: names for each, names in seen.items() if each[0] == "call" or names not in called}
     plain = [f"`{name}` is called" for name in ("__call__", getattr(target, "__name__", ""))]  # what it is for
-    single: Separations = {(condition,): names for condition, names in seen.items() if condition[1] not in plain}
+    few = len(failing) < FEWEST_OF_TWO
+    telling = {
+        each: names for each, names in seen.items() if each[1] not in plain and not (few and CHANCE.search(each[1]))
+    }
+    single: Separations = {(condition,): names for condition, names in telling.items()}
     wide = [condition for condition, names in seen.items() if names > failing]
     pairs = itertools.combinations(wide, 2) if len(failing) >= FEWEST_OF_TWO else ()
     both: Separations = {(a, b): seen[a] & seen[b] for a, b in pairs if a[0] != b[0]}
@@ -74,8 +81,9 @@ def _condition(task: Task, items: Sequence[pytest.Item], failures: Failures, run
 def _conditions(target: Any) -> Iterator[dict[Condition, None]]:
     """Collect the conditions that hold in some call of a function, or of a class's methods, in the block."""
     found: dict[Condition, None] = {}
-    members = vars(target).values() if isinstance(target, type) else [target]
-    functions = [inspect.unwrap(each) for each in members if callable(each)]
+    members = vars(target) if isinstance(target, type) else {"": target}
+    public = [each for name, each in members.items() if name.startswith("__") or not name.startswith("_")]
+    functions = [inspect.unwrap(each) for each in public if callable(each)]
     defaults = {each.__code__: _defaults(each) for each in functions if hasattr(each, "__code__")}
     calls: Counter[CodeType] = Counter()
 
@@ -161,7 +169,7 @@ def _refusal(task: Task, item: pytest.Item, run: Run) -> str:
 
 @contextmanager
 def _raised() -> Iterator[set[str]]:
-    """Collect the exceptions that leave the solution in the block."""
+    """Collect the exceptions that the solution raises on purpose in the block."""
     found: set[str] = set()
     folder = str(SOLUTION)
 
@@ -169,7 +177,7 @@ def _raised() -> Iterator[set[str]]:
         return frame is not None and frame.f_code.co_filename.startswith(folder)
 
     def leaves(frame: FrameType, event: str, what: Any) -> Any:
-        if event == "exception" and not ours(frame.f_back):
+        if event == "exception" and not ours(frame.f_back) and _is_deliberate(what[1], what[2], folder):
             found.add(f"{what[0].__name__}: {message_of(what[1])}")
         return leaves
 
@@ -179,3 +187,9 @@ def _raised() -> Iterator[set[str]]:
         yield found
     finally:
         sys.settrace(before)
+
+
+def _is_deliberate(error: BaseException, passed: TracebackType, folder: str) -> bool:
+    """Return whether an exception begins at a `raise` in the folder or in MLX, not in what Python itself refuses."""
+    first = traceback.extract_tb(passed)[-1]
+    return first.filename.startswith(folder) and (str(first.line).startswith("raise ") or str(error).startswith("["))
