@@ -127,7 +127,8 @@ def protect(html: str) -> str:
 def with_signs(text: str) -> str:
     """Return Markdown with typographic signs outside code.
 
-    Indices are subscripts, hyphens before numbers are minus signs, without a break beside them, and x between sizes is ×.
+    Indices are subscripts, a hyphen before a number is a minus, without a break beside it, and an x between sizes is
+    a multiplication sign.
     """
 
     def sign(match: re.Match[str]) -> str:
