@@ -1,4 +1,4 @@
-"""Cost per token of 2 of 32 experts, alone and batched, beside a dense MLP of as many weights."""
+"""Weights read and time of 2 of 32 experts, for 1 to 128 tokens, beside a dense MLP of as many weights."""
 
 import mlx.core as mx
 

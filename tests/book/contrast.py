@@ -30,7 +30,7 @@ FAINT = """
     const [r, g, b, a] = rgba(colour);
     return [r, g, b].map((value, i) => (value * a * opacity) / 255 + ground[i] * (1 - (a * opacity) / 255));
   };
-  const page = rgba(getComputedStyle(document.documentElement).getPropertyValue("--bg")).slice(0, 3);
+  const page = rgba(getComputedStyle(document.documentElement).backgroundColor).slice(0, 3);
   const faint = [];
   const look = (name, top, ground, least) => {
     const found = contrast(top, ground);

@@ -18,7 +18,8 @@ from tiny_llm_course.course.entities import Day
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.dev.book import current, page_metadata, parts
 from tiny_llm_course.dev.book.page_metadata import build_book
-from tiny_llm_course.paths import BOOK, ROOT
+from tiny_llm_course.dev.book.wrapping import WIDTH, wrapped
+from tiny_llm_course.paths import BOOK, ROOT, SOLUTION
 
 pytestmark = pytest.mark.maintainers
 SOURCE = BOOK / "src"
@@ -161,9 +162,31 @@ def test_names_are_read_as_they_are_typed(day: Day, html: dict[Path, Html], buil
 @every_day
 def test_a_signature_shows_the_first_line_of_each_docstring(day: Day) -> None:
     text = (SOURCE / "generated" / f"{day.name}.md").read_text(encoding="utf-8")
+    files = {SOLUTION / task.target.file for task in day.tasks}
+    code = "".join(file.read_text(encoding="utf-8") for file in files)
     for listing in re.findall(r"ANCHOR: signature-.*?```python\n(.*?)```", text, re.DOTALL):
-        quotes = [line.count('"""') for line in listing.splitlines()]
-        assert set(quotes) == {0, 2}, "a docstring begins and ends in its line, and there is one"
+        docstrings = re.findall(r'"""(.*?)"""', listing, re.DOTALL)
+        assert listing.count('"""') == 2 * len(docstrings)
+        assert not [docstring for docstring in docstrings if f'"""{" ".join(docstring.split())}' not in code]
+
+
+@every_day
+def test_a_signature_is_no_wider_than_the_column(day: Day) -> None:
+    text = (SOURCE / "generated" / f"{day.name}.md").read_text(encoding="utf-8")
+    for listing in re.findall(r"ANCHOR: signature-.*?```python\n(.*?)```", text, re.DOTALL):
+        assert not [line for line in listing.splitlines() if len(line) > WIDTH]
+
+
+def test_a_long_signature_has_an_argument_a_line() -> None:
+    arguments = [
+        "run: Callable[[int, int], Sequence[Outcome]]",
+        "most: int",
+        "*",
+        "share: float = 0.95",
+        "end: str = ''",
+    ]
+    short = "".join(f"    {argument},\n" for argument in arguments)
+    assert wrapped(f"def f({', '.join(arguments)}) -> int:\n") == f"def f(\n{short}) -> int:\n"
 
 
 # What the pages include and quote

@@ -164,3 +164,15 @@ def test_the_fonts_of_the_style_sheet_are_there():
 )
 def test_a_hyphen_outside_code_is_a_minus(text, shown):
     assert with_signs(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("N x H_kv x L x (H · D), r x I", "N * H<sub>kv</sub> * L * (H · D), r * I"),
+        ("pages x page_size x D, 8 x song", "pages * page_size * D, 8 * song"),
+        ("the x of Q, `N x L`, x A.T, A token x is", "the x of Q, `N x L`, x A.T, A token x is"),
+    ],
+)
+def test_an_x_between_sizes_is_a_times_sign(text, shown):
+    assert with_signs(text) == shown.replace("*", "\N{MULTIPLICATION SIGN}")

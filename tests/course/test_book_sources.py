@@ -48,7 +48,9 @@ def drawings_without_a_title(text: str) -> list[int]:
 
 
 def doubled_words(text: str) -> list[int]:
-    plain = re.sub(r"<(svg|script)\b.*?</\1>", lambda m: "\n" * m[0].count("\n"), prose(text), flags=re.DOTALL)
+    # A recorded text is quoted as a model wrote it, in a fence or in a <blockquote>.
+    passed = re.compile(r"<(svg|script|blockquote)\b.*?</\1>", re.DOTALL)
+    plain = passed.sub(lambda m: "\n" * m[0].count("\n"), prose(text))
     pairs = found(r"(?<![\w.-])([A-Za-z]{2,})[ \t]*[ \t\n][ \t]*\1(?![\w-])", plain)
     return [line for line, pair in pairs if pair.split()[0].lower() not in TWICE]
 
@@ -94,6 +96,7 @@ def test_generated_pages_have_no_formulas() -> None:
         (drawings_without_a_title, '<svg role="img"></svg>\n<svg aria-hidden="true"></svg>', [1]),
         (doubled_words, "the the\nfor all\nall of it, had had, day by day `a a` a-b b", [1, 2]),
         (doubled_words, "```text\nthe the\n```\nand and", [4]),
+        (doubled_words, "<blockquote>\nthe the\n</blockquote>\nand and", [4]),
         (headings_out_of_order, "# A\n### B\n## C\n### D\n# E", [2, 5]),
         (headings_out_of_order, "## A\n```python\n# no heading\n```", [1]),
     ],

@@ -89,7 +89,7 @@ def judged(p: Array64, q: Array64, drafted: list[int], accepted: int) -> str:
     for i, token in enumerate(drafted):
         ratio = p[i, token] / q[i, token]
         fate = "accepted" if i < accepted else "rejected" if i == accepted else "discarded"
-        numbers = f"{q[i, token]:.3f} | {p[i, token]:.3f} | {ratio:.2f} | {DRAWS[i]:.2f}"
+        numbers = f"{q[i, token]:#.3g} | {p[i, token]:#.3g} | {ratio:.2f} | {DRAWS[i]:.2f}"
         lines.append(f"| <code>{_word(token)}</code> | {numbers} | {fate} |")
     return "\n".join(lines) + "\n"
 
@@ -123,11 +123,13 @@ def residual(p: Array64, q: Array64, drafted: list[int], token: int) -> str:
 
 
 def draft_accept(p: Array64, q: Array64) -> str:
-    """Return the widget over the likeliest tokens of both models, and a table of them; the others are left out."""
+    """Return the widget over the likeliest tokens of both models and two groups of all others, and a table of them."""
     tokens = [int(token) for token in np.argsort(-np.maximum(p, q), kind="stable")[:SHOWN]]
-    target, draft = (np.round(row[tokens] / row[tokens].sum(), 6) for row in (p, q))
+    others = np.delete(np.arange(len(p)), tokens)
+    groups = [*([token] for token in tokens), others[p[others] > q[others]], others[p[others] <= q[others]]]
+    target, draft = (np.round([row[group].sum() for group in groups], 6) for row in (p, q))
     rest = np.clip(target - draft, 0, None) / np.clip(target - draft, 0, None).sum()
-    names = [_plain(token) for token in tokens]
+    names = [*map(_plain, tokens), "others, p > q", "others, p ≤ q"]
     rows = [[name, *(number(x, 3) for x in each)] for name, *each in zip(names, draft, target, rest, strict=True)]
     data = {"tokens": names, "target": target.tolist(), "draft": draft.tolist()}
     return element(

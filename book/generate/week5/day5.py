@@ -5,7 +5,6 @@ All numbers are from models/good-night, which `models/fine_tune.py` made.
 
 import functools
 import json
-import textwrap
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from tests.week5.chats import chatml, conversation
 
 from tiny_llm_course.dev.book.drawing import Canvas, at_both_widths, bars, squares
 from tiny_llm_course.dev.book.drawing.canvas import FONT, WIDEST, width_of
-from tiny_llm_course.dev.book.html import element, number, table, visible
+from tiny_llm_course.dev.book.html import element, number, quotes, table, visible
 from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.paths import EMBEDDED_MODEL, MODELS
 from tiny_llm_course.testkit.rounding import Array64, to_float64
@@ -134,7 +133,7 @@ def example() -> str:
 
 def answers(which: tuple[str, ...]) -> str:
     """Quote answers to the same request."""
-    lines = []
+    found = []
     for name in which:
         (text,) = (each["text"] for each in record()["answers"][name] if each["thing"] == THING)
         shown = text if len(text) < 260 else text[:240].rsplit(" ", 1)[0] + " ..."
@@ -147,11 +146,8 @@ def answers(which: tuple[str, ...]) -> str:
         }.get(name, name)
         if name == "alpha forgotten":
             heading = "alpha / r left out"
-        lines += [
-            f"{heading}:",
-            *textwrap.wrap(" ".join(shown.split()), 100, initial_indent="  ", subsequent_indent="  "),
-        ]
-    return "\n".join(["```text", *lines, "```", ""])
+        found.append((heading, " ".join(shown.split())))
+    return quotes(found)
 
 
 def counts() -> str:

@@ -5,7 +5,6 @@ All numbers are from rewards.json, which `benches/rewards.py` recorded.
 
 import functools
 import json
-import textwrap
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -16,7 +15,7 @@ import numpy as np
 
 from tiny_llm_course.dev.book.drawing import Canvas, at_both_widths, lines
 from tiny_llm_course.dev.book.drawing.canvas import FONT, WIDEST
-from tiny_llm_course.dev.book.html import element, number, table
+from tiny_llm_course.dev.book.html import element, number, quotes, table
 from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.programs.packages import load_solution
 
@@ -109,13 +108,12 @@ def group() -> str:
     return at_both_widths(draw).figure("group-5-6", "A group, its rewards and its advantages", about, caption)
 
 
-def quoted(heading: str, text: str, limit: int = 300) -> list[str]:
-    """Return a heading and a text in lines for a code block."""
+def shortened(text: str, limit: int = 300) -> str:
+    """Return a text's first words, in printable characters."""
     plain = " ".join(
         "".join(c if c.isprintable() else " " for c in text.replace("\N{REPLACEMENT CHARACTER}", "?")).split()
     )
-    shown = plain if len(plain) <= limit else plain[:limit].rsplit(" ", 1)[0] + " ..."
-    return [f"{heading}:", *textwrap.wrap(shown, 100, initial_indent="  ", subsequent_indent="  ")]
+    return plain if len(plain) <= limit else plain[:limit].rsplit(" ", 1)[0] + " ..."
 
 
 def pair() -> str:
@@ -123,8 +121,9 @@ def pair() -> str:
     found = []
     for i in (CHOSEN, REJECTED):
         row = completions()[i]
-        found += quoted(f"answer {i + 1}, {row['words']} words, reward {row['reward']:g}", row["text"])
-    return "\n".join(["```text", *found, "```", ""])
+        heading = f"answer {i + 1}, {row['words']} words, reward {row['reward']:g}"
+        found.append((heading, shortened(row["text"])))
+    return quotes(found)
 
 
 def pair_logprobs() -> str:
@@ -191,10 +190,12 @@ def curve(names: tuple[str, ...], key: str, label: str, name: str) -> str:
     about = "; ".join(f"{which}: from {number(values[0])} to {number(values[-1])}" for which, values in series.items())
     minutes = run["seconds"] / 60
     shown = ", ".join(series)
-    caption = (
-        f"{shown[0].upper()}{shown[1:]}. Each point is the mean of {WINDOW} rounds of 16 answers. The {count} "
-        f"rounds took {minutes:.0f} minutes on a busy machine ({escape(record()['machine']['processor'])})."
-    )
+    caption = f"{shown[0].upper()}{shown[1:]}, in the same {count} rounds."
+    if key == "reward":
+        caption = (
+            f"{shown[0].upper()}{shown[1:]}. Each point is the mean of {WINDOW} rounds of 16 answers. The {count} "
+            f"rounds took {minutes:.0f} minutes on a busy machine ({escape(record()['machine']['processor'])})."
+        )
     return canvas.figure(f"{name}-5-6", f"{label[0].upper()}{label[1:]} by round", f"{about}.", caption)
 
 
@@ -216,8 +217,9 @@ def answers(which_samples: tuple[int, ...], *names: str) -> str:
     for which in names:
         samples = (record()[which] if which == "before" else record()[which]["after"])["samples"]
         for row in (samples[i] for i in which_samples):
-            found += quoted(f"{words[which]}, {row['thing']}, {row['words']} words", row["text"])
-    return "\n".join(["```text", *found, "```", ""])
+            heading = f"{words[which]}, {row['thing']}, {row['words']} words"
+            found.append((heading, shortened(row["text"])))
+    return quotes(found)
 
 
 def held() -> str:

@@ -1,10 +1,10 @@
 // <draft-accept>: a draft token is accepted or rejected, what replaces it, and when drafting pays.
-// Data: {tokens, target, draft}: the probabilities of some tokens under both models, each summing to 1.
+// Data: {tokens, target, draft}: the probabilities of tokens, or groups of them, under both models, each summing to 1.
 "use strict";
 
 {
   const { number, escape } = BookWidget;
-  const [LEFT, WIDE, ROW] = [64, 250, 40];
+  const [LEFT, WIDE, ROW] = [96, 222, 40];
 
   class DraftAccept extends BookWidget {
     constructor() {
@@ -69,7 +69,7 @@
           return `<text x="${LEFT - 6}" y="${y + 15}" text-anchor="end"${weight}>${escape(name)}</text>${bar(q[i], y, "q")}${bar(p[i], y + 11, "p")}${accepted ? "" : bar(residual[i], y + 22, "rest")}`;
         })
         .join("");
-      this.$("#rows-title").textContent = `Probabilities of ${p.length} tokens under both models`;
+      this.$("#rows-title").textContent = "Probabilities of tokens under both models";
       this.$(".speed").textContent =
         `Acceptance rate a = Σ min(p, q) = ${number(rate)}: a step yields ${number(tokens)} tokens, in ${number(v + k * c)} times the time of a step. Speed-up ${number(speed)}.`;
       const name = this.data.tokens[token];

@@ -1,7 +1,7 @@
 """The engine as the registry describes it: a box for each part that a task implements, in nested frames.
 
-Chapters show it as a map, nested lists of links styled by `book/engine.css`, without later weeks' parts. Today's boxes
-are highlighted, earlier ones ticked, and a frame is open if a box of today is in it.
+Chapters show it as a map, nested lists of links that `book/engine.css` draws, without later weeks' parts. Today's boxes
+are highlighted, and earlier ones ticked.
 """
 
 import posixpath
@@ -87,7 +87,7 @@ def _list(boxes: list[Part], page: str, days: dict[tuple[int, int], Day], today:
         if today:
             looks = ' aria-current="page"' if task in today.tasks else f' class="{"done" if done else "later"}"'
         box = f'<a href="{address}" title="{escape(title)}"{looks}>{"✓ " if done else ""}{escape(part.name)}</a>'
-        if part.parts and (today is None or any(within.task in today.tasks for within in part)):
+        if part.parts:
             yield f'<li class="frame">{box}'
             yield from _list(part.parts, page, days, today)
             yield "</li>"

@@ -40,6 +40,12 @@ def table(caption: str, head: list[str], rows: list[list[str]]) -> str:
     return "\n".join([*lines, "</tbody></table></div>"])
 
 
+def quotes(texts: list[tuple[str, str]]) -> str:
+    """Return recorded texts, each below its heading, as one block of HTML, which wraps at any width."""
+    found = [f"<p><strong>{escape(heading)}</strong><br>{escape(text, quote=False)}</p>" for heading, text in texts]
+    return "\n".join(["<blockquote>", *found, "</blockquote>", ""])
+
+
 def visible(text: str) -> str:
     """Return a token's text with spaces as ␣ and unprintable characters as dots."""
     return "".join(letter if letter.isprintable() else "\N{MIDDLE DOT}" for letter in text.replace(" ", "\N{OPEN BOX}"))

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .drawing import ROLES
+from .drawing import ROLES, TIMES
 
 # Alternatives in order: text to skip comes first.
 TOKEN = re.compile(
@@ -38,6 +38,7 @@ SYMBOL = re.compile(
   | (?<![\w.`\[-])(?P<minus>-)(?=\d|inf\b)
   | (?<=[\w)])[ ](?P<sign>-)[ ](?=[\w(-])
   | (?<!\S)(?P<named>\w)[ ]=[ ](?=-?\d)
+  | (?P<times>(?<=[\w)]\s)x(?=\s(?:[A-Z\d](?!\.T)|\(+[A-Z\d]|[a-z]\b|\w+[ ]x[ ]))|(?<=\d\s)x(?=\s[a-z]))
     """,
     TOKEN.flags,
 )
@@ -124,13 +125,19 @@ def protect(html: str) -> str:
 
 
 def with_signs(text: str) -> str:
-    """Return Markdown with, outside code, indices as subscripts, minus signs for hyphens, and no break beside them."""
+    """Return Markdown with typographic signs outside code.
+
+    Indices are subscripts, a hyphen before a number is a minus, without a break beside it, and an x between sizes is
+    a multiplication sign.
+    """
 
     def sign(match: re.Match[str]) -> str:
         if match["letter"]:
             return f"{match['letter']}<sub>{match['index']}</sub>"
         if match["minus"]:
             return MINUS
+        if match["times"]:
+            return TIMES
         if match["sign"]:
             return NO_BREAK + MINUS + NO_BREAK
         return f"{match['named']}{NO_BREAK}={NO_BREAK}" if match["named"] else match[0]
