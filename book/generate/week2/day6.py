@@ -73,19 +73,19 @@ def lanes() -> str:
     y += half + 6
     canvas.text(LEFT + CELL / 2, y + SMALL, "lane 0", "small", "middle")
     canvas.text(LEFT + LANES * CELL, y + SMALL, f"lane {LANES - 1}", "small", "end")
-    words_of_sum = f"simd_sum: {totals.sum():.4f}"
+    words_of_sum = f"simd_sum: {totals.sum():.3f}"
     canvas.text(LEFT + LANES * CELL / 2, y + SMALL, words_of_sum, "mono strong", "middle")
     first, met = q[0, :DIGITS], x[:DIGITS]
     about = (
         f"Two grids of {DIGITS} rows and {LANES} columns, one of digits and one of elements of x. The column of lane 0 "
         f"is framed. Its digits are {', '.join(f'{each:.0f}' for each in first)}. Below are {LANES} bars, which add up "
-        f"to {totals.sum():.4f}."
+        f"to {totals.sum():.3f}."
     )
     caption = (
         f"Each column is one lane of a SIMD-group in its first iteration. Lane 0 has the word 0x{words[0]:x}: from its "
         f"lowest digit, q is {', '.join(f'{each:.0f}' for each in first)}. These q times their x add up to "
         f"{first @ met:.2f}, and the elements of x alone to {met.sum():.2f}. The first sum times the scale, "
-        f"{scale[0, 0]:.5f}, plus the second times the bias, {bias[0, 0]:.4f}, is {of_words[0]:.4f}. Two more "
+        f"{scale[0, 0]:.5f}, plus the second times the bias, {bias[0, 0]:.4f}, is {of_words[0]:.3f}. Two more "
         f"iterations process the other {len(words) - LANES} words, the last of them in only 8 lanes."
     )
     return canvas.figure("lanes-2-6", "A row of packed words, by lane", about, caption)
@@ -177,7 +177,7 @@ def parts() -> str:
     caption = (
         f"Each bar of a part is one of the first {LANES} outputs for <code>{SENTENCE.split()[-1]}</code>, summed over "
         f"one block of {sizes[0]}, {sizes[1]} or {sizes[2]} inputs. Output 0 is "
-        f"{' + '.join(f'{each:.4f}' for each in sums[:, 0])} = {sums[:, 0].sum():.4f}, which equals the sum over "
+        f"{' + '.join(f'{each:.3f}' for each in sums[:, 0])} = {sums[:, 0].sum():.3f}, which equals the sum over "
         "the lanes above."
     )
     return canvas.figure("parts-2-6", "A split-K sum of three parts", about, caption.replace("+ -", "- "))

@@ -143,7 +143,7 @@ def widget() -> str:
         {"text": s.text, "stacks": s.stacks, "allowed": s.allowed, "free": s.free, "masked": s.masked} for s in steps()
     ]
     rows = [
-        [str(n), s.text or "(empty)", f"{s.allowed:,}", s.free[0][0].strip() or "space", s.masked[0][0]]
+        [str(n), s.text or "(empty)", f"{s.allowed:,}", s.free[0][0].replace(" ", "␣"), s.masked[0][0]]
         for n, s in enumerate(steps())
     ]
     head = ["step", "text so far", "allowed tokens", "most likely token", "chosen token"]

@@ -6,7 +6,8 @@
 {
   const [LEFT, WIDE, HIGH] = [84, 120, 22];
   const { escape } = BookWidget;
-  const seen = (token) => escape(token.replaceAll(" ", "␣"));
+  const visible = (token) => (token === "the end" ? token : token.replaceAll(" ", "␣"));
+  const seen = (token) => escape(visible(token));
 
   class GrammarSteps extends BookWidget {
     constructor() {
@@ -85,8 +86,8 @@
       this.say(
         `Step ${step}: ${allowed} of ${this.data.size} tokens ${allowed === 1 ? "is" : "are"} allowed. ` +
           (free[0][0] === masked[0][0]
-            ? `The most likely token, ${masked[0][0]}, is among them.`
-            : `The most likely token is ${free[0][0]}; the most likely allowed one, ${masked[0][0]}, is chosen.`),
+            ? `The most likely token, ${visible(masked[0][0])}, is among them.`
+            : `The most likely token is ${visible(free[0][0])}; the most likely allowed one, ${visible(masked[0][0])}, is chosen.`),
       );
     }
   }

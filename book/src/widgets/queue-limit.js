@@ -53,7 +53,7 @@
       return this.data.runs[this.view.arrivals][this.view.limit];
     }
 
-    /** The full second at which the last client has all its tokens. */
+    /** The full second at which the run ends: all clients have all their tokens. */
     end(run) {
       return Math.ceil(Math.max(...run.map((client) => client.tokens.at(-1))));
     }
