@@ -49,7 +49,7 @@ def two_tokens(program: Any) -> str:
     why="The replica answers probes, but no requests. Only an answered request resets the count of failed requests.",
     mistakes={
         "probes-excuse-requests": "A passed probe says that the event loop answers, not that the engine does.",
-        "prefixes-kept": "A dead replica forgets its prefixes: the cache of the next process is empty.",
+        "prefixes-kept": "A dead replica's process is killed, and the cache of the next one is empty.",
     },
 )
 def probes_pass(program: Any) -> str:
