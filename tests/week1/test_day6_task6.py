@@ -130,7 +130,9 @@ def test_task_4_tokens_context_length(prompt, max_tokens, context_length, expect
 
 
 @pytest.mark.parametrize(
-    ("prompt", "options"), [([], {}), ([1, 2, 3], {"context_length": 2}), ([3], {"context_length": 0})], ids=str
+    ("prompt", "options"),
+    [([], {}), ([1, 2, 3], {"context_length": 2}), ([1, 2, 3], {"context_length": 1}), ([3], {"context_length": 0})],
+    ids=str,
 )
 def test_task_4_tokens_refused_at_the_call(prompt, options):
     """The call raises, not the first next(), which may be far from the mistake."""

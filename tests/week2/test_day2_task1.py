@@ -141,10 +141,11 @@ def test_task_1_timed_default_clock():
         fail(Kind.VALUES, "the seconds are wrong", case, "expected  0.02 or slightly more", f"got       {found}")
 
 
-def test_task_1_timed_refuses_no_runs():
+@pytest.mark.parametrize("least_runs", [0, -1])
+def test_task_1_timed_refuses_no_runs(least_runs):
     watch = Stopwatch((1.0,))
-    with raises_value_error("least_runs 0", "0"):
-        timing.timed(watch.program, least_runs=0, clock=watch.clock)
+    with raises_value_error(f"least_runs {least_runs}", str(least_runs)):
+        timing.timed(watch.program, least_runs=least_runs, clock=watch.clock)
 
 
 def test_task_1_timed_sweep():

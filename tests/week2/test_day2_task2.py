@@ -10,6 +10,7 @@ from tiny_llm.config import ModelConfig
 from tiny_llm.measure import accounting
 from tiny_llm.measure.step import Step, Storage, Traffic
 from tiny_llm_course.testkit.cases import noted
+from tiny_llm_course.testkit.errors import fail_if_different
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.sizes import sizes
 
@@ -68,10 +69,12 @@ def test_task_2_traffic_of_known_models():
     """Qwen3-0.6B in bfloat16 and in 4 bits, for one token after 127: the weights agree with a checkpoint's files."""
     config = ModelConfig("qwen3", 1024, 28, 3072, 16, 8, 128, 151936, 1e-6, 1e6, 40960, True)
     cache = {"cache_read": 128 * 114688, "cache_written": 114688}
-    for storage, weights in ((Storage(2), 1_192_101_888), (Storage(2, 4, 64, 2), 335_372_864)):
+    for storage, weights, row in ((Storage(2), 1_192_101_888, 2048), (Storage(2, 4, 64, 2), 335_372_864, 576)):
         case = f"Qwen3-0.6B, {in_words(storage)}, L 1, offset 127, N 1"
         with noted(case):
-            found = accounting.traffic(Step(config, 1, 127), storage)
+            found, two = (accounting.traffic(Step(config, length, 127), storage) for length in (1, 2))
+        other = f"{case}, and the same with L 2"
+        fail_if_different("bytes of the second token's embedding row", row, two.weights - found.weights, other)
         same_counts(found, Traffic, {"weights": weights, **cache}, case, 128)
 
 

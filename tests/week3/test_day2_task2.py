@@ -22,6 +22,7 @@ SCRIPTS = {
     "a greedy user and one request": "ann 6 x20, bob 6, in x8",
     "two users in turn": "ann x3, bob x3, in x6",
     "a tie goes to the older request": "bob, ann, bob, in x3",
+    "a tie goes to the older request, not to the user who came first": "ann, bob, ann, cancel 0, in x2",
     "tokens count, not requests": (
         "ann 8 x2, bob 2 x4, in, run 0 8, finish 0, in, run 2 2, finish 2, in, run 3 2, finish 3, in, run 4 2, "
         "finish 4, in x2"
@@ -39,6 +40,7 @@ SCRIPTS = {
     "a returning user with the higher counter": (
         "ann 9, bob 2, in x2, run 0 9, run 1 2, finish 0, finish 1, bob 2 x3, ann 2, in x4"
     ),
+    "a higher counter while another user waits": "ann 5, bob 1, in, run 0 5, ann 1, in x2",
     "the lowest of three counters": (
         "ann 9 x2, bob 4 x3, in x2, run 0 9, run 2 4, finish 0, finish 2, cleo 2 x5, in x8"
     ),

@@ -273,13 +273,14 @@ def test_task_3_prefix_evicts_on_reserve():
     serving.release("two")
 
 
-def test_task_3_prefix_evicts_only_missing_pages():
-    """Slots for a draft: its first token goes into a page that is half full."""
-    serving = Serving(pages=5)
+@pytest.mark.parametrize(("pages", "count"), [(5, 3), (6, 5)])
+def test_task_3_prefix_evicts_only_missing_pages(pages, count):
+    """Slots for a draft: its first token goes into a page that is half full, and 3 more into a page that is free."""
+    serving = Serving(pages=pages)
     serving.serve("one", *range(10, 16))
     serving.begin("two", *range(20, 23))
     serving.read("two", None, 23)
-    serving.reserve("two", 3)
+    serving.reserve("two", count)
     serving.reserve("two", 1)
 
 

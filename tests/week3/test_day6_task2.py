@@ -107,7 +107,9 @@ def test_task_2_lookup_has_occurred_before(tokens, size):
         fail(Kind.VALUES, "the proposal has never followed the last token", case, f"got       {found}")
 
 
-@pytest.mark.parametrize(("count", "longest", "shortest", "number"), [(-1, 3, 1, "-1"), (2, 3, 0, "0"), (2, 1, 2, "1")])
+@pytest.mark.parametrize(
+    ("count", "longest", "shortest", "number"), [(-1, 3, 1, "-1"), (-2, 3, 1, "-2"), (2, 3, 0, "0"), (2, 1, 2, "1")]
+)
 def test_task_2_lookup_refuses(count, longest, shortest, number):
     with raises_value_error(f"tokens [1, 2, 1], count {count}, longest {longest}, shortest {shortest}", number):
         ngram.prompt_lookup([1, 2, 1], count, longest, shortest)

@@ -133,7 +133,7 @@ def test_task_1_window_refuses_more_queries_than_keys(length, keys):
         mx.eval(masks.window_mask(length, keys, 2))
 
 
-@pytest.mark.parametrize(("window", "sinks"), [(0, 0), (-2, 1), (3, -1), (None, -1)])
+@pytest.mark.parametrize(("window", "sinks"), [(0, 0), (-2, 1), (3, -1), (3, -2), (None, -1)])
 def test_task_1_window_refuses_invalid_windows(window, sinks):
     with raises_value_error(f"L 2, S 4, window {window}, sinks {sinks}", str(min(window or 0, sinks))):
         mx.eval(masks.window_mask(2, 4, window, sinks))

@@ -62,7 +62,7 @@ def test_task_2_counts_sweep():
         check_counts(n.turn(QWEN3, QWEN25), n.K, swept=True, **measures)
 
 
-@pytest.mark.parametrize(("layers", "distinct"), [(6, 4), (3, 6), (6, 0)])
+@pytest.mark.parametrize(("layers", "distinct"), [(6, 4), (3, 6), (6, 0), (6, -1)])
 def test_task_2_counts_refuses_what_does_not_divide(layers, distinct):
     config = ModelConfig.from_dict({**QWEN3, "num_hidden_layers": layers})
     with raises_value_error(f"{layers} layers, {distinct} stored", str(layers), str(distinct)):

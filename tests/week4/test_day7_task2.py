@@ -83,6 +83,7 @@ REFUSED_BY_NTK = {
     "odd dims": (7, 300, 2),
     "a single pair": (2, 300, 2),
     "a factor below 1": (8, 300, 0.5),
+    "a factor below 1 with a length": (8, 300, 0.5, 200, 100),
     "a length without original_length": (8, 300, 2, 100),
 }
 
@@ -90,7 +91,8 @@ REFUSED_BY_NTK = {
 @pytest.mark.parametrize("why", REFUSED_BY_NTK)
 def test_task_2_ntk_refuses(why):
     given_ = REFUSED_BY_NTK[why]
-    words = ", ".join(f"{name} {v}" for name, v in zip(("dims", "base", "factor", "length"), given_, strict=False))
+    names = "dims", "base", "factor", "length", "original_length"
+    words = ", ".join(f"{name} {v}" for name, v in zip(names, given_, strict=False))
     with raises_value_error(words):
         mx.eval(ntk.ntk_frequencies(*given_))
 

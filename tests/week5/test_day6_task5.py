@@ -139,7 +139,7 @@ def test_task_5_groups_any_seed(seed, group_size, end):
     sampled(table_of(14, end=end), PROMPTS, group_size, case, max_tokens=4, seed=seed)
 
 
-@pytest.mark.parametrize(("temp", "group_size"), [(0.0, 3), (-1.0, 3), (1.0, 0)])
+@pytest.mark.parametrize(("temp", "group_size"), [(0.0, 3), (-1.0, 3), (1.0, 0), (1.0, -1)])
 def test_task_5_groups_refuses(temp, group_size):
     def new_scheduler(sampler):
         return ToyScheduler(table_of(15), sampler)

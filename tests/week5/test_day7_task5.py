@@ -143,7 +143,9 @@ def test_task_5_contamination_order_of_documents(seed, n):
     agree(items, documents[::-1], n)
 
 
-@pytest.mark.parametrize(("n", "words_in_it"), [(0, ["0"]), (-1, ["-1"]), (5, ["5", "item 1"]), (6, ["6", "item 0"])])
+@pytest.mark.parametrize(
+    ("n", "words_in_it"), [(0, ["0"]), (-1, ["-1"]), (5, ["5", "item 1"]), (6, ["6", "item 0"]), (8, ["8", "item 0"])]
+)
 def test_task_5_contamination_refuses(n, words_in_it):
     """An n-gram of no tokens; an item that is shorter than n."""
     with raises_value_error(words(ITEMS, DOCUMENTS, n), *words_in_it):

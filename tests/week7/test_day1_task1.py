@@ -165,6 +165,8 @@ def test_task_1_dfa_long():
     """A repetition of 300 characters, each of one to four bytes."""
     words = "300 to 302 times any character"
     check_language(automaton.compile_rule, parse_regex(".{300,302}"), ["é" * n for n in (299, 300, 302, 303)], words)
+    words = "9999 times an a, which needs 10000 states, as many as are allowed"
+    check_language(automaton.compile_rule, parse_regex("a{9999}"), ["a" * 9998, "a" * 9999], words)
 
 
 def test_task_1_dfa_sweep():

@@ -101,7 +101,7 @@ def test_task_2_read_does_not_look_further(arguments):
     check_read(b"one\ntwo\n\0\n", "a zero byte in line 3", *arguments[:2])
 
 
-@pytest.mark.parametrize("arguments", [(0,), (-1,), (2, 1), (1, 0), (3, 2)])
+@pytest.mark.parametrize("arguments", [(0,), (-1,), (2, 1), (3, 1), (1, 0), (3, 2)])
 def test_task_2_read_refuses_no_range(arguments):
     with raises_value_error(f"arguments {arguments}"):
         in_a_file(TEXTS["three lines"], lambda file: reading.read_range(file, *arguments))

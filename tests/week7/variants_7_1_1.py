@@ -153,10 +153,10 @@ known.change(
     question="How many optional copies follow the two of a{2,3}?",
 )
 known.change(
-    "least-forgotten",
-    ("for _ in range(part.least):", "for _ in range(min(part.least, 1)):"),
-    fact="a repetition needs at most one part",
-    question="Is a a text of a{2,}?",
+    "most-after-least",
+    ("for _ in range((part.most or 0) - part.least):", "for _ in range(part.most or 0):"),
+    fact="`most` is the number of optional parts that follow the first `least` ones",
+    question="Is aaa a text of a{1,2}?",
 )
 known.change(
     "last-byte-of-a-range-missing",

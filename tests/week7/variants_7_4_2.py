@@ -73,6 +73,12 @@ known.change(
     question="How many lines are lines 2 to 3?",
 )
 known.change(
+    "exactly-max-chars",
+    ("length + len(line) > max_chars", "length + len(line) >= max_chars"),
+    fact="a line with which the result has exactly `max_chars` characters is left out",
+    question="max_chars is 24, and the lines have 12 characters each. How many are shown?",
+)
+known.change(
     "a-line-is-skipped",
     (
         "if shown and length + len(line) > max_chars:\n"

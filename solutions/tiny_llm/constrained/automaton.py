@@ -47,9 +47,9 @@ def compile_rule(expression: Expression) -> DFA:
 
     A class of characters becomes sequences of byte ranges: "a" to "é" is 61 to 7F, C2 80 to BF, and C3 80 to A9.
     Surrogates, D800 to DFFF, have no UTF-8 encoding and are left out of every class. Build a nondeterministic automaton
-    first. Then each state of the deterministic one is a set of its states, state 0 the set at the beginning. Only
-    states that can be reached from state 0 are numbered; no state is numbered twice. A rule's name is one symbol beside
-    the bytes: in one state, a byte and several rules may be possible.
+    first. Then each state of the deterministic one is a set of its states, state 0 the set at the beginning. Each set
+    that can be reached from state 0 is one state. A rule's name is one symbol beside the bytes: in one state, a byte
+    and several rules may be possible.
 
     Args:
         expression: it is not changed. An empty class of characters derives no text.
@@ -58,8 +58,8 @@ def compile_rule(expression: Expression) -> DFA:
         ValueError: it has more than MOST_STATES states, as for (a|b)*a(a|b){20}.
 
     Returns:
-        The automaton. Neither its number of states nor their order matters, except that it starts in state 0. A state
-        from which no text can be completed may remain.
+        The automaton. After state 0, the order of its states is free. It need not be minimal: states that accept the
+        same texts, and states from which no text can be completed, may remain.
 
     Source: Thompson 1968; Rabin and Scott 1959 (the subset construction).
     """

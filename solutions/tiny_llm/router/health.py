@@ -5,7 +5,7 @@ from typing import Literal
 from .replica import Replica, State
 
 UP = 2  # successful probes in a row that make a replica ready
-DOWN = 3  # failures in a row, of probes or of requests, that make it dead
+DOWN = 3  # failed probes in a row, or failed requests with none answered in between, that make it dead
 
 Event = Literal["started", "probe passed", "probe failed", "answered", "failed", "rejected", "drain", "exited"]
 

@@ -44,7 +44,7 @@ class Checkpoints:
         ignores. To this end each file is written under a temporary name in the same folder, synced to the disk by
         `os.fsync`, and then renamed by `os.replace`. The manifest comes last: {"step": step, "progress": progress,
         "files": {name: {"bytes": size, "sha256": hexadecimal digest}}}. Afterwards, of all checkpoints, the two with
-        the highest steps are kept, and older ones and temporary files are deleted.
+        the highest steps are kept. Older ones are deleted, each one's manifest first, and so are temporary files.
 
         Args:
             step: 0 or more. A checkpoint of the same step is replaced.
