@@ -385,6 +385,7 @@ def test_task_2_multi_head_pytorch(pytorch):
     ("name", "heads", "wrong_shape"),
     [
         ("wq", 4, (6, 11)),
+        ("wq", 3, (6, 12)),
         ("wk", 3, (5, 11)),
         ("wv", 3, (6, 9)),
         ("wv", 3, (6, 1)),

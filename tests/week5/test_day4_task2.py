@@ -113,14 +113,16 @@ def test_task_2_checkpoint_manifest():
 
 
 def test_task_2_checkpoint_leaves_other_files():
-    case = "a folder with notes.txt and model.safetensors, saved at steps 1, 2 and 3"
+    names = ["model.safetensors", "notes.txt", "step-1.txt", "step-9.json.bak", "step-best.json"]
+    case = f"a folder with {', '.join(names)}, saved at steps 1, 2 and 3"
     with a_folder() as folder, noted(case):
         folder.mkdir()
-        for name in ("notes.txt", "model.safetensors", "step-1.txt"):
+        for name in names:
             (folder / name).write_text("of the learner")
         save(folder, 1, 2, 3)
-        kept = [(folder / name).exists() for name in ("notes.txt", "model.safetensors", "step-1.txt")]
-        fail_if_different("whether the learner's files are still there", [True, True, True], kept, case)
+        kept = [name for name in names if (folder / name).exists()]
+        fail_if_different("the learner's files that are still there", names, kept, case)
+        fail_if_different("steps()", [3, 2], checkpoint.Checkpoints(folder).steps(), case)
 
 
 DAMAGE = {

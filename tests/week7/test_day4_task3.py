@@ -127,7 +127,8 @@ def test_task_3_changes_what_is_no_text():
 def test_task_3_changes_a_limit(more):
     """A file of 2**20 bytes can be changed, and can become so large; one byte more is too much."""
     case = f"a file of 2**20 + {more} bytes"
-    for content, text in ((b"x" * (2**20 + more), "y"), (b"y", "x" * (2**20 + more))):
+    accented = "\u00e9" * 2**19 + "x" * more  # half as many characters as bytes
+    for content, text in ((b"x" * (2**20 + more), "y"), (b"y", "x" * (2**20 + more)), (b"y", accented)):
         with workspace(content, case) as w:
             if more:
                 with raises_value_error(case):
@@ -359,16 +360,23 @@ def test_task_3_changes_undo_what_is_undone_already():
         w.program.undo()
         fail_if_different("the file's content is wrong", b"a\n", w.file.read_bytes(), case)
         fail_if_different("the number of steps in the journal is wrong", 0, len(w.journal), case)
+    case = "a new file, deleted since"
+    with workspace(None, case) as w:
+        w.program.write("f", "a")
+        w.file.unlink()
+        w.program.undo()
+        fail_if_different("the number of steps in the journal is wrong", 0, len(w.journal), case)
 
 
-STEP = [Entry("f", b"old f", digest(b"f")), Entry("g", None, digest(b"g")), Entry("src/new/h", b"old h", None, 0o600)]
+LARGE = b"f" * (2**20 + 1)  # as a command may leave it
+STEP = [Entry("f", b"old f", digest(LARGE)), Entry("g", None, digest(b"g")), Entry("src/new/h", b"old h", None, 0o600)]
 
 
 @pytest.mark.parametrize("changed", ["", "f", "g"])
 def test_task_3_changes_undo_several_files(changed):
     """One was changed, one was new, one was deleted with its folder: all are undone, or none."""
-    case = f"a step of three files; changed since: {changed or 'none'}"
-    with workspace(b"f", case) as w:
+    case = f"a step of three files, one of them with 2**20 + 1 bytes; changed since: {changed or 'none'}"
+    with workspace(LARGE, case) as w:
         g, h = w.scene.w / "g", w.scene.w / "src/new/h"
         g.write_bytes(b"g")
         w.journal.push(*STEP)
@@ -379,8 +387,9 @@ def test_task_3_changes_undo_several_files(changed):
         else:
             words = w.program.undo()
             fail_if_different("what undo() returned is wrong", "undone: f, g, src/new/h", words, case)
-        files = {"f": b"old f", "src/new/h": b"old h"} if not changed else {"f": b"f", "g": b"g", changed: b"changed"}
-        found = {name: path.read_bytes() for name, path in (("f", w.file), ("g", g), ("src/new/h", h)) if path.exists()}
+        files = {"f": LARGE[:9], "g": b"g", changed: b"changed"} if changed else {"f": b"old f", "src/new/h": b"old h"}
+        places = (("f", w.file), ("g", g), ("src/new/h", h))
+        found = {name: path.read_bytes()[:9] for name, path in places if path.exists()}
         fail_if_different("the files are wrong", files, found, case)
 
 
