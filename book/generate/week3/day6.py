@@ -126,7 +126,7 @@ def draft_accept(p: Array64, q: Array64) -> str:
     """Return the widget over the likeliest tokens of both models and two groups of all others, and a table of them."""
     tokens = [int(token) for token in np.argsort(-np.maximum(p, q), kind="stable")[:SHOWN]]
     others = np.delete(np.arange(len(p)), tokens)
-    groups = [*([token] for token in tokens), others[p[others] > q[others]], others[p[others] <= q[others]]]
+    groups = [*np.reshape(tokens, (-1, 1)), others[p[others] > q[others]], others[p[others] <= q[others]]]
     target, draft = (np.round([row[group].sum() for group in groups], 6) for row in (p, q))
     rest = np.clip(target - draft, 0, None) / np.clip(target - draft, 0, None).sum()
     names = [*map(_plain, tokens), "others, p > q", "others, p ≤ q"]
