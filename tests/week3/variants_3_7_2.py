@@ -59,20 +59,6 @@ known.change(
     question="The limit is two, and two are inside. What happens to the next one?",
 )
 known.change(
-    "part-of-a-group",
-    (
-        "if missing <= 0:",
-        """
-        if 0 < missing < count:
-            self.inside = self.max_inside
-            return
-        if missing <= 0:
-        """,
-    ),
-    fact="a group that does not fit is admitted in part",
-    question="A client wants three answers, and there is capacity for two. What can it do with two?",
-)
-known.change(
     "refused-for-ever",
     ("if count > self.max_inside:", "if count > 10**9:"),
     fact="a group larger than max_inside gets a Retry-After",
@@ -143,6 +129,12 @@ known.change(
     (PACE, "(now - self._left[0]) / max(1, len(self._left) - 1) if self._left else FIRST_GUESS"),
     fact="the time is divided by one less than the number of departures",
     question="The time counts from the oldest departure until now. Four have left: how many intervals is that?",
+)
+known.change(
+    "divided-by-remembered",
+    (PACE, "(now - self._left[0]) / REMEMBERED if self._left else FIRST_GUESS"),
+    fact="the time is divided by REMEMBERED, even if fewer requests have left so far",
+    question="Four have left in 16 s, and 16 departures would be remembered. How many seconds does one take?",
 )
 known.change(
     "one-too-few",
