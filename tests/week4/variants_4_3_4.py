@@ -156,7 +156,7 @@ known.change(
 known.change(
     "sinks-written-over",
     (PLACE, "position % (self._sinks + self._window)"),
-    ("range(min(self._sinks, before))", "range(max(0, min(self._sinks, before)))"),
+    ("alone = key.shape[2] == 1", "alone = False"),
     fact="the sinks' slots are part of the ring and are overwritten on wrap-around",
     question="No slot is free. Which one does the next token overwrite?",
 )
@@ -198,6 +198,13 @@ known.change(
     question="With a window of 3, how many older tokens does the first of two new ones see?",
 )
 known.change(
+    "window-before-every-call",
+    ("alone = key.shape[2] == 1", "alone = False"),
+    (RECENT, "range(max(self._sinks, before - self._window), before)"),
+    fact="`window` older tokens are returned with the new ones instead of window - 1",
+    question="With a window of 3, how many older tokens does a new one see?",
+)
+known.change(
     "only-the-new",
     ("mx.concatenate([x[:, :, seen], new], axis=2)", "new"),
     (THERE, "key, value"),
@@ -214,22 +221,16 @@ known.change(
     question="Token 6 was written over token 3. In which order are the mask's columns?",
 )
 known.change(
-    "new-before-old",
-    ("mx.concatenate([x[:, :, seen], new], axis=2)", "mx.concatenate([new, x[:, :, seen]], axis=2)"),
-    fact="several new keys and values precede the old ones",
-    question="In which order did the tokens come, and in which order do you return them?",
-)
-known.change(
     "whole-capacity-returned",
     ("there = min(end, self._sinks + self._window)", "there = self._sinks + self._window"),
     fact="a single token gets all slots, including unwritten ones",
     question="After the second token, how many slots are written?",
 )
 known.change(
-    "first-of-a-prompt-kept",
-    (KEPT, "[p for p in range(before, end) if p < before + self._window]"),
-    fact="the first tokens of a long prompt are kept instead of the last",
-    question="Nine tokens come, and the ring has three slots. Which tokens are in them?",
+    "sinks-of-a-prompt-lost",
+    (KEPT, "[p for p in range(before, end) if p >= end - self._window - self._sinks * (p < self._sinks)]"),
+    fact="of a long prompt, only the last tokens are kept, and the sinks are not among them",
+    question="Nine tokens come, with one sink and a window of 3. Which four are kept?",
 )
 known.change(
     "forgets-nothing",
@@ -392,7 +393,7 @@ class MovedUp:
         self.offset, self.window, self.sinks, self.both, self.furthest = 0, window, sinks, None, 0
 
     def update_and_fetch(self, key, value):
-        if key.shape != value.shape or key.dtype != value.dtype or key.ndim != 4:
+        if key.shape != value.shape or key.dtype != value.dtype:
             raise ValueError("key and value differ")
         new = mx.stack([key, value])
         if self.both is None:
