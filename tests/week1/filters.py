@@ -95,9 +95,10 @@ def add_mistakes(known, begins):
     ):
         fact = f"the dropped logits become {number} instead of -inf"
         known.change(name, ("-mx.inf", str(number)), fact=fact, question=question)
+    exact = "logits = (exact - mx.logsumexp(exact, axis=-1, keepdims=True)).astype(logits.dtype)"
     known.change(
         "log-probabilities",
-        (begins, f"logits = logits - mx.logsumexp(logits, axis=-1, keepdims=True)\n{begins}"),
+        (begins, f"exact = logits.astype(mx.float32)\n{exact}\n{begins}"),
         fact="log-probabilities are returned instead of logits",
         question="What should the value of a logit that is kept be?",
     )

@@ -139,22 +139,16 @@ known.change(
     question="The query has four tokens, the key has five. Which length does your reshape use for the key?",
 )
 known.change(
-    "mask-indexed",
-    ("mask=mask", "mask=None if mask is None else mask[:, None]"),
-    fact="the mask gets an axis for the heads in second place, whatever its number of dimensions",
-    question="What is the shape of `mask[:, None]` for a mask of L x S?",
-)
-known.change(
-    "mask-only-alone",
-    ("mask=mask", "mask=mask if len(query) == 1 else None"),
-    fact="the mask is used only when N = 1",
-    question="Where does your code check N before it uses the mask?",
-)
-known.change(
     "wo-transposed",
     ("linear(joined, self.wo)", "linear(joined, self.wo.T)"),
     fact="wo is transposed before linear, which transposes it again",
     question="wo is E x (H * D). Which layout does linear expect?",
+)
+known.change(
+    "wo-checked-transposed",
+    ('("wo", wo, (hidden_size, width))', '("wo", wo, (width, hidden_size))'),
+    fact="wo is required to have the shape of wq, (H * D) x E",
+    question="Which shape does the docstring give for wo, and which one does your check require?",
 )
 known.change(
     "all-from-query",
@@ -175,6 +169,16 @@ known.change(
     ("(self.num_heads, -1)).swapaxes(-3, -2)", "(-1, self.num_heads)).transpose(0, 3, 1, 2)"),
     fact="the features are split as D x H, and joined as H x D",
     question="Which features belong to head 0: the first D, or every H-th one?",
+)
+known.change(
+    "mask-of-head-0",
+    (
+        "mask=mask",
+        "mask=None if mask is None "
+        "else mx.broadcast_to(mask, (len(query), self.num_heads, query.shape[1], key.shape[1]))[:, :1]",
+    ),
+    fact="every head gets the mask of head 0",
+    question="A mask of N x H x L x S has an L x S mask for each head. Which of them does head 1 get?",
 )
 known.change(
     "mask-for-each-sequence",

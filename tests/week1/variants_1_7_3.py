@@ -149,7 +149,7 @@ known.change(
     fact="float16 probabilities are summed in float16",
     question="What is 0.5 + 0.0002 in float16?",
 )
-add_mistakes(known, "if p >= 1")
+add_mistakes(known, "return mx.where(")
 known.change(
     "probabilities",
     ("return logits", "return softmax(logits, axis=-1)"),

@@ -132,12 +132,6 @@ known.change(
     question="How many tokens does your cache hold, and how many slots does the returned array have?",
 )
 known.change(
-    "new-before-old",
-    ("keys[:, :, :end], values[:, :, :end]", "tuple(mx.roll(x[:, :, :end], key.shape[2], 2) for x in (keys, values))"),
-    fact="the new keys and values are placed before the old ones",
-    question="In what order did the tokens arrive, and in what order do you return them?",
-)
-known.change(
     "growth-loses-the-old",
     ("mx.concatenate([kept, more], axis=2)", "mx.zeros((batch, heads, capacity + more.shape[2], dims), new.dtype)"),
     fact="the cached tokens are lost whenever the arrays grow",
@@ -298,6 +292,21 @@ known.change(
     (UNLIKE, f"self._keys = self._grow(self._keys, key, key.shape[2])\n{UNLIKE}"),
     fact="a rejected first call fixes the sizes, because the cache is allocated before `value` is checked",
     question="The first call raises. Which sizes may the next call have?",
+)
+known.change(
+    "checked-after-the-write",
+    (UNLIKE, "if False:"),
+    (COMPARED, "False"),
+    ("keys, values = self._grow", "keys, values = self._keys, self._values = self._grow"),
+    (
+        RETURNED,
+        "if (key.shape, key.dtype) != (value.shape, value.dtype) or (*key.shape[:2], *key.shape[3:], key.dtype) != (\n"
+        "    *keys.shape[:2], *keys.shape[3:], keys.dtype\n"
+        "):\n"
+        f"    raise ValueError\n{RETURNED}",
+    ),
+    fact="key and value are checked only after they have been written",
+    question="A call raises. What has it already changed in the cache?",
 )
 known.change(
     "float32-kept",

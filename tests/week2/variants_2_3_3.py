@@ -91,6 +91,12 @@ known.change(
     question="The scale was adjusted slightly. How many steps may it now take to reach the other end?",
 )
 known.change(
+    "not-clipped-at-the-top",
+    ("mx.clip(mx.round((groups - bias) / scale), 0, most)", "mx.maximum(mx.round((groups - bias) / scale), 0)"),
+    fact="q may exceed 15 (with 4 bits), so a bit of it lands in the next weight",
+    question="Which is the largest q that fits into 4 bits?",
+)
+known.change(
     "rounded-down",
     ("mx.round((groups - bias) / scale)", "mx.floor((groups - bias) / scale)"),
     fact="q is rounded down",
@@ -139,12 +145,6 @@ known.change(
     ("(x.squeeze(-1).astype(w.dtype) for x in (scale, bias))", "(x.squeeze(-1) for x in (scale, bias))"),
     fact="scales and biases stay float32",
     question="What is the dtype of the scales when the weights are bfloat16?",
-)
-known.change(
-    "rest-left-out",
-    ("if w.shape[-1] % group_size:", "w = w[:, : w.shape[-1] // group_size * group_size]\nif False:"),
-    fact="weights that do not fill a group are silently dropped",
-    question="What happens to the last weight of a row of 65?",
 )
 known.change(
     "q-from-the-min",

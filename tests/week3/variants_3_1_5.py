@@ -263,6 +263,7 @@ def sized(program):
     return serve
 
 
+CANCELLED = "if request.finish_reason:  # cancelled by its `stop`: its KV cache is freed already\n    continue"
 known.change(
     "only-when-all-are-done",
     ("self.static and bool(self.running)", "bool(self.running)"),
@@ -300,15 +301,6 @@ known.change(
     question="The queue may release a younger request first. Which running request is the oldest?",
 )
 known.change(
-    "own-plan",
-    (
-        "self.policy(self.running, self.max_num_batched_tokens)",
-        "unchunked_prefill(self.running, self.max_num_batched_tokens)",
-    ),
-    fact="every uncomputed token is scheduled, whatever the policy says",
-    question="What decides how many tokens a step computes?",
-)
-known.change(
     "unreserved",
     ("self.kv_cache.reserve(chunk.request, len(chunk.tokens))", "True"),
     fact="no KV slots are reserved",
@@ -334,12 +326,6 @@ known.change(
     question="Should the user see <|im_end|>?",
 )
 known.change(
-    "eos-ignored",
-    ("if request.finish_reason or token in request.eos_ids:", "if request.finish_reason:"),
-    fact="EOS tokens do not end the output",
-    question="What should happen when the model predicts 9 and eos_ids contains it?",
-)
-known.change(
     "stop-unasked",
     ("if request.stop and request.stop(token):", "if False:"),
     fact="`stop` is never called",
@@ -350,13 +336,6 @@ known.change(
     ("new, reason = _append_tokens", "tokens = tokens[:1]\nnew, reason = _append_tokens"),
     fact="only the first of a step's tokens is appended to an output",
     question="The sampler returns three tokens for one chunk. How many has the request gained?",
-)
-known.change(
-    "always-length",
-    ('return tokens[:count], "stop"', 'return tokens[:count], "length"'),
-    ('return tokens[: count + 1], "stop"', 'return tokens[: count + 1], "length"'),
-    fact='finish_reason is "length" even where EOS or `stop` ends the output',
-    question="How does the sender tell an answer that is complete from one that max_tokens has cut off?",
 )
 known.change(
     "length-before-stop",
@@ -374,6 +353,12 @@ known.change(
     question="Three tokens are computed, and two were rejected draft tokens. How many has the model processed?",
 )
 known.change(
+    "new-tokens-charged",
+    ("self.waiting.charge(request, len(chunk.tokens))", "self.waiting.charge(request, len(new))"),
+    fact="the queue is charged the new tokens instead of the chunk's tokens",
+    question="A prompt of 500 tokens is computed in one step. How many tokens has the model processed for its request?",
+)
+known.change(
     "stop-token-left-out",
     ("request.output.append(token)", "pass"),
     ('return tokens[: count + 1], "stop"', 'return tokens[:count], "stop"'),
@@ -382,16 +367,20 @@ known.change(
     question="Which tokens are part of the output: also those of a stop string?",
 )
 known.change(
+    "stop-token-removed",
+    (
+        'return tokens[: count + 1], "stop"',
+        'if request.finish_reason:\n    return tokens[: count + 1], "stop"\n'
+        'request.output.pop()\nreturn tokens[:count], "stop"',
+    ),
+    fact="the token for which `stop` returns True is removed from the output again",
+    question="`stop` ends the output after a token. Which token is the last of the output?",
+)
+known.change(
     "one-token-too-many",
     ("len(request.output) >= request.max_tokens", "len(request.output) > request.max_tokens"),
     fact="the output has one token more than max_tokens",
     question="How many tokens does max_tokens=1 allow?",
-)
-known.change(
-    "prompt-counted",
-    ("len(request.output) >= request.max_tokens", "request.num_tokens >= request.max_tokens"),
-    fact="the prompt's tokens count towards max_tokens",
-    question="With a prompt of 2 tokens and max_tokens=4, how many tokens may be generated?",
 )
 known.change(
     "new-with-eos",
@@ -459,6 +448,22 @@ known.change(
     ("if request.finish_reason or token", "if token"),
     fact="a request cancelled during the step continues as if it had not been",
     question="`stop` is the caller's code. What may it do to the scheduler?",
+)
+known.change(
+    "cancelled-by-another",
+    (
+        "if request.finish_reason or token in request.eos_ids:",
+        "if request.finish_reason and count or token in request.eos_ids:",
+    ),
+    fact="a request that another one's `stop` cancels during the step still gets a token",
+    question="A's `stop` cancels B, whose tokens of this step come next. How many of them does B get?",
+)
+known.change(
+    "cancelled-in-finished",
+    ("new, reason = _append_tokens", "before = request.finish_reason\nnew, reason = _append_tokens"),
+    (CANCELLED, CANCELLED.replace("continue", "if not before:\n        step.finished.append(request)\n    continue")),
+    fact="a request cancelled by its own `stop` is in the step's `finished`",
+    question="Which requests does Step's `finished` not contain?",
 )
 
 

@@ -148,6 +148,12 @@ known.change(
     question="With six query heads and two KV heads, which one should query head 1 use?",
 )
 known.change(
+    "heads-split-otherwise",
+    (HEADS, "mx.unflatten(query.swapaxes(0, 1), 0, (-1, kv_heads)).swapaxes(0, 1)"),
+    fact="the query heads are split as group x H_kv, but joined as H_kv x group",
+    question="With six query heads and two KV heads, which query head's result does your output store as head 1?",
+)
+known.change(
     "no-scale",
     ("dims**-0.5 if scale is None else scale", "1.0 if scale is None else scale"),
     fact="the default scale 1/sqrt(D) is missing",
@@ -178,12 +184,6 @@ known.change(
     ("mx.where(visible, scores, -mx.inf)", "mx.where(visible, scores, -mx.inf).astype(query.dtype)"),
     fact="the masked scores are rounded to the query's dtype before the softmax",
     question="What is 1,000.2 in float16, and what does that do to a weight?",
-)
-known.change(
-    "scale-twice",
-    ("scores = queries @", "scores = scale * queries @"),
-    fact="the scale is applied twice",
-    question="Are your queries already scaled when they are multiplied by the keys?",
 )
 known.change(
     "each-page-by-itself",

@@ -82,7 +82,7 @@ def test_task_2_all_gather_same_bits_everywhere(ranks, size, seed):
     results, _ = on_ranks(ring.all_reduce, list(normals(seed)(ranks, size)), case)
     for rank, result in enumerate(results):
         if result.tolist() != results[0].tolist():
-            fail(Kind.VALUES, f"ranks 0 and {rank} have different sums", case)
+            fail(Kind.VALUES, f"all_reduce with your all_gather: ranks 0 and {rank} have different sums", case)
 
 
 @needs("port")
@@ -92,6 +92,9 @@ def test_task_2_all_gather_on_real_processes():
     given_arrays = [real_array(rank) for rank in range(2)]
     chunks, _ = on_ranks(ring.reduce_scatter, given_arrays, case)
     wholes, _ = on_ranks(ring.all_gather, chunks, case)
+    for rank, whole in enumerate(wholes):
+        expected = mx.concatenate(chunks).tolist()
+        fail_if_different(f"simulated rank {rank} has a wrong result", expected, whole.tolist(), case)
     folders = [str(folder_of(each, ring)) for each in (ring.reduce_scatter, ring.all_gather)]
     found = [json.loads(text) for text in run_processes("tests.week6.ringing", 2, *folders, case=case)]
     for rank in range(2):
