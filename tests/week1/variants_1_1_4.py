@@ -181,6 +181,12 @@ known.change(
     question="A mask of N x H x L x S has an L x S mask for each head. Which of them does head 1 get?",
 )
 known.change(
+    "mask-indexed",
+    ("mask=mask", "mask=None if mask is None else mask[:, None]"),
+    fact="the mask gets an axis for the heads in second place, whatever its number of dimensions",
+    question="What is the shape of `mask[:, None]` for a mask of L x S?",
+)
+known.change(
     "mask-for-each-sequence",
     ("mask=mask", "mask=mask if mask is None or mask.ndim != 3 else mask[:, None]"),
     fact="a mask of three dimensions is taken as N x L x S instead of H x L x S",

@@ -316,6 +316,12 @@ known.change(
     question="What is the default dtype of mx.zeros?",
 )
 known.change(
+    "new-before-old",
+    ("keys[:, :, :end], values[:, :, :end]", "tuple(mx.roll(x[:, :, :end], key.shape[2], 2) for x in (keys, values))"),
+    fact="the new keys and values are placed before the old ones",
+    question="In what order did the tokens arrive, and in what order do you return them?",
+)
+known.change(
     "offset-moved-first",
     ("if (value.shape, value.dtype)", "self.offset += key.shape[2]\nif (value.shape, value.dtype)"),
     (END, "end = self.offset"),

@@ -153,6 +153,12 @@ known.change(
     question="A group's bias is its max. What should q be for that weight?",
 )
 known.change(
+    "rest-left-out",
+    ("if w.shape[-1] % group_size:", "w = w[:, : w.shape[-1] // group_size * group_size]\nif False:"),
+    fact="weights that do not fill a group are silently dropped",
+    question="What happens to the last weight of a row of 65?",
+)
+known.change(
     "q-from-the-min-upwards",
     ("(groups - bias) / scale", "(groups - low) / mx.abs(scale)"),
     fact="q counts the steps from min upwards, although the bias may be max and the scale negative",

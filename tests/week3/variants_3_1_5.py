@@ -459,6 +459,25 @@ known.change(
     question="A's `stop` cancels B, whose tokens of this step come next. How many of them does B get?",
 )
 known.change(
+    "eos-ignored",
+    ("if request.finish_reason or token in request.eos_ids:", "if request.finish_reason:"),
+    fact="EOS tokens do not end the output",
+    question="What should happen when the model predicts 9 and eos_ids contains it?",
+)
+known.change(
+    "always-length",
+    ('return tokens[:count], "stop"', 'return tokens[:count], "length"'),
+    ('return tokens[: count + 1], "stop"', 'return tokens[: count + 1], "length"'),
+    fact='finish_reason is "length" even where EOS or `stop` ends the output',
+    question="How does the sender tell an answer that is complete from one that max_tokens has cut off?",
+)
+known.change(
+    "prompt-counted",
+    ("len(request.output) >= request.max_tokens", "request.num_tokens >= request.max_tokens"),
+    fact="the prompt's tokens count towards max_tokens",
+    question="With a prompt of 2 tokens and max_tokens=4, how many tokens may be generated?",
+)
+known.change(
     "cancelled-in-finished",
     ("new, reason = _append_tokens", "before = request.finish_reason\nnew, reason = _append_tokens"),
     (CANCELLED, CANCELLED.replace("continue", "if not before:\n        step.finished.append(request)\n    continue")),

@@ -222,6 +222,12 @@ known.change(
     question="Ten tokens in pages of four: which entries of a block table of four are the request's pages?",
 )
 known.change(
+    "scale-twice",
+    ("scores = queries @", "scores = scale * queries @"),
+    fact="the scale is applied twice",
+    question="Are your queries already scaled when they are multiplied by the keys?",
+)
+known.change(
     "side-by-side",
     (
         "running = OnlineSoftmax(*queries.shape)",

@@ -344,6 +344,12 @@ known.change(
     question="The first call raises. Which sizes may the next call have?",
 )
 known.change(
+    "new-before-old",
+    ("mx.concatenate([x[:, :, seen], new], axis=2)", "mx.concatenate([new, x[:, :, seen]], axis=2)"),
+    fact="several new keys and values precede the old ones",
+    question="In which order did the tokens come, and in which order do you return them?",
+)
+known.change(
     "any-window",
     ("if window < 1:", "if window < -99:"),
     fact="a window of 0 is accepted",
