@@ -157,12 +157,13 @@ def test_the_fonts_of_the_style_sheet_are_there():
     [
         ("a mask of -inf, | -1 | (-0.5)", "a mask of \N{MINUS SIGN}inf, | \N{MINUS SIGN}1 | (\N{MINUS SIGN}0.5)"),
         ("max(p - q, 0), 2 - -1", "max(p\u00a0\N{MINUS SIGN}\u00a0q, 0), 2\u00a0\N{MINUS SIGN}\u00a0\N{MINUS SIGN}1"),
+        ("47 % fewer, `a % b`, x % 2", "47\u00a0% fewer, `a % b`, x % 2"),
         ("at ε = 0.2", "at ε\u00a0=\u00a00.2"),
         ("`x - 1`, <code>-1</code>, a[-1], 2-3, Qwen-2", "`x - 1`, <code>-1</code>, a[-1], 2-3, Qwen-2"),
         ("- one\n- two\n  - 3", "- one\n- two\n  - 3"),
     ],
 )
-def test_a_hyphen_outside_code_is_a_minus(text, shown):
+def test_signs_outside_code_are_typographic(text, shown):
     assert with_signs(text) == shown
 
 
@@ -170,6 +171,7 @@ def test_a_hyphen_outside_code_is_a_minus(text, shown):
     ("text", "shown"),
     [
         ("N x H_kv x L x (H · D), r x I", "N * H<sub>kv</sub> * L * (H · D), r * I"),
+        ("N.. x H x L. x is", "N.. * H * L. x is"),
         ("pages x page_size x D, 8 x song", "pages * page_size * D, 8 * song"),
         ("the x of Q, `N x L`, x A.T, A token x is", "the x of Q, `N x L`, x A.T, A token x is"),
     ],

@@ -22,7 +22,7 @@ STEPS = ROOT / "benches" / "training.json"  # by benches/training.py
 UNIFORM = math.log(2048)  # the loss of equal probabilities for the tokenizer's tokens
 CURVE_HEIGHT = 220.0  # pixels
 LEVEL, RESAMPLES = 0.9, 200
-REACH = 16  # the widget's curve goes to a model this many times as large as the largest
+REACH = 10  # the widget's curve goes to a model this many times as large as the largest
 
 
 def generated_parts() -> Parts:
@@ -193,7 +193,7 @@ def scaling_fit() -> str:
         fit = fits()[which]
         E, _, alpha = fit["law"]
         rows.append([words, number(E), number(alpha), f"{number(fit['low'][-1])} to {number(fit['high'][-1])}"])
-    head = ["Fitted to", "E", "alpha", f"{LEVEL:.0%} interval at {grid()[-1]:,.0f} parameters"]
+    head = ["Fitted to", "E", "alpha", f"{100 * LEVEL:.0f} % interval at {grid()[-1]:,.0f} parameters"]
     return element("scaling-fit", data, table("Laws fitted to the recorded runs", head, rows))
 
 

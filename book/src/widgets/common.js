@@ -233,7 +233,7 @@ BookWidget.style = `
   @media (min-width: 501px) { tbody th { width: 1%; } }
   @media (max-width: 500px) { .bar { display: flex; margin-right: 0; } td { min-width: 2.6em; padding: 0.3em 0 0.3em 0.5em; } th { white-space: normal; }
     .cells td { min-width: 2.6em; padding: 0.25em 0.05em; font-size: 0.84em; } .cells table { border-spacing: 2px; } .cells tbody th { white-space: nowrap; }
-    .sliders { grid-template-columns: fit-content(45%) minmax(5em, 1fr) max-content; } }
+    .sliders { grid: auto-flow dense / 1fr max-content; } .sliders input[type=range] { grid-column: 1 / -1; } }
   thead td, .cells thead td { border: 0; }
   @media (pointer: coarse) { button, select, input[type=range], label { min-height: 44px; }
     .sliders { row-gap: 0; } input:is([type=checkbox], [type=radio]) { width: 1.5em; height: 1.5em; } }

@@ -35,7 +35,7 @@
           #rows .goal { stroke-dasharray: 4 2; }
           .legend i { border-color: var(--line); }
           .legend .at { border: 2px solid var(--fg, CanvasText); }
-          .legend .goal { border: 2px dashed var(--fg, CanvasText); }
+          .legend .goal { width: 18px; border: 1.5px dashed var(--fg, CanvasText); }
           .figures { margin: 0.4em 0 0; }
         </style>`;
     }

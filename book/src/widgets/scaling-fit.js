@@ -92,7 +92,7 @@
       this.$(".figures").textContent = `E ${number(E)} · A ${Number(A.toPrecision(3))} · alpha ${number(alpha)}`;
       this.say(
         `Fitted to ${chosen.length} runs, the law gives a loss of ${number(fit.loss)} for ${short(size)} parameters; ` +
-          `the ${percent}% interval is ${number(fit.low)} to ${number(fit.high)}, ${number(fit.high - fit.low)} wide.` +
+          `the ${percent} % interval is ${number(fit.low)} to ${number(fit.high)}, ${number(fit.high - fit.low)} wide.` +
           (E < 0.005 ? " E is at its bound of 0: these runs do not determine it." : ""),
       );
     }

@@ -38,7 +38,8 @@ SYMBOL = re.compile(
   | (?<![\w.`\[-])(?P<minus>-)(?=\d|inf\b)
   | (?<=[\w)])[ ](?P<sign>-)[ ](?=[\w(-])
   | (?<!\S)(?P<named>\w)[ ]=[ ](?=-?\d)
-  | (?P<times>(?<=[\w)]\s)x(?=\s(?:[A-Z\d](?!\.T)|\(+[A-Z\d]|[a-z]\b|\w+[ ]x[ ]))|(?<=\d\s)x(?=\s[a-z]))
+  | (?P<percent>(?<=\d)[ ](?=%))
+  | (?P<times>(?:(?<=[\w)]\s)|(?<=\.\.\s))x(?=\s(?:[A-Z\d](?!\.T)|\(+[A-Z\d]|[a-z]\b|\w+[ ]x[ ]))|(?<=\d\s)x(?=\s[a-z]))
     """,
     TOKEN.flags,
 )
@@ -127,8 +128,8 @@ def protect(html: str) -> str:
 def with_signs(text: str) -> str:
     """Return Markdown with typographic signs outside code.
 
-    Indices are subscripts, a hyphen before a number is a minus, without a break beside it, and an x between sizes is
-    a multiplication sign.
+    Indices are subscripts, a hyphen before a number is a minus, without a break beside it, an x between sizes is a
+    multiplication sign, and a number keeps its percent sign.
     """
 
     def sign(match: re.Match[str]) -> str:
@@ -138,6 +139,8 @@ def with_signs(text: str) -> str:
             return MINUS
         if match["times"]:
             return TIMES
+        if match["percent"]:
+            return NO_BREAK
         if match["sign"]:
             return NO_BREAK + MINUS + NO_BREAK
         return f"{match['named']}{NO_BREAK}={NO_BREAK}" if match["named"] else match[0]

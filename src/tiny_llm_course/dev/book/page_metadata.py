@@ -29,7 +29,7 @@ DESCRIPTION = re.compile(r'<meta name="description" content="[^"]*">')
 NO_PAGES = {"404.html", "print.html", "toc.html"}
 
 # What a search finds, but does not quote: pictures, tables, code, formulas' TeX, widgets and their data.
-NO_PROSE = re.compile(r"<(figure|table|pre|script|style|math|button|[a-z]+(?:-[a-z]+)+)\b.*?</\1>", re.DOTALL)
+NO_PROSE = re.compile(r"<(figure|svg|table|details|pre|script|style|math|button|[a-z]+(?:-[a-z]+)+)\b.*?</\1>", re.DOTALL)
 HEADING = re.compile(r'<h[1-6] id="([^"]*)".*?</h[1-6]>', re.DOTALL)
 
 
@@ -65,10 +65,10 @@ def quote_sentences(folder: Path) -> None:
             main = (folder / path).read_text(encoding="utf-8").partition("<main>")[2].partition("</main>")[0]
             _, *parts = HEADING.split(NO_PROSE.sub(" ", main))
             pages[path] = dict(zip(parts[::2], parts[1::2], strict=True))
-        html = pages[path].get(place, "").replace("</summary>", ": ")
+        html = pages[path].get(place, "")
         words = re.sub(r"<[^>]*>", "", re.sub(r"</(?:p|li|dt|dd)>", " ", html))
         prose = " ".join(unescape(words).split())
-        documents[str(number)]["body"] = prose or documents[str(number)]["body"]
+        documents[str(number)]["body"] = prose or documents[str(number)]["title"]
     text = json.dumps(found, ensure_ascii=False, separators=(",", ":")).replace("\\", r"\\").replace("'", r"\'")
     file.write_text(f"{start}{text}{end}", encoding="utf-8", newline="\n")
 
