@@ -29,7 +29,9 @@ DESCRIPTION = re.compile(r'<meta name="description" content="[^"]*">')
 NO_PAGES = {"404.html", "print.html", "toc.html"}
 
 # What a search finds, but does not quote: pictures, tables, code, formulas' TeX, widgets and their data.
-NO_PROSE = re.compile(r"<(figure|svg|table|details|pre|script|style|math|button|[a-z]+(?:-[a-z]+)+)\b.*?</\1>", re.DOTALL)
+NO_PROSE = re.compile(
+    r"<(figure|svg|table|details|pre|script|style|math|button|[a-z]+(?:-[a-z]+)+)\b.*?</\1>", re.DOTALL
+)
 HEADING = re.compile(r'<h[1-6] id="([^"]*)".*?</h[1-6]>', re.DOTALL)
 
 
