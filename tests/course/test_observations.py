@@ -56,6 +56,8 @@ SEEN = [
     ([{"b": np.ones(3)}] * 2, [{}] * 3, "fails all 2 checks in which `b` is not '' (its default)"),
     ([{"a": 100_001}] * 4, [{"a": 100_002}] * 3, "fails all 4 checks in which `a` is 100001"),
     ([{"a": 100_001}] * 3, [{"a": 100_002}] * 3, None),  # by chance
+    ([{"a": 0.5}] * 3, [{"a": 0.25}] * 3, None),
+    ([{"a": 0.0}] * 2, [{"a": 0.25}] * 3, "fails all 2 checks in which `a` is 0.0"),
     ([{"a": 0}], [{"a": 1}] * 5, None),
     ([{"a": 0}] * 5, [{"a": 1}] * 2, None),
     ([{"a": 0}] * 3, [{"a": 0}] * 3, None),
