@@ -23,12 +23,14 @@ def test_of_no_task():
 """
 FAULTY_VARIANTS = """
 
+import itertools
 import mlx.core as mx
 from tiny_llm_solution import basics
 
 solved = [basics.line]  # by another name than the one under which a second mistake is looked for
 known.wrong("harmless", fact="nothing is wrong", question="Is it?")(solved[0])
 known.wrong("no-offset-again", fact="the offset is left out", question="Is it?")(lambda x, m, b=None: solved[0](x, m))
+known.wrong("counts", fact="it counts", question="Does it?")(lambda *a, at=itertools.count(1): solved[0](*a) + next(at))
 known.accepted("no-offset-accepted")(lambda x, m, b=None: solved[0](x, m))
 known.change("no-place", ("x @ v", "x"), fact="nothing is wrong", question="Is it?")
 known.sized("x 2 x 3, slope 2")(lambda program: lambda: program(mx.ones((2, 3)), mx.ones(2)))
@@ -69,6 +71,7 @@ def report():
         "1.1.3: the wrong program harmless passes all tests",
         "1.1.3: the wrong program harmless is named nothing",
         "1.1.3: the wrong program no-offset is named no-offset and no-offset-again",
+        "1.1.3: the wrong program counts does something else each time",
         "1.1.3: the accepted program no-offset-accepted is named as a mistake",
         "1.1.3: the solution raises ValueError on x 2 x 3, slope 2: ",
         "1.1.2: compare has nothing to time: call known.sized or known.not_timed",

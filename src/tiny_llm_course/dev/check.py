@@ -66,11 +66,9 @@ def main(tasks: Sequence[Task], as_json: bool, fresh: bool = False, again: int =
             problems += [f"{day.name}: {problem}" for problem in others]
             new |= {task: proven[task.id] for task in provable[day]}
             to_keep += [task for task in provable[day] if not others and task not in chosen]
-    problems += [
-        f"{task.id}: the new proof differs from that of {found[task].on} ({name_of(proof_store.path(task.week))})"
-        for task in chosen
-        if task in new and new[task] != found[task].proven
-    ]
+    for task in (task for task in chosen if task in new and new[task] != found[task].proven):
+        name = name_of(proof_store.path(task.week))
+        problems.append(f"{task.id}: {_difference(found[task].proven, new[task])}, not as on {found[task].on} ({name})")
     proof_store.keep({task: new[task] for task in to_keep}, date.today().isoformat())
     known = {task: each.proven for task, each in found.items()} | new
     proven_tasks = [known[task] for task in tasks if task in known]
@@ -96,6 +94,12 @@ def _prove_alone(tasks: Sequence[Task]) -> tuple[dict[str, Proven], list[str], s
     """Prove a day in a process of its own: days share nothing, and a crash costs one day."""
     with ProcessPoolExecutor(1, get_context("spawn"), faulthandler.enable) as process:
         return process.submit(prove, tasks).result()
+
+
+def _difference(before: Proven, after: Proven) -> str:
+    """Return what differs between two proofs of one task: `both_named is 14 instead of 15`."""
+    old, new = ({**vars(proven.claims), **vars(proven.proof)} for proven in (before, after))
+    return ", ".join(f"{name} is {new[name]} instead of {old[name]}" for name in new if new[name] != old[name])
 
 
 def total(found: Sequence[Proof | DiagnosisScore], key: str) -> int:

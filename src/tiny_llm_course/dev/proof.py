@@ -4,6 +4,7 @@ The graded package is the solution throughout. Each program in turn replaces a t
 runs the same collected tests.
 """
 
+import ctypes
 import dataclasses
 import time
 from collections import Counter
@@ -26,13 +27,14 @@ from ..programs.packages import SOLUTION_NAME, installed, load_package, program
 from ..source.edits import DoesNotApply
 from ..testkit.memo import memoizing
 from ..testkit.naming import mistakes
-from ..testkit.variants import Variants, load_variants
+from ..testkit.variants import Variant, Variants, load_variants
 from .fault_injection import DiagnosisScore, buildable, score_diagnoses
 from .file_trace import traced_files
 
 STUB_NAME = "tiny_llm_stub"
 SECONDS = pytest.StashKey[float]()  # CPU time of a test on the solution
 MOST_SECONDS = 2.0
+M_PERTURB = -6  # with which byte glibc fills memory that it hands out or takes back
 
 
 @dataclasses.dataclass
@@ -199,6 +201,19 @@ class Prover:
             else:
                 said = " and ".join(names) or "nothing"
                 proof.problems.append(f"the wrong program {variant.name} is named {said} ({programs})")
+            if variant in variants.wrong_programs and not _repeats(variants, variant):
+                proof.problems.append(f"the wrong program {variant.name} does something else each time ({programs})")
+
+
+def _repeats(variants: Variants, variant: Variant) -> bool:
+    """Return whether a known program does the same again while memory that nothing has written holds other bytes."""
+    fill = getattr(ctypes.CDLL(None), "mallopt", lambda option, value: 0)  # glibc has it
+    fill(M_PERTURB, 170)
+    try:
+        again = variants.outcomes(variant.program)
+    finally:
+        fill(M_PERTURB, 0)
+    return all(variants.equal(each, variant, number) for number, each in enumerate(again))
 
 
 def _timed(item: pytest.Function) -> tuple[bool, float]:
