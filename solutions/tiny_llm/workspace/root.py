@@ -34,7 +34,7 @@ class Root:
     - it goes above the root, by `..` or by the target of a symbolic link, even if it comes back;
     - a symbolic link on its way has an absolute target;
     - a component of it, or of a link's target, is in `hidden`, whatever its case;
-    - it takes more than MAX_LINKS links, or more than MAX_DEPTH folders at once.
+    - it takes more than MAX_LINKS links, or is at some point more than MAX_DEPTH folders below the root.
 
     Between any two system calls, another process may replace what a path names. That must not lead outside: each
     component is looked up in the open folder before it, and only the root's own path from the working folder.
