@@ -190,7 +190,7 @@ known.change(
     "one-call-deep",
     (
         "todo += [each for each in more if each not in found]",
-        "todo += [each for each in more if each not in found and len(found) < 3]",
+        "todo += [each for each in more if each == below and each not in found]",
     ),
     fact="calls at the beginning of a called rule are left out",
     question="A value calls an object, whose rule begins with a brace. And a pair calls a value, which calls what?",
