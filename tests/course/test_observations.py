@@ -48,9 +48,10 @@ SEEN = [
     ),
     (
         [LONG | {"c": True}] * 4,
-        [LONG | {"c": False}, SHORT | {"c": True}, SHORT | {"c": False}],
+        [LONG | {"c": False}, SHORT | {"c": True}, *[SHORT | {"c": False}] * 2],
         "fails all 4 checks in which `c` is True and axis -2 of `a` and of `b` differ in size",
     ),
+    ([LONG | {"c": True}] * 4, [LONG | {"c": False}, SHORT | {"c": True}, SHORT | {"c": False}], None),  # nearly all
     ([LONG | {"c": True}] * 3, [LONG | {"c": False}, SHORT | {"c": True}, SHORT | {"c": False}], None),  # too few
     ([{"a": float("nan")}] * 2, [{"a": 1}, {"a": 2}, {"a": -3}], "fails all 2 checks in which `a` is nan"),
     ([{"b": np.ones(3)}] * 2, [{}] * 3, "fails all 2 checks in which `b` is not '' (its default)"),
@@ -116,6 +117,40 @@ def test_the_second_call_of_a_method_and_its_object_are_seen(monkeypatch):
     failures = {item.name: Failure(Finding(Kind.VALUES, "")) if item.calls > 1 else None for item in items}
     claim = observed(SimpleNamespace(program=None), items, failures, run)
     assert claim.place == "Your code fails all 4 checks in which `update` is called more than once, and no others."
+
+
+class Scale:
+    def __init__(self, bits):
+        self.value = bits
+
+    def apply(self, new):
+        self.value = new
+
+
+# The objects of a check, as bits and the numbers that each is applied to, and whether the check fails.
+SCALES = [
+    ({"4": (1,), "8": (None,)}, False),  # 8 bits and 1, but not together
+    ({"4": (1, None)}, False),
+    ({"8": (None,)}, False),
+    ({"4": (None,), "8": (1, None)}, True),
+    ({"8": (1,)}, True),
+]
+
+
+def test_two_conditions_must_hold_of_one_call_or_of_one_object(monkeypatch):
+    """What a program keeps in `self` is no condition of its inputs."""
+
+    def run(item):
+        for bits, news in item.objects.items():
+            scale = Scale(bits)
+            for new in news:
+                scale.apply(new)
+
+    monkeypatch.setattr(observations, "program", lambda *of: Scale)
+    checks = [SimpleNamespace(name=str(number), objects=o, fails=f) for number, (o, f) in enumerate([*SCALES] * 2)]
+    failures = {item.name: Failure(Finding(Kind.VALUES, "")) if item.fails else None for item in checks}
+    claim = observed(SimpleNamespace(program=None), checks, failures, run)
+    assert claim.place == "Your code fails all 4 checks in which `new` is 1 and `bits` is '8', and no others."
 
 
 def linear(columns: int) -> None:

@@ -32,6 +32,7 @@ AXES = 4  # from the last one, which are compared
 CHANCE = re.compile(r" is (?!-?0(\.0)?$)-?[\d.]|more than once$")  # what a few checks may have in common by chance
 SIMPLE = int | float | str | None  # a default that can be shown
 Condition = tuple[str, str]  # its kind, and in words
+Calls = set[tuple[tuple[int, int], int]]  # an object and the number of a call of it, 0 for `__init__`
 Separations = dict[tuple[Condition, ...], set[str]]  # conditions, and the checks in which all of them hold
 Run = Callable[[pytest.Item], Failure | None]
 
@@ -51,11 +52,11 @@ def _condition(task: Task, items: Sequence[pytest.Item], failures: Failures, run
     passing = {item.name for item in items} - failing
     if len(failing) < FEWEST or len(passing) < OTHERS:
         return ""
-    target, seen = program(task.program), dict[Condition, set[str]]()
+    target, seen, where = program(task.program), dict[Condition, set[str]](), dict[str, dict[Condition, Calls]]()
     for item in items:
-        with _conditions(target) as found:
+        with _conditions(target) as where[item.name]:
             run(item)
-        for condition in found:
+        for condition in where[item.name]:
             seen.setdefault(condition, set()).add(item.name)
     called = [names for (kind, _), names in seen.items() if kind == "call"]
     seen = {each: names for each, names in seen.items() if each[0] == "call" or names not in called}
@@ -66,10 +67,14 @@ def _condition(task: Task, items: Sequence[pytest.Item], failures: Failures, run
     }
     single: Separations = {(condition,): names for condition, names in telling.items()}
     wide = [condition for condition, names in seen.items() if names > failing]
-    pairs = itertools.combinations(wide, 2) if len(failing) >= FEWEST_OF_TWO else ()
-    both: Separations = {(a, b): seen[a] & seen[b] for a, b in pairs if a[0] != b[0]}
+    pairs = itertools.combinations(wide, 2) if FEWEST_OF_TWO <= len(failing) <= len(passing) else ()
+    both: Separations = {
+        (a, b): {name for name in seen[a] & seen[b] if _together(where[name][a], where[name][b])}
+        for a, b in pairs
+        if a[0] != b[0]
+    }
     for names, among in ((failing, single), (passing, single), (failing, both)):
-        alike = [conditions for conditions, where in among.items() if where == names]
+        alike = [conditions for conditions, separated in among.items() if separated == names]
         if alike:
             unique = len({tuple(kind for kind, _ in conditions) for conditions in alike}) == 1
             verb, words = "fails" if names is failing else "passes", " and ".join(words for _, words in alike[0])
@@ -77,32 +82,43 @@ def _condition(task: Task, items: Sequence[pytest.Item], failures: Failures, run
     return ""
 
 
+def _together(first: Calls, second: Calls) -> bool:
+    """Return whether two conditions hold in one call, or one of them in the `__init__` of the object that is called."""
+    one, other = ({each for each, _ in some} for some in (first, second))
+    new = {each for each, call in [*first, *second] if call == 0}
+    return bool(first & second or new & one & other)
+
+
 @contextmanager
-def _conditions(target: Any) -> Iterator[dict[Condition, None]]:
+def _conditions(target: Any) -> Iterator[dict[Condition, Calls]]:
     """Collect the conditions that hold in some call of a function, or of a class's methods, in the block."""
-    found: dict[Condition, None] = {}
+    found: dict[Condition, Calls] = {}
     members = vars(target) if isinstance(target, type) else {"": target}
     public = [each for name, each in members.items() if name.startswith("__") or not name.startswith("_")]
     functions = [inspect.unwrap(each) for each in public if callable(each)]
     defaults = {each.__code__: _defaults(each) for each in functions if hasattr(each, "__code__")}
     calls: Counter[CodeType] = Counter()
+    made: Counter[int] = Counter()  # an id is used again when its object is gone
 
     def look(frame: FrameType, event: str, _: Any) -> None:
         code = frame.f_code
         if event == "call" and code in defaults and calls[code] < CALLS:
             calls[code] += 1
             names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-            found["call", f"`{code.co_name}` is called"] = None
             arguments = {name: frame.f_locals[name] for name in names}
-            found.update(dict.fromkeys(_of(arguments)))
+            me, is_new = id(arguments.pop("self", None)), code.co_name == "__init__"
+            made[me] += is_new
+            conditions = [("call", f"`{code.co_name}` is called"), *_of(arguments)]
             for name, usual in defaults[code].items():
                 given = arguments[name]
                 if given is usual or isinstance(given, mx.array) or (isinstance(given, SIMPLE) and given == usual):
                     continue
                 words = f"{usual!r} (its default)" if isinstance(usual, SIMPLE) else "its default"
-                found[f"value of {name}", f"`{name}` is not {words}"] = None
+                conditions.append((f"value of {name}", f"`{name}` is not {words}"))
             if calls[code] > 1:
-                found["call", f"`{code.co_name}` is called more than once"] = None
+                conditions.append(("call", f"`{code.co_name}` is called more than once"))
+            for condition in conditions:
+                found.setdefault(condition, set()).add(((me, made[me]), 0 if is_new else sum(calls.values())))
 
     before = sys.getprofile()
     sys.setprofile(look)
@@ -122,7 +138,7 @@ def _of(arguments: dict[str, Any]) -> Iterator[Condition]:
     for name, value in arguments.items():
         attributes = {} if isinstance(value, type) else getattr(value, "__dict__", {})
         inner = {f"{name}.{key}": each for key, each in attributes.items() if not key.startswith("_")}
-        for whole, part in ([] if name == "self" else [(name, value)]) + [*inner.items()]:
+        for whole, part in [(name, value), *inner.items()]:
             last = whole.rpartition(".")[2]  # an object keeps its arguments under their names
             yield from ((kind.format(last), f"`{whole}` {words}") for kind, words in _of_value(part, whole != name))
     arrays = {name: value for name, value in arguments.items() if isinstance(value, mx.array)}
