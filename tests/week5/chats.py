@@ -40,6 +40,11 @@ def no_newline(messages, generate):
     return "Begin." + text + "<|im_start|>assistant\n\n" * generate
 
 
+def without_roles(messages, generate):
+    """Only contents and end tokens: the prompt of a first answer is empty."""
+    return "".join(f"{m['content']}<|im_end|>" for m in messages)
+
+
 def thinking(messages, generate):
     """Render an empty thought before the last answer, and before no other, as Qwen3's template does."""
     text = ""

@@ -16,6 +16,7 @@ from tests.week5.chats import (
     no_newline,
     thinking,
     without_end,
+    without_roles,
 )
 
 from tiny_llm import tokenizer
@@ -100,8 +101,11 @@ def test_task_1_chat_bytes_and_normalization(answer):
 
 
 def test_task_1_chat_without_a_newline():
-    """A template that begins with text of its own, and adds nothing after an end token."""
+    """Templates that add nothing after an end token; one begins with text of its own, one with the answer."""
     check_example(FOUR, no_newline, expected_example(FOUR, no_newline, "\n\n"), "a template without line breaks")
+    tokens = TOKENIZER.encode("Hello!<|im_end|>")
+    messages = conversation("Hello!", first="assistant")
+    check_example(messages, without_roles, (tokens, [*tokens[1:], IGNORED]), "a template without roles")
 
 
 def test_task_1_chat_text_between_prompt_and_answer():

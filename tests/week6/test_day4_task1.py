@@ -22,6 +22,7 @@ CASES = {
     "the margin exactly": ("ready 1/16 *, ready 5/16 +6", 6, "r1"),
     "above the margin, and a shorter prefix within it": ("ready 0/16 *, ready 5/16 +6, ready 2/16 +4", 6, "r0"),
     "one above the margin": ("ready 1/16 *, ready 6/16 +6", 6, "r0"),
+    "all are busy, one above the margin": ("ready 3/16 *, ready 8/16 +6", 6, "r0"),
     "half of the blocks": ("ready 0/16 *, ready 1/16 +3", 6, "r1"),
     "less than half": ("ready 0/16 *, ready 1/16 +2", 6, "r0"),
     "half of an odd number": ("ready 0/16 *, ready 1/16 +4", 7, "r1"),
