@@ -22,7 +22,8 @@ SECONDS = {"slips": 4.0, "repairs": 8.0}  # of the processor, for all of a task
 WAIT = 3  # times as long on the clock, for checks that sleep and for busy machines
 LEAST_SECONDS = 0.1  # for a check of one of them, which may never end
 MOST_LINES = 2  # in which a repair makes all checks pass: more say nothing
-OF_VALUES = {"off by one", "a different operator", "a factor added", "a term added", "a different axis"}
+OF_VALUES = {"off by one", "a different operator", "a different expression", "a different axis"}
+OF_VALUES |= {"a factor added", "a term added", "a call added"}
 WHERE = "What does it do in the case shown, step by step?"
 
 
@@ -64,7 +65,7 @@ class SmallChanges:
         Only the first kind that has such a change counts.
         """
         found: list[Repair] = []
-        # If only an exception is missing, a changed number proves nothing: it may make an array raise by chance.
+        # If only an exception is missing, a changed value proves nothing: what it is passed to may raise by chance.
         kinds = {each.finding.kind for each in self.failures.values() if each}
         with folder_apart():
             for repair, program in repairs_of(self.task):
