@@ -88,7 +88,8 @@ def test_a_mistake_beside_an_unknown_one_is_told_of_its_own_cases():
         task="1.1.2",
         solved=("1.1.1", "1.1.2"),
     )
-    assert f"In this case, your output {NAMED} the distances from the mean are not squared." in screen
+    claim = f"In this case, your output {NAMED} the distances from the mean are not squared."
+    assert f"{claim}\n" in screen, "no check takes a vector: it explains every failing case"
 
 
 FAULT = edit(

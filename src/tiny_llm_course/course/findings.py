@@ -125,6 +125,7 @@ class Claim:
     here: bool = False
     names: list[str] = dataclasses.field(default_factory=list)
     place: str = ""  # a sentence that says where the mistake is, if no known program has it
+    whole: bool = False  # whether it explains every failing case, too
 
     def said(self, kind: Kind) -> str:
         """Return the facts as sentences, under a failure of this kind."""
@@ -132,5 +133,5 @@ class Claim:
             return self.place
         said = f"{SEEN.get(kind, OUTPUT)} {', and '.join(self.facts)}."
         if self.here:
-            return f"In this case, {said} It may not explain every failing case."
+            return f"In this case, {said}{'' if self.whole else ' It may not explain every failing case.'}"
         return f"Two mistakes at once: {said}" if len(self.facts) > 1 else f"{said[0].upper()}{said[1:]}"

@@ -77,7 +77,8 @@ class Checks:
             return Diagnosis((slip,))
         if not shown and (one := self._beside_others(found.likely, wrong)):
             failure, program = one
-            return Diagnosis((_claim(program, here=True),), finding=failure.finding)
+            claim = dataclasses.replace(_claim(program, here=True), whole=self._equals(program))
+            return Diagnosis((claim,), finding=failure.finding)
         first = min((failure.finding for _, failure in shown), key=Finding.rank, default=None)
         return Diagnosis(tuple(_claim(program, self._contradicts(program)) for program, _ in shown), finding=first)
 
@@ -124,6 +125,11 @@ class Checks:
         """Return whether the learner's program has another result than a known one in a check that both fail alike."""
         failed = [(item, failure) for item in self.items if (failure := self.failures[item.name])]
         return any(failure.contradicts(self._of(program, item)) for item, failure in failed)
+
+    def _equals(self, program: Variant) -> bool:
+        """Return whether the learner's program has a known one's result in every check."""
+        pairs = ((self.failures[item.name], self._of(program, item)) for item in self.items)
+        return all(mine.equals(theirs) if mine else theirs is None for mine, theirs in pairs)
 
     def _beside_others(self, likely: Sequence[Variant], wrong: Sequence[Variant]) -> tuple[Failure, Variant] | None:
         """Return a failure that exactly one of the likely programs explains, and that program; else None."""
