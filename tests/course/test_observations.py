@@ -29,6 +29,11 @@ SEEN = [
     ([{"a": x(2, 3)}] * 2, [{"a": x(2, 3, 4)}] * 3, "fails all 2 checks in which `a` has 2 dimensions"),
     ([{"a": x(4)}, {"a": x(4, 5, 6)}], [{"a": x(2, 3)}] * 3, "passes all 3 checks in which `a` has 2 dimensions"),
     ([{"a": x(2, dtype=mx.float16)}] * 2, [{"a": x(2)}] * 3, "fails all 2 checks in which `a` is float16"),
+    (
+        [{"a": x(2, dtype=mx.float16)}, {"a": x(2, dtype=mx.bfloat16)}],
+        [{"a": x(2)}] * 3,
+        "fails all 2 checks in which `a` is float16 or bfloat16",
+    ),
     ([{"a": x(3, 1)}] * 2, [{"a": x(3, 2)}] * 3, "fails all 2 checks in which `a` has size 1 in axis -1"),
     ([{"a": None}] * 2, [{"a": "one"}, {"a": "two"}] * 2, "fails all 2 checks in which `a` is None"),
     ([{"a": "causal"}] * 2, [{"a": "none"}, {"a": ""}, {"a": "other"}], "fails all 2 checks in which `a` is 'causal'"),

@@ -163,6 +163,8 @@ def _of_value(value: Any, is_attribute: bool) -> Iterator[Condition]:
     if isinstance(value, mx.array):
         yield "dimensions", f"has {value.ndim} dimension{'s' * (value.ndim != 1)}"
         yield "dtype", f"is {dtype_word(value.dtype)}"
+        if value.dtype in (mx.float16, mx.bfloat16):
+            yield "dtype", "is float16 or bfloat16"
         for axis in range(-1, -1 - min(AXES, value.ndim), -1):
             if (size := value.shape[axis]) < 2:
                 yield f"size {size} {axis}", f"has size {size} in axis {axis}"
