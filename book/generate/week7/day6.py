@@ -126,8 +126,8 @@ def agents() -> str:
         for row in rows
     )
     caption = (
-        f"Recorded runs on <code>{PAGES}</code>. A filled cell: the agent says that the bug is fixed; the visible tests "
-        "exit with code 0; a hidden test passes, from the left "
+        f"Recorded runs on <code>{PAGES}</code>. A filled cell: the agent says that the bug is fixed; the visible "
+        "tests exit with code 0; a hidden test passes, from the left "
         f"{', '.join(f'<code>{name}</code>' for name in TESTS)}. "
         f"Of {len(rows)} agents, {sum(row.claims for row in rows)} claim success, the visible tests of "
         f"{sum(not row.exit_code for row in rows)} pass, and {sum(row.cause == 'solved' for row in rows)} has fixed "
