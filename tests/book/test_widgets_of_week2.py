@@ -275,3 +275,41 @@ def test_split_k_by_keyboard(page, _):
     page.wait_for_function("document.querySelector('split-k').state.added")
     assert widget.element.locator("#next").get_attribute("aria-disabled") == "true"
     assert page.url == widget.address
+
+
+def test_the_lanes_sum_as_the_kernel_does(page):
+    widget, data = Widget(page, "lane-steps"), day4.row_in_lanes()
+    q, scale, bias, _ = day6.packed()
+    x, w = day6.read_by_down(day6.SENTENCE)[-1], (scale * q + bias)[0]
+    words = q[0].reshape(-1, 8, 8)  # block, lane, digit
+    factors = x.reshape(-1, 8, 8)
+    dot = np.zeros(8)
+    for digit in range(8):
+        dot += words[0, :, digit] * factors[0, :, digit]
+        state = widget.change(step=2 + digit)
+        np.testing.assert_allclose(state["sums"], dot, atol=0.01)
+        assert [row[digit] for row in state["q"]] == words[0, :, digit].tolist()
+        assert (state["weights"], state["operations"]) == (8 * (digit + 1), 4 * (digit + 1))
+    np.testing.assert_allclose(widget.change(step=10)["sums"], dot * scale[0, 0], atol=1e-3)
+    total = (words * factors).sum(axis=2) * scale[0, ::64, None]  # a block is a group
+    state = widget.change(step=11)
+    np.testing.assert_allclose(state["sums"], total.sum(axis=0), atol=1e-4)
+    assert (state["weights"], 256 * state["operations"], data["blocks"]) == (576, 73728, 9)
+    assert [widget.change(step=step)["held"] for step in (12, 13, 14)] == [4, 2, 1]
+    assert state["y"] is None
+    assert widget.state()["y"] == pytest.approx(w @ x, abs=1e-3)
+    assert widget.said().endswith(f"y[0] = {w @ x:.3f}.")
+
+
+@pytest.mark.parametrize("_", range(3))
+def test_the_lanes_by_keyboard(page, _):
+    widget = Widget(page, "lane-steps")
+    widget.focus("#next")
+    assert widget.press("Enter", "ArrowRight", "ArrowLeft")["step"] == 3
+    widget.focus("#play")
+    widget.press("Enter")
+    page.wait_for_function("document.querySelector('lane-steps').state.step >= 5")
+    widget.press("Enter")
+    widget.change(step=14)
+    assert widget.element.locator("#next").get_attribute("aria-disabled") == "true"
+    assert page.url == widget.address
