@@ -1,11 +1,13 @@
-"""Day 4's figure and widget: a register of packed words and their factors x; a tile of sums, input by input."""
+"""Day 4's figure and widgets: a register of packed words and their factors x; lanes and a tile, step by step."""
 
 import re
+from typing import Any
 
 import mlx.core as mx
 import numpy as np
-from book.generate.week1.heads import SENTENCES, model, streams_of
+from book.generate.week1.heads import SENTENCE, SENTENCES, model, streams_of
 from book.generate.week2.day3 import NAME
+from book.generate.week2.day6 import packed, read_by_down
 
 from tiny_llm_course.dev.book.drawing import Canvas, at_both_widths
 from tiny_llm_course.dev.book.drawing.canvas import FONT, SMALL, WIDEST
@@ -22,8 +24,8 @@ TOKENS, INPUTS, ROWS = 16, 8, 32  # of the widget's product
 
 
 def generated_parts() -> Parts:
-    """Return the figure and the widget."""
-    return {"register": register(), "register-tile": register_tile()}
+    """Return the figure and the widgets."""
+    return {"register": register(), "lane-steps": lane_steps(), "register-tile": register_tile()}
 
 
 def words() -> list[int]:
@@ -75,6 +77,32 @@ def register() -> str:
         "stored in the same order."
     )
     return at_both_widths(draw).figure("register-2-4", title, about, caption)
+
+
+def row_in_lanes() -> dict[str, Any]:
+    """Return row 0 of W and the input of `dog`: block 0, and the lanes' totals over all blocks."""
+    q, scale, bias, _ = packed()
+    x, products = read_by_down(SENTENCE)[-1], scale[0] * q[0]
+    of_words = (products * x).reshape(-1, DIGITS).sum(axis=1)
+    return {
+        "words": words(),
+        "x": [round(float(each), 4) for each in x[: LANES * DIGITS]],
+        "scale": round(float(scale[0, 0]), 8),
+        "total": [round(float(each), 5) for each in of_words.reshape(-1, LANES).sum(axis=0)],
+        "added": round(float(bias[0] @ x), 5),
+        "blocks": len(of_words) // LANES,
+    }
+
+
+def lane_steps() -> str:
+    """Return the widget, and a table of each lane's sums."""
+    data = row_in_lanes()
+    rows = []
+    for lane, word in enumerate(data["words"]):
+        sum_of_block = sum((word >> 4 * i & 15) * data["x"][DIGITS * lane + i] for i in range(DIGITS))
+        rows.append([f"lane {lane}", f"0x{word:x}", number(sum_of_block, 3), number(data["total"][lane], 3)])
+    head = ["lane", "word of block 0", "sum of q x", "total of the row"]
+    return element("lane-steps", data, table("Row 0 of down_proj in eight lanes", head, rows))
 
 
 def product() -> tuple[Array64, Array64]:

@@ -1,4 +1,4 @@
-"""Day 6's figures: words in their lanes, a tile in threadgroup memory, matrices of 8 x 8, a split-K sum."""
+"""Day 6's figures and widget: words in their lanes, a tile in threadgroup memory, matrices of 8 x 8, a split-K sum."""
 
 import mlx.core as mx
 import numpy as np
@@ -8,19 +8,20 @@ from tests.week1.formulas import linear64, rms_norm64, silu64
 
 from tiny_llm_course.dev.book.drawing import Canvas, squares, strips
 from tiny_llm_course.dev.book.drawing.canvas import FONT, SMALL
+from tiny_llm_course.dev.book.html import element
 from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.testkit.rounding import Array64, to_float64
 
 DIGITS = 8
-LANES, GROUP_SIZE, TILE, BLOCK = 32, 64, 32, 256
+LANES, GROUP_SIZE, TILE, BLOCK, ROWS = 32, 64, 32, 256, 8
 PROMPT = SENTENCES[2] + ". " + SENTENCES[4]  # more tokens than two matrices have rows
 LANE = 4  # of the thread that the picture of a tile follows
 LEFT, CELL, TILE_CELL, EIGHT_CELL = 20.0, 10.4, 5.2, 9.0  # pixels
 
 
 def generated_parts() -> Parts:
-    """Return the figures."""
-    return {"lanes": lanes(), "tile": tile(), "eights": eights(), "parts": parts()}
+    """Return the figures and the widget."""
+    return {"lanes": lanes(), "tile": tile(), "eights": eights(), "split-k": split_k()}
 
 
 def packed() -> tuple[Array64, Array64, Array64, list[int]]:
@@ -163,16 +164,28 @@ def eights() -> str:
     return canvas.figure("eights-2-6", "A quarter of a tile, computed from matrices of 8 x 8", about, caption)
 
 
-def parts() -> str:
-    """Draw the products of `dog` with the first rows for each block of inputs, and their sum."""
+def sums_of_blocks() -> tuple[list[int], Array64]:
+    """Return the inputs of each block of 256, and the products of W and x for `dog` summed over each, blocks x O."""
     q, scale, bias, _ = packed()
     x, w = read_by_down(SENTENCE)[-1], scale * q + bias
     cuts = [slice(first, first + BLOCK) for first in range(0, len(x), BLOCK)]
-    sums = np.stack([w[:LANES, cut] @ x[cut] for cut in cuts])
+    return [len(x[cut]) for cut in cuts], np.stack([w[:, cut] @ x[cut] for cut in cuts])
+
+
+def split_k() -> str:
+    """Return the widget, with a figure of the first outputs of three parts for readers without JavaScript."""
+    sizes, every = sums_of_blocks()
+    _, scales, _, words = packed()
+    arrays = every.shape[1] * (4 * len(words) + 2 * 4 * scales.shape[1] // GROUP_SIZE)
+    data = {"sums": [[round(float(each), 4) for each in block] for block in every], "inputs": sizes, "rows": ROWS}
+    return element("split-k", data | {"packed": arrays // 1024}, parts(sizes, every[:, :LANES]).strip())
+
+
+def parts(sizes: list[int], sums: Array64) -> str:
+    """Draw the first outputs of `dog` for each block of inputs, and their sum."""
     canvas = Canvas()
-    names = [*(f"part {i}" for i in range(len(cuts))), "y"]
+    names = [*(f"part {i}" for i in range(len(sums))), "y"]
     strips(canvas, np.vstack([sums, sums.sum(axis=0)]), names, "stream", total=True)
-    sizes = [len(x[cut]) for cut in cuts]
     about = f"Four rows of {LANES} bars: three partial sums of the first outputs and, below a line, their total."
     caption = (
         f"Each bar of a part is one of the first {LANES} outputs for <code>{SENTENCE.split()[-1]}</code>, summed over "

@@ -53,7 +53,7 @@ def conversations() -> str:
     """Draw which replica serves which turn, over time, without and with prefixes."""
     runs = {title: played(title == "Prefix-aware") for title in POLICIES}
     last = max(row[5] for rows in runs.values() for row in rows) * QUARTER
-    row_height, left = 24.0, 26.0
+    row_height, left = 24.0, 22.0
 
     def draw(canvas: Canvas) -> None:
         per_second = (canvas.width - left - 16) / last
@@ -61,20 +61,17 @@ def conversations() -> str:
         for title, rows in runs.items():
             canvas.text(0, y + 12, title, "strong")
             y += 20
-            lanes = _lanes(rows)
-            for replica in range(2):
-                mine = [(row, lane) for row, lane in lanes if row[2] == replica]
-                height = row_height * (1 + max(lane for _, lane in mine))
-                canvas.text(4, y + height / 2 + 2, str(replica + 1))
-                canvas.path([(left - 6, y), (left - 6, y + height - 4)], "axis")
-                for (conversation, turn, _, begin, first, end, *_), lane in mine:
-                    at, middle, to = (left + per_second * QUARTER * time for time in (begin, first, end))
-                    top = y + row_height * lane
-                    canvas.rect(at, top, middle - at, 18, f"fill series-{conversation}")
-                    canvas.rect(middle, top, to - middle, 18, f"hollow series-{conversation}")
-                    canvas.text((middle + to) / 2, top + 13, f"{NAMES[conversation]}{turn + 1}", "small", "middle")
-                y += height + 6
-            y += 8
+            for user, name in enumerate(NAMES):
+                canvas.text(0, y + row_height * user + 14, name)
+            for conversation, turn, replica, begin, first, end, *_ in rows:
+                at, middle, to = (left + per_second * QUARTER * time for time in (begin, first, end))
+                top = y + row_height * conversation
+                canvas.rect(at, top, middle - at, 18, f"fill series-{replica}")
+                canvas.rect(middle, top, to - middle, 18, f"hollow series-{replica}")
+                canvas.circle((at + middle) / 2, top + 9, 7, f"hollow series-{replica}")
+                canvas.text((at + middle) / 2, top + 13, str(replica + 1), "small", "middle")
+                canvas.text((middle + to) / 2, top + 13, f"{NAMES[conversation]}{turn + 1}", "small", "middle")
+            y += row_height * len(NAMES) + 12
         canvas.path([(left, y), (left + per_second * last, y)], "axis")
         for second in range(0, int(last) + 1, 5):
             canvas.path([(left + per_second * second, y), (left + per_second * second, y + 4)], "axis")
@@ -82,26 +79,14 @@ def conversations() -> str:
 
     about = "; ".join(f"{title}: {_served(rows)}" for title, rows in runs.items())
     caption = (
-        "Twelve turns on two replicas (1 and 2), simulated with each of two routers. The filled part of a turn is its "
-        "prefill, the hollow part its decoding."
+        "Twelve turns of three users, simulated with each of two routers. Each replica has a color and a digit. "
+        "The filled part of a turn is its prefill, the hollow part its decoding."
     )
     return at_both_widths(draw).figure("conversations-6-4", "Which replica serves which turn", about, caption)
 
 
 def _served(rows: list[list[int]]) -> str:
     return ", ".join(f"{NAMES[conversation]}{turn + 1} on {replica + 1}" for conversation, turn, replica, *_ in rows)
-
-
-def _lanes(rows: list[list[int]]) -> list[tuple[list[int], int]]:
-    """Return each request with the first lane of its replica that is free when it begins."""
-    ends: dict[int, list[int]] = {0: [], 1: []}
-    found = []
-    for row in rows:
-        mine = ends[row[2]]
-        lane = next((i for i, end in enumerate(mine) if end <= row[3]), len(mine))
-        mine[lane : lane + 1] = [row[5]]
-        found.append((row, lane))
-    return found
 
 
 def choices() -> str:

@@ -26,7 +26,7 @@
         <p class="legend"><span><i class="r0 p"></i> replica 1 prefills</span><span><i class="r0"></i> decodes</span><span><i class="r1 p"></i> replica 2 prefills</span><span><i class="r1"></i> decodes</span><span>┃ kill, ⊗ its requests</span></p>
         <dl class="figures"></dl>
         <style>
-          .r0 { --role: var(--query); } .r1 { --role: var(--key); }
+          .r0 { --role: var(--links, #06c); } .r1 { --role: var(--second); }
           rect { fill: var(--bg, #fff); stroke: var(--role); stroke-width: 1.4; }
           rect.p { fill: var(--role); }
           .x { fill: var(--bg, #fff); stroke: var(--fg, #000); stroke-width: 2; }
