@@ -26,6 +26,7 @@ known.probe_table(
     one_pair=lambda program: merged(program, "d+o", "do", "a"),
     words=lambda program: merged(program, RANKS, *WORDS, ""),
     two_pairs=lambda program: merged(program, "d+o c+a do+g ca+t", "dogcat"),
+    same_spelling=lambda program: pieces(program(["a", "bc", "ab", "c", "ab", "b"], ranked("b+c a+b ab+c"))),
     repeated=lambda program: merged(program, "a+a aa+aa aa+b", "aaa", "aaaa", "aaaaaaab", "aab"),
 )
 
@@ -141,6 +142,20 @@ known.change(
     question="What is the rank of a pair that was never learned?",
 )
 
+known.change(
+    "second-symbol-kept",
+    ("for symbol in symbols:", "for i, symbol in enumerate(symbols):"),
+    ("if symbol == second and merged and merged[-1] == first:", "if symbols[i : i + 2] == [first, second]:"),
+    ("merged[-1] = first + second", "merged.append(first + second)"),
+    fact="the second symbol of a merged pair is kept beside the merged one",
+    question="After d + o has become `do`, which symbol of the word does your loop look at next?",
+)
+known.change(
+    "spelling-compared",
+    ("symbol == second and merged and merged[-1] == first:", "merged and merged[-1] + symbol == first + second:"),
+    fact="two symbols are merged if they spell the same as the pair, wherever the border between them is",
+    question="a + bc and ab + c spell the same. Is one of them learned if the other one is?",
+)
 known.change(
     "rank-0-is-none",
     ("if pair in ranks", "if ranks.get(pair)"),

@@ -111,7 +111,7 @@ def test_task_4_cached_context_length(prompt, max_tokens, context_length, expect
     check_tokens(count_up, prompt, max_tokens, expected, context_length=context_length)
 
 
-@pytest.mark.parametrize("options", [{}, {"context_length": 2}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"context_length": 2}, {"context_length": 0}], ids=str)
 def test_task_4_cached_refused_at_the_call(options):
     """The call raises, not the first next()."""
     prompt = [1, 2, 3] if options else []

@@ -26,7 +26,7 @@ from tests.week2.matrices import (
 
 from tiny_llm.kernels import native
 from tiny_llm_course.testkit.agreement import agrees, compare
-from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind
+from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind, fail
 from tiny_llm_course.testkit.inputs import DTYPES, normals
 from tiny_llm_course.testkit.kernels import fast
 from tiny_llm_course.testkit.rounding import exact, to_float64
@@ -163,6 +163,17 @@ def test_task_2_simd_sweep():
 def test_task_3_threads_rows(outputs):
     """Fewer rows than a chunk, as many, one more."""
     right(native.matvec_threads, 1, outputs, 64, 64)
+
+
+def test_task_3_threads_another_x():
+    """Each call arranges its own x."""
+    given = matrix(2, 1, 64, 64)
+    one, other = (by(native.matvec_threads)(normals(seed)(64), *given, 64).item() for seed in (2, 3))
+    if one == other:
+        headline = "y is the same for two different x"
+        fail(
+            Kind.MEMORY, headline, "x 64, q 1 x 64, two calls", "what does the second call use that the first has left?"
+        )
 
 
 def test_task_3_threads_many_rows():

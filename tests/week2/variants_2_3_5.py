@@ -86,6 +86,15 @@ known.change(
     question="A bfloat16 scale is rounded. Does every iteration reduce the error?",
 )
 known.change(
+    "not-clipped",
+    (
+        "new_q = mx.clip(mx.round((groups - new_bias) / new_scale), 0, 2**bits - 1)",
+        "new_q = mx.round((groups - new_bias) / new_scale)",
+    ),
+    fact="q is not clipped after it is recomputed, and values beyond its range are packed",
+    question="The line has moved. How large may q be for the largest weight, and how many bits does it have?",
+)
+known.change(
     "compared-as-a-whole",
     ("better = new_error < error", "better = mx.broadcast_to(mx.sum(new_error) < mx.sum(error), error.shape)"),
     fact="the errors of all groups are summed before they are compared",

@@ -204,6 +204,24 @@ known.change(
     question="In `abcd`, which of `abcd` and `bc` is complete first, character by character?",
 )
 known.change(
+    "first-in-the-list-counts",
+    ("min(places)", "min(places, key=lambda place: place[0])"),
+    fact="the first in the list wins among stop strings that end at the same character",
+    question="`c` and `abc` end at the same character. May the order of the list decide what is shown?",
+)
+known.change(
+    "only-the-end-searched",
+    ("(at := text.find(stop)) >= 0", "(at := len(text) - len(stop)) >= 0 and text.endswith(stop)"),
+    fact="a stop string is found only at the end of a piece",
+    question="`see blue now` comes in one piece, and `blue` is the stop string. Does the buffer end with it?",
+)
+known.change(
+    "whole-buffer-held",
+    ("_begun(text, stop) for", "len(text) * stop.startswith(text) for"),
+    fact="text is held back only if the whole buffer, with the new piece, begins a stop string",
+    question="A piece is `a bl`, and the stop string is `blue`. Does the buffer begin it, and may `bl` be shown?",
+)
+known.change(
     "shortest-counts",
     ("min(places)", "min(places, key=lambda place: (place[0], -place[1]))"),
     fact="of stop strings that end at the same character, the shortest wins",
@@ -292,14 +310,22 @@ class LetterByLetter:
         before = len(self.text)
         for letter in piece:
             self.held += letter
-            self.found = next((stop for stop in self.stops if self.held.endswith(stop)), None)
+            self.found = next((stop for stop in self.stops if self.complete(stop)), None)
             if self.found is not None:
                 self.text += self.held[: -len(self.found)]
                 self.held = ""
                 break
             while self.held and not any(stop.startswith(self.held) for stop in self.stops):
-                self.text, self.held = self.text + self.held[0], self.held[1:]
+                count = self.unneeded()
+                self.text, self.held = self.text + self.held[:count], self.held[count:]
         return self.text[before:]
+
+    def complete(self, stop):
+        return self.held.endswith(stop)
+
+    def unneeded(self):
+        """Return how many characters to show of a buffer that begins no stop string."""
+        return 1
 
     def ends(self, token):
         self.add(token)
@@ -313,3 +339,23 @@ class LetterByLetter:
         if self.found is None:
             self.text, self.held = self.text + self.held, ""
         return self.text[before:]
+
+
+@known.wrong(
+    "whole-buffer-compared",
+    fact="a stop string is found only if it is the whole buffer, not its end",
+    question="`abcd` and `bc` are stop strings, and the buffer holds `abc`. Is one of them complete?",
+)
+class WholeBufferCompared(LetterByLetter):
+    def complete(self, stop):
+        return self.held == stop
+
+
+@known.wrong(
+    "whole-buffer-shown",
+    fact="the whole buffer is shown as soon as it is no prefix of a stop string, although its end may be one",
+    question="The stop string is `aab`, and the buffer holds `aaa`. How many of its characters may be shown?",
+)
+class WholeBufferShown(LetterByLetter):
+    def unneeded(self):
+        return len(self.held)

@@ -91,7 +91,7 @@ def test_task_4_files_encodes(path, name):
         ([("t", "h"), ("th", "at")], (), "at"),  # at is no token
         ([("th", "a"), ("t", "h")], (), "th"),  # th is one only later
         ([("a", " ")], (), " "),  # a space is written as another character
-        ([("a", "")], (), "''"),
+        ([("", "")], (), ""),
         ([("t", "h"), ("t", "h")], (), "th"),  # twice the same merge
         ([("a", "a"), ("aa", "a"), ("a", "aa")], (), "aaa"),  # one token from two pairs
         ([("t", "h")], ("<|end|>", "<|end|>"), "<|end|>"),

@@ -100,6 +100,16 @@ known.change(
     question="In which order does `encode` normalize and find special tokens?",
 )
 known.change(
+    "one-entry-for-all",
+    (TOKENIZER, "entry = dict(LITERAL)\ntokenizer = {"),
+    (
+        '{"id": ids[token], "content": token, **LITERAL}',
+        'entry.update({"id": ids[token], "content": token}) or entry',
+    ),
+    fact="all special tokens share one dictionary, so each entry has the id and content of the last one",
+    question="How many dictionaries does your loop create for two special tokens?",
+)
+known.change(
     "order-not-checked",
     ("if piece not in vocab:", "if False:"),
     fact="a merge is saved although one of its pieces is no token at that point",

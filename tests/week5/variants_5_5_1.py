@@ -109,6 +109,21 @@ known.change(
     question="How many characters, and how many bytes, has the text 'd\u00e9j\u00e0'?",
 )
 known.change(
+    "bytes-before-normalization",
+    (
+        "first, last = _num_bytes(before, tokenizer), _num_bytes(after, tokenizer)",
+        "first, last = len(before.encode()), len(after.encode())",
+    ),
+    fact="the border is counted in the bytes of the text before normalization",
+    question="How many bytes has e with a combining accent, and how many after NFC?",
+)
+known.change(
+    "token-across-the-border-learned",
+    ("first <= ends[i]", "first < ends[i + 1]"),
+    fact="a token that begins before the answer and ends in it is learned",
+    question="The prompt ends with a line break and the answer begins with one. Who writes a token of both?",
+)
+known.change(
     "first-end-in-the-answer",
     ("stop = max(", "stop = min("),
     fact="an answer ends with its first end token instead of its last",

@@ -110,6 +110,12 @@ known.change(
     question="The logits are equal in two calls. How often are the tokens?",
 )
 known.change(
+    "keys-swapped",
+    ("key, now = mx.random.split(key)", "now, key = mx.random.split(key)"),
+    fact="the first key of mx.random.split generates the noise, and the second one is kept",
+    question="In which order does the docstring name the two keys?",
+)
+known.change(
     "key-not-split",
     ("key, now = mx.random.split(key)", "now, key = key, mx.random.split(key)[0]"),
     fact="the noise comes from the key itself, before it is split",

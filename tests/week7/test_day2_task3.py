@@ -1,6 +1,7 @@
 """Task 7.2.3, JSON that is still being written, checked against the longest beginning that Python's json accepts."""
 
 import json
+import random
 
 import pytest
 from hypothesis import given
@@ -71,6 +72,46 @@ def test_task_3_partial_sweep():
     for count in (20, 65, 129, 1025, 4200):
         check("[" + "1, " * count, "[" + "1, " * (count - 1) + "1]")
         check('["' + "\\n" * count + "\\", '["' + "\\n" * count + '"]')
+
+
+PARTS = [
+    *'{}[]",:\n 10-.eE+a\\',
+    "\u00a0",
+    "\u0663",
+    r"\u",
+    r"\ud83d",
+    r"\udc15",
+    r"\u00e9",
+    r"\n",
+    '"a":',
+    "true",
+    "nul",
+]
+
+
+def test_task_3_partial_short_texts_sweep():
+    """Several thousand texts of JSON's characters, escapes and some that look alike."""
+    generator = random.Random(723)
+    for count in range(1, 8):
+        for begin in ("", "[", '["', '{"', '{"a":', "[1", '"a"') * 100:
+            text = begin + "".join(generator.choices(PARTS, k=count))
+            if _is_wrong(text):
+                check(_shrunk(text))
+
+
+def _is_wrong(text):
+    try:
+        return partial.complete_json(text) != completed(text)
+    except Exception:  # `check` reports it
+        return True
+
+
+def _shrunk(text):
+    """Remove characters, one by one, as long as the completion is wrong."""
+    for smaller in (text[:i] + text[i + 1 :] for i in range(len(text))):
+        if _is_wrong(smaller):
+            return _shrunk(smaller)
+    return text
 
 
 @property_test

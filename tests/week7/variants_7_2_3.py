@@ -27,6 +27,10 @@ known.probe_table(
     surrogates=lambda program: texts(program, r'["a\ud83d', r'["a\ud83d\udc', r'["a\ud83d\udc15'),
     spaces=lambda program: texts(program, "[1 , 2 ", '{ "a" : 1 ', "[ "),
     no_json=lambda program: texts(program, "{a", '["a\nb', "[1 2", "[1, ]", "{} {}", "[01"),
+    first_half=lambda program: texts(program, r'["\udc15\udc15'),
+    white_space=lambda program: texts(program, "[1\xa0"),
+    digits=lambda program: texts(program, "[1\u0663"),
+    comma_after=lambda program: texts(program, "[1],"),
     whole=lambda program: texts(program, '{"a": [1, "b", null]}', "[]", "3", ""),
 )
 
@@ -113,6 +117,35 @@ known.change(
     ('at, expected = at + 1, "key" if', 'at, expected = at + (character == ","), "key" if'),
     fact="a value may follow another one without a comma",
     question="Is [1 2] JSON?",
+)
+
+
+known.change(
+    "other-white-space",
+    (
+        "at = _end_of(_SPACE, prefix, at)",
+        "at = next((i for i in range(at, len(prefix)) if not prefix[i].isspace()), len(prefix))",
+    ),
+    fact="white space is what `isspace` says, not JSON's four characters",
+    question="Is a non-breaking space white space in JSON?",
+)
+known.change(
+    "other-digits",
+    ("_end_of(_NUMBER, prefix, at)", r'_end_of(re.compile(_NUMBER.pattern.replace("[0-9]", r"\d")), prefix, at)'),
+    fact=r"digits are what \d matches, also those of other scripts",
+    question=r"Which characters does \d match in a Python string, and which digits may a number in JSON have?",
+)
+known.change(
+    "two-halves-from-anywhere",
+    ("[dD][89abAB][0-9a-fA-F]{2}", "[dD][89a-fA-F][0-9a-fA-F]{2}"),
+    fact="the first half of a surrogate pair may be a second half",
+    question="From which range is the first half of a pair, and from which the second?",
+)
+known.change(
+    "comma-after-the-text",
+    ('if character != "," or not closers:', 'if character != ",":'),
+    fact="a comma is accepted although no array or object is open",
+    question="The prefix is `1,`. What is open when the comma comes?",
 )
 
 

@@ -23,7 +23,8 @@ def make_parallel_sampler(
         vocabulary: the ids of the rank's tokens. Consecutive ranks have consecutive ranges, which may differ in length.
         vocab_size: V, of all ranks together.
         temp: divides the logits; 0 means the most likely token, and of equal ones the one with the lowest id.
-        top_k: keeps the k largest logits of each row, and those equal to the k-th; 0 means off.
+        top_k: keeps the k largest logits of each row, and those equal to the k-th; 0 means off, and so
+            does top_k >= V: no all_gather is made for it.
         seed: the same on all ranks. It gives the first key, `mx.random.key(seed)`. Each call splits the key by
             `mx.random.split` into the next call's key and its own, with which it generates `mx.random.gumbel((N, V))`.
 
