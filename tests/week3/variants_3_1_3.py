@@ -13,7 +13,7 @@ known = Variants("3.1.3")
 MANY = {"temp": 1.5, "top_k": 12, "top_p": 0.9, "min_p": 0.02}
 
 
-def run(program, seed, *rows, dtype=mx.float32, size=29, shift=0.0):
+def run(program, seed, *rows, dtype=mx.float32, size=29, shift=0.0, state=None):
     """Return the chosen tokens, -1 between, of rows: params, prompt length, output length, has logits."""
     chunks = []
     for number, (params, begun, written, scored) in enumerate(rows):
@@ -25,7 +25,7 @@ def run(program, seed, *rows, dtype=mx.float32, size=29, shift=0.0):
         chunks.append(
             Chunk(one, one.num_computed_tokens, one.tokens(one.num_computed_tokens, one.num_tokens), int(scored))
         )
-    mx.random.seed(seed)
+    mx.random.seed(seed if state is None else state)
     logits = normals(seed, dtype)(sum(chunk.num_logits for chunk in chunks), size, spread=2.0) + shift
     found = program(logits.astype(dtype), chunks)
     flat = [number for tokens in found for number in (*tokens, -1)]
@@ -53,10 +53,10 @@ def rows_penalized_and_drawn(program):
 def rows_mixed(program):
     """Some rows sample, some do not, each with its own settings."""
     params = [
-        {},
+        {"seed": 9},  # greedy rows may get noise, too
         {**MANY, "seed": 1},
         {"temp": 0.3, "seed": 2},
-        {"top_k": 1},
+        {"top_k": 1, "seed": 4},
         {"temp": 5.0, "seed": 3},
         {"temp": 2.0, "top_k": 2, "seed": 7},
     ]
@@ -73,9 +73,15 @@ known.probe_table(
     drawn=lambda program: run(program, 8, *[({"temp": 1.0, "seed": n}, 2, 3 + n, True) for n in range(6)]),
     # The same seed and the same index: the same noise.
     alike=lambda program: run(program, 9, *[({"temp": 9.0, "seed": 5}, 2, 3, True)] * 6),
-    # MLX's global state is used.
-    unseeded=lambda program: run(program, 13, *[({"temp": 4.0}, 2, 3, True)] * 6),
 )
+
+
+@known.probe()
+def unseeded(program):
+    """MLX's global state is used, for each row in any order: another state gives other tokens."""
+    rows = [({"temp": 4.0}, 2, 3, True)] * 6
+    first, other = (run(program, 13, *rows, state=state)[0] for state in (13, 14))
+    return mx.array([*first.shape, mx.array_equal(first, other).item()])
 
 
 @known.probe()

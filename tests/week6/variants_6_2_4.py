@@ -26,7 +26,9 @@ def sampled(program, logits, size, calls, **options):
         return mx.stack([sampler(logits[:, own.start : own.stop], [[]] * len(logits)) for _ in range(calls)])
 
     results, groups = run_ranks(run, size)
-    return mx.stack(results), mx.array([sum(math.prod(call.shape) for call in group.calls) for group in groups])
+    return mx.stack(results).astype(mx.int32), mx.array(
+        [sum(math.prod(call.shape) for call in group.calls) for group in groups]
+    )
 
 
 def gathers(program, **options):

@@ -35,7 +35,7 @@ def to_one(program, ranks, chosen):
 
 
 def exchanged(program, sizes):
-    """Return what `all_to_all` returns, and the bytes and the messages that each rank has sent."""
+    """Return what `all_to_all` returns, and the bytes and the empty messages that each rank has sent."""
     ranks = len(sizes)
     block, gate = mx.zeros((1, 2, 2)), mx.zeros((ranks, 2))
 
@@ -47,8 +47,8 @@ def exchanged(program, sizes):
         return found
 
     found, groups = run_ranks(rank_of, ranks)
-    sent = [sum(call.name == "send" for call in group.calls) for group in groups]
-    return (*(x for own in found for x in own), mx.array([*map(stages.sent_bytes, groups), *sent]))
+    empty = [sum(call.name == "send" and 0 in call.shape for call in group.calls) for group in groups]
+    return (*(x for own in found for x in own), mx.array([*map(stages.sent_bytes, groups), *empty]))
 
 
 def refused(program):
