@@ -121,6 +121,12 @@ known.change(
     question="Which replica of all has the fewest requests running?",
 )
 known.change(
+    "all-but-dead-ones",
+    ('replica.state == "ready" and', 'replica.state != "dead" and'),
+    fact="only dead replicas are left out, so starting and draining ones get requests",
+    question="How many of the four states can take a request?",
+)
+known.change(
     "last-of-equals",
     ("least = min(open_ones,", "least = min(reversed(open_ones),"),
     fact="of equally loaded replicas the last one is chosen",
