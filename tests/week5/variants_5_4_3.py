@@ -229,8 +229,18 @@ known.change(
     fact="a run that on_step stops is not saved",
     question="You press Ctrl-C after 499 steps. Where does the next run start?",
 )
-
-
+known.change(
+    "log-lost",
+    ('self.log = [Report(**entry) for entry in latest.progress["log"]]', "pass"),
+    fact="a resumed run starts with an empty log",
+    question="Over which norms is the median taken in the first step after a resume?",
+)
+known.change(
+    "parameters-lost",
+    ("= latest.step, latest.params, latest.optimizer_state", "= latest.step, params, latest.optimizer_state"),
+    fact="a resumed run starts with the initial parameters",
+    question="Which parameters does the trainer have after it has loaded a checkpoint?",
+)
 known.accepted_change(
     "norms collected in a loop",
     (
