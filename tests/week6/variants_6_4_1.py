@@ -162,6 +162,12 @@ known.change(
     fact="the longest prefix is looked for only among replicas within the margin, so that the second longest may win",
     question="The replica with the longest prefix has too many requests. Which one does the docstring choose then?",
 )
+known.change(
+    "least-of-all",
+    ("preferred.running <= least.running + MARGIN", "preferred.running <= min(r.running for r in replicas) + MARGIN"),
+    fact="the margin is counted from the least loaded of all replicas, also from one that cannot take the request",
+    question="A dead replica runs nothing. Can it make the preferred one too busy?",
+)
 known.together("whole-prompt", "half-excluded", makes="no-prefixes")
 
 
