@@ -39,7 +39,7 @@ class Rows:
 
     def __call__(self, tokens: mx.array) -> mx.array:
         """Return the vectors of ids; negative ones count from the end, as in every array."""
-        count, tokens = len(self.weight), tokens.astype(mx.int32)
+        count, tokens = len(self.weight), tokens.astype(mx.int64)
         has = (tokens >= -count) & (tokens < count)
         return mx.where(has[..., None], self.weight[mx.where(has, tokens, 0)], mx.array(-99, self.weight.dtype))
 
