@@ -224,6 +224,12 @@ known.change(
     fact="m and v start at zero in every step: those of the step before are not used",
     question="What does m contain of the gradient of the step before?",
 )
+known.change(
+    "counted-by-the-object",
+    ('step = state["step"] + 1', 'step = self._step = getattr(self, "_step", 0 * state["step"]) + 1'),
+    fact="steps are counted by the object instead of being read from the state",
+    question="A run is resumed with a new `AdamW`. Which step does its first update take?",
+)
 
 
 @known.accepted("decay first, in two steps")
