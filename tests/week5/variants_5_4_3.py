@@ -241,6 +241,18 @@ known.change(
     fact="a resumed run starts with the initial parameters",
     question="Which parameters does the trainer have after it has loaded a checkpoint?",
 )
+known.change(
+    "spikes-from-the-first-step",
+    ("return len(recent) == self.recipe.spike_window and", "return bool(recent) and"),
+    fact="spikes are looked for before there are `spike_window` updates",
+    question="After two updates, of how many norms is the median?",
+)
+known.change(
+    "mean-of-the-norms",
+    ("statistics.median(recent)", "statistics.fmean(recent)"),
+    fact="a norm is compared with the mean of the last norms instead of their median",
+    question="One large norm was not skipped. What does it do to the mean, and what to the median?",
+)
 known.accepted_change(
     "norms collected in a loop",
     (
