@@ -125,6 +125,12 @@ known.change(
     fact="a document longer than a row is truncated",
     question="A document has 3 rows' worth of tokens. Where are the last two thirds?",
 )
+known.change(
+    "row-of-padding",
+    ("padding = -count % length", "padding = length - count % length"),
+    fact="rows that are exactly full are followed by one more row, of padding",
+    question="Eight tokens fill two rows of four. How much padding do they need, and how much do you add?",
+)
 
 
 @known.accepted("token by token")

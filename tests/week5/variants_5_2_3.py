@@ -227,6 +227,18 @@ known.change(
     fact="load_state accepts the state of a run with another seed, length or number of shards",
     question="Row 7 of rows of 512 tokens: where is it if a row has 256?",
 )
+known.change(
+    "cached-by-place",
+    ("at = (self.epoch, self._place)", "at = self._place"),
+    fact="packed rows are used again for the same place of another epoch",
+    question="There is one shard. Which rows does its second epoch have?",
+)
+known.change(
+    "cached-by-epoch",
+    ("at = (self.epoch, self._place)", "at = self.epoch"),
+    fact="packed rows are used again for the other shards of the epoch",
+    question="When are the rows of your cache those of another shard?",
+)
 
 
 @known.accepted("all rows of an epoch at once")

@@ -211,6 +211,25 @@ known.change(
     fact="m and v have the parameter's dtype, in which a thousandth of v is rounded away",
     question="In bfloat16, what is 1 + 0.001?",
 )
+known.change(
+    "step-not-counted",
+    ('{"step": step}', '{"step": state["step"]}'),
+    fact="the new state has the old number of steps, so every step is corrected like the first",
+    question="What is `step` in the state after three updates?",
+)
+known.change(
+    "no-memory",
+    ('beta1 * state[f"m.{name}"] + (1 - beta1) * g', "(1 - beta1) * g"),
+    ('beta2 * state[f"v.{name}"] + (1 - beta2) * mx.square(g)', "(1 - beta2) * mx.square(g)"),
+    fact="m and v start at zero in every step: those of the step before are not used",
+    question="What does m contain of the gradient of the step before?",
+)
+known.change(
+    "counted-by-the-object",
+    ('step = state["step"] + 1', 'step = self._step = getattr(self, "_step", 0 * state["step"]) + 1'),
+    fact="steps are counted by the object instead of being read from the state",
+    question="A run is resumed with a new `AdamW`. Which step does its first update take?",
+)
 
 
 @known.accepted("decay first, in two steps")

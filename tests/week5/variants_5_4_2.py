@@ -210,6 +210,8 @@ def crashed(half, steps):
 known.probe_table(
     crash_before=crashed(False, (1, 2)),
     crash_within=crashed(True, (1, 2)),
+    crash_at_the_first=crashed(False, (1,)),
+    crash_within_the_first=crashed(True, (1,)),
     crash_at_the_third=crashed(False, (1, 2, 3)),
 )
 
@@ -296,6 +298,22 @@ known.change(
 mx.save_safetensors(str(temporary), wide)"""),
     fact="the arrays are stored in float32, whatever their dtype is",
     question="A bfloat16 parameter goes into a checkpoint. In which dtype does it come out?",
+)  # fmt: skip
+known.change(
+    "written-in-place",
+    ('temporary = self.folder / f"{TEMPORARY}{name}"', "temporary = self.folder / name"),
+    ('manifest = self.folder / f"{TEMPORARY}step-{step}.json"', 'manifest = self.folder / f"step-{step}.json"'),
+    fact="the files have their final names before they are complete",
+    question="The process is killed in the middle of a write. Which name does the half file have?",
+)
+known.change(
+    "manifest-first",
+    ("self._publish(temporary, name)", "pass"),
+    ('self._publish(manifest, f"step-{step}.json")',
+     'self._publish(manifest, f"step-{step}.json")\n'
+     'for name in files:\n    self._publish(self.folder / f"{TEMPORARY}{name}", name)'),
+    fact="the manifest gets its name before the files that it lists",
+    question="The process is killed after the first rename. Is the folder's newest checkpoint complete?",
 )  # fmt: skip
 
 

@@ -229,8 +229,30 @@ known.change(
     fact="a run that on_step stops is not saved",
     question="You press Ctrl-C after 499 steps. Where does the next run start?",
 )
-
-
+known.change(
+    "log-lost",
+    ('self.log = [Report(**entry) for entry in latest.progress["log"]]', "pass"),
+    fact="a resumed run starts with an empty log",
+    question="Over which norms is the median taken in the first step after a resume?",
+)
+known.change(
+    "parameters-lost",
+    ("= latest.step, latest.params, latest.optimizer_state", "= latest.step, params, latest.optimizer_state"),
+    fact="a resumed run starts with the initial parameters",
+    question="Which parameters does the trainer have after it has loaded a checkpoint?",
+)
+known.change(
+    "spikes-from-the-first-step",
+    ("return len(recent) == self.recipe.spike_window and", "return bool(recent) and"),
+    fact="spikes are looked for before there are `spike_window` updates",
+    question="After two updates, of how many norms is the median?",
+)
+known.change(
+    "mean-of-the-norms",
+    ("statistics.median(recent)", "statistics.fmean(recent)"),
+    fact="a norm is compared with the mean of the last norms instead of their median",
+    question="One large norm was not skipped. What does it do to the mean, and what to the median?",
+)
 known.accepted_change(
     "norms collected in a loop",
     (

@@ -114,6 +114,19 @@ known.change(
     question="How wide is an interval of two hundred equal numbers?",
 )
 known.change(
+    "one-generator",
+    ("draws = (np.random.default_rng([seed, i]).integers(n.size, size=n.size) for i in range(resamples))",
+     "draws = np.random.default_rng(seed).integers(n.size, size=(resamples, n.size))"),
+    fact="one generator draws the residuals of all resamples",
+    question="Which numbers does resample 3 draw if it is the only one you compute?",
+)  # fmt: skip
+known.change(
+    "residuals-negated",
+    (RESIDUALS, "residuals = fitted - y"),
+    fact="the residuals have the other sign: the law minus the loss",
+    question="One loss is far above the law. Where is it in a resample that draws its residual?",
+)
+known.change(
     "runs-resampled",
     ("_fit(n, fitted + residuals[k])", "_fit(n[k], y[k])"),
     fact="whole runs are drawn instead of residuals",

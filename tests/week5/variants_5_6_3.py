@@ -128,6 +128,14 @@ known.change(
     fact="rewards without a completion are not refused",
     question="What is the mean of no rewards?",
 )
+known.change(
+    "group-of-one",
+    ("squares / max(1, rewards.shape[-1] - 1)", "squares / (rewards.shape[-1] - 1)"),
+    ("equal = mx.max(wide, axis=-1, keepdims=True) == mx.min(wide, axis=-1, keepdims=True)",
+     "equal = (mx.max(wide, -1, True) == mx.min(wide, -1, True)) & (rewards.shape[-1] > 1)"),
+    fact="the advantage of a group of one answer is NaN",
+    question="What is G - 1 in a group of one answer?",
+)  # fmt: skip
 
 
 @known.accepted("with mx.std, and the group's range")

@@ -146,6 +146,22 @@ known.change(
     fact="a temperature of 0 is not refused",
     question="At a temperature of 0, how do the completions of a group differ?",
 )
+known.change(
+    "recorded-by-position",
+    ("for (request, token), logprob in zip(rows, found, strict=True):",
+     "for request, (_, token), logprob in zip(recorded, rows, found):"),
+    fact="samples are recorded by their position in the batch instead of by request",
+    question="The first request ends before the others. Whose is the first row of the next step?",
+)  # fmt: skip
+known.change(
+    "row-for-every-chunk",
+    ("for (request, token), logprob in zip(rows, found, strict=True):",
+     "for chunk, new, logprob in zip(chunks, sampled, found):"),
+    ("recorded[request].append((token, logprob))",
+     "if new:\n    recorded[chunk.request].append((new[0], logprob))"),
+    fact="a chunk in the middle of a prompt is taken to have a row of logits, so later chunks get other rows",
+    question="Three chunks, and the second one is the middle of a prompt. How many rows of logits are there?",
+)  # fmt: skip
 
 
 @known.accepted("with requests that remember")

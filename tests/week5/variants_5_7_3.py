@@ -83,6 +83,12 @@ known.change(
     question="What lies between two of the sorted means?",
 )
 known.change(
+    "places-rounded-down",
+    (QUANTILES, "np.sort(means)[[int(tail * resamples), min(int((1 - tail) * resamples), resamples - 1)]]"),
+    fact="the ends are sorted means at places that are rounded down, so nothing is interpolated",
+    question="Must a quantile of R sorted means be one of them?",
+)
+known.change(
     "basic-interval",
     ("return float(low), float(high)", "return float(2 * data.mean() - high), float(2 * data.mean() - low)"),
     fact="the interval is mirrored at the mean, as in the basic bootstrap",

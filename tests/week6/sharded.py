@@ -30,6 +30,20 @@ ROW_PARALLEL = ("o_proj", "down_proj")
 Indices = list[int]
 
 
+class Rows:
+    """A rank's table that reads no memory outside of it: an id that it does not have gets a vector of -99."""
+
+    def __init__(self, weight: mx.array) -> None:
+        """Store the rows."""
+        self.weight = weight
+
+    def __call__(self, tokens: mx.array) -> mx.array:
+        """Return the vectors of ids; negative ones count from the end, as in every array."""
+        count, tokens = len(self.weight), tokens.astype(mx.int64)
+        has = (tokens >= -count) & (tokens < count)
+        return mx.where(has[..., None], self.weight[mx.where(has, tokens, 0)], mx.array(-99, self.weight.dtype))
+
+
 def words(config: dict[str, Any], size: int) -> str:
     """Describe a model and a group."""
     letters = {"H": "num_attention_heads", "H_kv": "num_key_value_heads", "D": "head_dim", "I": "intermediate_size"}

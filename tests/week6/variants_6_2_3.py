@@ -1,6 +1,7 @@
 """Known programs of task 6.2.3, the vocabulary-parallel embedding."""
 
 import mlx.core as mx
+from tests.week6.sharded import Rows
 from tiny_llm_solution.embedding import Embedding
 
 from tiny_llm_course.testkit.inputs import drawn
@@ -15,7 +16,7 @@ def on_ranks(table, size, use):
 
     def run(group):
         own = range(len(table) * group.rank // size, len(table) * (group.rank + 1) // size)
-        return use(Embedding(len(own), table.shape[1], table[own.start : own.stop]), own, group)
+        return use(table[own.start : own.stop], own, group)
 
     results, groups = run_ranks(run, size)
     return *results, mx.array([len(group.calls) for group in groups])
@@ -25,12 +26,12 @@ def lookup(program, seed, count, tokens, size=2, dtype=mx.float32, spoilt=()):
     (table,) = drawn(seed, (count, 5), dtype=dtype)
     for row in spoilt:
         table[row] = mx.inf
-    return on_ranks(table, size, lambda *made: program(*made)(mx.array(tokens)))
+    return on_ranks(table, size, lambda own, *others: program(Rows(own), *others)(mx.array(tokens)))
 
 
 def logits(program, seed, count, size=2):
     x, table = drawn(seed, (3, 5), (count, 5))
-    return on_ranks(table, size, lambda *made: program(*made).as_linear(x))
+    return on_ranks(table, size, lambda own, *others: program(Embedding(*own.shape, own), *others).as_linear(x))
 
 
 known.probe_table(
@@ -56,7 +57,7 @@ def dtype_of_the_vectors(program):
 def sized(program):
     (table,) = drawn(1, (4096, 256))
     tokens = mx.arange(512) * 8
-    return lambda: on_ranks(table, 2, lambda *made: program(*made)(tokens))
+    return lambda: on_ranks(table, 2, lambda own, *others: program(Embedding(*own.shape, own), *others)(tokens))
 
 
 MASKED = "mx.where(own[..., None], found, mx.zeros_like(found))"
@@ -95,6 +96,18 @@ known.change(
     ("tokens - self.vocabulary.start, 0)", "tokens % len(self.vocabulary), 0)"),
     fact="a token's row is its id modulo the rank's number of rows",
     question="Ranks have 4, 4 and 5 of 13 tokens. Which row of the last rank is token 8's? What is 8 modulo 5?",
+)
+known.change(
+    "ids-of-the-whole-vocabulary",
+    ("tokens - self.vocabulary.start, 0)", "tokens, 0)"),
+    fact="the rank's table is indexed by ids of the whole vocabulary",
+    question="A rank has the tokens 6 to 11, and its table has six rows. Which of them is token 6's?",
+)
+known.change(
+    "earlier-tokens-too",
+    ("(tokens >= self.vocabulary.start) & ", ""),
+    fact="the lower bound is not checked: a token of an earlier rank has a negative row",
+    question="Which row of an array is row -2?",
 )
 known.change(
     "counted-from-the-end",

@@ -121,6 +121,12 @@ known.change(
     question="Which replica of all has the fewest requests running?",
 )
 known.change(
+    "all-but-dead-ones",
+    ('replica.state == "ready" and', 'replica.state != "dead" and'),
+    fact="only dead replicas are left out, so starting and draining ones get requests",
+    question="How many of the four states can take a request?",
+)
+known.change(
     "last-of-equals",
     ("least = min(open_ones,", "least = min(reversed(open_ones),"),
     fact="of equally loaded replicas the last one is chosen",
@@ -155,6 +161,12 @@ known.change(
     ),
     fact="the longest prefix is looked for only among replicas within the margin, so that the second longest may win",
     question="The replica with the longest prefix has too many requests. Which one does the docstring choose then?",
+)
+known.change(
+    "least-of-all",
+    ("preferred.running <= least.running + MARGIN", "preferred.running <= min(r.running for r in replicas) + MARGIN"),
+    fact="the margin is counted from the least loaded of all replicas, also from one that cannot take the request",
+    question="A dead replica runs nothing. Can it make the preferred one too busy?",
 )
 known.together("whole-prompt", "half-excluded", makes="no-prefixes")
 

@@ -26,6 +26,10 @@ SCENES: dict[str, tuple[Files, dict[str, Files]]] = {
     "the same line": ({"f": TEN}, {"a": {"f": A3}, "b": {"f": B3}}),
     "the same change": ({"f": TEN}, {"a": {"f": A3}, "b": {"f": A3}}),
     "the same change and another one": ({"f": TEN}, {"a": {"f": A3}, "b": {"f": with_lines({3: b"A\n", 8: b"B\n"})}}),
+    "the same two lines for one and another change": (
+        {"f": TEN},
+        {"a": {"f": with_lines({3: b"A\nC\n"})}, "b": {"f": with_lines({3: b"A\nC\n", 8: b"B\n"})}},
+    ),
     "lines that touch": ({"f": TEN}, {"a": {"f": A3}, "b": {"f": with_lines({4: b"B\n"})}}),
     "a line between": ({"f": TEN}, {"a": {"f": A3}, "b": {"f": with_lines({5: b"B\n"})}}),
     "insertions in different places": (

@@ -203,6 +203,13 @@ known.change(
     fact="only the first schema of `anyOf` is used",
     question="anyOf has an integer and an array. May the text be []?",
 )
+known.change(
+    "empty-in-any-case",
+    ('separated(item, given.get("minItems", 0), given.get("maxItems"))',
+     'optional(separated(item, given.get("minItems", 0), given.get("maxItems")))'),
+    fact="an array may be empty, whatever `minItems` is",
+    question="`minItems` is 1. May nothing be between the brackets?",
+)  # fmt: skip
 known.accepted_change(
     "the options of the first property in a comprehension",
     (

@@ -116,6 +116,12 @@ known.change(
     fact="the prompt ends with an empty thought although thinking is on",
     question="What does the model do if its thought is already over when it begins?",
 )
+known.change(
+    "empty-thoughts",
+    ("if current and (last or thought):", "if current:"),
+    fact="every answer since the last question gets an empty thought if it has none, not only the last message",
+    question="A call, its result, an answer: which of these messages has an empty thought in Qwen3's template?",
+)
 
 
 @known.accepted("a list of parts")

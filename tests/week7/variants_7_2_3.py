@@ -118,6 +118,12 @@ known.change(
     fact="a value may follow another one without a comma",
     question="Is [1 2] JSON?",
 )
+known.change(
+    "half-numbers",
+    ("_end_of(_NUMBER, prefix, at)", '_end_of(re.compile(r"[-+.0-9eE]+"), prefix, at)'),
+    fact="half a number such as `1.` or `-` is kept, which is no JSON",
+    question="The prefix ends in `[1.`. Can a parser read `[1.]`?",
+)
 
 
 known.change(

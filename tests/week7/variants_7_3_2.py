@@ -126,6 +126,12 @@ known.change(
     fact="the messages are appended to the caller's list",
     question="The caller starts a second run with the same question. What does its list contain by then?",
 )
+known.change(
+    "limit-after-the-answer",
+    ("append(answer.message)", 'append(answer.message)\nif steps >= limits.steps:\n    return stopped("steps")'),
+    fact="an answer in the last permitted step ends the run with `steps`, even if it is the final one",
+    question="One step is allowed, and the model answers at once. Is it done?",
+)
 
 
 @known.accepted("a class that runs")

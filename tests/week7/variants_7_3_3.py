@@ -88,6 +88,12 @@ known.change(
     question='The file ends in `{"mess`. What does its last line look like after the next append?',
 )
 known.change(
+    "cut-one-byte-early",
+    ('data.rfind(b"\\n") + 1', 'max(data.rfind(b"\\n"), 0)'),
+    fact="the cut is one byte too early: the last whole line loses its line feed",
+    question="The last line feed is byte 8. How many bytes must stay?",
+)
+known.change(
     "begins-anew",
     ('self._file.truncate(data.rfind(b"\\n") + 1)', "self._file.truncate(0)"),
     fact="opening a transcript deletes what it contained",
@@ -122,6 +128,12 @@ known.change(
     ),
     fact="a last line without a line feed counts as an entry if it happens to be JSON",
     question='`{"tokens": 1` and `2}` were to be written, and the process was killed in between. And after `2`?',
+)
+known.change(
+    "half-an-entry-is-read",
+    ('path.read_bytes().split(b"\\n")[:-1]', "path.read_bytes().splitlines()"),
+    fact="a last line without a line feed is read like any other, so half an entry is an error",
+    question="A process was killed while it wrote its last entry. Can you read the entries before it?",
 )
 known.change(
     "damage-skipped",

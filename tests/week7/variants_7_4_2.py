@@ -138,6 +138,16 @@ known.change(
     fact="a first line that is longer than max_chars is not returned, so the reading never goes on",
     question="The first line does not fit. What does the model ask for next?",
 )
+known.change(
+    "line-after-the-last-break",
+    (
+        "while piece := lines.readline(MAX_LINE + 1):",
+        "ended = True\nwhile (piece := lines.readline(MAX_LINE + 1)) or ended:",
+    ),
+    ('if b"\\0" in body:', 'ended = piece.endswith(b"\\n")\nif b"\\0" in body:'),
+    fact="a line break at the end of the file begins another line, which is empty",
+    question="How many lines does a file with the content `a`, line break have? And which parts does split return?",
+)
 
 
 @known.wrong(

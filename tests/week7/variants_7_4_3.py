@@ -193,8 +193,13 @@ known.change(
     fact="a replacement that fails leaves its new file in the folder",
     question="The rename fails. Which files are in the folder?",
 )
-
-
+known.change(
+    "undone-twice",
+    ('self.journal.pop()\nreturn "undone: " + ", ".join(entry.path for entry in entries)',
+     'return "undone: " + ", ".join(entry.path for entry in entries)'),
+    fact="a step stays in the journal after it was undone",
+    question="Two steps were made. Which one does a second undo find last in the journal?",
+)  # fmt: skip
 known.accepted_change(
     "other calls",
     ("text[: starts[0]] + new + text[starts[0] + len(old) :]", "text.replace(old, new)"),

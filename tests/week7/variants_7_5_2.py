@@ -126,6 +126,20 @@ known.change(
     question="The tests failed in step 3 and pass in step 9. What is left to be done?",
 )
 known.change(
+    "each-failure-listed",
+    ("failed.pop(str(call), None)",
+     'if not call.failed:\n    failed = {k: x for k, x in failed.items() if not x.startswith(f"Failed: {call}: ")}'),
+    ("failed[str(call)] =", "failed[object()] ="),
+    fact="a failure is dropped only if the same call succeeds later: a call that fails twice is listed twice",
+    question="The tests failed in step 3 and again in step 9. Which of the two results is still true?",
+)  # fmt: skip
+known.change(
+    "turns-counted",
+    ("Summary of {len(replaced)} earlier", "Summary of {len(turns)} earlier"),
+    fact="the summary states the number of turns, not of messages",
+    question="A turn has three calls. How many messages is it?",
+)
+known.change(
     "failed-edits-count",
     ("elif call.name in CHANGES:", "if call.name in CHANGES:"),
     fact="a file counts as changed although the edit failed",

@@ -103,6 +103,12 @@ known.change(
     fact="chunks of other requests in the scheduler are counted",
     question="Whose tokens are in a step's chunks?",
 )
+known.change(
+    "removed-while-iterating",
+    ("for request in list(waiting):", "for request in waiting:"),
+    fact="requests are removed from the list that the loop iterates over, so the one after each is skipped",
+    question="The first of three items is removed in its own iteration. Which item comes next?",
+)
 
 
 @known.accepted("by sets of pages")

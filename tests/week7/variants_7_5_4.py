@@ -126,6 +126,15 @@ known.change(
     fact="lines also end at a carriage return",
     question="At which bytes does bytes.splitlines end a line?",
 )
+known.change(
+    "equal-hunks-twice",
+    (
+        "for hunk in sorted(hunks, reverse=True):",
+        "for hunk in sorted((h for h in hunks for _ in hunks[h]), reverse=True):",
+    ),
+    fact="a change that two copies have in common is applied once for each of them",
+    question="Two copies insert the same line. How often is it in the merged file?",
+)
 
 
 @known.accepted("from gap to gap")

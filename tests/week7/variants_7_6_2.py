@@ -23,6 +23,11 @@ def numbers(*found):
     return mx.array([min(float(each), 1e9) for each in found])
 
 
+def cost_of_none(steps, tokens, cost, each):
+    """Report of the cost for each solved run whether it is infinite."""
+    return numbers(steps, tokens, cost, each == math.inf)
+
+
 known.probe_table(
     shares=lambda program: numbers(*made(program, UNEQUAL).shares().values()),
     unequal=lambda program: numbers(*made(program, UNEQUAL).success(0.8)),
@@ -30,8 +35,8 @@ known.probe_table(
     once=lambda program: numbers(*made(program, ONCE).success()),
     at=lambda program: numbers(*(made(program, EVEN).pass_at(k) for k in (1, 2, 3))),
     every=lambda program: numbers(*(made(program, EVEN).pass_all(k) for k in (1, 2, 3))),
-    usage=lambda program: numbers(*made(program, UNEQUAL).usage(3.0)),
-    usage_of_none=lambda program: numbers(*made(program, NONE).usage(3.0)),
+    usage=lambda program: tuple(map(numbers, made(program, UNEQUAL).usage(3e4))),
+    usage_of_none=lambda program: cost_of_none(*made(program, NONE).usage(3.0)),
     against=lambda program: numbers(*made(program, EVEN).against(made(program, SWAPPED))),
     refused_k=lambda program: refusals(lambda k: made(program, UNEQUAL).pass_all(k), [0, 2, 7]),
     unpaired=lambda program: refusals(
@@ -97,6 +102,12 @@ known.change(
     ("cost / solved if solved else math.inf", "cost / count"),
     fact="the cost is divided by the number of all runs, not of those that are solved",
     question="An agent costs 1 cent a run and solves one in a hundred. What does a solved case cost?",
+)
+known.change(
+    "nothing-solved",
+    ("cost / solved if solved else math.inf", "cost / max(solved, 1)"),
+    fact="the cost for each solved run is finite although no run is solved",
+    question="Two agents cost the same. One solves one case, the other one none. Which has the better cost_per_solved?",
 )
 known.change(
     "price-per-thousand",
