@@ -31,6 +31,7 @@ solved = [basics.line]  # by another name than the one under which a second mist
 known.wrong("harmless", fact="nothing is wrong", question="Is it?")(solved[0])
 known.wrong("no-offset-again", fact="the offset is left out", question="Is it?")(lambda x, m, b=None: solved[0](x, m))
 known.wrong("counts", fact="it counts", question="Does it?")(lambda *a, at=itertools.count(1): solved[0](*a) + next(at))
+known.accepted("one-more")(lambda *a: solved[0](*a) + 1)
 known.accepted("no-offset-accepted")(lambda x, m, b=None: solved[0](x, m))
 known.change("no-place", ("x @ v", "x"), fact="nothing is wrong", question="Is it?")
 known.sized("x 2 x 3, slope 2")(lambda program: lambda: program(mx.ones((2, 3)), mx.ones(2)))
@@ -73,6 +74,7 @@ def report():
         "1.1.3: the wrong program no-offset is named no-offset and no-offset-again",
         "1.1.3: the wrong program counts does something else each time",
         "1.1.3: the accepted program no-offset-accepted is named as a mistake",
+        "1.1.3: the accepted program one-more is wrong on a probe",
         "1.1.3: the solution raises ValueError on x 2 x 3, slope 2: ",
         "1.1.2: compare has nothing to time: call known.sized or known.not_timed",
         "1.1.3: the change no-place: 'x @ v' occurs 0 times in basics:line, not once",

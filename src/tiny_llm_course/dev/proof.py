@@ -26,7 +26,7 @@ from ..programs import kernels
 from ..programs.packages import SOLUTION_NAME, installed, load_package, program
 from ..source.edits import DoesNotApply
 from ..testkit.memo import memoizing
-from ..testkit.naming import mistakes
+from ..testkit.naming import mistakes, right
 from ..testkit.variants import Variant, Variants, load_variants
 from .fault_injection import DiagnosisScore, buildable, score_diagnoses
 from .file_trace import traced_files
@@ -166,8 +166,12 @@ class Prover:
                 failing = [item.name for item in items if not run_again(item)]
             proof.accepted_pass += not failing
             proof.problems += [f"{name} fails on the accepted program {variant.name} ({programs})" for name in failing]
+            if right(variants, variant.program):
+                continue
             if mistakes(variants, variant.program):
                 proof.problems.append(f"the accepted program {variant.name} is named as a mistake ({programs})")
+            elif not (variant.differs or task.judges):
+                proof.problems.append(f"the accepted program {variant.name} is wrong on a probe ({programs})")
 
     def _prove_wrong(self, task: Task, proof: Proof, items: list[pytest.Function]) -> None:
         catches: Counter[pytest.Function] = Counter()

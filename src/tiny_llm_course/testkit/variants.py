@@ -41,6 +41,7 @@ class Variant:
     fact: str = ""
     question: str = ""
     edits: tuple[Edit, ...] = ()  # of the solution's text; none for a program that is written out
+    differs: bool = False  # a right program with other results than the solution's on a probe
     both: "tuple[Variant, ...]" = ()  # the mistakes of a program with two at once, or with one in a reworded solution
 
     @property
@@ -103,9 +104,13 @@ class Variants:
         """Add a right program as a change of the solution."""
         self.accepted_programs.append(Variant(name, lambda: self.patched(name, edits), edits=edits))
 
-    def accepted(self, name: str) -> Callable[[Program], Program]:
-        """Decorate a right program that is written in another way than the solution."""
-        return _collect(lambda p: self.accepted_programs.append(Variant(name, lambda: p)))
+    def accepted(self, name: str, *, differs: bool = False) -> Callable[[Program], Program]:
+        """Decorate a right program that is written in another way than the solution.
+
+        It must have the solution's results on the probes, or mistakes in a program of its style get no name: `differs`
+        where a task allows several results.
+        """
+        return _collect(lambda p: self.accepted_programs.append(Variant(name, lambda: p, differs=differs)))
 
     def probe(self, dtype: mx.Dtype = mx.float32) -> Callable[[Program], Program]:
         """Decorate a probe of the task; the dtype it computes in says how closely equal outcomes agree."""
