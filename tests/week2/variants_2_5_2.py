@@ -91,6 +91,12 @@ known.change(
     question="What should the result be for a row of ones, and what is it?",
 )
 known.change(
+    "mean-over-the-threads",
+    ("total / size", "total / threads"),
+    fact="the sum of squares is divided by the number of threads instead of E",
+    question="A row has 100 numbers and its threadgroup 32 threads. How many squares does the sum include?",
+)
+known.change(
     "no-eps",
     (" + eps[0]", ""),
     fact="eps is missing",
@@ -114,6 +120,12 @@ known.change(
     (WRITES, f"const uint i = first;\nif (i < size) {{\n  {WRITTEN}"),
     fact="each thread writes only one number of its row",
     question="A row has 100 numbers and its threadgroup 32 threads. Which thread writes number 40?",
+)
+known.change(
+    "one-square-a-thread",
+    (READS, f"const uint i = first;\nif (i < size) {{\n  {NUMBER}"),
+    fact="each thread adds only one square to the sum",
+    question="A row has 100 numbers and its threadgroup 32 threads. Which thread squares number 40?",
 )
 known.change(
     "numbers-in-blocks",
