@@ -79,6 +79,13 @@ known.change(
     question="How many numbers does weight have, and which one applies to the first number of row 1?",
 )
 known.change(
+    "first-row-of-x",
+    (NUMBER, "const float number = float(x[i]);"),
+    ("T(float(x[row + i]) * scale)", "T(float(x[i]) * scale)"),
+    fact="every row of the output is computed from the first row of x",
+    question="Which number of x does the first thread of the second threadgroup read?",
+)
+known.change(
     "no-weight",
     ("weight[i] * ", ""),
     fact="the weight is missing",
