@@ -43,6 +43,11 @@ def test_task_2_min_p_of_one_keeps_the_most_likely():
     agrees(sampler.keep_min_p, min_p64, logits, 1.0, seed=0)
 
 
+def test_task_2_min_p_float32_probabilities():
+    """In float16, exp(-0.25) and min_p are the same number."""
+    agrees(sampler.keep_min_p, min_p64, mx.array([[1.0, 0.75]], mx.float16), 0.77896, seed=0)
+
+
 @pytest.mark.parametrize("min_p", [0.0, 0.1, 1.0])
 def test_task_2_min_p_forbidden_tokens(min_p):
     logits = mx.array([[-math.inf, 1.0, -math.inf, -0.5], [-3.0, -math.inf, -math.inf, -math.inf]])

@@ -28,6 +28,7 @@ known.probe_table(
     ),
 )
 known.probe_table(mx.float16, p_half=lambda program: program(log_rows(*RATIOS, dtype=mx.float16), 0.15))
+known.probe_table(mx.float16, near=lambda program: program(mx.array([[1.0, 0.75]], mx.float16), 0.77896))
 
 
 @known.sized("float32 logits 1 x 151,936, min-p 0.1")
@@ -88,6 +89,12 @@ known.change(
     ("logits, -mx.inf)", "-mx.inf, logits)"),
     fact="the likely tokens are dropped and the unlikely ones kept",
     question="mx.where returns its second argument where the condition is true. Which one is that here?",
+)
+known.change(
+    "half-probabilities",
+    ("logits.astype(mx.float32)", "logits"),
+    fact="the probabilities are computed in the logits' dtype",
+    question="exp(-0.25) is 0.7788. What is it in bfloat16?",
 )
 add_mistakes(known, "probabilities = softmax")
 known.change(

@@ -24,6 +24,13 @@ known.change(
     question="In the word 0x21, which weight is 1: the first or the second?",
 )
 known.change(
+    "scales-taken-for-float32",
+    ("number_at(scales, o * groups + g, scale_type)", "number_at(scales, o * groups + g, 0)"),
+    ("number_at(biases, o * groups + g, scale_type)", "number_at(biases, o * groups + g, 0)"),
+    fact="scales and biases are read as float32, whatever their type",
+    question="How many bytes does a float16 scale take, and how many does your code read?",
+)
+known.change(
     "next-group's-scale",
     ("number_at(scales, o * groups + g, scale_type)", "number_at(scales, o * groups + (g + 1) % groups, scale_type)"),
     fact="each group uses the scale of the next one",

@@ -4,6 +4,7 @@ import mlx.core as mx
 import numpy as np
 from tests.week2.matrices import by, is_divided, matrix, timed
 
+from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("2.4.5")
@@ -18,7 +19,14 @@ def product(program, seed, outputs, inputs, group_size, dtype=mx.float32):
     return by(program)(x, *matrix(seed, outputs, inputs, group_size, dtype), group_size)
 
 
+def sums_alone(program):
+    """Every q is 0, and x is not exact in eight bits."""
+    packed, scales, biases = matrix(7, 5, 192, 64)
+    return by(program)(normals(7)(192), mx.zeros_like(packed), scales, biases, 64)
+
+
 known.probe_table(
+    sums_alone=sums_alone,
     several_groups=lambda program: product(program, 1, 5, 192, 64),
     one_chunk=lambda program: product(program, 2, 16, 512, 32),
     and_one=lambda program: product(program, 3, 33, 128, 128),
@@ -57,6 +65,25 @@ known.change(
     ("rounded.values.data() + block * BLOCK", "rounded.values.data()"),
     fact="every block of a row is multiplied by the x values of the first block",
     question="How many x values does a block use?",
+)
+known.change(
+    "sums-of-the-rounded-x",
+    (
+        "const Rounded rounded(x, inputs, group_size);",
+        """
+        Rounded rounded(x, inputs, group_size);
+        for (int g = 0; g < inputs / group_size; ++g) {
+          int sum = 0;
+          for (int i = g * group_size; i < (g + 1) * group_size; ++i) {
+            const int word = i / PER_WORD, odd = i % 2;
+            sum += rounded.values[word / LANES * BLOCK + odd * (BLOCK / 2) + word % LANES * 4 + i % PER_WORD / 2];
+          }
+          rounded.sums[g] = sum * rounded.scales[g];
+        }
+        """,
+    ),
+    fact="the biases are multiplied by the sums of the rounded x",
+    question="Do the biases need x in eight bits?",
 )
 known.change(
     "sums-in-eight-bits",

@@ -79,6 +79,13 @@ known.change(
     question="How many numbers does weight have, and which one applies to the first number of row 1?",
 )
 known.change(
+    "first-row-of-x",
+    (NUMBER, "const float number = float(x[i]);"),
+    ("T(float(x[row + i]) * scale)", "T(float(x[i]) * scale)"),
+    fact="every row of the output is computed from the first row of x",
+    question="Which number of x does the first thread of the second threadgroup read?",
+)
+known.change(
     "no-weight",
     ("weight[i] * ", ""),
     fact="the weight is missing",
@@ -89,6 +96,12 @@ known.change(
     ("total / size", "total"),
     fact="the root is that of the sum of squares instead of their mean",
     question="What should the result be for a row of ones, and what is it?",
+)
+known.change(
+    "mean-over-the-threads",
+    ("total / size", "total / threads"),
+    fact="the sum of squares is divided by the number of threads instead of E",
+    question="A row has 100 numbers and its threadgroup 32 threads. How many squares does the sum include?",
 )
 known.change(
     "no-eps",
@@ -114,6 +127,12 @@ known.change(
     (WRITES, f"const uint i = first;\nif (i < size) {{\n  {WRITTEN}"),
     fact="each thread writes only one number of its row",
     question="A row has 100 numbers and its threadgroup 32 threads. Which thread writes number 40?",
+)
+known.change(
+    "one-square-a-thread",
+    (READS, f"const uint i = first;\nif (i < size) {{\n  {NUMBER}"),
+    fact="each thread adds only one square to the sum",
+    question="A row has 100 numbers and its threadgroup 32 threads. Which thread squares number 40?",
 )
 known.change(
     "numbers-in-blocks",

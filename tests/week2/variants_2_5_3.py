@@ -32,6 +32,18 @@ known.change(
     question="With 90 pairs and 256 threads, which pair does thread 100 have?",
 )
 known.change(
+    "unsigned-negated",
+    ("-metal::log2(base[0]) * pair / pairs", "metal::log2(base[0]) * -pair / pairs"),
+    fact="the unsigned `pair` is negated, so it wraps around to about four billion",
+    question="What is -pair for a uint pair = 1?",
+)
+known.change(
+    "first-feature-overwritten",
+    ("T(first * s + second * c)", "T(float(out[at]) * s + second * c)"),
+    fact="the second feature is computed from the already rotated first one",
+    question="What does out[at] hold when the second feature is computed?",
+)
+known.change(
     "neighbours-paired",
     ("const uint at = vector * 2 * pairs + pair;", "const uint at = vector * 2 * pairs + 2 * pair;"),
     ("float(x[at + pairs])", "float(x[at + 1])"),
