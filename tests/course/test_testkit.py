@@ -13,7 +13,7 @@ from tiny_llm_course.testkit.cases import CASE_NOTE, describe, noted
 from tiny_llm_course.testkit.errors import raises_error, raises_value_error
 from tiny_llm_course.testkit.inputs import causal, normals
 from tiny_llm_course.testkit.memo import key_of
-from tiny_llm_course.testkit.rounding import EPSILON, exact, rounding, to_float64, tolerance
+from tiny_llm_course.testkit.rounding import EPSILON, LARGEST, close, exact, rounding, to_float64, tolerance
 from tiny_llm_course.testkit.texts import same_ids, same_pieces, same_text
 
 
@@ -230,3 +230,13 @@ def test_findings_are_ranked_by_kind_then_oracle_then_size():
         Finding(Kind.VALUES, "", size=1, indirect=True),
     )
     assert sorted([own, big, small, shape], key=Finding.rank) == [shape, small, big, own]
+
+
+def test_large_arrays_are_compared_without_copies_in_float64():
+    """A result of 2 GB, broadcast by mistake, ended the process that looked for the mistake."""
+    large = mx.broadcast_to(mx.array([[1.0, mx.nan]]), (LARGEST, 2))
+    before = mx.get_active_memory()
+    mx.reset_peak_memory()
+    assert close(large, mx.broadcast_to(mx.array([[1.0, mx.nan]]), (LARGEST, 2)), 0.0)
+    assert not close(large, large + 1e-7, 0.01), "equal or nothing"
+    assert mx.get_peak_memory() - before < 16 * LARGEST

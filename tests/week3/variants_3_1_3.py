@@ -134,6 +134,12 @@ known.change(
     question="How many lists are there for five chunks, of which two are in the middle of their prompts?",
 )
 known.change(
+    "unscored-left-out-beside-others",
+    ("[[next(tokens)] if chunk.num_logits else [] for chunk in chunks]", "[[token] for token in tokens]"),
+    fact="chunks without logits get no list if another chunk has some",
+    question="How many lists are there for five chunks, of which two are in the middle of their prompts?",
+)
+known.change(
     "no-lists-without-logits",
     ("return [[] for _ in chunks]", "return []"),
     fact="the result has no lists when no chunk has logits",

@@ -29,16 +29,32 @@ known.probe_table(
     beside_decoding=lambda program: planned(program, [*WRITERS, (40, 0, 0), (20, 0, 0), (4, 0, 0)], 12),
     one_left=lambda program: planned(program, [*WRITERS, (40, 0, 0), (4, 0, 0)], 4),
     preempted=lambda program: planned(program, [(40, 0, 0), (6, 5, 0), (9, 0, 0)], 10),
+    too_many=lambda program: planned(program, [(4, 5, 8), (4, 1, 4), (4, 2, 5), (40, 0, 0)], 2),
     none=lambda program: mx.array(len(program([], 4))),
     to_the_end=lambda program: run(program, (30, 9, 1, 4), (2, 2, 5, 3), 6, 4),
 )
 
 known.not_timed("a loop over a few dozen requests")
 
+FEWEST_FIRST = "sorted(decoding, key=lambda each: len(each.output))"
+DECODED, NO_CHUNKS = "chunks = chunked_prefill(decoding, token_budget)", "chunks = chunked_prefill([], token_budget)"
 LEFT = "left = token_budget - len(chunks)"
 HALF = "half = min(oldest.num_uncomputed_tokens, left - left // 2)"
 SORTED = "sorted(others, key=lambda request: request.num_uncomputed_tokens)"
 UNUSED = "unused = token_budget - sum(len(chunk.tokens) for chunk in chunks)"
+known.change(
+    "output-is-decoding",
+    ("request.output and request.num_uncomputed_tokens == 1", "request.output"),
+    (DECODED, f"{NO_CHUNKS} + [next_chunk(x, 1) for x in {FEWEST_FIRST}[:token_budget]]"),
+    fact="a request with output counts as decoding, even if a preemption has left it many tokens to compute",
+    question="A preempted request has output and twenty uncomputed tokens. Which part of the budget is its?",
+)  # fmt: skip
+known.change(
+    "oldest-decode-first",
+    (DECODED, f"{NO_CHUNKS} + [next_chunk(each, 1) for each in decoding[:token_budget]]"),
+    fact="of more decoding requests than the budget, the oldest get their tokens",
+    question="Five requests decode, and the budget is three. Which three does chunked_prefill choose, and why?",
+)
 known.change(
     "oldest-first",
     (HALF, "half = min(oldest.num_uncomputed_tokens, left)"),

@@ -128,6 +128,13 @@ known.change(
     question="A stop string is found, and you are still sending the step before. Which piece is the last?",
 )
 known.change(
+    "reason-of-the-request",
+    ('reason = "stop" if update.finish_reason and text.found else update.finish_reason',
+     'reason = "stop" if request.finish_reason and text.found else request.finish_reason'),
+    fact="a piece has the request's finish_reason, which the scheduler may have set before this update was read",
+    question="The scheduler is a step ahead of your updates. Which piece is the last?",
+)  # fmt: skip
+known.change(
     "left-open",
     (
         "async with aclosing(self._updates) as stream:\n    async for update in stream:",
@@ -174,6 +181,21 @@ known.change(
     ("yield _event(json.dumps(failed(error)))\nreturn", "yield _event(json.dumps(failed(error)))"),
     fact="[DONE] is sent even after an error",
     question="What does [DONE] mean to a client?",
+)
+known.change(
+    "only-done-after-an-error",
+    (
+        "yield _event(json.dumps(failed(error)))\nreturn",
+        'yield _event(json.dumps(failed(error)))\nyield _event("[DONE]")\nreturn',
+    ),
+    fact="[DONE] follows an error, without the final chunk",
+    question="What does [DONE] mean to a client?",
+)
+known.change(
+    "closed-not-caught",
+    ("except (EngineFailed, EngineClosed) as error:", "except EngineFailed as error:"),
+    fact="an EngineClosed is raised out of the stream, and only an EngineFailed becomes an event",
+    question="The server shuts down while an answer is streamed. What does the client read last?",
 )
 known.change(
     "error-raised",
