@@ -18,7 +18,7 @@ from tiny_llm_course.course.entities import Day
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.dev.book import current, page_metadata, parts
 from tiny_llm_course.dev.book.page_metadata import build_book
-from tiny_llm_course.dev.book.wrapping import WIDTH, wrapped
+from tiny_llm_course.dev.book.wrapping import WIDTH, wrapped, wrapped_c
 from tiny_llm_course.paths import BOOK, ROOT, SOLUTION
 
 pytestmark = pytest.mark.maintainers
@@ -164,7 +164,7 @@ def test_a_signature_shows_the_first_line_of_each_docstring(day: Day) -> None:
     text = (SOURCE / "generated" / f"{day.name}.md").read_text(encoding="utf-8")
     files = {SOLUTION / task.target.file for task in day.tasks}
     code = "".join(file.read_text(encoding="utf-8") for file in files)
-    for listing in re.findall(r"ANCHOR: signature-.*?```python\n(.*?)```", text, re.DOTALL):
+    for listing in re.findall(r"ANCHOR: signature-.*?```(?:python|cpp)\n(.*?)```", text, re.DOTALL):
         docstrings = re.findall(r'"""(.*?)"""', listing, re.DOTALL)
         assert listing.count('"""') == 2 * len(docstrings)
         assert not [docstring for docstring in docstrings if f'"""{" ".join(docstring.split())}' not in code]
@@ -173,7 +173,7 @@ def test_a_signature_shows_the_first_line_of_each_docstring(day: Day) -> None:
 @every_day
 def test_a_signature_is_no_wider_than_the_column(day: Day) -> None:
     text = (SOURCE / "generated" / f"{day.name}.md").read_text(encoding="utf-8")
-    for listing in re.findall(r"ANCHOR: signature-.*?```python\n(.*?)```", text, re.DOTALL):
+    for listing in re.findall(r"ANCHOR: signature-.*?```(?:python|cpp)\n(.*?)```", text, re.DOTALL):
         assert not [line for line in listing.splitlines() if len(line) > WIDTH]
 
 
@@ -187,6 +187,16 @@ def test_a_long_signature_has_an_argument_a_line() -> None:
     ]
     short = "".join(f"    {argument},\n" for argument in arguments)
     assert wrapped(f"def f({', '.join(arguments)}) -> int:\n") == f"def f(\n{short}) -> int:\n"
+    parameters = "".join(f"    const float* {name},\n" for name in ("queries", "keys", "values", "attended", "sums"))
+    declared = f"/// A kernel.\nvoid attend({' '.join(parameters.split())[:-1]}) {{\n"
+    assert wrapped_c(declared) == f"/// A kernel.\nvoid attend(\n{parameters[:-2]}\n) {{\n"
+
+
+def test_long_comments_of_c_keep_their_paragraphs() -> None:
+    long = "  // A sentence that is much longer than the column of a chapter, and goes on in the next line of\n"
+    short = wrapped_c(f"{long}  // the file.\n  // The next paragraph.\n  int x = 0;  // kept\n")
+    assert max(map(len, short.splitlines())) <= WIDTH
+    assert short.endswith("line of the file.\n  // The next paragraph.\n  int x = 0;  // kept\n")
 
 
 # What the pages include and quote

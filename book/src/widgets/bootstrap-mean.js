@@ -4,7 +4,7 @@
 "use strict";
 
 {
-  const [LEFT, CELL, TALL, WIDE] = [8, 8, 90, 340];
+  const [LEFT, CELL, TALL, WIDE] = [8, 8, 60, 340];
   const { number, escape } = BookWidget;
   const percent = (x) => (Math.round(1000 * x) > 0 ? "+" : "") + number(100 * x, 1);
 
@@ -20,8 +20,8 @@
       return `<div class="bar"><fieldset><legend>Items</legend>${radio("paired", "the same for both models")}${radio("unpaired", "other ones for each")}</fieldset></div>
         ${BookWidget.stepBar("Draw a resample")}
         <div class="sliders">${BookWidget.slider("step", "resamples", 0, this.resamples)}</div>
-        <div class="beside"><svg id="boot" role="img" aria-labelledby="boot-title"><title id="boot-title"></title><g></g></svg>
-        <div class="aside"><p class="legend"><span><i class="bar-of"></i> right</span><span><i class="hollow-of"></i> wrong</span><span>taller: drawn more often</span><span>- - - no difference</span></p><dl class="figures"></dl></div></div>
+        <svg id="boot" role="img" aria-labelledby="boot-title"><title id="boot-title"></title><g></g></svg>
+        <p class="legend"><span><i class="bar-of"></i> right</span><span><i class="hollow-of"></i> wrong</span><span>taller: drawn more often</span><span>- - - no difference</span></p><dl class="figures"></dl>
         <style>
           .middle { text-anchor: middle; }
           .bar-of, .new { fill: var(--links, #06c); background: var(--links, #06c); }

@@ -3,8 +3,8 @@
 // A widget's children are what a reader sees without JavaScript and in print; on the screen its shadow stands in
 // front of them. A widget gives `label` (for screen readers), `markup` (its inside, built once), `start()` and
 // `draw()`; `this.view` is what the reader has chosen, and `this.change({...})` changes it and draws.
-// In the markup, `.beside` puts parts next to each other where there is room, `.aside` being a narrow one; `.cells` are
-// tables of boxes, others have lines; `.legend` and `.figures` explain a drawing.
+// In the markup, `.beside` puts parts next to each other where there is room; `.cells` are tables of boxes, others have
+// lines; `.legend` and `.figures` explain the drawing above them, which fills the card.
 "use strict";
 
 class BookWidget extends HTMLElement {
@@ -181,11 +181,8 @@ BookWidget.style = `
   .beside { display: flex; flex-wrap: wrap; gap: 0.8em 1.6em; align-items: flex-start; }
   .beside > * { flex: 1 1 17em; min-width: 0; }
   .beside > .scroll { flex-basis: auto; max-width: 100%; }
-  .beside > .aside { flex-basis: 9em; }
-  .beside > svg:has(+ .aside) { flex: 4 1 24em; }
   .live { container-type: inline-size; }
-  @container (min-width: 600px) { .beside > .scroll { flex-grow: 0; } .aside.legend, .aside .legend { flex-direction: column; }
-    .aside .figures { border: 0; padding: 0; } }
+  @container (min-width: 600px) { .beside > .scroll { flex-grow: 0; } }
   .legend { display: flex; flex-wrap: wrap; gap: 0.2em 1.4em; margin: 0.4em 0 0.6em; font-size: 0.9em; }
   :where(.legend) i { display: inline-block; box-sizing: border-box; width: 0.9em; height: 0.9em; vertical-align: -0.1em;
     border: 1px solid currentColor; }

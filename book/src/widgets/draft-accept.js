@@ -4,7 +4,7 @@
 
 {
   const { number, escape } = BookWidget;
-  const [LEFT, WIDE, ROW] = [96, 222, 40];
+  const [LEFT, WIDE, ROW, BAR] = [96, 222, 46, 13];
 
   class DraftAccept extends BookWidget {
     constructor() {
@@ -17,12 +17,12 @@
       const { list, slider } = BookWidget;
       return `<div class="bar">${list("token", "Draft token", this.data.tokens)}</div>
         <div class="sliders">${slider("u", "uniform sample u", 0, 0.99, 0.01)}${slider("mix", "draft model: − worse, + better", -1, 1, 0.05)}</div>
-        <div class="beside"><svg id="rows" viewBox="0 0 ${LEFT + WIDE + 40} ${this.data.tokens.length * ROW}" role="img" aria-labelledby="rows-title">
-          <title id="rows-title"></title><g></g></svg>
-        <p class="aside legend"><span><i class="q"></i> draft, q</span><span><i class="p"></i> target, p</span><span><i class="rest"></i> residual</span></p></div>
+        <div id="rows" role="img">${this.data.tokens.map(() => `<svg viewBox="0 0 ${LEFT + WIDE + 40} ${ROW}"><g></g></svg>`).join("")}</div>
+        <p class="legend"><span><i class="q"></i> draft, q</span><span><i class="p"></i> target, p</span><span><i class="rest"></i> residual</span></p>
         <div class="sliders">${slider("k", "draft tokens k", 1, 8, 1)}${slider("v", "time of k + 1 rows, v", 1, 5, 0.1)}${slider("c", "time of a draft token, c", 0, 0.5, 0.02)}</div>
         <p class="speed"></p>
         <style>
+          #rows { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 20em), 1fr)); gap: 0 1em; }
           .q { fill: var(--bg, #fff); stroke: var(--query); background: var(--bg, #fff); border-color: var(--query) !important; }
           .p { fill: var(--query); background: var(--query); border-color: var(--query) !important; }
           .rest { fill: var(--key); background: var(--key); border-color: var(--key) !important; }
@@ -60,16 +60,17 @@
       }
       const p = this.data.target;
       const largest = Math.max(...p, ...q, ...residual);
-      const bar = (x, y, kind) => `<rect class="${kind}" x="${LEFT}" y="${y}" width="${((x / largest) * WIDE).toFixed(1)}" height="8"/>
-        <text x="${(LEFT + 4 + (x / largest) * WIDE).toFixed(1)}" y="${y + 8}">${number(x)}</text>`;
-      this.$("#rows g").innerHTML = this.data.tokens
-        .map((name, i) => {
-          const y = i * ROW + 4;
-          const weight = i === token ? ' font-weight="700"' : "";
-          return `<text x="${LEFT - 6}" y="${y + 15}" text-anchor="end"${weight}>${escape(name)}</text>${bar(q[i], y, "q")}${bar(p[i], y + 11, "p")}${accepted ? "" : bar(residual[i], y + 22, "rest")}`;
-        })
-        .join("");
-      this.$("#rows-title").textContent = "Probabilities of tokens under both models";
+      const bar = (x, at, kind) => {
+        const wide = (x / largest) * WIDE;
+        return `<rect class="${kind}" x="${LEFT}" y="${at * BAR + 2}" width="${wide.toFixed(1)}" height="9"/>
+          <text x="${(LEFT + 4 + wide).toFixed(1)}" y="${at * BAR + 10.5}">${number(x)}</text>`;
+      };
+      this.shadowRoot.querySelectorAll("#rows g").forEach((row, i) => {
+        const weight = i === token ? ' font-weight="700"' : "";
+        row.innerHTML = `<text x="${LEFT - 6}" y="17" text-anchor="end"${weight}>${escape(this.data.tokens[i])}</text>
+          ${bar(q[i], 0, "q")}${bar(p[i], 1, "p")}${accepted ? "" : bar(residual[i], 2, "rest")}`;
+      });
+      this.$("#rows").setAttribute("aria-label", "Probabilities of tokens under both models");
       this.$(".speed").textContent =
         `Acceptance rate a = Σ min(p, q) = ${number(rate)}: a step yields ${number(tokens)} tokens, in ${number(v + k * c)} times the time of a step. Speed-up ${number(speed)}.`;
       const name = this.data.tokens[token];

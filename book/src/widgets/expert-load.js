@@ -20,10 +20,10 @@
         <div class="bar"><button type="button" id="back">Back</button><button type="button" id="next">Update the biases</button>
           <button type="button" id="play">Play</button></div>
         <div class="sliders">${slider("k", "experts per token k", 1, this.experts)}${slider("step", "bias updates", 0, UPDATES)}</div>
-        <div class="beside"><svg id="load" role="img" aria-labelledby="load-title"><title id="load-title"></title><g></g></svg>
-        <div class="aside"><p class="legend"><span><i class="fill"></i> probability, chosen</span><span><i class="hollow"></i> probability, not chosen</span>
+        <svg id="load" role="img" aria-labelledby="load-title"><title id="load-title"></title><g></g></svg>
+        <p class="legend"><span><i class="fill"></i> probability, chosen</span><span><i class="hollow"></i> probability, not chosen</span>
           <span><i class="bar-of"></i> tokens of all sentences</span><span>- - - even load</span></p>
-        <dl class="figures"></dl></div></div>
+        <dl class="figures"></dl>
         <style>
           .middle { text-anchor: middle; }
           .fill, .hollow { --role: var(--weights); }

@@ -23,11 +23,11 @@
       return `<div class="bar">${list("kind", "Processor", Object.keys(this.data.kinds))}</div>
         <div class="sliders">${slider("tokens", "tokens per tile", 1, tokens)}${slider("registers", "registers of rows per tile", 1, 2)}</div>
         ${BookWidget.stepBar("Next input")}
-        <div class="beside"><svg id="tile" viewBox="0 0 ${left + rows * CELL + 2} ${top + tokens * CELL + 2}" role="img" aria-labelledby="tile-title">
+        <svg id="tile" viewBox="0 0 ${left + rows * CELL + 2} ${top + tokens * CELL + 2}" role="img" aria-labelledby="tile-title">
           <title id="tile-title"></title>
           <text x="${left}" y="10">panel: ${inputs} of ${this.data.of} inputs by ${rows} rows of W</text>
           <text x="1" y="${top - 6}">x, by token</text><text x="${left}" y="${top - 6}" id="name"></text><g></g></svg>
-        <p class="aside legend"><span><i class="loaded"></i> loaded now</span><span><i class="line"></i> cache lines touched</span><span><i class="kept"></i> a register of sums</span><span><i class="spilled"></i> without a register</span></p></div>
+        <p class="legend"><span><i class="loaded"></i> loaded now</span><span><i class="line"></i> cache lines touched</span><span><i class="kept"></i> a register of sums</span><span><i class="spilled"></i> without a register</span></p>
         <div class="scroll" tabindex="0" role="group" aria-label="Loads and multiply-adds">
           <table><thead><tr><td></td><th scope="col">loads: panel + x</th><th scope="col">multiply-adds</th><th scope="col">loads per multiply-add</th></tr></thead><tbody></tbody></table></div>
         <style>

@@ -20,15 +20,15 @@
       return `<div class="bar">${list("order", "Order", orders.map(({ name }) => name))}</div>
         ${stepBar("Next step")}
         <p id="what"></p>
-        <div class="beside"><div class="scroll cells"><table><thead><tr><td></td>${head}</tr></thead><tbody></tbody></table></div><ul></ul></div>
+        <div class="scroll cells"><table><thead><tr><td></td>${head}</tr></thead><tbody></tbody></table></div><ul></ul>
         <style>
           tbody td { border-width: 2px; }
           td.sent { border-style: dashed; border-color: var(--fg, CanvasText); }
           td.new { border-color: var(--query); box-shadow: inset 0 0 0 1px var(--query); font-weight: 700; }
           td.whole { background: color-mix(in srgb, var(--query) 18%, transparent); }
           #what { font-weight: 700; margin: 0.4em 0; }
-          ul { list-style: none; margin: 0; padding: 0; min-height: 6.5em; flex-basis: 14em; }
-          .beside > .scroll { flex: 2 1 24em; }
+          ul { display: grid; grid-template-columns: repeat(auto-fit, minmax(18em, 1fr)); list-style: none; margin: 0.5em 0 0;
+            padding: 0; min-height: 3.2em; }
           li { font-family: var(--mono-font, monospace); font-size: 0.9em; margin: 0.1em 0; }
         </style>`;
     }

@@ -19,7 +19,7 @@ from .measured import measured_parts
 from .mistake_diffs import mistake_parts
 from .parts import Parts, is_there
 from .quizzes import quiz_parts
-from .wrapping import wrapped
+from .wrapping import wrapped, wrapped_c
 
 PACKAGE = LEARNER.relative_to(ROOT).as_posix()
 DOCSTRING = re.compile(r'("""(?:(?!""")[^\n])+)\n.*?"""', re.DOTALL)  # its first line, and what follows
@@ -99,5 +99,5 @@ def _signature(task: Task) -> str:
     listed = language.listing((SOLUTION / target.file).read_text(encoding="utf-8"), target.name)
     short = DOCSTRING.sub(r'\1"""', listed)
     more = "; the docstrings in the file state the rest" if short != listed else ""
-    shown = wrapped(short) if language.fence == "python" else short
+    shown = (wrapped if language.fence == "python" else wrapped_c)(short)
     return f"In `{PACKAGE}/{target.file}`{calls}{more}:\n\n```{language.fence}\n{shown}```\n"
