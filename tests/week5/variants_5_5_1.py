@@ -121,7 +121,7 @@ known.change(
     "token-across-the-border-learned",
     ("first <= ends[i]", "first < ends[i + 1]"),
     fact="a token that begins before the answer and ends in it is learned",
-    question="The prompt ends with a line break and the answer begins with one. Who writes a token of both?",
+    question="The prompt ends with a line break and the answer begins with one. Can one token hold both?",
 )
 known.change(
     "first-end-in-the-answer",
