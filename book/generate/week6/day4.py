@@ -111,8 +111,8 @@ def saved() -> str:
     return (
         f"On two real servers, three conversations of six turns had {least['prompt_tokens']:,} prompt tokens with the "
         f"least-loaded policy and {aware['prompt_tokens']:,} with the prefix-aware one. The servers prefilled "
-        f"{least['prefilled_tokens']:,} and {aware['prefilled_tokens']:,} of them: {share:.0f} % fewer "
-        f"({_machine(found)}).\n"
+        f"{least['prefilled_tokens']:,} and {aware['prefilled_tokens']:,} of them: {share:.0f} % fewer. (This and "
+        f"what follows: {in_words(found['machine'])}, {found['date']}.)\n"
     )
 
 
@@ -127,7 +127,7 @@ def overhead() -> str:
     ]
     head = ["| Model | Answer | Replica alone, p50 | Through the router, p50 | Overhead |", "|---|---|--:|--:|--:|"]
     words = "Requests sent alternately to one replica and through the router"
-    return "\n".join([f"{words} ({_machine(found)}):", "", *head, *rows, ""])
+    return "\n".join([f"{words}:", "", *head, *rows, ""])
 
 
 def killed() -> str:
@@ -142,12 +142,8 @@ def killed() -> str:
         f"{hard['wrong']} answers differed from those of an undisturbed run. The p95 of the answered requests was "
         f"{hard['p95_s']:.2f} s, against {calm['p95_s']:.2f} s without a kill, a ratio of {found['p95_ratio']:.2f}. "
         f"The killed replica was ready again after {hard['ready_again_s']:.1f} s, and the router counted "
-        f"{sum(hard['running_after'])} running requests at the end ({_machine(found)}).\n"
+        f"{sum(hard['running_after'])} running requests at the end.\n"
     )
-
-
-def _machine(found: dict[str, Any]) -> str:
-    return f"{in_words(found['machine'])}, {found['date']}"
 
 
 class World:
