@@ -135,12 +135,6 @@ known.change(
     fact="a template that changes earlier messages is not refused",
     question="What are the borders worth if the text before them has changed?",
 )
-known.change(
-    "bytes-before-normalization",
-    ("_num_bytes(before, tokenizer), _num_bytes(after, tokenizer)", "len(before.encode()), len(after.encode())"),
-    fact="the borders are counted in bytes before normalization, and the tokens in bytes after it",
-    question="An `e` with a combining accent is three bytes. How many is it in the tokens?",
-)
 
 
 @known.wrong(
