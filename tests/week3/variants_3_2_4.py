@@ -47,7 +47,7 @@ known.change(
     ("request.output and request.num_uncomputed_tokens == 1", "request.output"),
     (DECODED, f"{NO_CHUNKS} + [next_chunk(x, 1) for x in {FEWEST_FIRST}[:token_budget]]"),
     fact="a request with output counts as decoding, even if a preemption has left it many tokens to compute",
-    question="A preempted request has output and twenty uncomputed tokens. Which part of the budget is its?",
+    question="A preempted request has output and twenty uncomputed tokens. How many tokens may it get in one step?",
 )  # fmt: skip
 known.change(
     "oldest-decode-first",

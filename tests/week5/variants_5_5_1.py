@@ -115,7 +115,7 @@ known.change(
         "first, last = len(before.encode()), len(after.encode())",
     ),
     fact="the border is counted in the bytes of the text before normalization",
-    question="How many bytes has e with a combining accent, and how many after NFC?",
+    question="How many bytes is an `e` with a combining accent, and how many is it after NFC?",
 )
 known.change(
     "token-across-the-border-learned",

@@ -208,7 +208,7 @@ known.change(
     ('separated(item, given.get("minItems", 0), given.get("maxItems"))',
      'optional(separated(item, given.get("minItems", 0), given.get("maxItems")))'),
     fact="an array may be empty, whatever `minItems` is",
-    question="`minItems` is 1. May nothing be between the brackets?",
+    question="`minItems` is 1. May the brackets be empty?",
 )  # fmt: skip
 known.accepted_change(
     "the options of the first property in a comprehension",

@@ -121,7 +121,7 @@ known.change(
 known.change(
     "half-numbers",
     ("_end_of(_NUMBER, prefix, at)", '_end_of(re.compile(r"[-+.0-9eE]+"), prefix, at)'),
-    fact="half a number such as `1.` or `-` is kept, which is no JSON",
+    fact="half a number such as `1.` or `-` is kept, which is not JSON",
     question="The prefix ends in `[1.`. Can a parser read `[1.]`?",
 )
 
