@@ -254,12 +254,12 @@ def _data(record: dict[str, Any]) -> str:
     rows = "\n".join(f"| {s.repository} | {s.commit} | {s.path} |" for s in SOURCES)
     hashes = "\n".join(f"- `{name}`: {digest}" for name, digest in record["texts"].items())
     return f"""
-## Data and licence
+## Data and license
 
 The text is part of TinyStories (Eldan and Li 2023, [arXiv:2305.07759](https://arxiv.org/abs/2305.07759)), written by GPT-3.5
-and GPT-4 and published under the [CDLA-Sharing-1.0]({URL}). That licence requires anyone who publishes the data, changed or not, to use
-the same licence; it exempts the results of computation on the data. The text is not in this repository. The weights are,
-under the repository's MIT licence. The parts of the text come from
+and GPT-4 and published under the [CDLA-Sharing-1.0]({URL}). That license requires anyone who publishes the data, changed or not, to use
+the same license; it exempts the results of computation on the data. The text is not in this repository. The weights are,
+under the repository's MIT license. The parts of the text come from
 
 | repository | commit | file |
 |---|---|---|

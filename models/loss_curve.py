@@ -4,7 +4,7 @@ from typing import Any
 
 WIDTH, HEIGHT = 640, 300
 LEFT, RIGHT, TOP, BOTTOM = 56, 190, 20, 44
-COLOURS = {"loss": "#4c78a8", "held_out_loss": "#e45756"}
+COLORS = {"loss": "#4c78a8", "held_out_loss": "#e45756"}
 
 
 def loss_curve(record: dict[str, Any]) -> str:
@@ -12,7 +12,7 @@ def loss_curve(record: dict[str, Any]) -> str:
     log = record["log"]
     names = {"loss": _training(record), "held_out_loss": "held out"}
     last: float = log[-1]["tokens"]
-    values = [entry[name] for entry in log for name in COLOURS]
+    values = [entry[name] for entry in log for name in COLORS]
     low, high = int(min(values) * 5) / 5, int(max(values) * 5 + 1) / 5
 
     def x(tokens: float) -> float:
@@ -36,16 +36,16 @@ def loss_curve(record: dict[str, Any]) -> str:
         parts.append(f'<text x="{x(tokens * 1e6):.1f}" y="{HEIGHT - 24}" text-anchor="middle">{tokens:g}</text>')
     parts.append(f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 6}" text-anchor="middle">million tokens</text>')
     parts.append(f'<text x="{LEFT}" y="12" text-anchor="middle">nats a token</text>')
-    for name, colour in COLOURS.items():
+    for name, color in COLORS.items():
         points = " ".join(f"{x(entry['tokens']):.1f},{y(entry[name]):.1f}" for entry in log)
-        parts.append(f'<polyline fill="none" stroke="{colour}" stroke-width="2" points="{points}"/>')
+        parts.append(f'<polyline fill="none" stroke="{color}" stroke-width="2" points="{points}"/>')
     # The two ends may be close: the labels keep a line's distance.
-    ends = sorted(COLOURS, key=lambda name: y(log[-1][name]))
+    ends = sorted(COLORS, key=lambda name: y(log[-1][name]))
     gap = max(0.0, 15 - (y(log[-1][ends[1]]) - y(log[-1][ends[0]]))) / 2
     for name, shift in zip(ends, (-gap, gap), strict=True):
         height = y(log[-1][name]) + 4 + shift
         parts.append(
-            f'<text x="{WIDTH - RIGHT + 8}" y="{height:.1f}" style="fill:{COLOURS[name]}">{names[name]}</text>'
+            f'<text x="{WIDTH - RIGHT + 8}" y="{height:.1f}" style="fill:{COLORS[name]}">{names[name]}</text>'
         )
     return "\n".join([*parts, "</svg>"]) + "\n"
 

@@ -14,7 +14,7 @@ PICTURE = ROOT / "book" / "src" / "figures" / "terminal.svg"
 ADVANCE, LINE, MARGIN, BAR = 7.83, 19.0, 20.0, 34.0  # pixels at 13 px: a character's width, a line's height
 MARKS = {"✓": "done", "✗": "failed strong", "○": "open", "⇢": "open", "$": "typed"}
 STRONG = ("Week", "    Your output equals")
-# It stands in a file, and has the same colours everywhere.
+# It stands in a file, and has the same colors everywhere.
 STYLE = (
     "text{font:13px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace;fill:#d7dde5}"
     ".paper{fill:#12161c}.light{fill:#3a424d}.strong{font-weight:bold}"

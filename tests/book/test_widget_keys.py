@@ -121,7 +121,7 @@ def test_rope_by_keyboard(page, _):
     assert widget.press("Enter")["query"] == 15  # at the end of its way, and still focused
     assert widget.element.locator("#on").get_attribute("aria-disabled") == "true"
     assert widget.press("Shift+Tab", "Enter")["query"] == 14
-    widget.focus("[value=neighbours]")
+    widget.focus("[value=neighbors]")
     assert widget.press("ArrowDown")["layout"] == "halves"
     assert page.url == widget.address
 

@@ -138,13 +138,13 @@ def test_attention_s_side_panel_shows_what_the_step_reads(page):
 # Day 2: RoPE
 
 
-@pytest.mark.parametrize("layout", ["neighbours", "halves"])
+@pytest.mark.parametrize("layout", ["neighbors", "halves"])
 def test_rope_is_the_solution_s(page, layout):
     from tiny_llm_solution.positional_encoding import RoPE
 
     widget = Widget(page, "rope-rotation")
     data = widget.data()
-    rope = RoPE(2 * len(data["query"]), data["positions"], data["base"], traditional=layout == "neighbours")
+    rope = RoPE(2 * len(data["query"]), data["positions"], data["base"], traditional=layout == "neighbors")
     positions = range(data["positions"])
     views = [{"layout": layout, "query": query, "key": key} for query in positions for key in positions]
     for state in widget.look(views, ".say")[0]:

@@ -20,7 +20,7 @@ VIEWS = {
     "box-steps": [{"choice": choice, "step": 1} for choice in (0, 2)],
     "depth-words": [{"sentence": 1, "position": 0}, {"sentence": 0, "position": 4}],
     "norm-gate": [{"token": 1, "gate": -4}, {"token": 2, "power": -4}, {"token": 3, "power": 2, "gate": 6}],
-    "rope-rotation": [{"layout": "halves", "query": 4, "key": 4}, {"layout": "neighbours", "query": 15, "key": 0}],
+    "rope-rotation": [{"layout": "halves", "query": 4, "key": 4}, {"layout": "neighbors", "query": 15, "key": 0}],
     "roof-line": [{}, {"machine": 2, "model": 1, "batch": 9, "bits": 4}],
     "quant-levels": [{}, {"scale": 0.012, "bias": -0.08}],
     "online-softmax": [{"step": 0}, {"step": 2}, {"step": 1, "hidden": True}],

@@ -83,7 +83,7 @@ known.change(
     fact="`traditional` is inverted: True pairs the halves, False the adjacent features",
     question="For D = 10 and traditional=False, which feature is paired with feature 0?",
 )
-for name, value, pairs in (("always-halves", False, "i and i + D/2"), ("always-neighbours", True, "2i and 2i + 1")):
+for name, value, pairs in (("always-halves", False, "i and i + D/2"), ("always-neighbors", True, "2i and 2i + 1")):
     known.change(
         name,
         ("= dims, seq_len, traditional", f"= dims, seq_len, {value}"),

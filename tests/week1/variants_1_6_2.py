@@ -111,7 +111,7 @@ known.change(
     ("for symbol in symbols:", "for i, symbol in enumerate(symbols):"),
     ("merged and merged[-1] == first:", "i > 0 and symbols[i - 1] == first:"),
     ("merged[-1] = first + second", "merged[len(merged) - (merged[-1] == first) :] = [first + second]"),
-    fact="a symbol is merged with both its left and its right neighbour, so aaa becomes aa aa",
+    fact="a symbol is merged with both its left and its right neighbor, so aaa becomes aa aa",
     question="How many characters do aa and aa have together, and how many does aaa have?",
 )
 known.change(

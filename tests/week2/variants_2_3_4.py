@@ -75,7 +75,7 @@ known.change(
     question="Which weights of a row does the second scale apply to?",
 )  # fmt: skip
 known.change(
-    "scale-of-the-neighbour",
+    "scale-of-the-neighbor",
     ("return (scale * q", "scale = mx.roll(scale, 1, axis=-2)\nreturn (scale * q"),
     fact="each group uses the scale of the group before it",
     question="Which scale applies to the first group of a row?",

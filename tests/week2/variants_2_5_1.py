@@ -56,7 +56,7 @@ known.change(
     question="The result is correct. How often is number 7 computed with two threadgroups?",
 )
 known.change(
-    "four-neighbours-a-thread",
+    "four-neighbors-a-thread",
     (
         "i = thread_position_in_grid.x; i < size; i += threads_per_grid.x",
         "i = 4 * thread_position_in_grid.x; i < min(size, 4 * thread_position_in_grid.x + 4); i++",

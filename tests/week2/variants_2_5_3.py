@@ -44,7 +44,7 @@ known.change(
     question="What does out[at] hold when the second feature is computed?",
 )
 known.change(
-    "neighbours-paired",
+    "neighbors-paired",
     ("const uint at = vector * 2 * pairs + pair;", "const uint at = vector * 2 * pairs + 2 * pair;"),
     ("float(x[at + pairs])", "float(x[at + 1])"),
     ("out[at + pairs]", "out[at + 1]"),

@@ -155,13 +155,13 @@ known.change(
     "all-draw",
     ("chosen = mx.where(mx.array([each.temp > 0 for each in params]), drawn, chosen)", "chosen = drawn"),
     fact="all rows sample as soon as one does",
-    question="What should a row with temp 0 get if its neighbour has temp 1?",
+    question="What should a row with temp 0 get if its neighbor has temp 1?",
 )
 known.change(
     "one-greedy-all-greedy",
     ("if any(each.temp", "if all(each.temp"),
     fact="all rows are greedy as soon as one is",
-    question="What should a row with temp 1 get if its neighbour has temp 0?",
+    question="What should a row with temp 1 get if its neighbor has temp 0?",
 )
 known.change(
     "first-row-s-settings",

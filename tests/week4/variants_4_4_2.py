@@ -100,7 +100,7 @@ known.change(
 known.change(
     "halves",
     ("traditional=True", "traditional=False"),
-    fact="RoPE pairs features i and i + D_rope/2 instead of neighbours",
+    fact="RoPE pairs features i and i + D_rope/2 instead of neighbors",
     question="Which two features are pair 0 in DeepSeek's weights, and which in Qwen's?",
 )
 known.change(

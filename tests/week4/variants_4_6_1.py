@@ -40,7 +40,7 @@ known.change(
     "divided-by-distinct",
     ("layer // (layers // distinct)", "layer // distinct"),
     fact='in "sequence", a layer\'s number is divided by the number of stored layers, not by how often each is used',
-    question="Eight layers, two stored: how many neighbours share weights?",
+    question="Eight layers, two stored: how many neighbors share weights?",
 )
 known.change(
     "sequence-and-cycle-exchanged",
@@ -54,7 +54,7 @@ known.change(
 known.change(
     "always-in-sequence",
     ('if order == "sequence":', "if order in ORDERS:"),
-    fact="neighbours share their weights in every order",
+    fact="neighbors share their weights in every order",
     question='In "cycle", which is the next layer with layer 0\'s weights?',
 )
 known.change(

@@ -113,7 +113,7 @@ known.change(
     "all-rows-or-none-masked",
     ("seeing = mx.arange(length)[:, None] != 1", "seeing = mx.arange(length)[:, None] < 0"),
     fact="masks either all rows fully or none",
-    question="One row is fully masked, and its neighbours are not. Which program is wrong only then?",
+    question="One row is fully masked, and its neighbors are not. Which program is wrong only then?",
 )
 known.change(
     "nan-is-not-larger",

@@ -88,9 +88,9 @@ def advantages64(rewards: Array64, eps: float = 1e-4, *, r: Round = exact) -> Ar
     for place in np.ndindex(rewards.shape[:-1]):
         group = rewards[place]
         if group.max() > group.min():
-            centred = f(group - f(np.mean(group, keepdims=True)))
-            squares = f(np.asarray(np.sum(centred**2) / (len(group) - 1)))
-            found[place] = f(centred / (f(np.sqrt(squares)) + eps))
+            centered = f(group - f(np.mean(group, keepdims=True)))
+            squares = f(np.asarray(np.sum(centered**2) / (len(group) - 1)))
+            found[place] = f(centered / (f(np.sqrt(squares)) + eps))
     return found
 
 

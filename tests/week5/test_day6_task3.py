@@ -95,8 +95,8 @@ def test_task_3_advantages_far_from_zero():
 
 def test_task_3_advantages_mlx():
     rewards = normals(5)(3, 6)
-    centred = rewards - mx.mean(rewards, axis=-1, keepdims=True)
-    agree(rewards, seed=5, expected=to_float64(centred / (mx.std(rewards, axis=-1, keepdims=True, ddof=1) + 1e-4)))
+    centered = rewards - mx.mean(rewards, axis=-1, keepdims=True)
+    agree(rewards, seed=5, expected=to_float64(centered / (mx.std(rewards, axis=-1, keepdims=True, ddof=1) + 1e-4)))
 
 
 @pytest.mark.parametrize("eps", [1e-4, 0.5])

@@ -15,7 +15,7 @@ known = Variants("5.1.3")
 known.probe_table(
     one_word=lambda program: learned(program, ("dog 1", 1), ("dog 2", 9)),
     occurrences=lambda program: learned(program, ("xy 5 ab 1 abc 1 abz 1", 2), ("abab 2 cd 3", 2)),
-    neighbours=lambda program: learned(program, ("xaby 5 xa 1 by 2 cd 4", 4), ("abc 5 ab 3 xbc 2 cx 4", 5)),
+    neighbors=lambda program: learned(program, ("xaby 5 xa 1 by 2 cd 4", 4), ("abc 5 ab 3 xbc 2 cx 4", 5)),
     falls=lambda program: learned(program, ("abc 5 bc 1 bd 3 ab 1", 4), ("abc 4 ab 3 xbc 2 cx 6", 6)),
     new_pairs=lambda program: learned(program, ("abcd 5 zz 2", 5), ("abx 3 aby 3 abxab 3", 4)),
     weights=lambda program: learned(program, ("abc 9 abz 1 bce 3 bcf 3 xy 5", 5)),
@@ -126,8 +126,8 @@ known.change(
 )
 
 
-@known.accepted("only the neighbours, without a heap")
-def neighbours(word_counts, num_merges):
+@known.accepted("only the neighbors, without a heap")
+def neighbors(word_counts, num_merges):
     names = sorted(byte_alphabet().values())
     known_names = set(names)
     if num_merges < 0 or any(not known_names.issuperset(word) for word in word_counts):

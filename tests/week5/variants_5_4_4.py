@@ -77,8 +77,8 @@ known.change(
 )
 known.change(
     "negative-slope",
-    ("A = np.maximum(0.0, (centred * y).sum(axis=1) / np.square(centred).sum(axis=1))",
-     "A = (centred * y).sum(axis=1) / np.square(centred).sum(axis=1)"),
+    ("A = np.maximum(0.0, (centered * y).sum(axis=1) / np.square(centered).sum(axis=1))",
+     "A = (centered * y).sum(axis=1) / np.square(centered).sum(axis=1)"),
     fact="A may be negative",
     question="Your losses rise with the size. What does the law say with A below 0, and what does the docstring allow?",
 )  # fmt: skip
@@ -92,13 +92,13 @@ known.change(
     "first-grid-alone",
     ("for _ in range(ZOOMS):", "for _ in range(1):"),
     fact="the best alpha of the first grid is returned, and the grid is not refined",
-    question="How far apart are two neighbouring exponents of your grid? What does the docstring ask for?",
+    question="How far apart are two neighboring exponents of your grid? What does the docstring ask for?",
 )
 known.change(
     "square-roots",
     ("return E, A, np.square(E[:, None] + A[:, None] * x - y).sum(axis=1)",
      "return E, A, np.abs(E[:, None] + A[:, None] * x - y).sum(axis=1)"),
-    fact="alpha minimises the sum of absolute errors instead of squares",
+    fact="alpha minimizes the sum of absolute errors instead of squares",
     question="One run is off by 0.2, four are off by 0. Which sum punishes it more: that of squares or that of errors?",
 )  # fmt: skip
 known.change(

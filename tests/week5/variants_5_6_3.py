@@ -32,17 +32,17 @@ def sized(program):
 
 
 MEAN = "mx.mean(wide, axis=-1, keepdims=True)"
-SQUARES = "mx.sum(mx.square(centred), axis=-1, keepdims=True)"
-DIVIDED = "centred / (deviation + eps)"
+SQUARES = "mx.sum(mx.square(centered), axis=-1, keepdims=True)"
+DIVIDED = "centered / (deviation + eps)"
 known.change(
-    "not-centred",
+    "not-centered",
     (DIVIDED, "wide / (deviation + eps)"),
     fact="the mean of the group is not subtracted",
     question="Every completion of a group is right, but for one. What should the advantage of the wrong one be?",
 )
 known.change(
     "not-scaled",
-    (DIVIDED, "centred"),
+    (DIVIDED, "centered"),
     fact="the difference from the mean is not divided by the standard deviation, as in Dr. GRPO",
     question="A reward counts points, from 0 to 100. How large is your advantage?",
 )
@@ -64,14 +64,14 @@ known.change(
 known.change(
     "one-group",
     (MEAN, "mx.mean(wide)"),
-    (SQUARES, "(mx.sum(mx.square(centred)) * max(1, rewards.shape[-1] - 1) / max(1, rewards.size - 1))"),
+    (SQUARES, "(mx.sum(mx.square(centered)) * max(1, rewards.shape[-1] - 1) / max(1, rewards.size - 1))"),
     fact="mean and deviation are those of all rewards, not of each group",
     question="One prompt is easy and one is hard. With which completions should a completion be compared?",
 )
 known.change(
     "wrong-axis",
     (MEAN, "mx.mean(wide, axis=0, keepdims=True)"),
-    (SQUARES, "mx.sum(mx.square(centred), axis=0, keepdims=True)"),
+    (SQUARES, "mx.sum(mx.square(centered), axis=0, keepdims=True)"),
     ("max(1, rewards.shape[-1] - 1)", "max(1, rewards.shape[0] - 1)"),
     (
         "mx.max(wide, axis=-1, keepdims=True) == mx.min(wide, axis=-1, keepdims=True)",
@@ -82,7 +82,7 @@ known.change(
 )
 known.change(
     "best-so-far",
-    (f"centred = wide - {MEAN}", "centred = wide - mx.max(wide, axis=-1, keepdims=True)"),
+    (f"centered = wide - {MEAN}", "centered = wide - mx.max(wide, axis=-1, keepdims=True)"),
     fact="the largest reward of the group is subtracted, not the mean",
     question="Which completions should become more likely? How many of yours have a positive advantage?",
 )
@@ -103,7 +103,7 @@ known.change(
 )
 known.change(
     "equal-rewards-divided",
-    ("return mx.where(equal, 0.0, centred / (deviation + eps))", "return centred / (deviation + eps)"),
+    ("return mx.where(equal, 0.0, centered / (deviation + eps))", "return centered / (deviation + eps)"),
     fact="equal rewards are divided, too: 0 / 0, or a rounding error divided by another one",
     question="Is (0.1 + 0.1 + 0.1) / 3 equal to 0.1 in float32?",
 )
@@ -113,7 +113,7 @@ known.change(
         "wide = rewards.astype(mx.float32)",
         "wide = rewards if mx.issubdtype(rewards.dtype, mx.floating) else rewards.astype(mx.float32)",
     ),
-    (DIVIDED, "(centred / (deviation + eps)).astype(mx.float32)"),
+    (DIVIDED, "(centered / (deviation + eps)).astype(mx.float32)"),
     fact="the advantages are computed in the dtype of the rewards",
     question="How exact is the sum of 500 numbers near 10 in float16?",
 )

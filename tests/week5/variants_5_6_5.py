@@ -75,7 +75,7 @@ known.change(
 known.change(
     "seeds-by-prompt",
     (SEEDS, "range(seed + i, seed + i + group_size)"),
-    fact="the seeds of neighbouring prompts overlap: prompt i starts at seed + i",
+    fact="the seeds of neighboring prompts overlap: prompt i starts at seed + i",
     question="Which seed has completion 1 of prompt 0? And completion 0 of prompt 1?",
 )
 known.change(

@@ -98,7 +98,7 @@ PATHS = [
     Way("paths", "a hundred folders up", "../" * 100 + "etc/passwd", LEAVES),
     Way("paths", "through a file", "notes.txt/../../outside/secret.txt", "Not a directory"),
     Way("paths", "through nothing", "missing/../../outside/secret.txt", MISSING),
-    Way("paths", "a neighbour whose name begins alike", "../w-private/secret.txt", LEAVES),
+    Way("paths", "a neighbor whose name begins alike", "../w-private/secret.txt", LEAVES),
     Way("paths", "an absolute path", "/etc/passwd", ABSOLUTE),
     Way("paths", "two slashes", "//etc/passwd", ABSOLUTE),
     Way("paths", "the root of the disk", "/", ABSOLUTE),

@@ -92,7 +92,7 @@ known.probe_table(
     down_and_up=lambda program: opened(program, "src/pkg/../../notes.txt"),
     folder=lambda program: opened(program, "src/.."),
     above=lambda program: opened(program, "../outside/secret.txt"),
-    neighbour=lambda program: opened(program, "../w-private/secret.txt"),
+    neighbor=lambda program: opened(program, "../w-private/secret.txt"),
     back_in=lambda program: opened(program, "src/../../w/notes.txt"),
     absolute=lambda program: opened(program, "/notes.txt"),
     missing=lambda program: opened(program, "missing/../notes.txt"),

@@ -36,13 +36,13 @@ def hands() -> str:
         middle = 52 + pair * 106
         for j, vector in enumerate(turned()):
             x, y = vector[2 * pair : 2 * pair + 2]
-            centre = left + step * j
-            canvas.circle(centre, middle, radius, "axis")
-            tip = centre + radius * x, middle - radius * y
-            canvas.path([(centre, middle), tip], "line role-query")
+            center = left + step * j
+            canvas.circle(center, middle, radius, "axis")
+            tip = center + radius * x, middle - radius * y
+            canvas.path([(center, middle), tip], "line role-query")
             canvas.circle(*tip, 4, "fill role-query")
             for line, coordinate in enumerate((x, y)):
-                canvas.text(centre, middle + radius + 16 + 14 * line, number(coordinate), "small mono", "middle")
+                canvas.text(center, middle + radius + 16 + 14 * line, number(coordinate), "small mono", "middle")
     rows = [f"{token}: {', '.join(map(number, vector))}." for token, vector in zip(TOKENS, turned(), strict=True)]
     title = "The vector 1, 0, 1, 0 at five positions: its two pairs of features as rotated vectors"
     caption = (

@@ -53,7 +53,7 @@ def temperatures() -> str:
     canvas = Canvas()
     said: list[str] = []
     words = [token.replace("\N{OPEN BOX}", "").strip() or "(a space)" for token in data["tokens"][:LIKELIEST]]
-    words.append(f"{len(logits) - LIKELIEST} others")
+    words.append(f"{len(logits) - LIKELIEST:,} others")
     charts: dict[str, dict[str, float]] = {}
     for T in TEMPERATURES:
         share = softmax64(logits / T, -1)
@@ -94,7 +94,7 @@ def sampling_sliders() -> str:
         [token, number(data["logits"][i]), *(number(share[i], 3) for share in shares)]
         for i, token in enumerate(data["tokens"][:SHOWN])
     ]
-    rows.append([f"{logits.size - SHOWN} others", "", *(number(share[SHOWN:].sum(), 3) for share in shares)])
+    rows.append([f"{logits.size - SHOWN:,} others", "", *(number(share[SHOWN:].sum(), 3) for share in shares)])
     caption = f"The likeliest tokens after “{PROMPT}”, by the course's model"
     return element("sampling-sliders", data, table(caption, ["token", "logit", *columns], rows))
 

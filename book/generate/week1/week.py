@@ -102,18 +102,18 @@ def way() -> str:
 def weeks() -> str:
     """Draw the residual stream through one layer, and beside each part what each week makes of it."""
     notes = {
-        "tokens": [(3, "of many requests"), (6, "over replicas"), (7, "tool calls")],
+        "tokens": [(3, "many requests"), (6, "many replicas"), (7, "tool calls")],
         "attention": [
             (2, "KV cache"),
             (2, "flash attention"),
-            (3, "pages, prefixes"),
-            (4, "masks, MLA, windows"),
-            (5, "LoRA"),
+            (3, "pages, shared prefixes"),
+            (4, "windows, latents"),
+            (5, "LoRA adapters"),
             (6, "heads on ranks"),
         ],
         "mlp": [(2, "4-bit weights, kernels"), (4, "experts, shared layers"), (6, "experts on ranks")],
         "head": [(5, "loss and gradients"), (6, "vocabulary on ranks")],
-        "sampler": [(3, "checks draft tokens"), (7, "a grammar's mask")],
+        "sampler": [(3, "draft tokens verified"), (7, "a grammar's mask")],
     }
     boxes: Boxes = {
         "tokens": "tokens",

@@ -79,7 +79,7 @@ def _listed(pages: Sequence[int]) -> str:
 def _picture(root: Any, words: Sequence[str], name: str, caption: str, seen: set[str]) -> str:
     """Draw each node below its parent, with its tokens, its pages, and the call that last used it.
 
-    Nodes that are not in `seen`, new ones and those that were split or cut, are coloured, and added to it.
+    Nodes that are not in `seen`, new ones and those that were split or cut, are colored, and added to it.
     """
     grid = [[""] * _wide(root) for _ in range(_deep(root))]
     arrows, described = list[tuple[str, str]](), list[str]()

@@ -89,8 +89,8 @@ def restored() -> str:
         latent = token @ directions[:count].T
         rows.append((latent @ directions[:count])[0, :dims])
     width = token.shape[1]
-    canvas = Canvas()
-    strips(canvas, np.array(rows), ["original", *(f"from {count}" for count in DRAWN)], "key")
+    names = ["original", *(f"from {count}" for count in DRAWN)]
+    canvas = at_both_widths(lambda canvas: strips(canvas, np.array(rows), names, "key"))
     about = (
         f"Three rows of {dims} bars. The first is the original key of dog. The second, restored from {DRAWN[0]} "
         f"elements, is nearly the same. The third, restored from {DRAWN[1]} elements, has the same large bars but "

@@ -68,8 +68,7 @@ def keys() -> str:
         found.append(rms_norm64(key, weights["self_attn.k_norm.weight"], eps)[0])
     first, second = found
     cosine = float(first @ second / np.linalg.norm(first) / np.linalg.norm(second))
-    canvas = Canvas()
-    strips(canvas, np.stack(found), ["layer 0", "layer 1"], "key")
+    canvas = at_both_widths(lambda canvas: strips(canvas, np.stack(found), ["layer 0", "layer 1"], "key"))
     about = (
         f"Two vectors of {dims} elements, one below the other. The cosine of the angle between them is {cosine:.2f}."
     )

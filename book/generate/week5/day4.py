@@ -72,7 +72,7 @@ def curve() -> str:
 
 
 def loss_curve(canvas: Canvas, losses: Sequence[float], held_out: Mapping[int, float]) -> None:
-    """Draw the loss of each step as a thin line, and the held-out losses as labelled points."""
+    """Draw the loss of each step as a thin line, and the held-out losses as labeled points."""
     low, high = math.floor(min(losses)), math.ceil(max(losses))
     left, right, top, last = 24.0, canvas.width - 20, 2 * FONT + 26, max(held_out)
 

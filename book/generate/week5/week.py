@@ -22,7 +22,7 @@ BEFORE = ("tokenizer", "data and loss", "gradients, AdamW", "the loop")
 
 
 class Panel(NamedTuple):
-    """A curve, of which the ends are labelled."""
+    """A curve, of which the ends are labeled."""
 
     heading: str
     axes: str

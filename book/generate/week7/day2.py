@@ -16,7 +16,7 @@ from tiny_llm_solution.tools.parser import ToolCallParser  # noqa: E402
 from tiny_llm_solution.tools.partial import complete_json  # noqa: E402
 from tiny_llm_solution.tools.template import render_messages  # noqa: E402
 
-QUESTION = "What colour is the dog in dog.py?"
+QUESTION = "What color is the dog in dog.py?"
 TOOL = {
     "type": "function",
     "function": {
@@ -93,7 +93,7 @@ def second_prompt() -> str:
     before = render_messages(messages, [TOOL])
     function = {"name": "read_file", "arguments": '{"path": "dog.py"}'}
     messages.append({"role": "assistant", "content": "Let me look.", "tool_calls": [{"function": function}]})
-    messages.append({"role": "tool", "content": 'colour = "blue"'})
+    messages.append({"role": "tool", "content": 'color = "blue"'})
     return _quoted(render_messages(messages, [TOOL]).removeprefix(before))
 
 

@@ -17,7 +17,7 @@ from tiny_llm_solution.agent.files import reading_tools  # noqa: E402
 from tiny_llm_solution.agent.loop import Limits, run_agent  # noqa: E402
 from tiny_llm_solution.agent.model import Answer, ScriptedModel  # noqa: E402
 
-FILES = {"dog.py": 'from colours import DOG\n\nprint(f"The dog is {DOG}.")\n', "colours.py": 'DOG = "blue"\n'}
+FILES = {"dog.py": 'from colors import DOG\n\nprint(f"The dog is {DOG}.")\n', "colors.py": 'DOG = "blue"\n'}
 QUESTION = "What does dog.py print?"
 
 
@@ -25,19 +25,19 @@ def _call(name: str, **arguments: Any) -> str:
     return f"<tool_call>\n{json.dumps({'name': name, 'arguments': arguments})}\n</tool_call>"
 
 
-READ, COLOURS = _call("read_file", path="dog.py"), _call("read_file", path="colours.py")
+READ, COLORS = _call("read_file", path="dog.py"), _call("read_file", path="colors.py")
 # The widget's runs: answers, limits, and the seconds that an answer and a call take.
 RUNS: dict[str, tuple[Sequence[str], dict[str, float], float, float]] = {
-    "done": ((f"I look into dog.py.\n{READ}", COLOURS, "It prints: The dog is blue."), {}, 2.0, 0.1),
+    "done": ((f"I look into dog.py.\n{READ}", COLORS, "It prints: The dog is blue."), {}, 2.0, 0.1),
     "errors fed back": (
-        (_call("read_file", file="dog.py"), _call("read", path="dog.py"), f"{READ}\n{COLOURS}", "The dog is blue."),
+        (_call("read_file", file="dog.py"), _call("read", path="dog.py"), f"{READ}\n{COLORS}", "The dog is blue."),
         {},
         2.0,
         0.1,
     ),
     "repeats": ((READ, READ, READ, READ), {}, 2.0, 0.1),
-    "the time is over": ((f"{READ}\n{COLOURS}\n{READ}",), {"seconds": 10.0}, 3.0, 8.0),
-    "too many steps": ((READ, COLOURS, _call("list_files", path=".")), {"steps": 3}, 2.0, 0.1),
+    "the time is over": ((f"{READ}\n{COLORS}\n{READ}",), {"seconds": 10.0}, 3.0, 8.0),
+    "too many steps": ((READ, COLORS, _call("list_files", path=".")), {"steps": 3}, 2.0, 0.1),
 }
 LIMITS = {"steps": 8, "tokens": 400, "seconds": 60.0, "repeats": 3}  # the widget's, unless a run has others
 

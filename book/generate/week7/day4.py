@@ -86,7 +86,7 @@ def make_dogs() -> str:
     script = ",\n ".join(map(json.dumps, [*answers, "The dog is blue now."]))
     return f"""\
 mkdir dogs
-echo 'COLOUR = "red"' > dogs/dog.py
+echo 'COLOR = "red"' > dogs/dog.py
 echo 'assert "blue" in open("dog.py").read()' > dogs/test_dog.py
 cat > answers.json <<'END'
 [{script}]

@@ -47,7 +47,7 @@ def quarter_turn(rope: Any) -> str:
     why="With `traditional=False`, 1 is paired with 3, and 2 with 4. The first pair becomes `-3, 1`, and both values "
     "return to their places.",
     mistakes={
-        "always-neighbours": "The program paired 1 with 2, as for `traditional=True`, and a quarter turn rotates "
+        "always-neighbors": "The program paired 1 with 2, as for `traditional=True`, and a quarter turn rotates "
         "this pair to `-2, 1`.",
         "offset-ignored": "The slice says that the token is at position 33, so it must be rotated.",
         "rotated-backwards": "The pair is right, but `a, b` became `b, -a`.",

@@ -17,7 +17,7 @@ quiz = Quiz()
     "does it move, in lines of 64 bytes?",
     why="The two inputs and the output take 8 KiB each, and each line is moved once.",
     mistakes={
-        "four-neighbours-a-thread": "32 threads whose elements are 16 bytes apart touch eight lines at once, not two.",
+        "four-neighbors-a-thread": "32 threads whose elements are 16 bytes apart touch eight lines at once, not two.",
         "every-threadgroup-does-all": "The two threadgroups share the elements: each computes every other block of 256 "
         "elements.",
     },

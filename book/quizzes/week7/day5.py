@@ -86,7 +86,7 @@ def four_branches(program: Any) -> str:
         "the-last-copy-wins": "The work of the first agent would be lost silently.",
     },
 )
-def neighbours(program: Any) -> str:
+def neighbors(program: Any) -> str:
     base = b"".join(b"line %d\n" % i for i in range(10))
     copies = {"a": {"f": with_lines({3: b"A\n"}, base)}, "b": {"f": with_lines({4: None}, base)}}
     merge = program({"f": base}, copies)

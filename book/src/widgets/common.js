@@ -1,4 +1,4 @@
-// What the book's widgets share: a frame in the colours of the theme, keys that stay inside, one line that speaks.
+// What the book's widgets share: a frame in the colors of the theme, keys that stay inside, one line that speaks.
 //
 // A widget's children are what a reader sees without JavaScript and in print; on the screen its shadow stands in
 // front of them. A widget gives `label` (for screen readers), `markup` (its inside, built once), `start()` and

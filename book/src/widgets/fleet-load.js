@@ -115,21 +115,21 @@
       const level = (count) => (bottom - (count / Math.max(1, longest)) * (bottom - top)).toFixed(1);
       const dots = points.map(([at, time]) => `<circle class="one" cx="${x(at)}" cy="${y(time)}" r="2.2"/>`);
       const steps = queue.map(([at, count], i) => `${i ? `H${x(at)}` : `M${x(at)} ${level(0)}`}V${level(count)}`);
+      const ms = (seconds) => (seconds < 1 ? `${number(1000 * seconds, 0)} ms` : `${number(seconds)} s`);
       const label = (text, at, anchor = "end") => `<text x="${LEFT - 5}" y="${at}" text-anchor="${anchor}">${text}</text>`;
       this.$("svg g").innerHTML = `<text x="0" y="11">TTFT of each request, by its arrival</text>
-        ${label(`${Math.round(1000 * most)} ms`, 22)}${label("0", 18 + TALL + 4)}<path class="axis" d="M${LEFT} 18V${18 + TALL}H${WIDE - 14}"/>
+        ${label(ms(most), 22)}${label("0", 18 + TALL + 4)}<path class="axis" d="M${LEFT} 18V${18 + TALL}H${WIDE - 14}"/>
         ${dots.join("")}<path class="p95" d="M${LEFT} ${y(t95)}H${WIDE - 14}"/><text x="${WIDE - 14}" y="${Math.max(11, y(t95) - 4)}" text-anchor="end">p95</text>
         <text x="0" y="${top - 8}">requests without a first token</text>${label(longest, top + 8)}
         <path class="queue" d="${steps.join("")}"/>${BookWidget.ticks(last, x, bottom, " s").join("")}`;
       this.$("#drawn").textContent = `${points.length} requests, ${rate} per second, on ${replicas} replicas`;
-      const ms = (seconds) => `${number(1000 * seconds, 0)} ms`;
       this.figures([
-        ["utilisation", `${number(100 * use, 0)} %`],
+        ["utilization", `${number(100 * use, 0)} %`],
         ["longest queue", longest],
         ["TTFT p50 / p95", `${ms(t50)} / ${ms(t95)}`],
         ["latency p50 / p95", `${ms(l50)} / ${ms(l95)}`],
       ]);
-      this.say(`${rate} requests per second on ${replicas} replica${replicas > 1 ? "s" : ""}: p95 TTFT ${ms(t95)}, at ${number(100 * use, 0)} % utilisation.`);
+      this.say(`${rate} requests per second on ${replicas} replica${replicas > 1 ? "s" : ""}: p95 TTFT ${ms(t95)}, at ${number(100 * use, 0)} % utilization.`);
     }
   }
   customElements.define("fleet-load", FleetLoad);

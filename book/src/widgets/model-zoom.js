@@ -158,7 +158,7 @@
       );
     }
 
-    /** A box among its neighbours. */
+    /** A box among its neighbors. */
     small(box) {
       const picture = (box.arrays || []).slice(0, 1).map((array) => this.picture(array, this.chosen(array), 10));
       const share = (what, at) =>

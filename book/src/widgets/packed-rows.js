@@ -3,7 +3,7 @@
 "use strict";
 
 {
-  const [CELL, HIGH, LEFT, PADDING, IGNORE] = [34, 30, 44, -1, -100];
+  const [CELL, LINE, LEFT, PADDING, IGNORE] = [34, 11, 44, -1, -100];
   const { escape } = BookWidget;
   const letter = (id) => (id < 0 ? "–" : String.fromCharCode(65 + id));
 
@@ -115,18 +115,21 @@
       this.dim("#back", token === 0);
       this.dim("#next", token === stream.length - 1);
       const me = stream[token];
+      const wide = LEFT + length * CELL;
+      const scale = Math.min(1, (this.$("#rows").clientWidth || wide) / wide); // text keeps its size on a phone, cells do not
+      const [HIGH, most] = [30 / scale, scale < 0.8 ? 3 : 6];
       const place = (i) => `x="${LEFT + (i % length) * CELL + 1}" y="${Math.floor(i / length) * HIGH + 1}" width="${CELL - 2}" height="${HIGH - 4}"`;
       const cells = stream.map((each, i) => {
         const shade = !seen.includes(i) ? "" : each.document === me.document ? "seen" : "leak";
         const [x, y] = [LEFT + (i % length + 0.5) * CELL, Math.floor(i / length) * HIGH];
-        const text = each.text.length > 6 ? `${each.text.slice(0, 5)}…` : each.text;
+        const text = each.text.length > most ? `${each.text.slice(0, most - 1)}…` : each.text;
         return `<rect class="cell ${each.document % 2 ? "odd" : ""} ${shade}" ${place(i)} data-token="${i}"/>
-          <text x="${x}" y="${y + 11}">${letter(each.document)}${each.document < 0 ? "" : each.position}</text><text x="${x}" y="${y + 22}">${escape(text)}</text>`;
+          <text x="${x}" y="${y + LINE / scale}">${letter(each.document)}${each.document < 0 ? "" : each.position}</text><text x="${x}" y="${y + (2 * LINE) / scale}">${escape(text)}</text>`;
       });
       const counts = stream.length / length;
-      const names = Array.from({ length: counts }, (_, n) => `<text x="${LEFT / 2}" y="${n * HIGH + 17}">row ${n}</text>`);
+      const names = Array.from({ length: counts }, (_, n) => `<text x="${LEFT / 2}" y="${(n + 0.57) * HIGH}">row ${n}</text>`);
       const goal = me.target === IGNORE ? "" : `<rect class="goal" ${place(token + 1)}/>`;
-      this.$("#rows").setAttribute("viewBox", `0 0 ${LEFT + length * CELL} ${counts * HIGH}`);
+      this.$("#rows").setAttribute("viewBox", `0 0 ${wide} ${counts * HIGH}`);
       this.$("#rows g").innerHTML = `${names.join("")}${cells.join("")}${goal}<rect class="at" ${place(token)}/>`;
       this.$("#rows-title").textContent = `${counts} rows of ${length} tokens`;
       const padding = stream.filter(({ document }) => document < 0).length;

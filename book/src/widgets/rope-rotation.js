@@ -5,7 +5,7 @@
 {
   const { number, escape } = BookWidget;
   const ORDERS = {
-    neighbours: (pairs) => pairs.flat(),
+    neighbors: (pairs) => pairs.flat(),
     halves: (pairs) => [...pairs.map((pair) => pair[0]), ...pairs.map((pair) => pair[1])],
   };
   const shorter = (angle) => Math.atan2(Math.sin(angle), Math.cos(angle)); // the shorter way round
@@ -15,7 +15,7 @@
     constructor() {
       super();
       this.label = "RoPE: a query and a key, turned by their positions";
-      this.view = { query: 4, key: 3, layout: "neighbours" };
+      this.view = { query: 4, key: 3, layout: "neighbors" };
     }
 
     get markup() {
@@ -27,7 +27,7 @@
         <div class="bar">
           <button type="button" id="back">Both one back</button><button type="button" id="on">Both one on</button>
           <fieldset><legend>Pairs in memory</legend>
-            <label><input type="radio" name="layout" value="neighbours"> neighbors</label>
+            <label><input type="radio" name="layout" value="neighbors"> neighbors</label>
             <label><input type="radio" name="layout" value="halves"> halves</label>
           </fieldset>
         </div>
@@ -69,19 +69,19 @@
     }
 
     /** Where pair i has its dial. */
-    centre(i) {
+    center(i) {
       return [80 + 160 * i, 76, 62];
     }
 
     grip(i) {
-      const [x, y, radius] = this.centre(i);
+      const [x, y, radius] = this.center(i);
       return `<circle class="grip" data-pair="${i}" cx="${x}" cy="${y}" r="${radius + 14}"/>`;
     }
 
     /** The angle of a pointer, seen from the middle of a dial. */
     angle({ clientX, clientY }, pair) {
       const { left, top, width } = this.$("#dials").getBoundingClientRect();
-      const [x, y] = this.centre(pair);
+      const [x, y] = this.center(pair);
       return Math.atan2(y - ((clientY - top) * 320) / width, ((clientX - left) * 320) / width - x);
     }
 
@@ -179,7 +179,7 @@
     }
 
     dial(i, query, key) {
-      const [x, y, radius] = this.centre(i);
+      const [x, y, radius] = this.center(i);
       const end = ([a, b], r = radius) => `${(x + r * a).toFixed(2)} ${(y - r * b).toFixed(2)}`;
       const [from, to] = [key, query].map(([a, b]) => Math.atan2(b, a));
       const swept = shorter(to - from);

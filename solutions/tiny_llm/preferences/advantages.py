@@ -22,9 +22,9 @@ def group_advantages(rewards: mx.array, eps: float = 1e-4) -> mx.array:
     if rewards.ndim == 0 or not rewards.size:
         raise ValueError(f"rewards have shape {rewards.shape}, but P.. x G with at least one completion is needed")
     wide = rewards.astype(mx.float32)
-    centred = wide - mx.mean(wide, axis=-1, keepdims=True)
-    squares = mx.sum(mx.square(centred), axis=-1, keepdims=True)
+    centered = wide - mx.mean(wide, axis=-1, keepdims=True)
+    squares = mx.sum(mx.square(centered), axis=-1, keepdims=True)
     deviation = mx.sqrt(squares / max(1, rewards.shape[-1] - 1))
     # Rounding: the mean of equal numbers need not be that number.
     equal = mx.max(wide, axis=-1, keepdims=True) == mx.min(wide, axis=-1, keepdims=True)
-    return mx.where(equal, 0.0, centred / (deviation + eps))
+    return mx.where(equal, 0.0, centered / (deviation + eps))

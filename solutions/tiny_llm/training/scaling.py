@@ -43,7 +43,7 @@ class ScalingFit:
 def fit_scaling_law(sizes: Sequence[float], losses: Sequence[float], resamples: int = 200, seed: int = 0) -> ScalingFit:
     """Fit L(N) = E + A * N**-alpha by least squares, and refit it to resampled residuals.
 
-    The law has E >= 0, A >= 0 and alpha in [0.01, 2], and minimises the sum of (L(N) - loss)**2 over the runs, in
+    The law has E >= 0, A >= 0 and alpha in [0.01, 2], and minimizes the sum of (L(N) - loss)**2 over the runs, in
     float64. Resample i, from 0, is a fit to the losses law(N_j) + residual_(k_j), where residual_j = loss_j - law(N_j),
     and k = np.random.default_rng([seed, i]).integers(n, size=n) for n runs: a residual bootstrap.
 
@@ -93,8 +93,8 @@ def _fit(n: Array, y: Array) -> ScalingLaw:
 def _best_line(n: Array, y: Array, alphas: Array) -> tuple[Array, Array, Array]:
     """Return E, A and the squared error of the best y = E + A * x for each alpha; x is (N / smallest N)**-alpha."""
     x = (n / n.min()) ** -alphas[:, None]  # alphas x runs: from 1 down, so that no A is astronomical
-    centred = x - x.mean(axis=1, keepdims=True)
-    A = np.maximum(0.0, (centred * y).sum(axis=1) / np.square(centred).sum(axis=1))
+    centered = x - x.mean(axis=1, keepdims=True)
+    A = np.maximum(0.0, (centered * y).sum(axis=1) / np.square(centered).sum(axis=1))
     E = y.mean() - A * x.mean(axis=1)
     # Where the best E is negative, the best allowed one is 0, and A is that of a line through the origin.
     through_origin = np.maximum(0.0, (x * y).sum(axis=1) / np.square(x).sum(axis=1))

@@ -41,7 +41,7 @@ class LatentAttention:
         """Return the queries of every head, in their two parts.
 
         In each head's D_nope + D_rope features, those without position come first. Only the others are rotated, in
-        pairs of neighbours (`traditional`). With a q_lora_rank, x is first projected to Q numbers and normalized.
+        pairs of neighbors (`traditional`). With a q_lora_rank, x is first projected to Q numbers and normalized.
 
         Args:
             x: N x L x E.
@@ -55,7 +55,7 @@ class LatentAttention:
     def latents(self, x: mx.array, positions: slice) -> tuple[mx.array, mx.array]:
         """Return what the cache stores of each token: its latent, and the RoPE key that all heads share.
 
-        The latent is normalized and not rotated; the RoPE key is rotated, in pairs of neighbours, and not normalized.
+        The latent is normalized and not rotated; the RoPE key is rotated, in pairs of neighbors, and not normalized.
 
         Args:
             x: N x L x E.

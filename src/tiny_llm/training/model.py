@@ -221,7 +221,7 @@ class TrainableModel(Decoder):
 
 
 def loss_function(config: ModelConfig) -> Callable[[Params, Rows], mx.array]:
-    """Return the function of the parameters and packed rows that training minimises: nats per counted target."""
+    """Return the function of the parameters and packed rows that training minimizes: nats per counted target."""
 
     def loss(params: Params, rows: Rows) -> mx.array:
         logits = TrainableModel(config, params)(rows.tokens, rows.positions, document_mask(rows.document_ids))

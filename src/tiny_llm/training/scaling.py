@@ -43,7 +43,7 @@ class ScalingFit:
 def fit_scaling_law(sizes: Sequence[float], losses: Sequence[float], resamples: int = 200, seed: int = 0) -> ScalingFit:
     """Fit L(N) = E + A * N**-alpha by least squares, and refit it to resampled residuals.
 
-    The law has E >= 0, A >= 0 and alpha in [0.01, 2], and minimises the sum of (L(N) - loss)**2 over the runs, in
+    The law has E >= 0, A >= 0 and alpha in [0.01, 2], and minimizes the sum of (L(N) - loss)**2 over the runs, in
     float64. Resample i, from 0, is a fit to the losses law(N_j) + residual_(k_j), where residual_j = loss_j - law(N_j),
     and k = np.random.default_rng([seed, i]).integers(n, size=n) for n runs: a residual bootstrap.
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..html import number
-from .canvas import FONT, SMALL, Canvas, looks_of, width_of
+from .canvas import FONT, MARGIN, SMALL, WIDEST, Canvas, looks_of, width_of
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -70,14 +70,15 @@ def matrix(
 
 
 def strips(canvas: Canvas, values: Array, names: Sequence[str], role: str, *, total: bool = False) -> None:
-    """Draw vectors below each other, a bar per number, on one scale; with `total`, a line above the last."""
+    """Draw vectors below each other, a bar per number, as wide as fits; with `total`, a line above the last."""
     left = max(map(width_of, names)) + 10
-    step, half = (368 - left) / values.shape[1], 17.0
+    right = canvas.width - 2 * MARGIN
+    step, half = (right - left) / values.shape[1], 17.0 if canvas.width == WIDEST else 26.0
     top = float(np.max(np.abs(values)))
     for i, (name, vector) in enumerate(zip(names, values, strict=True)):
         middle = (2 * half + 6) * i + half
         if total and i == len(names) - 1:
-            canvas.path([(0, middle - half), (368, middle - half)], "line")
+            canvas.path([(0, middle - half), (right, middle - half)], "line")
             middle += 6
         canvas.text(left - 10, middle + FONT / 3, name, "", "end")
         canvas.path([(left, middle), (left + step * len(vector), middle)], "axis")
