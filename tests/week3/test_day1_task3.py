@@ -216,13 +216,12 @@ def test_task_3_rows_without_a_seed():
     if len({*found[0], *chosen(logits, chunks, case)}) < 4:
         fail(Kind.VALUES, "rows without a seed sample the same tokens", case, f"got       {found[0]}")
     mx.random.seed(12)
-    chosen(logits, rows_of_params([{}] * 3, 6, 1000), case)
-    chosen(logits, rows_of_params([{"temp": 1.0, "seed": 3}] * 3, 6, 1000), case)
-    state = mx.random.uniform(shape=(4,))
-    mx.random.seed(12)
-    compare(
-        state, to_float64(mx.random.uniform(shape=(4,))), mx.float32, 0.0, "MLX's random state after rows with seeds", 4
-    )
+    unused = to_float64(mx.random.uniform(shape=(4,)))
+    for params, rows in (({}, "greedy rows"), ({"temp": 1.0, "seed": 3}, "rows with temp 1 and seed 3")):
+        mx.random.seed(12)
+        chosen(logits, rows_of_params([params] * 3, 6, 1000), case=f"three {rows}, logits 3 x 1,000")
+        state = mx.random.uniform(shape=(4,))
+        compare(state, unused, mx.float32, 0.0, f"MLX's random state after three {rows}", 4)
 
 
 def test_task_3_rows_leaves_the_logits():
