@@ -30,9 +30,9 @@ def halves64(values: Array64, bits: int = 4, *, r: Round = exact) -> Array64:
 
 
 def numbers64(packed: Array64, bits: int = 4, *, r: Round = exact) -> Array64:
-    """Return the numbers packed in halves, N.. x P x 2, in order."""
-    taken = [packed // 2**shift % 2**bits for shift in range(0, 16, bits)]
-    return np.stack(taken, axis=-1).reshape(*packed.shape[:-2], -1)
+    """Return the numbers packed in words, N.. x P, in order."""
+    taken = [packed // 2**shift % 2**bits for shift in range(0, 32, bits)]
+    return np.stack(taken, axis=-1).reshape(*packed.shape[:-1], -1)
 
 
 def same_words(actual: Any, expected: mx.array, case: str) -> None:

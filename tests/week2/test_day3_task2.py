@@ -1,8 +1,9 @@
 """Week 2, day 3, task 2: unpack."""
 
 import mlx.core as mx
+import numpy as np
 import pytest
-from tests.week2.packed import any_words, by_bits, halves, numbers64
+from tests.week2.packed import any_words, by_bits, numbers64
 
 from tiny_llm.quantized import packing
 from tiny_llm_course.testkit.agreement import agrees
@@ -12,10 +13,8 @@ from tiny_llm_course.testkit.rounding import to_float64
 from tiny_llm_course.testkit.sizes import sizes
 
 
-def unpacked(halves_, bits=4):
-    """Take halves, as the formula does: a float64 can represent a word, but a float32 input cannot."""
-    low, high = halves_[..., 0].astype(mx.uint32), halves_[..., 1].astype(mx.uint32)
-    found = packing.unpack(low | (high << 16), bits)
+def unpacked(packed, bits=4):
+    found = packing.unpack(packed, bits)
     if type(found) is mx.array and found.dtype == mx.uint32:
         return found.astype(mx.float32)
     what = dtype_word(found.dtype) if type(found) is mx.array else type_words(found)
@@ -24,8 +23,10 @@ def unpacked(halves_, bits=4):
     )
 
 
-def unpacks(words, bits, seed):
-    agrees(unpacked, numbers64, halves(words), bits, seed=seed)
+def unpacks(words, bits, seed, expected=None):
+    """`agrees` passes the words to the formula in float32, which rounds them, so the exact numbers are passed, too."""
+    exact = numbers64(np.array(words).astype(np.float64), bits) if expected is None else expected
+    agrees(unpacked, numbers64, words, bits, seed=seed, expected=exact, dtype=mx.float32)
 
 
 def test_task_2_unpack_one_word():
@@ -50,7 +51,7 @@ def test_task_2_unpack_mlx(bits):
     words = any_words(3, 3, 16)
     ones = mx.ones((3, 16 * 32 // bits // 64))
     expected = to_float64(mx.dequantize(words, ones, mx.zeros_like(ones), group_size=64, bits=bits))
-    agrees(unpacked, numbers64, halves(words), bits, seed=3, expected=expected)
+    unpacks(words, bits, 3, expected)
 
 
 def test_task_2_unpack_sweep():

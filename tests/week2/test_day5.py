@@ -49,6 +49,12 @@ def test_task_1_add_scaled_narrow():
     agrees(ops.add_scaled, add_scaled64, x, -x, 1.5, seed=3)
 
 
+def test_task_1_add_scaled_large_scale():
+    """A scale that float16 cannot represent."""
+    draw = normals(8, mx.float16)
+    agrees(ops.add_scaled, add_scaled64, draw(20), draw(20, spread=0.1), 1e5, seed=8)
+
+
 def test_task_1_add_scaled_as_mlx():
     draw = normals(4)
     x, y = draw(3, 400), draw(3, 400)

@@ -27,7 +27,7 @@ known.probe_table(
     dtype=lambda program: program(mx.zeros(8, mx.int32), 4),
     refuses=lambda program: refusals(
         lambda case: program(mx.zeros(case[0], mx.uint32), case[1]),
-        [(64, 2), (64, 3), (64, 16), (9, 4), (4, 4), (6, 8)],
+        [(64, 2), (66, 3), (64, 16), (9, 4), (4, 4), (6, 8)],
     ),
     eight_of_nine=lambda program: program(mx.zeros((8, 9), mx.uint32), 4),
     nine=lambda program: program(mx.zeros(9, mx.uint32), 4),
@@ -63,6 +63,12 @@ known.change(
     ("mx.unflatten(values.astype(mx.uint32), -1, (-1, ", "values.astype(mx.uint32).reshape((values.shape[0], -1, "),
     fact="values is handled as a matrix with values.shape[0] rows, however many axes it has",
     question="What is the shape of the words for values of shape 2 x 3 x 8?",
+)
+known.change(
+    "matrices-only",
+    ("if values.shape[-1] % len(shifts):", "_, _ = values.shape\nif values.shape[-1] % len(shifts):"),
+    fact="anything but a matrix raises, although values may have any number of axes",
+    question="What does N.. mean in the docstring's shapes?",
 )
 known.change(
     "shifted-in-their-own-dtype",
@@ -123,6 +129,12 @@ known.change(
     ("_shifts(bits)", "mx.arange(0, 32, bits, dtype=mx.uint32)"),
     fact="bits other than 4 and 8 are accepted",
     question="How many 3-bit numbers fit in a word, and how many bits are left over?",
+)
+known.change(
+    "any-divisor-of-32",
+    ("if bits not in (4, 8):", "if bits < 1 or 32 % bits:"),
+    fact="every number of bits that divides 32 is accepted",
+    question="Which numbers of bits does the docstring allow, and what does your program do with 2 or 16?",
 )
 known.change(
     "all-values-counted",

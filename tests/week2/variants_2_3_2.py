@@ -58,6 +58,19 @@ known.change(
     question="By how many bits are two adjacent 8-bit numbers apart?",
 )
 known.change(
+    "bytes-as-written",
+    (">> _shifts(bits)", ">> (_shifts(bits) ^ (4 if bits == 4 else 0))"),
+    fact="the two numbers of each byte are swapped",
+    question="Which half of its byte holds the first number of a word?",
+)
+known.change(
+    "through-float32",
+    ("packed[..., None] >> _shifts(bits)", "mx.floor(packed[..., None] / 2.0 ** _shifts(bits).astype(mx.float32))"),
+    ("apart & (2**bits - 1)", "(apart % 2**bits).astype(mx.uint32)"),
+    fact="words are divided in float32, which cannot represent all of their bits",
+    question="How many of the 32 bits of a word does float32 keep?",
+)
+known.change(
     "every-nth-together",
     ("mx.flatten(apart & (2**bits - 1), -2)", "mx.flatten((apart & (2**bits - 1)).swapaxes(-1, -2), -2)"),
     fact="the first numbers of all words come first, then the second ones",
@@ -92,6 +105,12 @@ known.change(
     ("_shifts(bits)", "mx.arange(0, 32, bits, dtype=mx.uint32)"),
     fact="bits other than 4 and 8 are accepted",
     question="How many 3-bit numbers fit in a word, and how many bits are left over?",
+)
+known.change(
+    "any-divisor-of-32",
+    ("if bits not in (4, 8):", "if bits < 1 or 32 % bits:"),
+    fact="every number of bits that divides 32 is accepted",
+    question="Which numbers of bits does the docstring allow, and what does your program do with 2 or 16?",
 )
 
 

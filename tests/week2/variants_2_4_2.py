@@ -37,6 +37,18 @@ known.change(
     question="Which variable of `rows` does your code never read?",
 )
 known.change(
+    "one-scale-for-a-block",
+    ("scales_of_block(scaled.data(), block, group_size)", "all(scaled[block * (BLOCK / group_size)])"),
+    fact="all lanes of a block are multiplied by one scale",
+    question="Do the lanes of a block all hold weights of the same group?",
+)
+known.change(
+    "a-scale-per-block",
+    ("scales_of_block(scaled.data(), block, group_size)", "all(scaled[block])"),
+    fact="block b of a row is multiplied by the scale of group b",
+    question="How many weights does a block have, and how many a group?",
+)
+known.change(
     "no-biases",
     ("sum(total) + added", "sum(total)"),
     fact="the biases are missing",
@@ -61,6 +73,12 @@ known.change(
     question="A row of 32 weights has four words. How many blocks does your loop process?",
 )
 known.change(
+    "last-block-read-whole",
+    ("words_of_block(row + block * LANES, words - block * LANES)", "load<Words>(row + block * LANES)"),
+    fact="a whole register is loaded even for a last block that has fewer words",
+    question="A row of 32 weights has four words. How many words does your last load read?",
+)
+known.change(
     "x-of-the-first-digit",
     ("load(values + digit * LANES)", "load(values)"),
     fact="all eight weights of a word are multiplied by the x values of its first weight",
@@ -77,6 +95,12 @@ known.change(
     (" & 15", ""),
     fact="the bits above a weight's own four are kept",
     question="After a right shift by 4, how many bits of the word remain?",
+)
+known.change(
+    "shifted-by-a-bit-per-digit",
+    (">> (4 * digit)", ">> digit"),
+    fact="each digit is shifted by one bit more than the previous one",
+    question="How many bits does a digit take?",
 )
 known.change(
     "dot-goes-on",

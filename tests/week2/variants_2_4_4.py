@@ -17,6 +17,8 @@ known.probe_table(
     one_token=lambda program: product(program, 6, 1, 8, 64, 64),
     many_rows=lambda program: mx.array([is_divided(program, 2)]),
     many_tokens=lambda program: mx.array(rows_read(program, 26) > 1.5),
+    many_tokens_divided=lambda program: mx.array([is_divided(program, 26)]),
+    several_tiles=lambda program: product(program, 7, 25, 8, 64, 64),
 )
 
 
@@ -24,6 +26,7 @@ REST = """
       rest(x + int64_t(t) * inputs, panel.data(), inputs, y + int64_t(t) * outputs + first, outputs, columns,
            tokens - t);
 """
+TILE_OF_Y = "y + int64_t(t) * outputs + first, outputs, columns);"
 ONE_BY_ONE = """
       for (; t < tokens; ++t)
         tile<1>(x + int64_t(t) * inputs, panel.data(), inputs, y + int64_t(t) * outputs + first, outputs, columns);
@@ -35,6 +38,29 @@ known.change(
     ("pool().run(panels, 1,", "pool().run(panels, panels,"),
     fact="one core computes all rows",
     question="How many chunks does `run` split the panels into, and which thread gets the second one?",
+)
+known.change(
+    "tokens-divided",
+    ("pool().run(panels, 1,", "pool().run(tokens, TILE,"),
+    ("first = begin * WIDTH; first < std::min(end * WIDTH, outputs);", "first = 0; first < panels * WIDTH;"),
+    ("int t = 0;", "int t = begin;"),
+    ("t + TILE <= tokens", "t + TILE <= end"),
+    ("tokens - t);", "end - t);"),
+    fact="the tokens are divided among the cores, and each core unpacks all rows of W",
+    question="How many cores work on 2 tokens, and how often is row 0 of W unpacked for 26?",
+)
+known.change(
+    "tile-number-as-token",
+    ("tile<TILE>(x + int64_t(t) * inputs", "tile<TILE>(x + int64_t(t / TILE) * inputs"),
+    (TILE_OF_Y, TILE_OF_Y.replace("int64_t(t)", "int64_t(t / TILE)")),
+    fact="tile i starts at token i, so tiles overlap",
+    question="25 tokens in tiles of 12: which tokens does the second tile hold?",
+)
+known.change(
+    "every-tile-reads-the-first-tokens",
+    ("tile<TILE>(x + int64_t(t) * inputs", "tile<TILE>(x"),
+    fact="every whole tile is computed from the first tokens of x",
+    question="25 tokens in tiles of 12: where in x does the second tile start?",
 )
 known.change(
     "tokens-left-over-lost",

@@ -24,7 +24,11 @@ known.probe_table(
     moves=lambda program: moves(program, 5, 2048),
     moves_in_one_threadgroup=lambda program: moves(program, 6, 1024),
 )
-known.probe_table(mx.float16, narrow=lambda program: program(NARROW, -NARROW, 1.5))
+known.probe_table(
+    mx.float16,
+    narrow=lambda program: program(NARROW, -NARROW, 1.5),
+    large_scale=lambda program: program(NARROW, -mx.sign(NARROW) / 4, 1e5),
+)
 
 
 known.change(
@@ -56,6 +60,12 @@ known.change(
     question="The result is correct. How often is number 7 computed with two threadgroups?",
 )
 known.change(
+    "advanced-by-the-threadgroup",
+    ("threads_per_grid.x", "threads_per_threadgroup.x"),
+    fact="the loop advances by the size of the threadgroup, so threadgroups repeat each other's work",
+    question="The result is correct. With two threadgroups, which threads compute number 512?",
+)
+known.change(
     "four-neighbors-a-thread",
     (
         "i = thread_position_in_grid.x; i < size; i += threads_per_grid.x",
@@ -81,6 +91,18 @@ known.change(
     ("scale[0] * ", ""),
     fact="y is not scaled",
     question="What does `scale` change in your kernel?",
+)
+known.change(
+    "scale-in-T",
+    ("scale[0] *", "float(T(scale[0])) *"),
+    fact="the scale is rounded to the dtype of x",
+    question="Can float16 represent a scale of 100,000?",
+)
+known.change(
+    "computed-in-T",
+    ("T(float(x[i]) + scale[0] * float(y[i]))", "x[i] + T(scale[0]) * y[i]"),
+    fact="the scale, the product and the sum are computed in the dtype of x",
+    question="1.5 * 60,000 is 90,000. Can float16 represent that?",
 )
 known.change(
     "product-in-T",

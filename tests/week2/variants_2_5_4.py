@@ -20,7 +20,7 @@ known.probe_table(
     one_row=lambda program: program(normals(2)(1, 12)),
     full_threadgroups=lambda program: program(normals(3)(2, 512)),
     rounded_twice=rounded_twice,
-    large_gates=lambda program: program(mx.array([[-100.0, 100.0, 3.0, -2.0]] * 2)),
+    large_gates=lambda program: program(mx.array([[-100.0, 100.0, 3.0, 2.0]] * 2)),
 )
 known.probe_table(mx.float16, narrow=lambda program: program(normals(4, mx.float16)(2, 512)))
 
@@ -44,6 +44,32 @@ known.change(
     ("x[row * 2 * size + size + column]", "x[row * 2 * size + 2 * column + 1]"),
     fact="gate and up are read alternately from each row",
     question="In a row of 10 numbers, which one is the gate of column 0?",
+)
+known.change(
+    "as-many-columns-as-threads",
+    ("size = x_shape[1] / 2", "size = threads_per_grid.x"),
+    fact="the number of threads in a row is used as I, the number of columns",
+    question="How many threads does the grid have for a row of 5 columns, and where in x is the first up?",
+)
+known.change(
+    "rows-overlap",
+    ("x[row * 2 * size + column]", "x[row * size + column]"),
+    ("x[row * 2 * size + size + column]", "x[row * size + size + column]"),
+    fact="each row of x starts I numbers after the previous one",
+    question="How many numbers of x does a row have?",
+)
+known.change(
+    "all-gates-first",
+    ("x[row * 2 * size + column]", "x[row * size + column]"),
+    ("x[row * 2 * size + size + column]", "x[(x_shape[0] + row) * size + column]"),
+    fact="the first half of all of x is the gate and the second half is up",
+    question="What follows the gate of row 0: its up, or the gate of row 1?",
+)
+known.change(
+    "rows-far-apart",
+    ("out[row * size + column]", "out[row * 2 * size + column]"),
+    fact="each row of out starts 2 I numbers after the previous one",
+    question="How many numbers does a row of out have?",
 )
 known.change(
     "up-of-the-next-row",

@@ -42,8 +42,8 @@ class Qwen3CachedModel(Decoder):
             they equal `Qwen3Model`'s for the whole sequence, however it is split into calls.
 
         Raises:
-            ValueError: the number of caches is not the number of layers, or cached and new tokens together exceed the
-                config's max_position_embeddings.
+            ValueError: the number of caches is not the number of layers (the message states both), or cached and new
+                tokens together exceed the config's max_position_embeddings.
         """
         caches = self.new_caches() if caches is None else caches
         if len(caches) != len(self.layers):

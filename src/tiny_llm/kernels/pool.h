@@ -82,7 +82,7 @@ class Pool {
   template <class Body>
   void run(int count, int chunk, Body&& body) {
     if (workers.empty() || count <= chunk) {
-      if (count > 0) body(0, count);
+      for (int first = 0; first < count; first += chunk) body(first, std::min(count, first + chunk));
       return;
     }
     std::lock_guard<std::mutex> one_at_a_time(callers);

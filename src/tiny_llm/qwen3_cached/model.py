@@ -42,7 +42,7 @@ class Qwen3CachedModel(Decoder):
             they equal `Qwen3Model`'s for the whole sequence, however it is split into calls.
 
         Raises:
-            ValueError: the number of caches is not the number of layers, or cached and new tokens together exceed the
-                config's max_position_embeddings.
+            ValueError: the number of caches is not the number of layers (the message states both), or cached and new
+                tokens together exceed the config's max_position_embeddings.
         """
         raise NotImplementedError("2.1.3 The model with caches")
