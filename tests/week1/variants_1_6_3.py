@@ -36,6 +36,11 @@ known.probe_table(
         ["is <|a|>> is", "a|>>that", "<|a|>>>>that"],
         special_tokens={"<|a": 300, "a|>>": 301, ">>that": 302},
     ),
+    listed_specials=lambda program: encoded(
+        program, ["<|end|><|end|> a", "<|end"], special_tokens={"<|end|>": 301, "<|e": 300, "<|end|><|end|>": 302}
+    ),
+    # "abc" is a token, but its merges end in a + bc.
+    ignore_merges=lambda program: encoded(program, ["abc ab dog"], merges="b+c a+b ab+c", ignore_merges=True),
     # Merges across GPT-2's word boundaries: a word, a number, a punctuation mark, an apostrophe.
     words_that_touch=lambda program: encoded(
         program,
@@ -113,6 +118,25 @@ def longest_special_first(self, text):
     return [*longest_special_first(self, before), number, *longest_special_first(self, after)]
 
 
+@known.wrong(
+    "specials-one-by-one",
+    fact="the text is split at one special token after another, in the order of `special_tokens`",
+    question="The text is <|end|>, and the special tokens are <|e and <|end|>, in this order. Which ids do you get?",
+)
+def specials_one_by_one(self, text):
+    found = next((s for s in self.special_tokens if s in text), None)
+    if found is None:
+        return encode(self, text)
+    before, _, after = text.partition(found)
+    return [*specials_one_by_one(self, before), self.special_tokens[found], *specials_one_by_one(self, after)]
+
+
+known.change(
+    "first-listed-special",
+    ("self.specials.split(text)", 'regex.split("(" + "|".join(map(regex.escape, self.special_tokens)) + ")", text)'),
+    fact="of two special tokens that start at the same position, the one listed first is matched",
+    question="In which order does a regular expression try the alternatives of a|ab?",
+)
 known.change(
     "specials-in-any-case",
     (
@@ -149,6 +173,23 @@ known.change(
     ("self.words.findall(part)", "self.words.findall(part.strip())"),
     fact="white space is lost at both ends of the text and next to special tokens",
     question='What should decode(encode("dog ")) return?',
+)
+known.change(
+    "blank-parts-skipped",
+    ("if part in self.special_tokens:", "if not part.strip():\n    continue\nif part in self.special_tokens:"),
+    fact="a text of only white space gives no ids, whether alone or between special tokens",
+    question='What should decode(encode("  ")) return?',
+)
+known.change(
+    "ignore-merges-forgotten",
+    (
+        "self.encode_word(word)",
+        """
+        self.vocab[piece] for piece in merge_pairs([self.alphabet[byte] for byte in word.encode()], self.ranks)
+        """,
+    ),
+    fact="a word that is a token as a whole is merged from its bytes even if `ignore_merges` is set",
+    question="What does the constructor's docstring say about `ignore_merges`?",
 )
 known.change(
     "per-character",
@@ -224,5 +265,7 @@ def finditer_and_merge(self, text):
             part = unicodedata.normalize(self.normalization, part) if self.normalization else part
             for match in self.words.finditer(part):
                 letters = [self.alphabet[byte] for byte in match[0].encode()]
-                ids += map(self.vocab.__getitem__, merge_pairs(letters, self.ranks))
+                whole = self.ignore_merges and "".join(letters) in self.vocab
+                pieces = ["".join(letters)] if whole else merge_pairs(letters, self.ranks)
+                ids += map(self.vocab.__getitem__, pieces)
     return ids
