@@ -5,6 +5,7 @@ import codecs
 from tests.week1.text_probes import numbers, small
 from tiny_llm_solution.tokenizer import ByteLevelBPE, byte_alphabet
 
+from tiny_llm_course.testkit.outcomes import refusals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("1.6.4")
@@ -21,6 +22,7 @@ def ids_of(text):
 
 
 DOG = ids_of("\U0001f415")
+SPELLED = small(ByteLevelBPE, special_tokens={}).encode("a<|end|>")  # in ordinary tokens
 
 
 def decoded(program, ids, **skip):
@@ -40,8 +42,18 @@ known.probe_table(
         decoded(program, ids) for ids in (DOG[:3], DOG[1:], [*ids_of("a"), *DOG[:2], *ids_of("a"), *DOG[2:]], [])
     ),
     iterator=lambda program: tuple(decoded(program, make(ids_of("a dog"))) for make in (list, iter)),
-    unknown=lambda program: decoded(program, [*ids_of("a"), 999, *ids_of("dog")]),
+    # A special token whose characters are in the byte alphabet, too.
+    other_specials=lambda program: as_bytes(program(small(program, special_tokens={"<|\u00e9|>": 300}), [300])),
+    spelled=lambda program: decoded(program, SPELLED, skip_special_tokens=True),
 )
+
+
+@known.probe()
+def unknown(program):
+    """Return whether an unknown id raises KeyError, however it is raised, and otherwise the text."""
+    ids = [*ids_of("a"), 999, *ids_of("dog")]
+    refused = refusals(lambda given: decoded(program, given), [ids], KeyError)
+    return refused if refused.item() else (refused, decoded(program, ids))
 
 
 @known.sized("51,000 tokens")
@@ -74,9 +86,10 @@ for name, edit, fact in (
 ):
     known.change(name, edit, fact=fact, question="What does skip_special_tokens=False mean, and what does True mean?")
 # The tokens as vocabulary strings.
+TOKEN_OF = "token_of = {i: token for table in (self.vocab, self.special_tokens) for token, i in table.items()}"
 WRITTEN = (
     'return b"".join(self.token_bytes[i]',
-    'token_of = {i: token for token, i in {**self.vocab, **self.special_tokens}.items()}\nreturn "".join(token_of[i]',
+    f'{TOKEN_OF}\nreturn "".join(token_of[i]',
 )
 known.change(
     "letters-shown",
@@ -116,6 +129,28 @@ known.change(
     fact="special tokens are looked up only in the vocabulary",
     question="Where does the tokenizer keep the tokens that are not in the vocabulary?",
 )
+known.change(
+    "specials-through-the-alphabet",
+    (
+        'return b"".join(self.token_bytes[i]',
+        f"{TOKEN_OF}\nbyte_of = {{letter: byte for byte, letter in self.alphabet.items()}}\n"
+        'return b"".join(bytes(byte_of[letter] for letter in token_of[i])',
+    ),
+    fact="special tokens are converted from the byte alphabet to bytes, like the tokens of the vocabulary",
+    question="A token of the vocabulary is written in the byte alphabet. How is a special token written?",
+)
+for name, removed in (
+    ("specials-removed-from-the-text", 'text = self.specials.sub("", text)'),
+    ("specials-replaced-in-the-text", 'for token in self.special_tokens:\n        text = text.replace(token, "")'),
+):
+    known.change(
+        name,
+        ('return b"".join(', 'text = b"".join('),
+        (" if i not in special)", ")"),
+        ('errors="replace")', f'errors="replace")\nif special:\n    {removed}\nreturn text'),
+        fact="the text of special tokens is deleted from the decoded string, instead of their ids from the list",
+        question="A special token comes between the two tokens of an emoji. What is the text if it is skipped?",
+    )
 known.change(
     "joined-by-spaces",
     ('b"".join(', 'b" ".join('),
