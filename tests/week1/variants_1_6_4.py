@@ -44,6 +44,9 @@ known.probe_table(
     iterator=lambda program: tuple(decoded(program, make(ids_of("a dog"))) for make in (list, iter)),
     # A special token whose characters are in the byte alphabet, too.
     other_specials=lambda program: as_bytes(program(small(program, special_tokens={"<|\u00e9|>": 300}), [300])),
+    special_of_id_0=lambda program: as_bytes(
+        program(small(program, special_tokens={"<|end|>": 0}), [40, 0, 41], skip_special_tokens=True)
+    ),
     spelled=lambda program: decoded(program, SPELLED, skip_special_tokens=True),
 )
 
@@ -118,6 +121,18 @@ known.change(
     question="What should token 999 of a vocabulary of 300 do?",
 )
 known.change(
+    "unknown-as-fffd",
+    ("self.token_bytes[i]", 'self.token_bytes.get(i, "\\ufffd".encode())'),
+    fact="an unknown token id becomes U+FFFD",
+    question="What does the docstring promise for token 999 of a vocabulary of 300?",
+)
+known.change(
+    "skipped-from-an-id-on",
+    ("if i not in special", "if not special or i < len(self.vocab)"),
+    fact="every id from the size of the vocabulary on is skipped, instead of the ids in `special_tokens`",
+    question="Special tokens may have any ids. Where are they listed?",
+)
+known.change(
     "errors-strict",
     ('errors="replace"', 'errors="strict"'),
     fact="invalid UTF-8 bytes raise an error instead of becoming U+FFFD",
@@ -169,6 +184,22 @@ known.change(
     fact="the ids are iterated twice, and the first loop exhausts an iterator",
     question="What does a second loop over the same generator see?",
 )
+
+
+@known.wrong(
+    "runs-between-specials",
+    fact="the bytes before and after a special token are decoded separately even if it is skipped",
+    question="A special token comes between the two tokens of an emoji. What is the text if it is skipped?",
+)
+def runs_between_specials(self, ids, skip_special_tokens=False):
+    names, run, text = {i: token for token, i in self.special_tokens.items()}, b"", ""
+    for i in ids:
+        if i in names:
+            text += run.decode(errors="replace") + ("" if skip_special_tokens else names[i])
+            run = b""
+        else:
+            run += self.token_bytes[i]
+    return text + run.decode(errors="replace")
 
 
 @known.accepted("incremental")
