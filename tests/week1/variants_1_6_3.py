@@ -27,6 +27,8 @@ known.probe_table(
     another_pattern=lambda program: encoded(program, ["that is a dog"], pattern=r"\s|\S"),
     without_specials=lambda program: encoded(program, ["<|end|> dog"], special_tokens={}),
     normalized=lambda program: (*encoded(program, ACCENTS), *encoded(program, ACCENTS, normalization=None)),
+    # Its normal form is another single character.
+    angstrom_sign=lambda program: encoded(program, ["\u212b"]),
     specials=lambda program: encoded(
         program,
         ["that<|end|> is<|end|>a", "<|end|><|e<|end|>", "<|END|><|End|>", "dog<|end|>dog", " <|end|> \n<|e d"],
@@ -41,6 +43,8 @@ known.probe_table(
     ),
     # "abc" is a token, but its merges end in a + bc.
     ignore_merges=lambda program: encoded(program, ["abc ab dog"], merges="b+c a+b ab+c", ignore_merges=True),
+    merges=lambda program: encoded(program, ["abc ab dog"], merges="b+c a+b ab+c"),
+    special_of_id_0=lambda program: encoded(program, ["a<|end|>dog"], special_tokens={"<|end|>": 0}),
     # Merges across GPT-2's word boundaries: a word, a number, a punctuation mark, an apostrophe.
     words_that_touch=lambda program: encoded(
         program,
@@ -85,6 +89,22 @@ known.change(
     ("for part in", "if self.normalization:\n    text = unicodedata.normalize(self.normalization, text)\nfor part in"),
     fact="the text is normalized before special tokens are matched",
     question="Special tokens are matched exactly as given. What if one is written in another normalization form?",
+)
+known.change(
+    "words-normalized",
+    ("part = unicodedata.normalize(self.normalization, part)", "pass"),
+    (
+        "self.encode_word(word)",
+        "self.encode_word(unicodedata.normalize(self.normalization, word) if self.normalization else word)",
+    ),
+    fact="each word is normalized, but the text is split into words before",
+    question="Into which words does the pattern split an e followed by a combining accent?",
+)
+known.change(
+    "special-of-id-0",
+    ("if part in self.special_tokens:", "if self.special_tokens.get(part):"),
+    fact="a special token whose id is 0 is encoded like ordinary text",
+    question="Is 0 true or false in Python, and is it an id?",
 )
 known.change(
     "specials-as-text",
@@ -190,6 +210,19 @@ known.change(
     ),
     fact="a word that is a token as a whole is merged from its bytes even if `ignore_merges` is set",
     question="What does the constructor's docstring say about `ignore_merges`?",
+)
+known.change(
+    "whole-words-always",
+    (
+        "self.encode_word(word)",
+        """
+        (self.vocab[text],)
+        if (text := "".join(self.alphabet[byte] for byte in word.encode())) in self.vocab
+        else self.encode_word(word)
+        """,
+    ),
+    fact="a word that is a token as a whole is not merged, even if `ignore_merges` is not set",
+    question="A word is also a token. When do its merges decide which ids it gets?",
 )
 known.change(
     "per-character",
