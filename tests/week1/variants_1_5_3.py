@@ -51,6 +51,13 @@ def model_without_its_head(program):
 
 
 @known.probe()
+def model_called_twice(program):
+    model = random_model(QWEN3, 41)
+    called = program(ModelConfig.from_dict(model.config), model.weights)
+    return called(random_tokens(41, 1, 3)), called(random_tokens(42, 2, 2))
+
+
+@known.probe()
 def model_of_other_shapes(program):
     """Return whether a table, then a final norm, that does not fit the config raises."""
     model = random_model(QWEN3, 40)
@@ -264,6 +271,27 @@ known.change(
     ("name.removeprefix(prefix)", 'name.split(".", 3)[-1]'),
     fact="layer 1 has the weights of layer 10, whose names also begin with `model.layers.1`",
     question="In a model of eleven layers, which weights have names that begin with `model.layers.1`?",
+)
+known.change(
+    "layers-read-once",
+    (
+        """
+        self.layers = []
+        for number in range(config.num_hidden_layers):
+            prefix = f"model.layers.{number}."
+            own = {name.removeprefix(prefix): w for name, w in weights.items() if name.startswith(prefix)}
+            self.layers.append(Qwen3TransformerBlock(config, own))
+        """,
+        """
+        def own(prefix):
+            return {name.removeprefix(prefix): w for name, w in weights.items() if name.startswith(prefix)}
+
+        prefixes = (f"model.layers.{number}." for number in range(config.num_hidden_layers))
+        self.layers = (Qwen3TransformerBlock(config, own(prefix)) for prefix in prefixes)
+        """,
+    ),
+    fact="the layers are a generator, which builds them at the first call and is empty at the second",
+    question="When does a generator compute its items, and how often can you iterate over it?",
 )
 known.change(
     "missing-head-is-the-table",
