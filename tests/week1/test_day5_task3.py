@@ -25,7 +25,7 @@ from tiny_llm import qwen3
 from tiny_llm.config import ModelConfig
 from tiny_llm_course.testkit.again import built
 from tiny_llm_course.testkit.agreement import agrees, compare
-from tiny_llm_course.testkit.errors import raises_error
+from tiny_llm_course.testkit.errors import raises_error, raises_value_error
 from tiny_llm_course.testkit.inputs import normals, token_ids
 from tiny_llm_course.testkit.marks import by_dtype
 from tiny_llm_course.testkit.properties import property_test
@@ -165,6 +165,20 @@ def test_task_3_model_needs_every_layer(base):
         part = {name: w for name, w in model.weights.items() if not name.startswith(prefix)}
         with raises_error(KeyError, f"building {model}, without all weights of layer {number}"):
             qwen3.Qwen3Model(ModelConfig.from_dict(model.config), part)
+
+
+@by_architecture
+def test_task_3_model_refuses_other_shapes(base):
+    """The embedding, the norms of the residual stream and the MLP must have the config's shapes."""
+    model = random_model(base, 14, num_hidden_layers=1)
+    for name, weight in model.weights.items():
+        if "self_attn" in name or name == "lm_head.weight":
+            continue
+        for axis in range(weight.ndim):
+            wrong = mx.concatenate([weight, weight], axis=axis)
+            shape = " x ".join(map(str, wrong.shape))
+            with raises_value_error(f"building {model}, with {name} of shape {shape}"):
+                qwen3.Qwen3Model(ModelConfig.from_dict(model.config), model.with_weights(**{name: wrong}).weights)
 
 
 @by_architecture

@@ -124,6 +124,19 @@ def test_task_2_encode_uses_the_pattern():
     )
 
 
+@pytest.mark.parametrize("ignore_merges", [True, False])
+@pytest.mark.parametrize(
+    ("text", "whole"), [("blue", [300]), ("That blue", [CAP_THAT, 301]), ("bluedog", [*b"blue", DOG]), ("b", [98])]
+)
+def test_task_2_encode_ignores_merges(text, whole, ignore_merges):
+    """With ignore_merges, a word that is a token is not merged, even if no merges produce this token."""
+    settings = by_hand(ignore_merges=ignore_merges)
+    settings["vocab"] |= {"blue": 300, "\u0120blue": 301}
+    merged = {"blue": [*b"blue"], "That blue": [CAP_THAT, *b" blue"]}.get(text, whole)
+    where = f"a vocabulary with 'blue' and ' blue', which no merges produce, ignore_merges {ignore_merges}"
+    check_encode(tokenizer.ByteLevelBPE(**settings), text, whole if ignore_merges else merged, where)
+
+
 CHUNKS = ["That is", " a", " blue dog", "'s", "'LL", " ", "  ", "\n", "\r\n", "\t", "12", "!", "e", "\u0301", "\u00e9"]
 CHUNKS += ["<|im_start|>", "<|im_end|>", "<|im_", *"\u72d7\U0001f415\u200d\u00a0\x1c\u2028\ud55c"]
 

@@ -10,7 +10,8 @@ known = Variants("1.2.1")
 known.probe_table(
     few=lambda program: program(6, 5, 300),
     large_base=lambda program: program(8, 4, 1000000.0),
-    far=lambda program: program(4, 2500, 50),
+    # One pair, whose frequency is exactly 1 however it is computed.
+    far=lambda program: program(2, 2500, 50),
 )
 
 
@@ -122,6 +123,12 @@ known.change(
     ("[:, None] * frequencies", "[:, None] * frequencies * (180 / 3.141592653589793)"),
     fact="the angles are in degrees",
     question="Which unit do mx.cos and mx.sin take?",
+)
+known.change(
+    "angles-modulo-a-turn",
+    ("* frequencies", "* frequencies % (2 * 3.141592653589793)"),
+    fact="the angles are reduced modulo 2 pi",
+    question="Which number is the angle of pair 0 at position 10?",
 )
 
 

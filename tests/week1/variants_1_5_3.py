@@ -42,6 +42,30 @@ def model_without_its_last_layer(program):
     return refusals(lambda given: program(ModelConfig.from_dict(model.config), given), [weights], KeyError)
 
 
+@known.probe()
+def model_without_its_head(program):
+    """Return whether a missing head raises."""
+    model = random_model(QWEN3, 39)
+    config = ModelConfig.from_dict(model.config)
+    return refusals(lambda given: program(config, given), [model.without("lm_head.weight").weights], KeyError)
+
+
+@known.probe()
+def model_called_twice(program):
+    model = random_model(QWEN3, 41)
+    called = program(ModelConfig.from_dict(model.config), model.weights)
+    return called(random_tokens(41, 1, 3)), called(random_tokens(42, 2, 2))
+
+
+@known.probe()
+def model_of_other_shapes(program):
+    """Return whether a table, then a final norm, that does not fit the config raises."""
+    model = random_model(QWEN3, 40)
+    config, grown = ModelConfig.from_dict(model.config), ("model.embed_tokens.weight", "model.norm.weight")
+    cases = [model.with_weights(**{name: mx.concatenate([model.weights[name]] * 2)}).weights for name in grown]
+    return refusals(lambda given: program(config, given), cases)
+
+
 @known.sized("8 tokens, the embedded model, float32")
 def sized(program):
     checkpoint = embedded_model()
@@ -59,6 +83,14 @@ class ModelOfOperators:
             {name: weights[f"model.layers.{number}.{name}"] for name in needed(config)}
             for number in range(config.num_hidden_layers)
         ]
+        hidden, inner = config.hidden_size, config.intermediate_size
+        shapes = [(self.table, (config.vocab_size, hidden)), (self.norm, (hidden,))]
+        for layer in self.layers:
+            shapes += [(layer[f"{name}_layernorm.weight"], (hidden,)) for name in ("input", "post_attention")]
+            shapes += [(layer[f"mlp.{name}_proj.weight"], (inner, hidden)) for name in ("gate", "up")]
+            shapes += [(layer["mlp.down_proj.weight"], (hidden, inner))]
+        if any(weight.shape != shape for weight, shape in shapes):
+            raise ValueError("a weight does not fit the config")
 
     def __call__(self, tokens):
         x = mx.take(self.table, tokens, axis=0)
@@ -232,6 +264,52 @@ known.change(
     ('f"model.layers.{number}."', '"model.layers.1."'),
     fact="every layer has the weights of layer 1",
     question="Does the number in `model.layers.1.` change while your layers are built?",
+)
+known.change(
+    "prefix-without-its-dot",
+    ('f"model.layers.{number}."', 'f"model.layers.{number}"'),
+    ("name.removeprefix(prefix)", 'name.split(".", 3)[-1]'),
+    fact="layer 1 has the weights of layer 10, whose names also begin with `model.layers.1`",
+    question="In a model of eleven layers, which weights have names that begin with `model.layers.1`?",
+)
+known.change(
+    "layers-read-once",
+    (
+        """
+        self.layers = []
+        for number in range(config.num_hidden_layers):
+            prefix = f"model.layers.{number}."
+            own = {name.removeprefix(prefix): w for name, w in weights.items() if name.startswith(prefix)}
+            self.layers.append(Qwen3TransformerBlock(config, own))
+        """,
+        """
+        def own(prefix):
+            return {name.removeprefix(prefix): w for name, w in weights.items() if name.startswith(prefix)}
+
+        prefixes = (f"model.layers.{number}." for number in range(config.num_hidden_layers))
+        self.layers = (Qwen3TransformerBlock(config, own(prefix)) for prefix in prefixes)
+        """,
+    ),
+    fact="the layers are a generator, which builds them at the first call and is empty at the second",
+    question="When does a generator compute its items, and how often can you iterate over it?",
+)
+known.change(
+    "missing-head-is-the-table",
+    ('weights["lm_head.weight"]', 'weights.get("lm_head.weight", weights["model.embed_tokens.weight"])'),
+    fact="the embedding table replaces a missing lm_head.weight, although the config does not tie them",
+    question="A file of an untied model has lost its head. How would you notice?",
+)
+known.change(
+    "table-of-any-shape",
+    ("config.vocab_size, config.hidden_size, weights", '*weights["model.embed_tokens.weight"].shape, weights'),
+    fact="the shape of the embedding is not compared with the config",
+    question="The config specifies 29 tokens, and the table has 58 rows. What should happen, and when?",
+)
+known.change(
+    "final-norm-of-any-shape",
+    ("RMSNorm(config.hidden_size,", 'RMSNorm(weights["model.norm.weight"].size,'),
+    fact="the shape of the final norm's weight is not compared with the config",
+    question="The config specifies 12 features, and the final norm has 24. What should happen, and when?",
 )
 known.together("last-weights-for-all", "one-layer-only", makes="layers-all-read-embeddings")
 known.together("layers-all-read-embeddings", "first-weights-for-all", makes="one-layer-only")

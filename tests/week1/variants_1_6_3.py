@@ -27,6 +27,8 @@ known.probe_table(
     another_pattern=lambda program: encoded(program, ["that is a dog"], pattern=r"\s|\S"),
     without_specials=lambda program: encoded(program, ["<|end|> dog"], special_tokens={}),
     normalized=lambda program: (*encoded(program, ACCENTS), *encoded(program, ACCENTS, normalization=None)),
+    # Its normal form is another single character.
+    angstrom_sign=lambda program: encoded(program, ["\u212b"]),
     specials=lambda program: encoded(
         program,
         ["that<|end|> is<|end|>a", "<|end|><|e<|end|>", "<|END|><|End|>", "dog<|end|>dog", " <|end|> \n<|e d"],
@@ -36,6 +38,13 @@ known.probe_table(
         ["is <|a|>> is", "a|>>that", "<|a|>>>>that"],
         special_tokens={"<|a": 300, "a|>>": 301, ">>that": 302},
     ),
+    listed_specials=lambda program: encoded(
+        program, ["<|end|><|end|> a", "<|end"], special_tokens={"<|end|>": 301, "<|e": 300, "<|end|><|end|>": 302}
+    ),
+    # "abc" is a token, but its merges end in a + bc.
+    ignore_merges=lambda program: encoded(program, ["abc ab dog"], merges="b+c a+b ab+c", ignore_merges=True),
+    merges=lambda program: encoded(program, ["abc ab dog"], merges="b+c a+b ab+c"),
+    special_of_id_0=lambda program: encoded(program, ["a<|end|>dog"], special_tokens={"<|end|>": 0}),
     # Merges across GPT-2's word boundaries: a word, a number, a punctuation mark, an apostrophe.
     words_that_touch=lambda program: encoded(
         program,
@@ -82,6 +91,22 @@ known.change(
     question="Special tokens are matched exactly as given. What if one is written in another normalization form?",
 )
 known.change(
+    "words-normalized",
+    ("part = unicodedata.normalize(self.normalization, part)", "pass"),
+    (
+        "self.encode_word(word)",
+        "self.encode_word(unicodedata.normalize(self.normalization, word) if self.normalization else word)",
+    ),
+    fact="each word is normalized, but the text is split into words before",
+    question="Into which words does the pattern split an e followed by a combining accent?",
+)
+known.change(
+    "special-of-id-0",
+    ("if part in self.special_tokens:", "if self.special_tokens.get(part):"),
+    fact="a special token whose id is 0 is encoded like ordinary text",
+    question="Is 0 true or false in Python, and is it an id?",
+)
+known.change(
     "specials-as-text",
     ("self.specials.split(text) if self.specials else [text]", "[text]"),
     ("part in self.special_tokens", "False"),
@@ -113,6 +138,25 @@ def longest_special_first(self, text):
     return [*longest_special_first(self, before), number, *longest_special_first(self, after)]
 
 
+@known.wrong(
+    "specials-one-by-one",
+    fact="the text is split at one special token after another, in the order of `special_tokens`",
+    question="The text is <|end|>, and the special tokens are <|e and <|end|>, in this order. Which ids do you get?",
+)
+def specials_one_by_one(self, text):
+    found = next((s for s in self.special_tokens if s in text), None)
+    if found is None:
+        return encode(self, text)
+    before, _, after = text.partition(found)
+    return [*specials_one_by_one(self, before), self.special_tokens[found], *specials_one_by_one(self, after)]
+
+
+known.change(
+    "first-listed-special",
+    ("self.specials.split(text)", 'regex.split("(" + "|".join(map(regex.escape, self.special_tokens)) + ")", text)'),
+    fact="of two special tokens that start at the same position, the one listed first is matched",
+    question="In which order does a regular expression try the alternatives of a|ab?",
+)
 known.change(
     "specials-in-any-case",
     (
@@ -149,6 +193,36 @@ known.change(
     ("self.words.findall(part)", "self.words.findall(part.strip())"),
     fact="white space is lost at both ends of the text and next to special tokens",
     question='What should decode(encode("dog ")) return?',
+)
+known.change(
+    "blank-parts-skipped",
+    ("if part in self.special_tokens:", "if not part.strip():\n    continue\nif part in self.special_tokens:"),
+    fact="a text of only white space gives no ids, whether alone or between special tokens",
+    question='What should decode(encode("  ")) return?',
+)
+known.change(
+    "ignore-merges-forgotten",
+    (
+        "self.encode_word(word)",
+        """
+        self.vocab[piece] for piece in merge_pairs([self.alphabet[byte] for byte in word.encode()], self.ranks)
+        """,
+    ),
+    fact="a word that is a token as a whole is merged from its bytes even if `ignore_merges` is set",
+    question="What does the constructor's docstring say about `ignore_merges`?",
+)
+known.change(
+    "whole-words-always",
+    (
+        "self.encode_word(word)",
+        """
+        (self.vocab[text],)
+        if (text := "".join(self.alphabet[byte] for byte in word.encode())) in self.vocab
+        else self.encode_word(word)
+        """,
+    ),
+    fact="a word that is a token as a whole is not merged, even if `ignore_merges` is not set",
+    question="A word is also a token. When do its merges decide which ids it gets?",
 )
 known.change(
     "per-character",
@@ -224,5 +298,7 @@ def finditer_and_merge(self, text):
             part = unicodedata.normalize(self.normalization, part) if self.normalization else part
             for match in self.words.finditer(part):
                 letters = [self.alphabet[byte] for byte in match[0].encode()]
-                ids += map(self.vocab.__getitem__, merge_pairs(letters, self.ranks))
+                whole = self.ignore_merges and "".join(letters) in self.vocab
+                pieces = ["".join(letters)] if whole else merge_pairs(letters, self.ranks)
+                ids += map(self.vocab.__getitem__, pieces)
     return ids

@@ -5,6 +5,7 @@ import codecs
 from tests.week1.text_probes import numbers, small
 from tiny_llm_solution.tokenizer import ByteLevelBPE, byte_alphabet
 
+from tiny_llm_course.testkit.outcomes import refusals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("1.6.4")
@@ -21,6 +22,7 @@ def ids_of(text):
 
 
 DOG = ids_of("\U0001f415")
+SPELLED = small(ByteLevelBPE, special_tokens={}).encode("a<|end|>")  # in ordinary tokens
 
 
 def decoded(program, ids, **skip):
@@ -40,8 +42,21 @@ known.probe_table(
         decoded(program, ids) for ids in (DOG[:3], DOG[1:], [*ids_of("a"), *DOG[:2], *ids_of("a"), *DOG[2:]], [])
     ),
     iterator=lambda program: tuple(decoded(program, make(ids_of("a dog"))) for make in (list, iter)),
-    unknown=lambda program: decoded(program, [*ids_of("a"), 999, *ids_of("dog")]),
+    # A special token whose characters are in the byte alphabet, too.
+    other_specials=lambda program: as_bytes(program(small(program, special_tokens={"<|\u00e9|>": 300}), [300])),
+    special_of_id_0=lambda program: as_bytes(
+        program(small(program, special_tokens={"<|end|>": 0}), [40, 0, 41], skip_special_tokens=True)
+    ),
+    spelled=lambda program: decoded(program, SPELLED, skip_special_tokens=True),
 )
+
+
+@known.probe()
+def unknown(program):
+    """Return whether an unknown id raises KeyError, however it is raised, and otherwise the text."""
+    ids = [*ids_of("a"), 999, *ids_of("dog")]
+    refused = refusals(lambda given: decoded(program, given), [ids], KeyError)
+    return refused if refused.item() else (refused, decoded(program, ids))
 
 
 @known.sized("51,000 tokens")
@@ -74,9 +89,10 @@ for name, edit, fact in (
 ):
     known.change(name, edit, fact=fact, question="What does skip_special_tokens=False mean, and what does True mean?")
 # The tokens as vocabulary strings.
+TOKEN_OF = "token_of = {i: token for table in (self.vocab, self.special_tokens) for token, i in table.items()}"
 WRITTEN = (
     'return b"".join(self.token_bytes[i]',
-    'token_of = {i: token for token, i in {**self.vocab, **self.special_tokens}.items()}\nreturn "".join(token_of[i]',
+    f'{TOKEN_OF}\nreturn "".join(token_of[i]',
 )
 known.change(
     "letters-shown",
@@ -105,6 +121,18 @@ known.change(
     question="What should token 999 of a vocabulary of 300 do?",
 )
 known.change(
+    "unknown-as-fffd",
+    ("self.token_bytes[i]", 'self.token_bytes.get(i, "\\ufffd".encode())'),
+    fact="an unknown token id becomes U+FFFD",
+    question="What does the docstring promise for token 999 of a vocabulary of 300?",
+)
+known.change(
+    "skipped-from-an-id-on",
+    ("if i not in special", "if not special or i < len(self.vocab)"),
+    fact="every id from the size of the vocabulary on is skipped, instead of the ids in `special_tokens`",
+    question="Special tokens may have any ids. Where are they listed?",
+)
+known.change(
     "errors-strict",
     ('errors="replace"', 'errors="strict"'),
     fact="invalid UTF-8 bytes raise an error instead of becoming U+FFFD",
@@ -116,6 +144,28 @@ known.change(
     fact="special tokens are looked up only in the vocabulary",
     question="Where does the tokenizer keep the tokens that are not in the vocabulary?",
 )
+known.change(
+    "specials-through-the-alphabet",
+    (
+        'return b"".join(self.token_bytes[i]',
+        f"{TOKEN_OF}\nbyte_of = {{letter: byte for byte, letter in self.alphabet.items()}}\n"
+        'return b"".join(bytes(byte_of[letter] for letter in token_of[i])',
+    ),
+    fact="special tokens are converted from the byte alphabet to bytes, like the tokens of the vocabulary",
+    question="A token of the vocabulary is written in the byte alphabet. How is a special token written?",
+)
+for name, removed in (
+    ("specials-removed-from-the-text", 'text = self.specials.sub("", text)'),
+    ("specials-replaced-in-the-text", 'for token in self.special_tokens:\n        text = text.replace(token, "")'),
+):
+    known.change(
+        name,
+        ('return b"".join(', 'text = b"".join('),
+        (" if i not in special)", ")"),
+        ('errors="replace")', f'errors="replace")\nif special:\n    {removed}\nreturn text'),
+        fact="the text of special tokens is deleted from the decoded string, instead of their ids from the list",
+        question="A special token comes between the two tokens of an emoji. What is the text if it is skipped?",
+    )
 known.change(
     "joined-by-spaces",
     ('b"".join(', 'b" ".join('),
@@ -134,6 +184,22 @@ known.change(
     fact="the ids are iterated twice, and the first loop exhausts an iterator",
     question="What does a second loop over the same generator see?",
 )
+
+
+@known.wrong(
+    "runs-between-specials",
+    fact="the bytes before and after a special token are decoded separately even if it is skipped",
+    question="A special token comes between the two tokens of an emoji. What is the text if it is skipped?",
+)
+def runs_between_specials(self, ids, skip_special_tokens=False):
+    names, run, text = {i: token for token, i in self.special_tokens.items()}, b"", ""
+    for i in ids:
+        if i in names:
+            text += run.decode(errors="replace") + ("" if skip_special_tokens else names[i])
+            run = b""
+        else:
+            run += self.token_bytes[i]
+    return text + run.decode(errors="replace")
 
 
 @known.accepted("incremental")

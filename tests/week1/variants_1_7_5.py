@@ -69,6 +69,8 @@ def sampler_state(program):
     unseeded = calls(program())
     mx.random.seed(563)
     again = calls(program())
+    mx.random.seed(564)
+    elsewhere = calls(program())
     mx.random.seed(562)
     ids(program(temp=0), logits, tokens)
     undrawn = mx.array_equal(left_alone, mx.random.uniform(shape=(3,)))
@@ -76,7 +78,7 @@ def sampler_state(program):
         mx.array_equal(alone, twin), mx.array_equal(alone, other), mx.array_equal(alone, mx.concatenate(parts)),
         mx.array_equal(alone[0], alone[1]), untouched, mx.array_equal(unseeded, again),
         mx.array_equal(unseeded[0], unseeded[1]), undrawn, mx.array_equal(other, calls(elder)),
-        mx.array_equal(calls(program(seed=0), 1), calls(program(seed=0), 1)),
+        mx.array_equal(calls(program(seed=0), 1), calls(program(seed=0), 1)), mx.array_equal(unseeded, elsewhere),
     ]  # fmt: skip
     return mx.stack(agree).astype(mx.int32), mx.array(alone.shape)
 
@@ -268,6 +270,21 @@ known.change(
     ("None if seed is None else mx.random.key(seed)", "mx.random.key(seed) if seed else None"),
     fact="seed 0 is treated as no seed",
     question="What does `if seed` do for 0?",
+)
+known.change(
+    "own-key-without-a-seed",
+    (
+        "key = None if seed is None else mx.random.key(seed)",
+        "import random\nkey = mx.random.key(random.getrandbits(31) if seed is None else seed)",
+    ),
+    fact="a sampler without a seed makes a random key of its own and ignores MLX's global random state",
+    question="A program calls mx.random.seed(12) and then samples without a seed. What should a second run give?",
+)
+known.change(
+    "fixed-key-without-a-seed",
+    ("None if seed is None else mx.random.key(seed)", "mx.random.key(0 if seed is None else seed)"),
+    fact="a sampler without a seed always starts with the same key",
+    question="After which call should two samplers without a seed give the same tokens, and otherwise not?",
 )
 known.change(
     "global-seed",
