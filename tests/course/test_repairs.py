@@ -33,12 +33,12 @@ CASES = [
     ("return max(0, a - b)", "off by one", 2, "return max(0, a - b + 1)"),
     ("return a + 7", "a different variable", 2, "return a + b"),
     ("return range(a)", "off by one", 2, "return range(a - 1)"),
-    ("a = 2\nreturn x[a:b - 1]", "a different operator", 3, "a = 2\nreturn x[a:b]"),
+    ("a = 2\nreturn x[a:b - 1]", "an operator removed", 3, "a = 2\nreturn x[a:b]"),
     ("return x.sum(axis=0)", "a different constant", 2, "return x.sum(axis=-1)"),
     ("return a - b", "swapped operands", 2, "return b - a"),
     ("return a / b", "a different operator", 2, "return a // b"),
-    ("a += b\nreturn a", "a different operator", 2, "a = b\nreturn a"),
-    ("a = b\nreturn a", "a different operator", 2, "a = a + b\nreturn a"),
+    ("a += b\nreturn a", "an operator removed", 2, "a = b\nreturn a"),
+    ("a = b\nreturn a", "an operator added", 2, "a = a + b\nreturn a"),
     ("return f(a, b)", "swapped arguments", 2, "return f(b, a)"),
     ("return min(a, b)", "a different function", 2, "return max(a, b)"),
     ("return x.popleft()", "a different function", 2, "return x.pop()"),
@@ -171,5 +171,5 @@ def test_the_line_of_a_mistake_that_nothing_else_names_is_said():
     edits = [Edit("basics.py", "y = x * slope * slope.shape[0]", "y = x * slope  # N.. x I")]
     with fixture("1.1.3", edits=edits) as checkout:
         screen = run("test 1.1.3", checkout).stdout
-    where = "makes all checks pass (a different operator): `y = x * slope * slope.shape[0]`"
+    where = "makes all checks pass (an operator removed): `y = x * slope * slope.shape[0]`"
     assert re.search(rf"One small change in line \d+ {re.escape(where)}\n    What does it do in the case shown", screen)

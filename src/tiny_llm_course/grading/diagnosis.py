@@ -5,14 +5,14 @@ program where the learner's fails, in the same way, and nowhere else. The failur
 their results differ in another one, it is claimed for the case shown only.
 
 If nothing is left to claim, it may be a slip of the solution, such as a limit missed: named if it alone gives the
-learner's result in all checks. Or a small repair of the learner's program makes all checks pass: then its line is
-said. Or there may be one mistake beside others. It is claimed for the first failure that
-exactly one known program explains: one that passes all checks that the learner's passes, and fails as the learner's
-does, by the same result or exception, in all its failures of that kind (of one test function in one way). In the case
-shown no other known program fails in that way, and a second case agrees. A degenerate case, such as an axis of size 1,
-in which many programs have one output, proves nothing. With an exception, which is weaker evidence, both must stop in
-the same cases. Elsewhere the learner's program may fail in another way, because of a second mistake. A task that is
-used is blamed only if all checks pass with the solution's.
+learner's result in all checks. Or a small repair of the learner's program makes all checks pass: then its line is said.
+Or there may be one mistake beside others. It is claimed for the first failure that exactly one known program explains:
+one that passes all checks that the learner's passes, and fails as the learner's does, by the same result or exception,
+in all its failures of that kind (of one test function in one way). In the case shown no other known program fails in
+that way, and a second case agrees. A degenerate case, such as an axis of size 1, in which many programs have one
+output, proves nothing. With an exception, which is weaker evidence, both must stop in the same cases; with a missing
+one, both must do the same on a probe. Elsewhere the learner's program may fail in another way, because of a second
+mistake. A task that is used is blamed only if all checks pass with the solution's.
 """
 
 import dataclasses
@@ -75,7 +75,7 @@ class Checks:
         shown = [(program, failure) for program in found.programs if (failure := self._shown(program, needs))]
         if not shown and self.task.target.is_python and (slip := self.small_changes().slip()):
             return Diagnosis((slip,))
-        if not shown and (one := self._beside_others(found.likely, wrong)):
+        if not shown and (one := self._beside_others(found, wrong)):
             failure, program = one
             claim = dataclasses.replace(_claim(program, here=True), whole=self._equals(program))
             return Diagnosis((claim,), finding=failure.finding)
@@ -131,7 +131,7 @@ class Checks:
         pairs = ((self.failures[item.name], self._of(program, item)) for item in self.items)
         return all(mine.equals(theirs) if mine else theirs is None for mine, theirs in pairs)
 
-    def _beside_others(self, likely: Sequence[Variant], wrong: Sequence[Variant]) -> tuple[Failure, Variant] | None:
+    def _beside_others(self, found: Candidates, wrong: Sequence[Variant]) -> tuple[Failure, Variant] | None:
         """Return a failure that exactly one of the likely programs explains, and that program; else None."""
         kinds: dict[tuple[str, Kind | None], list[pytest.Item]] = {}
         for item in sorted(filter(self._is_example, self.items), key=self._rank):
@@ -158,6 +158,8 @@ class Checks:
             sisters = (each for each in kinds[self._kind_of(item)] if self._of(program, each))
             if not (alone(item, program) and all(equal(each, program) for each in sisters)) or refuted(program):
                 return False
+            if _kind(self.failures[item.name]) is Kind.NO_ERROR and program not in found.showing:
+                return False  # whatever the program does instead of raising
             stops = (_stops(self.failures[each.name]) == _stops(self._of(program, each)) for each in examples)
             if _stops(self.failures[item.name]) and not all(stops):
                 return False
@@ -165,7 +167,7 @@ class Checks:
             return len([*itertools.islice(alike, ENOUGH)]) == ENOUGH
 
         first = {self._kind_of(item): item for item in reversed(telling)}  # of each kind
-        one = explained(sorted(first.values(), key=self._rank)[:CASES], likely, explains)
+        one = explained(sorted(first.values(), key=self._rank)[:CASES], found.likely, explains)
         failure = self.failures[one[0].name] if one else None
         return (failure, one[1]) if one and failure else None
 

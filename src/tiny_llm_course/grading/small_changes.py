@@ -22,7 +22,14 @@ SECONDS = {"slips": 4.0, "repairs": 8.0}  # of the processor, for all of a task
 WAIT = 3  # times as long on the clock, for checks that sleep and for busy machines
 LEAST_SECONDS = 0.1  # for a check of one of them, which may never end
 MOST_LINES = 2  # in which a repair makes all checks pass: more say nothing
-OF_VALUES = {"off by one", "a different operator", "a different expression", "a different axis"}
+OF_VALUES = {
+    "off by one",
+    "a different operator",
+    "an operator removed",
+    "an operator added",
+    "a different expression",
+    "a different axis",
+}
 OF_VALUES |= {"a factor added", "a term added", "a call added"}
 WHERE = "What does it do in the case shown, step by step?"
 

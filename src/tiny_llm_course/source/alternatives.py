@@ -14,6 +14,8 @@ KINDS = (  # what a repair is called, in the order in which they are tried
     "off by one",
     "a different constant",
     "a different operator",
+    "an operator removed",
+    "an operator added",
     "swapped operands",
     "swapped arguments",
     "a different order of elements",
@@ -110,14 +112,14 @@ def alternatives(node: ast.AST, scope: Scope) -> Iterator[tuple[str, ast.AST]]:
                 yield "a different operator", ast.BinOp(left, kind(), right)
             if not isinstance(op, (ast.Add, ast.Mult)):
                 yield "swapped operands", ast.BinOp(right, op, left)
-            yield "a different operator", left
-            yield "a different operator", right
+            yield "an operator removed", left
+            yield "an operator removed", right
         case ast.AugAssign(target=target, op=op, value=value):
             for kind in OPERATORS.get(type(op), ()):
                 yield "a different operator", ast.AugAssign(target, kind(), value)
-            yield "a different operator", ast.Assign([target], value, lineno=node.lineno)
+            yield "an operator removed", ast.Assign([target], value, lineno=node.lineno)
         case ast.UnaryOp(operand=operand):
-            yield ("a different condition" if isinstance(node.op, ast.Not) else "a different operator"), operand
+            yield ("a different condition" if isinstance(node.op, ast.Not) else "an operator removed"), operand
         case ast.Constant(value=bool() as value):
             yield "a different constant", ast.Constant(not value)
         case ast.Constant(value=str()):
@@ -138,7 +140,7 @@ def alternatives(node: ast.AST, scope: Scope) -> Iterator[tuple[str, ast.AST]]:
             changed = parse_expression(ast.unparse(target)).body
             if not isinstance(target, (ast.Tuple, ast.List)):
                 more = ast.BinOp(changed, ast.Add(), value)
-                yield "a different operator", ast.Assign([target], more, lineno=node.lineno)
+                yield "an operator added", ast.Assign([target], more, lineno=node.lineno)
         case ast.Return(value=ast.expr() as value):
             for name in scope.names:
                 dtype = parse_expression(f"{name}.dtype").body

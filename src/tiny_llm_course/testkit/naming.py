@@ -23,11 +23,12 @@ Case = TypeVar("Case")
 
 @dataclasses.dataclass(frozen=True)
 class Candidates:
-    """The programs that a failing one may equal, the tasks to blame, and the programs that may explain some cases."""
+    """The programs it may equal, the tasks to blame, those that may explain some cases, and which of these show."""
 
     programs: tuple[Variant, ...] = ()
     culprits: tuple[Task, ...] = ()
     likely: tuple[Variant, ...] = dataclasses.field(default=(), compare=False)
+    showing: tuple[Variant, ...] = dataclasses.field(default=(), compare=False)
 
     @property
     def mistakes(self) -> list[Variant]:
@@ -50,7 +51,8 @@ def candidates(known: Variants, subject: Subject, needs: Sequence[Task], until: 
                     pairs = (pair for pair in pairs if time.process_time() < until and could_match(known, mine, pair))
                 both = known.alike(mine, list(pairs), until)
                 alike = both if len(both) == 1 else []  # none if several have the same outcomes
-            return Candidates(tuple(alike), likely=tuple(alike or likely(known, mine)))
+            some = tuple(alike or likely(known, mine))
+            return Candidates(tuple(alike), likely=some, showing=tuple(v for v in some if shows(known, mine, v)))
     tried = subject.program if isinstance(subject, Variant) else subject
     return Candidates(culprits=culprits(lambda: right(known, tried), needs))
 
@@ -87,6 +89,14 @@ def likely(known: Variants, mine: list[Outcome]) -> list[Variant]:
         return []
     correct = [(number, each) for number, each in enumerate(mine) if known.equal(each, known.solution, number)]
     return [v for v in known.wrong_programs if all(known.equal(each, v, number) for number, each in correct)]
+
+
+def shows(known: Variants, mine: list[Outcome], mistake: Variant) -> bool:
+    """Return whether the program has a mistake's outcome on a probe on which the solution has another."""
+    return any(
+        known.equal(each, mistake, number) and not known.equal(each, known.solution, number)
+        for number, each in enumerate(mine)
+    )
 
 
 Equal = Callable[[Case, Variant], bool]
