@@ -98,6 +98,14 @@ def test_task_1_online_a_masked_block(block):
     averages(mx.where(hidden, -mx.inf, scores), values, (3, 6), seed=9)
 
 
+@pytest.mark.parametrize("shift", [-300, 300])
+def test_task_1_online_large_scores_after_a_masked_block(shift):
+    """The maximum of a row starts with its first visible key, however small or large that score is."""
+    scores, values = scores_and_values(19, length=4, keys=9)
+    hidden = (mx.arange(9) < 6) & (mx.arange(4)[:, None] % 2 == 0)
+    averages(mx.where(hidden, -mx.inf, scores + shift), values, (3, 6), seed=19)
+
+
 @pytest.mark.parametrize("cuts", [(), (3,), (1, 2, 3, 4, 5, 6)], ids=str)
 def test_task_1_online_fully_masked(cuts):
     """A fully masked row gives zeros; the others are unaffected."""

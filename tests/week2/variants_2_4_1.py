@@ -82,6 +82,26 @@ known.change(
     question="At which word does row 1 start?",
 )
 known.change(
+    "x-starts-again",
+    ("dot += float(q) * x[i];", "dot += float(q) * x[i % group_size];"),
+    ("sum += x[i];", "sum += x[i % group_size];"),
+    fact="every group of a row is multiplied by the first group's elements of x",
+    question="A row has three groups of 64 weights. Which element of x does the first weight of group 1 multiply?",
+)
+known.change(
+    "words-start-again",
+    ("packed[o * words + i / PER_WORD]", "packed[o * words + i % group_size / PER_WORD]"),
+    fact="every group of a row uses the packed weights of the first one",
+    question="A row has three groups of 64 weights. Which word of the row holds the first weight of group 1?",
+)
+known.change(
+    "first-group's-scale",
+    ("number_at(scales, o * groups + g, scale_type)", "number_at(scales, o * groups, scale_type)"),
+    ("number_at(biases, o * groups + g, scale_type)", "number_at(biases, o * groups, scale_type)"),
+    fact="all groups of a row use the scale and bias of its first one",
+    question="How many scales does a row of three groups have, and how many of them does your code read?",
+)
+known.change(
     "last-group-lost",
     ("g < groups", "g < groups - (groups > 1)"),
     fact="the last group of a row is not processed",

@@ -19,6 +19,17 @@ known.probe_table(
 known.probe_table(mx.float16, narrow=lambda program: program(normals(5, mx.float16)(2, 3, 2, 8), 1, 1000.0))
 
 
+def nearly_cancelled(program):
+    """Return first features that are 0 but for the rounding of x: what float16 steps add is as large."""
+    angles = mx.arange(1, 17)
+    x = 1.3 * mx.stack([mx.sin(angles), mx.cos(angles)], axis=-1)
+    x = x.astype(mx.float16).reshape(1, 16, 1, 2)
+    return program(x, 1, 100.0)[..., 0]
+
+
+known.probe_table(mx.float16, nearly_cancelled=nearly_cancelled)
+
+
 @known.probe()
 def rope_moves(program):
     x = normals(6)(2, 16, 4, 32)
@@ -103,6 +114,32 @@ known.change(
     ),
     fact="adjacent threads have the same pair of different heads",
     question="Which numbers do 32 threads read together, and how many 64-byte lines is that?",
+)
+known.change(
+    "cosines-in-T",
+    (
+        "const float c = metal::cos(angle), s = metal::sin(angle);",
+        "const T c = T(metal::cos(angle)), s = T(metal::sin(angle));",
+    ),
+    ("T(first * c - second * s)", "T(first * float(c) - second * float(s))"),
+    ("T(first * s + second * c)", "T(first * float(s) + second * float(c))"),
+    fact="cos and sin are rounded to T before x is multiplied by them",
+    question="What is the dtype of your cos and sin for a float16 x?",
+)
+known.change(
+    "rotated-in-T",
+    (
+        "const float c = metal::cos(angle), s = metal::sin(angle);",
+        "const T c = T(metal::cos(angle)), s = T(metal::sin(angle));",
+    ),
+    (
+        "const float first = float(x[at]), second = float(x[at + pairs]);",
+        "const T first = x[at], second = x[at + pairs];",
+    ),
+    ("T(first * c - second * s)", "T(T(first * c) - T(second * s))"),
+    ("T(first * s + second * c)", "T(T(first * s) + T(second * c))"),
+    fact="the products are rounded to T before they are added",
+    question="For a float16 x, what is the dtype of each product in your code?",
 )
 known.accepted_change(
     "early return",

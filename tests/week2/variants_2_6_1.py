@@ -66,6 +66,19 @@ known.change(
     question="32 words are 256 weights. How many groups of 64 is that, and which one does lane 20's word belong to?",
 )
 known.change(
+    "groups-of-64",
+    ("word * groups / words", "word / 8"),
+    fact="every group is taken to have 64 weights",
+    question="How many words does a group of 32 weights have, and how many has one of 128?",
+)
+known.change(
+    "lane-0-alone",
+    ("total = simd_sum(total);\n", ""),
+    ("y[row] = T(total);", "y[row] = T(simd_sum(total));"),
+    fact="the sums of lanes 1 to 31 are not added to that of lane 0",
+    question="`simd_sum` adds the values of the lanes that call it. Which lanes are those in your kernel?",
+)
+known.change(
     "bias-once-a-word",
     (" + float(biases[group]) * sum", " + float(biases[group])"),
     fact="the bias is added once per word, without being multiplied by x",

@@ -35,6 +35,7 @@ def matrices_cost(program):
 LOADED = "simdgroup_load(of_weights[h], &weights[left + 8 * h][i], ACROSS, ulong2(0), true);"
 ACCUMULATED = "simdgroup_multiply_accumulate(sums[down][right], of_x[down], of_weights[right], sums[down][right]);"
 STORED = "simdgroup_store(sums[down][right], &rows[top + 8 * down][left + 8 * right], ACROSS);"
+SUMS = "simdgroup_float8x8 sums[2][2];"
 BARRIER = "threadgroup_barrier(mem_flags::mem_threadgroup);"
 LAST = "for (uint r = simdgroup; r < 32; r += 4) {"
 PLACE = "  const uint row = first_row + r, output = first_output + lane;"
@@ -95,8 +96,8 @@ known.change(
 known.change(
     "32-for-36",
     ("constexpr uint ACROSS = 36;", "constexpr uint ACROSS = 32;"),
-    fact="rows of the tiles are 32 numbers apart, so the rows of a matrix are in the same banks",
-    question="If all 8 rows of a matrix start in bank 0, how many accesses does it take to read their first numbers?",
+    fact="the rows of a tile are spaced so that the 8 rows of a matrix share banks",
+    question="With your distance between rows, in which banks are the 8 numbers of each of a matrix's 8 rows?",
 )
 known.change(
     "tiles-used-too-soon",
@@ -106,6 +107,12 @@ known.change(
     ),
     fact="the barrier before the tiles are used covers only one SIMD-group",
     question="Which SIMD-group has unpacked row 31 of the tile of W, and which ones use it?",
+)
+known.change(
+    "quarters-outside-y-return",
+    (SUMS, f"if (first_row + top >= length || first_output + left >= outputs) return;\n{SUMS}"),
+    fact="SIMD-groups whose quarter is outside y skip the loop: they fill no tile and miss its barriers",
+    question="y has 5 rows. Which SIMD-groups fill the tiles of x and W that SIMD-group 0 multiplies?",
 )
 known.accepted_change(
     "matrix origins instead of pointers",

@@ -41,9 +41,18 @@ known.probe_table(
     first_block_hidden=lambda program: run(program, 5, (3, 6), hiding(0)),
     middle_block_hidden=lambda program: run(program, 6, (3, 6), hiding(1)),
     all_hidden=lambda program: run(program, 7, (), hiding(0, 1, 2)),
+    first_block_hidden_then_far_below=lambda program: run(program, 13, (3, 6), lambda scores: hiding(0)(scores) - 300),
     far_below_zero=lambda program: run(program, 8, (4,), lambda scores: scores - 300),
     far_above_zero=lambda program: run(program, 9, (), lambda scores: scores + 300),
     rows_far_apart=lambda program: run(program, 10, (), lambda scores: scores + 1000 * mx.arange(3)[:, None]),
+)
+
+# In float16, the sum of 9 values of 20,000 is infinite.
+known.probe_table(
+    mx.float16,
+    sums_beyond_float16=lambda program: averaged(
+        program, mx.zeros((2, 9), mx.float16), mx.full((9, 4), 20000, mx.float16), (3,)
+    ),
 )
 
 
@@ -142,6 +151,18 @@ known.change(
     ("mx.full((*rows, 1), -mx.inf)", "mx.zeros((*rows, 1))"),
     fact="the running maximum starts at 0 instead of -inf",
     question="All scores of a row are near -300. What should its weights be relative to?",
+)
+known.change(
+    "zero-stored",
+    ("self.largest = largest", "self.largest = base"),
+    fact="the 0 that replaces -inf before a subtraction is also stored as the running maximum",
+    question="A row's first visible score is -300, in the second block. What should its weights be relative to?",
+)
+known.change(
+    "values-in-their-dtype",
+    ("weights @ values.astype(mx.float32)", "weights.astype(values.dtype) @ values"),
+    fact="the weighted sum of a block is computed in the dtype of the values",
+    question="What is the dtype of `weights @ values` in your `add` if both arguments are float16?",
 )
 known.change(
     "result-divides-in-place",

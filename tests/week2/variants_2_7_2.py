@@ -26,6 +26,8 @@ known.probe_table(
     causal_one_block=lambda program: program(*inputs(6, keys=5), mask="causal"),
     # Each row of the mask differs.
     mask_of_rows=lambda program: program(*inputs(8), mask=causal(5, 8, mx.float32), block=2),
+    mask_of_keys=lambda program: program(*inputs(13), mask=causal(1, 8, mx.float32), block=2),
+    mask_of_keys_alone=lambda program: program(*inputs(14), mask=causal(5, 8, mx.float32)[2], block=3),
     no_group=lambda program: program(*inputs(11, heads=2), mask="causal", block=3),
     mask=lambda program: tuple(program(*inputs(7), mask=2 * mask, block=3) for mask in drawn(70, (5, 8), (2, 6, 5, 8))),
 )
@@ -41,13 +43,13 @@ def flash_nan_behind(program):
 
 @known.probe()
 def flash_memory(program):
-    """Return whether peak memory is below 1.5 bytes per score, for many queries and for many keys."""
+    """Return whether peak memory is below one byte per score, for many queries and for many keys."""
     found = []
-    for length, keys, block in [(512, 512, 64), (32, 8192, 128)]:
-        three = [x[0, :1] for x in inputs(12, length=length, keys=keys, heads=2)]
+    for length, keys in [(1024, 1024), (64, 16384)]:
+        three = [x[0] for x in inputs(12, length=length, keys=keys, heads=2, kv_heads=1)]
         mx.eval(three)
-        taken = peak_bytes(partial(program, *three, mask="causal", block=block))
-        found.append(taken < 1.5 * length * keys)
+        taken = peak_bytes(partial(program, *three, mask="causal", block=64))
+        found.append(taken < 2 * length * keys)
     return mx.array(found, mx.float32)
 
 
@@ -58,7 +60,25 @@ def sized(program):
 
 
 DIAGONAL = "elif causal and some.stop > before + first + 1:  # some query of the block does not see all of them"
+VISIBLE = "mx.where(mx.arange(some.start, some.stop) <= seen, scores, -mx.inf)"
+HIDDEN = "mx.where(mx.arange(some.start, some.stop) > seen, -mx.inf, scores)"
+EVALUATED = "mx.eval(running.result())  # so that the scores can be freed"
+APPENDED = "blocks.append(running.result().astype(value.dtype))"
 SEEN = "mx.arange(before + first, before + last)[:, None]"
+SCALED_SCORES = (
+    (".astype(mx.float32) * scale", ".astype(mx.float32)"),
+    (
+        "scores = queries @ key[..., some, :].astype(mx.float32).swapaxes(-1, -2)",
+        "scores = (queries @ key[..., some, :].astype(mx.float32).swapaxes(-1, -2)) * scale",
+    ),
+)
+# With these operations, MLX evaluates many blocks of keys before it frees the first, if it is given them all.
+MASKED_BY_POSITION = (
+    *SCALED_SCORES,
+    (DIAGONAL, "elif causal:"),
+    (VISIBLE, HIDDEN),
+    (SEEN, "mx.arange(last - first)[:, None] + before + first"),
+)
 known.change(
     "no-scale",
     ("dims**-0.5 if scale is None else scale", "1.0 if scale is None else scale"),
@@ -154,9 +174,17 @@ known.change(
 )
 known.change(
     "all-blocks-waiting",
-    ("mx.eval(blocks[-1])", "pass"),
+    (EVALUATED, ""),
     fact="nothing is evaluated until the end, so the scores of many blocks are in memory at once",
     question="When does MLX compute the scores of your first block, and when can it free them?",
+)
+known.change(
+    "keys-waiting",
+    (EVALUATED, ""),
+    (APPENDED, f"{APPENDED}\nmx.eval(blocks[-1])"),
+    *MASKED_BY_POSITION,
+    fact="the blocks of keys of a block of queries are evaluated together, so all their scores are in memory at once",
+    question="With 256 blocks of keys, when does MLX compute the scores of each, and when can it free them?",
 )
 known.change(
     "one-state-for-all-queries",
@@ -164,6 +192,16 @@ known.change(
     ("running = OnlineSoftmax(*queries.shape)", "state = state or [OnlineSoftmax(*queries.shape)]\n(running,) = state"),
     fact="all blocks of queries use one OnlineSoftmax, which still has the state of the blocks before",
     question="What has your OnlineSoftmax accumulated when the second block of queries begins?",
+)
+known.change(
+    "sliced-before-broadcast",
+    ("mask = mx.broadcast_to(mask, (*leading, heads, length, keys))  # a view: nothing is copied", ""),
+    (
+        "mask = mx.unflatten(mask, -3, (kv_heads, -1))",
+        "if mask.ndim > 2:\n    mask = mx.unflatten(mask, -3, (kv_heads, -1) if mask.shape[-3] == heads else (1, 1))",
+    ),
+    fact="the mask is sliced by queries and keys before it is broadcast",
+    question="A mask of shape 1 x S hides keys from all queries. What is its slice for the second block of queries?",
 )
 known.change(
     "mask-scaled",
@@ -199,14 +237,9 @@ def all_hidden(query, key, value, scale, mask):
 
 
 known.accepted_change("every block is masked", (DIAGONAL, "elif causal:"))
-known.accepted_change(
-    "scores are scaled",
-    (".astype(mx.float32) * scale", ".astype(mx.float32)"),
-    (
-        "scores = queries @ key[..., some, :].astype(mx.float32).swapaxes(-1, -2)",
-        "scores = (queries @ key[..., some, :].astype(mx.float32).swapaxes(-1, -2)) * scale",
-    ),
-)
+known.written("every block is masked, by what is hidden", (DIAGONAL, "elif causal:"), (VISIBLE, HIDDEN))
+known.accepted_change("scores are scaled", *SCALED_SCORES)
+known.written("the mask by position, scores scaled", *MASKED_BY_POSITION)
 
 
 @known.accepted("head by head, with the softmax written out")

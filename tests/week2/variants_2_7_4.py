@@ -26,12 +26,21 @@ known.probe_table(
 )
 
 
+def small_weights(program):
+    """Return float16 output for large values with a weight of exp(-18), which float16 rounds to 0."""
+    rest = mx.broadcast_to((mx.arange(20) > 0)[:, None], (1, 20, 8)).astype(mx.float16)
+    return program(mx.ones((1, 3, 8), mx.float16), 1 - rest, 60000 * rest, 18 / 8, None)
+
+
+known.probe_table(mx.float16, small_weights=small_weights)
+
+
 @known.probe()
 def metal_costs(program):
     """Return whether traffic is above the limit, and whether there are bank conflicts."""
-    query, key, value = inputs(9, 1, 1, 32, 64, 32)
+    query, key, value = inputs(9, 1, 1, 64, 64, 32)
     found = costs(program, query, key, value, 0.4, "causal")
-    enough = query.nbytes + query.nbytes + 2 * (48 + 64) * 32 * 4
+    enough = 2 * query.nbytes + 2 * (32 + 32 + 64 + 64) * 32 * 4  # in whole blocks of 32 keys
     return mx.array([found["moved"] > enough, found["bank_conflicts"] > 0])
 
 
@@ -68,6 +77,20 @@ known.change(
     ("? scores[r] : -INFINITY", "? scores[r] : 0.0f"),
     fact="a masked key has a score of 0",
     question="All visible scores of a query are -5. How large is the weight of a score of 0?",
+)
+known.change(
+    "no-look-at-the-keys",
+    ("+ row + 1, tokens) : tokens;", "+ row + 1, tokens) : from + 32;"),
+    fact="lanes without a key in the last block count as keys with a score of 0",
+    question="After 32 of 40 keys, 8 are left. How many lanes add a weight to the sum of the next block?",
+)
+known.change(
+    "weights-in-T",
+    ("threadgroup float weights[16][32];", "threadgroup T weights[16][32];"),
+    ("weights[row][lane] = weight;", "weights[row][lane] = T(weight);"),
+    ("weights[simdgroup + 4 * r][k] * number", "float(weights[simdgroup + 4 * r][k]) * number"),
+    fact="the weights are rounded to the dtype of the queries before they are multiplied by the values",
+    question="What is exp(-18), and what is it in float16?",
 )
 known.change(
     "offset-ignored",

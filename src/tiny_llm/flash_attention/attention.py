@@ -15,6 +15,7 @@ def flash_attention(
 ) -> mx.array:
     """Compute `scaled_dot_product_attention_grouped` with at most block x block scores per head at a time.
 
+    MLX is lazy, so evaluate after each block of keys: otherwise, the scores of many blocks may be in memory at once.
     With "causal", keys after the last query of a block are never read: even a NaN there changes nothing.
 
     Args:
@@ -28,8 +29,7 @@ def flash_attention(
         block: queries, and keys, per block; the last block may have fewer.
 
     Returns:
-        N.. x H x L x D, in query's dtype; zeros for a fully masked row. The arguments are not changed. The result is
-        already evaluated: a lazy one would hold all blocks' scores in MLX's graph.
+        N.. x H x L x D, in query's dtype; zeros for a fully masked row. The arguments are not changed.
 
     Raises:
         ValueError: H is not a multiple of H_kv, mask is another string than "causal", or it is "causal" and L > S.
