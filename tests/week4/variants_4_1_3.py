@@ -152,6 +152,16 @@ known.change(
     question="In this course's boolean masks, does True allow or hide?",
 )
 known.change(
+    "true-hides-in-key-mask",
+    ("mx.float32, mask, key_mask)", "mx.float32, mask, _turned(key_mask))"),
+    (
+        "batch, length, _ = x.shape",
+        "def _turned(m):\n    return ~m if m is not None and m.dtype == mx.bool_ else m\nbatch, length, _ = x.shape",
+    ),
+    fact="True in a boolean key_mask hides a token, as in PyTorch's key_padding_mask",
+    question="Does True in key_mask mark a real token or padding?",
+)
+known.change(
     "padding-ignored",
     (HIDDEN, HIDDEN.replace(", key_mask)", ")")),
     fact="key_mask is ignored",
@@ -173,6 +183,12 @@ known.change(
     "causal",
     (HIDDEN, f"{HIDDEN} + mx.where(mx.tri(length, key.shape[-2]) == 1, 0.0, -mx.inf)"),
     fact="a causal mask is always applied, so token i sees only the memory's tokens 0 to i",
+    question="Which tokens of the memory exist before the first query?",
+)
+known.change(
+    "causal-passed-on",
+    (HIDDEN, HIDDEN[:-1] + ", causal=True)"),
+    fact="attention_mask also gets causal=True, as in self-attention, so x may not be longer than the memory",
     question="Which tokens of the memory exist before the first query?",
 )
 known.change(

@@ -98,8 +98,9 @@ known.change(
 )
 known.change(
     "rows-compared-with-themselves",
-    ("(wo.shape[1] // num_heads)", "(wqkv.shape[0] // (num_heads + 2 * num_kv_heads))"),
-    fact="D is computed from wqkv's own rows, so its heads may differ in size from those that wo reads",
+    (" * (wo.shape[1] // num_heads)", ""),
+    ("if wqkv.shape[0] != rows:", "if wqkv.shape[0] % rows:"),
+    fact="wqkv's rows need only be a multiple of H + 2 H_kv, whatever wo's columns are",
     question="wqkv has 50 rows for ten heads, and wo has 24 columns for six. How many features has a head?",
 )
 known.change(
