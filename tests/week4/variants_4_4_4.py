@@ -167,6 +167,15 @@ known.change(
     question="A score depends on the distance of query and key. What is your query's position?",
 )
 known.change(
+    "queries-after-the-update",
+    (
+        "self.expanded.queries(x, positions)",
+        "self.expanded.queries(x, slice(cache.offset + length, cache.offset + 2 * length))",
+    ),
+    fact="queries are rotated by the offset after the update, L positions too far",
+    question="What is cache.offset before update_and_fetch, and what is it afterwards?",
+)
+known.change(
     "only-the-new",
     (FETCH, f"{FETCH}[:, -length:]"),
     fact="the new tokens attend only to each other, not to the cached ones",
@@ -198,6 +207,12 @@ known.change(
     ),
     fact="the mask is aligned to the upper left corner, as if the new tokens were the first",
     question="Three tokens are cached and two come. Which keys may the first of these attend to?",
+)
+known.change(
+    "mask-before-the-heads",
+    ("mx.unflatten(scores, 1, (heads, length)) + mask", "mx.unflatten(scores + mask, 1, (heads, length))"),
+    fact="the L x S mask is added to the scores of H * L rows",
+    question="Which shape do the scores need before an L x S mask applies to each head?",
 )
 known.change(
     "heads-and-tokens-exchanged",
