@@ -98,7 +98,7 @@ known.change(
 )
 known.change(
     "checked-in-training-only",
-    ("if not 0 <= rate <= 1:", "if training and not 0 <= rate <= 1:"),
+    ("raise ValueError(", "if training:\n    raise ValueError("),
     fact="an invalid rate raises only in training",
     question="When should a rate of 50 raise: when the model is built, or hours later?",
 )
