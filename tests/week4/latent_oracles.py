@@ -1,5 +1,7 @@
 """Oracles of latent attention beside its formula (MLX's operators, transformers), and helpers of day 4's tests."""
 
+import io
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -32,6 +34,17 @@ def without(layer: LatentLayer, part: str) -> LatentLayer:
         return layer.with_weights(kv_a_proj_with_mqa=mx.where(mx.arange(latent + rope)[:, None] < latent, down, 0))
     is_key = (mx.arange(heads * (nope + values)) % (nope + values) < nope)[:, None]
     return layer.with_weights(kv_b_proj=mx.where(is_key if part == "nope" else ~is_key, 0, up))
+
+
+def products_with(entries: mx.array, result: mx.array) -> int:
+    """Return how many matrix products of an unevaluated result have entries, or a part of them, as a factor."""
+    mx.export_to_dot(graph := io.StringIO(), entries=entries, result=result)
+    factors = re.findall(r'(\d+) \[label ="(?:Matmul|AddMM|GatherMM)"', graph.getvalue())
+    found, reached, edges = set(), {'"entries"'}, re.findall(r"(\S+) -> (\S+)", graph.getvalue())
+    for start, end in edges:  # in the order of evaluation
+        if start in reached:
+            (found if end in factors else reached).add(end)
+    return len(found)
 
 
 def of_operators(x: mx.array, layer: LatentLayer) -> mx.array:

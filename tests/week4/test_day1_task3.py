@@ -35,7 +35,8 @@ def cross(
     x, memory, num_heads, wq, wk, wv, wo, bq=None, bk=None, bv=None, bo=None,
     mask=None, key_mask=None, bool_mask=None, bool_key_mask=None,
 ):  # fmt: skip
-    layer = cross_attention.MultiHeadCrossAttention(num_heads, wq, wk, wv, wo, bq, bk, bv, bo)
+    # A plain int: MLX's reshape raises std::bad_cast if its first size is a subclass of int.
+    layer = cross_attention.MultiHeadCrossAttention(int(num_heads), wq, wk, wv, wo, bq, bk, bv, bo)
 
     def call(x, memory, mask, key_mask, bool_mask, bool_key_mask):
         masks = {

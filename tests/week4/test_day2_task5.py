@@ -139,9 +139,9 @@ def test_task_5_block_permuted_weights_compute_the_same(kv_heads, group, seed):
     compare(found, expected, mx.float32, 1e-4, case, x.size)
 
 
-@pytest.mark.parametrize("rows", [39, 41, 72])
+@pytest.mark.parametrize("rows", [39, 41, 50, 72])
 def test_task_5_block_refuses_other_rows(rows):
-    """72 would be three full parts, but keys and values have fewer heads."""
+    """72 would be three full parts, but keys and values have fewer heads; 50 would be heads of 5 features, not 4."""
     _, heads, kv_heads, _, wo = block_inputs(9)
     with raises_value_error(f"wqkv {rows} x 7, wo 7 x 24, num_heads 6, num_kv_heads 2", str(rows), "40"):
         attention.FusedMultiHeadAttention(heads, kv_heads, mx.zeros((rows, 7)), wo)

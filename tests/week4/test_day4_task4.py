@@ -6,7 +6,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.week2.in_parts import Parts, in_parts, parts_of
 from tests.week4.latent_formulas import COMPRESSED, PLAIN, absorbed64, expanded64, random_layer
-from tests.week4.latent_oracles import by_parts, by_query, cuts, deepseek, layer_of, of_operators, pair, stream, without
+from tests.week4.latent_oracles import (
+    by_parts,
+    by_query,
+    cuts,
+    deepseek,
+    layer_of,
+    of_operators,
+    pair,
+    products_with,
+    stream,
+    without,
+)
 
 from tiny_llm.latent_attention import absorbed, cache
 from tiny_llm.latent_attention.config import LatentConfig
@@ -128,10 +139,10 @@ def test_task_4_absorbed_any_split(parts, junk, seed):
 
 
 class Counting:
-    """A learner's cache that records the bytes of every array that it returns."""
+    """A learner's cache that records the bytes of every array that it returns, and the last array."""
 
     def __init__(self, own):
-        self.own, self.read = own, []
+        self.own, self.read, self.entries = own, [], None
 
     @property
     def offset(self):
@@ -144,6 +155,7 @@ class Counting:
     def update_and_fetch(self, latent, rope_key):
         entries = self.own.update_and_fetch(latent, rope_key)
         self.read.append(entries.nbytes)
+        self.entries = entries
         return entries
 
     def rewind(self, count):
@@ -178,7 +190,23 @@ def test_task_4_absorbed_computes_no_keys():
         mx.eval(own.update_and_fetch(*pair(30, 1, 1024, 24, 8)))
         new = stream(30, layer, 1, 1)
         mx.eval(made(new, own))
-    holds_less(lambda: made(new, own), 1024 * 32 * 32 * 2, "half of what the keys of all heads take", case=case)
+    holds_less(lambda: made(new, own), 1024 * 32 * 32 * 4 // 3, "a third of what the keys of all heads take", case=case)
+
+
+def test_task_4_absorbed_one_product_for_all_heads():
+    """Eight heads need no more products with the entries than two: a product for each head would load them again."""
+    found = []
+    for heads in (2, 8):
+        layer = random_layer(PLAIN, 34, num_attention_heads=heads)
+        case = f"float32, {layer}, x 1 x 3 x 20, seed 34"
+        with noted(case):
+            counting = Counting(cache.LatentCache(4))
+            result = absorbed.AbsorbedLatentAttention(of(layer), layer.weights)(stream(34, layer, 1, 3), counting)
+            found.append(products_with(counting.entries, result))
+    if found[1] > found[0]:
+        headline = "more heads need more matrix products with the cache's entries"
+        shown = f"got       {found[0]} products with 2 heads, {found[1]} with 8"
+        fail(Kind.VALUES, headline, case, "expected  the same number for any number of heads", shown)
 
 
 @by_query

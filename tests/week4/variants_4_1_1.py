@@ -88,6 +88,12 @@ known.change(
     question="If all keys of a query get the same large number, what are the weights?",
 )
 known.change(
+    "lowest-in-place-of-infinite",
+    ("return mx.where(mask, 0.0, -mx.inf)", "return mx.where(mask, 0.0, mx.finfo(mx.float32).min)"),
+    fact="a boolean mask adds the lowest finite number instead of -inf",
+    question="What is the sum of two such masks, and what is the softmax of a row of equal numbers?",
+)
+known.change(
     "numbers-taken-for-booleans",
     ("if mask.dtype == mx.bool_:", "if True:"),
     fact="a float mask is treated as boolean: 0 hides, and every other number allows",

@@ -43,6 +43,7 @@ known.probe_table(
 known.probe_table(
     mx.float16,
     half=lambda program: each(program, small_heads(11, mx.float16), None, seeing(110, 4, 5)),
+    half_blind=lambda program: program(*small_heads(24, mx.float16), blind(240, 4, 5)),
     half_with_float32=lambda program: program(*small_heads(12, mx.float16), normals(120)(4, 5)),
     half_far_below_zero=lambda program: program(*small_heads(13, mx.float16), mx.zeros((4, 5)) - 1e5),
 )
@@ -79,9 +80,14 @@ known.change(
 known.change(
     "large-in-place-of-infinite",
     ("mx.where(mask, scores, -mx.inf)", "mx.where(mask, scores, -1e9)"),
-    ("mx.where(masked, 0.0, scores)", "mx.where(masked, 0.0, scores).astype(query.dtype)"),
     fact="hidden scores are set to -1e9 instead of -inf",
     question="All scores of a row are -1e9. What are the weights, and what is -1e9 in float16?",
+)
+known.change(
+    "lowest-in-place-of-infinite",
+    ("mx.where(mask, scores, -mx.inf)", "mx.where(mask, scores, mx.finfo(scores.dtype).min)"),
+    fact="hidden scores are set to the lowest finite number of their dtype instead of -inf",
+    question="All scores of a row are -65,504. What are the weights?",
 )
 known.change(
     "zeros-if-any-hidden",

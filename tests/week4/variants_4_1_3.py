@@ -37,10 +37,11 @@ def one_by_one(program):
 
 
 def with_one(program, seed, number, change):
-    """A layer with one argument replaced."""
+    """Build a layer with one argument replaced."""
     given = [*weights(seed)]
     given[number] = change(given[number])
-    return program(*given).wq
+    program(*given)
+    return mx.array(1)
 
 
 known.probe_table(
@@ -58,6 +59,7 @@ known.probe_table(
     longer=lambda program: (looked_up(program, 14, length=6, keys=3), looked_up(program, 14, length=4, keys=4)),
     same_width=lambda program: looked_up(program, 16, hidden=21, other=21),
     one_by_one=one_by_one,
+    built=lambda program: with_one(program, 21, 0, lambda heads: heads),
     wrong_values=lambda program: with_one(program, 17, 3, lambda wv: wv[:, :-1]),
     wrong_bias=lambda program: with_one(program, 18, 8, lambda bo: bo[:1]),
     wrong_output=lambda program: with_one(program, 20, 4, lambda wo: wo[:1]),
@@ -150,6 +152,16 @@ known.change(
     question="In this course's boolean masks, does True allow or hide?",
 )
 known.change(
+    "true-hides-in-key-mask",
+    ("mx.float32, mask, key_mask)", "mx.float32, mask, _turned(key_mask))"),
+    (
+        "batch, length, _ = x.shape",
+        "def _turned(m):\n    return ~m if m is not None and m.dtype == mx.bool_ else m\nbatch, length, _ = x.shape",
+    ),
+    fact="True in a boolean key_mask hides a token, as in PyTorch's key_padding_mask",
+    question="Does True in key_mask mark a real token or padding?",
+)
+known.change(
     "padding-ignored",
     (HIDDEN, HIDDEN.replace(", key_mask)", ")")),
     fact="key_mask is ignored",
@@ -171,6 +183,12 @@ known.change(
     "causal",
     (HIDDEN, f"{HIDDEN} + mx.where(mx.tri(length, key.shape[-2]) == 1, 0.0, -mx.inf)"),
     fact="a causal mask is always applied, so token i sees only the memory's tokens 0 to i",
+    question="Which tokens of the memory exist before the first query?",
+)
+known.change(
+    "causal-passed-on",
+    (HIDDEN, HIDDEN[:-1] + ", causal=True)"),
+    fact="attention_mask also gets causal=True, as in self-attention, so x may not be longer than the memory",
     question="Which tokens of the memory exist before the first query?",
 )
 known.change(
@@ -218,6 +236,25 @@ known.change(
     ("(hidden, width)),", "(wo.shape[0], width)),"),
     fact="the number of wo's rows is not compared with the number of wq's columns",
     question="x has 11 features and wo one row. What is the shape of your output, and what is x + output?",
+)
+known.change(
+    "bias-shapes-not-compared",
+    ("if w is not None and w.shape != wanted:", 'if name[0] == "w" and w.shape != wanted:'),
+    fact="biases of any shape are accepted",
+    question="A bias of one number broadcasts to every width. How would the caller notice the mistake?",
+)
+known.change(
+    "memory-as-wide-as-x",
+    ('("wk", wk, (width, wk.shape[-1])),', '("wk", wk, (width, hidden)),'),
+    ('("wv", wv, (width, wk.shape[-1])),', '("wv", wv, (width, hidden)),'),
+    fact="wk and wv must have as many columns as wq, so a memory cannot be wider or narrower than x",
+    question="Which sequence's features do wk and wv multiply, and how many are there?",
+)
+known.change(
+    "head-dim-from-e",
+    (SPLIT, "x.reshape(*x.shape[:2], self.num_heads, self.wq.shape[1] // self.num_heads).swapaxes(-3, -2)"),
+    fact="D is computed as E / H, from wq's columns instead of its rows",
+    question="With E = 11 and three heads of 7 features, how many rows and columns has wq?",
 )
 known.change(
     "shapes-not-compared",

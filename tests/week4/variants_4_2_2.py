@@ -94,6 +94,24 @@ known.change(
     fact="values precede keys in the target",
     question="What follows k0, in both layouts?",
 )
+SPLIT = "query, key, value = split_qkv(rows[None], num_heads, num_kv_heads, source)"
+THIRDS = """
+if source == "blocks":
+    thirds = rows.reshape(3, num_heads, head_dim)
+else:
+    thirds = rows.reshape(num_heads, 3, head_dim).swapaxes(0, 1)
+query, key, value = thirds[:, :, None]
+"""
+for name, first in (
+    ("three-times-the-heads", ""),
+    ("three-times-the-heads-unless-equal", "if source == target: return rows"),
+):
+    known.change(
+        name,
+        (SPLIT, f"{SPLIT}\n{first}{THIRDS}"),
+        fact="the rows are reshaped to 3 x H x D or H x 3 x D, which fails if H_kv is less than H",
+        question="With six query heads and two KV heads, how many vectors does the weight have, and how many are keys?",
+    )
 known.change(
     "group-outside",
     ("query.reshape(num_kv_heads, -1, head_dim)", "query.reshape(-1, num_kv_heads, head_dim).swapaxes(0, 1)"),

@@ -30,6 +30,7 @@ known.probe_table(
     of_infinity=lambda program: seeded(program, mx.full((60,), mx.inf), 0.5, True, 7),
     one_row=lambda program: seeded(program, normals(27)(60), 0.3, True, 9),
     refused_outside_training=lambda program: program(normals(31)(3, 4), 50, False),
+    refused_nan=lambda program: program(normals(32)(3, 4), float("nan"), True),
     without_a_key=without_a_key,
     caller=lambda program: (x := normals(29)(4, 60), seeded(program, x, 0.3, True, 11)),
 )
@@ -97,16 +98,15 @@ known.change(
 )
 known.change(
     "checked-in-training-only",
-    ("if not 0 <= rate <= 1:", "if training and not 0 <= rate <= 1:"),
+    ("raise ValueError(", "if training:\n    raise ValueError("),
     fact="an invalid rate raises only in training",
     question="When should a rate of 50 raise: when the model is built, or hours later?",
 )
 known.change(
-    "multiplied-by-0-below-1",
-    (LEFT, "stays * (x / (1 - rate))"),
-    (OFF, "if training and rate == 1:\n    return mx.zeros_like(x)\nif not training or rate == 0:"),
-    fact="dropped values are multiplied by 0, so infinity becomes NaN",
-    question="What is 0 * inf?",
+    "nan-accepted",
+    ("if not 0 <= rate <= 1:", "if rate < 0 or rate > 1:"),
+    fact="a rate of NaN is accepted, because NaN is neither below 0 nor above 1",
+    question="What do `rate < 0` and `rate > 1` return for NaN?",
 )
 known.change(
     "drops-at-test-time",
@@ -153,8 +153,8 @@ known.change(
 known.change(
     "multiplied-by-0",
     (LEFT, "stays * (x / (1 - rate))"),
-    fact="dropped values are multiplied by 0, so infinity becomes NaN, as does everything at a rate of 1",
-    question="What is 0 * inf? And what is 1 - rate at a rate of 1?",
+    fact="dropped values are multiplied by 0, so infinity becomes NaN",
+    question="What is 0 * inf? Does your program compute it at a rate of 1?",
 )
 known.change(
     "float32-result",
@@ -174,6 +174,8 @@ known.change(
     fact="a rate of 1 raises",
     question="What does dropout return if every element is dropped?",
 )
+known.together("keeps-the-rate", "drops-what-should-stay", makes="draws-what-goes")
+known.written("zeros at a rate of 1", (OFF, f"if training and rate == 1:\n    return mx.zeros_like(x)\n{OFF}"))
 
 
 @known.accepted("uniform-numbers")

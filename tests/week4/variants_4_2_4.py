@@ -42,6 +42,9 @@ known.probe_table(
 known.probe_table(
     mx.float16,
     half=lambda program: program(*inputs(35, mx.float16)),
+    half_nothing_in_sight=lambda program: program(
+        *inputs(39, mx.float16), mask=mx.broadcast_to(mx.arange(3)[:, None] != 1, (3, 5))
+    ),
     half_float32_mask=lambda program: program(*inputs(36, mx.float16), mask=normals(360)(3, 5)),
     half_far_below_zero=lambda program: program(*inputs(37, mx.float16), mask=mx.zeros((3, 5)) - 1e5),
 )
@@ -119,6 +122,12 @@ known.change(
     ("mx.where(mask, scores, -mx.inf)", "mx.where(mask, scores, -1e9)"),
     fact="a score hidden by a boolean mask is -1e9, so a fully masked row gives the mean of all values",
     question="How large is each weight of a row whose scores are all -1e9?",
+)
+known.change(
+    "lowest-finite-number",
+    ("mx.where(mask, scores, -mx.inf)", "mx.where(mask, scores, mx.finfo(scores.dtype).min)"),
+    fact="a score hidden by a boolean mask is its dtype's lowest finite number, so a fully masked row gives a mean",
+    question="How large is each weight of a row whose scores are all -65,504?",
 )
 known.change(
     "not-a-number",

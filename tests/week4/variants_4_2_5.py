@@ -5,6 +5,7 @@ from tiny_llm_solution.fused_qkv.attention import attention_with_weights
 from tiny_llm_solution.fused_qkv.layouts import qkv_permutation
 
 from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.outcomes import refusals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("4.2.5")
@@ -39,6 +40,9 @@ known.probe_table(
     evaluates=lambda program: run_block(program, 48, bias=False, rate=0.4),
     one_head=lambda program: of_width(program, 49, 1, 1, 7),
     as_wide_as_its_heads=lambda program: of_width(program, 50, 3, 3, 12, batch=2),
+    other_rows=lambda program: refusals(
+        lambda rows: program(6, 2, mx.zeros((rows, 7)), mx.zeros((7, 24))), [39, 50, 72]
+    ),
     one_token=lambda program: of_width(program, 51, 6, 2, 7, length=1),
 )
 known.probe_table(mx.float16, half=lambda program: run_block(program, 52, dtype=mx.float16))
@@ -91,6 +95,13 @@ known.change(
     ("(wo.shape[1] // num_heads)", "(wqkv.shape[1] // num_heads)"),
     fact="D is computed as E / H, from wqkv's columns instead of wo's",
     question="With E = 7 and six heads of 4 features, how many columns have wqkv and wo?",
+)
+known.change(
+    "rows-compared-with-themselves",
+    (" * (wo.shape[1] // num_heads)", ""),
+    ("if wqkv.shape[0] != rows:", "if wqkv.shape[0] % rows:"),
+    fact="wqkv's rows need only be a multiple of H + 2 H_kv, whatever wo's columns are",
+    question="wqkv has 50 rows for ten heads, and wo has 24 columns for six. How many features has a head?",
 )
 known.change(
     "keys-and-values-exchanged",

@@ -41,6 +41,9 @@ for name, old, new, fact, question in (
     ("upper-left", "mx.arange(S - L, S)", "mx.arange(L)",
      "the queries are at positions 0 to L - 1",
      "Two new tokens follow seven older ones. What is the position of the first of the two?"),
+    ("window-from-the-row", WINDOW, "keys > queries - (S - L) - window",
+     "the window starts at i - window + 1, as if no keys preceded the call, while its end is right",
+     "Two queries follow seven older keys. How far back does the first of the two see with a window of 3?"),
     ("future-too", "seen = keys <= queries", "seen = keys < queries + (window or 1)",
      "the window also extends into the future",
      "May a query see a later key?"),
@@ -100,6 +103,18 @@ known.change(
     ("0.0, -mx.inf", "0.0, -1e9"),
     fact="hidden keys get -1e9, which only float16 rounds to -inf",
     question="Which number does the docstring promise for a hidden key? Is -1e9 that number in float32?",
+)
+known.change(
+    "lowest-finite-number",
+    ("0.0, -mx.inf", "0.0, mx.finfo(dtype).min"),
+    fact="hidden keys get the lowest finite number of the dtype instead of -inf",
+    question="Which number does the docstring promise for a hidden key? Is the lowest finite one that number?",
+)
+known.change(
+    "multiplied-by-infinity",
+    ("return mx.where(seen, 0.0, -mx.inf)", "return ((1 - seen.astype(mx.float32)) * -mx.inf)"),
+    fact="every entry is a product with -inf, so the visible keys get NaN",
+    question="What is 0 * -inf?",
 )
 known.change(
     "always-float32",

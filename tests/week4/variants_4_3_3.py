@@ -52,14 +52,28 @@ def blocks_nan(program):
 
 
 @known.probe()
+def later_nan(program):
+    """NaN in keys that follow the first tile of queries."""
+    query, key, value = inputs(14, length=12, keys=12)
+    poison = mx.where(mx.arange(12) >= 4, mx.nan, 0.0)[:, None]
+    return program(query, key + poison, value + poison, 3, 0, block_size=4)[..., :4, :]
+
+
+@known.probe()
 def blocks_memory(program):
-    """Return whether it allocates no more than a few tiles, and no more than a part of the full matrix."""
+    """Return whether it allocates no more than a few tiles, and less than the scores of sixteen heads.
+
+    A mask has no heads, so one for all L x S pairs takes less than that.
+    """
     found = []
     for length, keys in [(2048, 2048), (32, 8192)]:
         three = [x[0] for x in inputs(12, length=length, keys=keys, heads=2, kv_heads=1)]
         mx.eval(three)
         taken = peak_bytes(partial(program, *three, 32, 4, None, 32))
-        found += [taken < max(2**18, length * keys // 8), taken < 4 * length * keys]
+        found += [taken < max(2**18, length * keys // 8)]
+    three = [x[0] for x in inputs(15, length=512, keys=512, heads=16, kv_heads=1)]
+    mx.eval(three)
+    found += [peak_bytes(partial(program, *three, 32, 4, None, 32)) < 4 * 16 * 512 * 512]
     return mx.array(found, mx.float32)
 
 
@@ -164,6 +178,20 @@ known.change(
     ("begin = 0 if window is None else max(0, before + first - window + 1)", "begin = 0"),
     fact="all keys up to the tile's last query are computed, then masked",
     question="How many scores does a tile compute at the end of a long sequence? How many of them count?",
+)
+known.change(
+    "all-keys-in-every-tile",
+    ("some = _band(key, begin, end, sinks), _band(value, begin, end, sinks)", "some = key, value"),
+    (MASK, "window_mask(length, keys, window, sinks, query.dtype)[first:last]"),
+    fact="each tile of queries is compared with all S keys, and the mask hides the others",
+    question="Which keys do the first four queries of a sequence see, and which do you pass to attention for them?",
+)
+known.change(
+    "whole-mask-built",
+    ("blocks = []", "blocks, whole = [], window_mask(length, keys, window, sinks, query.dtype)"),
+    (MASK, "whole[first:last, mx.array([*range(min(sinks, begin)), *range(begin, end)])]"),
+    fact="the mask of all L x S pairs is built, although the scores are computed tile by tile",
+    question="How many elements does your largest array have for L queries and S keys?",
 )
 known.change(
     "no-scale",

@@ -146,6 +146,24 @@ known.change(
     question='What does config.get("head_dim", 64) return if the file says null?',
 )
 known.change(
+    "none-as-kv-heads",
+    ('present.get("num_key_value_heads", heads)', 'config.get("num_key_value_heads", heads)'),
+    fact="num_key_value_heads counts as present even if it is None",
+    question='What does config.get("num_key_value_heads", 16) return if the file says null?',
+)
+known.change(
+    "none-as-head-dim",
+    (DIMS, DIMS.replace("present", "config", 1)),
+    fact="head_dim counts as present even if it is None",
+    question='What does config.get("head_dim", 64) return if the file says null?',
+)
+known.change(
+    "none-as-latent",
+    ('if "kv_lora_rank" in present:', 'if "kv_lora_rank" in config:'),
+    fact="a model is treated as MLA even if its kv_lora_rank is None",
+    question='What does `"kv_lora_rank" in config` return if the file says null?',
+)
+known.change(
     "one-kv-head-if-missing",
     ('present.get("num_key_value_heads", heads)', 'present.get("num_key_value_heads", 1)'),
     fact="a config without num_key_value_heads is classified as MQA",

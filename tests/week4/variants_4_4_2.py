@@ -98,6 +98,18 @@ known.change(
     question="What decides which weights a layer uses: the dictionary or the config?",
 )
 known.change(
+    "rope-after-swapping",
+    ("self.rope(rope, positions).swapaxes(1, 2)", "self.rope(rope.swapaxes(1, 2), positions)"),
+    fact="the queries are rotated after heads and length were swapped, so RoPE takes the heads for tokens",
+    question="Which axis of its argument does your RoPE take for the positions?",
+)
+known.change(
+    "rope-key-without-head-axis",
+    (TURNED_KEY, "self.rope(key, positions)"),
+    fact="the RoPE key is passed to RoPE without an axis for its head",
+    question="How many axes does your RoPE need, and how many does the RoPE key have?",
+)
+known.change(
     "halves",
     ("traditional=True", "traditional=False"),
     fact="RoPE pairs features i and i + D_rope/2 instead of neighbors",

@@ -3,6 +3,7 @@
 import mlx.core as mx
 from tests.week2.in_parts import Parts, in_parts
 from tests.week4.latent_formulas import COMPRESSED, PLAIN, random_layer
+from tests.week4.latent_oracles import products_with
 from tiny_llm_solution.attention import causal_mask
 from tiny_llm_solution.latent_attention.cache import LatentCache
 from tiny_llm_solution.latent_attention.config import LatentConfig
@@ -40,7 +41,10 @@ known.probe_table(mx.float16, half=lambda program: run_layer(program, PLAIN, 49,
 
 @known.probe()
 def absorbed_memory(program):
-    """Return whether half of the memory of all heads' keys is allocated, and whether twice as much is."""
+    """Return whether 0.3, 0.8 and 2 times the memory of all heads' keys are allocated.
+
+    A slice of the entries that is copied for each head takes about 0.5 times that memory.
+    """
     changes = {"kv_lora_rank": 24, "qk_nope_head_dim": 32, "qk_rope_head_dim": 8, "v_head_dim": 32}
     layer = random_layer(PLAIN, 50, num_attention_heads=32, max_position_embeddings=1024, **changes)
     made, own, draw = program(LatentConfig.from_dict(layer.config), layer.weights), LatentCache(1024), normals(50)
@@ -48,7 +52,28 @@ def absorbed_memory(program):
     new = draw(1, 1, 20)
     mx.eval(made(new, own))
     taken, keys = peak_bytes(lambda: made(new, own)), 512 * 32 * 32 * 4
-    return mx.array([taken > keys / 2, taken > 2 * keys])
+    return mx.array([taken > share * keys for share in (0.3, 0.8, 2)])
+
+
+class Keeping(LatentCache):
+    """A cache that keeps the array that it has returned."""
+
+    entries = None
+
+    def update_and_fetch(self, latent, rope_key):
+        self.entries = super().update_and_fetch(latent, rope_key)
+        return self.entries
+
+
+@known.probe()
+def absorbed_products(program):
+    """Return whether eight heads need more products with the entries than two."""
+    found = []
+    for heads in (2, 8):
+        layer, own = random_layer(PLAIN, 52, num_attention_heads=heads), Keeping(4)
+        result = program(LatentConfig.from_dict(layer.config), layer.weights)(normals(52)(1, 3, 20), own)
+        found.append(products_with(own.entries, result))
+    return mx.array(found[1] > found[0])
 
 
 @known.probe()
@@ -167,6 +192,15 @@ known.change(
     question="A score depends on the distance of query and key. What is your query's position?",
 )
 known.change(
+    "queries-after-the-update",
+    (
+        "self.expanded.queries(x, positions)",
+        "self.expanded.queries(x, slice(cache.offset + length, cache.offset + 2 * length))",
+    ),
+    fact="queries are rotated by the offset after the update, L positions too far",
+    question="What is cache.offset before update_and_fetch, and what is it afterwards?",
+)
+known.change(
     "only-the-new",
     (FETCH, f"{FETCH}[:, -length:]"),
     fact="the new tokens attend only to each other, not to the cached ones",
@@ -198,6 +232,12 @@ known.change(
     ),
     fact="the mask is aligned to the upper left corner, as if the new tokens were the first",
     question="Three tokens are cached and two come. Which keys may the first of these attend to?",
+)
+known.change(
+    "mask-before-the-heads",
+    ("mx.unflatten(scores, 1, (heads, length)) + mask", "mx.unflatten(scores + mask, 1, (heads, length))"),
+    fact="the L x S mask is added to the scores of H * L rows",
+    question="Which shape do the scores need before an L x S mask applies to each head?",
 )
 known.change(
     "heads-and-tokens-exchanged",
@@ -240,6 +280,20 @@ known.change(
     fact="the entries are copied once per head",
     question="What do the heads share when they use the cache?",
 )
+for name, sums in (
+    ("product-for-each-head", "(w @ entries)[..., : self.config.kv_lora_rank]"),
+    ("product-and-copy-for-each-head", "w @ latents"),
+):
+    known.change(
+        name,
+        (
+            "query.flatten(1, 2) @ entries.swapaxes(-1, -2)",
+            "mx.concatenate([q @ entries.swapaxes(-1, -2) for q in query.swapaxes(0, 1)], axis=1)",
+        ),
+        ("weights.flatten(1, 2) @ latents", f"mx.concatenate([{sums} for w in weights.swapaxes(0, 1)], axis=1)"),
+        fact="each head has its own products with the entries, so they are loaded once per head",
+        question="How many rows has the product of one head, and how many would that of all heads have?",
+    )
 known.change(
     "refused-too-late",
     (
