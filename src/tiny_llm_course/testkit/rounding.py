@@ -84,7 +84,9 @@ def in_float32(r: Round) -> Round:
 
 def to_float64(x: mx.array) -> Array64:
     """Return the numbers of an MLX array, exactly, as float64 NumPy."""
-    return np.array(x.astype(mx.float32), dtype=np.float64)  # NumPy has no bfloat16; float32 holds it exactly
+    if not mx.issubdtype(x.dtype, mx.integer):  # of which float32 holds 24 bits
+        x = x.astype(mx.float32)  # NumPy has no bfloat16; float32 holds it exactly
+    return np.array(x, dtype=np.float64)
 
 
 Formula = Callable[[Round], Array64]
