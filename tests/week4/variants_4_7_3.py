@@ -20,6 +20,7 @@ known.probe_table(
     other_betas=lambda program: both(program(32, 300, 2.5, 900, 8, 0.5)),
     not_truncated=lambda program: both(program(64, 10000, 8, 3000, truncate=False)),
     low_below_0=lambda program: both(program(16, 300, 4, 20)),
+    low_below_0_not_truncated=lambda program: both(program(16, 300, 4, 20, truncate=False)),
     both_below_0=lambda program: both(program(16, 300, 4, 3)),
     behind_the_last_pair=lambda program: both(program(16, 300, 4, 2000000)),
     wide=lambda program: both(program(16, 300, 4, 900, 1000, 0.001)),
@@ -113,6 +114,18 @@ known.change(
     (LIMITS, "low, high = max(low, 0), min(high, dims // 2 - 1)"),
     fact="high is limited to the last pair, D/2 - 1, instead of D - 1",
     question="Which upper limit does the docstring state for high?",
+)
+known.change(
+    "limited-only-if-truncated",
+    (LIMITS, "if truncate:\n    low, high = max(low, 0), min(high, dims - 1)"),
+    fact="low and high are limited to 0 and dims - 1 only if truncate is True",
+    question="Is low below 0 only after it has been rounded?",
+)
+known.change(
+    "inverses-mixed",
+    (MIXED, "1 / ((1 - share) / kept + share / divided)"),
+    fact="the inverses of the frequencies are interpolated instead of the frequencies",
+    question="Halfway between a frequency of 1 and one of 1/8, what is the result?",
 )
 known.change(
     "by-turns-themselves",
