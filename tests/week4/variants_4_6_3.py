@@ -116,8 +116,11 @@ known.change(
 known.change(
     "cache-indexed-by-owner",
     ("self.layers = [", "self.owners = owners\nself.layers = ["),
-    ("zip(self.layers, caches, strict=True)", "zip(self.layers, [caches[owner] for owner in self.owners], strict=True)"),
-    fact="caches are indexed by the stored layer, like the weights, so some caches serve several layers and others none",
+    (
+        "zip(self.layers, caches, strict=True)",
+        "zip(self.layers, [caches[owner] for owner in self.owners], strict=True)",
+    ),
+    fact="caches are indexed by the stored layer, like the weights, so some serve several layers and others none",
     question="Six layers, three stored: which cache does the fourth layer use?",
 )
 known.change(
@@ -125,7 +128,10 @@ known.change(
     ("self.layers = [", "self.distinct, self.owners = distinct, owners\nself.layers = ["),
     ("[KVCache() for _ in self.layers]", "[KVCache() for _ in range(self.distinct)]"),
     ("if len(caches) != len(self.layers):", "if len(caches) != self.distinct:"),
-    ("zip(self.layers, caches, strict=True)", "zip(self.layers, [caches[owner] for owner in self.owners], strict=True)"),
+    (
+        "zip(self.layers, caches, strict=True)",
+        "zip(self.layers, [caches[owner] for owner in self.owners], strict=True)",
+    ),
     fact="the model has and expects one cache per stored layer, and all uses of the layer share it",
     question="What does layer 0 write into the cache, and what would the second use find for the same token?",
 )

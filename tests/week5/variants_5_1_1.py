@@ -90,7 +90,7 @@ known.change(
     "special-tokens-in-the-given-order",
     (SPLIT, '__import__("regex").split("|".join(map(__import__("regex").escape, special_tokens)), text)'),
     fact="of several special tokens that match at the same place, the first in `special_tokens` wins, not the longest",
-    question="The special tokens are <|e and <|e<|end|>, in this order. Which one is in \"<|e<|end|>\"?",
+    question='The special tokens are <|e and <|e<|end|>, in this order. Which one is in "<|e<|end|>"?',
 )
 known.change(
     "not-normalized",
@@ -133,12 +133,20 @@ known.change(
     question='How is " dog" written in the byte alphabet?',
 )
 BYTES = '"".join(splitter.alphabet[byte] for byte in word.encode())'
-known.change(
-    "only-the-space-replaced",
-    (BYTES, 'word.replace(" ", "\\u0120")'),
-    fact="only the space is written in the byte alphabet, and all other characters remain as they are",
-    question="Which bytes does \u00e9 have in UTF-8, and how is each of them written?",
-)
+for name, replaced, which in (
+    ("only-the-space-replaced", 'word.replace(" ", "\\u0120")', "the space is"),
+    (
+        "only-white-space-replaced",
+        'word.replace(" ", "\\u0120").replace("\\n", "\\u010a")',
+        "spaces and line feeds are",
+    ),
+):
+    known.change(
+        name,
+        (BYTES, replaced),
+        fact=f"only {which} written in the byte alphabet, and all other characters remain as they are",
+        question="Which bytes does \u00e9 have in UTF-8, and how is each of them written?",
+    )
 known.change(
     "code-points-as-bytes",
     (BYTES, '"".join(splitter.alphabet[ord(character)] for character in word)'),

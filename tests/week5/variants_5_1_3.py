@@ -81,6 +81,7 @@ known.change(
 known.change(
     "pairs-without-occurrences-pushed",
     ("if change and counts[pair]:", "if change:"),
+    ("places.pop(best)", "list(places[best])"),
     fact="pairs whose count has fallen to 0 are pushed as well, so pairs that no longer occur are merged",
     question="After the only word has become a single token, which entries does the heap still hold?",
 )
@@ -88,6 +89,7 @@ known.change(
     "neighbours-of-the-old-word",
     (RECOUNTED, NEIGHBORS),
     ("counts[pair] += change\n", "counts[pair] += change\ncounts[best] = 0\n"),
+    ("if change and counts[pair]:", "if change and counts[pair] > 0:"),
     fact="the neighbors of every occurrence are taken from the word as it was, even if they were merged as well",
     question="After the merge of a b in abab, is there an a next to the first ab?",
 )
