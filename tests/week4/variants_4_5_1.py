@@ -47,6 +47,15 @@ def rounded_once(program):
     return mx.array(mx.max(mx.abs(found - exact) / exact).item() > 1.5 * 2**-8)
 
 
+@known.probe()
+def rounded_once_in_float16(program):
+    """Return whether a normalized weight is off by more than half a unit in the last place."""
+    x, gate = inputs(9, mx.float16, (64,))
+    found = table(program, (x, gate), 3, True)[0]
+    exact = table(known.solution.program, (x.astype(mx.float32), gate.astype(mx.float32)), 3, True)[0]
+    return mx.array(mx.max(mx.abs(found - exact) - 0.6 * 2**-10 * exact).item() > 0)
+
+
 @known.sized("8,192 tokens, E 128, 128 experts, top_k 8, float32")
 def sized(program):
     x, gate = inputs(1, leading=(8192,), size=128, experts=128)
@@ -119,6 +128,15 @@ known.change(
     (SCORES, "linear(x, gate).astype(mx.float32)"),
     fact="the scores are computed in x's dtype and only then converted to float32",
     question="Two scores become the same bfloat16 number. Can a later conversion to float32 separate them?",
+)
+known.change(
+    "rounded-before-the-sum",
+    (
+        "mx.take_along_axis(probabilities, indices, axis=-1)",
+        "mx.take_along_axis(probabilities, indices, axis=-1).astype(x.dtype)",
+    ),
+    fact="the probabilities are converted to x's dtype before they are divided by their sum",
+    question="In which dtype is the sum of the chosen probabilities, and how often is each weight rounded?",
 )
 known.change(
     "float32-weights",

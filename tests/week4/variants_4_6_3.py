@@ -128,6 +128,7 @@ known.change(
     ("self.layers = [", "self.distinct, self.owners = distinct, owners\nself.layers = ["),
     ("[KVCache() for _ in self.layers]", "[KVCache() for _ in range(self.distinct)]"),
     ("if len(caches) != len(self.layers):", "if len(caches) != self.distinct:"),
+    ("for {len(self.layers)} layers", "for {self.distinct} layers"),
     (
         "zip(self.layers, caches, strict=True)",
         "zip(self.layers, [caches[owner] for owner in self.owners], strict=True)",

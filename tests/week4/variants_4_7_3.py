@@ -56,6 +56,12 @@ known.change(
     question="A pair has rotated by 10 radians. How many turns is that?",
 )
 known.change(
+    "two-pi-turns-not-in-parentheses",
+    (PAIR, "dims * math.log(original_length / 2 * math.pi * turns) / (2 * math.log(base))"),
+    fact="the length is divided by 2, and then multiplied by pi and the turns: 2 pi r has no parentheses",
+    question="What is 8 / 2 * 4 in Python?",
+)
+known.change(
     "counted-in-features",
     (PAIR, "dims * math.log(original_length / (2 * math.pi * turns)) / math.log(base)"),
     fact="the limits are in features instead of pairs, twice as large",
@@ -162,6 +168,12 @@ known.change(
     (FACTOR, "0.1 * math.log10(factor) + 1"),
     fact="the attention factor uses a base-10 logarithm",
     question="With a factor of e, which is 2.718, what should the attention factor be?",
+)
+known.change(
+    "one-added-to-the-factor",
+    (FACTOR, "0.1 * math.log(factor + 1)"),
+    fact="1 is added to the factor before the logarithm, instead of to the result",
+    question="With a factor of 1, what should the attention factor be?",
 )
 known.change(
     "no-least-width",

@@ -154,6 +154,18 @@ known.change(
     question="How many bytes does a dog emoji have in UTF-8, and what is its code point?",
 )
 known.change(
+    "texts-stripped",
+    ("for text in texts:", "for text in map(str.strip, texts):"),
+    fact="white space at both ends of every text is removed",
+    question='How many words are in "dog " and a line feed, as the encoder splits them?',
+)
+known.change(
+    "parts-stripped",
+    ("splitter.words.findall(part)", "splitter.words.findall(part.strip())"),
+    fact="white space is removed before and after every special token, as well as at the ends of every text",
+    question='Which words does the encoder find in "<|end|> dog" after the special token?',
+)
+known.change(
     "split-at-spaces",
     ("splitter.words.findall(part)", "part.split()"),
     fact="the text is split at white space, which is lost, and not by `pattern`",
