@@ -86,7 +86,7 @@ known.change(
     question="After the only word has become a single token, which entries does the heap still hold?",
 )
 known.change(
-    "neighbours-of-the-old-word",
+    "neighbors-of-the-old-word",
     (RECOUNTED, NEIGHBORS),
     ("counts[pair] += change\n", "counts[pair] += change\ncounts[best] = 0\n"),
     ("if change and counts[pair]:", "if change and counts[pair] > 0:"),
@@ -121,6 +121,13 @@ known.change(
     ("changes[pair] += word_count[i]", "changes[pair] += 1"),
     fact="each distinct word counts once, however often it occurs",
     question='"xy" occurs 10 times, "ab" in two words that occur once. Which pair is more frequent?',
+)
+known.change(
+    "once-per-word",
+    ("for pair in pairwise(word):", "for pair in {*pairwise(word)}:"),
+    (RECOUNTED, RECOUNTED.replace("pairwise(words[i])", "{*pairwise(words[i])}")),
+    fact="a pair counts once per word, even if it occurs there several times",
+    question='How often does a a occur in "aaaa"?',
 )
 known.change(
     "largest-ids",
