@@ -33,7 +33,20 @@ def weights_of_all(x, gate, top_k, normalize):
     if indices.dtype not in INTEGERS:
         lines = ("expected  integers", f"got       {dtype_word(indices.dtype)}")
         fail(Kind.DTYPE, "wrong dtype of the indices", case, *lines, size=x.size)
-    return table_of(indices, weights, len(gate))
+    table = table_of(indices, weights, len(gate))
+    if out_of_order(x, gate, indices, weights):
+        expected = route64(to_float64(x), to_float64(gate), top_k, normalize)
+        if np.allclose(np.sort(to_float64(table)), np.sort(expected), atol=8 * EPSILON[x.dtype]):
+            headline = "each token's weights are right, but not in the order of its indices"
+            fail(Kind.VALUES, headline, f"{case}, normalize {normalize}", size=x.size)
+    return table
+
+
+def out_of_order(x, gate, indices, weights):
+    """Return whether a chosen expert with a higher score than another has a smaller weight."""
+    scores = mx.take_along_axis(x.astype(mx.float32) @ gate.astype(mx.float32).T, indices, axis=-1)
+    by_score = mx.take_along_axis(weights, mx.argsort(scores, axis=-1), axis=-1)
+    return mx.any(by_score[..., 1:] < by_score[..., :-1]).item()
 
 
 def tokens_and_gate(seed, dtype=mx.float32, leading=(3, 4), size=7, experts=6):

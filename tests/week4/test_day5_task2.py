@@ -61,6 +61,18 @@ def test_task_2_grouped_three_tokens():
     agrees(through, grouped64, x, w, mx.array([[2, 0], [0, 1], [2, 1]]), seed=4)
 
 
+def test_task_2_grouped_gathers_a_row_for_each_expert():
+    """Experts in ascending order, one pair each: the sorted rows are token 0 twice, then token 1 twice and so on."""
+    x, indices = normals(16)(3, 7), mx.array([[0, 1], [2, 3], [4, 5]])
+    case = "float32, gather of x 3 x 7, indices [[0, 1], [2, 3], [4, 5]] of 6 experts"
+    with noted(case):
+        actual = grouped.Grouped(indices, 6).gather(x)
+    if isinstance(actual, mx.array) and actual.shape == (6, 7) and mx.array_equal(actual[:3], x):
+        # Of SHAPE, to be shown before the NaN that rows beyond the last token may contain.
+        fail(Kind.SHAPE, "sorted row i is token i, but a token has one row for each of its experts", case, size=x.size)
+    compare(actual, to_float64(mx.repeat(x, 2, axis=0)), mx.float32, 0, case, x.size)
+
+
 def test_task_2_grouped_equal_sizes():
     """As many tokens as features and experts."""
     agrees(through, grouped64, *grouped_inputs(5, leading=(4,), top_k=4, experts=4, inputs=4, outputs=4), seed=5)

@@ -47,7 +47,7 @@ def test_task_1_owner_of_one_and_of_all(order):
 def test_task_1_owner_sweep():
     for n in sizes(R=20, K=20):
         check_owners(n.R * n.K, n.K, n.turn(*ORDERS))
-    for layers, distinct in ((61, 1), (64, 16), (80, 20), (96, 48), (130, 65)):
+    for layers, distinct in ((61, 1), (64, 16), (80, 20), (96, 48), (130, 65), (44, 22), (52, 26), (49, 49)):
         for order in ORDERS:
             check_owners(layers, distinct, order)
 

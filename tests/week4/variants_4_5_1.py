@@ -32,10 +32,10 @@ known.probe_table(mx.float16, half=lambda program: table(program, inputs(7, mx.f
 
 @known.probe(mx.bfloat16)
 def route_close(program):
-    """In bfloat16 all scores are 4,096."""
+    """In bfloat16 all scores are 4,096. Sorted, because a tie may be broken either way."""
     gate = mx.array([[4096.0, 0.5], [4096.0, 2.25], [4096.0, 0.0], [4096.0, 1.5]]).astype(mx.bfloat16)
     x = mx.array([1.0, 1.0]).astype(mx.bfloat16)
-    return *table(program, (x, gate), 2, False), *table(program, (x, gate), 1, False)
+    return tuple(mx.sort(*table(program, (x, gate), top_k, False)) for top_k in (1, 2))
 
 
 @known.probe()
@@ -45,6 +45,15 @@ def rounded_once(program):
     found = table(program, (mx.eye(40).astype(mx.bfloat16), gate.astype(mx.bfloat16)), 40, False)[0]
     exact = mx.softmax(gate.T, axis=-1)
     return mx.array(mx.max(mx.abs(found - exact) / exact).item() > 1.5 * 2**-8)
+
+
+@known.probe()
+def rounded_once_in_float16(program):
+    """Return whether a normalized weight is off by more than half a unit in the last place."""
+    x, gate = inputs(9, mx.float16, (64,))
+    found = table(program, (x, gate), 3, True)[0]
+    exact = table(known.solution.program, (x.astype(mx.float32), gate.astype(mx.float32)), 3, True)[0]
+    return mx.array(mx.max(mx.abs(found - exact) - 0.6 * 2**-10 * exact).item() > 0)
 
 
 @known.sized("8,192 tokens, E 128, 128 experts, top_k 8, float32")
@@ -103,6 +112,12 @@ known.change(
     question="Two tokens come, and the weights are normalized. Which of the four should sum to one?",
 )
 known.change(
+    "weights-sorted-alone",
+    ("mx.take_along_axis(probabilities, indices, axis=-1)", "mx.sort(probabilities, axis=-1)[..., -top_k:]"),
+    fact="the weights are sorted by themselves, so they are not in the order of the indices",
+    question="Which of a token's weights belongs to its first index?",
+)
+known.change(
     "in-the-input-dtype",
     (SCORES, "linear(x, gate)"),
     fact="the scores and their softmax are computed in x's dtype instead of float32",
@@ -113,6 +128,15 @@ known.change(
     (SCORES, "linear(x, gate).astype(mx.float32)"),
     fact="the scores are computed in x's dtype and only then converted to float32",
     question="Two scores become the same bfloat16 number. Can a later conversion to float32 separate them?",
+)
+known.change(
+    "rounded-before-the-sum",
+    (
+        "mx.take_along_axis(probabilities, indices, axis=-1)",
+        "mx.take_along_axis(probabilities, indices, axis=-1).astype(x.dtype)",
+    ),
+    fact="the probabilities are converted to x's dtype before they are divided by their sum",
+    question="In which dtype is the sum of the chosen probabilities, and how often is each weight rounded?",
 )
 known.change(
     "float32-weights",

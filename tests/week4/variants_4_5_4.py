@@ -25,6 +25,7 @@ known.probe_table(
     one_token=lambda program: figures(program, *choices(5, leading=())),
     narrow=lambda program: figures(program, *choices(6, mx.bfloat16, (3000,), 3)),
     padded=lambda program: figures(program, *choices(3), mx.array([[1] * 4, [0, 1, 1, 1], [0, 0, 0, 1]]) == 1),
+    last_idle=lambda program: figures(program, mx.array([[1, 2], [2, 0], [3, 1]]), choices(7, leading=(3,))[1]),
     idle=lambda program: figures(program, mx.array([[1, 2], [4, 1], [2, 1], [1, 4]]), choices(4, leading=(4,))[1]),
 )
 
@@ -54,6 +55,21 @@ known.change(
     ("mx.where(counts[..., None], probabilities.astype(mx.float32), 0.0)", "probabilities.astype(mx.float32)"),
     fact="padding is not counted as tokens, but its probabilities are in the sum for the mean",
     question="Over which tokens is the mean probability taken?",
+)
+known.change(
+    "shares-over-padding",
+    ("tokens / (number * indices.shape[-1])", "tokens / (counts.size * indices.shape[-1])"),
+    fact="the shares divide the counted tokens by the number of all tokens, including padding",
+    question="Half of the tokens are padding. What do the shares sum to?",
+)
+known.change(
+    "last-idle-experts-left-out",
+    (
+        "share = tokens / (number",
+        "tokens = tokens[: mx.max(mx.where(tokens > 0, mx.arange(experts), 0)).item() + 1]\nshare = tokens / (number",
+    ),
+    fact="the counts end at the last expert with tokens, so idle experts after it have no entry",
+    question="Six experts, and no token goes to the last one. How many entries has tokens?",
 )
 known.change(
     "mean-over-padding",

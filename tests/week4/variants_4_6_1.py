@@ -23,6 +23,7 @@ known.probe_table(
     cycle=lambda program: (owners(program, 6, 3, "cycle"), owners(program, 8, 2, "cycle")),
     reversed=lambda program: owners(program, 6, 3, "cycle_reversed"),
     reversed_of_three_rounds=lambda program: owners(program, 9, 3, "cycle_reversed"),
+    sequence_of_many=lambda program: owners(program, 44, 22, "sequence"),
     reversed_of_four_rounds=lambda program: owners(program, 12, 3, "cycle_reversed"),
     all_stored=lambda program: tuple(owners(program, 5, 5, order) for order in ORDERS),
     one_stored=lambda program: tuple(owners(program, 3, 1, order) for order in ORDERS),
@@ -40,7 +41,7 @@ known.change(
     "divided-by-distinct",
     ("layer // (layers // distinct)", "layer // distinct"),
     fact='in "sequence", a layer\'s number is divided by the number of stored layers, not by how often each is used',
-    question="Eight layers, two stored: how many neighbors share weights?",
+    question="Eight layers, two stored: how many consecutive layers share weights?",
 )
 known.change(
     "sequence-and-cycle-exchanged",
@@ -54,7 +55,7 @@ known.change(
 known.change(
     "always-in-sequence",
     ('if order == "sequence":', "if order in ORDERS:"),
-    fact="neighbors share their weights in every order",
+    fact="consecutive layers share their weights in every order",
     question='In "cycle", which is the next layer with layer 0\'s weights?',
 )
 known.change(
@@ -74,6 +75,19 @@ known.change(
     ("layers > distinct and layer >= layers - distinct", "layer >= layers - distinct"),
     fact='in "cycle_reversed", a single round is also reversed',
     question="If all layers are stored, whose weights should layer 0 use?",
+)
+known.change(
+    "second-half-reversed",
+    ("layer >= layers - distinct", "layer >= layers / 2"),
+    ("return distinct - 1 - place if", "return (layers - 1 - layer) % distinct if"),
+    fact='in "cycle_reversed", the second half of the layers mirrors the first',
+    question="Nine layers, three stored: at which layer does the reversed round start?",
+)
+known.change(
+    "divided-in-floating-point",
+    ("layer // (layers // distinct)", "int(layer / layers * distinct)"),
+    fact='in "sequence", the layer\'s share of all layers is computed in floating point and then rounded down',
+    question="What is 7 / 22 * 22 in Python, and what does int make of it?",
 )
 known.change(
     "never-reversed",

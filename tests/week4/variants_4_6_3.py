@@ -114,6 +114,29 @@ known.change(
     question="Whose keys are in the cache that your second layer uses?",
 )
 known.change(
+    "cache-indexed-by-owner",
+    ("self.layers = [", "self.owners = owners\nself.layers = ["),
+    (
+        "zip(self.layers, caches, strict=True)",
+        "zip(self.layers, [caches[owner] for owner in self.owners], strict=True)",
+    ),
+    fact="caches are indexed by the stored layer, like the weights, so some serve several layers and others none",
+    question="Six layers, three stored: which cache does the fourth layer use?",
+)
+known.change(
+    "stored-layers-and-caches",
+    ("self.layers = [", "self.distinct, self.owners = distinct, owners\nself.layers = ["),
+    ("[KVCache() for _ in self.layers]", "[KVCache() for _ in range(self.distinct)]"),
+    ("if len(caches) != len(self.layers):", "if len(caches) != self.distinct:"),
+    ("for {len(self.layers)} layers", "for {self.distinct} layers"),
+    (
+        "zip(self.layers, caches, strict=True)",
+        "zip(self.layers, [caches[owner] for owner in self.owners], strict=True)",
+    ),
+    fact="the model has and expects one cache per stored layer, and all uses of the layer share it",
+    question="What does layer 0 write into the cache, and what would the second use find for the same token?",
+)
+known.change(
     "a-cache-for-each-stored-layer",
     ("[KVCache() for _ in self.layers]", "[KVCache() for _ in {id(layer) for layer in self.layers}]"),
     fact="new_caches returns one cache per stored layer",
@@ -142,6 +165,12 @@ known.change(
     ("stored.layers[owner] for owner in owners", "stored.layers[0] for owner in owners"),
     fact="every layer uses the first one's weights",
     question="How many sets of weights are in the file, and how many does your model use?",
+)
+known.change(
+    "as-many-as-the-config-says",
+    ("dataclasses.replace(config, num_hidden_layers=distinct)", "config"),
+    fact="as many layers are built as the config says, although only `distinct` of them are stored",
+    question="Six layers, three stored: for which layers does the file have weights?",
 )
 known.change(
     "made-for-each-layer",
@@ -195,6 +224,12 @@ known.change(
     ("x if all_positions else x[:, -1:]", "x"),
     fact="logits are always computed for every position",
     question="How many rows of logits does the next token need?",
+)
+known.change(
+    "last-position-without-its-axis",
+    ("x if all_positions else x[:, -1:]", "x if all_positions else x[:, -1]"),
+    fact="the last position's logits have lost the axis of positions: they are N x V",
+    question="What is the difference between x[:, -1] and x[:, -1:]?",
 )
 known.change(
     "last-position-always",

@@ -67,6 +67,18 @@ known.change(
     question="Pairs are numbered 0 to D/2 - 1. How close to 1/base should the last one's frequency be?",
 )
 known.change(
+    "last-exponent-1",
+    (POWER, "mx.power(base, -mx.linspace(0, 1, dims // 2)) / factor"),
+    fact="the exponents run from 0 to -1 in D/2 even steps, so the last pair's exponent is -1 instead of -(D - 2)/D",
+    question="With D = 8, which four exponents does the formula give?",
+)
+known.change(
+    "pairs-from-1",
+    ("mx.arange(dims // 2, dtype=mx.float32)", "mx.arange(1, dims // 2 + 1, dtype=mx.float32)"),
+    fact="pairs are numbered from 1 instead of 0",
+    question="With a factor of 1, what is the frequency of the first pair?",
+)
+known.change(
     "first-pair-kept",
     (POWER, "mx.where(pair == 0, 1.0, mx.power(base, -2.0 * pair / dims) / factor)"),
     fact="the first pair keeps its frequency, and all others are divided",

@@ -20,6 +20,7 @@ known.probe_table(
     other_betas=lambda program: both(program(32, 300, 2.5, 900, 8, 0.5)),
     not_truncated=lambda program: both(program(64, 10000, 8, 3000, truncate=False)),
     low_below_0=lambda program: both(program(16, 300, 4, 20)),
+    low_below_0_not_truncated=lambda program: both(program(16, 300, 4, 20, truncate=False)),
     both_below_0=lambda program: both(program(16, 300, 4, 3)),
     behind_the_last_pair=lambda program: both(program(16, 300, 4, 2000000)),
     wide=lambda program: both(program(16, 300, 4, 900, 1000, 0.001)),
@@ -53,6 +54,12 @@ known.change(
     (PAIR, "dims * math.log(original_length / turns) / (2 * math.log(base))"),
     fact="a turn is one radian instead of 2 pi",
     question="A pair has rotated by 10 radians. How many turns is that?",
+)
+known.change(
+    "two-pi-turns-not-in-parentheses",
+    (PAIR, "dims * math.log(original_length / 2 * math.pi * turns) / (2 * math.log(base))"),
+    fact="the length is divided by 2, and then multiplied by pi and the turns: 2 pi r has no parentheses",
+    question="What is 8 / 2 * 4 in Python?",
 )
 known.change(
     "counted-in-features",
@@ -115,6 +122,18 @@ known.change(
     question="Which upper limit does the docstring state for high?",
 )
 known.change(
+    "limited-only-if-truncated",
+    (LIMITS, "if truncate:\n    low, high = max(low, 0), min(high, dims - 1)"),
+    fact="low and high are limited to 0 and dims - 1 only if truncate is True",
+    question="Is low below 0 only after it has been rounded?",
+)
+known.change(
+    "inverses-mixed",
+    (MIXED, "1 / ((1 - share) / kept + share / divided)"),
+    fact="the inverses of the frequencies are interpolated instead of the frequencies",
+    question="Halfway between a frequency of 1 and one of 1/8, what is the result?",
+)
+known.change(
     "by-turns-themselves",
     (SHARE, "(original_length / math.tau * kept - beta_fast) / (beta_slow - beta_fast)"),
     fact="the ramp is linear in the turns instead of the pair's index",
@@ -149,6 +168,12 @@ known.change(
     (FACTOR, "0.1 * math.log10(factor) + 1"),
     fact="the attention factor uses a base-10 logarithm",
     question="With a factor of e, which is 2.718, what should the attention factor be?",
+)
+known.change(
+    "one-added-to-the-factor",
+    (FACTOR, "0.1 * math.log(factor + 1)"),
+    fact="1 is added to the factor before the logarithm, instead of to the result",
+    question="With a factor of 1, what should the attention factor be?",
 )
 known.change(
     "no-least-width",

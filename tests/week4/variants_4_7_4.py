@@ -152,7 +152,7 @@ known.change(
 known.change(
     "pairings-exchanged",
     ("= attention_factor, traditional", "= attention_factor, not traditional"),
-    fact="traditional is inverted: True pairs the halves, False the neighbors",
+    fact="traditional is inverted: True pairs the halves, False adjacent features",
     question="For D = 10 and traditional=False, which feature is the partner of feature 0?",
 )
 known.change(

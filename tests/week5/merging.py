@@ -112,6 +112,8 @@ def same_counts(actual: object, expected: dict[str, int], case: str) -> None:
         if type(word) is not str or type(count) is not int:
             found = f"{type_words(word)} and {type_words(count)}"
             fail(Kind.TYPE, f"a word and its count are {found}, expected a str and an int", case, size=size)
+        if not _is_utf8(word):
+            fail(Kind.VALUES, f"the word {words(word)} is not written as its UTF-8 bytes", case, size=size)
     for word in [*expected, *actual]:
         if expected.get(word) != actual.get(word):
             lines = (f"expected  {expected.get(word, 'not counted')}", f"got       {actual.get(word, 'not counted')}")
@@ -120,6 +122,15 @@ def same_counts(actual: object, expected: dict[str, int], case: str) -> None:
         at = next(i for i, (a, b) in enumerate(zip(actual, expected, strict=True)) if a != b)
         lines = (f"expected  {words(list(expected)[at])}", f"got       {words(list(actual)[at])}")
         fail(Kind.VALUES, f"the counts are right but in another order, from word {at} on", case, *lines, size=size)
+
+
+def _is_utf8(word: str) -> bool:
+    byte_of = {character: byte for byte, character in LETTERS.items()}
+    try:
+        bytes(byte_of[character] for character in word).decode()
+    except (KeyError, UnicodeDecodeError):
+        return False
+    return True
 
 
 def same_merges(train: Train, counts: dict[str, int], num: int, expected: Pairs, case: str = "") -> None:

@@ -61,6 +61,9 @@ def test_task_1_words_reads_a_generator_once():
         ("<|e dog end> |", ["<|end|>"]),  # its characters alone are not special
         ("a.b acb", ["a.b"]),  # no regular expression
         ("<|e<|end|>dog<|end|>", ["<|e", "<|end|>", "dog<|end|>"]),  # the longest wins
+        ("<|e<|end|>dog<|end|>", ["dog<|end|>", "<|end|>", "<|e"]),  # the same in another order
+        ("<|e<|e<|end|>", ["<|e", "<|e<|end|>"]),
+        ("<|e<|e<|end|>", ["<|e<|end|>", "<|e"]),
         ("<|end|><|end|>dog", ["<|end|>", "<|end|><|end|>"]),
         (" <|end|> dog <|end|>", ["<|end|>"]),
         ("dog", []),

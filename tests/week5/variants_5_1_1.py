@@ -28,6 +28,7 @@ known.probe_table(
     special_characters=lambda program: counts(program, ["end < dog > |", "a.b acb"], "<|end|>", "a.b"),
     special_alone=lambda program: counts(program, ["dog", "a"], "<|end|>"),
     overlapping=lambda program: counts(program, ["a<|e<|end|>b", "dogs dog"], "<|e", "<|e<|end|>", "do", "dog"),
+    overlapping_in_another_order=lambda program: counts(program, ["a<|e<|end|>b", "dogs"], "<|e<|end|>", "dog", "do"),
     normalized=lambda program: (counts(program, ACCENTS, normalization="NFC"), counts(program, ACCENTS)),
     compatible=lambda program: counts(program, ACCENTS, normalization="NFKC"),
     decomposed_special=lambda program: counts(program, ["ae\u0301b", "\u00e9"], "e\u0301", normalization="NFC"),
@@ -86,6 +87,12 @@ known.change(
     question='The special tokens are <|e and <|e<|end|>. Which one is in "<|e<|end|>"?',
 )
 known.change(
+    "special-tokens-in-the-given-order",
+    (SPLIT, '__import__("regex").split("|".join(map(__import__("regex").escape, special_tokens)), text)'),
+    fact="of several special tokens that match at the same place, the first in `special_tokens` wins, not the longest",
+    question='The special tokens are <|e and <|e<|end|>, in this order. Which one is in "<|e<|end|>"?',
+)
+known.change(
     "not-normalized",
     (FORM, "part"),
     fact="the text is not normalized",
@@ -124,6 +131,39 @@ known.change(
     ),
     fact="the words are returned as they are, not written as bytes in the characters of `byte_alphabet`",
     question='How is " dog" written in the byte alphabet?',
+)
+BYTES = '"".join(splitter.alphabet[byte] for byte in word.encode())'
+for name, replaced, which in (
+    ("only-the-space-replaced", 'word.replace(" ", "\\u0120")', "the space is"),
+    (
+        "only-white-space-replaced",
+        'word.replace(" ", "\\u0120").replace("\\n", "\\u010a")',
+        "spaces and line feeds are",
+    ),
+):
+    known.change(
+        name,
+        (BYTES, replaced),
+        fact=f"only {which} written in the byte alphabet, and all other characters remain as they are",
+        question="Which bytes does \u00e9 have in UTF-8, and how is each of them written?",
+    )
+known.change(
+    "code-points-as-bytes",
+    (BYTES, '"".join(splitter.alphabet[ord(character)] for character in word)'),
+    fact="each character's code point is looked up as if it were a byte, without encoding the word as UTF-8",
+    question="How many bytes does a dog emoji have in UTF-8, and what is its code point?",
+)
+known.change(
+    "texts-stripped",
+    ("for text in texts:", "for text in map(str.strip, texts):"),
+    fact="white space at both ends of every text is removed",
+    question='How many words are in "dog " and a line feed, as the encoder splits them?',
+)
+known.change(
+    "parts-stripped",
+    ("splitter.words.findall(part)", "splitter.words.findall(part.strip())"),
+    fact="white space is removed before and after every special token, as well as at the ends of every text",
+    question='Which words does the encoder find in "<|end|> dog" after the special token?',
 )
 known.change(
     "split-at-spaces",

@@ -43,6 +43,29 @@ INDEXED = """
 HEAP = "[(-count, pair) for pair, count in counts.items()]"
 POP = "negative, best = heapq.heappop(heap)"
 PUSH = "heapq.heappush(heap, (-counts[pair], pair))"
+RECOUNTED = """
+for pair in pairwise(words[i]):
+    changes[pair] -= word_count[i]
+words[i] = _replaced(words[i], best, len(tokens) - 1)
+for pair in pairwise(words[i]):
+    changes[pair] += word_count[i]
+    places[pair].add(i)
+"""
+NEIGHBORS = """
+old, new, at = words[i], len(tokens) - 1, 0
+while at < len(old) - 1:
+    found = (old[at], old[at + 1]) == best
+    if found and at:
+        changes[old[at - 1], old[at]] -= word_count[i]
+        changes[old[at - 1], new] += word_count[i]
+        places[old[at - 1], new].add(i)
+    if found and at + 2 < len(old):
+        changes[old[at + 1], old[at + 2]] -= word_count[i]
+        changes[new, old[at + 2]] += word_count[i]
+        places[new, old[at + 2]].add(i)
+    at += 1 + found
+words[i] = _replaced(old, best, new)
+"""
 known.change(
     "old-counts-used",
     ("if counts[best] != -negative:", "if not counts[best]:"),
@@ -54,6 +77,21 @@ known.change(
     ("if change and counts[pair]:", "if change > 0:"),
     fact="a pair whose count has fallen gets no new entry in the heap, so it is lost",
     question="The old entry of a pair is skipped when it is popped. Where is the one with its current count?",
+)
+known.change(
+    "pairs-without-occurrences-pushed",
+    ("if change and counts[pair]:", "if change:"),
+    ("places.pop(best)", "list(places[best])"),
+    fact="pairs whose count has fallen to 0 are pushed as well, so pairs that no longer occur are merged",
+    question="After the only word has become a single token, which entries does the heap still hold?",
+)
+known.change(
+    "neighbors-of-the-old-word",
+    (RECOUNTED, NEIGHBORS),
+    ("counts[pair] += change\n", "counts[pair] += change\ncounts[best] = 0\n"),
+    ("if change and counts[pair]:", "if change and counts[pair] > 0:"),
+    fact="the neighbors of every occurrence are taken from the word as it was, even if they were merged as well",
+    question="After the merge of a b in abab, is there an a next to the first ab?",
 )
 known.change(
     "words-of-new-pairs-missing",
@@ -83,6 +121,13 @@ known.change(
     ("changes[pair] += word_count[i]", "changes[pair] += 1"),
     fact="each distinct word counts once, however often it occurs",
     question='"xy" occurs 10 times, "ab" in two words that occur once. Which pair is more frequent?',
+)
+known.change(
+    "once-per-word",
+    ("for pair in pairwise(word):", "for pair in {*pairwise(word)}:"),
+    (RECOUNTED, RECOUNTED.replace("pairwise(words[i])", "{*pairwise(words[i])}")),
+    fact="a pair counts once per word, even if it occurs there several times",
+    question='How often does a a occur in "aaaa"?',
 )
 known.change(
     "largest-ids",
