@@ -27,6 +27,8 @@ for each in (
     "a thought in its own field",
     "a last answer",
     "a result as a user's message",
+    "a question that quotes a result",
+    "no question",
 ):
     known.probe()(partial(lambda program, name: text(program, name), name=each))
 known.probe_table(
@@ -69,6 +71,12 @@ known.change(
     question="How does json.dumps write \u72d7 by default?",
 )
 known.change(
+    "arguments-in-ascii",
+    ("json.dumps(arguments, ensure_ascii=False)", "json.dumps(arguments)"),
+    fact="characters of arguments that are not ASCII are escaped",
+    question="How does json.dumps write caf\u00e9.py by default?",
+)
+known.change(
     "compact-tools",
     ("json.dumps(tool, ensure_ascii=False)", 'json.dumps(tool, ensure_ascii=False, separators=(",", ":"))'),
     fact="the JSON of a tool has no spaces after commas and colons",
@@ -97,6 +105,18 @@ known.change(
     ('if not (text.startswith("<tool_response>") and text.endswith("</tool_response>")):', "if True:"),
     fact="a user message that is a tool response counts as the last question",
     question="Who wrote the message that begins with <tool_response>: the user or a tool?",
+)
+known.change(
+    "quoted-results-are-no-questions",
+    ('text.startswith("<tool_response>") and text.endswith("</tool_response>")', 'text.startswith("<tool_response>")'),
+    fact="a user message that begins with <tool_response> is no question, whatever follows",
+    question="A user quotes a result and asks about it. Where does the message end?",
+)
+known.change(
+    "no-question-before-all",
+    ("return len(messages) - 1", "return -1"),
+    fact="all thoughts are rendered in a conversation without a question",
+    question="Which messages are after the last question if there is none?",
 )
 known.change(
     "calls-on-one-line",
