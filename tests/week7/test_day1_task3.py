@@ -173,6 +173,23 @@ def test_task_3_schema_references():
 
 
 @pytest.mark.parametrize(
+    "schema",
+    [
+        {"$ref": "#"},
+        {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}},
+        {"anyOf": [A, {"$ref": "#"}]},
+    ],
+    ids=["itself", "two", "a choice"],
+)
+def test_task_3_schema_circles(schema):
+    """References that lead back to themselves: a rule that derives no text, or calls itself at once, is a rule."""
+    with noted(f"schema {json.dumps(schema)}"):
+        rules = module.schema_rules(schema)
+    if not isinstance(rules, dict) or "#" not in rules:
+        fail(Kind.TYPE, f"got {type_words(rules)}, expected a dict with the rule #", f"schema {json.dumps(schema)}")
+
+
+@pytest.mark.parametrize(
     ("schema", "words"),
     [
         ({"type": "string", "format": "date"}, ["#: ", "format"]),

@@ -108,6 +108,7 @@ known.probe_table(
             )
         ]
     ),
+    circle=lambda program: mx.array("#" in program({"$ref": "#"})),
     unused=lambda program: verdicts(program, {"type": "null", "$defs": {"x": {"oneOf": []}}}, "null"),
 )
 
@@ -210,6 +211,33 @@ known.change(
     ('name.replace("~", "~0").replace("/", "~1")', 'name.replace("/", "~1").replace("~", "~0")'),
     fact="the slash is escaped before the tilde, whose escape is then escaped again",
     question="What becomes of a/b in the two steps?",
+)
+known.change(
+    "circles-followed",
+    (
+        "rules[place] = _expression(checked(find(schema, place), place), place, call)",
+        "rules[place] = _expression(*followed(place), call)",
+    ),
+    (
+        "for place in todo:  # grows while it is read\n",
+        "def followed(at):\n"
+        "    given = checked(find(schema, at), at)\n"
+        '    return followed(given["$ref"]) if "$ref" in given else (given, at)\n\n'
+        "for place in todo:  # grows while it is read\n",
+    ),
+    fact="a `$ref` is replaced by what it refers to, and a circle of references never ends",
+    question='What is left of {"$ref": "#"} after you have followed it once?',
+)
+known.change(
+    "required-first",
+    (
+        'pairs, required = list[Expression](), given.get("required", [])\n',
+        'pairs, required = list[Expression](), given.get("required", [])\n'
+        'names = sorted(given["properties"], key=lambda name: name not in required)\n'
+        'given = given | {"properties": {name: given["properties"][name] for name in names}}\n',
+    ),
+    fact="required properties come before optional ones",
+    question="`properties` has a and then b, and b is required. In which order are they written?",
 )
 known.change(
     "first-option-only",

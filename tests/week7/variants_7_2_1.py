@@ -29,6 +29,7 @@ for each in (
     "a result as a user's message",
     "a question that quotes a result",
     "no question",
+    "a thought and no text",
 ):
     known.probe()(partial(lambda program, name: text(program, name), name=each))
 known.probe_table(
@@ -129,6 +130,18 @@ known.change(
     ('text += "\\n" * bool(content or number)', 'text += "\\n"'),
     fact="a line break precedes the first call even if its turn has no text",
     question="The turn begins with `assistant` and a line break. How many line breaks precede a call without text?",
+)
+known.change(
+    "a-line-break-after-a-thought",
+    ('text += "\\n" * bool(content or number)', 'text += "\\n" * bool(text)'),
+    fact="a line break precedes the first call after a thought without text",
+    question="A thought ends with an empty line, and no text follows. What has the call before it?",
+)
+known.change(
+    "line-breaks-after-a-thought",
+    ('content.lstrip("\\n")', "content"),
+    fact="the text after a thought keeps the line breaks at its beginning",
+    question="How many line breaks are between </think> and the text in Qwen3's template?",
 )
 known.change(
     "always-an-empty-thought",
