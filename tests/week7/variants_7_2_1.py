@@ -30,6 +30,7 @@ for each in (
     "a question that quotes a result",
     "no question",
     "a thought and no text",
+    "an empty text before a call",
 ):
     known.probe()(partial(lambda program, name: text(program, name), name=each))
 known.probe_table(
@@ -136,6 +137,12 @@ known.change(
     ('text += "\\n" * bool(content or number)', 'text += "\\n" * bool(text)'),
     fact="a line break precedes the first call after a thought without text",
     question="A thought ends with an empty line, and no text follows. What has the call before it?",
+)
+known.change(
+    "a-line-break-unless-none",
+    ('text += "\\n" * bool(content or number)', 'text += "\\n" * (number > 0 or message.get("content") is not None)'),
+    fact="a line break precedes the first call unless `content` is None, even if the call follows no text",
+    question="`content` is an empty text. What is between `assistant`, a line break and the call?",
 )
 known.change(
     "line-breaks-after-a-thought",
