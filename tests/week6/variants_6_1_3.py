@@ -174,6 +174,15 @@ known.change(
     question="Seven arrays arrive at rank 0. How many can it receive at a time?",
 )
 known.change(
+    "central-sends-at-once",
+    (
+        "return 2 * (ranks - 1) * self.message(num_bytes)",
+        "return (ranks - 1 + (ranks > 1)) * self.message(num_bytes)",
+    ),
+    fact="rank 0 sends the sum to all others at the same time",
+    question="Rank 0 sends the sum to seven ranks. How many messages can it send at a time?",
+)
+known.change(
     "central-one-way",
     ("return 2 * (ranks - 1) * self.message(num_bytes)", WHOLE),
     fact="rank 0 does not send the sum back",

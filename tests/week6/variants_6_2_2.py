@@ -116,6 +116,15 @@ known.change(
     question="The bias is 1, and x is 0. What do 3 ranks return?",
 )
 known.change(
+    "bias-of-rank-0-after-the-sum",
+    (
+        "return y if b is None else y + b.astype(y.dtype)",
+        "return y if b is None or self.group.rank else y + b.astype(y.dtype)",
+    ),
+    fact="only rank 0 adds the bias, although the sum is complete on every rank",
+    question="After the sum, which ranks go on with the result?",
+)
+known.change(
     "bias-missing",
     ("return y if b is None else y + b.astype(y.dtype)", "return y"),
     fact="the bias of a row-parallel layer is not added",

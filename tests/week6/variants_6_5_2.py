@@ -176,6 +176,25 @@ known.change(
     question="A single replica computes. How many share the cores?",
 )
 known.change(
+    "all-starters-are-busy",
+    (
+        "for name in sorted(touched, key=order.__getitem__):\n    if by_name[name].can_start:\n        busy += 1\n",
+        "starts = [name for name in sorted(touched, key=order.__getitem__) if by_name[name].can_start]\n"
+        "busy += len(starts)\nfor name in starts:\n    if True:\n",
+    ),
+    fact="replicas that start steps at one time all count each other as busy",
+    question="Two idle replicas start, r0 before r1. How many run a step when r0 starts?",
+)
+known.change(
+    "rejections-are-attempts",
+    (
+        "if chosen := choose(views, jobs[number].blocks):",
+        "chosen = choose(views, jobs[number].blocks)\nif not chosen:\n    outcomes[number].attempts += 1\nelse:",
+    ),
+    fact="a request that no replica takes has an attempt more",
+    question="How many replicas was a rejected request sent to?",
+)
+known.change(
     "unknown-replica",
     ("if failure.replica not in by_name:", "if False:"),
     fact="the failure of an unknown replica is a KeyError",
