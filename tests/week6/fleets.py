@@ -41,6 +41,11 @@ SCENES = {
     "a failure of busy replicas that share cores": Scene([(0.0, 4, 6), (0.0, 4, 6), (3.0, 4, 3), (8.0, 4, 2)],
                                                          replicas=2, shares=0.5, failures=[(2.25, "r1", 3.0)]),
     "the same replica twice": Scene([(0.0, 9, 4)], replicas=2, failures=[(0.5, "r0", 2.0), (0.75, "r1", 1.0)]),
+    "a retry when others arrive": Scene([(0.5, 4, 2), (0.0, 4, 2), (0.5, 4, 2)], replicas=2, limit=1,
+                                        failures=[(0.5, "r0", 9.0)]),
+    "a retry when a replica restarts": Scene([(1.0, 4, 2), (1.0, 4, 2)], replicas=3,
+                                             failures=[(0.25, "r1", 1.25), (1.25, "r0", 9.0)]),
+    "a failure of a dead replica": Scene([(2.25, 4, 2)], failures=[(0.5, "r0", 9.0), (1.0, "r0", 2.0)]),
 }  # fmt: skip
 
 # What the first scenes come to, by hand: the times of the first and of the last token of each request.

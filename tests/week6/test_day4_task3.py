@@ -52,6 +52,7 @@ SCENES = {
     "a rejection above the limit": ("pass*2 run=5 full run=7 full", "full: ready, 7/4"),
     "answers after a rejection": ("pass*2 run=5 full ok*3", "ok: ready, 5/7"),
     "more answers than the limit": ("pass*2 run=5 full ok*9", "ok: ready, 5/8"),
+    "many answers": ("pass*2 ok*12", "ok: ready, 0/8"),
     "a rejection is no failure": ("pass*2 run=5 fail*2 full", "full: ready, 5/4"),
     "rejections between failures": ("pass*2 run=5 fail full fail full fail", "fail: dead, 5/8, no prefixes"),
     "a limit from before its death": ("pass*2 run=3 full exit start pass*2", "pass: ready, 3/8"),

@@ -21,11 +21,10 @@ def said(scene):
     return f"{scene.replicas} replicas, steps of {scene.step:g} s; {jobs}{more}{dies}"
 
 
-def run(scene, case, choose=least_loaded):
+def run(scene, case, choose=least_loaded, failures=None):
+    given = failures_of(scene) if failures is None else failures
     with noted(case):
-        return simulation.simulate(
-            jobs_of(scene, Job), fleet_of(scene, SimulatedReplica, Resources), choose, failures_of(scene)
-        )
+        return simulation.simulate(jobs_of(scene, Job), fleet_of(scene, SimulatedReplica, Resources), choose, given)
 
 
 def check(scene, case, swept=False):
@@ -66,6 +65,17 @@ def test_task_2_simulate_choose():
     blocks = Job(0.0, (1000,) * 40, 3).blocks
     expected = [(["r0"], ["ready"], blocks), (["r0"], ["dead"], blocks), (["r0"], ["dead"], [])]
     fail_if_different("`choose` was called with other arguments", expected, calls, case)
+
+
+def test_task_2_simulate_failures_once():
+    """`failures` may be an iterator, which can be read once."""
+    scene = SCENES["a failure before the first token"]
+    case = f"failures is an iterator: {said(scene)}"
+    found = run(scene, case, failures=iter(failures_of(scene)))
+    expected = BY_HAND["a failure before the first token"]
+    fail_if_different(
+        "first and last token come at other times", expected, [(each.first, each.end) for each in found], case
+    )
 
 
 def test_task_2_simulate_nothing():

@@ -64,6 +64,27 @@ known.change(
     question="A message of 64 MB takes 30 ms, measured with an error of 10%. What does that do to a latency of 20 us?",
 )
 known.change(
+    "divided-by-the-root",
+    (COLUMNS, COLUMNS.replace("[1 / t, n / t]", "[1 / t**0.5, n / t**0.5]")),
+    (SOLVED, SOLVED.replace("np.ones_like(t)", "t**0.5")),
+    fact="the fit divides the squared errors by the times, not by the squares of the times",
+    question="An error of 2 us in 20 us is 10%. What is its share of your sum, and what is that of 2 ms in 20 ms?",
+)
+known.change(
+    "divided-twice",
+    (COLUMNS, COLUMNS.replace("[1 / t, n / t]", "[1 / t**2, n / t**2]")),
+    (SOLVED, SOLVED.replace("np.ones_like(t)", "1 / t")),
+    fact="the fit divides the errors by the times twice, so that the smallest messages decide",
+    question="Is an error of 10% of a large message as bad as one of 10% of a small message?",
+)
+known.change(
+    "divided-by-bytes",
+    (COLUMNS, COLUMNS.replace("[1 / t, n / t]", "[1 / n, np.ones_like(t)]")),
+    (SOLVED, SOLVED.replace("np.ones_like(t)", "t / n")),
+    fact="the fit divides the equations by the sizes instead of the times",
+    question="An error of 1 us for 8 bytes, and one of 1 ms for 8 KB: which is larger, as a share of the time?",
+)
+known.change(
     "through-the-origin",
     (COLUMNS, COLUMNS.replace("[1 / t, n / t]", "[0 / t, n / t]")),
     ("scale = predicted_over_measured.max(axis=0)", "scale = np.maximum(predicted_over_measured.max(axis=0), 1)"),
@@ -135,6 +156,12 @@ known.change(
     question="After the reduce-scatter, which part of the sum does each rank have?",
 )
 known.change(
+    "one-shot-sends-chunks",
+    (WHOLE, STEPS),
+    fact="each step of one-shot sends a chunk instead of a complete array",
+    question="Every rank adds up the arrays itself. How much of each other rank's array does it need?",
+)
+known.change(
     "one-shot-in-one-step",
     (WHOLE, "return self.message(num_bytes) if ranks > 1 else 0.0"),
     fact="one-shot takes the time of one message, however many ranks there are",
@@ -145,6 +172,15 @@ known.change(
     ("return 2 * (ranks - 1) * self.message(num_bytes)", "return 2 * self.message(num_bytes) if ranks > 1 else 0.0"),
     fact="rank 0 receives from all others at the same time",
     question="Seven arrays arrive at rank 0. How many can it receive at a time?",
+)
+known.change(
+    "central-sends-at-once",
+    (
+        "return 2 * (ranks - 1) * self.message(num_bytes)",
+        "return (ranks - 1 + (ranks > 1)) * self.message(num_bytes)",
+    ),
+    fact="rank 0 sends the sum to all others at the same time",
+    question="Rank 0 sends the sum to seven ranks. How many messages can it send at a time?",
 )
 known.change(
     "central-one-way",
@@ -163,6 +199,12 @@ known.change(
     (CROSSOVER, "return self.latency / self.seconds_per_byte * ranks / (ranks - 2)"),
     fact="crossover divides by zero for two ranks",
     question="Two ranks: for which sizes is one-shot slower than the ring?",
+)
+known.change(
+    "one-size-is-enough",
+    ("n.shape != t.shape or len(set(num_bytes)) < 2", "n.shape != t.shape or n.size < 2"),
+    fact="two messages of one size are enough for a fit",
+    question="Both points have the same size. How many lines fit them equally well?",
 )
 known.change(
     "latency-clipped",

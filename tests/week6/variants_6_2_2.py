@@ -34,11 +34,13 @@ def product(program, seed, name, bias=False, size=2, times=1):
 def packed(program, name):
     """Return the product by a packed matrix."""
     x, w = drawn(7, (3, 128), (6, 128))
+    by_rows = name == "mlp.down_proj"
 
     def run(group):
         made = zip(("weight", "scales", "biases"), mx.quantize(w, 32, 8), strict=True)
-        weights = {f"{name}.{kind}": mx.split(v, 2, 1)[group.rank] for kind, v in made}
-        return program(group, Quantized(32, 8)).projection(weights, name)(mx.split(x, 2, -1)[group.rank])
+        own = (lambda v, axis: mx.split(v, 2, axis)[group.rank]) if by_rows else (lambda v, axis: v)
+        weights = {f"{name}.{kind}": own(v, 1) for kind, v in made}
+        return program(group, Quantized(32, 8)).projection(weights, name)(own(x, -1))
 
     return mx.stack(run_ranks(run, 2)[0])
 
@@ -64,7 +66,9 @@ known.probe_table(
     alone=lambda program: product(program, 8, "mlp.down_proj", bias=True, size=1),
     often=lambda program: product(program, 9, "mlp.down_proj", times=3),
     packed=lambda program: packed(program, "mlp.down_proj"),
+    packed_column=lambda program: packed(program, "mlp.up_proj"),
     missing=lambda program: refused(program, "self_attn.o_proj", "weight"),
+    missing_bias=lambda program: refused(program, "self_attn.o_proj", "bias"),
 )
 
 
@@ -112,6 +116,15 @@ known.change(
     question="The bias is 1, and x is 0. What do 3 ranks return?",
 )
 known.change(
+    "bias-of-rank-0-after-the-sum",
+    (
+        "return y if b is None else y + b.astype(y.dtype)",
+        "return y if b is None or self.group.rank else y + b.astype(y.dtype)",
+    ),
+    fact="only rank 0 adds the bias, although the sum is complete on every rank",
+    question="After the sum, which ranks go on with the result?",
+)
+known.change(
     "bias-missing",
     ("return y if b is None else y + b.astype(y.dtype)", "return y"),
     fact="the bias of a row-parallel layer is not added",
@@ -153,6 +166,29 @@ known.change(
     ("partial = self.inner.projection(weights, name)\n", "partial = super().projection(weights, name)\n"),
     fact="row-parallel matrices are built by Dense, whatever the inner factory is",
     question="The weight is packed in 32-bit words. What does Dense multiply by?",
+)
+known.change(
+    "all-dense",
+    ("return self.inner.projection(weights, name, bias)", "return super().projection(weights, name, bias)"),
+    ("partial = self.inner.projection(weights, name)\n", "partial = super().projection(weights, name)\n"),
+    fact="all matrices are built by Dense, whatever the inner factory is",
+    question="The class inherits from Dense and stores another factory. Which of the two builds packed matrices?",
+)
+known.change(
+    "columns-gathered",
+    (
+        "return self.inner.projection(weights, name, bias)",
+        "own = self.inner.projection(weights, name, bias)\n"
+        "return lambda x: mx.moveaxis(self.group.all_gather(mx.moveaxis(own(x), -1, 0)), 0, -1)",
+    ),
+    fact="each rank gathers the column-parallel outputs of all ranks",
+    question="Rank 0 holds some columns of o_proj. The outputs of which heads do they need?",
+)
+known.change(
+    "missing-bias-ignored",
+    ('b = weights[f"{name}.bias"] if bias else None', 'b = weights.get(f"{name}.bias") if bias else None'),
+    fact="a missing bias of a row-parallel layer raises no error",
+    question="The model has biases, and a file lacks one. When does anyone notice?",
 )
 known.together("not-summed", "summed-twice", makes="averaged")
 known.written("by its end", (IF, "if not name.endswith(ROW_PARALLEL):"))

@@ -34,6 +34,7 @@ pass*2 exit drain
 pass*2 run=5 full run=7 full
 pass*2 run=1 full
 pass*2 run=5 full ok*9
+pass*2 ok*12
 pass*2 run=5 fail full fail full fail
 pass*2 run=3 full exit start pass*2
 pass*2 miss*3 pass exit pass
@@ -110,8 +111,19 @@ known.change(
 known.change(
     "loading-is-failing",
     ('self.replica.state in ("ready", "draining") and failures', 'self.replica.state != "dead" and failures'),
-    fact="a starting replica that does not answer yet is declared dead",
+    fact="failed probes and failed requests make a starting replica dead",
     question="A model of 16 GB takes a minute to load. Which probes pass meanwhile?",
+)
+known.change(
+    "probed-to-death",
+    (
+        "self._check(self._failed_probes)",
+        'if state == "starting" and self._failed_probes >= self._down:\n'
+        '    self._enter("dead")\n'
+        "self._check(self._failed_probes)",
+    ),
+    fact="failed probes make a starting replica dead, although failed requests do not",
+    question="A model of 16 GB takes a minute to load. What does a probe find meanwhile?",
 )
 known.change(
     "draining-forever",
@@ -172,6 +184,12 @@ known.change(
     ("min(self.replica.limit, max(1, self.replica.running - 1))", "max(1, self.replica.running - 1)"),
     fact="a rejection can raise the limit",
     question="The limit was 4, and 7 were running since before. What did the replica say?",
+)
+known.change(
+    "limit-of-sixteen",
+    ("min(self.replica.limit + 1, self._limit)", "min(self.replica.limit + 1, 16)"),
+    fact="answers raise the limit up to 16, whatever its first value is",
+    question="A replica was created with a limit of 8. How many requests does its server take at once?",
 )
 known.change(
     "limit-without-end",

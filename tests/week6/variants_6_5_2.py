@@ -11,19 +11,19 @@ from tiny_llm_course.testkit.variants import Variants
 known = Variants("6.5.2")
 
 
-def run(program, scene):
+def run(program, scene, given=list):
     fleet = fleet_of(scene, SimulatedReplica, Resources)
-    return program(jobs_of(scene, Job), fleet, least_loaded, [Failure(*each) for each in scene.failures])
+    return program(jobs_of(scene, Job), fleet, least_loaded, given(Failure(*each) for each in scene.failures))
 
 
-def numbers(program, scene):
+def numbers(program, scene, given=list):
     """Return a row for each request; -1 is never."""
 
     def row(outcome):
         times = [-1 if time is None else time for time in (outcome.first, outcome.end)]
         return [outcome.arrival, *times, outcome.attempts, int(outcome.replica[1:] or -1)]
 
-    return mx.array([row(outcome) for outcome in run(program, scene)])
+    return mx.array([row(outcome) for outcome in run(program, scene, given)])
 
 
 known.probe_table(
@@ -38,6 +38,10 @@ known.probe_table(
     short=lambda program: numbers(program, SCENES["a short failure"]),
     busy=lambda program: numbers(program, SCENES["a failure of busy replicas that share cores"]),
     several=lambda program: numbers(program, SCENES["two requests fail together"]),
+    others_arrive=lambda program: numbers(program, SCENES["a retry when others arrive"]),
+    restarts=lambda program: numbers(program, SCENES["a retry when a replica restarts"]),
+    dead=lambda program: numbers(program, SCENES["a failure of a dead replica"]),
+    iterator=lambda program: numbers(program, SCENES["a failure before the first token"], iter),
     random=lambda program: numbers(program, drawn(3, 20)),
     refused=lambda program: refusals(
         lambda name: run(program, Scene([(0.0, 4, 3)], failures=[(1.0, name, 2.0)])), ["r0", "r5"]
@@ -90,6 +94,46 @@ known.change(
     question="The client has read half of an answer. What does it get from the second replica?",
 )
 known.change(
+    "starts-over",
+    (
+        "if outcomes[number].first is None:\n    send(number)",
+        "outcomes[number].first = None\nsend(number)",
+    ),
+    fact="requests with a token start over after a failure, with another first token",
+    question="The client has read half of an answer. What does it do with a second beginning?",
+)
+known.change(
+    "sent-again-last",
+    (
+        "if outcomes[number].first is None:\n    send(number)",
+        "if outcomes[number].first is None:\n    schedule(now, ARRIVAL, number)",
+    ),
+    fact="a request that is sent again waits for the restarts and arrivals of the same time",
+    question="A failure and an arrival have the same time. Which of the two requests does the router see first?",
+)
+known.change(
+    "restart-with-its-failure",
+    (
+        "schedule(failure.at, FAILURE, by_name[failure.replica])\n"
+        "schedule(failure.until, RESTART, by_name[failure.replica])",
+        "schedule(failure.at, FAILURE, (by_name[failure.replica], failure.until))",
+    ),
+    (
+        "busy -= what.current is not None\n",
+        'what, until = what\nif what.view.state == "dead":\n    continue\n'
+        "schedule(until, RESTART, what)\nbusy -= what.current is not None\n",
+    ),
+    fact="a failure of a dead replica has no restart",
+    question="A replica dies until 9 s, and its second failure ends at 2 s. When is it ready?",
+)
+known.change(
+    "failures-read-twice",
+    ("for failure in failures:\n", "if not {failure.replica for failure in failures} <= by_name.keys():\n"
+     '    raise ValueError("r5, r7: no such replica")\nfor failure in failures:\n'),
+    fact="`failures` is read twice, although an iterator is empty the second time",
+    question="What does a second loop over a generator see?",
+)  # fmt: skip
+known.change(
     "never-sent-again",
     ("left, held[what.name] = sorted(held[what.name]), set()", "left, held[what.name] = (), set()"),
     fact="all requests of a replica that fails are lost",
@@ -130,6 +174,25 @@ known.change(
     ("busy += 1\nstep = by_name[name].start_step(busy)", "step = by_name[name].start_step(busy)\nbusy += 1"),
     fact="a replica that starts a step does not count itself as busy",
     question="A single replica computes. How many share the cores?",
+)
+known.change(
+    "all-starters-are-busy",
+    (
+        "for name in sorted(touched, key=order.__getitem__):\n    if by_name[name].can_start:\n        busy += 1\n",
+        "starts = [name for name in sorted(touched, key=order.__getitem__) if by_name[name].can_start]\n"
+        "busy += len(starts)\nfor name in starts:\n    if True:\n",
+    ),
+    fact="replicas that start steps at one time all count each other as busy",
+    question="Two idle replicas start, r0 before r1. How many run a step when r0 starts?",
+)
+known.change(
+    "rejections-are-attempts",
+    (
+        "if chosen := choose(views, jobs[number].blocks):",
+        "chosen = choose(views, jobs[number].blocks)\nif not chosen:\n    outcomes[number].attempts += 1\nelse:",
+    ),
+    fact="a request that no replica takes has an attempt more",
+    question="How many replicas was a rejected request sent to?",
 )
 known.change(
     "unknown-replica",

@@ -65,6 +65,7 @@ CONVERSATIONS: dict[str, list[dict[str, Any]]] = {
     "two system messages": [system("Be brief."), ASKED, answer("x = 1"), system("Be polite."), user("And b.py?")],
     "one call": [ASKED, calls(A), result("x = 1")],
     "one call and an answer": [ASKED, calls(A), result("x = 1"), answer("It sets x to 1.")],
+    "an empty text before a call": [ASKED, calls(A, content=""), result("x = 1")],
     "text before a call": [ASKED, calls(A, content="Let me look."), result("x = 1")],
     "two calls": [ASKED, calls(A, B), result("x = 1"), result("y = 2", 1)],
     "text before two calls": [ASKED, calls(A, B, content="I read both."), result("x = 1"), result("y = 2", 1)],

@@ -56,7 +56,7 @@ A, B, C = ({"type": "integer"}, {"type": "boolean"}, {"type": "null"})
                 '{"b":true,"c":null}',
                 '{"a":1,"b":true,"c":null}',
             ],
-            ['{"b":true,"a":1}', '{,"a":1}', '{"a":1,}', '{"a":1"b":true}', '{"a":1,"a":1}', ""],
+            ['{"b":true,"a":1}', '{,"a":1}', '{,"b":true}', '{"a":1,}', '{"a":1"b":true}', '{"a":1,"a":1}', ""],
         ),
         (["a"], ['{"a":1}', '{"a":1,"c":null}', '{"a":1,"b":true,"c":null}'], ["{}", '{"b":true}', '{"c":null,"a":1}']),
         (
@@ -84,6 +84,7 @@ def test_task_3_schema_other_objects():
     check({"type": "object"}, ["{}", '{"x":1}', '{"x":[],"y":{}}'], ["[]", '{"x":1,}', "{,}"])
     check({"type": "object", "properties": {}}, ["{}", '{"x":1}'], ["[]"])
     check({"type": "object", "additionalProperties": False}, ["{}"], ['{"x":1}'])
+    check({"type": "object", "additionalProperties": {}}, ["{}", '{"x":1}', '{"x":[],"y":{}}'], ["[]", '{"x":1,}'])
     check({"additionalProperties": A}, ["{}", '{"x":1}', '{"x":1,"y":2}'], ['{"x":true}', '{"x":1,"y":""}'])
     check({"properties": {"a": A}, "additionalProperties": False}, ["{}", '{"a":1}'], ['{"b":1}', '{"a":1,"b":1}'])
     check({"properties": {"a": A}, "additionalProperties": True}, ["{}", '{"a":1}'], ['{"b":1}', '{"a":1,"b":1}'])
@@ -125,6 +126,10 @@ def test_task_3_schema_any_value():
     check({}, values, wrong)
     check(True, values, wrong)
     check({"type": "array"}, ["[]", '[1,"a",[{}]]'], ["{}", "[1,]"])
+    for anything in ({}, True):
+        check({"items": anything}, ["[]", '[1,"a",[{}]]'], ["{}", "[1,]"])
+        check({"properties": {"a": anything}, "required": ["a"]}, ['{"a":1}', '{"a":{}}'], ["{}", '{"a":}', '{"b":1}'])
+        check({"anyOf": [A, anything]}, ["1", '"x"', "{}"], ["", "tru"])
 
 
 def test_task_3_schema_choices():
@@ -165,6 +170,23 @@ def test_task_3_schema_references():
     check(both, ["[]", "[[]]", "[[true],[false,true]]"], ["[true]", "[[1]]"])
     listed = {"anyOf": [C, {"items": {"$ref": "#/anyOf/0"}}]}
     check(listed, ["null", "[null,null]", "[]"], ["[[]]"])
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$ref": "#"},
+        {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}},
+        {"anyOf": [A, {"$ref": "#"}]},
+    ],
+    ids=["itself", "two", "a choice"],
+)
+def test_task_3_schema_circles(schema):
+    """References that lead back to themselves: a rule that derives no text, or calls itself at once, is a rule."""
+    with noted(f"schema {json.dumps(schema)}"):
+        rules = module.schema_rules(schema)
+    if not isinstance(rules, dict) or "#" not in rules:
+        fail(Kind.TYPE, f"got {type_words(rules)}, expected a dict with the rule #", f"schema {json.dumps(schema)}")
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,8 @@ def test_task_1_render_prompt(name):
 def test_task_1_render_no_messages():
     check([], [], "no messages", ASSISTANT)
     check([], TOOLS["a tool"], "no messages")
-    nothing = [system(None), user(None), calls(A), result(None)]
+    # The user's message is last: whether one without text is a question is not promised.
+    nothing = [system(None), calls(A), result(None), user(None)]
     for tools in TOOLS.values():
         check(nothing, tools, "messages whose content is None")
 

@@ -34,6 +34,7 @@ TEXTS = (
     '{"b":true,"a":1}',
     '{"a":1,}',
     '{,"a":1}',
+    '{,"b":true}',
     '{"a":1"b":true}',
     '{"a":1,"a":1}',
 )
@@ -49,6 +50,7 @@ known.probe_table(
         program, {"type": "object"}, "{}", '{"x":1}', '{"x":[],"y":{}}', "{,}", '{"x":1,}'
     ),
     no_properties=lambda program: verdicts(program, {"properties": {}}, "{}", '{"x":1}'),
+    any_values=lambda program: verdicts(program, {"additionalProperties": {}}, "{}", '{"x":1}', "{,}"),
     closed=lambda program: verdicts(program, {"additionalProperties": False, "type": "object"}, "{}", '{"x":1}'),
     values=lambda program: verdicts(
         program, {"additionalProperties": A}, "{}", '{"x":1}', '{"x":true}', '{"x":1,"y":2}'
@@ -106,6 +108,7 @@ known.probe_table(
             )
         ]
     ),
+    circle=lambda program: mx.array("#" in program({"$ref": "#"})),
     unused=lambda program: verdicts(program, {"type": "null", "$defs": {"x": {"oneOf": []}}}, "null"),
 )
 
@@ -133,6 +136,12 @@ known.change(
     (FIRSTS, AFTER),
     fact="each property but the last has its comma after it, even if nothing follows",
     question="Only a is there, of a, b and c. What follows its value?",
+)
+known.change(
+    "comma-by-the-schema",
+    (FIRSTS, "    firsts.append(Sequence((pairs[0] if needed[0] else optional(pairs[0]), *follows[1:])))\n"),
+    fact="each property but the schema's first has a comma before it, even if it is the first in the text",
+    question="a is missing. What is between the brace and b?",
 )
 known.change(
     "first-property-needed",
@@ -174,6 +183,12 @@ known.change(
     question='Which objects does {"type": "object"} allow?',
 )
 known.change(
+    "any-value-is-false",
+    ("if more is False:", "if not more:"),
+    fact="an `additionalProperties` of {} allows only {}, as false does",
+    question="Which values does the schema {} allow?",
+)
+known.change(
     "additional-ignored",
     ('value = Call(VALUE) if more is True else call(f"{place}/additionalProperties")', "value = Call(VALUE)"),
     fact="the schema of `additionalProperties` is ignored",
@@ -198,10 +213,43 @@ known.change(
     question="What becomes of a/b in the two steps?",
 )
 known.change(
+    "circles-followed",
+    (
+        "rules[place] = _expression(checked(find(schema, place), place), place, call)",
+        "rules[place] = _expression(*followed(place), call)",
+    ),
+    (
+        "for place in todo:  # grows while it is read\n",
+        "def followed(at):\n"
+        "    given = checked(find(schema, at), at)\n"
+        '    return followed(given["$ref"]) if "$ref" in given else (given, at)\n\n'
+        "for place in todo:  # grows while it is read\n",
+    ),
+    fact="a `$ref` is replaced by what it refers to, and a circle of references never ends",
+    question='What is left of {"$ref": "#"} after you have followed it once?',
+)
+known.change(
+    "required-first",
+    (
+        'pairs, required = list[Expression](), given.get("required", [])\n',
+        'pairs, required = list[Expression](), given.get("required", [])\n'
+        'names = sorted(given["properties"], key=lambda name: name not in required)\n'
+        'given = given | {"properties": {name: given["properties"][name] for name in names}}\n',
+    ),
+    fact="required properties come before optional ones",
+    question="`properties` has a and then b, and b is required. In which order are they written?",
+)
+known.change(
     "first-option-only",
     ('Choice(tuple(call(f"{place}/anyOf/{i}") for i in range(len(given["anyOf"]))))', 'call(f"{place}/anyOf/0")'),
     fact="only the first schema of `anyOf` is used",
     question="anyOf has an integer and an array. May the text be []?",
+)
+known.change(
+    "first-type-only",
+    ('for kind in given["type"]', 'for kind in given["type"][:1]'),
+    fact="only the first of several types is used",
+    question="The type is integer or array. May the text be []?",
 )
 known.change(
     "empty-in-any-case",

@@ -27,6 +27,10 @@ for each in (
     "a thought in its own field",
     "a last answer",
     "a result as a user's message",
+    "a question that quotes a result",
+    "no question",
+    "a thought and no text",
+    "an empty text before a call",
 ):
     known.probe()(partial(lambda program, name: text(program, name), name=each))
 known.probe_table(
@@ -69,6 +73,12 @@ known.change(
     question="How does json.dumps write \u72d7 by default?",
 )
 known.change(
+    "arguments-in-ascii",
+    ("json.dumps(arguments, ensure_ascii=False)", "json.dumps(arguments)"),
+    fact="characters of arguments that are not ASCII are escaped",
+    question="How does json.dumps write caf\u00e9.py by default?",
+)
+known.change(
     "compact-tools",
     ("json.dumps(tool, ensure_ascii=False)", 'json.dumps(tool, ensure_ascii=False, separators=(",", ":"))'),
     fact="the JSON of a tool has no spaces after commas and colons",
@@ -99,6 +109,18 @@ known.change(
     question="Who wrote the message that begins with <tool_response>: the user or a tool?",
 )
 known.change(
+    "quoted-results-are-no-questions",
+    ('text.startswith("<tool_response>") and text.endswith("</tool_response>")', 'text.startswith("<tool_response>")'),
+    fact="a user message that begins with <tool_response> is no question, whatever follows",
+    question="A user quotes a result and asks about it. Where does the message end?",
+)
+known.change(
+    "no-question-before-all",
+    ("return len(messages) - 1", "return -1"),
+    fact="all thoughts are rendered in a conversation without a question",
+    question="Which messages are after the last question if there is none?",
+)
+known.change(
     "calls-on-one-line",
     ('text += "\\n" * bool(content or number)', 'text += "\\n" * bool(content and not number)'),
     fact="no line break separates a call from the call before it",
@@ -109,6 +131,24 @@ known.change(
     ('text += "\\n" * bool(content or number)', 'text += "\\n"'),
     fact="a line break precedes the first call even if its turn has no text",
     question="The turn begins with `assistant` and a line break. How many line breaks precede a call without text?",
+)
+known.change(
+    "a-line-break-after-a-thought",
+    ('text += "\\n" * bool(content or number)', 'text += "\\n" * bool(text)'),
+    fact="a line break precedes the first call after a thought without text",
+    question="A thought ends with an empty line, and no text follows. What has the call before it?",
+)
+known.change(
+    "a-line-break-unless-none",
+    ('text += "\\n" * bool(content or number)', 'text += "\\n" * (number > 0 or message.get("content") is not None)'),
+    fact="a line break precedes the first call unless `content` is None, even if the call follows no text",
+    question="`content` is an empty text. What is between `assistant`, a line break and the call?",
+)
+known.change(
+    "line-breaks-after-a-thought",
+    ('content.lstrip("\\n")', "content"),
+    fact="the text after a thought keeps the line breaks at its beginning",
+    question="How many line breaks are between </think> and the text in Qwen3's template?",
 )
 known.change(
     "always-an-empty-thought",

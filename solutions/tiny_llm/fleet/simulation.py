@@ -26,9 +26,10 @@ def simulate(
       whose name is the outcome's `replica`, and `attempts` grows by one. If it chooses none, the job is rejected: it
       is not tried again.
     - Step end: each request that gets a token has its first token or another one now; it may have ended.
-    - Failure: the replica fails, and its step will have no effect. Its requests without a token are sent again, now,
-      as if they arrived, in the order of the jobs. Those with a token are lost: a client that has read half an answer
-      cannot be given another one. A failure of a dead replica does nothing; the replica restarts at each `until`.
+    - Failure: the replica fails, and its step will have no effect. Its requests without a token are sent again, as if
+      they arrived, in the order of the jobs and before any other event of this time. Those with a token are lost: a
+      client that has read half an answer cannot be given another one. A failure of a dead replica does nothing; the
+      replica restarts at each `until`.
 
     Args:
         jobs: in any order.

@@ -54,13 +54,15 @@ def render_messages(
     - System and user messages are a turn each. A first system message is not repeated after the tools.
     - An assistant message is a turn of role assistant: its text, then its calls. Each call is on lines of its own,
       `<tool_call>`, the object `{"name": "...", "arguments": ...}`, `</tool_call>`; a line break separates it from the
-      text or the call before it. Arguments are a JSON text, which is rendered as it is, or an object.
+      text or the call before it. Arguments are a JSON text, which is rendered as it is, or an object, which is written
+      like a tool.
     - The results of calls, messages of role tool, are turns of role user. Successive ones share a turn. Each result is
       `<tool_response>`, its text and `</tool_response>`, on lines of their own.
     - Thoughts (see `split_thought`) are rendered only after the last question: the last user message whose text is not
-      one whole tool response. There, `<think>`, line break, the thought without line breaks at its ends, line break,
-      `</think>` and an empty line precede the text, which loses its line breaks at the beginning. If the thought is
-      empty, only the last message of all is rendered so, with an empty thought.
+      one whole tool response. Without a question, none are rendered. After it, `<think>`, line break, the thought
+      without line breaks at its ends, line break, `</think>` and an empty line precede the text, which loses its line
+      breaks at the beginning. If the thought is empty, only the last message of all is rendered so, with an empty
+      thought.
     - With `generate`, the text ends with the beginning of the assistant's turn, `<|im_start|>assistant` and a line
       break. Without `thinking`, an empty thought follows: `<think>`, two line breaks, `</think>`, two line breaks.
 
