@@ -337,6 +337,33 @@ known.change(
     question="A token was selected because u is large. What happens if the same u verifies it?",
 )
 known.change(
+    "position-in-the-sequence",
+    ("len(request.output), chunk.num_logits, VERIFY)", "request.num_tokens, chunk.num_logits, VERIFY)"),
+    fact="uniforms is called with the number of the sequence's tokens, prompt included",
+    question="The prompt has five tokens. At which position of the output is the first new token?",
+)
+known.change(
+    "position-0",
+    ("len(request.output), chunk.num_logits, VERIFY)", "0, chunk.num_logits, VERIFY)"),
+    fact="every step of a request verifies with the same uniform samples",
+    question="The first u of a request is 0.9. How often does it accept a token with p / q of 0.8?",
+)
+known.change(
+    "drafts-by-index",
+    (
+        "return [self._with_draft(chunk) for chunk in chunks]",
+        """
+        self._in_order = [self._drafts.get(chunk.request, Draft()) for chunk in chunks]
+        return [self._with_draft(chunk) for chunk in chunks]
+        """,
+    ),
+    ("self._verify(own, chunk) if", "self._verify(own, chunk, self._in_order[len(chosen)]) if"),
+    ("target: mx.array, chunk: Chunk) -> list[int]:", "target: mx.array, chunk: Chunk, draft: Draft) -> list[int]:"),
+    ("request, draft = chunk.request, self._drafts.get(chunk.request, Draft())", "request = chunk.request"),
+    fact="a chunk is verified with the draft of the plan's chunk with the same index, whichever chunks are missing",
+    question="The plan's first request was preempted. Whose chunk is the first one in sample, and whose draft?",
+)
+known.change(
     "drafts-taken-for-certain",
     ("draft.rows(target.shape[1])", "Draft(draft.tokens).rows(target.shape[1])"),
     fact="every draft token is verified as if its draft probability were 1",
