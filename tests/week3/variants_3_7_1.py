@@ -132,6 +132,12 @@ known.change(
     question="Which requests had tokens in the step that failed?",
 )
 known.change(
+    "nobody-fails",
+    ("for request in failed or list(self._callers):", "for request in failed:"),
+    fact="a step that fails before any request runs fails no caller",
+    question="Admission raises an error, so nothing runs. What will the next step do?",
+)
+known.change(
     "failed-and-still-there",
     ("for request in running:\n    self._scheduler.cancel(request)", "pass"),
     ("await self._do(self._cancel, request)\ninbox.fail(error)", "inbox.fail(error)"),
@@ -177,6 +183,15 @@ known.change(
     question="Three steps ran while the reader slept. Which tokens should it get?",
 )
 known.change(
+    "an-update-per-step",
+    (
+        "self._updates[request] = RequestUpdate(request, before + tokens, finished)",
+        "self._updates[object()] = RequestUpdate(request, tokens, finished)",
+    ),
+    fact="a slow caller gets an update for each step instead of one per request",
+    question="A reader sleeps for a thousand steps. How many updates does its inbox hold for one request?",
+)
+known.change(
     "empty-news",
     ("if not tokens and not finished:\n    return", ""),
     fact="steps that produced no token also send an update",
@@ -205,6 +220,21 @@ known.change(
     ("await asyncio.wait([self._stepping], timeout=seconds)", "await asyncio.wait([self._stepping])"),
     fact="close ignores its timeout and waits for every request",
     question="A client has asked for ten thousand tokens. When is your server down?",
+)
+known.change(
+    "cancels-one-by-one",
+    (
+        "await asyncio.gather(*(self._do(self._cancel, request) for request, _ in left))",
+        "for request, _ in left:\n    await self._do(self._cancel, request)",
+    ),
+    fact="close waits for each cancellation before it queues the next, so another step runs in between",
+    question="The first of two cancellations is done. Which task does the worker take next?",
+)
+known.change(
+    "closed-within-a-step",
+    ("if self._stepping:\n    await self._stepping", "pass"),
+    fact="close does not wait for the step that is still running",
+    question="The last caller has left in the middle of a step. What is the worker doing when close returns?",
 )
 known.change(
     "closed-without-a-word",
