@@ -183,6 +183,13 @@ known.change(
     question="What is the sum of one head's weights over all pages?",
 )
 known.change(
+    "heads-a-page-apart",
+    (SCORES, SCORES.replace("&scores[first], tokens", "&scores[first], page")),
+    (VALUES, VALUES.replace("&scores[first], tokens", "&scores[first], page")),
+    fact="the scores of two heads are stored one page apart, so heads overwrite each other",
+    question="A head has a score for each of its ten tokens. Where do the next head's scores start?",
+)
+known.change(
     "no-softmax", (SOFTMAX, ""), fact="the softmax is missing", question="What is the sum of one head's weights?"
 )
 known.change(

@@ -227,6 +227,22 @@ known.change(
     question="Which row decides whether the first draft token is accepted?",
 )
 known.change(
+    "scored-as-wanted",
+    (
+        "self._drafts = dict(zip(wanted, drafts, strict=True))",
+        "self._drafts, self._wanted = dict(zip(wanted, drafts, strict=True)), wanted",
+    ),
+    ("chunk.num_logits + len(drafted)", "chunk.num_logits + self._wanted.get(chunk.request, 0)"),
+    fact="num_logits counts the requested draft tokens, even if the drafter proposed fewer",
+    question="Three draft tokens were requested, and one was proposed. After how many tokens are logits needed?",
+)
+known.change(
+    "negative-count",
+    ("if chunk.num_logits and count > 0:", "if chunk.num_logits and count:"),
+    fact="the drafter gets a negative count when the chunks exceed the budget",
+    question="Three requests decode with a budget of 2. How many draft tokens does the first get?",
+)
+known.change(
     "draft-in-front",
     ("chunk.tokens + drafted", "drafted + chunk.tokens"),
     fact="the draft tokens precede the chunk's own tokens",
