@@ -192,6 +192,25 @@ known.change(
     question="A reader sleeps for a thousand steps. How many updates does its inbox hold for one request?",
 )
 known.change(
+    "cleared-after-sending",
+    ("if not self._error:\n    self._filled.clear()\n", ""),
+    (
+        """
+        for update in await inbox.get():
+            ended += bool(update.finish_reason)
+            yield update
+        """,
+        """
+        for update in await inbox.get():
+            ended += bool(update.finish_reason)
+            yield update
+        inbox._filled.clear()
+        """,
+    ),
+    fact="the event is cleared after the updates have been yielded, so those that arrive meanwhile wake no caller",
+    question="Three steps end while a caller sends one update. What wakes it for their tokens?",
+)
+known.change(
     "empty-news",
     ("if not tokens and not finished:\n    return", ""),
     fact="steps that produced no token also send an update",
