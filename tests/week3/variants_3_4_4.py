@@ -115,6 +115,15 @@ known.change(
     question="How many cache lines does a SIMD-group load from the block table for its eight keys of a tile?",
 )
 known.change(
+    "broadcast-among-some-lanes",
+    ("const uint key = simd_broadcast(place, k);", ""),
+    ("keys[key + d]", "keys[simd_broadcast(place, k) + d]"),
+    ("const uint value = simd_broadcast(place, k);", ""),
+    ("values[value + d]", "values[simd_broadcast(place, k) + d]"),
+    fact="simd_broadcast is called inside the loop over features, whose last iteration some lanes skip",
+    question="There are 80 features. Which lanes run the third iteration of the loop, and which lane has token 20?",
+)
+known.change(
     "query-by-head",
     ("(min(first + row, length - 1) * heads + head) * dims", "(head * length + min(first + row, length - 1)) * dims"),
     fact="queries are indexed as heads x L x D, as on day 7 of week 2, but here they are L x heads x D",
