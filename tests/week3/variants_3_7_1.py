@@ -5,7 +5,9 @@ from contextlib import suppress
 from functools import partial
 
 import mlx.core as mx
+from tests.week3.engine_room import Room, asked
 from tests.week3.loop_scenes import SCENES, played
+from tests.week3.virtual_time import play
 from tiny_llm_solution.server.loop import EngineClosed, EngineFailed, RequestUpdate
 
 from tiny_llm_course.testkit.variants import Variants
@@ -20,6 +22,24 @@ def lines(name, program):
 
 for each in SCENES:
     known.probe()(partial(lines, each))
+
+
+@known.probe()
+def loop_leaves_before_a_slot_is_free(program):
+    """The second caller's request is submitted but never admitted."""
+
+    async def script():
+        room = Room(program, slots=1)
+        first, gone = room.caller(asked(100, 4)), room.caller(asked(200, 50))
+        await asyncio.sleep(1.5)
+        gone.cancel()
+        await asyncio.sleep(1.0)
+        held = room.held()
+        await first
+        return [held, *(line for told in room.told for line in told), room.held()]
+
+    return mx.array(list("\n".join(play(script(), "one slot")).encode()))
+
 
 known.not_timed("the model takes the time")
 
@@ -78,6 +98,53 @@ known.change(
     ("if self._callers.pop(request, None):", "if self._callers.pop(request, None) and request.output:"),
     fact="only requests with tokens are cancelled, so one submitted before a failed submit stays",
     question="The second of two submits raises. Where is the first request by then?",
+)
+known.change(
+    "one-of-two-stays",
+    (
+        """
+        finally:
+            for request in requests:
+                if self._callers.pop(request, None):
+        """,
+        """
+        except ValueError:
+            for request in requests:
+                self._callers.pop(request, None)
+            raise
+        finally:
+            for request in requests:
+                if self._callers.pop(request, None):
+        """,
+    ),
+    fact="a request that was submitted before a rejected one stays in the scheduler",
+    question="The scheduler rejects the second of two requests. Who gets the tokens of the first?",
+)
+known.change(
+    "submits-before-the-try",
+    (
+        """
+        for request in requests:
+            if self._closed:
+                raise EngineClosed("the server is shutting down")
+            self._callers[request] = inbox  # before submitting: the next step may already yield a token
+            await self._do(self._scheduler.submit, request)
+        """,
+        "pass",
+    ),
+    (
+        "inbox = _Inbox()",
+        """
+        inbox = _Inbox()
+        for request in requests:
+            if self._closed:
+                raise EngineClosed("the server is shutting down")
+            self._callers[request] = inbox
+            await self._do(self._scheduler.submit, request)
+        """,
+    ),
+    fact="submits precede the try, so neither a rejected request nor a caller cancelled then is cleaned up",
+    question="A caller is cancelled while its submit waits for the step. Which of your lines run then?",
 )
 known.change(
     "heard-of-too-late",
