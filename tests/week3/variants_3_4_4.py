@@ -89,6 +89,12 @@ known.change(
     question="What comes before KV head 1 within a page?",
 )
 known.change(
+    "head-by-head",
+    (PLACE, "(uint(table[s / page]) * kv_heads * page + shared + s % page) * dims"),
+    fact="KV head h starts h tokens after the start of its page",
+    question="A page is kv_heads x page_size x D. How far apart do two of its heads start?",
+)
+known.change(
     "heads-dealt-out",
     ("head / (heads / kv_heads)", "head % kv_heads"),
     fact="query head h uses KV head h % kv_heads",
