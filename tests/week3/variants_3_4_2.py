@@ -190,6 +190,13 @@ known.change(
     question="A head has a score for each of its ten tokens. Where do the next head's scores start?",
 )
 known.change(
+    "heads-n-apart",
+    (SCORES, SCORES.replace("&scores[first], tokens", "&scores[first], n")),
+    (VALUES, VALUES.replace("&scores[first], tokens", "&scores[first], n")),
+    fact="the scores of two heads are n apart, the tokens of one page, so heads overwrite each other",
+    question="A head has a score for each of its ten tokens. Where do the next head's scores start?",
+)
+known.change(
     "no-softmax", (SOFTMAX, ""), fact="the softmax is missing", question="What is the sum of one head's weights?"
 )
 known.change(

@@ -237,6 +237,16 @@ known.change(
     question="Three draft tokens were requested, and one was proposed. After how many tokens are logits needed?",
 )
 known.change(
+    "scored-as-wanted-if-any",
+    (
+        "self._drafts = dict(zip(wanted, drafts, strict=True))",
+        "self._drafts, self._wanted = dict(zip(wanted, drafts, strict=True)), wanted",
+    ),
+    ("chunk.num_logits + len(drafted)", "chunk.num_logits + (self._wanted[chunk.request] if drafted else 0)"),
+    fact="num_logits counts the requested draft tokens, even if only some of them were proposed",
+    question="Three draft tokens were requested, and one was proposed. After how many tokens are logits needed?",
+)
+known.change(
     "negative-count",
     ("if chunk.num_logits and count > 0:", "if chunk.num_logits and count:"),
     fact="the drafter gets a negative count when the chunks exceed the budget",
