@@ -319,6 +319,10 @@ class Places:
         self.held[request] += more
         return True
 
+    def truncate(self, request: Any, length: int) -> None:
+        """As `KVCacheManager.truncate`."""
+        self.held[request] = min(length, self.held[request])
+
     def release(self, request: Any) -> None:
         """As `KVCacheManager.release`."""
         del self.held[request]

@@ -80,6 +80,20 @@ known.change(
     question="A server stops sending when a request has a finish_reason. Are all of this one's tokens generated?",
 )
 known.change(
+    "truncated-to-nothing",
+    ("self.kv_cache.release(youngest)", "self.kv_cache.truncate(youngest, 0)"),
+    fact="a preempted request is truncated to 0 tokens, not released, so the KV cache still counts it as admitted",
+    question="Admission keeps a page free for each admitted request. For which requests does it keep one now?",
+)
+known.change(
+    "false-after-any",
+    ("while not self.kv_cache", "gone = 0\nwhile not self.kv_cache"),
+    ("step.preempted.append(youngest)", "step.preempted.append(youngest)\ngone += 1"),
+    ("return True", "return not gone"),
+    fact="False is returned after any preemption, even if the slots are reserved then",
+    question="The youngest request has freed enough pages. What becomes of the chunk in this step?",
+)
+known.change(
     "whole-sequence-reserved",
     ("len(chunk.tokens)", "chunk.end"),
     fact="slots are reserved for all tokens up to the end of the chunk, not for those of the chunk alone",
