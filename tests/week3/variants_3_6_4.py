@@ -209,6 +209,12 @@ known.change(
     question="Three tokens may still be generated. If two draft tokens are accepted, how many does the step return?",
 )
 known.change(
+    "prompt-counts-as-output",
+    ("len(chunk.request.output) - 1", "chunk.request.num_tokens - 1"),
+    fact="the prompt's tokens count towards max_tokens, so fewer tokens are drafted",
+    question="The prompt has ten tokens, the output one, and max_tokens is 8. How many may still be generated?",
+)
+known.change(
     "within-a-prompt",
     ("if chunk.num_logits and count > 0:", "if count > 0:"),
     fact="tokens are also drafted after a prefill chunk that does not end the prompt",
@@ -322,6 +328,12 @@ known.change(
     ("chunk.tokens[: end - chunk.start]", "chunk.tokens[: len(chunk.tokens) - chunk.num_logits + 1]"),
     fact="the penalty ignores the draft tokens before a row",
     question="Without drafts, which tokens would precede the third one when it is sampled?",
+)
+known.change(
+    "penalty-sees-the-verified-token",
+    ("chunk.tokens[: end - chunk.start]", "chunk.tokens[: end - chunk.start + 1]"),
+    fact="each row's penalty also sees the draft token that the row verifies",
+    question="Without drafts, which tokens would precede the first one when it is sampled?",
 )
 known.change(
     "penalty-sees-the-whole-draft",
