@@ -168,12 +168,6 @@ known.change(
     question="The first token was accepted because its u was small. What does that say about the second one's u?",
 )
 known.change(
-    "number-of-the-next-draft-token",
-    ("sample_from(row, uniforms[-1])", "sample_from(row, uniforms[min(accepted + 1, len(draft_tokens))])"),
-    fact="the next token is sampled with the u after that of the rejected token",
-    question="Four tokens were drafted, and the first was rejected. For what is the second u?",
-)
-known.change(
     "number-used-twice",
     ("sample_from(row, uniforms[-1])", "sample_from(row, uniforms[accepted])"),
     fact="the next token is sampled with the u that rejected the token before it",
