@@ -33,6 +33,8 @@ def numbers(rows: list[Row]) -> mx.array:
 
 
 def _number(value: Any) -> int:
+    if isinstance(value, str):
+        return len(value)
     return {None: 0, False: -2, True: -3}[value] if value is None or isinstance(value, bool) else int(value)
 
 
@@ -317,6 +319,10 @@ class Places:
         self.held[request] += more
         return True
 
+    def truncate(self, request: Any, length: int) -> None:
+        """As `KVCacheManager.truncate`."""
+        self.held[request] = min(length, self.held[request])
+
     def release(self, request: Any) -> None:
         """As `KVCacheManager.release`."""
         del self.held[request]
@@ -373,6 +379,7 @@ def play_preemption(
                 "step.preempted": [each.request_id for each in told.preempted],
                 "num_computed_tokens of each": [each.num_computed_tokens for each in requests],
                 "the output of each": [len(each.output) for each in requests],
+                "finish_reason of each": [each.finish_reason for each in requests],
                 "slots of each": [kv_cache.held.get(each, REFUSED) for each in requests],
                 "num_computed_tokens at each release": list(kv_cache.released),
             }
@@ -405,6 +412,7 @@ def plain_preemption(places: int, read: list[int], script: Script) -> list[Row]:
                 "step.preempted": gone,
                 "num_computed_tokens of each": list(read),
                 "the output of each": list(output),
+                "finish_reason of each": [""] * len(read),
                 "slots of each": list(held),
                 "num_computed_tokens at each release": list(released),
             }

@@ -291,6 +291,26 @@ known.change(
     fact="the total over all requests is compared with max_position_embeddings",
     question="Eight requests of 600 tokens, and a model with a limit of 4,096. Is one of them too long?",
 )
+known.change(
+    "refused-too-late",
+    (
+        """
+        if (end := max(chunk.end for chunk in chunks)) > self.longest:
+            raise ValueError(f"a request has {end} tokens, but the model takes at most {self.longest}")
+        """,
+        "end = max(chunk.end for chunk in chunks)",
+    ),
+    (
+        "rows = logit_rows(chunks)",
+        """
+        if end > self.longest:
+            raise ValueError(f"a request has {end} tokens, but the model takes at most {self.longest}")
+        rows = logit_rows(chunks)
+        """,
+    ),
+    fact="the positions are validated after the layers have appended to the KV cache",
+    question="A chunk is rejected. How many of its tokens are in the KV cache by then?",
+)
 for which, index in (("first", 0), ("last", -1)):
     known.change(
         f"refused-by-the-{which}",

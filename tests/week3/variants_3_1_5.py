@@ -313,6 +313,21 @@ known.change(
     question="What does reserve return, and what must happen if that is False?",
 )
 known.change(
+    "preempted-since-and-still-run",
+    (
+        "step.chunks = [chunk for chunk in step.chunks if chunk.request in self.running]  # drop those preempted since",
+        "pass",
+    ),
+    fact="a chunk whose request is preempted after its slots were reserved still runs",
+    question="The last chunk of the plan is the oldest request's and needs the youngest's slots. What of its chunk?",
+)
+known.change(
+    "preempted-and-reserved-again",
+    ("if chunk.request not in self.running:\n    continue  # preempted for an older request", "pass"),
+    fact="slots are reserved for a request that was preempted earlier in the step",
+    question="The first chunk has preempted the third chunk's request. What does the KV cache hold of it now?",
+)
+known.change(
     "not-rolled-back",
     ("for request in self.running:", "for request in []:"),
     fact="after an error the KV cache keeps the failed step's tokens",

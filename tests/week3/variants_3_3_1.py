@@ -179,6 +179,16 @@ known.change(
     question="A request releases a page that it does not hold. Whose page may it be by then?",
 )
 known.change(
+    "each-entry-alone",
+    ("if count > self._ref_counts[page]:", "if not self._ref_counts[page]:"),
+    (
+        "if not self._ref_counts[page]:\n    heapq.heappush(self._free, page)",
+        "if self._ref_counts[page] <= 0:\n    heapq.heappush(self._free, page)",
+    ),
+    fact="release checks each number in the list alone, so a reference count may become negative",
+    question="Page 2 has one reference. Which entry of [2, 2] does your check reject?",
+)
+known.change(
     "each-page-once-in-a-drop",
     ("dropped = Counter(pages)", "dropped = Counter(set(pages))"),
     fact="a page that is listed twice is released once",

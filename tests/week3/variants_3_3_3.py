@@ -161,6 +161,12 @@ known.change(
     question="Four tokens fill a page, and one more comes. What is its position?",
 )
 known.change(
+    "counted-from-all-present-tokens",
+    ("request.num_computed_tokens + count", "request.num_tokens + count"),
+    fact="reserve counts from the request's last token, not from its last computed one",
+    question="A request has 100 tokens, none of them computed, and a chunk of 100. How many slots does it need?",
+)
+known.change(
     "present-tokens-reserved",
     ("request.num_computed_tokens + count)", "max(request.num_tokens, request.num_computed_tokens + count))"),
     fact="reserve allocates the pages of all present tokens, however few are requested",

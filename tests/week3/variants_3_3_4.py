@@ -20,6 +20,7 @@ known.probe_table(
     of_several=lambda program: played(program, 14, [5, 4, 3, 2], ("reserve", 0, 4)),
     of_oneself=lambda program: played(program, 12, [5, 4, 3], ("reserve", 2, 1)),
     of_oneself_at_last=lambda program: played(program, 14, [5, 4, 3, 2], ("reserve", 1, 7)),
+    of_the_only_one_left=lambda program: played(program, 9, [5, 4], ("reserve", 0, 4), ("reserve", 0, 5)),
     of_one_that_has_written=lambda program: played(program, 27, [9, 8, 10], ("reserve", 1, 2)),
 )
 
@@ -55,6 +56,48 @@ known.change(
     ("running.pop()", "running.pop(-2 if self.running[-1] is chunk.request and len(self.running) > 1 else -1)"),
     fact="the request that needs pages is never preempted, so an older one is",
     question="The youngest request needs a page. Which request should wait for which?",
+)
+known.change(
+    "never-oneself",
+    (
+        "youngest = self.running.pop()",
+        """
+        others = [one for one in self.running if one is not chunk.request]
+        if not others:
+            return False
+        youngest = others[-1]
+        self.running.remove(youngest)
+        """,
+    ),
+    fact="only other requests are preempted, and False is returned when none is left",
+    question="The youngest request needs a page. Which request should wait for which?",
+)
+known.change(
+    "as-if-ended",
+    ("self.running.pop()", "self.running[-1]"),
+    ("self.kv_cache.release(youngest)", 'self._leave(youngest, "preempted")'),
+    fact="a preempted request gets a finish_reason, as if it had ended",
+    question="A server stops sending when a request has a finish_reason. Are all of this one's tokens generated?",
+)
+known.change(
+    "truncated-to-nothing",
+    ("self.kv_cache.release(youngest)", "self.kv_cache.truncate(youngest, 0)"),
+    fact="a preempted request is truncated to 0 tokens, not released, so the KV cache still counts it as admitted",
+    question="Admission keeps a page free for each admitted request. For which requests does it keep one now?",
+)
+known.change(
+    "false-after-any",
+    ("while not self.kv_cache", "gone = 0\nwhile not self.kv_cache"),
+    ("step.preempted.append(youngest)", "step.preempted.append(youngest)\ngone += 1"),
+    ("return True", "return not gone"),
+    fact="False is returned after any preemption, even if the slots are reserved then",
+    question="The youngest request has freed enough pages. What becomes of the chunk in this step?",
+)
+known.change(
+    "whole-sequence-reserved",
+    ("len(chunk.tokens)", "chunk.end"),
+    fact="slots are reserved for all tokens up to the end of the chunk, not for those of the chunk alone",
+    question="1,000 tokens are cached, and the chunk has one. How many slots does it still need?",
 )
 known.change(
     "one-is-enough",

@@ -43,6 +43,14 @@ def attend_nan_behind(program):
     return program(normals(15)(3, 16), *given, table, 12, 1, 0.3)
 
 
+@known.probe()
+def attend_nan_in_the_last_page(program):
+    keys, values, table = pooled(16, 10, 4, 2, 16)
+    free = of_others(keys, table, 10)
+    given = (mx.where(free, mx.nan, pool) for pool in (keys, values))
+    return program(normals(18)(3, 16), *given, table, 10, 1, 0.3)
+
+
 PLACE = "(int64_t(table[i]) * kv_heads + kv_head) * page * dims"
 SCORES = """
   const int first = i * page, n = std::min(page, tokens - first);
@@ -60,6 +68,15 @@ SOFTMAX = "for (int h = 0; h < group; ++h) softmax(&scores[h * int64_t(tokens)],
 def both(old, new):
     """Return the edits for a change in both loops, over keys and over values."""
     return (SCORES, SCORES.replace(old, new)), (VALUES, VALUES.replace(old, new))
+
+
+def whole_pages(softmax):
+    """Return the edits for rows of scores that have a place for each slot of the pages."""
+    slots = (
+        (old, old.replace("std::min(page, tokens - first)", "page").replace("[first], tokens", "[first], pages * page"))
+        for old in (SCORES, VALUES)
+    )
+    return ("scores(int64_t(group) * tokens)", "scores(int64_t(group) * pages * page)"), *slots, (SOFTMAX, softmax)
 
 
 known.change(
@@ -105,6 +122,26 @@ known.change(
     question="Ten tokens in pages of four: how many tokens of the third page are the request's?",
 )
 known.change(
+    "unused-slots-weighed",
+    *whole_pages("for (int h = 0; h < group; ++h) softmax(&scores[h * int64_t(pages) * page], pages * page);"),
+    fact="the softmax includes the unused slots of the last page",
+    question="Ten tokens in pages of four: over how many scores is the softmax?",
+)
+known.change(
+    "unused-slots-times-0",
+    *whole_pages(
+        """
+        for (int h = 0; h < group; ++h) {
+          float* row = &scores[h * int64_t(pages) * page];
+          softmax(row, tokens);
+          std::fill(row + tokens, row + pages * page, 0.0f);
+        }
+        """
+    ),
+    fact="the last page's unused slots have weight 0, but their values are still multiplied by it",
+    question="A slot holds NaN, left by a finished request. What is 0 times NaN?",
+)
+known.change(
     "a-page-too-far",
     *both("place(std::min(i + 1, pages - 1))", "place(i + 1)"),
     fact="the block table is indexed one page too far for the last page",
@@ -144,6 +181,20 @@ known.change(
     ),
     fact="each page has its own softmax, and the results are added",
     question="What is the sum of one head's weights over all pages?",
+)
+known.change(
+    "heads-a-page-apart",
+    (SCORES, SCORES.replace("&scores[first], tokens", "&scores[first], page")),
+    (VALUES, VALUES.replace("&scores[first], tokens", "&scores[first], page")),
+    fact="the scores of two heads are stored one page apart, so heads overwrite each other",
+    question="A head has a score for each of its ten tokens. Where do the next head's scores start?",
+)
+known.change(
+    "heads-n-apart",
+    (SCORES, SCORES.replace("&scores[first], tokens", "&scores[first], n")),
+    (VALUES, VALUES.replace("&scores[first], tokens", "&scores[first], n")),
+    fact="the scores of two heads are n apart, the tokens of one page, so heads overwrite each other",
+    question="A head has a score for each of its ten tokens. Where do the next head's scores start?",
 )
 known.change(
     "no-softmax", (SOFTMAX, ""), fact="the softmax is missing", question="What is the sum of one head's weights?"

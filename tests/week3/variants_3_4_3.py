@@ -66,6 +66,12 @@ known.change(
     question="What comes before KV head 1 within a page?",
 )
 known.change(
+    "head-by-head",
+    (ROW, "int64_t(table[s / page]) * kv_heads * page + head + in_page"),
+    fact="KV head h starts h tokens after the start of its page",
+    question="A page is kv_heads x page_size x dims. How far apart do two of its heads start?",
+)
+known.change(
     "block-at-a-page's-beginning",
     ("in_page = s % page", "in_page = 0"),
     fact="each tile of keys is assumed to start at a page boundary",

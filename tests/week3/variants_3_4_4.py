@@ -89,6 +89,12 @@ known.change(
     question="What comes before KV head 1 within a page?",
 )
 known.change(
+    "head-by-head",
+    (PLACE, "(uint(table[s / page]) * kv_heads * page + shared + s % page) * dims"),
+    fact="KV head h starts h tokens after the start of its page",
+    question="A page is kv_heads x page_size x D. How far apart do two of its heads start?",
+)
+known.change(
     "heads-dealt-out",
     ("head / (heads / kv_heads)", "head % kv_heads"),
     fact="query head h uses KV head h % kv_heads",
@@ -113,6 +119,15 @@ known.change(
     ("const uint value = simd_broadcast(place, k);", f"const uint s = from + k, value = {PLACE};"),
     fact="the block table is read again for every key and every value",
     question="How many cache lines does a SIMD-group load from the block table for its eight keys of a tile?",
+)
+known.change(
+    "broadcast-among-some-lanes",
+    ("const uint key = simd_broadcast(place, k);", ""),
+    ("keys[key + d]", "keys[simd_broadcast(place, k) + d]"),
+    ("const uint value = simd_broadcast(place, k);", ""),
+    ("values[value + d]", "values[simd_broadcast(place, k) + d]"),
+    fact="simd_broadcast is called inside the loop over features, whose last iteration some lanes skip",
+    question="There are 80 features. Which lanes run the third iteration of the loop, and which lane has token 20?",
 )
 known.change(
     "query-by-head",

@@ -205,6 +205,12 @@ known.change(
     question="Which nodes does a sequence pass through, and when was each of them last accessed?",
 )
 known.change(
+    "nothing-is-no-call",
+    ("self.clock += 1", "self.clock += bool(tokens)"),
+    fact="a call with an empty sequence does not advance the clock",
+    question="What does the clock count?",
+)
+known.change(
     "match-calls-not-counted",
     ("return self._walk(tokens)[1]", "self.clock -= 1\nreturn self._walk(tokens)[1]"),
     fact="only insert advances the clock",

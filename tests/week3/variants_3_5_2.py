@@ -88,6 +88,13 @@ known.change(
     question="The tree releases a page that a request still holds. How many more pages are free then?",
 )
 known.change(
+    "key-of-no-tokens",
+    ("first = tuple(node.tokens[: tree.page_size])", "pass"),
+    ("del parent.children[first]", "del parent.children[tuple(node.tokens[: tree.page_size])]"),
+    fact="the key of a removed node is made after its tokens have been removed",
+    question="All pages of a node are evicted. What is tuple(node.tokens[:page_size]) then?",
+)
+known.change(
     "held-in-part",
     ("tree.pool.ref_count(e.pages[-1]) == 1]", "all(tree.pool.ref_count(page) == 1 for page in e.pages)]"),
     fact="no page of a node is evicted while a request holds any of them",

@@ -84,6 +84,15 @@ known.probe_table(
 known.not_timed("the draft model takes nearly all of the time")
 
 known.change(
+    "last-token-alone",
+    (
+        "own.prompt, own.num_computed_tokens = text, right",
+        "own.prompt, own.num_computed_tokens = text, len(text) - 1 if own.num_computed_tokens else right",
+    ),
+    fact="only the sequence's last token is computed, even if the last draft token was never computed either",
+    question="All of the draft `a b c` was accepted, then `x`. Which of these four are in the draft model's KV cache?",
+)
+known.change(
     "refused-tokens-kept",
     (" and own.prompt[right] == text[right]", ""),
     fact="the KV cache keeps all of a draft, whether or not it was accepted",

@@ -209,6 +209,12 @@ known.change(
     question="Three tokens may still be generated. If two draft tokens are accepted, how many does the step return?",
 )
 known.change(
+    "prompt-counts-as-output",
+    ("len(chunk.request.output) - 1", "chunk.request.num_tokens - 1"),
+    fact="the prompt's tokens count towards max_tokens, so fewer tokens are drafted",
+    question="The prompt has ten tokens, the output one, and max_tokens is 8. How many may still be generated?",
+)
+known.change(
     "within-a-prompt",
     ("if chunk.num_logits and count > 0:", "if count > 0:"),
     fact="tokens are also drafted after a prefill chunk that does not end the prompt",
@@ -225,6 +231,32 @@ known.change(
     ("chunk.num_logits + len(drafted)", "len(drafted) or chunk.num_logits"),
     fact="num_logits is the number of draft tokens, without the row before them",
     question="Which row decides whether the first draft token is accepted?",
+)
+known.change(
+    "scored-as-wanted",
+    (
+        "self._drafts = dict(zip(wanted, drafts, strict=True))",
+        "self._drafts, self._wanted = dict(zip(wanted, drafts, strict=True)), wanted",
+    ),
+    ("chunk.num_logits + len(drafted)", "chunk.num_logits + self._wanted.get(chunk.request, 0)"),
+    fact="num_logits counts the requested draft tokens, even if the drafter proposed fewer",
+    question="Three draft tokens were requested, and one was proposed. After how many tokens are logits needed?",
+)
+known.change(
+    "scored-as-wanted-if-any",
+    (
+        "self._drafts = dict(zip(wanted, drafts, strict=True))",
+        "self._drafts, self._wanted = dict(zip(wanted, drafts, strict=True)), wanted",
+    ),
+    ("chunk.num_logits + len(drafted)", "chunk.num_logits + (self._wanted[chunk.request] if drafted else 0)"),
+    fact="num_logits counts the requested draft tokens, even if only some of them were proposed",
+    question="Three draft tokens were requested, and one was proposed. After how many tokens are logits needed?",
+)
+known.change(
+    "negative-count",
+    ("if chunk.num_logits and count > 0:", "if chunk.num_logits and count:"),
+    fact="the drafter gets a negative count when the chunks exceed the budget",
+    question="Three requests decode with a budget of 2. How many draft tokens does the first get?",
 )
 known.change(
     "draft-in-front",
@@ -298,6 +330,12 @@ known.change(
     question="Without drafts, which tokens would precede the third one when it is sampled?",
 )
 known.change(
+    "penalty-sees-the-verified-token",
+    ("chunk.tokens[: end - chunk.start]", "chunk.tokens[: end - chunk.start + 1]"),
+    fact="each row's penalty also sees the draft token that the row verifies",
+    question="Without drafts, which tokens would precede the first one when it is sampled?",
+)
+known.change(
     "penalty-sees-the-whole-draft",
     ("chunk.tokens[: end - chunk.start]", "chunk.tokens"),
     fact="every row's penalty sees all draft tokens, including later ones",
@@ -335,6 +373,33 @@ known.change(
     ("chunk.num_logits, VERIFY)", "chunk.num_logits, VERIFY - 1)"),
     fact="tokens are verified with the same uniform samples that drafted them",
     question="A token was selected because u is large. What happens if the same u verifies it?",
+)
+known.change(
+    "position-in-the-sequence",
+    ("len(request.output), chunk.num_logits, VERIFY)", "request.num_tokens, chunk.num_logits, VERIFY)"),
+    fact="uniforms is called with the number of the sequence's tokens, prompt included",
+    question="The prompt has five tokens. At which position of the output is the first new token?",
+)
+known.change(
+    "position-0",
+    ("len(request.output), chunk.num_logits, VERIFY)", "0, chunk.num_logits, VERIFY)"),
+    fact="every step of a request verifies with the same uniform samples",
+    question="The first u of a request is 0.9. How often does it accept a token with p / q of 0.8?",
+)
+known.change(
+    "drafts-by-index",
+    (
+        "return [self._with_draft(chunk) for chunk in chunks]",
+        """
+        self._in_order = [self._drafts.get(chunk.request, Draft()) for chunk in chunks]
+        return [self._with_draft(chunk) for chunk in chunks]
+        """,
+    ),
+    ("self._verify(own, chunk) if", "self._verify(own, chunk, self._in_order[len(chosen)]) if"),
+    ("target: mx.array, chunk: Chunk) -> list[int]:", "target: mx.array, chunk: Chunk, draft: Draft) -> list[int]:"),
+    ("request, draft = chunk.request, self._drafts.get(chunk.request, Draft())", "request = chunk.request"),
+    fact="a chunk is verified with the draft of the plan's chunk with the same index, whichever chunks are missing",
+    question="The plan's first request was preempted. Whose chunk is the first one in sample, and whose draft?",
 )
 known.change(
     "drafts-taken-for-certain",

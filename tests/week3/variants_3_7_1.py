@@ -5,7 +5,9 @@ from contextlib import suppress
 from functools import partial
 
 import mlx.core as mx
+from tests.week3.engine_room import Room, asked
 from tests.week3.loop_scenes import SCENES, played
+from tests.week3.virtual_time import play
 from tiny_llm_solution.server.loop import EngineClosed, EngineFailed, RequestUpdate
 
 from tiny_llm_course.testkit.variants import Variants
@@ -20,6 +22,24 @@ def lines(name, program):
 
 for each in SCENES:
     known.probe()(partial(lines, each))
+
+
+@known.probe()
+def loop_leaves_before_a_slot_is_free(program):
+    """The second caller's request is submitted but never admitted."""
+
+    async def script():
+        room = Room(program, slots=1)
+        first, gone = room.caller(asked(100, 4)), room.caller(asked(200, 50))
+        await asyncio.sleep(1.5)
+        gone.cancel()
+        await asyncio.sleep(1.0)
+        held = room.held()
+        await first
+        return [held, *(line for told in room.told for line in told), room.held()]
+
+    return mx.array(list("\n".join(play(script(), "one slot")).encode()))
+
 
 known.not_timed("the model takes the time")
 
@@ -80,6 +100,53 @@ known.change(
     question="The second of two submits raises. Where is the first request by then?",
 )
 known.change(
+    "one-of-two-stays",
+    (
+        """
+        finally:
+            for request in requests:
+                if self._callers.pop(request, None):
+        """,
+        """
+        except ValueError:
+            for request in requests:
+                self._callers.pop(request, None)
+            raise
+        finally:
+            for request in requests:
+                if self._callers.pop(request, None):
+        """,
+    ),
+    fact="a request that was submitted before a rejected one stays in the scheduler",
+    question="The scheduler rejects the second of two requests. Who gets the tokens of the first?",
+)
+known.change(
+    "submits-before-the-try",
+    (
+        """
+        for request in requests:
+            if self._closed:
+                raise EngineClosed("the server is shutting down")
+            self._callers[request] = inbox  # before submitting: the next step may already yield a token
+            await self._do(self._scheduler.submit, request)
+        """,
+        "pass",
+    ),
+    (
+        "inbox = _Inbox()",
+        """
+        inbox = _Inbox()
+        for request in requests:
+            if self._closed:
+                raise EngineClosed("the server is shutting down")
+            self._callers[request] = inbox
+            await self._do(self._scheduler.submit, request)
+        """,
+    ),
+    fact="submits precede the try, so neither a rejected request nor a caller cancelled then is cleaned up",
+    question="A caller is cancelled while its submit waits for the step. Which of your lines run then?",
+)
+known.change(
     "heard-of-too-late",
     (
         """
@@ -132,6 +199,12 @@ known.change(
     question="Which requests had tokens in the step that failed?",
 )
 known.change(
+    "nobody-fails",
+    ("for request in failed or list(self._callers):", "for request in failed:"),
+    fact="a step that fails before any request runs fails no caller",
+    question="Admission raises an error, so nothing runs. What will the next step do?",
+)
+known.change(
     "failed-and-still-there",
     ("for request in running:\n    self._scheduler.cancel(request)", "pass"),
     ("await self._do(self._cancel, request)\ninbox.fail(error)", "inbox.fail(error)"),
@@ -177,6 +250,34 @@ known.change(
     question="Three steps ran while the reader slept. Which tokens should it get?",
 )
 known.change(
+    "an-update-per-step",
+    (
+        "self._updates[request] = RequestUpdate(request, before + tokens, finished)",
+        "self._updates[object()] = RequestUpdate(request, tokens, finished)",
+    ),
+    fact="a slow caller gets an update for each step instead of one per request",
+    question="A reader sleeps for a thousand steps. How many updates does its inbox hold for one request?",
+)
+known.change(
+    "cleared-after-sending",
+    ("if not self._error:\n    self._filled.clear()\n", ""),
+    (
+        """
+        for update in await inbox.get():
+            ended += bool(update.finish_reason)
+            yield update
+        """,
+        """
+        for update in await inbox.get():
+            ended += bool(update.finish_reason)
+            yield update
+        inbox._filled.clear()
+        """,
+    ),
+    fact="the event is cleared after the updates have been yielded, so those that arrive meanwhile wake no caller",
+    question="Three steps end while a caller sends one update. What wakes it for their tokens?",
+)
+known.change(
     "empty-news",
     ("if not tokens and not finished:\n    return", ""),
     fact="steps that produced no token also send an update",
@@ -205,6 +306,21 @@ known.change(
     ("await asyncio.wait([self._stepping], timeout=seconds)", "await asyncio.wait([self._stepping])"),
     fact="close ignores its timeout and waits for every request",
     question="A client has asked for ten thousand tokens. When is your server down?",
+)
+known.change(
+    "cancels-one-by-one",
+    (
+        "await asyncio.gather(*(self._do(self._cancel, request) for request, _ in left))",
+        "for request, _ in left:\n    await self._do(self._cancel, request)",
+    ),
+    fact="close waits for each cancellation before it queues the next, so another step runs in between",
+    question="The first of two cancellations is done. Which task does the worker take next?",
+)
+known.change(
+    "closed-within-a-step",
+    ("if self._stepping:\n    await self._stepping", "pass"),
+    fact="close does not wait for the step that is still running",
+    question="The last caller has left in the middle of a step. What is the worker doing when close returns?",
 )
 known.change(
     "closed-without-a-word",

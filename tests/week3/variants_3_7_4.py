@@ -88,6 +88,13 @@ def labels(program):
     return mx.array(list("\n".join(sorted(values)).encode()))
 
 
+@known.probe()
+def label_of_two_lines(program):
+    """Which of three forms the newline has."""
+    text = program("a\nb").exposition({})
+    return mx.array([form in text for form in ('"a\nb"', r'"a\nb"', r'"a\\nb"')])
+
+
 known.not_timed("it counts")
 
 FIRST = "if tokens and request in self._arrivals and request not in self._first:"
@@ -215,6 +222,28 @@ known.change(
     ('model_name.replace("\\\\", r"\\\\").replace(\'"\', r"\\"").replace("\\n", r"\\n")', "model_name"),
     fact="quotes and backslashes in the label's value are not escaped",
     question='The model is called "my model", with the quotes. Where does its label end?',
+)
+known.change(
+    "two-lines-in-a-label",
+    ('.replace("\\n", r"\\n")', ""),
+    fact="a newline in the label's value is not escaped",
+    question="A model's name has a newline. On which line does its label end?",
+)
+known.change(
+    "backslashes-escaped-last",
+    (
+        'model_name.replace("\\\\", r"\\\\").replace(\'"\', r"\\"").replace("\\n", r"\\n")',
+        'model_name.replace(\'"\', r"\\"").replace("\\n", r"\\n").replace("\\\\", r"\\\\")',
+    ),
+    fact="backslashes are escaped last, so those of the other escapes are doubled",
+    question='What becomes of the backslash in \\" when every backslash is doubled?',
+)
+known.change(
+    "six-digits",
+    ('{name}{{{self._label}}} {value}"', '{name}{{{self._label}}} {value:g}"'),
+    ('_sum{{{label}}} {self._sum}"', '_sum{{{label}}} {self._sum:g}"'),
+    fact="numbers are rounded to six digits",
+    question="A server has generated 1,234,567 tokens. What does the format :g print?",
 )
 PREEMPTED = "self._counts[PREEMPTIONS] += len(step.preempted)"
 known.change(

@@ -62,7 +62,7 @@ class EngineLoop:
 
         Raises:
             ValueError: the scheduler rejects one of them.
-            EngineFailed: a step with one of them in it has failed.
+            EngineFailed: a step has failed with one of them in it, or with no request running.
             EngineClosed: the loop is closed, or was closed before all of them had ended.
         """
         raise NotImplementedError("3.7.1 A worker thread for the engine")
