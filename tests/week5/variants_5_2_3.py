@@ -189,6 +189,35 @@ known.change(
     question="A shard has 7 rows, and a batch 2. When is the seventh row used?",
 )
 known.change(
+    "short-batches",
+    ("missing -= len(part)", "missing = 0"),
+    fact="a batch ends at the end of a shard, with fewer than B rows",
+    question="A shard has 7 rows, and a batch 2. How many rows does the fourth batch have, and where are they from?",
+)
+known.change(
+    "end-of-the-shard",
+    (ADVANCE, "pass"),
+    (
+        "rows = self._rows()",
+        "rows = self._rows()\nif self._row >= len(rows):\n    self._advance()\n    rows = self._rows()",
+    ),
+    fact="after the last row of a shard, the state names a row past its end",
+    question="A shard has 7 rows, and all have been returned. Does its row 7 exist?",
+)
+known.change(
+    "end-of-the-epoch",
+    (
+        "if self._place == len(self.shards):\n    self._place = 0\n    self.epoch += 1",
+        "pass",
+    ),
+    (
+        "rows = self._rows()",
+        "if self._place == len(self.shards):\n    self._place = 0\n    self.epoch += 1\nrows = self._rows()",
+    ),
+    fact="after the last shard of an epoch, the state names a place past the last one, still in the old epoch",
+    question="An epoch has the places 0, 1 and 2. Which place and which epoch is the row after the last one in?",
+)
+known.change(
     "resumes-at-the-start-of-the-shard",
     (LOADS, f"{LOADS}\nself._row = 0"),
     fact="a resumed loader starts at the first row of the shard",
@@ -238,6 +267,33 @@ known.change(
     ("at = (self.epoch, self._place)", "at = self.epoch"),
     fact="packed rows are used again for the other shards of the epoch",
     question="When are the rows of your cache those of another shard?",
+)
+known.change(
+    "cached-by-shard",
+    ("at = (self.epoch, self._place)", f"at = {SHARDS}"),
+    fact="packed rows are used again if the next epoch begins with the same shard",
+    question="An epoch ends with shard 1, and the next one begins with it. Are its rows the same?",
+)
+known.change(
+    "packed-once",
+    (
+        "self._packed: tuple[tuple[int, int], Rows] | None = None  # the rows of (epoch, place)",
+        "self._packed = {}",
+    ),
+    ("at = (self.epoch, self._place)", f"at = {SHARDS}"),
+    ("if self._packed is None or self._packed[0] != at:", "if at not in self._packed:"),
+    ("self._packed = at, pack_documents(", "self._packed[at] = pack_documents("),
+    ("return self._packed[1]", "return self._packed[at]"),
+    fact="a shard is packed once, so its documents keep the order of the epoch in which it was first read",
+    question="What does the order of a shard's documents depend on, besides the shard?",
+)
+known.change(
+    "shard-order-not-loaded",
+    ("self._packed: tuple[", "self._order = shuffled(len(shards), seed, 0)\nself._packed: tuple["),
+    (SHARDS, "self._order[self._place]"),
+    ("self.epoch += 1", "self.epoch += 1\nself._order = shuffled(len(self.shards), self.seed, self.epoch)"),
+    fact="after load_state, the shards are in the order of the epoch that the loader was in before",
+    question="A new loader loads a state of epoch 1. Which of your values depend on the epoch?",
 )
 
 
