@@ -91,6 +91,25 @@ known.change(
     question="A caller marks padding with 0. What does your code ignore?",
 )
 known.change(
+    "negative-targets-ignored",
+    ("counted = targets != ignore_index", "counted = targets >= 0"),
+    fact="the argument ignore_index is not used: negative targets are ignored",
+    question="A caller marks padding with 0. What does your code ignore?",
+)
+known.change(
+    "averaged-per-row",
+    (COUNT, "mx.maximum(mx.sum(counted, axis=-1, keepdims=True) if counted.ndim else counted, 1)[..., None]"),
+    fact="the gradient of each row is divided by the row's own number of counted targets",
+    question="Two rows count 3 targets and 1. How many summands does the mean of cross_entropy have?",
+)
+known.change(
+    "zero-by-zero",
+    (f" / {COUNT}", ""),
+    (KEPT, f"({KEPT} / mx.sum(counted))"),
+    fact="the gradient is 0 / 0 if no target counts",
+    question="A row has nothing but padding. By what do you divide?",
+)
+known.change(
     "nan-without-targets",
     (COUNT, "mx.sum(counted)"),
     (KEPT, "gradient * counted[..., None]"),

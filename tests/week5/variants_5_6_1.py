@@ -33,6 +33,7 @@ known.probe_table(
     ),
     # float32 results, though the logits are float16
     half=lambda program: program(*logits_and_targets(10, mx.float16, (40, 60), 50)),
+    half_warm=lambda program: program(*logits_and_targets(11, mx.float16, (40, 60), 50), 0.7),
     half_far=lambda program: program(*far(mx.float16, 1e4)),
 )
 
@@ -81,6 +82,15 @@ known.change(
     question="Which token follows token i: the one at index i of targets, or at i + 1?",
 )
 known.change(
+    "first-target-dropped",
+    (
+        "counted = targets != ignore_index",
+        "logits, targets = logits[..., :-1, :], targets[..., 1:]\ncounted = targets != ignore_index",
+    ),
+    fact="the first target and the last logits are dropped, as if position i predicted target i + 1",
+    question="There are L targets. How many log-probabilities does the docstring promise?",
+)
+known.change(
     "ignored-count",
     (WIDE, "logits.astype(mx.float32)"),
     (RESULT, "return chosen - mx.logsumexp(wide, axis=-1)"),
@@ -115,6 +125,12 @@ known.change(
     (RESULT, "return mx.where(counted, chosen - mx.logsumexp(wide, axis=-1), 0.0).astype(mx.float32)"),
     fact="the log-probabilities are computed in the dtype of the logits",
     question="A ratio of two probabilities is exp of a difference. How exact is a float16 near -8?",
+)
+known.change(
+    "divided-in-the-input-dtype",
+    (f"{WIDE} / temp", "mx.where(counted[..., None], (logits / temp).astype(mx.float32), 0.0)"),
+    fact="the logits are divided by the temperature before they are converted to float32",
+    question="In which dtype is the quotient of a float16 array and a temperature of 0.7?",
 )
 known.change(
     "negated",
