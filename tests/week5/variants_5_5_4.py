@@ -14,15 +14,30 @@ from tiny_llm_course.testkit.variants import Variants
 known = Variants("5.5.4")
 
 
-def loaded(program, form, seed=1, rank=2, alpha=3.0, names=(Q0, V0, DOWN11), **more):
+def loaded(program, form, seed=1, rank=2, alpha=3.0, names=(Q0, V0, DOWN11), without_entry="", **more):
     """Return the names as numbers, alpha, and the arrays."""
     with tempfile.TemporaryDirectory() as folder:
         weights = drawn(seed, names, rank)
-        write(Path(folder), form, tensors_of(form, weights), config_of(form, rank, alpha, **more))
+        config = config_of(form, rank, alpha, **more)
+        config.pop(without_entry, None)
+        write(Path(folder), form, tensors_of(form, weights), config)
         adapter = program(Path(folder))
         found = dict(sorted(adapter.weights.items()))
         mx.eval(found)
         return mx.array([*" ".join(found).encode()]), mx.array(float(adapter.alpha)), *found.values()
+
+
+def both_files(program, form):
+    """Return the arrays that are loaded from a folder with both forms' files and one form's config; -1 for an error."""
+    with tempfile.TemporaryDirectory() as folder:
+        for number, each in enumerate([name for name in FILES if name != form] + [form]):
+            write(Path(folder), each, tensors_of(each, drawn(7 + number, (V0,))), config_of(each, 2, 3.0))
+        try:
+            found = dict(sorted(program(Path(folder)).weights.items()))
+        except Exception:  # of any kind: that of a missing entry depends on how it is read
+            return mx.array(-1.0)
+        mx.eval(found)
+        return (*found.values(),)
 
 
 def refused(program, form, change=lambda weights, tensors: None, **more):
@@ -66,6 +81,9 @@ known.probe_table(
     peft_rank_4=lambda program: loaded(program, "peft", 3, 4, 8.0),
     mlx_lm_rank_4=lambda program: loaded(program, "mlx-lm", 3, 4, 8.0),
     square=lambda program: loaded(program, "mlx-lm", 4, 5, 1.0, (Q0,)),
+    peft_of_both=lambda program: both_files(program, "peft"),
+    mlx_lm_of_both=lambda program: both_files(program, "mlx-lm"),
+    older_mlx_lm=lambda program: loaded(program, "mlx-lm", without_entry="fine_tune_type"),
     rslora=lambda program: loaded(program, "peft", rank=4, use_rslora=True),
     rslora_off=lambda program: loaded(program, "peft", rank=4, use_rslora=False),
     refused_dora=lambda program: mx.array([refused(program, "peft", use_dora=True), refused(program, "peft")]),
@@ -87,6 +105,7 @@ known.probe_table(
         [
             refused(program, "peft", plus(f"base_model.model.{V0}.lora_magnitude_vector")),
             refused(program, "mlx-lm", plus(f"{V0}.m")),
+            refused(program, "peft", plus(f"{V0}.lora_A.weight")),
         ]
     ),
     refused_halves=lambda program: mx.array(
@@ -135,6 +154,40 @@ known.change(
     ('if config.get("use_rslora")', 'if "use_rslora" in config'),
     fact="use_rslora counts as true even if the config says false",
     question="PEFT writes all of its settings. What does its config say about use_rslora in an ordinary adapter?",
+)
+known.change(
+    "decided-by-pefts-file",
+    ('if "peft_type" in config:', 'if (folder / "adapter_model.safetensors").exists() and _of_peft(config):'),
+    fact="a folder with PEFT's file is loaded as PEFT's, whatever its config says",
+    question="A folder has the files of both formats. What decides which one is used?",
+)
+known.change(
+    "decided-by-mlx-lms-file",
+    ('if "peft_type" in config:', 'if not (folder / "adapters.safetensors").exists() and "peft_type" in config:'),
+    (
+        'elif "lora_parameters" in config:',
+        'elif (folder / "adapters.safetensors").exists() or "lora_parameters" in config:',
+    ),
+    fact="a folder with mlx-lm's file is loaded as mlx-lm's, whatever its config says",
+    question="A folder has the files of both formats. What decides which one is used?",
+)
+known.change(
+    "fine-tune-type-needed",
+    ('config.get("fine_tune_type", "lora")', 'config.get("fine_tune_type")'),
+    fact="a config of mlx-lm without fine_tune_type is refused",
+    question="mlx-lm once had only one kind of adapter. What did its config say about the kind?",
+)
+known.change(
+    "b-rank-not-checked",
+    ("] != rank:", '] != rank and which == "a":'),
+    fact="only A's rank is compared with the config's, not B's",
+    question="A has r rows. How many columns must B have?",
+)
+known.change(
+    "prefix-optional",
+    (r"base_model\.model\.(.+)\.lora_", r"(?:base_model\.model\.)?(.+)\.lora_"),
+    fact="a tensor of PEFT may lack the prefix base_model.model",
+    question="Which names does the format have, from the first character on?",
 )
 known.change(
     "dora-accepted",
