@@ -24,9 +24,9 @@ def run(loader, count):
     return mx.stack([table(next(loader)) for _ in range(count)])
 
 
-def resumed(program, steps, counts=COUNTS, batch=2, length=4, more=3):
+def resumed(program, steps, counts=COUNTS, batch=2, length=4, more=3, other_batch=0):
     """Continue from the state after so many steps, in a new loader."""
-    first, second = make(program, counts, batch, length), make(program, counts, batch, length)
+    first, second = (make(program, counts, size, length) for size in (batch, other_batch or batch))
     run(first, steps)
     second.load_state(json.loads(json.dumps(first.state())))
     return run(second, more)
@@ -106,6 +106,8 @@ known.probe_table(
     batch_of_three=lambda program: resumed(program, 3, batch=3),
     # to row 0: a shard in the wrong order may have no other row
     rewound=lambda program: rewound(program, 11, 0),
+    rewound_to_another_shard=lambda program: rewound(program, 6, 0, batch=1),
+    larger_batches=lambda program: resumed(program, 3, more=2, other_batch=3),
     rewound_a_little=lambda program: rewound(program, 2, 1, batch=1),
     rewound_an_epoch=lambda program: rewound(program, 14, 2, (9,), 1),
     refused=refused,
@@ -218,6 +220,31 @@ known.change(
     ),
     fact="the state names a place past the last shard, still in the old epoch, once an epoch is complete",
     question="An epoch has the places 0, 1 and 2. Which place and which epoch is the row after the last one in?",
+)
+known.change(
+    "state-counts-batches",
+    ('"row": self._row,', '"row": self._row // self.batch_size,'),
+    (LOADS, 'self.epoch, self._place, self._row = state["epoch"], state["shard"], state["row"] * self.batch_size'),
+    fact="the state counts batches of the shard instead of rows",
+    question="A batch of 4 rows takes the last row of a shard and 3 of the next one. Which row is next?",
+)
+known.change(
+    "state-names-the-index",
+    ('"shard": self._place,', f'"shard": {SHARDS},'),
+    (
+        LOADS,
+        'self.epoch, self._row = state["epoch"], state["row"]\n'
+        'self._place = shuffled(len(self.shards), self.seed, self.epoch).index(state["shard"])',
+    ),
+    fact="the state's \"shard\" is the index in `shards` instead of the place in the epoch's order",
+    question="An epoch reads shard 2 first. What is its place, and which of the two does the state have?",
+)
+known.change(
+    "rows-kept-by-load-state",
+    ("if self._packed is None or self._packed[0] != at:", "if self._packed is None:"),
+    ("self._row = 0\n", "self._row, self._packed = 0, None\n"),
+    fact="load_state keeps the rows that are in memory, although they are those of another shard or epoch",
+    question="The loader has packed a shard, and then loads a state. Which rows does it return next?",
 )
 known.change(
     "resumes-at-the-start-of-the-shard",

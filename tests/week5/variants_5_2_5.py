@@ -97,6 +97,24 @@ known.change(
     question="A caller marks padding with 0. What does your code ignore?",
 )
 known.change(
+    "one-hot-divided-alone",
+    (f"{GRADIENT} / {COUNT}", f"(probabilities - one_hot / {COUNT})"),
+    fact="the one-hot is divided by the number of counted targets, but the softmax is not",
+    question="What is the sum of a position's gradient over the vocabulary?",
+)
+known.change(
+    "softmax-divided-alone",
+    (f"{GRADIENT} / {COUNT}", f"(probabilities / {COUNT} - one_hot)"),
+    fact="the softmax is divided by the number of counted targets, but the one-hot is not",
+    question="What is the sum of a position's gradient over the vocabulary?",
+)
+known.change(
+    "averaged-over-the-first-axis",
+    (COUNT, "(counted.shape[0] if counted.ndim else 1)"),
+    fact="the gradient is divided by the length of the first axis",
+    question="targets is 2 x 3. Over how many positions at most is the mean loss?",
+)
+known.change(
     "averaged-per-row",
     (COUNT, "mx.maximum(mx.sum(counted, axis=-1, keepdims=True) if counted.ndim else counted, 1)[..., None]"),
     fact="the gradient of each row is divided by the row's own number of counted targets",

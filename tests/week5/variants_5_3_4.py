@@ -69,6 +69,18 @@ known.change(
     question="Far to the right, what are silu(g) and its slope? And the sigmoid and its slope?",
 )
 known.change(
+    "silu-for-its-slope",
+    (DGATE, "dgate = d * u * g * sigmoid"),
+    fact="dgate contains silu instead of its slope",
+    question="Far to the right, silu(g) is almost g. By how much does it rise if g rises by 1?",
+)
+known.change(
+    "sigmoid-in-dup",
+    (DUP, "dup = d * sigmoid"),
+    fact="dup contains the sigmoid instead of silu",
+    question="By which number is up multiplied in the forward pass?",
+)
+known.change(
     "formula-without-a-sigmoid",
     (DGATE, "dgate = d * u * (sigmoid + g * (1 - sigmoid))"),
     fact="a sigmoid is missing in the second part of silu's slope: it is g * (1 - sigmoid)",

@@ -101,6 +101,17 @@ def many_in_half(program):
     return loss, found["w"]
 
 
+@known.probe(mx.bfloat16)
+def cancels(program):
+    """A third of 1 and two thirds of almost -0.5: rounding either of them to bfloat16 changes the sum by half."""
+    grads = iter((1.0, -0.498046875))
+
+    def loss_and_grads(params, batch):
+        return mx.array(1.0), {"w": mx.full(2, next(grads), mx.bfloat16)}
+
+    return program(loss_and_grads, {"w": mx.zeros(2)}, micro_batches([1, 2]))[1]["w"]
+
+
 @known.sized("8 micro-batches, gradients of 2**18 numbers, float32")
 def sized(program):
     grads, batches = {"w": normals(1)(2**18)}, micro_batches([5, 3, 8, 1, 2, 9, 4, 4])
@@ -196,6 +207,12 @@ known.change(
     ("share * grad.astype(mx.float32)", "share.astype(grad.dtype) * grad"),
     fact="the gradients are summed in their own dtype instead of float32",
     question="What is 0.5 + 0.001 in bfloat16?",
+)
+known.change(
+    "weighted-in-their-own-dtype",
+    ("share * grad.astype(mx.float32)", "(share.astype(grad.dtype) * grad).astype(mx.float32)"),
+    fact="each gradient is multiplied by its share in its own dtype, and only the sum is float32",
+    question="What is a third of 1 in bfloat16?",
 )
 known.change(
     "float32-gradients",

@@ -25,6 +25,7 @@ known.probe_table(
     low=lambda program: program(*far(mx.float32, -1e4)),
     unlikely=lambda program: program(mx.array([[200.0, 0.0, 0.0]]), mx.array([1])),
     other_index=lambda program: program(padded(7, 6)[0], padded(7, 6)[1], 1.0, 6),
+    last_index=lambda program: program(padded(7, -1)[0], padded(7, -1)[1], 1.0, -1),
     slope=lambda program: mx.grad(lambda x, t: mx.sum(program(x, t, 0.5)))(*logits_and_targets(8, ignored=0.3)),
     with_nan=with_nan,
     refuses=lambda program: refusals(
@@ -102,6 +103,25 @@ known.change(
     ("counted = targets != ignore_index", "counted = targets >= 0"),
     fact="the argument ignore_index is not used: negative targets are ignored",
     question="A caller marks padding with 6. What does your code ignore?",
+)
+known.change(
+    "only-minus-100-ignored",
+    ("counted = targets != ignore_index", "counted = targets != -100"),
+    fact="the argument ignore_index is not used: -100 is ignored",
+    question="A caller marks padding with 6. What does your code ignore?",
+)
+known.change(
+    "ignored-times-zero",
+    (WIDE, "logits.astype(mx.float32)"),
+    (RESULT, "return (chosen - mx.logsumexp(wide, axis=-1)) * counted"),
+    fact="ignored positions are multiplied by zero instead of being replaced",
+    question="What is 0 times NaN?",
+)
+known.change(
+    "exponentials-overflow",
+    (RESULT, "return mx.where(counted, chosen - mx.log(mx.sum(mx.exp(wide), axis=-1)), 0.0)"),
+    fact="the logarithm of the sum of exponentials is computed as it stands, which is infinite for large logits",
+    question="What is exp(100) in float32?",
 )
 known.change(
     "log-of-a-softmax",
