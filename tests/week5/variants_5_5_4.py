@@ -28,14 +28,13 @@ def loaded(program, form, seed=1, rank=2, alpha=3.0, names=(Q0, V0, DOWN11), wit
 
 
 def both_files(program, form):
-    """Return the arrays that are loaded from a folder with both forms' files and one form's config; -1 for an error."""
+    """Return the arrays that are loaded from a folder with both forms' files and one form's config, or the refusal."""
     with tempfile.TemporaryDirectory() as folder:
         for number, each in enumerate([name for name in FILES if name != form] + [form]):
             write(Path(folder), each, tensors_of(each, drawn(7 + number, (V0,))), config_of(each, 2, 3.0))
-        try:
-            found = dict(sorted(program(Path(folder)).weights.items()))
-        except Exception:  # of any kind: that of a missing entry depends on how it is read
-            return mx.array(-1.0)
+        if refused := refusal(lambda: program(Path(folder)) and None):
+            return mx.array(refused)
+        found = dict(sorted(program(Path(folder)).weights.items()))
         mx.eval(found)
         return (*found.values(),)
 
@@ -126,6 +125,18 @@ known.change(
     question="Which shape has lora_a in `Adapter.weights`, and which in mlx-lm's file?",
 )
 known.change(
+    "rank-of-the-other-axis",
+    ('w if "peft_type" in config else w.T', "w"),
+    fact="mlx-lm's matrices are not transposed, and the rank is compared with their other axis",
+    question="Which of the two axes of lora_a is r in mlx-lm's file, and which in PEFT's?",
+)
+known.change(
+    "scale-divided",
+    ('config["lora_parameters"]["scale"] * rank', 'config["lora_parameters"]["scale"] / rank'),
+    fact="mlx-lm's scale is divided by r",
+    question="Your layer multiplies by alpha / r, mlx-lm by scale. Which alpha makes the two equal?",
+)
+known.change(
     "scale-as-alpha",
     ('config["lora_parameters"]["scale"] * rank', 'config["lora_parameters"]["scale"]'),
     fact="mlx-lm's scale becomes alpha, so that it is divided by r once more",
@@ -159,6 +170,17 @@ known.change(
     "decided-by-pefts-file",
     ('if "peft_type" in config:', 'if (folder / "adapter_model.safetensors").exists() and _of_peft(config):'),
     fact="a folder with PEFT's file is loaded as PEFT's, whatever its config says",
+    question="A folder has the files of both formats. What decides which one is used?",
+)
+known.change(
+    "pefts-file-needs-pefts-config",
+    (
+        'if "peft_type" in config:',
+        'if "lora_parameters" in config and (folder / "adapter_model.safetensors").exists():\n'
+        '    raise ValueError("no peft_type")\n'
+        'if "peft_type" in config:',
+    ),
+    fact="a folder with PEFT's file must have PEFT's config",
     question="A folder has the files of both formats. What decides which one is used?",
 )
 known.change(
@@ -233,6 +255,7 @@ known.change(
     fact="matrices of another rank than the config's are not refused",
     question="The config says r = 2, and a matrix has 3 rows. By which r is alpha divided?",
 )
+known.together("rank-of-the-other-axis", "rank-not-checked", makes="not-transposed")
 
 
 @known.accepted("a table of forms")
