@@ -7,7 +7,7 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
-IGNORE = -100
+IGNORE, PADDING = -100, -1
 TOKENS, VALUES = 5, 8  # numbers to learn; values that they may be pulled to
 SPIKE, BROKEN, INFINITE = 5, 6, 7  # values that make a batch bad: 1000, NaN, infinity
 
@@ -15,10 +15,21 @@ Batch = tuple[mx.array, mx.array]
 
 
 class Micro:
-    """A micro-batch: the tokens and targets of packed rows."""
+    """A micro-batch with all that `Rows` have: in each row a document whose last token, the eos, has no target."""
 
     def __init__(self, tokens: mx.array, targets: mx.array) -> None:
         self.tokens, self.targets = tokens, targets
+        self.positions = mx.broadcast_to(mx.arange(targets.shape[-1]), targets.shape)
+        counted = mx.sum(targets != IGNORE, axis=-1, keepdims=True)
+        self.document_ids = mx.where(self.positions <= counted, 0, PADDING)
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return self.tokens.shape[0]
+
+    def __getitem__(self, rows: slice) -> "Micro":
+        """Return some of the rows."""
+        return Micro(self.tokens[rows], self.targets[rows])
 
 
 def micro_batches(counts: Sequence[int]) -> list[Micro]:

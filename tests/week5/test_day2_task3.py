@@ -24,7 +24,9 @@ THREE = (5, 1, 8)  # documents of three shards
 
 
 def words(counts, batch, length, seed):
-    several = f"{len(counts)} shards, their names in descending order, of {', '.join(map(str, counts))} documents"
+    numbers = ", ".join(map(str, counts))
+    several = f"{len(counts)} shards, their names in descending order, of {numbers} documents"
+    several = several if len(counts) > 1 else f"1 shard of {numbers} documents"
     return f"{several}, batch {batch}, length {length}, seed {seed}"
 
 

@@ -83,6 +83,15 @@ def test_task_4_load_older_mlx_lm(tmp_path):
     check_loaded(folder, weights, 3.0, "form 'mlx-lm', without fine_tune_type")
 
 
+@by_form
+def test_task_4_load_config_decides(tmp_path, form):
+    """A folder that was converted, and still has the other form's file: the config says which one counts."""
+    weights, other = drawn(13), next(each for each in FILES if each != form)
+    write(tmp_path, other, tensors_of(other, drawn(14, rank=3)), config_of(other, 3, 5.0))
+    folder = write(tmp_path, form, tensors_of(form, weights), config_of(form, 2, 3.0))
+    check_loaded(folder, weights, 3.0, f"form {form!r} in the config, and also the file {FILES[other]}")
+
+
 def test_task_4_load_sweep(tmp_path):
     for n in sizes(N=20, R=20):
         weights = {}

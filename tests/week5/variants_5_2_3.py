@@ -24,9 +24,9 @@ def run(loader, count):
     return mx.stack([table(next(loader)) for _ in range(count)])
 
 
-def resumed(program, steps, counts=COUNTS, batch=2, length=4, more=3):
+def resumed(program, steps, counts=COUNTS, batch=2, length=4, more=3, other_batch=0):
     """Continue from the state after so many steps, in a new loader."""
-    first, second = make(program, counts, batch, length), make(program, counts, batch, length)
+    first, second = (make(program, counts, size, length) for size in (batch, other_batch or batch))
     run(first, steps)
     second.load_state(json.loads(json.dumps(first.state())))
     return run(second, more)
@@ -35,7 +35,8 @@ def resumed(program, steps, counts=COUNTS, batch=2, length=4, more=3):
 def rewound(program, late, early, counts=COUNTS, batch=2):
     """Continue from an early state in a loader that has run on."""
     loader = make(program, counts, batch)
-    run(loader, early)
+    for _ in range(early):
+        next(loader)
     state = dict(loader.state())
     run(loader, late - early)
     loader.load_state(state)
@@ -103,7 +104,10 @@ known.probe_table(
     one_shard_resumed=lambda program: resumed(program, 12, (9,), 1, 3),
     batch_of_one=lambda program: resumed(program, 5, batch=1),
     batch_of_three=lambda program: resumed(program, 3, batch=3),
-    rewound=lambda program: rewound(program, 11, 1),
+    # to row 0: a shard in the wrong order may have no other row
+    rewound=lambda program: rewound(program, 11, 0),
+    rewound_to_another_shard=lambda program: rewound(program, 6, 0, batch=1),
+    larger_batches=lambda program: resumed(program, 3, more=2, other_batch=3),
     rewound_a_little=lambda program: rewound(program, 2, 1, batch=1),
     rewound_an_epoch=lambda program: rewound(program, 14, 2, (9,), 1),
     refused=refused,
@@ -189,6 +193,60 @@ known.change(
     question="A shard has 7 rows, and a batch 2. When is the seventh row used?",
 )
 known.change(
+    "short-batches",
+    ("missing -= len(part)", "missing = 0"),
+    fact="a batch ends at the end of a shard, with fewer than B rows",
+    question="A shard has 7 rows, and a batch 2. How many rows does the fourth batch have, and where are they from?",
+)
+known.change(
+    "end-of-the-shard",
+    (ADVANCE, "pass"),
+    (
+        "rows = self._rows()",
+        "rows = self._rows()\nif self._row >= len(rows):\n    self._advance()\n    rows = self._rows()",
+    ),
+    fact="the state names a row past the end of a shard, once its last row has been returned",
+    question="A shard has 7 rows, and all have been returned. Does its row 7 exist?",
+)
+known.change(
+    "end-of-the-epoch",
+    (
+        "if self._place == len(self.shards):\n    self._place = 0\n    self.epoch += 1",
+        "pass",
+    ),
+    (
+        "rows = self._rows()",
+        "if self._place == len(self.shards):\n    self._place = 0\n    self.epoch += 1\nrows = self._rows()",
+    ),
+    fact="the state names a place past the last shard, still in the old epoch, once an epoch is complete",
+    question="An epoch has the places 0, 1 and 2. Which place and which epoch is the row after the last one in?",
+)
+known.change(
+    "state-counts-batches",
+    ('"row": self._row,', '"row": self._row // self.batch_size,'),
+    (LOADS, 'self.epoch, self._place, self._row = state["epoch"], state["shard"], state["row"] * self.batch_size'),
+    fact="the state counts batches of the shard instead of rows",
+    question="A batch of 4 rows takes the last row of a shard and 3 of the next one. Which row is next?",
+)
+known.change(
+    "state-names-the-index",
+    ('"shard": self._place,', f'"shard": {SHARDS},'),
+    (
+        LOADS,
+        'self.epoch, self._row = state["epoch"], state["row"]\n'
+        'self._place = shuffled(len(self.shards), self.seed, self.epoch).index(state["shard"])',
+    ),
+    fact="the state's \"shard\" is the index in `shards` instead of the place in the epoch's order",
+    question="An epoch reads shard 2 first. What is its place, and which of the two does the state have?",
+)
+known.change(
+    "rows-kept-by-load-state",
+    ("if self._packed is None or self._packed[0] != at:", "if self._packed is None:"),
+    ("self._row = 0\n", "self._row, self._packed = 0, None\n"),
+    fact="load_state keeps the rows that are in memory, although they are those of another shard or epoch",
+    question="The loader has packed a shard, and then loads a state. Which rows does it return next?",
+)
+known.change(
     "resumes-at-the-start-of-the-shard",
     (LOADS, f"{LOADS}\nself._row = 0"),
     fact="a resumed loader starts at the first row of the shard",
@@ -238,6 +296,33 @@ known.change(
     ("at = (self.epoch, self._place)", "at = self.epoch"),
     fact="packed rows are used again for the other shards of the epoch",
     question="When are the rows of your cache those of another shard?",
+)
+known.change(
+    "cached-by-shard",
+    ("at = (self.epoch, self._place)", f"at = {SHARDS}"),
+    fact="packed rows are used again if the next epoch begins with the same shard",
+    question="An epoch ends with shard 1, and the next one begins with it. Are its rows the same?",
+)
+known.change(
+    "packed-once",
+    (
+        "self._packed: tuple[tuple[int, int], Rows] | None = None  # the rows of (epoch, place)",
+        "self._packed = {}",
+    ),
+    ("at = (self.epoch, self._place)", f"at = {SHARDS}"),
+    ("if self._packed is None or self._packed[0] != at:", "if at not in self._packed:"),
+    ("self._packed = at, pack_documents(", "self._packed[at] = pack_documents("),
+    ("return self._packed[1]", "return self._packed[at]"),
+    fact="a shard is packed once, so its documents keep the order of the epoch in which it was first read",
+    question="What does the order of a shard's documents depend on, besides the shard?",
+)
+known.change(
+    "shard-order-not-loaded",
+    ("self._packed: tuple[", "self._order = shuffled(len(shards), seed, 0)\nself._packed: tuple["),
+    (SHARDS, "self._order[self._place]"),
+    ("self.epoch += 1", "self.epoch += 1\nself._order = shuffled(len(self.shards), self.seed, self.epoch)"),
+    fact="the shards keep the order of the epoch that the loader was in before load_state",
+    question="A new loader loads a state of epoch 1. Which of your values depend on the epoch?",
 )
 
 

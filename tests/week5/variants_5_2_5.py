@@ -91,6 +91,43 @@ known.change(
     question="A caller marks padding with 0. What does your code ignore?",
 )
 known.change(
+    "negative-targets-ignored",
+    ("counted = targets != ignore_index", "counted = targets >= 0"),
+    fact="the argument ignore_index is not used: negative targets are ignored",
+    question="A caller marks padding with 0. What does your code ignore?",
+)
+known.change(
+    "one-hot-divided-alone",
+    (f"{GRADIENT} / {COUNT}", f"(probabilities - one_hot / {COUNT})"),
+    fact="the one-hot is divided by the number of counted targets, but the softmax is not",
+    question="What is the sum of a position's gradient over the vocabulary?",
+)
+known.change(
+    "softmax-divided-alone",
+    (f"{GRADIENT} / {COUNT}", f"(probabilities / {COUNT} - one_hot)"),
+    fact="the softmax is divided by the number of counted targets, but the one-hot is not",
+    question="What is the sum of a position's gradient over the vocabulary?",
+)
+known.change(
+    "averaged-over-the-first-axis",
+    (COUNT, "(counted.shape[0] if counted.ndim else 1)"),
+    fact="the gradient is divided by the length of the first axis",
+    question="targets is 2 x 3. Over how many positions at most is the mean loss?",
+)
+known.change(
+    "averaged-per-row",
+    (COUNT, "mx.maximum(mx.sum(counted, axis=-1, keepdims=True) if counted.ndim else counted, 1)[..., None]"),
+    fact="the gradient of each row is divided by the row's own number of counted targets",
+    question="Two rows count 3 targets and 1. How many summands does the mean of cross_entropy have?",
+)
+known.change(
+    "zero-by-zero",
+    (f" / {COUNT}", ""),
+    (KEPT, f"({KEPT} / mx.sum(counted))"),
+    fact="the gradient is 0 / 0 if no target counts",
+    question="A row has nothing but padding. By what do you divide?",
+)
+known.change(
     "nan-without-targets",
     (COUNT, "mx.sum(counted)"),
     (KEPT, "gradient * counted[..., None]"),

@@ -61,6 +61,16 @@ known.change(
     question="ids is 2 x 3. How many rows of dy are there to add?",
 )
 known.change(
+    "first-axis-only",
+    (
+        ADDED,
+        "found = [mx.where((ids == i)[..., None], dy.astype(mx.float32), 0) for i in range(vocab_size)]\n"
+        "return mx.stack([mx.sum(rows, axis=0) for rows in found]).astype(dy.dtype)",
+    ),
+    fact="dy is summed over its first axis only, which is right only if ids has one axis",
+    question="ids is 2 x 3. Which shape has the gradient of one row of the table, and which one your sum?",
+)
+known.change(
     "row-0-left-out",
     (ADDED, "table = table.at[ids].add(dy.astype(mx.float32))\ntable[0] = 0\nreturn table.astype(dy.dtype)"),
     fact="row 0 has no gradient, as if id 0 were padding",

@@ -16,6 +16,8 @@ def inputs(seed, *shape, dtype=mx.float32):
 known.probe_table(
     three_axes=lambda program: program(*inputs(1, 2, 3, 4)),
     one_number=lambda program: program(*inputs(2)),
+    # silu(0) / 0 is NaN
+    zero_gate=lambda program: program(mx.zeros(3), *drawn(5, (3,), (3,))),
     # exp(100) overflows
     extremes=lambda program: program(mx.array([-1000.0, -100.0, -9.0, 9.0, 100.0]), mx.full(5, 2.0), mx.full(5, 0.5)),
 )
@@ -26,6 +28,8 @@ known.probe_table(
     half_at_the_bottom=lambda program: program(*(mx.array([x]).astype(mx.float16) for x in (-1.285, 1.0, 1.0))),
     # silu has three bits left, the product eleven
     half_of_a_tiny_silu=lambda program: program(*(mx.array([x]).astype(mx.float16) for x in (-17.5, 1.0, 1000.0))),
+    # a slope of 1.7 steps of float16
+    half_of_a_tiny_slope=lambda program: program(*(mx.array([x]).astype(mx.float16) for x in (-19.0, 1.0, 1000.0))),
 )
 
 
@@ -57,6 +61,30 @@ known.change(
     (DGATE, "dgate = d * u * g * sigmoid * (1 - sigmoid)"),
     fact="silu's slope is g times the slope of the sigmoid, and the other part of the product rule is missing",
     question="Far to the right silu(g) is almost g. What is its slope there?",
+)
+known.change(
+    "sigmoid-for-silu",
+    (DGATE, "dgate = d * u * sigmoid * (1 - sigmoid)"),
+    fact="silu's slope is that of the sigmoid, as if silu were the sigmoid",
+    question="Far to the right, what are silu(g) and its slope? And the sigmoid and its slope?",
+)
+known.change(
+    "silu-for-its-slope",
+    (DGATE, "dgate = d * u * g * sigmoid"),
+    fact="dgate contains silu instead of its slope",
+    question="Far to the right, silu(g) is almost g. By how much does it rise if g rises by 1?",
+)
+known.change(
+    "sigmoid-in-dup",
+    (DUP, "dup = d * sigmoid"),
+    fact="dup contains the sigmoid instead of silu",
+    question="By which number is up multiplied in the forward pass?",
+)
+known.change(
+    "formula-without-a-sigmoid",
+    (DGATE, "dgate = d * u * (sigmoid + g * (1 - sigmoid))"),
+    fact="a sigmoid is missing in the second part of silu's slope: it is g * (1 - sigmoid)",
+    question="Far to the left the sigmoid is 0. What does your slope become there?",
 )
 known.change(
     "minus-for-plus",
@@ -104,6 +132,26 @@ known.change(
     fact="the sigmoid is exp(g) / (1 + exp(g)), which is NaN for large g",
     question="What is exp(100) in float32, and what is infinity divided by infinity?",
 )
+known.change(
+    "sigmoid-as-a-quotient",
+    (DGATE, "quotient = g * sigmoid / g\ndgate = d * u * quotient * (1 + g * (1 - quotient))"),
+    fact="the sigmoid in dgate is silu(gate) / gate, which is NaN at a gate of 0",
+    question="What is silu(0) / 0, and what should the sigmoid of 0 be?",
+)
+known.change(
+    "slope-rounded",
+    (DGATE, "dgate = d * u * (sigmoid * (1 + g * (1 - sigmoid))).astype(gate.dtype).astype(mx.float32)"),
+    fact="silu's slope is rounded to gate's dtype before it is multiplied by up and dy",
+    question="How often is dgate rounded on the way to its dtype?",
+)
+known.change(
+    "silu-and-slope-rounded",
+    (DGATE, "dgate = dy * up * (sigmoid * (1 + g * (1 - sigmoid))).astype(gate.dtype)"),
+    (DUP, "dup = dy * (g * sigmoid).astype(gate.dtype)"),
+    fact="silu and its slope are rounded to gate's dtype, and then multiplied by up and dy",
+    question="How often is each result rounded on the way to its dtype?",
+)
+known.together("slope-rounded", "silu-rounded", makes="silu-and-slope-rounded")
 known.change(
     "in-the-input-dtype",
     ("(a.astype(mx.float32) for a in (gate, up, dy))", "(gate, up, dy)"),

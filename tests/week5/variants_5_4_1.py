@@ -32,6 +32,25 @@ def token_0(program):
     return program(lambda params, batch: (mx.array(next(losses)), {"w": mx.ones(2)}), {"w": mx.zeros(2)}, batches)[0]
 
 
+def several_rows(program):
+    """Return the loss of a micro-batch of three rows and one of a single row, which count 3 and 2 targets."""
+    batches = [runs.Micro(mx.zeros(x.shape), x) for x in (mx.array([[1, -100]] * 3), mx.array([[4, 2]]))]
+    losses = iter((1.0, 3.0))
+    return program(lambda params, batch: (mx.array(next(losses)), {"w": mx.ones(2)}), {"w": mx.zeros(2)}, batches)[0]
+
+
+def calls(program):
+    """Return the micro-batches that loss_and_grads is called with; the second counts nothing."""
+    numbers = []
+
+    def loss_and_grads(params, batch):
+        numbers.append(int(batch.tokens[0, 0].item()))
+        return mx.array(1.0), {"w": mx.ones(2)}
+
+    program(loss_and_grads, {"w": mx.zeros(2)}, micro_batches([1, 0, 2]))
+    return mx.array(numbers)
+
+
 def evaluated(program):
     """Return whether the first micro-batch's gradients are in memory when the second one begins."""
     active = []
@@ -61,6 +80,8 @@ known.probe_table(
     all_empty=lambda program: run(program, 5, [0, 0]),
     first_is_larger=lambda program: run(program, 9, [6, 1]),
     token_0=token_0,
+    several_rows=several_rows,
+    calls=calls,
     evaluated=evaluated,
     kept=kept,
     none=lambda program: mx.array(refusal(lambda: program(lambda params, batch: (mx.array(0.0), {}), {}, []))),
@@ -78,6 +99,17 @@ def many_in_half(program):
     counts, ones = [1] * 600, mx.ones(3, mx.bfloat16)
     loss, found = program(lambda params, batch: (mx.array(1.0), {"w": ones}), {"w": mx.zeros(3)}, micro_batches(counts))
     return loss, found["w"]
+
+
+@known.probe(mx.bfloat16)
+def cancels(program):
+    """A third of 1 and two thirds of almost -0.5: rounding either of them to bfloat16 changes the sum by half."""
+    grads = iter((1.0, -0.498046875))
+
+    def loss_and_grads(params, batch):
+        return mx.array(1.0), {"w": mx.full(2, next(grads), mx.bfloat16)}
+
+    return program(loss_and_grads, {"w": mx.zeros(2)}, micro_batches([1, 2]))[1]["w"]
 
 
 @known.sized("8 micro-batches, gradients of 2**18 numbers, float32")
@@ -114,6 +146,27 @@ known.change(
      "counts = [mx.sum(batch.targets > 0) for batch in micro_batches]"),
     fact="targets of token 0 do not count",
     question="Which targets does count_targets leave out, and is 0 one of them?",
+)  # fmt: skip
+known.change(
+    "rows-counted",
+    ("counts = [count_targets(batch.targets) for batch in micro_batches]",
+     "counts = [mx.array(len(batch)) for batch in micro_batches]"),
+    fact="a micro-batch is weighted by its number of rows",
+    question="One row counts 100 targets, and another 3. How much of the mean is each?",
+)  # fmt: skip
+known.change(
+    "documents-counted",
+    ("counts = [count_targets(batch.targets) for batch in micro_batches]",
+     "counts = [mx.sum(batch.document_ids >= 0) for batch in micro_batches]"),
+    fact="every token of a document counts, also the eos, which has no target",
+    question="A document of n tokens has an eos after it. How many targets of it does the mean loss count?",
+)  # fmt: skip
+known.change(
+    "micro-batches-without-targets-skipped",
+    ("own_loss, own_grads = loss_and_grads(params, batch)",
+     "if count.item() == 0 and total.item() > 1:\n    continue\nown_loss, own_grads = loss_and_grads(params, batch)"),
+    fact="loss_and_grads is not called with a micro-batch that counts no target",
+    question="How often does the docstring say that loss_and_grads is called?",
 )  # fmt: skip
 known.change(
     "divided-by-the-counts-so-far",
@@ -154,6 +207,12 @@ known.change(
     ("share * grad.astype(mx.float32)", "share.astype(grad.dtype) * grad"),
     fact="the gradients are summed in their own dtype instead of float32",
     question="What is 0.5 + 0.001 in bfloat16?",
+)
+known.change(
+    "weighted-in-their-own-dtype",
+    ("share * grad.astype(mx.float32)", "(share.astype(grad.dtype) * grad).astype(mx.float32)"),
+    fact="each gradient is multiplied by its share in its own dtype, and only the sum is float32",
+    question="What is a third of 1 in bfloat16?",
 )
 known.change(
     "float32-gradients",

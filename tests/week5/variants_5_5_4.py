@@ -14,15 +14,29 @@ from tiny_llm_course.testkit.variants import Variants
 known = Variants("5.5.4")
 
 
-def loaded(program, form, seed=1, rank=2, alpha=3.0, names=(Q0, V0, DOWN11), **more):
+def loaded(program, form, seed=1, rank=2, alpha=3.0, names=(Q0, V0, DOWN11), without_entry="", **more):
     """Return the names as numbers, alpha, and the arrays."""
     with tempfile.TemporaryDirectory() as folder:
         weights = drawn(seed, names, rank)
-        write(Path(folder), form, tensors_of(form, weights), config_of(form, rank, alpha, **more))
+        config = config_of(form, rank, alpha, **more)
+        config.pop(without_entry, None)
+        write(Path(folder), form, tensors_of(form, weights), config)
         adapter = program(Path(folder))
         found = dict(sorted(adapter.weights.items()))
         mx.eval(found)
         return mx.array([*" ".join(found).encode()]), mx.array(float(adapter.alpha)), *found.values()
+
+
+def both_files(program, form):
+    """Return the arrays that are loaded from a folder with both forms' files and one form's config, or the refusal."""
+    with tempfile.TemporaryDirectory() as folder:
+        for number, each in enumerate([name for name in FILES if name != form] + [form]):
+            write(Path(folder), each, tensors_of(each, drawn(7 + number, (V0,))), config_of(each, 2, 3.0))
+        if refused := refusal(lambda: program(Path(folder)) and None):
+            return mx.array(refused)
+        found = dict(sorted(program(Path(folder)).weights.items()))
+        mx.eval(found)
+        return (*found.values(),)
 
 
 def refused(program, form, change=lambda weights, tensors: None, **more):
@@ -66,6 +80,9 @@ known.probe_table(
     peft_rank_4=lambda program: loaded(program, "peft", 3, 4, 8.0),
     mlx_lm_rank_4=lambda program: loaded(program, "mlx-lm", 3, 4, 8.0),
     square=lambda program: loaded(program, "mlx-lm", 4, 5, 1.0, (Q0,)),
+    peft_of_both=lambda program: both_files(program, "peft"),
+    mlx_lm_of_both=lambda program: both_files(program, "mlx-lm"),
+    older_mlx_lm=lambda program: loaded(program, "mlx-lm", without_entry="fine_tune_type"),
     rslora=lambda program: loaded(program, "peft", rank=4, use_rslora=True),
     rslora_off=lambda program: loaded(program, "peft", rank=4, use_rslora=False),
     refused_dora=lambda program: mx.array([refused(program, "peft", use_dora=True), refused(program, "peft")]),
@@ -87,6 +104,7 @@ known.probe_table(
         [
             refused(program, "peft", plus(f"base_model.model.{V0}.lora_magnitude_vector")),
             refused(program, "mlx-lm", plus(f"{V0}.m")),
+            refused(program, "peft", plus(f"{V0}.lora_A.weight")),
         ]
     ),
     refused_halves=lambda program: mx.array(
@@ -105,6 +123,18 @@ known.change(
     (' == "a" else 1] != rank', ' == "a" else 1) if "peft_type" in config else (1 if which == "a" else 0)] != rank'),
     fact="mlx-lm's matrices remain I x r and r x O",
     question="Which shape has lora_a in `Adapter.weights`, and which in mlx-lm's file?",
+)
+known.change(
+    "rank-of-the-other-axis",
+    ('w if "peft_type" in config else w.T', "w"),
+    fact="mlx-lm's matrices are not transposed, and the rank is compared with their other axis",
+    question="Which of the two axes of lora_a is r in mlx-lm's file, and which in PEFT's?",
+)
+known.change(
+    "scale-divided",
+    ('config["lora_parameters"]["scale"] * rank', 'config["lora_parameters"]["scale"] / rank'),
+    fact="mlx-lm's scale is divided by r",
+    question="Your layer multiplies by alpha / r, mlx-lm by scale. Which alpha makes the two equal?",
 )
 known.change(
     "scale-as-alpha",
@@ -135,6 +165,51 @@ known.change(
     ('if config.get("use_rslora")', 'if "use_rslora" in config'),
     fact="use_rslora counts as true even if the config says false",
     question="PEFT writes all of its settings. What does its config say about use_rslora in an ordinary adapter?",
+)
+known.change(
+    "decided-by-pefts-file",
+    ('if "peft_type" in config:', 'if (folder / "adapter_model.safetensors").exists() and _of_peft(config):'),
+    fact="a folder with PEFT's file is loaded as PEFT's, whatever its config says",
+    question="A folder has the files of both formats. What decides which one is used?",
+)
+known.change(
+    "pefts-file-needs-pefts-config",
+    (
+        'if "peft_type" in config:',
+        'if "lora_parameters" in config and (folder / "adapter_model.safetensors").exists():\n'
+        '    raise ValueError("no peft_type")\n'
+        'if "peft_type" in config:',
+    ),
+    fact="a folder with PEFT's file must have PEFT's config",
+    question="A folder has the files of both formats. What decides which one is used?",
+)
+known.change(
+    "decided-by-mlx-lms-file",
+    ('if "peft_type" in config:', 'if not (folder / "adapters.safetensors").exists() and "peft_type" in config:'),
+    (
+        'elif "lora_parameters" in config:',
+        'elif (folder / "adapters.safetensors").exists() or "lora_parameters" in config:',
+    ),
+    fact="a folder with mlx-lm's file is loaded as mlx-lm's, whatever its config says",
+    question="A folder has the files of both formats. What decides which one is used?",
+)
+known.change(
+    "fine-tune-type-needed",
+    ('config.get("fine_tune_type", "lora")', 'config.get("fine_tune_type")'),
+    fact="a config of mlx-lm without fine_tune_type is refused",
+    question="mlx-lm once had only one kind of adapter. What did its config say about the kind?",
+)
+known.change(
+    "b-rank-not-checked",
+    ("] != rank:", '] != rank and which == "a":'),
+    fact="only A's rank is compared with the config's, not B's",
+    question="A has r rows. How many columns must B have?",
+)
+known.change(
+    "prefix-optional",
+    (r"base_model\.model\.(.+)\.lora_", r"(?:base_model\.model\.)?(.+)\.lora_"),
+    fact="a tensor of PEFT may lack the prefix base_model.model",
+    question="Which names does the format have, from the first character on?",
 )
 known.change(
     "dora-accepted",
@@ -180,6 +255,7 @@ known.change(
     fact="matrices of another rank than the config's are not refused",
     question="The config says r = 2, and a matrix has 3 rows. By which r is alpha divided?",
 )
+known.together("rank-of-the-other-axis", "rank-not-checked", makes="not-transposed")
 
 
 @known.accepted("a table of forms")

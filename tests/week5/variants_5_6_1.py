@@ -25,6 +25,7 @@ known.probe_table(
     low=lambda program: program(*far(mx.float32, -1e4)),
     unlikely=lambda program: program(mx.array([[200.0, 0.0, 0.0]]), mx.array([1])),
     other_index=lambda program: program(padded(7, 6)[0], padded(7, 6)[1], 1.0, 6),
+    last_index=lambda program: program(padded(7, -1)[0], padded(7, -1)[1], 1.0, -1),
     slope=lambda program: mx.grad(lambda x, t: mx.sum(program(x, t, 0.5)))(*logits_and_targets(8, ignored=0.3)),
     with_nan=with_nan,
     refuses=lambda program: refusals(
@@ -33,6 +34,7 @@ known.probe_table(
     ),
     # float32 results, though the logits are float16
     half=lambda program: program(*logits_and_targets(10, mx.float16, (40, 60), 50)),
+    half_warm=lambda program: program(*logits_and_targets(11, mx.float16, (40, 60), 50), 0.7),
     half_far=lambda program: program(*far(mx.float16, 1e4)),
 )
 
@@ -81,6 +83,15 @@ known.change(
     question="Which token follows token i: the one at index i of targets, or at i + 1?",
 )
 known.change(
+    "first-target-dropped",
+    (
+        "counted = targets != ignore_index",
+        "logits, targets = logits[..., :-1, :], targets[..., 1:]\ncounted = targets != ignore_index",
+    ),
+    fact="the first target and the last logits are dropped, as if position i predicted target i + 1",
+    question="There are L targets. How many log-probabilities does the docstring promise?",
+)
+known.change(
     "ignored-count",
     (WIDE, "logits.astype(mx.float32)"),
     (RESULT, "return chosen - mx.logsumexp(wide, axis=-1)"),
@@ -92,6 +103,25 @@ known.change(
     ("counted = targets != ignore_index", "counted = targets >= 0"),
     fact="the argument ignore_index is not used: negative targets are ignored",
     question="A caller marks padding with 6. What does your code ignore?",
+)
+known.change(
+    "only-minus-100-ignored",
+    ("counted = targets != ignore_index", "counted = targets != -100"),
+    fact="the argument ignore_index is not used: -100 is ignored",
+    question="A caller marks padding with 6. What does your code ignore?",
+)
+known.change(
+    "ignored-times-zero",
+    (WIDE, "logits.astype(mx.float32)"),
+    (RESULT, "return (chosen - mx.logsumexp(wide, axis=-1)) * counted"),
+    fact="ignored positions are multiplied by zero instead of being replaced",
+    question="What is 0 times NaN?",
+)
+known.change(
+    "exponentials-overflow",
+    (RESULT, "return mx.where(counted, chosen - mx.log(mx.sum(mx.exp(wide), axis=-1)), 0.0)"),
+    fact="the logarithm of the sum of exponentials is computed as it stands, which is infinite for large logits",
+    question="What is exp(100) in float32?",
 )
 known.change(
     "log-of-a-softmax",
@@ -115,6 +145,12 @@ known.change(
     (RESULT, "return mx.where(counted, chosen - mx.logsumexp(wide, axis=-1), 0.0).astype(mx.float32)"),
     fact="the log-probabilities are computed in the dtype of the logits",
     question="A ratio of two probabilities is exp of a difference. How exact is a float16 near -8?",
+)
+known.change(
+    "divided-in-the-input-dtype",
+    (f"{WIDE} / temp", "mx.where(counted[..., None], (logits / temp).astype(mx.float32), 0.0)"),
+    fact="the logits are divided by the temperature before they are converted to float32",
+    question="In which dtype is the quotient of a float16 array and a temperature of 0.7?",
 )
 known.change(
     "negated",
