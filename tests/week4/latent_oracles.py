@@ -40,7 +40,8 @@ def products_with(entries: mx.array, result: mx.array) -> int:
     """Return how many matrix products of an unevaluated result have entries, or a part of them, as a factor."""
     mx.export_to_dot(graph := io.StringIO(), entries=entries, result=result)
     factors = re.findall(r'(\d+) \[label ="(?:Matmul|AddMM|GatherMM)"', graph.getvalue())
-    found, reached, edges = set(), {'"entries"'}, re.findall(r"(\S+) -> (\S+)", graph.getvalue())
+    found: set[str] = set()
+    reached, edges = {'"entries"'}, re.findall(r"(\S+) -> (\S+)", graph.getvalue())
     for start, end in edges:  # in the order of evaluation
         if start in reached:
             (found if end in factors else reached).add(end)

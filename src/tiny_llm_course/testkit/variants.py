@@ -171,8 +171,8 @@ class Variants:
     def alike(self, mine: list[Outcome], known: Sequence[Variant], until: float = math.inf) -> list[Variant]:
         """Return the known programs with the same outcomes on all probes; none if all raise, or at CPU time `until`."""
         alike = [] if all(isinstance(each, Stopped) for each in mine) else list(known)
-        for number, each in enumerate(mine):
-            alike = [v for v in alike if time.process_time() < until and self.equal(each, v, number)]
+        for number in sorted(range(len(mine)), key=lambda n: self.equal(mine[n], self.solution, n)):  # few err alike
+            alike = [v for v in alike if time.process_time() < until and self.equal(mine[number], v, number)]
         return alike if time.process_time() < until else []
 
     def equal(self, mine: Outcome, variant: Variant, number: int) -> bool:
