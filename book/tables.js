@@ -9,11 +9,17 @@
   const numbered = (heads) => heads.length > 2 && heads.slice(1).every((head) => head.length < 2);
   const tables = [];
 
-  // Where there is room, a name or a shape stays in one line (book.css).
+  // Where there is room, a name, a shape or a number with its unit stays in one line, and so does a short name in code
+  // (book.css). In a table of many columns there may be none.
+  const many = [];
   for (const cell of document.querySelectorAll("main .table-wrapper > table > tbody > tr > *")) {
     const first = cell.cellIndex === 0;
-    if (!first && cell.parentElement.cells.length > 5) continue;
-    cell.classList.toggle("short", cell.textContent.trim().length <= (first ? 24 : 14));
+    if (cell.textContent.trim().length > (first ? 24 : 14)) continue;
+    if (first || cell.parentElement.cells.length <= 5) cell.classList.add("short");
+    else many.push([cell, cell.closest(".table-wrapper")]);
+  }
+  for (const code of document.querySelectorAll("main .table-wrapper td code")) {
+    if (code.textContent.length <= 16) code.classList.add("short");
   }
 
   // What a table is to a screen reader is lost with its layout, so it is said.
@@ -45,17 +51,24 @@
   };
   const update = () => {
     for (const { table } of tables) table.classList.remove("cards", "figures");
+    for (const [cell] of many) cell.classList.add("short");
+    const full = new Set(many.filter(([, around]) => around.scrollWidth > around.clientWidth + 1).map(([, around]) => around));
+    for (const [cell, around] of many) if (full.has(around)) cell.classList.remove("short");
     // All widths are read before any table is changed: in turns, each of them would lay the page out anew.
     const text = document.createRange();
+    const narrow = phone.matches ? 130 : 150;
     const crowded = (cell) => {
       text.selectNodeContents(cell);
-      return cell.offsetWidth < 130 && text.getBoundingClientRect().height > 85; // four lines
+      return cell.offsetWidth < narrow && text.getBoundingClientRect().height > 85; // four lines
     };
-    const wide = tables.map(({ table, rows }) => {
+    const tight = tables.map(({ rows }) => rows.some((row) => [...row.cells].some(crowded)));
+    const wide = tables.map(({ table }, i) => {
       const around = table.parentElement;
-      return phone.matches && (around.scrollWidth > around.clientWidth + 1 || rows.some((row) => [...row.cells].some(crowded)));
+      return phone.matches && (around.scrollWidth > around.clientWidth + 1 || tight[i]);
     });
     tables.forEach(({ table, kind }, i) => {
+      // Once there is room, a table is crowded no longer: it keeps the room.
+      if (tight[i] && !phone.matches) table.parentElement.classList.add("roomy");
       if (wide[i]) table.classList.add(...kind.split(" "));
       if (wide[i] !== table.hasAttribute("role")) roles(table, wide[i]);
     });

@@ -134,6 +134,12 @@ def register_tile() -> str:
         loads, products, used = tokens + registers, tokens * registers, tokens * registers + registers + 1
         row = [f"{tokens} x {registers}", str(loads), str(products), number(loads / products), str(used)]
         rows.append(row)
-    head = ["tokens x registers of rows", "loads", "multiply-adds", "loads per multiply-add", "registers used"]
+    head = [
+        "tokens \N{MULTIPLICATION SIGN} registers of rows",
+        "loads",
+        "multiply-adds",
+        "loads per multiply-add",
+        "registers used",
+    ]
     data = {"x": x.tolist(), "panel": panel.tolist(), "kinds": processors(), "of": model().config["hidden_size"]}
     return element("register-tile", data, table("What a tile does for one input", head, rows))

@@ -101,7 +101,7 @@ def residual(p: Array64, q: Array64, drafted: list[int], token: int) -> str:
     order = np.argsort(-np.maximum(np.maximum(p, q), rest), kind="stable")[:SHOWN]
     tall = SHOWN * (FONT + 8) + FONT + 26
     largest = max(float(each[order].max()) for each in (p, q, rest))
-    headings = ("draft, q", "target, p", "residual: max(p - q, 0), normalized")
+    headings = ("draft, q", "target, p", "residual: max(p \N{MINUS SIGN} q, 0), normalized")
 
     def draw(canvas: Canvas) -> None:
         for i, (row, heading) in enumerate(zip((q, p, rest), headings, strict=True)):

@@ -160,7 +160,11 @@ def ten_events() -> str:
     for place, begin, stop, words in steps[:6]:
         prefilled = sum(int(part.split()[0]) for part in words.split(" + ") if "tokens" in part)
         decoding = sum(int(part.split()[0]) for part in words.split(" + ") if "dec." in part)
-        terms = ["1", *[f"0.05 * {prefilled}"] * bool(prefilled), *[f"0.25 * {decoding}"] * bool(decoding)]
+        terms = [
+            "1",
+            *[f"0.05&nbsp;·&nbsp;{prefilled}"] * bool(prefilled),
+            *[f"0.25&nbsp;·&nbsp;{decoding}"] * bool(decoding),
+        ]
         said = " and ".join(
             [f"{prefilled} prompt tokens"] * bool(prefilled)
             + [f"{decoding} decoding request{'s' * (decoding > 1)}"] * bool(decoding)

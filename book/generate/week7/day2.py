@@ -56,7 +56,8 @@ def tokens() -> str:
         x, y, high = 0.0, 0.0, 46.0
         for word, events in found:
             below = events or ["\N{EN DASH}"]
-            wide = max(width_of(word), *(width_of(said) for said in below), 14.0) + 8
+            broad = 6.0 * word.count("\N{OPEN BOX}")  # wider than a letter
+            wide = max(width_of(word) + broad, *(width_of(said) for said in below), 14.0) + 10
             if x + wide > canvas.width - 4:
                 x, y = 0.0, y + high + 10
             canvas.rect(x, y, wide, 22, "frame", 3)

@@ -29,7 +29,7 @@ def four_times(paces: Any) -> str:
     "4.7.2",
     "A model trained on 100 tokens uses dynamic NTK-aware scaling with a factor of 4. The sequence has 90 tokens. By "
     "what is the lowest frequency divided?",
-    why="4 * 90 / 100 - 3 is 0.6, but s is clamped to 1, so a sequence that fits is rotated as in training.",
+    why="4 · 90 / 100 - 3 is 0.6, but s is clamped to 1, so a sequence that fits is rotated as in training.",
     mistakes={
         "less-than-1": "Divided by 0.6, the frequency would be higher than in training.",
         "never-dynamic": "With fixed scaling, s would be 4. With dynamic scaling, the factor sets how fast s grows.",

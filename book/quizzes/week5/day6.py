@@ -13,7 +13,7 @@ quiz = Quiz()
     "5.6.2",
     "The policy's log-probabilities are -10 nats for the chosen answer and -21 for the rejected answer. The "
     "reference's are -13 and -20, and beta is 0.5. What is the DPO loss?",
-    why="The rewards are 0.5 * 3 = 1.5 and 0.5 * -1 = -0.5, and -log(sigmoid(2)) is 0.13.",
+    why="The rewards are 0.5 · 3 = 1.5 and 0.5 · -1 = -0.5, and -log(sigmoid(2)) is 0.13.",
     mistakes={
         "without-the-reference": "The margin is then 0.5 · 11 = 5.5, but the reference already finds the chosen "
         "answer more likely.",

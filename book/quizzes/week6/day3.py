@@ -34,7 +34,7 @@ def held(program: Any) -> str:
     "6.3.2",
     "A pipeline has two ranks. The first micro-batch has 3 targets and a mean loss of 2.0; the second has 1 target and "
     "a loss of 6.0. Which loss does rank 0 return?",
-    why="The mean over all four targets is (3 * 2 + 6) / 4, and all ranks return it.",
+    why="The mean over all four targets is (3 · 2 + 6) / 4, and all ranks return it.",
     mistakes={
         "mean-of-the-means": "The second micro-batch has a quarter of the targets, not half.",
         "summed": "The shares are 3/4 and 1/4.",

@@ -29,12 +29,12 @@
           #map ellipse { fill: none; stroke: var(--fg, #000); stroke-opacity: 0.6; }
           #map text { font-size: 14px; }
           .adam, .descent { fill: none; stroke-width: 1.5; }
-          .adam { stroke: var(--query); }
-          .descent { stroke: var(--key); stroke-dasharray: 4 3; }
-          circle.a { fill: var(--query); }
-          rect.d { fill: var(--bg, Canvas); stroke: var(--key); }
-          .legend i { border-color: var(--key); }
-          .legend .a { border-color: var(--query); border-radius: 50%; background: var(--query); }
+          .adam { stroke: var(--links); }
+          .descent { stroke: var(--second); stroke-dasharray: 4 3; }
+          circle.a { fill: var(--links); }
+          rect.d { fill: var(--bg, Canvas); stroke: var(--second); }
+          .legend i { border-color: var(--second); }
+          .legend .a { border-color: var(--links); border-radius: 50%; background: var(--links); }
         </style>`;
     }
 

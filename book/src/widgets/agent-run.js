@@ -24,14 +24,14 @@
         <table><thead><tr><th scope="col">limit</th><th scope="col">used</th><th scope="col">share</th></tr></thead><tbody>${rows.join("")}</tbody></table>
         <style>
           #messages { list-style: none; margin: 0.6em 0; padding: 0; min-height: 12em; }
-          #messages li { margin: 0.25em 0; padding: 0.15em 0.6em; border-left: 4px solid var(--query); white-space: pre-wrap; overflow-wrap: anywhere; font-family: var(--mono-font, monospace); font-size: 0.9em; }
+          #messages li { margin: 0.25em 0; padding: 0.15em 0.6em; border-left: 4px solid var(--links); white-space: pre-wrap; overflow-wrap: anywhere; font-family: var(--mono-font, monospace); font-size: 0.9em; }
           #messages .user { border-left-style: double; }
           #messages .tool { border-left-style: dotted; margin-left: 1.2em; }
           #messages .stop { border-left-color: var(--fg, CanvasText); font-weight: 700; }
-          #messages .new { outline: 1px solid var(--query); }
+          #messages .new { outline: 1px solid var(--links); }
           meter { width: 100%; }
-          meter::-webkit-meter-optimum-value { background: var(--query); }
-          meter::-moz-meter-bar { background: var(--query); }
+          meter::-webkit-meter-optimum-value { background: var(--links); }
+          meter::-moz-meter-bar { background: var(--links); }
           td:last-child { width: 60%; }
           thead th:last-child { text-align: left; padding-left: 0.4em; }
         </style>`;

@@ -26,14 +26,14 @@
           .beside > table { flex: none; width: auto; min-width: 12em; border-spacing: 2px 5px; }
           td, th { border: 0; }
           td { text-align: left; white-space: nowrap; }
-          #pairs { --role: var(--query); }
+          #pairs { --role: var(--links); }
           #pairs .end { text-anchor: end; }
           #pairs .bar-of { fill: var(--bg, Canvas); stroke: var(--role); }
           #pairs .best { fill: var(--role); }
           .token { display: inline-block; min-width: 1.1em; margin-right: 2px; padding: 0.05em 0.25em; text-align: center; font-weight: 400;
             font-family: var(--mono-font, monospace); border: 2px solid var(--line); border-radius: 4px; }
           .token.new { border-color: var(--fg, CanvasText); font-weight: 700; }
-          .token.next { border-style: dashed; border-color: var(--query); }
+          .token.next { border-style: dashed; border-color: var(--links); }
         </style>`;
     }
 

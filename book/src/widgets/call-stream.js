@@ -25,7 +25,7 @@
         <style>
           #raw { white-space: pre-wrap; overflow-wrap: anywhere; margin: 0.5em 0; padding: 0.5em; border: 1px solid var(--line); min-height: 7.5em; }
           #raw .later { opacity: 0.75; }
-          #raw .now { outline: 2px solid var(--query); font-weight: 700; }
+          #raw .now { outline: 2px solid var(--links); font-weight: 700; }
           dl { display: grid; grid-template-columns: max-content 1fr; gap: 0.2em 1em; margin: 0.5em 0; }
           dd { margin: 0; }
           dd, td, code { overflow-wrap: anywhere; }

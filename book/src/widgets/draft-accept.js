@@ -4,7 +4,7 @@
 
 {
   const { number, escape } = BookWidget;
-  const [LEFT, WIDE, ROW, BAR] = [96, 222, 46, 13];
+  const [LEFT, WIDE, ROW, BAR] = [96, 222, 50, 15];
 
   class DraftAccept extends BookWidget {
     constructor() {
@@ -23,9 +23,9 @@
         <p class="speed"></p>
         <style>
           #rows { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 20em), 1fr)); gap: 0 1em; }
-          .q { fill: var(--bg, #fff); stroke: var(--query); background: var(--bg, #fff); border-color: var(--query) !important; }
-          .p { fill: var(--query); background: var(--query); border-color: var(--query) !important; }
-          .rest { fill: var(--key); background: var(--key); border-color: var(--key) !important; }
+          .q { fill: var(--bg, #fff); stroke: var(--links); background: var(--bg, #fff); border-color: var(--links) !important; }
+          .p { fill: var(--links); background: var(--links); border-color: var(--links) !important; }
+          .rest { fill: var(--second); background: var(--second); border-color: var(--second) !important; }
           .speed { margin: 0 0 0.4em; }
         </style>`;
     }
@@ -62,12 +62,12 @@
       const largest = Math.max(...p, ...q, ...residual);
       const bar = (x, at, kind) => {
         const wide = (x / largest) * WIDE;
-        return `<rect class="${kind}" x="${LEFT}" y="${at * BAR + 2}" width="${wide.toFixed(1)}" height="9"/>
-          <text x="${(LEFT + 4 + wide).toFixed(1)}" y="${at * BAR + 10.5}">${number(x)}</text>`;
+        return `<rect class="${kind}" x="${LEFT}" y="${at * BAR + 2}" width="${wide.toFixed(1)}" height="12"/>
+          <text x="${(LEFT + 4 + wide).toFixed(1)}" y="${at * BAR + 12}">${number(x)}</text>`;
       };
       this.shadowRoot.querySelectorAll("#rows g").forEach((row, i) => {
         const weight = i === token ? ' font-weight="700"' : "";
-        row.innerHTML = `<text x="${LEFT - 6}" y="17" text-anchor="end"${weight}>${escape(this.data.tokens[i])}</text>
+        row.innerHTML = `<text x="${LEFT - 6}" y="20" text-anchor="end"${weight}>${escape(this.data.tokens[i])}</text>
           ${bar(q[i], 0, "q")}${bar(p[i], 1, "p")}${accepted ? "" : bar(residual[i], 2, "rest")}`;
       });
       this.$("#rows").setAttribute("aria-label", "Probabilities of tokens under both models");

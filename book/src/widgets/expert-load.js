@@ -27,7 +27,7 @@
         <style>
           .middle { text-anchor: middle; }
           .fill, .hollow { --role: var(--weights); }
-          .bar-of { fill: var(--query); background: var(--query); }
+          .bar-of { fill: var(--links); background: var(--links); }
           .even { stroke: var(--fg, #000); stroke-dasharray: 4 3; }
           .legend i { border-color: var(--weights); }
           .legend .fill { background: var(--weights); }

@@ -80,9 +80,9 @@
         <svg viewBox="0 0 ${WIDE} ${TALL + LOW + 46}" role="img" aria-labelledby="drawn"><title id="drawn"></title><g></g></svg>
         <dl class="figures"></dl>
         <style>
-          .one { fill: var(--query); }
+          .one { fill: var(--links); }
           .p95 { stroke: var(--logits); stroke-width: 1.6; stroke-dasharray: 5 3; }
-          .queue { fill: none; stroke: var(--key); stroke-width: 1.6; }
+          .queue { fill: none; stroke: var(--second); stroke-width: 1.6; }
         </style>`;
     }
 

@@ -33,8 +33,8 @@
           #stacks b { display: inline-block; margin-right: 2px; padding: 0 0.35em; font-weight: 400; border: 1px solid var(--fg, CanvasText); border-radius: 4px; }
           #stacks b:last-child { border-width: 2px; font-weight: 700; }
           .beside .end { text-anchor: end; font-family: var(--mono-font, monospace); }
-          .beside rect { fill: var(--bg, Canvas); stroke: var(--query); }
-          .beside .best { fill: var(--query); }
+          .beside rect { fill: var(--bg, Canvas); stroke: var(--links); }
+          .beside .best { fill: var(--links); }
           .beside .out { opacity: 0.75; }
         </style>`;
     }

@@ -34,7 +34,7 @@
           .later { fill: var(--rules, GrayText); background: var(--rules, GrayText); }
           .legend i { border-color: var(--key); }
           .legend .later { width: 0.25em; height: 0.25em; border: 0; vertical-align: 0.25em; }
-          .without { fill: none; stroke: var(--query); stroke-width: 2.5; }
+          .without { fill: none; stroke: var(--links); stroke-width: 2.5; }
           .with { fill: none; stroke: var(--key); stroke-width: 2.5; stroke-dasharray: 6 3; }
           .axis { fill: none; stroke: var(--fg, #000); stroke-opacity: 0.6; }
           .here { fill: var(--fg, #000); }

@@ -23,10 +23,10 @@
         <p class="legend"><span><i class="kept"></i> kept by rank r</span><span><i></i> lost</span></p></div>
         <div class="scroll"><table><thead><tr><th scope="col">quantity</th><th scope="col">full</th><th scope="col">rank r</th></tr></thead><tbody></tbody></table></div></div>
         <style>
-          .bar-of { fill: var(--bg, Canvas); stroke: var(--query); }
-          .bar-of.kept { fill: var(--query); }
-          .legend i { border-color: var(--query); }
-          .legend .kept { background: var(--query); }
+          .bar-of { fill: var(--bg, Canvas); stroke: var(--links); }
+          .bar-of.kept { fill: var(--links); }
+          .legend i { border-color: var(--links); }
+          .legend .kept { background: var(--links); }
         </style>`;
     }
 

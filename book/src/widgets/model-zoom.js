@@ -161,8 +161,11 @@
     /** A box among its neighbors. */
     small(box) {
       const picture = (box.arrays || []).slice(0, 1).map((array) => this.picture(array, this.chosen(array), 10));
+      const part = (of) => (of > 0 && of < 0.05 ? "&lt; 0.1" : number(of, 1));
       const share = (what, at) =>
-        `<small>${what} ${number(box.shares[at], 1)} %</small><span class="share"><i style="width:${box.shares[at]}%"></i></span>`;
+        box.shares[at]
+          ? `<small>${what} ${part(box.shares[at])} %</small><span class="share"><i style="width:${box.shares[at]}%"></i></span>`
+          : `<small>no ${what}</small>`;
       const rows = picture.length ? [] : box.rows || [];
       const words = rows.slice(0, 3).map(([what, words]) => `<small class="word"><span>${escape(what)}</span> ${escape(words)}</small>`);
       if (rows.length > words.length) words.push("<small>…</small>");
@@ -184,7 +187,7 @@
     /** All about a box. */
     large(box) {
       const [weights, time] = box.shares.map((share) => number(share, 2));
-      const about = box.about ? `<p>${escape(box.about)}</p><p>Shape: ${escape(box.shape)}.</p>` : "";
+      const about = box.about ? `<p>${escape(box.about)}</p><p>Shape: ${escape(box.shape.replaceAll(" x ", " × "))}.</p>` : "";
       return `<p class="name">${escape(box.name)}</p>${about}
         <p>${box.weights.toLocaleString("en")} trained weights, ${weights} % of all; ${time} % of the time.
         You build it in <a href="${escape(box.href)}">${escape(box.title)}</a>.</p>

@@ -23,20 +23,19 @@
         <svg id="rows" role="img" aria-labelledby="rows-title"><title id="rows-title"></title><g></g></svg>
         <p class="legend"><span><i class="at"></i> selected token</span><span><i class="seen"></i> it sees</span>
           <span><i class="leak"></i> it sees, of another document</span><span><i class="goal"></i> its target</span></p>
-        <p class="figures mono"></p>
+        <dl class="figures"></dl>
         <style>
           #rows text { text-anchor: middle; pointer-events: none; }
           #rows .cell { fill: var(--bg, Canvas); stroke: var(--fg, #000); stroke-opacity: 0.6; cursor: pointer; }
           #rows .cell.odd { stroke-dasharray: 3 2; }
           .seen { fill: color-mix(in srgb, var(--links, #06c) 28%, var(--bg, Canvas)) !important; background: color-mix(in srgb, var(--links, #06c) 28%, var(--bg, Canvas)); }
           #rows .cell.leak { stroke: var(--fg, CanvasText); stroke-width: 2; stroke-opacity: 1; stroke-dasharray: 2 2; }
-          .leak { fill: color-mix(in srgb, var(--key) 30%, var(--bg, Canvas)) !important; background: color-mix(in srgb, var(--key) 30%, var(--bg, Canvas)); }
+          .leak { fill: color-mix(in srgb, var(--second) 30%, var(--bg, Canvas)) !important; background: color-mix(in srgb, var(--second) 30%, var(--bg, Canvas)); }
           #rows .at, #rows .goal { fill: none !important; stroke: var(--fg, CanvasText); stroke-width: 2.5; pointer-events: none; }
           #rows .goal { stroke-dasharray: 4 2; }
           .legend i { border-color: var(--line); }
           .legend .at { border: 2px solid var(--fg, CanvasText); }
           .legend .goal { width: 18px; border: 1.5px dashed var(--fg, CanvasText); }
-          .figures { margin: 0.4em 0 0; }
         </style>`;
     }
 
@@ -133,7 +132,7 @@
       this.$("#rows g").innerHTML = `${names.join("")}${cells.join("")}${goal}<rect class="at" ${place(token)}/>`;
       this.$("#rows-title").textContent = `${counts} rows of ${length} tokens`;
       const padding = stream.filter(({ document }) => document < 0).length;
-      this.$(".figures").textContent = `rows ${counts} · padding ${padding} · targets that count ${counted} · visible pairs of two documents ${leaks}`;
+      this.figures([["rows", counts], ["padding", padding], ["targets that count", counted], ["visible pairs of two documents", leaks]]);
       const others = seen.filter((i) => stream[i].document !== me.document).length;
       const name = me.document < 0 ? "Padding" : `"${me.text}", position ${me.position} of document ${letter(me.document)} in row ${Math.floor(token / length)},`;
       const target = me.target === IGNORE ? "It has no target" : `Its target is "${stream[token + 1].text}"`;

@@ -25,12 +25,12 @@
         <dl class="figures"></dl>
         <style>
           #runs, #curve { margin: 0.4em 0; }
-          .solved { fill: var(--query); background: var(--query); stroke: var(--query); }
-          .not { fill: var(--bg, Canvas); stroke: var(--query); }
-          .curve { fill: none; stroke: var(--query); stroke-width: 2; }
+          .solved { fill: var(--links); background: var(--links); stroke: var(--links); }
+          .not { fill: var(--bg, Canvas); stroke: var(--links); }
+          .curve { fill: none; stroke: var(--links); stroke-width: 2; }
           .below { stroke-dasharray: 5 3; }
-          .at { fill: var(--query); }
-          .legend i { border-color: var(--query); }
+          .at { fill: var(--links); }
+          .legend i { border-color: var(--links); }
         </style>`;
     }
 

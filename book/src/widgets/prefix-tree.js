@@ -141,7 +141,7 @@
           #pool, li div, .row { display: flex; flex-wrap: wrap; gap: 4px; }
           .chip { padding: 0 0.4em; border: 1px solid var(--line); border-radius: 3px; }
           .held { border: 2px solid; }
-          .hit { background: color-mix(in srgb, var(--key) 20%, var(--bg, #fff)); }
+          .hit { background: color-mix(in srgb, var(--second) 20%, var(--bg, #fff)); }
           .new { border-style: dashed; }
           #tree { margin: 0.8em 0; }
           #tree ul ul { margin-left: 0.7em; padding-left: 0.7em; border-left: 1px solid var(--line); }

@@ -24,7 +24,7 @@
         <style>
           .level { stroke: var(--fg, #000); stroke-opacity: 0.7; }
           .weight { fill: var(--fg, #000); }
-          .error { stroke: var(--key); stroke-width: 1.6; }
+          .error { stroke: var(--second); stroke-width: 1.6; }
           .axis { stroke: var(--fg, #000); stroke-opacity: 0.6; }
         </style>`;
     }

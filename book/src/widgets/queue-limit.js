@@ -27,12 +27,12 @@
         <p class="legend"><span>✕ is rejected</span><span><i class="away"></i> waits outside</span><span><i class="w"></i> queued</span><span><i class="p"></i> runs</span></p>
         <dl class="figures"></dl>
         <style>
-          .p { fill: var(--query); background: var(--query); }
-          .w { fill: none; stroke: var(--key); background: var(--bg, #fff); }
+          .p { fill: var(--links); background: var(--links); }
+          .w { fill: none; stroke: var(--second); background: var(--bg, #fff); }
           .x { stroke: var(--logits); stroke-width: 1.6; }
           .away { stroke: var(--fg); stroke-opacity: 0.75; stroke-dasharray: 1.5 2.5; }
           .now { stroke: var(--fg, #000); stroke-dasharray: 2 2; }
-          .legend .w { border: 1px solid var(--key); }
+          .legend .w { border: 1px solid var(--second); }
           .legend .away { height: 0; border-top: 2px dotted currentColor; vertical-align: 0.25em; }
         </style>`;
     }

@@ -24,7 +24,7 @@
           ol { list-style: none; margin: 0; padding: 0; min-height: 17em; }
           li { display: flex; flex-wrap: wrap; justify-content: space-between; gap: 0 1em; margin: 0.25em 0; padding: 0.15em 0.6em;
             border: 1px solid color-mix(in srgb, var(--fg, CanvasText) 55%, var(--bg, Canvas)); border-radius: 4px; }
-          li.new { border: 2px solid var(--query); }
+          li.new { border: 2px solid var(--links); }
           li.lost { border-style: dotted; } li.lost > * { visibility: hidden; }
           li span:first-child { font-family: var(--mono-font, monospace); }
           #name { font-weight: 700; margin: 0.4em 0; }

@@ -24,8 +24,8 @@
         <style>
           tbody td { border-width: 2px; }
           td.sent { border-style: dashed; border-color: var(--fg, CanvasText); }
-          td.new { border-color: var(--query); box-shadow: inset 0 0 0 1px var(--query); font-weight: 700; }
-          td.whole { background: color-mix(in srgb, var(--query) 18%, transparent); }
+          td.new { border-color: var(--links); box-shadow: inset 0 0 0 1px var(--links); font-weight: 700; }
+          td.whole { background: color-mix(in srgb, var(--links) 18%, transparent); }
           #what { font-weight: 700; margin: 0.4em 0; }
           ul { display: grid; grid-template-columns: repeat(auto-fit, minmax(18em, 1fr)); list-style: none; margin: 0.5em 0 0;
             padding: 0; min-height: 3.2em; }

@@ -29,8 +29,8 @@
         <svg id="plot" viewBox="0 0 ${WIDE + LEFT + 8} ${HIGH + 34}" role="img" aria-labelledby="plot-title">
           <title id="plot-title"></title><g></g></svg>
         <style>
-          .roof { fill: none; stroke: var(--query); stroke-width: 2.5; }
-          .here { fill: var(--key); stroke: var(--fg, #000); }
+          .roof { fill: none; stroke: var(--links); stroke-width: 2.5; }
+          .here { fill: var(--second); stroke: var(--fg, #000); }
         </style>`;
     }
 

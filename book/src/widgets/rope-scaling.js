@@ -23,10 +23,10 @@
         <p class="legend"><span><i class="known"></i> turns made in training</span><span><i class="new"></i> new angles</span>
           <span><i class="again"></i> angles seen before</span></p>
         <style>
-          .known { fill: var(--query); background: var(--query); }
-          .new { fill: var(--key); background: var(--key); }
-          .again { fill: var(--bg, #fff); stroke: var(--query); background: var(--bg, #fff); }
-          .legend i { border-color: var(--query); }
+          .known { fill: var(--links); background: var(--links); }
+          .new { fill: var(--second); background: var(--second); }
+          .again { fill: var(--bg, #fff); stroke: var(--links); background: var(--bg, #fff); }
+          .legend i { border-color: var(--links); }
           .axis { fill: none; stroke: var(--fg, #000); stroke-opacity: 0.6; stroke-dasharray: 2 3; }
         </style>`;
     }

@@ -25,11 +25,11 @@
           <span><i class="band"></i> interval</span></p>
         <p class="figures mono"></p>
         <style>
-          .band { fill: color-mix(in srgb, var(--query) 25%, transparent); background: color-mix(in srgb, var(--query) 25%, transparent); }
-          .law { fill: none; stroke: var(--query); stroke-width: 2; }
+          .band { fill: color-mix(in srgb, var(--links) 25%, transparent); background: color-mix(in srgb, var(--links) 25%, transparent); }
+          .law { fill: none; stroke: var(--links); stroke-width: 2; }
           .here { stroke: var(--fg, #000); stroke-dasharray: 4 3; }
-          .dot-in { fill: var(--key); background: var(--key); stroke: var(--key); }
-          .dot-out { fill: var(--bg, #fff); stroke: var(--key); stroke-width: 1.5; border: 1.5px solid var(--key); }
+          .dot-in { fill: var(--second); background: var(--second); stroke: var(--second); }
+          .dot-out { fill: var(--bg, #fff); stroke: var(--second); stroke-width: 1.5; border: 1.5px solid var(--second); }
           .legend i { border-radius: 50%; }
           .figures { margin: 0.4em 0 0; }
         </style>`;

@@ -30,10 +30,10 @@
           .run text { font-size: 12px; }
           .name { margin: 0.8em 0 0.2em; font-weight: 700; }
           dl.figures { gap: 0.2em 1.6em; margin: 0.2em 0 0; padding: 0; border: 0; }
-          .p { fill: var(--query); background: var(--query); }
-          .d { fill: var(--bg, #fff); stroke: var(--query); background: var(--bg, #fff); }
+          .p { fill: var(--links); background: var(--links); }
+          .d { fill: var(--bg, #fff); stroke: var(--links); background: var(--bg, #fff); }
           .w { fill: var(--rules, GrayText); background: var(--rules, GrayText); }
-          .legend i { border-color: var(--query); }
+          .legend i { border-color: var(--links); }
           .legend .w { width: 0.25em; height: 0.25em; border: 0; vertical-align: 0.25em; }
           .now { stroke: var(--logits); stroke-width: 1.5; }
         </style>`;

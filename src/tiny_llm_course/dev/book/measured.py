@@ -60,7 +60,13 @@ def _drawn(found: Found, chart: Chart) -> str:
 
     def draw(canvas: Canvas) -> None:
         if kind == "lines":
-            lines(canvas, across, columns, (first, axis), number)
+            charts = {axis: columns}
+            named, units = {_unit(part): part for part in axis.split(", ")}, set(map(_unit, columns))
+            if len(units) > 1 and units <= named.keys():  # a chart for each unit, named by its part of the axis
+                charts = {part: {n: of for n, of in columns.items() if _unit(n) == u} for u, part in named.items()}
+            for name, series in charts.items():
+                y, height = canvas.bottom + (14 if canvas.bottom else 0), 190 if len(charts) == 1 else 120
+                lines(canvas, across, series, (first, name), number, y=y, height=height)
             return
         for name, values in columns.items():
             named = {f"{first} {x}" if isinstance(x, int) else x: y for x, y in zip(across, values, strict=True)}

@@ -88,10 +88,11 @@ def lines(
     named: tuple[str, str],
     words: Callable[[float], str],
     *,
+    y: float = 0,
     logarithmic: bool = True,
     height: float = 190,
 ) -> None:
-    """Draw a line per series over `across`; `named` are the labels of both axes."""
+    """Draw a line per series over `across`, below `y`; `named` are the labels of both axes."""
     scale: Callable[[float], float] = math.log if logarithmic else float
     everything = [value for numbers in series.values() for value in numbers]
     low, high = min(everything), max(everything)
@@ -102,10 +103,10 @@ def lines(
     left = max(width_of(words(mark), SMALL) for mark in marks) + 8
     right = canvas.width - 20
     first, last = min(across), max(across)
-    canvas.text(0, FONT, named[1], "small")
-    top = FONT + 16  # one series needs no name besides the axis's
+    canvas.text(0, y + FONT, named[1], "small")
+    top = y + FONT + 16  # one series needs no name besides the axis's
     if len(series) > 1:
-        top = legend(canvas, list(series), FONT + 8, line=True) + 8
+        top = legend(canvas, list(series), y + FONT + 8, line=True) + 8
 
     def point(x: float, y: float) -> tuple[float, float]:
         return (
@@ -114,9 +115,9 @@ def lines(
         )
 
     for mark in marks:
-        y = point(first, mark)[1]
-        canvas.path([(left, y), (right, y)], "grid")
-        canvas.text(left - 5, y + SMALL / 3, words(mark), "small mono", "end")
+        level = point(first, mark)[1]
+        canvas.path([(left, level), (right, level)], "grid")
+        canvas.text(left - 5, level + SMALL / 3, words(mark), "small mono", "end")
     for x in across:
         canvas.text(point(x, low)[0], top + height + SMALL + 8, words(x), "small mono", "middle")
     canvas.text(right, top + height + 2 * SMALL + 12, named[0], "small", "end")
