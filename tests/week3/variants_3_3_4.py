@@ -90,7 +90,7 @@ known.change(
     ("while not self.kv_cache", "gone = 0\nwhile not self.kv_cache"),
     ("step.preempted.append(youngest)", "step.preempted.append(youngest)\ngone += 1"),
     ("return True", "return not gone"),
-    fact="False is returned after any preemption, even if the slots are reserved then",
+    fact="the method returns False after any preemption, even if the slots are reserved then",
     question="The youngest request has freed enough pages. What becomes of the chunk in this step?",
 )
 known.change(
