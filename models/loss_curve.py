@@ -44,9 +44,7 @@ def loss_curve(record: dict[str, Any]) -> str:
     gap = max(0.0, 15 - (y(log[-1][ends[1]]) - y(log[-1][ends[0]]))) / 2
     for name, shift in zip(ends, (-gap, gap), strict=True):
         height = y(log[-1][name]) + 4 + shift
-        parts.append(
-            f'<text x="{WIDTH - RIGHT + 8}" y="{height:.1f}" style="fill:{COLORS[name]}">{names[name]}</text>'
-        )
+        parts.append(f'<text x="{WIDTH - RIGHT + 8}" y="{height:.1f}" style="fill:{COLORS[name]}">{names[name]}</text>')
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 

@@ -61,9 +61,9 @@ def _drawn(found: Found, chart: Chart) -> str:
     def draw(canvas: Canvas) -> None:
         if kind == "lines":
             charts = {axis: columns}
-            named, units = {_unit(part): part for part in axis.split(", ")}, set(map(_unit, columns))
-            if len(units) > 1 and units <= named.keys():  # a chart for each unit, named by its part of the axis
-                charts = {part: {n: of for n, of in columns.items() if _unit(n) == u} for u, part in named.items()}
+            parts, units = {_unit(part): part for part in axis.split(", ")}, [*dict.fromkeys(map(_unit, columns))]
+            if len(units) > 1 and parts.keys() >= set(units):  # a chart for each unit, named by its part of the axis
+                charts = {parts[u]: {n: of for n, of in columns.items() if _unit(n) == u} for u in units}
             for name, series in charts.items():
                 y, height = canvas.bottom + (14 if canvas.bottom else 0), 190 if len(charts) == 1 else 120
                 lines(canvas, across, series, (first, name), number, y=y, height=height)
