@@ -4,7 +4,7 @@ import numpy as np
 from book.generate.week1.heads import PLACES, SENTENCE, SHOWN, example, habits, heads_of
 from tests.week1.formulas import causal64
 
-from tiny_llm_course.dev.book.drawing import TIMES, Boxes, Canvas, at_both_widths, flow, matrix, squares, strips
+from tiny_llm_course.dev.book.drawing import TIMES, Boxes, Canvas, flow, matrix, squares, strips
 from tiny_llm_course.dev.book.html import element, number, table
 from tiny_llm_course.dev.book.parts import Parts
 
@@ -64,8 +64,8 @@ def carries() -> str:
     found = example()
     parts = found.weights[DOG][:, None] * found.value
     names = [f"{number(share)} {TIMES} {token}" for share, token in zip(found.weights[DOG], TOKENS, strict=True)]
-    rows = np.vstack([parts, parts.sum(axis=0)])
-    canvas = at_both_widths(lambda canvas: strips(canvas, rows, [*names, "sum"], "value", total=True))
+    canvas = Canvas()  # at one width: the page would be too large
+    strips(canvas, np.vstack([parts, parts.sum(axis=0)]), [*names, "sum"], "value", total=True)
     lengths = ", ".join(f"{number(float(np.linalg.norm(p)))} for {t}" for p, t in zip(parts, TOKENS, strict=True))
     title = "What dog receives from each token: its value vector times its attention weight"
     about = f"Five strips of 64 bars, and a sixth for their sum. The norms of the five are {lengths}."
