@@ -199,7 +199,7 @@ known.change(
     question="Which requests had tokens in the step that failed?",
 )
 known.change(
-    "nobody-fails",
+    "no-request-fails",
     ("for request in failed or list(self._callers):", "for request in failed:"),
     fact="a step that fails before any request runs fails no caller",
     question="Admission raises an error, so nothing runs. What will the next step do?",

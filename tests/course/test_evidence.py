@@ -1,0 +1,49 @@
+"""What supports a known mistake in a check that missed an error, and how exactly results are compared."""
+
+import contextlib
+from types import SimpleNamespace
+
+import mlx.core as mx
+import pytest
+
+from tiny_llm_course.course.findings import Finding, Kind
+from tiny_llm_course.course.registry import load_course
+from tiny_llm_course.grading import diagnosis
+from tiny_llm_course.grading.diagnosis import Checks
+from tiny_llm_course.grading.failures import Failure
+from tiny_llm_course.testkit.naming import Candidates
+from tiny_llm_course.testkit.rounding import to_float64
+from tiny_llm_course.testkit.variants import Variant
+
+
+class Item:
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+def failure(kind: Kind, case: str, *lines: str) -> Failure:
+    return Failure(Finding(kind, "a headline", lines, case=case))
+
+
+@pytest.mark.parametrize("shows", [True, False])
+def test_a_missing_error_supports_a_mistake_only_if_a_probe_shows_it_too(shows, monkeypatch):
+    """Whatever a program does instead of raising, a check that misses an error looks the same."""
+    monkeypatch.setattr(diagnosis, "installed", lambda *of: contextlib.nullcontext())
+    monkeypatch.setattr(Checks, "small_changes", lambda self: SimpleNamespace(slip=lambda: None))
+    failures = {name: failure(Kind.NO_ERROR, f"x {name}") for name in ("2", "3")}
+    variant = Variant("mistake", lambda: None, fact="a fact", question="a question?")
+    task = load_course().task("1.1.3")
+    checks = Checks(task, [*map(Item, failures)], failures, lambda item: failures[item.name])
+    found = checks.confirm(Candidates(likely=(variant,), showing=(variant,) if shows else ()), [], [variant])
+    assert [claim.facts for claim in found.claims] == ([["a fact"]] if shows else [])
+
+
+@pytest.mark.parametrize(("kind", "equal"), [(Kind.NO_ERROR, True), (Kind.VALUES, False)])
+def test_what_else_a_message_says_contradicts_no_mistake(kind, equal):
+    mine, theirs = failure(kind, "x 2", "got       a"), failure(kind, "x 2", "got       b")
+    assert (mine.equals(theirs), mine.contradicts(theirs)) == (equal, not equal)
+
+
+def test_words_of_32_bits_are_compared_exactly():
+    assert to_float64(mx.array([0x87654321], mx.uint32)).tolist() == [0x87654321]
+    assert to_float64(mx.array([1.5], mx.bfloat16)).tolist() == [1.5]
