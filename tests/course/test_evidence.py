@@ -29,7 +29,7 @@ def failure(kind: Kind, case: str, *lines: str) -> Failure:
 def test_a_missing_error_supports_a_mistake_only_if_a_probe_shows_it_too(shows, monkeypatch):
     """Whatever a program does instead of raising, a check that misses an error looks the same."""
     monkeypatch.setattr(diagnosis, "installed", lambda *of: contextlib.nullcontext())
-    monkeypatch.setattr(Checks, "small_changes", lambda self: SimpleNamespace(slip=lambda: None))
+    monkeypatch.setattr(Checks, "changes", SimpleNamespace(slip=lambda: None))
     failures = {name: failure(Kind.NO_ERROR, f"x {name}") for name in ("2", "3")}
     variant = Variant("mistake", lambda: None, fact="a fact", question="a question?")
     task = load_course().task("1.1.3")

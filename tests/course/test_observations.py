@@ -16,6 +16,7 @@ from tiny_llm_course.grading.observations import observed
 from tiny_llm_course.paths import LEARNER
 from tiny_llm_course.programs.packages import SOLUTION_NAME, program
 from tiny_llm_course.testkit.naming import Candidates
+from tiny_llm_course.testkit.outcomes import Stopped
 from tiny_llm_course.testkit.variants import Variant
 
 
@@ -52,12 +53,13 @@ SEEN = [
         "fails all 2 checks in which `a.done` is True",
     ),
     (
-        [LONG | {"c": True}] * 4,
-        [LONG | {"c": False}, SHORT | {"c": True}, *[SHORT | {"c": False}] * 2],
-        "fails all 4 checks in which `c` is True and axis -2 of `a` and of `b` differ in size",
+        [LONG | {"c": True}] * 8,
+        [LONG | {"c": False}, SHORT | {"c": True}, *[SHORT | {"c": False}] * 2] * 4,
+        "fails all 8 checks in which `c` is True and axis -2 of `a` and of `b` differ in size",
     ),
     ([LONG | {"c": True}] * 4, [LONG | {"c": False}, SHORT | {"c": True}, SHORT | {"c": False}], None),  # nearly all
     ([LONG | {"c": True}] * 3, [LONG | {"c": False}, SHORT | {"c": True}, SHORT | {"c": False}], None),  # too few
+    ([LONG | {"c": True}] * 4, [LONG | {"c": False}, SHORT | {"c": True}, *[SHORT | {"c": False}] * 2], None),
     ([{"a": float("nan")}] * 2, [{"a": 1}, {"a": 2}, {"a": -3}], "fails all 2 checks in which `a` is nan"),
     ([{"b": np.ones(3)}] * 2, [{}] * 3, "fails all 2 checks in which `b` is not '' (its default)"),
     ([{"a": 100_001}] * 4, [{"a": 100_002}] * 3, "fails all 4 checks in which `a` is 100001"),
@@ -105,7 +107,8 @@ def test_that_an_object_or_a_helper_is_called_says_nothing(monkeypatch):
     assert not observed(SimpleNamespace(program=None), items, failures, lambda item: item.called and Layer()())
 
 
-def test_the_second_call_of_a_method_and_its_object_are_seen(monkeypatch):
+@pytest.mark.parametrize("fails", [True, False])
+def test_the_second_call_of_a_method_is_seen_and_is_no_reason_to_pass(fails, monkeypatch):
     class Cache:
         def __init__(self):
             self.keys = None
@@ -119,9 +122,23 @@ def test_the_second_call_of_a_method_and_its_object_are_seen(monkeypatch):
 
     monkeypatch.setattr(observations, "program", lambda *of: Cache)
     items = [SimpleNamespace(name=str(number), calls=1 + number % 2) for number in range(8)]
-    failures = {item.name: Failure(Finding(Kind.VALUES, "")) if item.calls > 1 else None for item in items}
+    wrong = Failure(Finding(Kind.VALUES, ""))
+    failures = {item.name: wrong if (item.calls > 1) == fails else None for item in items}
     claim = observed(SimpleNamespace(program=None), items, failures, run)
-    assert claim.place == "Your code fails all 4 checks in which `update` is called more than once, and no others."
+    said = "Your code fails all 4 checks in which `update` is called more than once, and no others."
+    assert (claim and claim.place) == (said if fails else None)
+
+
+def test_programs_that_only_raise_are_not_observed(monkeypatch):
+    """Their exceptions say more than what the checks have in common."""
+
+    def function(a): ...
+
+    monkeypatch.setattr(observations, "program", lambda *of: function)
+    items = [SimpleNamespace(name=str(number), call={"a": number < 2}) for number in range(6)]
+    stopped = Failure(Finding(Kind.RAISED, ""), Stopped.by(ValueError("no")))
+    failures = {item.name: stopped if item.call["a"] else None for item in items}
+    assert not observed(SimpleNamespace(program=None), items, failures, lambda item: function(**item.call))
 
 
 class Scale:
@@ -152,10 +169,10 @@ def test_two_conditions_must_hold_of_one_call_or_of_one_object(monkeypatch):
                 scale.apply(new)
 
     monkeypatch.setattr(observations, "program", lambda *of: Scale)
-    checks = [SimpleNamespace(name=str(number), objects=o, fails=f) for number, (o, f) in enumerate([*SCALES] * 2)]
+    checks = [SimpleNamespace(name=str(number), objects=o, fails=f) for number, (o, f) in enumerate([*SCALES] * 4)]
     failures = {item.name: Failure(Finding(Kind.VALUES, "")) if item.fails else None for item in checks}
     claim = observed(SimpleNamespace(program=None), checks, failures, run)
-    assert claim.place == "Your code fails all 4 checks in which `new` is 1 and `bits` is '8', and no others."
+    assert claim.place == "Your code fails all 8 checks in which `new` is 1 and `bits` is '8', and no others."
 
 
 def linear(columns: int) -> None:
@@ -231,9 +248,10 @@ def test_a_contradicted_mistake_is_claimed_for_the_case_in_which_it_holds(got, h
 
 
 def test_what_is_known_is_told_before_a_search_that_may_end_the_process(monkeypatch):
-    seen, place = Claim([], [], place="seen"), Claim([], [], place="line")
+    seen, method, line = (Claim([], [], place=word) for word in ("seen", "method", "line"))
     monkeypatch.setattr(diagnosis, "program", lambda *of: None)
     monkeypatch.setattr(diagnosis, "_named", lambda *of: Diagnosis())
-    checks = SimpleNamespace(task=load_course().task("1.1.3"), seen=lambda: seen, place=lambda: place)
+    changes = SimpleNamespace(method=lambda: method, line=lambda: line)
+    checks = SimpleNamespace(task=load_course().task("1.1.3"), seen=lambda: seen, changes=changes)
     told = [found.claims for found in diagnoses(checks, LEARNER, lambda search: search(0.0))]
-    assert told == [(), (seen,), (seen, place)]
+    assert told == [(), (seen,), (seen, method), (seen, line)]

@@ -15,7 +15,7 @@ from tiny_llm_course.grading import small_changes
 from tiny_llm_course.grading.failures import Failure
 from tiny_llm_course.grading.small_changes import OF_VALUES, SmallChanges
 from tiny_llm_course.source.alternatives import KINDS
-from tiny_llm_course.source.repairs import Repair, repairs, said
+from tiny_llm_course.source.repairs import Method, Repair, repairs, said, with_our_methods
 from tiny_llm_course.testkit.changed_programs import Overtime
 
 OURS = "if a < 3:\n    raise ValueError\nhidden = abs(a) - 3\nreturn [b % 5, hidden.strip(b)]"
@@ -138,13 +138,60 @@ FOUND = [
 @pytest.mark.parametrize(("right", "kind", "shown"), FOUND, ids=range(len(FOUND)))
 def test_the_first_kind_is_said_in_two_lines_at_most(right, kind, shown, monkeypatch):
     """Of a program with one failing check, each repair that is tried makes it pass."""
-    monkeypatch.setattr(small_changes, "repairs_of", lambda task: ((each, object()) for each in right))
+    monkeypatch.setattr(small_changes, "repairs_of", lambda task, within: ((each, object()) for each in right))
     monkeypatch.setattr(small_changes, "installed_for", lambda *of: contextlib.nullcontext())
     monkeypatch.setattr(small_changes.SmallChanges, "_may_pass", lambda *of: True)
     item = SimpleNamespace(name="check")
     search = SmallChanges(object(), [item], {"check": Failure(Finding(kind, ""))}, lambda item: None)
-    claim = search.place()
+    claim = search.line()
     assert (claim and claim.place) == (said(shown) if shown else None)
+
+
+CLASS = """
+class A:
+    def __init__(self, n):
+        self.n = n + 1
+
+    def f(self, a):
+        return self.n < a
+
+    def own(self): ...
+"""
+SOLVED = CLASS.replace("own", "_own").replace("n + 1", "n").replace("self.n <", "(self.n + 1) <=")
+
+
+def test_each_method_of_a_class_that_ours_has_too_is_replaced_alone():
+    found = [(each.name, each.lines, ast.unparse(each.program)) for each in with_our_methods(CLASS, "A", SOLVED)]
+    text = ast.unparse(ast.parse(CLASS))
+    first = ("__init__", range(3, 5), text.replace("n + 1", "n"))
+    assert found == [first, ("f", range(6, 8), text.replace("self.n < a", "self.n + 1 <= a"))]
+    assert not list(with_our_methods("class A:\n  def f(self): ...", "A", SOLVED))  # it says nothing
+    assert not list(with_our_methods("def f(self): ...", "f", "def f(self): pass"))
+
+
+def test_repairs_are_in_some_lines_or_in_a_helper():
+    text = f"{CLASS}\ndef _helper(a):\n    return a < 1\n".replace("self.n < a", "_helper(a < 2)")
+    assert {each.line for each in repairs(text, "A", SOLVED, range(6, 8))} == {7, 12}
+
+
+METHODS = [Method(name, range(7, 8), ast.Module([], [])) for name in "fg"]
+
+
+@pytest.mark.parametrize(
+    ("methods", "said"), [(METHODS[:1], "All checks pass with our `f` in place of yours."), (METHODS, "")]
+)
+def test_the_only_method_that_makes_all_checks_pass_is_said(methods, said, monkeypatch):
+    asked = []
+    monkeypatch.setattr(small_changes, "repairs_of", lambda task, within: asked.append(within) or iter(()))
+    monkeypatch.setattr(small_changes, "with_our_methods_of", lambda task: ((each, object()) for each in methods))
+    monkeypatch.setattr(small_changes, "installed_for", lambda *of: contextlib.nullcontext())
+    monkeypatch.setattr(small_changes.SmallChanges, "_may_pass", lambda *of: True)
+    item = SimpleNamespace(name="check")
+    failures = {"check": Failure(Finding(Kind.VALUES, ""))}
+    search = SmallChanges(object(), [item], failures, lambda item: None)
+    claim = search.method()
+    assert not search.line()
+    assert ((claim and claim.place) or "", asked) == (said, [range(7, 8) if said else None])
 
 
 def test_kinds_of_numbers_are_kinds():

@@ -19,7 +19,7 @@ import dataclasses
 import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -73,7 +73,7 @@ class Checks:
                 proven = not any(map(self.run, self.items))
             return Diagnosis(culprits=found.culprits) if proven else Diagnosis()
         shown = [(program, failure) for program in found.programs if (failure := self._shown(program, needs))]
-        if not shown and self.task.target.is_python and (slip := self.small_changes().slip()):
+        if not shown and self.task.target.is_python and (slip := self.changes.slip()):
             return Diagnosis((slip,))
         if not shown and (one := self._beside_others(found, wrong)):
             failure, program = one
@@ -99,12 +99,9 @@ class Checks:
         """Claim what is seen in the checks, without a name for the mistake."""
         return observed(self.task, self.items, self.failures, self.run)
 
-    def place(self) -> Claim | None:
-        """Claim the line in which a small change of the learner's program makes all checks pass, if there is one."""
-        return self.small_changes().place() if self.task.target.is_python else None
-
-    def small_changes(self) -> SmallChanges:
-        """Return the search among programs with one small change."""
+    @cached_property
+    def changes(self) -> SmallChanges:
+        """The search among programs with one small change."""
         items = sorted(self.items, key=lambda item: self._rank(item) if self.failures[item.name] else ())
         return SmallChanges(self.task, items, self.failures, self.run)
 
@@ -210,10 +207,12 @@ def diagnoses(checks: Checks, package: Path, in_time: InTime) -> Iterator[Diagno
     found = in_time(partial(_named, checks, subject, package))
     yield found
     if found.is_vague and package == LEARNER:
-        for search in [*[checks.seen] * (not found.claims), checks.place]:
-            more = in_time(partial(_claimed, search))
-            found = found._replace(claims=(*found.claims, *more.claims))
-            yield found
+        small = [lambda: checks.changes.method(), lambda: checks.changes.line()] * checks.task.target.is_python
+        for search in [*[checks.seen] * (not found.claims), *small]:
+            if more := in_time(partial(_claimed, search)).claims:
+                yield found._replace(claims=(*found.claims, *more))
+            if search == checks.seen:  # the others each say more exactly where
+                found = found._replace(claims=(*found.claims, *more))
 
 
 def _claimed(search: Callable[[], Claim | None], until: float) -> Diagnosis:

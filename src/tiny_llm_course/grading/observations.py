@@ -5,6 +5,7 @@ Neither is a guess at the mistake: both are seen in the task's own checks.
 
 import inspect
 import itertools
+import math
 import re
 import sys
 import traceback
@@ -25,7 +26,8 @@ from ..testkit.cases import dtype_word
 from .failures import Failure, Failures
 
 FEWEST = 2  # failing checks that a condition must separate from others
-FEWEST_OF_TWO = 4  # that two conditions together must separate: there are many pairs
+ENOUGH = 4  # that a number must separate: few have many in common by chance
+CHANCES = 50  # to one that no pair tried separates as many checks, chosen at random
 OTHERS = 3  # checks on the other side
 CALLS = 200  # of the program, which are looked at in one check
 AXES = 4  # from the last one, which are compared
@@ -50,7 +52,7 @@ def _condition(task: Task, items: Sequence[pytest.Item], failures: Failures, run
     """Return the condition on inputs that holds in all failing checks and in no other; "" unless one kind does."""
     failing = {item.name for item in items if failures[item.name]}
     passing = {item.name for item in items} - failing
-    if len(failing) < FEWEST or len(passing) < OTHERS:
+    if len(failing) < FEWEST or len(passing) < OTHERS or all(each.stops for each in failures.values() if each):
         return ""
     target, seen, where = program(task.program), dict[Condition, set[str]](), dict[str, dict[Condition, Calls]]()
     for item in items:
@@ -61,13 +63,15 @@ def _condition(task: Task, items: Sequence[pytest.Item], failures: Failures, run
     called = [names for (kind, _), names in seen.items() if kind == "call"]
     seen = {each: names for each, names in seen.items() if each[0] == "call" or names not in called}
     plain = [f"`{name}` is called" for name in ("__call__", getattr(target, "__name__", ""))]  # what it is for
-    few = len(failing) < FEWEST_OF_TWO
+    few = len(failing) < ENOUGH
     telling = {
         each: names for each, names in seen.items() if each[1] not in plain and not (few and CHANCE.search(each[1]))
     }
     single: Separations = {(condition,): names for condition, names in telling.items()}
     wide = [condition for condition, names in seen.items() if names > failing]
-    pairs = itertools.combinations(wide, 2) if FEWEST_OF_TWO <= len(failing) <= len(passing) else ()
+    tried = len({frozenset(names) for names in seen.values()}) ** 2 // 2
+    proven = math.comb(len(items), len(failing)) > CHANCES * tried and len(failing) <= len(passing)
+    pairs = itertools.combinations(wide, 2) if proven else ()
     both: Separations = {
         (a, b): {name for name in seen[a] & seen[b] if _together(where[name][a], where[name][b])}
         for a, b in pairs
@@ -75,6 +79,8 @@ def _condition(task: Task, items: Sequence[pytest.Item], failures: Failures, run
     }
     for names, among in ((failing, single), (passing, single), (failing, both)):
         alike = [conditions for conditions, separated in among.items() if separated == names]
+        if names is passing:  # what a second call adds is no reason to pass
+            alike = [conditions for conditions in alike if not conditions[0][1].endswith("more than once")]
         if alike:
             unique = len({tuple(kind for kind, _ in conditions) for conditions in alike}) == 1
             verb, words = "fails" if names is failing else "passes", " and ".join(words for _, words in alike[0])

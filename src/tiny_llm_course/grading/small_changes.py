@@ -1,6 +1,7 @@
 """Programs with one small change, run by a task's checks: slips of the solution, repairs of the learner's program.
 
 A slip is named if it alone has the learner's result in every check. A repair that makes all checks pass says the line.
+If one method of the solution makes them pass, the repair must be in the learner's: else that method is said.
 """
 
 import contextlib
@@ -14,7 +15,14 @@ from ..course.findings import Claim, Kind
 from ..programs.packages import Program
 from ..source.repairs import Repair, said
 from ..source.slips import QUESTIONS
-from ..testkit.changed_programs import Overtime, folder_apart, installed_for, repairs_of, slips_of
+from ..testkit.changed_programs import (
+    Overtime,
+    folder_apart,
+    installed_for,
+    repairs_of,
+    slips_of,
+    with_our_methods_of,
+)
 from .failures import Failure, Failures
 
 ENOUGH = 2  # failing checks that words without code must explain: they fit many programs
@@ -43,7 +51,8 @@ class SmallChanges:
         self.task, self.failures, self.run = task, failures, run
         self.failing = [item for item in items if failures[item.name]]
         self.order = [*self.failing, *(item for item in items if not failures[item.name])]
-        self.started, self.worked = time.monotonic(), time.process_time()
+        self.within: range | None = None  # the lines of the method that must be changed
+        self._begin()
         run(self.order[0])
         self.most = max(LEAST_SECONDS, 3 * (time.monotonic() - self.started))
 
@@ -55,6 +64,7 @@ class SmallChanges:
         if all(failure.stops for failure in self.failures.values() if failure):
             return None
         alike = []
+        self._begin()
         with folder_apart():
             for slip, program in slips_of(self.task):
                 if self._is_late("slips"):  # another one may be alike
@@ -66,23 +76,39 @@ class SmallChanges:
             return None
         return Claim([fact], [QUESTIONS[alike[0].kind]], names=[alike[0].kind])
 
-    def place(self) -> Claim | None:
-        """Claim the line in which a small change of the learner's program makes all checks pass; None if many do.
+    def method(self) -> Claim | None:
+        """Claim the only method with which all checks pass if it is the solution's."""
+        with folder_apart():
+            found = [method for method, program in with_our_methods_of(self.task) if self._passes(program)]
+        if len(found) != 1:
+            return None
+        self.within = found[0].lines
+        return Claim([], [WHERE], place=f"All checks pass with our `{found[0].name}` in place of yours.")
 
-        Only the first kind that has such a change counts.
+    def line(self) -> Claim | None:
+        """Claim the line, of that method if one was found, in which a small change makes all checks pass.
+
+        Only the first kind that has such a change counts, and only in two lines at most.
         """
         found: list[Repair] = []
+        self._begin()
         # If only an exception is missing, a changed value proves nothing: what it is passed to may raise by chance.
         kinds = {each.finding.kind for each in self.failures.values() if each}
         with folder_apart():
-            for repair, program in repairs_of(self.task):
+            for repair, program in repairs_of(self.task, self.within):
                 if kinds == {Kind.NO_ERROR} and repair.kind in OF_VALUES:
                     continue
                 if self._is_late("repairs") or (found and found[0].kind != repair.kind):
                     break
-                if self._may_pass(program) and self._holds(program, lambda item, failure: failure is None):
+                if self._passes(program):
                     found.append(repair)
         return Claim([], [WHERE], place=said(found)) if 0 < len({each.line for each in found}) <= MOST_LINES else None
+
+    def _passes(self, program: Program) -> bool:
+        return self._may_pass(program) and self._holds(program, lambda item, failure: failure is None)
+
+    def _begin(self) -> None:
+        self.started, self.worked = time.monotonic(), time.process_time()
 
     def _is_late(self, kind: str) -> bool:
         worked, waited = time.process_time() - self.worked, time.monotonic() - self.started

@@ -12,7 +12,7 @@ from .alternatives import KINDS, alternatives, in_place_of
 from .parsing import parse, parse_or_none
 from .scope import Scope
 from .slips import LONGEST, places
-from .text import bound_name, definitions, mentioned, names, with_helpers
+from .text import Definition, bound_name, definitions, end_line, mentioned, names, with_helpers
 
 # A repaired program must not reach for other files or processes.
 OUTSIDE = {"os", "shutil", "subprocess", "signal", "socket", "open", "Path", "unlink", "rmdir", "rename", "mkdir"}
@@ -29,6 +29,14 @@ class Repair(NamedTuple):
     program: ast.Module
 
 
+class Method(NamedTuple):
+    """A method of a learner's class, its lines, and the program with the solution's in its place."""
+
+    name: str
+    lines: range
+    program: ast.Module
+
+
 def said(found: Sequence[Repair]) -> str:
     """Say where the mistake is, by the repairs of one kind with which all checks pass, in one line or two."""
     first, *others = sorted({each.line for each in found})
@@ -40,23 +48,47 @@ def said(found: Sequence[Repair]) -> str:
 Site = tuple[ast.AST, str, int, Any]  # the node of which a field changes, the field, in which line, and the new value
 
 
-def repairs(text: str, name: str, ours: str) -> Iterator[Repair]:
+def with_our_methods(text: str, name: str, ours: str) -> Iterator[Method]:
+    """Yield a class with one of several methods replaced by that of `ours`, the solution's class, never shown."""
+    _, nodes = _repaired(text, name)
+    theirs = dict(definitions(parse(ours).body))
+    for node in nodes:
+        body = node.body if isinstance(node, ast.ClassDef) else []
+        methods = [each for each in body if isinstance(each, ast.FunctionDef)]
+        for method in methods if len(methods) > 1 else []:
+            place = body.index(method)
+            if other := theirs.get(f"{name}.{method.name}"):
+                body[place] = other
+                yield Method(method.name, range(method.lineno, end_line(method) + 1), ast.Module([*nodes], []))
+                body[place] = method
+
+
+def _repaired(text: str, name: str) -> tuple[ast.Module, list[Definition]]:
+    """Return a file's tree, and a definition with the private helpers that it uses, if it is there and safe to run."""
+    tree = parse_or_none(text) or ast.Module([], [])
+    known = dict(definitions(tree.body))
+    used = with_helpers(known, name) if name in known else []
+    nodes = [node for node in used if node.col_offset == 0 or node is known[name]]
+    return tree, [] if any(OUTSIDE & mentioned(node) for node in nodes) else nodes
+
+
+def repairs(text: str, name: str, ours: str, within: range | None = None) -> Iterator[Repair]:
     """Yield the repairs of a definition and the private helpers that it uses, the likeliest kinds first.
 
-    They may take expressions and statements from `ours`, the solution's definition, which is never shown.
+    They may take expressions and statements from `ours`, the solution's definition, which is never shown. In a class,
+    all are in the lines `within`, if given.
     """
-    tree = parse_or_none(text)
-    known = dict(definitions(tree.body)) if tree else {}
-    if tree is None or name not in known:
-        return
-    nodes = [node for node in with_helpers(known, name) if node.col_offset == 0 or node is known[name]]
-    if any(OUTSIDE & mentioned(node) for node in nodes):
-        return
+    tree, nodes = _repaired(text, name)
     program = ast.Module([*nodes], [])
     imports = [node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
-    module = names(tree) | {*known} | {bound_name(node, alias) for node in imports for alias in node.names}
+    module = (
+        names(tree)
+        | {*dict(definitions(tree.body))}
+        | {bound_name(node, alias) for node in imports for alias in node.names}
+    )
     all_of_them = [each for node in nodes for each in (node.body if isinstance(node, ast.ClassDef) else [node])]
     functions = [each for each in all_of_them if isinstance(each, ast.FunctionDef)]
+    functions = [each for each in functions if within is None or each.lineno in within or each in nodes]
     sites = [site for each in functions for site in _sites(each, module, parse(ours))]
     lines = text.split("\n")
     for rank, (parent, field, line, value) in sorted(sites, key=lambda each: each[0]):

@@ -11,7 +11,7 @@ from ..paths import LEARNER
 from ..programs.packages import SOLUTION_NAME, installed
 from ..programs.patched import rewritten, sources_of
 from ..source.excerpts import NoSuchCode, code_of
-from ..source.repairs import Repair, repairs
+from ..source.repairs import Method, Repair, repairs, with_our_methods
 from ..source.slips import Slip, slips
 from .variants import Program
 
@@ -20,7 +20,7 @@ class Overtime(BaseException):
     """What runs on a slip takes too long."""
 
 
-Changed = TypeVar("Changed", Slip, Repair)
+Changed = TypeVar("Changed", Slip, Repair, Method)
 
 
 def slips_of(task: Task) -> Iterator[tuple[Slip, Program]]:
@@ -31,10 +31,19 @@ def slips_of(task: Task) -> Iterator[tuple[Slip, Program]]:
     return _built(task, slips(sources[task.target.file], own), sources, SOLUTION_NAME)
 
 
-def repairs_of(task: Task) -> Iterator[tuple[Repair, Program]]:
-    """Yield the repairs of the learner's program that can be built, each with the program."""
+def repairs_of(task: Task, within: range | None = None) -> Iterator[tuple[Repair, Program]]:
+    """Yield the repairs of the learner's program that can be built, each with the program, in some lines if given."""
+    return _built(task, repairs(*_texts(task), within), {}, "tiny_llm")
+
+
+def with_our_methods_of(task: Task) -> Iterator[tuple[Method, Program]]:
+    """Yield the learner's class with one method of the solution's, once for each."""
+    return _built(task, with_our_methods(*_texts(task)), {}, "tiny_llm")
+
+
+def _texts(task: Task) -> tuple[str, str, str]:
     text, ours = (LEARNER / task.target.file).read_text(encoding="utf-8"), sources_of(task.target)[task.target.file]
-    return _built(task, repairs(text, task.target.name, ours), {}, "tiny_llm")
+    return text, task.target.name, ours
 
 
 def _built(
