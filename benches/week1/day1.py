@@ -8,7 +8,7 @@ from tiny_llm.attention import scaled_dot_product_attention_simple
 from tiny_llm_course.measuring.clock import Table, on_cpu, peak_memory, seconds
 
 # What the book draws of the table.
-CHART = ("lines", "ms for time, MiB for memory", ("ms", "MiB", "MLX: MiB"))
+CHART = ("lines", "time in ms, memory in MiB", ("ms", "MiB", "MLX: MiB"))
 
 D = 64
 

@@ -42,7 +42,7 @@ def filters() -> str:
         for name, row in zip(left, shares, strict=True)
     )
     title = "Probabilities of five words after each filter"
-    caption = "Each square is a word's probability after a filter (row), and a dot is a word that the filter removes."
+    caption = "Each square is a probability after a filter or the penalty (row). A dot is a word that a filter removes."
     return canvas.figure("filters-1-7", title, " ".join(rows), caption)
 
 

@@ -28,7 +28,7 @@ def _call(name: str, **arguments: Any) -> str:
 READ, COLORS = _call("read_file", path="dog.py"), _call("read_file", path="colors.py")
 # The widget's runs: answers, limits, and the seconds that an answer and a call take.
 RUNS: dict[str, tuple[Sequence[str], dict[str, float], float, float]] = {
-    "done": ((f"I look into dog.py.\n{READ}", COLORS, "It prints: The dog is blue."), {}, 2.0, 0.1),
+    "done": ((f"Let me read dog.py.\n{READ}", COLORS, "It prints: The dog is blue."), {}, 2.0, 0.1),
     "errors fed back": (
         (_call("read_file", file="dog.py"), _call("read", path="dog.py"), f"{READ}\n{COLORS}", "The dog is blue."),
         {},

@@ -29,6 +29,8 @@ from tiny_llm_solution.workspace.journal import Journal  # noqa: E402
 from tiny_llm_solution.workspace.tools import open_workspace  # noqa: E402
 
 QUESTION = [{"role": "user", "content": "Set the count to 1, and post it."}]
+# Questions of the tests, in words that a reader of the table understands without the conversation.
+WORDING = {"What else does the user want?": "Which file must stay as it is?", "And then?": "Tabs or spaces?"}
 READ, EDIT, POST = (
     {"name": "read_file", "arguments": {"path": "count.py"}},
     {"name": "edit_file", "arguments": {"path": "count.py", "old": "count = 0", "new": "count = 1"}},
@@ -229,7 +231,7 @@ def questions() -> str:
     for question, (answer, wanted) in QUESTIONS.items():
         if wanted:
             kept = ["yes" if _has(part, answer) else "no" for part in (dropped, compacted)]
-            lines.append(f"| {question} | {kept[0]} | {kept[1]} |")
+            lines.append(f"| {WORDING.get(question, question)} | {kept[0]} | {kept[1]} |")
     return "\n".join([*lines, ""])
 
 
