@@ -10,7 +10,11 @@ from tiny_llm_course.programs import kernels
 from tiny_llm_course.programs.launches import counted
 
 # What the book draws of the table.
-CHART = ("lines", "MiB at the peak", ("all scores: MiB", "blocks: MiB"))
+CHART = (
+    "lines",
+    "MiB at the peak, ms",
+    ("all scores: MiB", "blocks: MiB", "all scores: ms", "blocks: ms", "kernel: ms"),
+)
 
 H, H_KV, D = 2, 1, 64
 LINE = 64  # bytes per memory transaction

@@ -8,7 +8,7 @@ from book.generate.week1.heads import SENTENCE, SHOWN, model, streams_of
 from tests.week1.formulas import linear64, rms_norm64, rope64
 
 from tiny_llm_course.dev.book.drawing import Boxes, Canvas, at_both_widths, flow, strips
-from tiny_llm_course.dev.book.drawing.canvas import WIDEST
+from tiny_llm_course.dev.book.drawing.canvas import SMALL, WIDEST
 from tiny_llm_course.dev.book.html import element, table
 from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.paths import ROOT
@@ -79,30 +79,41 @@ def share_kept(vectors: Array64) -> Array64:
 
 
 def restored() -> str:
-    """Draw one key of the sentence, and its reconstructions from fewer numbers."""
+    """Draw a key and a value of the sentence, and their reconstructions from fewer numbers."""
     every = stories().plain
     directions = np.linalg.svd(balanced(every, every), full_matrices=False)[2]
     token = balanced(vectors_of(SENTENCE).plain, every)[-1:]  # of `dog`
-    dims = model().config["head_dim"]
-    rows = [token[0, :dims]]
-    for count in DRAWN:
-        latent = token @ directions[:count].T
-        rows.append((latent @ directions[:count])[0, :dims])
-    width = token.shape[1]
+    rows = [token[0], *(((token @ directions[:count].T) @ directions[:count])[0] for count in DRAWN)]
+    dims, width = model().config["head_dim"], token.shape[1]
     names = ["original", *(f"from {count}" for count in DRAWN)]
-    canvas = at_both_widths(lambda canvas: strips(canvas, np.array(rows), names, "key"))
+    starts = {"key": 0, "value": width // 2}  # of head 0
+    parts = {role: np.array([row[at : at + dims] for row in rows]) for role, at in starts.items()}
+
+    def draw(canvas: Canvas) -> None:
+        for role, vectors in parts.items():
+            level = canvas.bottom + (16 if role == "value" else 0)
+            canvas.text(0, level + SMALL, role, "strong")
+            strips(canvas, vectors, names, role, level=level + SMALL + 8)
+
+    lost = {role: [_lost(vectors[0], each) for each in vectors[1:]] for role, vectors in parts.items()}
     about = (
-        f"Three rows of {dims} bars. The first is the original key of dog. The second, restored from {DRAWN[0]} "
-        f"elements, is nearly the same. The third, restored from {DRAWN[1]} elements, has the same large bars but "
-        f"different small bars."
+        f"A key and a value of dog, each as three rows of {dims} bars: the original, and restored from {DRAWN[0]} and "
+        f"from {DRAWN[1]} elements. From {DRAWN[0]}, both keep their large bars. From {DRAWN[1]}, the key has the same "
+        f"large bars but different small bars, and the bars of the value are much smaller."
     )
     caption = (
-        f"Each bar is an element of a key of <code>dog</code> in layer {SHOWN[0]} of the course's model. The key has "
-        f"{dims} of the {width} elements that the layer caches for this token. Below the original are its "
-        f"reconstructions after all {width} elements have been projected to {DRAWN[0]} and to {DRAWN[1]} principal "
-        f"components. The components were computed on other stories."
+        f"Each bar is an element of the key or the value of <code>dog</code>, for key-value head 0 in layer {SHOWN[0]} "
+        f"of the course's model: {2 * dims} of the {width} elements that the layer caches for this token. Below the "
+        f"originals are their reconstructions after all {width} elements have been projected to {DRAWN[0]} and to "
+        f"{DRAWN[1]} principal components, which were computed on other stories. The squared error, relative to the "
+        f"vector's squared length, is {lost['key'][0]} and {lost['key'][1]} for the key, and {lost['value'][0]} and "
+        f"{lost['value'][1]} for the value."
     )
-    return canvas.figure("restored-4-4", "A key, restored from a latent", about, caption)
+    return at_both_widths(draw).figure("restored-4-4", "A key and a value, restored from a latent", about, caption)
+
+
+def _lost(original: Array64, other: Array64) -> str:
+    return f"{np.sum((original - other) ** 2) / np.sum(original**2):.0%}".replace("%", " %")
 
 
 def paths() -> str:

@@ -62,7 +62,7 @@
         .join("");
       const ratio = (a, b) => (a / b).toPrecision(3);
       this.say(
-        `With GQA, there ${kv_heads === 1 ? "is 1 key-value head" : `are ${kv_heads} key-value heads`}. MLA's latent and rope key take as much as ${ratio(numbers.MLA, 2 * this.model.dims)} key-value heads would: ` +
+        `With GQA, there ${kv_heads === 1 ? "is 1 key-value head" : `are ${kv_heads} key-value heads`}. MLA's latent and RoPE key take as much as ${ratio(numbers.MLA, 2 * this.model.dims)} key-value heads would: ` +
           `1/${ratio(bytes.MHA, bytes.MLA)} of MHA.`,
       );
     }

@@ -7,8 +7,8 @@ from pathlib import Path
 from .math import TOKEN
 
 ENTRY = re.compile(r"^(\S.*)\n: ((?:.+\n?)*)", re.MULTILINE)
-# An abbreviation's full name begins its explanation.
-IN_FULL = re.compile(r"([A-Z][\w -]{3,30}): ")
+# An abbreviation's full name begins its explanation. "Of experts: ..." is no name, but says where the term is used.
+IN_FULL = re.compile(r"(?!(?:Of|In) )([A-Z][\w -]{3,30}): ")
 # So does a term's abbreviation.
 ABBREVIATION = re.compile(r"([A-Z][A-Za-z]*[A-Z]): ")
 # A meaning may have several senses, each before a link to its chapter.

@@ -69,14 +69,19 @@ def matrix(
             canvas.rect(left, level - 2, cell * len(columns), upper + SMALL + 6, f"frame {looks_of(role)}", 3)
 
 
-def strips(canvas: Canvas, values: Array, names: Sequence[str], role: str, *, total: bool = False) -> None:
-    """Draw vectors below each other, a bar per number, as wide as fits; with `total`, a line above the last."""
+def strips(
+    canvas: Canvas, values: Array, names: Sequence[str], role: str, *, total: bool = False, level: float = 0
+) -> None:
+    """Draw vectors below each other, a bar per number, as wide as fits; with `total`, a line above the last.
+
+    `level` is the y of the upper edge.
+    """
     left = max(map(width_of, names)) + 10
     right = canvas.width - 2 * MARGIN
     step, half = (right - left) / values.shape[1], 17.0 if canvas.width == WIDEST else 26.0
     top = float(np.max(np.abs(values)))
     for i, (name, vector) in enumerate(zip(names, values, strict=True)):
-        middle = (2 * half + 6) * i + half
+        middle = level + (2 * half + 6) * i + half
         if total and i == len(names) - 1:
             canvas.path([(0, middle - half), (right, middle - half)], "line")
             middle += 6
