@@ -14,7 +14,7 @@ class Kind(StrEnum):
     INPUT_WRITTEN = "input written"
     RACE = "race"
     DIVERGENT_BARRIER = "divergent barrier"
-    UNINITIALISED_READ = "uninitialised read"
+    UNINITIALIZED_READ = "uninitialized read"
     OUTPUT_UNWRITTEN = "output unwritten"
     ENDLESS_LOOP = "endless loop"
     TOO_MUCH_MEMORY = "too much memory"

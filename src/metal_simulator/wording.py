@@ -18,7 +18,7 @@ KINDS = (
     Kind.INPUT_WRITTEN,
     Kind.RACE,
     Kind.DIVERGENT_BARRIER,
-    Kind.UNINITIALISED_READ,
+    Kind.UNINITIALIZED_READ,
     Kind.OUTPUT_UNWRITTEN,
     Kind.ENDLESS_LOOP,
     Kind.TOO_MUCH_MEMORY,
@@ -74,7 +74,7 @@ def fault_of(found: FaultInC, kernel: str, texts: dict[str, str], library: Path)
         Kind.OUT_OF_BOUNDS,
         Kind.INPUT_WRITTEN,
         Kind.RACE,
-        Kind.UNINITIALISED_READ,
+        Kind.UNINITIALIZED_READ,
         Kind.OUTPUT_UNWRITTEN,
         Kind.MISALIGNED,
     )
@@ -118,7 +118,7 @@ def _refusal(words: str) -> tuple[Kind, str, str | None]:
     if "read-only variable is not assignable" in words:
         return Kind.INPUT_WRITTEN, "writes to an input", None
     if found := re.search(r"'(\w+)[^']*' is (?:used )?uninitialized", words):
-        return Kind.UNINITIALISED_READ, f"reads {found[1]}, to which nothing has been written", found[1]
+        return Kind.UNINITIALIZED_READ, f"reads {found[1]}, to which nothing has been written", found[1]
     if "double" in words and "poisoned" in words:
         return Kind.DOES_NOT_COMPILE, "does not compile: Metal has no double", None
     if "frame size" in words or "stack frame" in words:
@@ -191,7 +191,7 @@ _WORDS: dict[Kind, Callable[[FaultInC, str, Where | None], str]] = {
     Kind.INPUT_WRITTEN: lambda f, n, _: f"{_DOES[f.here.how]} {n}[{f.index}], but {n} is an input",
     Kind.RACE: _race,
     Kind.DIVERGENT_BARRIER: _barrier,
-    Kind.UNINITIALISED_READ: lambda f, n, _: f"reads {n}[{f.index}], to which nothing has been written",
+    Kind.UNINITIALIZED_READ: lambda f, n, _: f"reads {n}[{f.index}], to which nothing has been written",
     Kind.OUTPUT_UNWRITTEN: _unwritten,
     Kind.ENDLESS_LOOP: lambda *_: "is in a loop that does not end, or takes too long for this simulator",
     Kind.TOO_MUCH_MEMORY: lambda f, n, _: (

@@ -1,6 +1,6 @@
 """How well text and lines stand out, where axe does not look: in drawings, and in every state of a widget.
 
-WCAG's contrast of two colours. Text is held against what lies under it, 4.5 to 1; a line that is drawn, against the
+WCAG's contrast of two colors. Text is held against what lies under it, 4.5 to 1; a line that is drawn, against the
 page, 3 to 1. Both are looked for on the page and in the shadows of its widgets.
 """
 
@@ -8,26 +8,26 @@ FAINT = """
 () => {
   const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
   const seen = new Map();
-  const rgba = (colour) => {
-    if (!seen.has(colour)) {
+  const rgba = (color) => {
+    if (!seen.has(color)) {
       canvas.clearRect(0, 0, 1, 1);
-      canvas.fillStyle = colour;
+      canvas.fillStyle = color;
       canvas.fillRect(0, 0, 1, 1);
-      seen.set(colour, [...canvas.getImageData(0, 0, 1, 1).data]);
+      seen.set(color, [...canvas.getImageData(0, 0, 1, 1).data]);
     }
-    return seen.get(colour);
+    return seen.get(color);
   };
   const light = ([r, g, b]) => {
     const part = (value) => (value <= 10.31475 ? value / 3294.6 : ((value / 255 + 0.055) / 1.055) ** 2.4);
     return 0.2126 * part(r) + 0.7152 * part(g) + 0.0722 * part(b);
   };
-  const contrast = (...colours) => {
-    const [dark, bright] = colours.map(light).sort((a, b) => a - b);
+  const contrast = (...colors) => {
+    const [dark, bright] = colors.map(light).sort((a, b) => a - b);
     return (bright + 0.05) / (dark + 0.05);
   };
-  // What `ground` becomes under a colour, which may be transparent in several ways.
-  const under = (ground, colour, opacity = 1) => {
-    const [r, g, b, a] = rgba(colour);
+  // What `ground` becomes under a color, which may be transparent in several ways.
+  const under = (ground, color, opacity = 1) => {
+    const [r, g, b, a] = rgba(color);
     return [r, g, b].map((value, i) => (value * a * opacity) / 255 + ground[i] * (1 - (a * opacity) / 255));
   };
   const page = rgba(getComputedStyle(document.documentElement).backgroundColor).slice(0, 3);
@@ -67,7 +67,7 @@ FAINT = """
       if (!words.length || !part.checkVisibility()) continue;
       const around = [];
       for (let at = part; at; at = at.parentElement) around.unshift(getComputedStyle(at).backgroundColor);
-      const ground = around.reduce((below, colour) => under(below, colour), page);
+      const ground = around.reduce((below, color) => under(below, color), page);
       look(words[0].data.trim(), under(ground, getComputedStyle(part).color), ground, 4.5);
     }
   }

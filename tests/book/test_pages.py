@@ -15,7 +15,7 @@ from tiny_llm_course.paths import BOOK
 AXE = (Path(__file__).parent / "axe" / "axe.min.js").read_text(encoding="utf-8")
 SUMMARY = (BOOK / "src" / "SUMMARY.md").read_text(encoding="utf-8")
 PAGES = [name.removesuffix(".md") for name in re.findall(r"\]\(([\w/.-]+\.md)\)", SUMMARY)]
-RULES, COLOURS = "rules: { 'target-size': { enabled: true } }", "runOnly: ['color-contrast']"
+RULES, COLORS = "rules: { 'target-size': { enabled: true } }", "runOnly: ['color-contrast']"
 WIDGETS = {file.stem for file in (BOOK / "src" / "widgets").glob("*.js")} - {"common"}
 UNFOLD = "document.querySelectorAll('main details').forEach((details) => { details.open = true; })"
 
@@ -37,7 +37,7 @@ def test_a_page_is_light_and_can_be_printed_and_read(page, name):
     page.emulate_media(media="screen")
     page.evaluate(UNFOLD)
     page.evaluate(AXE)
-    can_be_read(page, COLOURS)
+    can_be_read(page, COLORS)
     in_theme(page, "light")
     can_be_read(page, RULES)
 
@@ -64,9 +64,9 @@ def can_be_printed(page):
     assert not page.locator("#mdbook-sidebar").is_visible()
     assert not page.locator("nav.nav-wrapper").first.is_visible()
     every = "[...document.querySelectorAll('main :is(h1, h2, p, li, td, a, code, code span)')]"
-    colours = page.evaluate(f"[...new Set({every}.map((part) => getComputedStyle(part).color))]")
-    pale = [colour for colour in colours if sum(map(int, re.findall(r"\d+", colour)[:3])) > 450]
-    assert colours
+    colors = page.evaluate(f"[...new Set({every}.map((part) => getComputedStyle(part).color))]")
+    pale = [color for color in colors if sum(map(int, re.findall(r"\d+", color)[:3])) > 450]
+    assert colors
     assert not pale
     # Hints and answers stand open: what was folded has its place on the paper.
     folded = "[...document.querySelectorAll('main details:not([open]) > :not(summary)')]"
@@ -78,7 +78,7 @@ def can_be_read(page, options):
     """By whoever comes: axe has no objection, not to mdBook's frame either, and drawings follow the theme.
 
     They do not behind an <img>. A control or a link that stands by itself is at least 24 pixels high and wide. Another
-    theme changes colours alone.
+    theme changes colors alone.
     """
     faults = page.evaluate(f"axe.run(document, {{ resultTypes: ['violations'], {options} }}).then((r) => r.violations)")
     assert not [
@@ -188,17 +188,17 @@ def test_the_search_finds_softmax(page):
 
 
 def test_formulas_are_set(page):
-    """In the fonts of the book and in the colour of the text, in each theme."""
+    """In the fonts of the book and in the color of the text, in each theme."""
     page.goto("week1/day1.html")
     formula = page.locator(".formula .katex").first
     assert formula.is_visible()
     assert page.evaluate("document.fonts.ready.then(() => document.fonts.check('16px KaTeX_Main'))")
-    colour = "(part) => getComputedStyle(part).color"
+    color = "(part) => getComputedStyle(part).color"
     seen = set()
     for theme in ("light", "rust", "coal", "navy", "ayu"):
         in_theme(page, theme)
-        seen.add(formula.evaluate(colour))
-        assert formula.evaluate(colour) == page.locator("main p").first.evaluate(colour), theme
+        seen.add(formula.evaluate(color))
+        assert formula.evaluate(color) == page.locator("main p").first.evaluate(color), theme
     assert len(seen) > 2
 
 

@@ -13,7 +13,7 @@ every_widget = pytest.mark.parametrize("name", WIDGETS)
 
 # What stands in a widget's place in print and without JavaScript.
 STILL = ":is(.table-wrapper, figure, details)"
-# Views that show every colour a widget has.
+# Views that show every color a widget has.
 VIEWS = {
     "attention-stepper": [{"step": step} for step in range(5)],
     "head-atlas": [{"layer": 3, "head": 1, "what": what} for what in ("scores", "masked", "weights")],

@@ -24,7 +24,7 @@ WORK = [EDIT, COMMAND, call("write_file", path="new/notes.md", text="Blue.\n"), 
 def workspace(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     folder = tmp_path / "work"
-    (folder / "colours").mkdir(parents=True)
+    (folder / "colors").mkdir(parents=True)
     (folder / "dog.py").write_text("<script>alert(1)</script>\x1b[31m\n", encoding="utf-8")
     (folder / "cat.py").write_text("red\n", encoding="utf-8")
     (tmp_path / "secret.txt").write_text("secret", encoding="utf-8")
@@ -68,11 +68,11 @@ def test_another_end_is_exit_code_1(typed, workspace):
 def test_the_tools_stay_in_the_folder(typed, workspace):
     (workspace / "link").symlink_to(workspace.parent)
     answers = [
-        READ % path for path in ("../secret.txt", "/etc/hosts", "link/secret.txt", "none.py", "colours", "a\\u0000")
+        READ % path for path in ("../secret.txt", "/etc/hosts", "link/secret.txt", "none.py", "colors", "a\\u0000")
     ]
     _, out, _ = run(typed, workspace, [*answers, "No."])
     assert "secret\n" not in out
-    for words in ("leaves the workspace", "is absolute", "No such file", "'colours' is a folder", "control character"):
+    for words in ("leaves the workspace", "is absolute", "No such file", "'colors' is a folder", "control character"):
         assert words in out
 
 
@@ -92,7 +92,7 @@ def test_changes_are_approved_and_undone(typed, workspace, monkeypatch):
     assert (code, out) == (0, "undone: new/notes.md\nundone: cat.py\nremoved: new/\n")
     assert files(workspace) == before
     assert not (workspace / "new").exists()
-    assert (workspace / "colours").exists()  # it was empty before
+    assert (workspace / "colors").exists()  # it was empty before
     code, _, err = typed("agent", "--undo", "--solution", "--workspace", workspace)
     assert (code, "There is nothing to undo" in err) == (2, True)
 
@@ -120,7 +120,7 @@ def test_undo_deletes_the_new_folders_that_are_empty(typed, workspace):
     (workspace / "kept" / "mine").write_text("mine", encoding="utf-8")
     code, out, _ = typed("agent", "--undo", "--solution", "--workspace", workspace)
     assert (code, out) == (0, "undone: d/e/f\nundone: a/b/c.py\nremoved: a/b/, d/e/, a/, d/\n")
-    assert sorted(path.name for path in workspace.iterdir() if path.is_dir()) == ["colours", "kept"]
+    assert sorted(path.name for path in workspace.iterdir() if path.is_dir()) == ["colors", "kept"]
 
 
 def test_a_new_folder_alone_can_be_undone(typed, workspace):

@@ -13,7 +13,7 @@ def test_a_file_that_is_written_twice_in_a_second_is_graded_as_it_is(monkeypatch
         file = checkout / "src" / "tiny_llm" / "spread.py"
         written = file.stat()
         assert run("test 1.1.2", checkout).returncode == 0
-        replace(file, "centred * centred", "centred + centred")  # of the same length
+        replace(file, "centered * centered", "centered + centered")  # of the same length
         os.utime(file, ns=(written.st_atime_ns, written.st_mtime_ns))
         done = run("test 1.1.2", checkout)
         assert done.returncode == 1, done.stdout

@@ -99,8 +99,8 @@ def test_the_parts_of_the_model_have_all_its_weights():
 
 SLOW = Edit(
     "spread.py",
-    find="    centred = x - mean(x, axis)\n",
-    put='    import time\n    print("here I am")\n    time.sleep(0.02)\n    centred = x - mean(x, axis)\n',
+    find="    centered = x - mean(x, axis)\n",
+    put='    import time\n    print("here I am")\n    time.sleep(0.02)\n    centered = x - mean(x, axis)\n',
 )
 
 
@@ -135,7 +135,7 @@ def test_what_is_borrowed_is_measured_and_named(untouched):
         ((), (), "1.1.1 Mean is not started", "pdm run test 1.1.1"),
         (
             ("1.1.1", "1.1.2"),
-            (Edit("spread.py", find="centred * centred", put="centred"),),
+            (Edit("spread.py", find="centered * centered", put="centered"),),
             "1.1.2 Variance has not passed",
             "pdm run test 1.1.2",
         ),
@@ -159,8 +159,8 @@ def test_what_raises_in_the_measurement_is_told_without_a_traceback():
     """It passes its checks, whose inputs are smaller."""
     fussy = Edit(
         "spread.py",
-        find="    centred = x - mean(x, axis)\n",
-        put="    assert x.size < 40, 'too long'\n    centred = x - mean(x, axis)\n",
+        find="    centered = x - mean(x, axis)\n",
+        put="    assert x.size < 40, 'too long'\n    centered = x - mean(x, axis)\n",
     )
     with fixture("1.1.1", "1.1.2", edits=(fussy,)) as checkout:
         done = run("bench 1.1 --quick", checkout)

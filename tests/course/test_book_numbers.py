@@ -373,7 +373,7 @@ def test_a_number_in_a_sentence(page: str, words: str, holds: Callable[[], bool]
 
 
 def test_the_ranks_of_day_6_are_its_tokenizers() -> None:
-    """The table of joins: every known pair of neighbours, with its rank."""
+    """The table of joins: every known pair of neighbors, with its rank."""
     text, known = (BOOK / "src" / "week1" / "day6.md").read_text(encoding="utf-8"), ranks()
     pieces = list("Ġblue")
     while True:

@@ -23,7 +23,7 @@ def checkout():
     """What uses mean and line is solved, they are not; and mean is imported under another name."""
     renamed = (
         Edit("spread.py", "from .basics import line, mean as average", find="from .basics import line, mean"),
-        Edit("spread.py", "centred = x - average(x, axis)", find="centred = x - mean(x, axis)"),
+        Edit("spread.py", "centered = x - average(x, axis)", find="centered = x - mean(x, axis)"),
         Edit("spread.py", "return average(", find="return mean("),
         Edit("spread.py", "average(x, -1)", find="mean(x, -1)"),
     )
@@ -110,7 +110,7 @@ def test_ones_own_mistake_in_it_harms_nobody():
 
 
 def test_a_mistake_beside_it_is_named_and_what_is_borrowed_is_no_culprit():
-    edits = (Edit("spread.py", "mx.abs(centred)", find="centred * centred"),)
+    edits = (Edit("spread.py", "mx.abs(centered)", find="centered * centered"),)
     with fixture("1.1.2", "1.2.1", edits=edits) as checkout:
         run("borrow 1.1.1 1.1.3", checkout)
         done = run("test 1.1.2 1.2.1", checkout)

@@ -1,4 +1,4 @@
-"""The command line's rules that a transcript cannot show: colour, Ctrl-C, raw pytest, the memory of hints."""
+"""The command line's rules that a transcript cannot show: color, Ctrl-C, raw pytest, the memory of hints."""
 
 import os
 import pty
@@ -41,7 +41,7 @@ def on_a_terminal(checkout, *args: str, **settings: str) -> str:
     return output.decode()
 
 
-def test_colour_on_a_terminal_only_and_never_against_no_color(checkout):
+def test_color_on_a_terminal_only_and_never_against_no_color(checkout):
     assert "\x1b[" in on_a_terminal(checkout, *SOLVED)
     assert "\x1b[" not in on_a_terminal(checkout, *SOLVED, NO_COLOR="1")
     assert "\x1b[" not in tiny_llm(checkout, *SOLVED).stdout

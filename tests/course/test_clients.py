@@ -76,7 +76,7 @@ def waits_out_another(tight, ask):
     return time.monotonic() - begun >= wait
 
 
-def test_openai_honours_retry_after(tight):
+def test_openai_honors_retry_after(tight):
     with client_of(tight, KEY) as client:
         assert waits_out_another(tight, lambda: talk(client.with_options(max_retries=3)))
 
@@ -204,7 +204,7 @@ def test_a_call_that_is_demanded_is_an_object_of_its_class(port):
     from pydantic import BaseModel
 
     class Dog(BaseModel):
-        colour: Literal["blue", "red"]
+        color: Literal["blue", "red"]
 
     class Walk(BaseModel):
         first: Dog

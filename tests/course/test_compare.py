@@ -115,7 +115,7 @@ def test_a_task_that_does_not_exist_is_one_line(checkout):
     assert done.stdout.startswith("There is no task 1.1.9.")
 
 
-def test_side_by_side_in_colour_where_there_is_room(checkout):
+def test_side_by_side_in_color_where_there_is_room(checkout):
     wide, narrow, plain = on_a_terminal(checkout, 120), on_a_terminal(checkout, 60), on_a_terminal(
         checkout, 120, NO_COLOR="1"
     )  # fmt: skip

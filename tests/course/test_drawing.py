@@ -205,6 +205,6 @@ def test_the_book_has_each_role_once():
     look = r"^\.role-\w+ \{\n    --role: var\(--(\w+)\);\n    --underline: (\w+);\n    --dashes: ([^;]+);"
     marks = re.findall(look, css, re.MULTILINE)
     assert [mark[0] for mark in marks] == list(ROLES)
-    assert len({mark[1:] for mark in marks}) == len(ROLES), "two roles look the same without their colour"
+    assert len({mark[1:] for mark in marks}) == len(ROLES), "two roles look the same without their color"
     with pytest.raises(ValueError, match="no role 'qery', there are query, key, value"):
         squares(Canvas(), 0, 0, np.ones((1, 1)), 10, "qery")

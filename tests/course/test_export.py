@@ -31,7 +31,7 @@ def checkout():
     """1.1.1 passes and prints, 1.1.2 fails, 1.1.3 is borrowed, day 2 is not started."""
     edits = (
         Edit("basics.py", find="    total =", put=f"    {NASTY}\n    total ="),
-        Edit("spread.py", find="    centred =", put=f"    {NASTY}\n    {FALSE_VALUE}\n    centred ="),
+        Edit("spread.py", find="    centered =", put=f"    {NASTY}\n    {FALSE_VALUE}\n    centered ="),
     )
     with fixture("1.1.1", "1.1.2", "1.1.3", edits=edits) as folder:
         memory = folder / ".tiny-llm" / "progress.json"

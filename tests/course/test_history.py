@@ -198,9 +198,9 @@ def test_a_folder_that_cannot_be_written_to_remembers_nothing(package):
 def checkout():
     """1.1.2 has failed once, and then passed; 1.1.1 passed at once, and 1.1.3 was never tried."""
     with fixture("1.1.1", "1.1.2") as folder:
-        replace(folder / "src/tiny_llm/spread.py", "centred * centred", "mx.abs(centred)")
+        replace(folder / "src/tiny_llm/spread.py", "centered * centered", "mx.abs(centered)")
         run("test 1.1", folder)
-        replace(folder / "src/tiny_llm/spread.py", "mx.abs(centred)", "centred * centred")
+        replace(folder / "src/tiny_llm/spread.py", "mx.abs(centered)", "centered * centered")
         folder.joinpath("told").write_text(run("test", folder).stdout, encoding="utf-8")
         yield folder
 
@@ -219,7 +219,7 @@ def test_tasks_are_listed_and_one_is_shown(checkout):
     ]
     shown = run("history 1.1.2", checkout).stdout
     assert "    named: the distances from the mean are not squared (not-squared)\n" in shown
-    assert "    -    return mean(mx.abs(centred), axis)\n    +    return mean(centred * centred, axis)\n" in shown
+    assert "    -    return mean(mx.abs(centered), axis)\n    +    return mean(centered * centered, axis)\n" in shown
     nothing = run("history 1.1.3", checkout)
     assert nothing.stdout == "No attempt at 1.1.3 Line is recorded. To make one: pdm run test 1.1.3\n"
     assert nothing.returncode == 0
@@ -248,7 +248,7 @@ def test_a_reset_keeps_it(checkout):
 
 
 def test_an_export_has_it_only_if_it_is_asked_for(checkout):
-    assert "mx.abs(centred)" not in run("export --format json 1.1.2", checkout).stdout
+    assert "mx.abs(centered)" not in run("export --format json 1.1.2", checkout).stdout
     refused = run("export --format junit --history", checkout)
     assert (refused.returncode, refused.stdout) == (
         2,
@@ -259,7 +259,7 @@ def test_an_export_has_it_only_if_it_is_asked_for(checkout):
     first, second = with_history["attempts"]
     assert first["mistakes"] == [{"name": "not-squared", "fact": "the distances from the mean are not squared"}]
     assert (first["status"], second["status"]) == ("failed", "passed")
-    assert "mx.abs(centred)" in first["code"]
+    assert "mx.abs(centered)" in first["code"]
     assert never_tried["attempts"] == []
 
 

@@ -162,7 +162,7 @@ def test_no_solved_part_reaches_a_learner(tmp_path, file, old, new, complaint):
         ("", False),
     ],
 )
-def test_a_stub_is_recognised(package, body, is_stub):
+def test_a_stub_is_recognized(package, body, is_stub):
     assert all(holds_stub(each, package) for each in TASKS)
     edit(package, "extension/axpy.cpp", 'throw std::runtime_error("2.4.1 Axpy");', body)
     assert holds_stub(TASKS[0], package) == is_stub

@@ -63,7 +63,7 @@ FAULTS = {
     "std::vector<float> a(1);\n"
     + LOOP.replace("BODY", "{ a[0] = x[i]; y[i] = a[0]; }"): "7 writes shared memory in one chunk, and another chunk "
     "writes it: a race",
-    # Blocks side by side, of which all but the last are given back and taken again: their neighbours stay known.
+    # Blocks side by side, of which all but the last are given back and taken again: their neighbors stay known.
     "float* a[99];\nfor (auto& block : a) block = new float[10002];\n"
     "for (int i = 97; i >= 0; --i) { delete[] a[i]; a[i] = new float[10002]; }\n"
     + LOOP.replace("BODY", "{ a[49][0] = x[i]; y[i] = a[49][0]; }"): "9 writes shared memory in one chunk, and another "

@@ -13,7 +13,7 @@ from tiny_llm_course.source.merge.functions import Merged, merge
 pytestmark = pytest.mark.maintainers
 STUB = 'raise NotImplementedError("1.1.1 Norm")'
 CALL = '"""Apply."""\n        raise NotImplementedError("1.1.2 Layer")'
-BODY = "y = x - x.mean()  # centred\n\n    return y / mx.sqrt((y * y).mean() + eps)"
+BODY = "y = x - x.mean()  # centered\n\n    return y / mx.sqrt((y * y).mean() + eps)"
 WRITTEN = (STUB, BODY)
 NEW_DOC = ("Normalize x.", "Normalize the last axis of x.")
 ADDED = ("def given(", "def other() -> int:\n    return 1\n\n\ndef given(")

@@ -19,7 +19,7 @@ from tiny_llm_course.learner import progress, quizzes
 pytestmark = pytest.mark.maintainers
 
 PROMPT = "Enter skips, q ends: "
-CHANGE = "    - return mean(centred * centred, axis)\n"
+CHANGE = "    - return mean(centered * centered, axis)\n"
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def test_a_wrong_answer_is_explained_and_no_program_shown(checkout):
     screen = wrong(checkout, VARIANCE, "2")
     assert "✗ No.\n  You get this when the distances from the mean are not squared." in screen
     assert "  Its program is shown once 1.1.2 has passed, or with --spoil.\n  Right: 4\n" in screen
-    assert "centred" not in screen
+    assert "centered" not in screen
     assert "\n0 of 2 right. " in screen
 
 

@@ -24,9 +24,9 @@ WIDTHS = (40, 80)
 LONG = (
     "y = x * slope[0, 0]  # a comment that goes on and on, as comments do when somebody explains himself, to the margin"
 )
-PRINTS = "print('spread', [0.123456789] * 12)\n    return mean(mx.abs(centred), axis)"
+PRINTS = "print('spread', [0.123456789] * 12)\n    return mean(mx.abs(centered), axis)"
 EDITS = (
-    Edit("spread.py", PRINTS, "return mean(centred * centred, axis)"),
+    Edit("spread.py", PRINTS, "return mean(centered * centered, axis)"),
     Edit("basics.py", LONG, "y = x * slope"),
 )
 HINT, READ = "pdm run hint 1.1.2", "https://tiny-llm.github.io/tiny-llm/week1/day1.html"
@@ -112,7 +112,7 @@ def origin():
             git(checkout, *arguments)
         upstream = checkout.with_name("upstream")
         git(checkout, "clone", "-q", str(checkout), str(upstream))
-        replace(upstream / "src/tiny_llm/spread.py", "mx.abs(centred)", "2 * mx.abs(centred)")
+        replace(upstream / "src/tiny_llm/spread.py", "mx.abs(centered)", "2 * mx.abs(centered)")
         replace(upstream / "tests/week1/formulas.py", "import numpy", "# News.\nimport numpy")
         git(upstream, "commit", "-q", "-a", "-m", "News")
         git(checkout, "remote", "add", "upstream", str(upstream))
@@ -131,7 +131,7 @@ def environment_of(checkout: Path) -> dict[str, str]:
 
 
 def started(checkout: Path, typed: str, columns: int | None = None) -> str:
-    """What a command prints on a terminal, or in a pipe; without colours."""
+    """What a command prints on a terminal, or in a pipe; without colors."""
     if columns is None:
         return run(command_line(typed), checkout, environment_of(checkout))[1]
     return on_a_narrow_terminal(command_line(typed), checkout, environment_of(checkout), columns)[1]
@@ -181,12 +181,12 @@ def fits(typed: str, piped: str, screen: str, columns: int) -> None:
         assert any(one in line for one in command.split("|") for line in screen.splitlines()), (command, screen)
 
 
-def test_colours_take_no_room(origin, tmp_path):
+def test_colors_take_no_room(origin, tmp_path):
     shutil.copytree(origin, tmp_path / "course", symlinks=True)
     command, settings = command_line("test 1.1"), environment_of(tmp_path / "course")
-    coloured = on_a_narrow_terminal(command, tmp_path / "course", settings)
+    colored = on_a_narrow_terminal(command, tmp_path / "course", settings)
     plain = on_a_narrow_terminal(command, tmp_path / "course", {**settings, "NO_COLOR": "1"})
-    assert coloured == plain
+    assert colored == plain
 
 
 @pytest.mark.parametrize(

@@ -82,8 +82,8 @@ def test_a_mistake_beside_an_unknown_one_is_told_of_its_own_cases():
     screen = graded(
         edit(
             "spread.py",
-            "return mean(centred * centred, axis)",
-            "return mean(mx.abs(centred), axis) * (7 if x.ndim == 1 else 1)",
+            "return mean(centered * centered, axis)",
+            "return mean(mx.abs(centered), axis) * (7 if x.ndim == 1 else 1)",
         ),
         task="1.1.2",
         solved=("1.1.1", "1.1.2"),
@@ -94,8 +94,8 @@ def test_a_mistake_beside_an_unknown_one_is_told_of_its_own_cases():
 
 FAULT = edit(
     "spread.py",
-    "return mean(centred * centred, axis)",
-    "return mean(centred * centred, axis) * (2 if x.ndim == 2 and x.shape[-1] > 4 else 1)",
+    "return mean(centered * centered, axis)",
+    "return mean(centered * centered, axis) * (2 if x.ndim == 2 and x.shape[-1] > 4 else 1)",
 )
 
 

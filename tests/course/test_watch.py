@@ -25,10 +25,10 @@ pytestmark = pytest.mark.maintainers
 
 FOOTER = "grades all again\n"
 SOLVED = (FIXTURE / "solutions/tiny_llm/spread.py").read_text(encoding="utf-8")
-WRONG = SOLVED.replace("mean(centred * centred, axis)", "mean(mx.abs(centred), axis)", 1)
+WRONG = SOLVED.replace("mean(centered * centered, axis)", "mean(mx.abs(centered), axis)", 1)
 HANGING = "hanging"  # a file that the endless loop makes when it begins
 LOOP = f"open('{HANGING}', 'w').close(); exec('while True: pass')"
-ENDLESS = WRONG.replace("    centred = x - mean(x, axis)", f"    {LOOP}\n    centred = x - mean(x, axis)")
+ENDLESS = WRONG.replace("    centered = x - mean(x, axis)", f"    {LOOP}\n    centered = x - mean(x, axis)")
 DAY = "1.1.1, 1.1.2, 1.1.3"
 
 
@@ -239,7 +239,7 @@ def test_a_week_is_watched_by_its_name(capsys):
 
 def test_half_a_file_and_a_deleted_file_are_waited_for(checkout):
     with watching(checkout, "1.1.2", tasks="1.1.2") as terminal:
-        save(checkout, WRONG[: WRONG.index("centred = x")] + "centred = (")
+        save(checkout, WRONG[: WRONG.index("centered = x")] + "centered = (")
         assert "✗ src/tiny_llm/spread.py" in (page := terminal.wait_for(FOOTER))
         assert "is not Python: '(' was never closed" in page
         (checkout / "src" / "tiny_llm" / "spread.py").unlink()

@@ -35,7 +35,7 @@ def refuse(headline: str, case: str = "", *lines: str) -> None:
 class Notes:
     """A KV cache of tokens with a given capacity (None: unlimited).
 
-    A `lenient` one accepts impossible calls, as arrays would, so that a wrong program is recognised by its results.
+    A `lenient` one accepts impossible calls, as arrays would, so that a wrong program is recognized by its results.
     With `found`, admission finds that many tokens of each sequence, but never the last one.
     """
 

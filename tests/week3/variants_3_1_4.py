@@ -149,7 +149,7 @@ known.change(
 known.change(
     "whole-text-not-held",
     ("min(len(text), len(stop) - 1)", "min(len(text) - 1, len(stop) - 1)"),
-    fact="a prefix of a stop string is not recognised if it is the whole text",
+    fact="a prefix of a stop string is not recognized if it is the whole text",
     question="A piece is just `bl`, and the stop string is `blue`. How many characters must wait?",
 )
 known.change(

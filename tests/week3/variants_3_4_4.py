@@ -32,7 +32,7 @@ def metal_first_page(program):
 
 @known.probe()
 def metal_none(program):
-    """Nothing to run: a missing barrier is recognised by other probes."""
+    """Nothing to run: a missing barrier is recognized by other probes."""
     query, *rest = drawn(12, 1, 32, 16)
     return program(query[:0], *rest)
 

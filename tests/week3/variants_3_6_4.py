@@ -15,7 +15,7 @@ from tiny_llm_course.testkit.variants import Variants
 known = Variants("3.6.4")
 
 VOCAB = 7
-PENALISED = {"temp": 1.0, "repetition_penalty": 2.5, "seed": 4}
+PENALIZED = {"temp": 1.0, "repetition_penalty": 2.5, "seed": 4}
 FILTERED = {"temp": 0.8, "top_k": 4, "seed": 9}
 
 
@@ -159,11 +159,11 @@ known.probe_table(
     one_left_out=lambda program: planned(program, [100, 8, 4], inner=without_the_first),
     nothing_wanted=lambda program: planned(program, [2, 100, 2], most=(50, 3, 50), unread=0),
     choice=lambda program: chosen(
-        program, [{"seed": 1}, FILTERED, PENALISED, {"temp": 1.0, "seed": 2}], seed=1, rounds=4
+        program, [{"seed": 1}, FILTERED, PENALIZED, {"temp": 1.0, "seed": 2}], seed=1, rounds=4
     ),
     choice_alone=lambda program: chosen(program, [{"temp": 1.0, "seed": 6}], seed=2, rounds=6),
     choice_certain=lambda program: chosen(
-        program, [PENALISED, {"temp": 1.0, "seed": 3}], seed=3, sampled=False, rounds=4
+        program, [PENALIZED, {"temp": 1.0, "seed": 3}], seed=3, sampled=False, rounds=4
     ),
     choice_missing=lambda program: chosen(
         program, [{"seed": 1}, FILTERED, {"seed": 2}], seed=4, missing=(0,), rounds=2
@@ -171,7 +171,7 @@ known.probe_table(
     # Greedy, with a drafter that is often right; the third request waits.
     texts=lambda program: served(program, [[1, 2], [3], [4, 5, 6]], [{}, {}, {}], seed=5, sampled=False),
     texts_drawn=lambda program: served(
-        program, [[1, 2, 3, 4, 5], [3]], [FILTERED, PENALISED], seed=6, inner=in_pieces, eos=(6,)
+        program, [[1, 2, 3, 4, 5], [3]], [FILTERED, PENALIZED], seed=6, inner=in_pieces, eos=(6,)
     ),
 )
 

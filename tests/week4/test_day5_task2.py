@@ -133,10 +133,10 @@ def test_task_2_grouped_idle_expert(idle):
     indices = mx.where(indices >= idle, indices + 1, indices)
     w = mx.concatenate([w[:idle], normals(100)(1, 6, 7), w[idle:]])
     agrees(through, grouped64, x, w, indices, seed=10)
-    spoilt = mx.where(mx.arange(5)[:, None, None] == idle, mx.nan, w)
+    spoiled = mx.where(mx.arange(5)[:, None, None] == idle, mx.nan, w)
     case = f"float32, x 2 x 4 x 7, w 5 x 6 x 7, NaN in expert {idle}'s, which gets no token, seed 10"
     with noted(case):
-        actual = through(x, spoilt, indices)
+        actual = through(x, spoiled, indices)
     compare(actual, grouped64(to_float64(x), to_float64(w), to_float64(indices)), mx.float32, 1e-5, case, x.size)
 
 

@@ -100,8 +100,8 @@ def test_task_3_vocabulary_any_shape(shape):
 def test_task_3_vocabulary_rows_of_other_tokens_do_not_matter(bad):
     """The first and last row of each rank are not finite, and no token uses them."""
     (table,) = drawn(6, (12, 6))
-    spoilt = mx.where(mx.array([i in (0, 5, 6, 11) for i in range(12)])[:, None], bad, table)
-    check_lookup(spoilt, mx.array([1, 8, 4, 10]), 2)
+    spoiled = mx.where(mx.array([i in (0, 5, 6, 11) for i in range(12)])[:, None], bad, table)
+    check_lookup(spoiled, mx.array([1, 8, 4, 10]), 2)
 
 
 @pytest.mark.parametrize("bits", [4, 8])

@@ -22,9 +22,9 @@ def on_ranks(table, size, use):
     return *results, mx.array([len(group.calls) for group in groups])
 
 
-def lookup(program, seed, count, tokens, size=2, dtype=mx.float32, spoilt=()):
+def lookup(program, seed, count, tokens, size=2, dtype=mx.float32, spoiled=()):
     (table,) = drawn(seed, (count, 5), dtype=dtype)
-    for row in spoilt:
+    for row in spoiled:
         table[row] = mx.inf
     return on_ranks(table, size, lambda own, *others: program(Rows(own), *others)(mx.array(tokens)))
 
@@ -39,7 +39,7 @@ known.probe_table(
     uneven=lambda program: lookup(program, 2, 13, list(range(13)), 3),
     one_token=lambda program: lookup(program, 3, 12, [[8]]),
     table=lambda program: lookup(program, 4, 12, [[3, 9], [7, 2]], 4),
-    spoilt=lambda program: lookup(program, 5, 12, [1, 8, 4, 10], 2, mx.float32, (0, 6)),
+    spoiled=lambda program: lookup(program, 5, 12, [1, 8, 4, 10], 2, mx.float32, (0, 6)),
     alone=lambda program: lookup(program, 6, 7, [6, 0, 3], 1),
     logits=lambda program: logits(program, 7, 12),
 )

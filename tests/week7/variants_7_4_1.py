@@ -99,7 +99,7 @@ known.probe_table(
     link=lambda program: linked(program, "l/main.py", l="src"),
     link_then_up=lambda program: linked(program, "l/../main.py", l="src/pkg"),
     link_out=lambda program: linked(program, "l", l="../outside/secret.txt"),
-    link_to_neighbour=lambda program: linked(program, "l/secret.txt", l="../w-private"),
+    link_to_neighbor=lambda program: linked(program, "l/secret.txt", l="../w-private"),
     link_back_in=lambda program: linked(program, "l", l="../w/notes.txt"),
     link_absolute=lambda program: linked(program, "l", l="/notes.txt"),
     link_to_itself=lambda program: linked(program, "l", l="l"),

@@ -25,7 +25,7 @@ BOUNDS = [
         "264 elements",
     ),
     Planted(Kind.OUT_OF_BOUNDS, CONVOLUTION, "tile[32 + 4]", "tile[32 + 3]", ("tile[j] =",), "35"),
-    Planted(Kind.OUT_OF_BOUNDS, LIFE, "(x + dx + width) % width", "(x + dx)", ("neighbours +=",), "reads cells[-1]"),
+    Planted(Kind.OUT_OF_BOUNDS, LIFE, "(x + dx + width) % width", "(x + dx)", ("neighbors +=",), "reads cells[-1]"),
     Planted(Kind.OUT_OF_BOUNDS, ROPE, "out + (head", "out - 1 + (head", ("to[pair] =",), "writes out[-1]"),
     Planted(Kind.OUT_OF_BOUNDS, REGISTERS, "sums[r] += a", "sums[r + 2] += a", ("sums[r + 2] +=",), "index 5"),
     Planted(Kind.OUT_OF_BOUNDS, SOFTMAX, "x + row * N", "x + row * N - 1u", ("from[i]",), "reads x["),
@@ -126,9 +126,9 @@ BARRIERS = [
         "4 threads of a threadgroup wait, and 124 have ended without it",
     ),
 ]
-UNINITIALISED = [
+UNINITIALIZED = [
     Planted(
-        Kind.UNINITIALISED_READ,
+        Kind.UNINITIALIZED_READ,
         NORM,
         "lane < simdgroups_per_threadgroup ? sums[lane] : 0.0f",
         "sums[lane]",
@@ -136,7 +136,7 @@ UNINITIALISED = [
         "reads sums[3]",
     ),
     Planted(
-        Kind.UNINITIALISED_READ,
+        Kind.UNINITIALIZED_READ,
         HISTOGRAM,
         "    if (t < 16) atomic_store_explicit(&local[t], 0u, memory_order_relaxed);\n",
         "",
@@ -144,10 +144,10 @@ UNINITIALISED = [
         "local",
     ),
     Planted(
-        Kind.UNINITIALISED_READ, QUADS, "beside = quad_shuffle_xor(x[i], 1);", "beside;", ("x[i] + beside",), "beside"
+        Kind.UNINITIALIZED_READ, QUADS, "beside = quad_shuffle_xor(x[i], 1);", "beside;", ("x[i] + beside",), "beside"
     ),
     Planted(
-        Kind.UNINITIALISED_READ,
+        Kind.UNINITIALIZED_READ,
         TREE,
         "partial[t] = x",
         "if (t % 2 == 0) partial[t] = x",
@@ -155,7 +155,7 @@ UNINITIALISED = [
         "partial[1",
     ),
     Planted(
-        Kind.UNINITIALISED_READ,
+        Kind.UNINITIALIZED_READ,
         BIAS,
         "out[at.y * columns + at.x] = ",
         "out[at.y * columns + at.x] += ",
@@ -199,7 +199,7 @@ COMPILER = [
     Planted(Kind.DOES_NOT_COMPILE, GELU[0], "float v", "double v", ("double v",), "Metal has no double"),
 ]
 DIVISIONS = [
-    Planted(Kind.DIVISION_BY_ZERO, LIFE, "% width]", "% (width - 13)]", ("neighbours +=",)),
+    Planted(Kind.DIVISION_BY_ZERO, LIFE, "% width]", "% (width - 13)]", ("neighbors +=",)),
     Planted(Kind.DIVISION_BY_ZERO, PAGES, "at / PAGE", "at / (i / 5)", ("table[",)),
     Planted(
         Kind.DIVISION_BY_ZERO, GATHER, "table[wanted * columns", "table[wanted / (columns - 24) * columns", ("table[",)
@@ -253,7 +253,7 @@ PLANTED = [
     *INPUTS,
     *RACES,
     *BARRIERS,
-    *UNINITIALISED,
+    *UNINITIALIZED,
     *UNWRITTEN,
     *LOOPS,
     *MEMORY,

@@ -83,7 +83,7 @@ void add_own(void* memory, size_t bytes) {
     InRuntime guard;
     char* start = static_cast<char*>(memory);
     char* zone = start - HEAD;
-    // A block freed without a call to us is gone. Its neighbour is not: the zone before it may overlap ours.
+    // A block freed without a call to us is gone. Its neighbor is not: the zone before it may overlap ours.
     auto at = blocks().lower_bound(zone);
     while (at != blocks().end() && at->second.start < start + bytes + NEAR) forget(at++);
     std::memset(memory, GARBAGE, bytes);

@@ -143,7 +143,7 @@ template <Integer T> METAL_FUNC T mulhi(T a, T b) {
     return T(Wide(a) * Wide(b) >> 8 * sizeof(T));
 }
 
-// Both are the accurate ones here: what a GPU gives up for speed is not modelled.
+// Both are the accurate ones here: what a GPU gives up for speed is not modeled.
 namespace precise { using namespace metal; }
 namespace fast { using namespace metal; }
 }  // namespace metal

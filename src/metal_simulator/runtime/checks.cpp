@@ -70,7 +70,7 @@ void touch(const void* pointer, size_t bytes, Touch how, const void* at) {
         const void* gap = how == WRITE ? nullptr : std::memchr(region->written + offset, 0, bytes);
         if (gap && !unwritten_read.kind) {
             const size_t first = static_cast<const uint8_t*>(gap) - region->written;
-            describe(UNINITIALISED_READ, region, first / region->element, how, at);
+            describe(UNINITIALIZED_READ, region, first / region->element, how, at);
             unwritten_read = fault;
             fault = {};
         }

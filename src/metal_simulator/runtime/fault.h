@@ -12,7 +12,7 @@ enum Kind : int32_t {
     INPUT_WRITTEN,
     RACE,
     DIVERGENT_BARRIER,
-    UNINITIALISED_READ,
+    UNINITIALIZED_READ,
     OUTPUT_UNWRITTEN,
     ENDLESS_LOOP,
     TOO_MUCH_MEMORY,
@@ -54,7 +54,7 @@ extern bool continues;  // the run, after a fault that leaves the process intact
 void add_fault(const Fault&);
 bool reported();        // returns whether the run continues; then `fault` is added and cleared
 
-// A read of uninitialised memory. Threads run one after another, so that it may be a race that the reader has
+// A read of uninitialized memory. Threads run one after another, so that it may be a race that the reader has
 // won: if the writer comes before the next barrier, that is what is reported. Otherwise this is, and before anything that
 // came of the rubbish that was read.
 extern Fault unwritten_read;  // its kind is NO_FAULT if there is none

@@ -47,4 +47,4 @@ def show_details(text: str) -> None:
     """Print a diff or a command, indented but never cut, so that nothing in it is hidden."""
     difference = text.startswith("--- ")
     for line in text.split("\n"):
-        say(f"  {line}", colour=DIFFERENCE.get(line[:1]) if difference else None, as_is=True)
+        say(f"  {line}", color=DIFFERENCE.get(line[:1]) if difference else None, as_is=True)

@@ -137,7 +137,7 @@ def _show(found: dict[str, Any], borrowed: list[str]) -> None:
     say("\n".join(in_columns(found["columns"], rows, columns(sys.stdout) or USUAL)), cut=True)
     say(f"\n{found['see']}\n")
     if borrowed:
-        say(f"⇢ ours, because {progress.why_on_reference(borrowed)}: {', '.join(borrowed)}", colour="yellow")
+        say(f"⇢ ours, because {progress.why_on_reference(borrowed)}: {', '.join(borrowed)}", color="yellow")
     if found["quick"]:
-        say("Measured with --quick: the sizes are too small for meaningful numbers.", colour="yellow")
+        say("Measured with --quick: the sizes are too small for meaningful numbers.", color="yellow")
     say(in_words(found["machine"]))

@@ -85,7 +85,7 @@ def _send(which: speed.Which, load: Any, url: str) -> int:
             parts = ", ".join(f"{p} {number(1000 * seconds)} ms" for p, seconds in times.items())
             say(f"  {name}: {parts}")
     for reason in sorted({answer.failed for answer in answered.answers if answer.failed})[:3]:
-        say(f"  failed: {reason}", colour="yellow")
+        say(f"  failed: {reason}", color="yellow")
     return 0
 
 
@@ -93,7 +93,7 @@ def _show(heading: str, found: dict[str, Any], lines_of: Lines, small: str = "th
     say(f"{heading}  ({found['package']})\n", bold=True)
     say("\n".join(lines_of(found, columns(sys.stdout) or USUAL)), cut=True)
     if found["quick"]:
-        say(f"Measured with --quick: {small} too small for meaningful numbers.", colour="yellow")
+        say(f"Measured with --quick: {small} too small for meaningful numbers.", color="yellow")
 
 
 def _write(found: dict[str, Any], file: Path | None, svg: Path | None, drawn: Callable[[dict[str, Any]], str]) -> int:

@@ -21,9 +21,9 @@ def borrow(names: tuple[str, ...], week: int | None, day: int | None) -> int:
         if task.id in before:
             say(f"⇢ {task.label}: already borrowed")
         elif progress.status_of(task.id) == "passed":
-            say(f"⇢ {task.label}: borrowed, although yours passes", colour="yellow")
+            say(f"⇢ {task.label}: borrowed, although yours passes", color="yellow")
         else:
-            say(f"⇢ {task.label}: borrowed", colour="yellow")
+            say(f"⇢ {task.label}: borrowed", color="yellow")
     say("\nYour files do not change; code that uses this runs on the reference.")
     say(f"To use your own again: pdm run return {spelled(names, week, day)} · the board: pdm run status")
     return 0
@@ -57,7 +57,7 @@ def give_back(names: tuple[str, ...], week: int | None, day: int | None, everyth
 def _list() -> int:
     tasks = progress.borrowed_tasks()
     for task in tasks:
-        say(f"⇢ {task.label}: borrowed", colour="yellow")
+        say(f"⇢ {task.label}: borrowed", color="yellow")
     how = f"To return one: pdm run return {tasks[0].id} · all of them: pdm run return --all" if tasks else ""
     say(how or "Nothing is borrowed. To run later days on our code for day 2: pdm run borrow 1.2")
     return 0

@@ -34,7 +34,7 @@ def case(names: tuple[str, ...]) -> int:
     (result,) = results = grade_day(day, tasks=[task])
     progress.record(results)
     if result.status == "passed":
-        say(f"✓ {task.label} passes: there is no failing case", colour="green")
+        say(f"✓ {task.label} passes: there is no failing case", color="green")
         return 0
     found = result.finding
     if result.status != "failed" or found is None or found.place or not found.check:
@@ -42,7 +42,7 @@ def case(names: tuple[str, ...]) -> int:
         report_heading(day, package)
         report_results(results, package, faults(results), ScreenBudget.of([task]))
         return 0 if result.status == "not run here" else 1
-    say(f"✗ {task.label}: {verdict(result)}", colour="red", bold=True)
+    say(f"✗ {task.label}: {verdict(result)}", color="red", bold=True)
     for culprit in result.culprits:
         say(f"    Start there: pdm run case {culprit}")
     if ended := found.kind == Kind.STOPPED:

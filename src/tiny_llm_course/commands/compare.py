@@ -28,7 +28,7 @@ from ..paths import LEARNER, ROOT, SOLUTION
 from ..programs.patched import source_of
 from ..source.code import where
 from ..source.excerpts import NoSuchCode, code_of, code_of_variant
-from ..terminal.screen import columns, in_colour, say
+from ..terminal.screen import columns, in_color, say
 from ..testkit.variants import Variants, load_variants
 from .out_file import waiting
 
@@ -190,14 +190,14 @@ def show_one(listing: Listing) -> None:
 def _console() -> Console | None:
     if not sys.stdout.isatty():
         return None
-    return Console(color_system="auto" if in_colour(sys.stdout) else None, width=columns(sys.stdout), highlight=False)
+    return Console(color_system="auto" if in_color(sys.stdout) else None, width=columns(sys.stdout), highlight=False)
 
 
 def _rich(listing: Listing) -> RenderableType:
     heading = Text.assemble((listing.title, "bold"), f"  {listing.place}", overflow="fold")
     if listing.source is None:
         return Group(heading, "", Text(listing.missing))
-    # The terminal's own colours, readable on light and dark backgrounds.
+    # The terminal's own colors, readable on light and dark backgrounds.
     code = Syntax(listing.source, "python", theme="ansi_dark", background_color="default").highlight(listing.source)
     return Group(heading, "", *(_line(line) for line in code.split("\n")))
 

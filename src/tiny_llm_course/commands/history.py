@@ -55,8 +55,8 @@ def _list() -> None:
         say(f"No attempt is recorded. To make one: pdm run test {load_course().tasks()[0].id}")
         return
     for task, known in tried.items():
-        mark, colour = MARKS[known[-1].status]
-        say(f"{mark} {task.label}: {_counted(known)}, {known[-1].status} {known[-1].local_time}", colour=colour)
+        mark, color = MARKS[known[-1].status]
+        say(f"{mark} {task.label}: {_counted(known)}, {known[-1].status} {known[-1].local_time}", color=color)
     say(f"To see one: pdm run history {next(reversed(tried)).id}")
 
 
@@ -65,9 +65,9 @@ def _counted(known: list[Attempt]) -> str:
 
 
 def _show(task: Task, number: int, before: Attempt | None, attempt: Attempt, full: bool) -> None:
-    mark, colour = MARKS[attempt.status]
+    mark, color = MARKS[attempt.status]
     headline = f", {attempt.headline}" * bool(attempt.headline)
-    say(f"\n{mark} {number}, {attempt.local_time}: {attempt.status}{headline}", colour=colour, bold=True)
+    say(f"\n{mark} {number}, {attempt.local_time}: {attempt.status}{headline}", color=color, bold=True)
     for mistake in attempt.mistakes:
         say(f"    named: {mistake.fact} ({mistake.name})")
     lines = attempts.difference(before, attempt)
@@ -75,6 +75,6 @@ def _show(task: Task, number: int, before: Attempt | None, attempt: Attempt, ful
         say("    The function and its private helpers are unchanged; code that they use has changed.")
     shown = lines if full else lines[:SCREEN]
     for line in shown:
-        say(f"    {line}", colour=DIFFERENCE.get(line[:1]), cut=not full)
+        say(f"    {line}", color=DIFFERENCE.get(line[:1]), cut=not full)
     if len(lines) > len(shown):
         say(f"    ... {len(lines) - len(shown)} more lines: pdm run history {task.id} --full")

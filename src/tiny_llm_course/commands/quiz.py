@@ -24,7 +24,7 @@ from ..learner import progress, quizzes
 from ..learner.board import next_task, standings
 from ..programs.patched import source_of
 from ..source.excerpts import NoSuchCode, code_of_variant
-from ..terminal.screen import DIFFERENCE, USUAL, columns, in_colour, say
+from ..terminal.screen import DIFFERENCE, USUAL, columns, in_color, say
 from ..testkit.variants import load_variants
 from .options import named_tasks, names_of_tasks
 
@@ -139,7 +139,7 @@ def _line(prompt: str) -> str:
 
 
 def _comment(question: Question, chosen: Option, options: list[Option], spoil: bool) -> None:
-    say("✓ Right." if chosen.right else "✗ No.", colour="green" if chosen.right else "red", bold=True)
+    say("✓ Right." if chosen.right else "✗ No.", color="green" if chosen.right else "red", bold=True)
     show(chosen.explanation, "  ")
     if chosen.right:
         return
@@ -174,17 +174,17 @@ def _show_program(question: OfProgram, chosen: Option, spoil: bool) -> None:
 def _code(lines: list[str]) -> None:
     code = textwrap.dedent("\n".join(line[1:] for line in lines)).split("\n")
     for sign, line in zip((line[:1] for line in lines), code, strict=True):
-        say(f"    {sign} {line}".rstrip(), colour=DIFFERENCE.get(sign))
+        say(f"    {sign} {line}".rstrip(), color=DIFFERENCE.get(sign))
 
 
-# The terminal's own colours and background.
+# The terminal's own colors and background.
 THEME = Theme({"markdown.code": "cyan", "markdown.code_block": "cyan"})
 
 
 def show(markdown: str, before: str = "") -> None:
     """Print Markdown with `before` ahead of its first line; the other lines align with the text."""
     console = Console(
-        color_system="auto" if in_colour(sys.stdout) else None,
+        color_system="auto" if in_color(sys.stdout) else None,
         width=columns(sys.stdout) or USUAL,
         theme=THEME,
         highlight=False,

@@ -16,7 +16,7 @@ from ..terminal.wrapping import cut
 from .options import named_tasks, names_of_tasks
 
 NARROW, WIDE = 40, 100  # columns of the board, at least and at most
-COLOURS = {State.DONE: "green", State.FAILING: "red", State.BORROWED: "cyan", State.TO_GRADE: "yellow"}
+COLORS = {State.DONE: "green", State.FAILING: "red", State.BORROWED: "cyan", State.TO_GRADE: "yellow"}
 # A day's mark is the first of these that a task has; from BORROWED on, no work is left.
 PRECEDENCE = (State.FAILING, State.TO_GRADE, State.NOT_STARTED, State.BORROWED, State.NOT_HERE)
 LEGEND = {State.DONE: "done", State.FAILING: "failing", State.NOT_STARTED: "not started", State.BORROWED: "borrowed"}
@@ -78,7 +78,7 @@ def _show_day(day: Day, board: Mapping[str, Standing], width: int) -> None:
         fields.pop()
     tail = "".join(f"  {field}" for field in fields)
     title = width - len(head) - len(tail)
-    say(f"{head}{cut(day.title, title):{title}}{tail}".rstrip(), colour=COLOURS.get(state), cut=True)
+    say(f"{head}{cut(day.title, title):{title}}{tail}".rstrip(), color=COLORS.get(state), cut=True)
 
 
 def _show_task(task: Task, standing: Standing, width: int) -> None:
@@ -91,7 +91,7 @@ def _show_task(task: Task, standing: Standing, width: int) -> None:
         line = f"{line:{room}}  {time}"
     elif len(line) > width:
         line = f"{cut(head, width - len(words) - 2)}: {words}"
-    say(line, colour=COLOURS.get(standing.state), cut=True)
+    say(line, color=COLORS.get(standing.state), cut=True)
 
 
 def _done(tasks: Sequence[Task], board: Mapping[str, Standing]) -> str:

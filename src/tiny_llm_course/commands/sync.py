@@ -45,7 +45,7 @@ def bring_in(root: Path, dry_run: bool = False, remote: str | None = None) -> No
     name, theirs = fetch(git, remote)
     plan = make_plan(git, FOLDER, name, theirs)
     if plan is None:
-        say(f"Nothing new in {name}.", colour="green")
+        say(f"Nothing new in {name}.", color="green")
         if name.startswith("origin/"):
             say("If origin is your fork, add the course as a remote once:\n    git remote add upstream URL")
         return
@@ -109,7 +109,7 @@ def _report_change(change: Change, backup: str) -> None:
     what = "new" if change.before is None else "removed" if change.after is None else "updated"
     if change.before == change.after:
         what = "unchanged"
-    say(f"{'~' if merged.kept else '✓'} {change.path}: {what}", colour="yellow" if merged.kept else None)
+    say(f"{'~' if merged.kept else '✓'} {change.path}: {what}", color="yellow" if merged.kept else None)
     for verb, names in (("new", merged.added), ("updated", merged.taken), ("removed", merged.removed)):
         for name in dict.fromkeys(names[:SHOWN]) if what == "updated" else ():
             say(f"    {verb:<8} {name}")

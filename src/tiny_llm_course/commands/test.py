@@ -58,13 +58,13 @@ def test(
     """
     tasks = selected(names, week, day)
     for text in shadowing_files().values():
-        say(f"{text} Rename it, or move it out of src.", colour="yellow", err=True)
+        say(f"{text} Rename it, or move it out of src.", color="yellow", err=True)
     graders = [file for the_day, _ in by_day(tasks) for file in (*day_files(the_day), recordings_path(the_day))]
     others = [] if solution else changed(file for file in graders if file.is_file())
     copies = [] if solution else [name_of(file) for file in differing()]
     for words, files in (("tests", others), ("given files are not used, as they", copies)):
         if files:
-            say(differ(words, files, NAMED), colour="yellow", err=True)
+            say(differ(words, files, NAMED), color="yellow", err=True)
     if full:
         plugin = ["-p", "tiny_llm_course.grading.failing_case"]
         return run_pytest(tasks, [*plugin, "--oracle", oracle, *(["--solution"] * solution), *pytest_args])

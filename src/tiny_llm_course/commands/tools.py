@@ -113,7 +113,7 @@ def build_ext(solution: bool) -> int:
         folder = (package / recipe).parent.relative_to(ROOT).as_posix()
         if finding := build(package, recipe):
             raise LearnerError("\n  ".join([finding.headline, *finding.lines]))
-        say(f"{folder} is built.", colour="green")
+        say(f"{folder} is built.", color="green")
     if not recipes:
         say("There is nothing to build yet.")
     return 0

@@ -54,7 +54,7 @@ def _heading(number: int, title: str) -> None:
 
 
 def _type(words: tuple[str, ...]) -> None:
-    say("$ pdm run " + " ".join(f'"{word}"' if " " in word else word for word in words), colour="cyan")
+    say("$ pdm run " + " ".join(f'"{word}"' if " " in word else word for word in words), color="cyan")
 
 
 def _run(*words: str) -> int:

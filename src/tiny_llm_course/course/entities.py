@@ -99,7 +99,7 @@ class Task:
 
     @property
     def label(self) -> str:
-        """The id and the title: what a stub raises, and how the harness recognises it."""
+        """The id and the title: what a stub raises, and how the harness recognizes it."""
         return f"{self.id} {self.title}"
 
 

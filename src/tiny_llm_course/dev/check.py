@@ -80,7 +80,7 @@ def main(tasks: Sequence[Task], as_json: bool, fresh: bool = False, again: int =
         print(json.dumps({"problems": problems, **_figures(proofs, claims), "tasks": table}, indent=1))
         return bool(problems)
     for problem in problems:
-        say(problem, colour="red")
+        say(problem, color="red")
     say(_summary(proofs, claims, problems))
     origin = f"{len(new)} proven now"  # after: 118 of 120 tasks as proven on 2026-12-02,
     if dates := [found[task].on for task in found if task not in chosen]:

@@ -46,7 +46,7 @@ def main() -> int:
     for name, count in sorted(counts.items()):
         for phrase, number in count.items():
             instead = next(w for p, w in settings["phrases"].items() if re.fullmatch(p, phrase, re.IGNORECASE))
-            say(f"{name}: {number} x '{phrase}'; write: {instead}", colour="red")
+            say(f"{name}: {number} x '{phrase}'; write: {instead}", color="red")
     say(f"{sum(count.total() for count in counts.values())} avoided phrases in {len(counts)} of {len(found)} files")
     return bool(counts)
 
@@ -94,7 +94,7 @@ def _pattern(settings: dict[str, Any], name: str) -> re.Pattern[str]:
 
 
 def _python(text: str) -> Iterator[str]:
-    """Yield strings, with X for what an f-string computes, and comments, those on neighbouring lines as one."""
+    """Yield strings, with X for what an f-string computes, and comments, those on neighboring lines as one."""
     module = Text(text)
     nodes = list(ast.walk(module.tree))
     formatted = [node for node in nodes if isinstance(node, ast.JoinedStr)]

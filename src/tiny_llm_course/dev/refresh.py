@@ -24,7 +24,7 @@ def main(day: Day, measure: bool) -> int:
         say(f"pdm run dev {words}")
         command = [sys.executable, "-m", "tiny_llm_course", "dev", *shlex.split(words)]
         if status := subprocess.run(command, cwd=ROOT).returncode:
-            say(f"Stopped: `pdm run dev {words}` failed with exit code {status}.", colour="red")
+            say(f"Stopped: `pdm run dev {words}` failed with exit code {status}.", color="red")
             return status
     say(f"What is still missing: pdm run dev check {day.name}")
     return 0

@@ -14,9 +14,9 @@ def examine(next_command: Callable[[], str] = lambda: "pdm run test --week 1 --d
     problems: list[Line] = []
     for check in (shadowing, *machine.CHECKS, *checkout.CHECKS):
         for line in _lines_of(check):
-            mark, colour = ("✗", "red") if line.fix else ("○", "yellow") if line.absent else ("✓", "green")
+            mark, color = ("✗", "red") if line.fix else ("○", "yellow") if line.absent else ("✓", "green")
             fix = f" Fix: {line.fix}" if line.fix else ""
-            say(f"{mark} {line.name:<{WIDTH}} {line.text}{fix}", colour=colour, mark_only=True)
+            say(f"{mark} {line.name:<{WIDTH}} {line.text}{fix}", color=color, mark_only=True)
             if line.fix:
                 problems.append(line)
     stopping = [line for line in problems if line.stops]

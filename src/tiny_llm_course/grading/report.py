@@ -52,7 +52,7 @@ def faults(results: Iterable[TaskResult]) -> dict[str, Finding]:
 
 def report_fault(fault: Finding) -> None:
     """Print why a file cannot be imported."""
-    say(f"✗ {fault.headline}", colour="red", bold=True)
+    say(f"✗ {fault.headline}", color="red", bold=True)
     for line in facts(fault):
         line()
 
@@ -98,9 +98,9 @@ def report_results(
     for _, group in groupby(left, lambda r: _in_one_line(r) if budget.several else r.task.id):
         members = list(group)
         if len(members) > 1:
-            mark, colour = MARKS[members[0].status]
+            mark, color = MARKS[members[0].status]
             ids = ", ".join(result.task.id for result in members)
-            say(f"{mark} {ids}: {verdict(members[0])}", colour=colour, bold=members[0].status == "failed")
+            say(f"{mark} {ids}: {verdict(members[0])}", color=color, bold=members[0].status == "failed")
             budget.rows += len(members) - 1
         else:
             report_task(members[0], package, budget)
@@ -121,7 +121,7 @@ def _report_references(results: Iterable[TaskResult]) -> None:
     if used := {need for result in results if not result.borrowed for need in result.on_reference}:
         in_order = [task.id for task in load_course().tasks() if task.id in used]
         why = progress.why_on_reference(used)
-        say(f"⇢ on the reference, as you have {why} them: {', '.join(in_order)}", colour="yellow")
+        say(f"⇢ on the reference, as you have {why} them: {', '.join(in_order)}", color="yellow")
 
 
 def _report_day(results: Sequence[TaskResult], package: str, broken: Faults) -> None:
@@ -134,7 +134,7 @@ def _report_day(results: Sequence[TaskResult], package: str, broken: Faults) -> 
     else:
         line += _next_step(results, broken, package)
     good = passed and all(r.left_out or r.status in ("passed", "not run here") for r in results)
-    say(line, colour="green" if good else None)
+    say(line, color="green" if good else None)
 
 
 def _besides(results: Iterable[TaskResult]) -> str:
@@ -171,28 +171,28 @@ def _next_step(results: Sequence[TaskResult], broken: Faults, package: str) -> s
 def _report_alike(results: Sequence[TaskResult]) -> None:
     """Print one line for adjacent tasks that have all passed, or are borrowed, or not started."""
     first, last = results[0], results[-1]
-    mark, colour = MARKS[first.status]
+    mark, color = MARKS[first.status]
     day = load_course().day_of(first.task)
     whole = len(results) == len(day.tasks) > 1
     which = f"{first.task.id} to {last.task.id}" if whole else ", ".join(result.task.id for result in results)
     if first.status == "passed":
         count = {key: sum(getattr(result, key) for result in results) for key in ("checks", "passed", "absent")}
         words = tuple(dict.fromkeys(word for result in results for word in result.missing))
-        say(f"{mark} {which}: {verdict(TaskResult(first.task, missing=words, **count))}", colour=colour)
+        say(f"{mark} {which}: {verdict(TaskResult(first.task, missing=words, **count))}", color=color)
     elif first.status == "borrowed":
         named = day.name if whole else " ".join(result.task.id for result in results)
-        say(f"{mark} {which}: borrowed (pdm run return {named} to write them yourself)", colour=colour)
+        say(f"{mark} {which}: borrowed (pdm run return {named} to write them yourself)", color=color)
     else:
-        say(f"{mark} {which}: {verdict(first)}", colour=colour)
+        say(f"{mark} {which}: {verdict(first)}", color=color)
 
 
 def report_task(result: TaskResult, package: str, budget: ScreenBudget | None = None) -> None:
     """Print the verdict of a task, and its details if the budget allows."""
-    mark, colour = MARKS[result.status]
+    mark, color = MARKS[result.status]
     line, details = f"{mark} {result.task.label}: {verdict(result)}", _details(result, package)
     if budget and details and not budget.takes(len(details)):
         line, details = f"{line} · pdm run test {result.task.id}", []
-    say(line, colour=colour, bold=result.status == "failed")
+    say(line, color=color, bold=result.status == "failed")
     for detail in details:
         detail()
     if result.road and (budget is None or budget.takes(1)):

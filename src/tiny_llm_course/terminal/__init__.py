@@ -1,1 +1,1 @@
-"""Terminal input and output: lines, tables, colours, keys."""
+"""Terminal input and output: lines, tables, colors, keys."""

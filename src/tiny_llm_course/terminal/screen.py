@@ -10,13 +10,13 @@ NO_READER = 141  # 128 + SIGPIPE, the exit code that shells have for a closed pi
 USUAL = 80  # columns of a terminal of unknown width
 STYLES = {"red": 31, "green": 32, "yellow": 33, "cyan": 36}
 BOLD, DIM = 1, 2
-DIFFERENCE = {"+": "green", "-": "red", "@": "cyan"}  # colours of a diff's lines, by first character
+DIFFERENCE = {"+": "green", "-": "red", "@": "cyan"}  # colors of a diff's lines, by first character
 
 
 def say(
     text: str = "",
     *,
-    colour: str | None = None,
+    color: str | None = None,
     bold: bool = False,
     dim: bool = False,
     err: bool = False,
@@ -26,8 +26,8 @@ def say(
 ) -> None:
     """Print text and flush. On a terminal, lines are wrapped to its current width.
 
-    Elsewhere (pipe, file, CI) lines are not wrapped and not coloured; nor are they coloured under NO_COLOR. `mark_only`
-    colours only the first character. `cut` is for code, tables and a learner's output: truncate instead of wrapping.
+    Elsewhere (pipe, file, CI) lines are not wrapped and not colored; nor are they colored under NO_COLOR. `mark_only`
+    colors only the first character. `cut` is for code, tables and a learner's output: truncate instead of wrapping.
     `as_is` leaves long lines to the terminal: for what a user approves, where no character may be lost.
     """
     stream = sys.stderr if err else sys.stdout
@@ -37,8 +37,8 @@ def say(
     lines = text.split("\n")
     if width and not as_is:
         lines = [part for line in lines for part in (excerpt if cut else wrapped)(line, width)]
-    codes = ([STYLES[colour]] if colour else []) + [BOLD] * bold + [DIM] * dim
-    if codes and in_colour(stream):
+    codes = ([STYLES[color]] if color else []) + [BOLD] * bold + [DIM] * dim
+    if codes and in_color(stream):
         begin, end = f"\x1b[{';'.join(map(str, codes))}m", "\x1b[0m"
         if mark_only:
             lines[0] = f"{begin}{lines[0][:1]}{end}{lines[0][1:]}"
@@ -73,6 +73,6 @@ def columns(stream: TextIO) -> int | None:
         return USUAL
 
 
-def in_colour(stream: TextIO) -> bool:
-    """Return whether output to this stream may be coloured."""
+def in_color(stream: TextIO) -> bool:
+    """Return whether output to this stream may be colored."""
     return stream.isatty() and not os.environ.get("NO_COLOR")

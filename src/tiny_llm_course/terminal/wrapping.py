@@ -24,7 +24,7 @@ PART = re.compile(r"(?<= ·)(?= [^A-Z])")
 
 # A frame of the learner's code in a traceback: "src/tiny_llm/basics.py:12  return x @ w".
 FRAME = re.compile(r"( *)(\S+:\d+)  (.*)")
-# Cursor movement and colours, which a learner's print may contain.
+# Cursor movement and colors, which a learner's print may contain.
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 PROGRAMS = ("pdm", "git", "pipx", "cp", "chmod", "unset", "sudo", "softwareupdate", "xcode-select")

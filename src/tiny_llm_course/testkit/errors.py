@@ -1,4 +1,4 @@
-"""Fail a check, check that a program raises, and recognise errors of the course's own checks."""
+"""Fail a check, check that a program raises, and recognize errors of the course's own checks."""
 
 import dataclasses
 import traceback

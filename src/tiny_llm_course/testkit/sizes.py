@@ -81,7 +81,7 @@ def narrow(**largest: int) -> Iterator[SweepCase]:
 
 
 def _plain(largest: dict[str, int]) -> dict[str, int]:
-    """Return a size for each letter, neighbours all different."""
+    """Return a size for each letter, neighbors all different."""
     return {x: min(n, largest[x]) for x, n in zip(largest, itertools.cycle((3, 5, 4, 7, 2, 6)), strict=False)}
 
 

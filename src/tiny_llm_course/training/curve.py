@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 WIDE, HIGH, LEFT, BOTTOM = 640, 260, 48, 32  # of the SVG, in pixels
-COLOURS = {"training": "#4c78a8", "held out": "#e45756"}
+COLORS = {"training": "#4c78a8", "held out": "#e45756"}
 Points = Sequence[tuple[int, float]]  # steps and losses
 
 
@@ -44,7 +44,7 @@ def as_svg(curves: Mapping[str, Points]) -> str:
         parts.append(f'<text x="{LEFT - 8}" y="{level}" dy="4" text-anchor="end">{loss}</text>')
     for i, (name, curve) in enumerate(curves.items()):
         line = " ".join(at(*point) for point in curve)
-        parts.append(f'<polyline fill="none" stroke="{COLOURS[name]}" stroke-width="1.5" points="{line}"/>')
-        parts.append(f'<text x="{LEFT + 90 * i}" y="{HIGH - 8}" style="fill:{COLOURS[name]}">{name}</text>')
+        parts.append(f'<polyline fill="none" stroke="{COLORS[name]}" stroke-width="1.5" points="{line}"/>')
+        parts.append(f'<text x="{LEFT + 90 * i}" y="{HIGH - 8}" style="fill:{COLORS[name]}">{name}</text>')
     parts.append(f'<text x="{WIDE - 10}" y="{HIGH - 8}" text-anchor="end">{last} steps; nats per token</text></svg>')
     return "\n".join(parts) + "\n"

@@ -104,7 +104,7 @@ FLASH = Case(
     tolerance=1e-5,
 )
 
-# The edges of a tile are those of its neighbours.
+# The edges of a tile are those of its neighbors.
 CONVOLUTION = Case(
     "convolution",
     """
@@ -139,13 +139,13 @@ LIFE = Case(
     """
     int x = thread_position_in_grid.x, y = thread_position_in_grid.y;
     int width = cells_shape[1], height = cells_shape[0];
-    int neighbours = 0;
+    int neighbors = 0;
     for (int dy = -1; dy <= 1; dy++)
         for (int dx = -1; dx <= 1; dx++)
             if (dx != 0 || dy != 0)
-                neighbours += cells[(y + dy + height) % height * width + (x + dx + width) % width];
+                neighbors += cells[(y + dy + height) % height * width + (x + dx + width) % width];
     bool alive = cells[y * width + x];
-    out[y * width + x] = neighbours == 3 || (alive && neighbours == 2);
+    out[y * width + x] = neighbors == 3 || (alive && neighbors == 2);
 """,
     lambda r: {"cells": r.random((9, 13)) < 0.4},
     {"out": ((9, 13), mx.bool_)},

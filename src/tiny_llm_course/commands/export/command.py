@@ -67,7 +67,7 @@ def export(
     verdicts = [verdict for graded in days for verdict in graded.verdicts]
     score, most = sum(v.points for v in verdicts), sum(v.max_points for v in verdicts)
     for line in provenance.warnings(source):
-        say(line, colour="yellow", err=True)
+        say(line, color="yellow", err=True)
     written = f"{out}: " if out else ""
     say(f"{written}{formats.counted(verdicts)}, {score} of {most} point{'s' * (most != 1)}", err=True)
     return 0

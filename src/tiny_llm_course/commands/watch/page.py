@@ -65,8 +65,8 @@ def board(tasks: Sequence[Task], results: dict[str, TaskResult]) -> None:
     """Print each task's title and verdict."""
     for task in tasks:
         if task.id in results:
-            mark, colour = MARKS[results[task.id].status]
-            say(f"{mark} {task.label}: {verdict(results[task.id])}", colour=colour)
+            mark, color = MARKS[results[task.id].status]
+            say(f"{mark} {task.label}: {verdict(results[task.id])}", color=color)
         else:
             say(f"○ {task.label}: {NOT_GRADED}")
 
@@ -74,12 +74,12 @@ def board(tasks: Sequence[Task], results: dict[str, TaskResult]) -> None:
 def all_done(results: Sequence[TaskResult], following: Sequence[Task], keys: bool) -> None:
     """Print that no work is left here, and which tasks are next."""
     if borrowed := [result.task.id for result in results if result.status == "borrowed"]:
-        say(f"⇢ {', '.join(borrowed)}: borrowed, not graded (pdm run return {borrowed[0]})", colour="yellow")
+        say(f"⇢ {', '.join(borrowed)}: borrowed, not graded (pdm run return {borrowed[0]})", color="yellow")
     absent = [result for result in results if result.status == "not run here"]
     for result in absent:
         report_task(result, PACKAGE)
     if len(borrowed) + len(absent) < len(results):
-        say("The rest has passed." if borrowed or absent else "Everything has passed.", colour="green")
+        say("The rest has passed." if borrowed or absent else "Everything has passed.", color="green")
     if following:
         say(f"Next: {'n, or later: ' if keys else ''}pdm run watch {load_course().day_of(following[0]).name}")
 
@@ -87,7 +87,7 @@ def all_done(results: Sequence[TaskResult], following: Sequence[Task], keys: boo
 def problems(lines: Sequence[str], tasks: Sequence[Task]) -> None:
     """Print why files cannot be read, and what to do."""
     for line in lines:
-        say(f"✗ {line}", colour="red", bold=True)
+        say(f"✗ {line}", color="red", bold=True)
     files = {LEARNER / task.target.file for task in tasks}
     for command in restoring(sorted(file for file in files if not file.exists())):
         say(f"    {command}")

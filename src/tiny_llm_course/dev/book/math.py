@@ -89,7 +89,7 @@ def _alone(text: str, start: int, end: int) -> bool:
 
 
 RENDER = Path(__file__).with_name("render.js")
-# \query{Q} has the colour of queries in the whole book, and so on.
+# \query{Q} has the color of queries in the whole book, and so on.
 MACROS = {f"\\{role}": rf"\htmlClass{{role-{role}}}{{#1}}" for role in ROLES}
 # Markdown syntax, to be escaped in text that is HTML already.
 MARKDOWN = {ord(sign): f"&#{ord(sign)};" for sign in "*_`[]|\\~'\"!$:^=+#()-.{}"}

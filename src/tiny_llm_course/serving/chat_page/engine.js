@@ -1,18 +1,18 @@
 // What the engine is doing, drawn anew twice a second while somebody looks.
 
 const EVERY = 500;  // milliseconds
-const COLOURS = 8;
+const COLORS = 8;
 const byId = (id) => document.getElementById(id);
 
-/** A colour for each request, which it keeps: the next number that is free among those that run. */
-const colours = new Map();
-function colourOf(id, running) {
-  for (const known of colours.keys()) if (!running.has(known)) colours.delete(known);
-  if (!colours.has(id)) {
-    const taken = new Set(colours.values());
-    colours.set(id, [...Array(COLOURS).keys()].find((number) => !taken.has(number)) ?? colours.size % COLOURS);
+/** A color for each request, which it keeps: the next number that is free among those that run. */
+const colors = new Map();
+function colorOf(id, running) {
+  for (const known of colors.keys()) if (!running.has(known)) colors.delete(known);
+  if (!colors.has(id)) {
+    const taken = new Set(colors.values());
+    colors.set(id, [...Array(COLORS).keys()].find((number) => !taken.has(number)) ?? colors.size % COLORS);
   }
-  return `var(--c${colours.get(id)})`;
+  return `var(--c${colors.get(id)})`;
 }
 
 function slots(state) {
@@ -25,7 +25,7 @@ function slots(state) {
       name.textContent = `request ${one.id}`;
       what.textContent = one.read < one.prompt ? `reads ${one.read} of ${one.prompt}` : `has written ${one.output}`;
       item.className = "busy";
-      item.style.borderLeftColor = colourOf(one.id, running);
+      item.style.borderLeftColor = colorOf(one.id, running);
       item.append(name, what);
     } else {
       item.className = "free";
@@ -47,7 +47,7 @@ function pages(state) {
   cells.forEach((owner, number) => {
     const cell = field.children[number];
     cell.className = owner === "kept" ? "kept" : "";
-    cell.style.backgroundColor = owner === null || owner === "kept" ? "" : colourOf(owner, running);
+    cell.style.backgroundColor = owner === null || owner === "kept" ? "" : colorOf(owner, running);
   });
   const used = all - free - kept, count = (number) => number.toLocaleString("en");
   const words = `${count(all)} pages of ${size} tokens: ${count(used)} in use, ${count(kept)} kept for others, ${count(free)} free.`;

@@ -9,7 +9,7 @@ from html import escape
 from ....paths import BOOK
 from ..html import HYPHEN, MINUS
 
-# What has a colour and a second mark in the whole book: its letter in formulas, and its meaning.
+# What has a color and a second mark in the whole book: its letter in formulas, and its meaning.
 ROLES = {
     "query": ("Q", "what a token looks for"),
     "key": ("K", "what a token has to offer"),
@@ -31,7 +31,7 @@ SIGNS = {
 }
 INDEX = re.compile(r"(?<=\b[A-Z])([_^])([A-Za-z]{1,4})\b")
 # Styles that a figure gets from its page, and a file must contain.
-COLOURS = "svg{background:white;font-size:14px} :root{--fg:#1d1d1d;--bg:white;--links:#1a56a8;--mono-font:monospace}"
+COLORS = "svg{background:white;font-size:14px} :root{--fg:#1d1d1d;--bg:white;--links:#1a56a8;--mono-font:monospace}"
 
 
 def width_of(words: str, size: float = FONT) -> float:
@@ -60,7 +60,7 @@ class Canvas:
         self._add(f'<rect {sides}{corner} class="{looks}"/>', (x, y), (x + width, y + height))
 
     def circle(self, x: float, y: float, radius: float, looks: str) -> None:
-        """Draw a disc or a ring around a centre."""
+        """Draw a disc or a ring around a center."""
         ends = (x - radius, y - radius), (x + radius, y + radius)
         self._add(f'<circle cx="{place(x)}" cy="{place(y)}" r="{place(radius)}" class="{looks}"/>', *ends)
 
@@ -112,7 +112,7 @@ class Canvas:
 
     def in_a_file(self, name: str, title: str, about: str) -> str:
         """Return the SVG as a file of its own."""
-        style = COLOURS + (BOOK / "figures.css").read_text(encoding="utf-8")
+        style = COLORS + (BOOK / "figures.css").read_text(encoding="utf-8")
         return self.drawing(name, title, about, 'class="drawn"', style) + "\n"
 
     def _fitting(self, name: str, title: str, about: str, looks: str, larger: float = LARGER) -> str:

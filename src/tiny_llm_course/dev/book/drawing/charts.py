@@ -135,7 +135,7 @@ def roofline(
     extent: Sequence[float],
     words: Callable[[float], str],
 ) -> None:
-    """Draw `limits` in bytes/s and FLOP/s and labelled points; `extent` are the axes' ends as powers of ten."""
+    """Draw `limits` in bytes/s and FLOP/s and labeled points; `extent` are the axes' ends as powers of ten."""
     bandwidth, rate = limits
     end = canvas.width - 20
     left, right, bottom, top = extent

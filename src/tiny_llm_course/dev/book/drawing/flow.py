@@ -25,7 +25,7 @@ def flow(
 ) -> dict[str, Frame]:
     """Draw each name of `grid`, rows x columns, as its box, and the arrows: two names, and perhaps a label.
 
-    A name in neighbouring cells is one wide box; "" is empty. Arrows are straight, have one bend, or two in the gap
+    A name in neighboring cells is one wide box; "" is empty. Arrows are straight, have one bend, or two in the gap
     below their first row. Words that begin with a space have no frame.
     Return each name's box: x, y, width, height.
     """

@@ -1,4 +1,4 @@
-"""Arrays as grids: a square's size is the magnitude, filled above zero, hollow below; colour shows only the role."""
+"""Arrays as grids: a square's size is the magnitude, filled above zero, hollow below; color shows only the role."""
 
 import math
 from collections.abc import Sequence
