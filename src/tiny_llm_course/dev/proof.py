@@ -26,6 +26,7 @@ from ..programs.packages import SOLUTION_NAME, installed, load_package, program
 from ..source.edits import DoesNotApply
 from ..testkit.memo import memoizing
 from ..testkit.naming import mistakes
+from ..testkit.outcomes import Stopped
 from ..testkit.variants import Variants, load_variants
 from .fault_injection import DiagnosisScore, buildable, score_diagnoses
 from .file_trace import traced_files
@@ -159,6 +160,8 @@ class Prover:
         self._prove_wrong(task, proof, items)
         variants, programs = self.variants[task.id], name_of(variants_path(task))
         proof.problems += [f"{problem} ({programs})" for problem in _size_problems(variants)]
+        ends = [end for end in variants.outcomes(variants.solution) if isinstance(end, Stopped) and end.about]
+        proof.problems += [f"a probe ends in a {end.kind} of the solution: {end.about} ({programs})" for end in ends]
         for variant in [*variants.accepted_programs, *variants.ways]:
             proof.accepted += 1
             with installed(task.program, variant.program):

@@ -92,11 +92,8 @@ def likely(known: Variants, mine: list[Outcome]) -> list[Variant]:
 
 
 def shows(known: Variants, mine: list[Outcome], mistake: Variant) -> bool:
-    """Return whether the program has a mistake's outcome on a probe on which the solution has another."""
-    return any(
-        known.equal(each, mistake, number) and not known.equal(each, known.solution, number)
-        for number, each in enumerate(mine)
-    )
+    """Return whether the program has a mistake's outcome on a probe on which that differs from the solution's."""
+    return any(known.shows(mistake, n) and known.equal(each, mistake, n) for n, each in enumerate(mine))
 
 
 Equal = Callable[[Case, Variant], bool]
