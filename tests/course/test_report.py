@@ -1,6 +1,7 @@
 """A run is told on one screen, however much there is to mend."""
 
 import re
+from types import SimpleNamespace
 
 import mlx.core as mx
 import pytest
@@ -12,7 +13,9 @@ from tiny_llm_course.course.findings import Finding, Kind
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.course.results import TaskResult
 from tiny_llm_course.dev.transcripts import Edit, Scenario, checkout_for, run
+from tiny_llm_course.grading.plugin import TASK
 from tiny_llm_course.grading.report import ScreenBudget, report_task
+from tiny_llm_course.grading.reporter import _about
 from tiny_llm_course.grading.returns import asked, idle, nothing
 from tiny_llm_course.learner import attempts
 
@@ -194,3 +197,26 @@ def test_a_none_among_arrays_is_no_fault_of_the_course():
     with pytest.raises(TypeError) as caught:
         mx.concatenate([mx.ones(2), None], axis=0)
     assert nothing(caught.value) == "gave no array where the check joins arrays: is a `return` missing?"
+
+
+@pytest.mark.parametrize(
+    ("name", "about"),
+    [
+        ("test_task_2_line_refuses_other_shapes[case0]", "refuses other shapes"),
+        ("test_task_2_line_sweep[float32-1]", ""),
+        ("test_task_2_line_gradient_formula", ""),
+        ("test_task_2_line_as_mlx", ""),
+        ("test_task_2_line_any_split", ""),
+        ("test_task_2_line_company", "company"),
+    ],
+)
+def test_a_check_s_name_is_said_in_words_unless_it_says_how_cases_are_chosen(name, about):
+    item = SimpleNamespace(name=name, stash={TASK: SimpleNamespace(tests="task_2_line")})
+    assert _about(item) == about
+
+
+def test_what_a_check_is_about_is_told_below_its_case(capsys):
+    wrong = Finding(Kind.VALUES, "values differ", case="x 3", about="large scores")
+    result = TaskResult(load_course().task("1.1.1"), checks=1, failed=1, finding=wrong)
+    report_task(result, "src/tiny_llm")
+    assert "      case      x 3\n      check     large scores\n" in capsys.readouterr().out

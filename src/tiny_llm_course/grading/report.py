@@ -234,4 +234,6 @@ def facts(finding: Finding) -> list[Line]:
     lines = [partial(say, f"      {line}", cut=code) for line in finding.lines]
     if finding.case:
         lines.append(partial(say, f"      case      {finding.case}"))
+    if finding.about and not code:
+        lines.append(partial(say, f"      check     {finding.about}"))
     return lines + [partial(say, f"      {frame}", cut=True) for frame in few(finding.frames)]

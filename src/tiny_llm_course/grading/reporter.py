@@ -5,6 +5,7 @@ import dataclasses
 import io
 import json
 import os
+import re
 import sys
 import time
 import traceback
@@ -41,6 +42,8 @@ from .prints import Prints
 from .processes import CHECK_BEGINS
 
 FAILURE = pytest.StashKey[Failure]()  # how a check failed when it ran last
+# Names of checks that say how their cases are chosen, or with what they are compared.
+GENERAL = re.compile(r"(as_)?(mlx|pytorch|transformers)|any_\w+|\w*(sweep|formula|by_hand|five_tokens)")
 TRIAL_SECONDS = 15.0  # CPU time of a diagnosis
 # Of the learner's prints; the rest is counted.
 
@@ -188,7 +191,7 @@ class Reporter:
         """Send each check's result."""
         report = yield
         finding = item.stash.get(FINDING, None) if report.failed else None
-        finding = finding and dataclasses.replace(finding, check=item.name)
+        finding = finding and dataclasses.replace(finding, check=item.name, about=_about(item))
         failure = _failure(finding, call) if finding else None
         if failure:
             item.stash[FAILURE] = failure
@@ -209,6 +212,12 @@ class Reporter:
                 breakpoint=self.breakpoints.place,
             )
         return report
+
+
+def _about(item: pytest.Item) -> str:
+    """Return what a check is about: "refuses other shapes"; "" if its name says only how its cases were chosen."""
+    name = item.name.partition("[")[0].removeprefix(f"test_{item.stash[TASK].tests}_")
+    return "" if GENERAL.fullmatch(name) else name.replace("_", " ")
 
 
 def _failure(finding: Finding, call: pytest.CallInfo[None]) -> Failure:
