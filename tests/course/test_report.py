@@ -207,7 +207,7 @@ def test_a_none_among_arrays_is_no_fault_of_the_course():
         ("test_task_2_line_gradient_formula", ""),
         ("test_task_2_line_as_mlx", ""),
         ("test_task_2_line_any_split", ""),
-        ("test_task_2_line_company", "company"),
+        ("test_task_2_line_heads", ""),
     ],
 )
 def test_a_check_s_name_is_said_in_words_unless_it_says_how_cases_are_chosen(name, about):

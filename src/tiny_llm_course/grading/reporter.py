@@ -43,7 +43,7 @@ from .processes import CHECK_BEGINS
 
 FAILURE = pytest.StashKey[Failure]()  # how a check failed when it ran last
 # Names of checks that say how their cases are chosen, or with what they are compared.
-GENERAL = re.compile(r"(as_)?(mlx|pytorch|transformers)|any_\w+|\w*(sweep|formula|by_hand|five_tokens)")
+GENERAL = re.compile(r"(as_)?(mlx|pytorch|transformers)|any_\w+|every_program|\w*(sweep|formula|by_hand|five_tokens)")
 TRIAL_SECONDS = 15.0  # CPU time of a diagnosis
 # Of the learner's prints; the rest is counted.
 
@@ -215,9 +215,9 @@ class Reporter:
 
 
 def _about(item: pytest.Item) -> str:
-    """Return what a check is about: "refuses other shapes"; "" if its name says only how its cases were chosen."""
+    """Return what a check is about: "refuses other shapes"; "" if its name does not say so."""
     name = item.name.partition("[")[0].removeprefix(f"test_{item.stash[TASK].tests}_")
-    return "" if GENERAL.fullmatch(name) else name.replace("_", " ")
+    return name.replace("_", " ") if "_" in name and not GENERAL.fullmatch(name) else ""  # one word says too little
 
 
 def _failure(finding: Finding, call: pytest.CallInfo[None]) -> Failure:
