@@ -44,12 +44,16 @@ def test_task_1_alphabet_formula():
 
 def test_task_1_alphabet_sweep():
     """Each call returns a new dict, even after the caller has changed an earlier one."""
-    checked_alphabet("the characters of all 256 bytes").clear()
-    alphabet = checked_alphabet("the characters of all 256 bytes, after the dict of an earlier call was emptied")
-    for byte, letter in alphabet_formula().items():
-        same_text(
-            alphabet[byte], letter, f"the character of byte {byte}, after the dict of an earlier call was emptied"
-        )
+    first = checked_alphabet("the characters of all 256 bytes")
+    kept = dict(first)
+    first.clear()
+    case = "after the dict of an earlier call was emptied"
+    try:
+        alphabet = checked_alphabet(f"the characters of all 256 bytes, {case}")
+        for byte, letter in alphabet_formula().items():
+            same_text(alphabet[byte], letter, f"the character of byte {byte}, {case}")
+    finally:
+        first.update(kept)  # if it is the dict of all calls, the other checks need it
 
 
 def test_task_1_alphabet_is_reversible_and_printable():

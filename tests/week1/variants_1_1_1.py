@@ -92,6 +92,13 @@ known.change(
     question="x is 3 x 4. What is the shape of its row maxima, and with which axis of x do they broadcast?",
 )
 known.change(
+    "reduced-axis-last",
+    ("mx.max(x, axis=axis, keepdims=True)", "mx.max(x, axis=axis)[..., None]"),
+    ("mx.sum(exponentials, axis=axis, keepdims=True)", "mx.sum(exponentials, axis=axis)[..., None]"),
+    fact="the reduced axis is put back as the last one, whatever `axis` is",
+    question="x is 3 x 4 and axis is 0. What is the shape of the maxima, and what does [..., None] make of it?",
+)
+known.change(
     "divided-by-the-largest",
     ("mx.sum(exponentials,", "mx.max(exponentials,"),
     fact="the exponentials are divided by the largest of them instead of by their sum",

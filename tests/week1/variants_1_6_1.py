@@ -16,6 +16,11 @@ def alphabet_all(program):
     return numbers(ord(alphabet[byte]) for byte in range(256))
 
 
+@known.probe()
+def alphabet_twice(program):
+    return numbers([program() is program()])
+
+
 known.not_timed("a table of 256 entries")
 
 
@@ -60,6 +65,12 @@ known.change(
     ("{*range(33, 127), *range(161, 173), *range(174, 256)}", "{*range(33, 127)}"),
     fact="only the visible characters of ASCII map to themselves",
     question="Is character 233 visible?",
+)
+known.change(
+    "one-dict-for-all-calls",
+    ("def byte_alphabet(", "@functools.cache\ndef byte_alphabet("),
+    fact="every call returns the same dict, so a caller who changes it changes it for all others",
+    question="A caller removes byte 0 from the dict. What does the next caller get?",
 )
 known.change(
     "from-257",

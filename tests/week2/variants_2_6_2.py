@@ -4,7 +4,7 @@ import mlx.core as mx
 from tests.week2.matrices import beyond_float16, by, matrix, product
 
 from tiny_llm_course.testkit.inputs import normals
-from tiny_llm_course.testkit.kernels import LINE, costs
+from tiny_llm_course.testkit.kernels import LINE, counted
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("2.6.2")
@@ -19,14 +19,34 @@ known.probe_table(
     # Zero rows, so nothing runs: the other probes tell missing barriers apart.
     none=lambda program: product(program, 7, 0, 32, 64, 64),
 )
-known.probe_table(mx.float16, narrow=lambda program: beyond_float16(program, 1))
+known.probe_table(
+    mx.float16,
+    narrow=lambda program: beyond_float16(program, 1),
+    # A weight is about 1,024, where float16 has no fractions, and these almost cancel.
+    large_biases=lambda program: by(program)(
+        mx.array([[1, -1] * 32], mx.float16),
+        matrix(8, 8, 64, 64)[0],
+        mx.full((8, 1), 0.1, mx.float16),
+        mx.full((8, 1), 1024, mx.float16),
+        64,
+    ),
+)
 
 
 @known.probe()
 def tiles_cost(program):
-    """Return whether traffic is above the limit, and whether there are bank conflicts."""
-    found = costs(by(program), normals(6)(32, 64), *matrix(6, 32, 64, 64), 64)
-    return mx.array([found["moved"] > 2 * 32 * 5 * LINE + 32 * 32 * 4, found["bank_conflicts"] > 0])
+    """Return whether the lines touched or the bytes read are above the limit, and whether there are bank conflicts."""
+    with counted() as launches:
+        mx.eval(by(program)(normals(6)(32, 64), *matrix(6, 32, 64, 64), 64))
+    (found,) = launches
+    read, written = 2 * 32 * 5 * LINE, 32 * 32 * 4
+    return mx.array(
+        [
+            found.device_transactions * LINE > read + written,
+            found.device_bytes_read > read,
+            found.bank_conflicts > 0,
+        ]
+    )
 
 
 known.change(
@@ -45,6 +65,30 @@ known.change(
     ),
     fact="weights are unpacked from device memory every time they are used",
     question="A tile has 32 rows. How often is a weight used, and how often does it need to be unpacked?",
+)
+for name, across in (("successive-inputs-per-lane", 33), ("successive-inputs-per-lane-in-one-bank", 32)):
+    known.change(
+        name,
+        ("threadgroup float rows[32][32];", f"threadgroup float rows[32][{across}];"),
+        ("for (uint r = simdgroup; r < 32; r += 4) {", "for (uint i = t % 4 * 8; i < t % 4 * 8 + 8; ++i) {"),
+        ("rows[r][lane] = float(x[min(first_row + r, length - 1) * 8 * words + 8 * first + lane]);",
+         "rows[t / 4][i] = float(x[min(first_row + t / 4, length - 1) * 8 * words + 8 * first + i]);"),
+        fact="a lane loads successive inputs of x, so adjacent lanes read elements that are not adjacent",
+        question="In one load of a SIMD-group, which 32 elements of x are read, and how many lines do they occupy?",
+    )  # fmt: skip
+known.change(
+    "weights-in-T",
+    ("threadgroup float weights[32][33];", "threadgroup T weights[32][33];"),
+    ("= scale * float(q >> (4 * digit) & 15) + bias;", "= T(scale * float(q >> (4 * digit) & 15) + bias);"),
+    ("const float weight = weights[lane][i];", "const float weight = float(weights[lane][i]);"),
+    fact="the unpacked weights are rounded to the dtype of x",
+    question="A weight is 1024.3, and x is float16. Which number is in your tile?",
+)
+known.change(
+    "groups-of-64",
+    ("group = mine * groups + word * groups / words", "group = mine * groups + word / 8"),
+    fact="every group is taken to have 64 weights",
+    question="With 96 inputs and 3 groups, how many words have the same scale?",
 )
 known.change(
     "no-look-at-the-rows-of-x",

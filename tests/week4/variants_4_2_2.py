@@ -18,6 +18,7 @@ known.probe_table(
     one_head=lambda program: tuple(program(1, 1, 4, *way) for way in WAYS),
     to_itself=lambda program: (program(6, 3, 4, "blocks", "blocks"), program(6, 3, 4, "interleaved", "interleaved")),
     of_no_layout=lambda program: program(6, 3, 5, "rows", "rows"),
+    from_no_layout=lambda program: program(6, 3, 5, "rows", "blocks"),
 )
 
 
@@ -26,6 +27,7 @@ def sized(program):
     return lambda: program(4096, 1024, 128, "blocks", "interleaved")
 
 
+known.written("both layouts checked", ("if target not in LAYOUTS", "if not {source, target} <= {*LAYOUTS}"))
 known.change(
     "to-itself-unasked",
     (
@@ -95,6 +97,10 @@ known.change(
     question="What follows k0, in both layouts?",
 )
 SPLIT = "query, key, value = split_qkv(rows[None], num_heads, num_kv_heads, source)"
+SPLIT_BY_REMAINDER = f"""{SPLIT}
+if source == "interleaved":
+    query = mx.concatenate([query[j :: num_heads // num_kv_heads] for j in range(num_heads // num_kv_heads)])
+"""
 THIRDS = """
 if source == "blocks":
     thirds = rows.reshape(3, num_heads, head_dim)
@@ -117,6 +123,22 @@ known.change(
     ("query.reshape(num_kv_heads, -1, head_dim)", "query.reshape(-1, num_kv_heads, head_dim).swapaxes(0, 1)"),
     fact="in an interleaved target, query head h is put in group h % H_kv",
     question="With six query heads and three KV heads, which two query heads are in the first group?",
+)
+known.change(
+    "groups-by-remainder",
+    (SPLIT, SPLIT_BY_REMAINDER),
+    ("query.reshape(num_kv_heads, -1, head_dim)", "query.reshape(-1, num_kv_heads, head_dim).swapaxes(0, 1)"),
+    fact="query head h is in group h % H_kv, in an interleaved source as well as in an interleaved target",
+    question="With six query heads and three KV heads, which two query heads are in the first group?",
+)
+known.change(
+    "keys-repeated",
+    (
+        "mx.concatenate([groups, key, value], axis=1)",
+        "mx.stack([query, *(mx.repeat(x, num_heads // num_kv_heads, axis=0) for x in (key, value))], axis=1)",
+    ),
+    fact="in an interleaved target, each query head is followed by a copy of its key and value",
+    question="With six query heads and three KV heads, how often is a row of k0 among your indices?",
 )
 known.change(
     "queries-first",

@@ -74,12 +74,16 @@ known.change(
     fact="no eos is appended to the documents",
     question="How does a served model say that it has finished?",
 )
-known.change(
-    "empty-documents-skipped",
-    ("for document in documents]", "for document in documents if len(document)]"),
-    fact="a document without tokens is skipped, and its eos with it",
-    question="How many eos do three documents have, if one of them is empty?",
-)
+for name, edit in (
+    ("empty-documents-skipped", ("for document in documents]", "for document in documents if len(document)]")),
+    ("empty-documents-skipped-but-numbered", ("[*document, eos]", "[*document, eos] if len(document) else []")),
+):
+    known.change(
+        name,
+        edit,
+        fact="a document without tokens is skipped, and its eos with it",
+        question="How many eos do three documents have, if one of them is empty?",
+    )
 known.change(
     "last-row-dropped",
     (".astype(np.int32)) for", ".astype(np.int32))[: count // length] for"),
@@ -125,12 +129,23 @@ known.change(
     fact="a document longer than a row is truncated",
     question="A document has 3 rows' worth of tokens. Where are the last two thirds?",
 )
+for name, padding in (
+    ("row-of-padding", "length - count % length"),
+    ("row-of-padding-if-any", "length - count % length if count else 0"),
+):
+    known.change(
+        name,
+        ("padding = -count % length", f"padding = {padding}"),
+        fact="rows that are exactly full are followed by one more row, of padding",
+        question="Eight tokens fill two rows of four. How much padding do they need, and how much do you add?",
+    )
 known.change(
-    "row-of-padding",
-    ("padding = -count % length", "padding = length - count % length"),
-    fact="rows that are exactly full are followed by one more row, of padding",
-    question="Eight tokens fill two rows of four. How much padding do they need, and how much do you add?",
-)
+    "padding-at-position-0",
+    ("positions = index - np.maximum.accumulate(starts, axis=1)",
+     "positions = np.where(rows == PADDING, 0, index - np.maximum.accumulate(starts, axis=1))"),
+    fact="all padding has the position 0",
+    question="How many earlier tokens of its row have the same document id as the third token of padding?",
+)  # fmt: skip
 
 
 @known.accepted("token by token")

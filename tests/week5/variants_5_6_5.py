@@ -16,6 +16,7 @@ LONGEST = 10
 def run(program, seed, group_size=3, temp=1.0, max_tokens=6, end=0.5, dtype=mx.float32, prompts=PROMPTS, **options):
     """Return tokens and log-probabilities, padded, whether each has ended, and what the schedulers did."""
     table, made = table_of(seed, dtype, options.pop("spread", 1.5), end), []
+    table = table.astype(options.pop("converted", dtype))
 
     def new_scheduler(sampler):
         made.append(ToyScheduler(table, sampler, **options))
@@ -39,13 +40,24 @@ known.probe_table(
     few_seats=lambda program: run(program, 8, seats=2),
     one_seat=lambda program: run(program, 12, seats=1),
     parts=lambda program: run(program, 9, part=2),
+    small_parts=lambda program: run(program, 13, part=1, prompts=[[5, 9, 2], [1, 3]]),  # no logits in the first step
     equal_prompts=lambda program: run(program, 10, prompts=[[2, 4], [2, 4]]),
     refused=lambda program: refusals(
         lambda given: program(lambda sampler: ToyScheduler(table_of(1), sampler), PROMPTS, *given, 3, {END}, 0),
         [(3, 0.0), (3, -1.0), (0, 1.0)],
     ),
-    half=lambda program: run(program, 11, dtype=mx.float16, spread=30.0, temp=3.0),
 )
+
+
+@known.probe()
+def of_float16_logits(program):
+    """Return whether the log-probabilities differ from those of the same logits in float32; how far, is rounding."""
+    given = {"dtype": mx.float16, "spread": 30.0, "temp": 3.0}
+    tokens, logs, *others = run(program, 11, **given)
+    _, exact, *_ = run(program, 11, **given, converted=mx.float32)
+    return tokens, mx.max(mx.abs(logs - exact)) > 1e-4, *others
+
+
 known.not_timed("nearly all of the time is the engine's")
 
 
@@ -147,21 +159,33 @@ known.change(
     question="At a temperature of 0, how do the completions of a group differ?",
 )
 known.change(
+    "steps-without-logits",
+    ("if rows:", "mx.logsumexp(logits, axis=-1, keepdims=True)\nif rows:"),
+    fact="log-probabilities are also computed in a step without a row of logits, which raises an error",
+    question="All chunks of a step are the middle of a prompt. What is the shape of the logits?",
+)
+known.change(
     "recorded-by-position",
     ("for (request, token), logprob in zip(rows, found, strict=True):",
      "for request, (_, token), logprob in zip(recorded, rows, found):"),
     fact="samples are recorded by their position in the batch instead of by request",
     question="The first request ends before the others. Whose is the first row of the next step?",
 )  # fmt: skip
-known.change(
-    "row-for-every-chunk",
-    ("for (request, token), logprob in zip(rows, found, strict=True):",
-     "for chunk, new, logprob in zip(chunks, sampled, found):"),
-    ("recorded[request].append((token, logprob))",
-     "if new:\n    recorded[chunk.request].append((new[0], logprob))"),
-    fact="a chunk in the middle of a prompt is taken to have a row of logits, so later chunks get other rows",
-    question="Three chunks, and the second one is the middle of a prompt. How many rows of logits are there?",
-)  # fmt: skip
+for name, loop, logprob in (
+    ("row-for-every-chunk", "for chunk, new, logprob in zip(chunks, sampled, found):", "logprob"),
+    ("row-for-every-chunk-by-index",
+     "logs = wide - mx.logsumexp(wide, axis=-1, keepdims=True)\n"
+     "for i, (chunk, new) in enumerate(zip(chunks, sampled, strict=True)):",
+     "logs[i, new[0]].item()"),
+):  # fmt: skip
+    known.change(
+        name,
+        ("for (request, token), logprob in zip(rows, found, strict=True):", loop),
+        ("recorded[request].append((token, logprob))",
+         f"if new:\n    recorded[chunk.request].append((new[0], {logprob}))"),
+        fact="a chunk in the middle of a prompt is taken to have a row of logits, so later chunks get other rows",
+        question="Three chunks, and the second one is the middle of a prompt. How many rows of logits are there?",
+    )  # fmt: skip
 
 
 @known.accepted("with requests that remember")

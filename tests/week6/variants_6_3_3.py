@@ -111,6 +111,14 @@ known.change(
     fact="the rows that arrive are taken for those of the rank `step` places to the right",
     question="Rows move to the right. From which rank are those that arrive in the second step?",
 )
+for name, lengths in (("in-the-order-of-arrival", "[len(part) for part in arrived]"), ("arrival-cut-by-rank", "mine")):
+    known.change(
+        name,
+        ("return found", "return [found[(rank - d) % ranks] for d in range(ranks)]"),
+        ("_cut(outputs, mine)", f"_cut(outputs, {lengths})"),
+        fact="`all_to_all` returns the parts in the order of arrival instead of by rank",
+        question="Rank 1 of 3 keeps its own part and then receives one from rank 0. Which does its caller find first?",
+    )
 known.change(
     "sent-while-empty",
     ("if receives and shape[0]:", "if receives:"),

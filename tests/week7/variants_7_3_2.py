@@ -5,7 +5,7 @@ import json
 from functools import partial
 
 import mlx.core as mx
-from tests.week7.scripted import SCENES, Scene, asks, played, says
+from tests.week7.scripted import SCENES, START, Scene, asks, played, says
 from tiny_llm_solution.agent.calls import call_tool
 from tiny_llm_solution.agent.loop import Limits, Outcome
 from tiny_llm_solution.agent.model import Answer
@@ -39,6 +39,14 @@ for each in (
     "the model fails later",
 ):
     known.probe()(partial(lambda program, name: lines(program, name), name=each))
+
+
+@known.probe()
+def loop_model_with_a_bug(program):
+    def model(messages, tools):
+        raise RuntimeError("a bug")
+
+    return mx.array(program(model, START, []).steps)
 
 
 @known.sized("100 steps of two calls")
@@ -119,6 +127,24 @@ known.change(
     ),
     fact="a different step does not end a row of repeats",
     question="The steps are A, A, B, A. How many in a row are the same?",
+)
+known.change(
+    "repetitions-counted",
+    ("if repeated >= limits.repeats:", "if repeated > limits.repeats:"),
+    fact="`limits.repeats` is compared with the number of repetitions, so the run stops one step late",
+    question="Three steps in a row are the same. How many of them repeat the step before?",
+)
+known.change(
+    "cut-although-it-has-calls",
+    ("if not calls:", 'if not calls or answer.finish_reason == "length":'),
+    fact="an answer that was cut ends the run although it has calls, which get no results",
+    question="An answer has a call, and its finish_reason is length. Which of your two checks comes first?",
+)
+known.change(
+    "every-error-of-the-model",
+    ("except OSError as error:", "except Exception as error:"),
+    fact="every error of the model ends the run with `model`, even a bug's",
+    question="Which errors of the model does the docstring name, and what happens to the others?",
 )
 known.change(
     "caller-s-list",

@@ -41,7 +41,7 @@ class ExpertParallelMoE:
 
         Raises:
             ValueError: there are more ranks than experts, or w_gate, w_up or w_down does not have X_own experts. The
-                message states the numbers.
+                message states the numbers, and names the weight.
         """
         self.owned = [experts_of(rank, group.size, len(gate)) for rank in range(group.size)]
         needed = len(self.owned[group.rank])

@@ -39,7 +39,7 @@ class ExpertParallelMoE:
 
         Raises:
             ValueError: there are more ranks than experts, or w_gate, w_up or w_down does not have X_own experts. The
-                message states the numbers.
+                message states the numbers, and names the weight.
         """
         raise NotImplementedError("6.3.3 Experts over ranks")
 
