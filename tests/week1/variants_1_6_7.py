@@ -52,6 +52,13 @@ def text_prompt(program):
 
 
 @known.probe()
+def text_half_a_token(program):
+    """Return the pieces of two tokens: a space and the first half of a character, and its second half."""
+    vocab = small(ByteLevelBPE).vocab
+    return told(program, 2, script=[vocab["\u0120\u00c3"], vocab["\u00a9"]])
+
+
+@known.probe()
 def text_lazy(program):
     model, bpe, calls = Model(lambda ids: SCRIPT[len(ids) - 1], 310), small(program), []
     for piece in itertools.islice(program(model, bpe, "a", 8), 40):
@@ -97,6 +104,48 @@ known.change(
     fact="the whole text comes in one piece at the end",
     question="When should the user see the first word?",
 )
+
+
+known.change(
+    "answer-first",
+    ("_stream(ids, StreamingDetokenizer(tokenizer))", "iter([*_stream(ids, StreamingDetokenizer(tokenizer))])"),
+    fact="the whole answer is generated before its first piece is yielded",
+    question="How often has the model been called when the user sees the first word?",
+)
+
+
+def held_back(flush):
+    """Return a program that decodes all tokens again and waits while the text ends in half a character."""
+
+    def program(model, tokenizer, prompt, max_tokens, **options):
+        ids = generate_tokens(model, tokenizer.encode(prompt), max_tokens, **options)
+
+        def run():
+            so_far, text, shown = [], "", ""
+            for token in ids:
+                so_far.append(token)
+                text = tokenizer.decode(so_far, skip_special_tokens=True)
+                if not text.endswith("\ufffd"):
+                    yield text[len(shown) :]
+                    shown = text
+            if flush:
+                yield text[len(shown) :]
+
+        return run()
+
+    return program
+
+
+known.wrong(
+    "whole-token-held-back",
+    fact="a token that ends in half a character is held back as a whole, with the characters that it completes",
+    question="A token is a space and the first half of an emoji. Which part of it can be shown at once?",
+)(held_back(flush=True))
+known.wrong(
+    "held-back-and-dropped",
+    fact="text is held back while it ends in half a character, and what is held back at the end is never yielded",
+    question="The last token is the first half of an emoji. Which piece does the user get for it?",
+)(held_back(flush=False))
 
 
 @known.wrong(

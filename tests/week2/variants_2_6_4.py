@@ -34,6 +34,25 @@ known.change(
     question="3 blocks in 2 parts: which part gets the third one?",
 )
 known.change(
+    "rest-in-the-last-part",
+    ("(blocks + parts - 1) / parts", "blocks / parts"),
+    ("= min((part + 1) * each, words);", "= part + 1 == parts ? words : (part + 1) * each;"),
+    fact="the blocks per part are rounded down, and the last part also gets the remaining blocks",
+    question="7 blocks in 4 parts: how many blocks does the last part compute, and how many does each other part?",
+)
+known.change(
+    "every-other-block",
+    ("first = part * each; first < end; first += 32)", "first = 32 * part; first < words; first += 32 * parts)"),
+    fact="the blocks of a part are not consecutive: it computes every block whose index modulo `parts` is the part's",
+    question="3 blocks in 2 parts: which blocks does part 0 compute, and which does it compute in the chapter?",
+)
+known.change(
+    "groups-of-the-part",
+    ("word * groups / words;", "(word - part * each) * groups / words;"),
+    fact="a word's group is computed from its index within the part, so each part starts at group 0",
+    question="The groups have 8 words, and part 1 starts at word 64. In which group is that word?",
+)
+known.change(
     "every-part-does-all",
     ("first = part * each; first < end;", "first = 0; first < words;"),
     fact="every part computes the products of all inputs",

@@ -30,11 +30,11 @@ RECIPE = {
 }  # fmt: skip
 
 
-def built(w, values, batches, recipe, kept=None, evaluate=None, loss_and_grads=None):
+def built(w, values, batches, recipe, kept=None, evaluate=None, loss_and_grads=None, loader=None):
     settings = {name: value for name, value in recipe.items() if name not in ("until", "decay")}
     kept = runs.InMemory(checkpoint.Checkpoint) if kept is None else kept
     optimizer = AdamW(1.0, (0.9, 0.99), weight_decay=recipe.get("decay", 0.0), no_decay=lambda name, param: False)
-    loader = runs.Loader(batches)
+    loader = runs.Loader(batches) if loader is None else loader
     loss_and_grads = loss_and_grads or runs.loss_and_grads(values)
     return loop.Trainer(loss_and_grads, {"w": w}, loader, optimizer, loop.Recipe(**settings), kept, evaluate)
 
@@ -254,28 +254,39 @@ def test_task_3_loop_stops():
     )
 
 
-def state_of(trainer):
+def test_task_3_loop_stopped_at_the_last_step():
+    """If on_step stops the run after its last step, that step has been reached all the same."""
+    kept, case = runs.InMemory(checkpoint.Checkpoint), "12 steps, on_step returns True at step 12"
+    trainer = built(*problem(22), RECIPE, kept)
+    with noted(case):
+        fail_if_different("run()", True, trainer.run(lambda report: report.step == 12), case)
+    fail_if_different("the saved steps, each counted once", [12], sorted({*kept.saved}), case)
+
+
+def state_of(trainer, loader):
     """Return everything that a step depends on."""
     arrays = {**trainer.params, **trainer.optimizer_state}
     log = [dataclasses.astuple(report) for report in trainer.log]
-    return {name: np.array(a).tolist() for name, a in arrays.items()}, repr(log), trainer.step, trainer.loader.state()
+    return {name: np.array(a).tolist() for name, a in arrays.items()}, repr(log), trainer.step, loader.state()
 
 
 def check_resume(stop, recipe, inputs, case, folder=None):
     """Compare a run that is stopped after a step and continued in a new trainer with one that is not."""
+    loaders = [runs.Loader(inputs[2]) for _ in range(2)]  # of the uninterrupted run, and of the resumed one
     with noted(case):
-        whole = built(*inputs, recipe)
+        whole = built(*inputs, recipe, loader=loaders[0])
         whole.run()
         kept = checkpoint.Checkpoints(folder) if folder else runs.InMemory(checkpoint.Checkpoint)
         first = built(*inputs, recipe, kept)
         first.run(lambda report: report.step == stop)
         w, values, batches = inputs
-        second = built(w + 1, values, batches, recipe, kept)  # other initial parameters: they must not be used
+        # Other initial parameters: they must not be used.
+        second = built(w + 1, values, batches, recipe, kept, loader=loaders[1])
         at, ends = second.step, second.run()
     fail_if_different("the step of the new trainer", stop, at, case)
     fail_if_different("run() of the new trainer", True, ends, case)
     names = ("parameters and optimizer state", "log", "step", "position in the data")
-    for name, expected, actual in zip(names, state_of(whole), state_of(second), strict=True):
+    for name, expected, actual in zip(names, state_of(whole, loaders[0]), state_of(second, loaders[1]), strict=True):
         fail_if_different(f"after the resumed run: {name}", expected, actual, case)
 
 
@@ -293,6 +304,22 @@ def test_task_3_loop_resumes_from_files():
     with tempfile.TemporaryDirectory() as folder:
         inputs = problem(17, bad={3: runs.INFINITE})
         check_resume(6, RECIPE, inputs, "12 steps, stopped after step 6, checkpoints in files", Path(folder))
+
+
+@pytest.mark.parametrize("stop", [5, 6])
+def test_task_3_loop_diverges_as_uninterrupted(stop):
+    """Three bad steps in a row, 5 to 7, and a resume between them: the resumed run stops at step 7 as well."""
+    w, values, batches = problem(23, bad=dict.fromkeys(range(4, 12), runs.BROKEN))
+    kept = runs.InMemory(checkpoint.Checkpoint)
+    case = f"12 steps, from step 5 all NaN, max_skipped 3, resumed after step {stop}"
+    first = built(w, values, batches, RECIPE, kept)
+    with noted(case):
+        first.run(lambda report: report.step == stop)
+        second = built(w, values, batches, RECIPE, kept)
+    with raises_error(RuntimeError, case, "3", "7"):
+        second.run()
+    fail_if_different("the step at which the resumed run stops", 7, second.step, case)
+    fail_if_different("the saved steps", [stop], kept.saved, case)
 
 
 def test_task_3_loop_reports_damaged_checkpoints():

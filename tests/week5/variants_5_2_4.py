@@ -29,6 +29,7 @@ known.probe_table(
     last_index=lambda program: program(*padded(7, -1)),
     slope=lambda program: mx.grad(program)(*logits_and_targets(8, ignored=0.3)),
     with_nan=with_nan,
+    compiled=lambda program: mx.compile(program)(*logits_and_targets(11, ignored=0.3)),
     none_counts=lambda program: program(mx.ones((2, 3)), mx.full(2, -100)),
     refuses=lambda program: refusals(
         lambda shape: program(mx.zeros((3, 4, 7)), mx.zeros(shape, mx.int32)), [(4, 3), (3,)]
@@ -77,6 +78,12 @@ known.change(
     question="A caller marks padding with 0. What does your code ignore?",
 )
 known.change(
+    "negative-targets-ignored",
+    ("counted = targets != ignore_index", "counted = targets >= 0"),
+    fact="negative targets are ignored, whatever ignore_index is",
+    question="A caller marks padding with 0. Which positions does your code leave out?",
+)
+known.change(
     "not-stable",
     (LOSSES, "losses = mx.log(mx.sum(mx.exp(wide), axis=-1)) - chosen"),
     fact="exp of the logits is computed without subtracting their maximum",
@@ -90,6 +97,16 @@ known.change(
     ),
     fact="the logarithm of the softmax is taken, which is -inf for a target of small probability",
     question="A target's logit is 200 below the largest. What is its probability in float32?",
+)
+known.change(
+    "log-of-a-softmax-plus-a-little",
+    (
+        LOSSES,
+        "chances = mx.take_along_axis(mx.softmax(wide, axis=-1), labels[..., None], axis=-1).squeeze(-1)\n"
+        "losses = -mx.log(chances + 1e-9)",
+    ),
+    fact="1e-9 is added to the probability before the logarithm, so no loss exceeds 20.7",
+    question="A target's logit is 100 below the largest. What is its loss, and what is -ln(1e-9)?",
 )
 known.change(
     "in-the-input-dtype",
@@ -110,6 +127,12 @@ known.change(
     (MEAN, "mx.sum(counted)"),
     fact="the loss is 0 / 0 if no target counts",
     question="A row has nothing but padding. What is the mean of no numbers?",
+)
+known.change(
+    "count-is-read",
+    (MEAN, "max(mx.sum(counted).item(), 1)"),
+    fact="the number of counted targets is read while the function is traced, so that it cannot be compiled",
+    question="mx.compile calls your function without any numbers. What does .item() return then?",
 )
 known.change(
     "ignored-times-zero",

@@ -4,7 +4,7 @@ import mlx.core as mx
 from tests.week5 import runs
 from tiny_llm_solution.optimizers.adamw import AdamW
 from tiny_llm_solution.training.checkpoint import Checkpoint
-from tiny_llm_solution.training.loop import Diverged, Recipe
+from tiny_llm_solution.training.loop import Recipe
 
 from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.variants import Variants
@@ -18,10 +18,10 @@ SETTINGS = {
 }  # fmt: skip
 
 
-def build(program, seed, bad=None, kept=None, evaluate=None, **changes):
+def build(program, seed, bad=None, kept=None, evaluate=None, loader=None, **changes):
     kept = runs.InMemory(Checkpoint) if kept is None else kept
     optimizer = AdamW(1.0, (0.9, 0.99), weight_decay=0.1, no_decay=lambda name, param: False)
-    loader = runs.Loader(runs.batches(seed, 12, bad))
+    loader = runs.Loader(runs.batches(seed, 12, bad)) if loader is None else loader
     recipe = Recipe(**{**SETTINGS, **changes})
     params = {"w": normals(seed)(runs.TOKENS)}
     return program(runs.loss_and_grads(runs.values(seed)), params, loader, optimizer, recipe, kept, evaluate)
@@ -45,10 +45,11 @@ def resumed(stop, bad=None, **changes):
     def probe(program):
         kept = runs.InMemory(Checkpoint)
         build(program, 20, bad, kept, **changes).run(lambda report: report.step == stop)
-        second = build(program, 20, bad, kept, **changes)
+        loader = runs.Loader(runs.batches(20, 12, bad))
+        second = build(program, 20, bad, kept, loader=loader, **changes)
         start = second.step
         second.run()
-        return mx.array(start), *everything(second), mx.array(second.loader.number)
+        return mx.array(start), *everything(second), mx.array(loader.number)
 
     return probe
 
@@ -77,9 +78,22 @@ def loop_diverges(program):
     try:
         trainer.run()
         how = 0
-    except Diverged:
+    except RuntimeError:  # Diverged, of the program's own package
         how = 1
     return mx.array([how, trainer.step, *kept.saved])
+
+
+@known.probe()
+def loop_diverges_after_a_resume(program):
+    """Stop a run between bad steps, and return the step at which the resumed one has diverged."""
+    kept, bad = runs.InMemory(Checkpoint), dict.fromkeys((5, 6, 7), runs.BROKEN)
+    build(program, 16, bad, kept).run(lambda report: report.step == 7)
+    second = build(program, 16, bad, kept)
+    try:
+        second.run()
+    except RuntimeError:  # Diverged, of the program's own package
+        return mx.array(second.step)
+    return mx.array(0)
 
 
 @known.probe()
@@ -97,7 +111,8 @@ def loop_stops(program):
     kept, seen = runs.InMemory(Checkpoint), []
     trainer = build(program, 13, None, kept)
     ended = trainer.run(lambda report: seen.append(len(kept.saved)) or report.step == 5)
-    return mx.array(bool(ended)), mx.array(seen), mx.array(kept.saved)
+    last = build(program, 13).run(lambda report: report.step == SETTINGS["steps"])
+    return mx.array([bool(ended), bool(last)]), mx.array(seen), mx.array(kept.saved)
 
 
 @known.probe()
@@ -158,6 +173,20 @@ known.change(
     question="Three spikes follow one another. What is the median of the window then?",
 )
 known.change(
+    "spikes-in-the-median",
+    (
+        RECENT,
+        """window = self.log[-self.recipe.spike_window :]
+recent = [report.norm for report in window if math.isfinite(report.norm)]""",
+    ),
+    (
+        "return len(recent) == self.recipe.spike_window and",
+        "return len(window) == self.recipe.spike_window and recent and",
+    ),
+    fact="the median is over the last steps, skipped spikes included, and only NaN and infinity are left out",
+    question="A spike is skipped. Is its norm one that your parameters were updated with?",
+)
+known.change(
     "skipped-steps-in-the-window",
     (RECENT, "recent = [report.norm for report in self.log[-self.recipe.spike_window :] if not report.skipped]"),
     fact="skipped steps use up the window, so no spike is found in the steps after one",
@@ -197,6 +226,17 @@ if len(recent) >= self.recipe.max_skipped:""",
     question="One step in a thousand is skipped. Has a run diverged after ten thousand steps?",
 )  # fmt: skip
 known.change(
+    "skips-counted-from-a-resume",
+    ("self.step, self.params, self.log = 0, params, list[Report]()",
+     "self.step, self.params, self.log, self.in_a_row = 0, params, list[Report](), 0"),
+    ("self.step = step\nreturn report",
+     "self.in_a_row = self.in_a_row + 1 if skipped else 0\nself.step = step\nreturn report"),
+    ("if len(recent) == self.recipe.max_skipped and all(report.skipped for report in recent):",
+     "if self.in_a_row >= self.recipe.max_skipped:"),
+    fact="a resumed run counts the skipped steps in a row from 0 again",
+    question="Two steps were skipped, and the run was killed. Which skip in a row is the next one?",
+)  # fmt: skip
+known.change(
     "loader-not-resumed",
     ('loader.load_state(latest.progress["loader"])', "pass"),
     fact="a resumed run starts again at the first batch",
@@ -228,6 +268,12 @@ known.change(
     ("if stop or self.step == self.recipe.steps or", "if self.step == self.recipe.steps or"),
     fact="a run that on_step stops is not saved",
     question="You press Ctrl-C after 499 steps. Where does the next run start?",
+)
+known.change(
+    "stopped-is-not-the-end",
+    ("if stop:\n    break", "if stop:\n    return False"),
+    fact="`run` returns False whenever on_step stops it, even after the last step",
+    question="on_step returns True after the last step. Was that step reached?",
 )
 known.change(
     "log-lost",

@@ -36,6 +36,12 @@ def half(program):
     return run(program, 8, dtype=mx.float16)
 
 
+@known.probe()
+def half_exactly(program):
+    """Return float32 scores of float16 logits."""
+    return run(program, 10, dtype=mx.float16)
+
+
 @known.sized("4 choices of 64 tokens after 64 tokens, V 2,048, float32")
 def sized(program):
     toy = Characters(2048)
@@ -109,6 +115,12 @@ known.change(
     question="What is the log of a product of three probabilities?",
 )
 known.change(
+    "tokens-of-the-choice-alone",
+    (TOKENS, "mx.array([len(encode(choice)) for choice in choices])"),
+    fact="per_token divides by the number of tokens that a choice has when it is encoded alone",
+    question='"a b" + "oy" ends with the token " boy". Over how many tokens is the sum? And "oy" alone?',
+)
+known.change(
     "characters",
     (SIZES, "len(choice)"),
     fact="per_byte divides by the number of characters",
@@ -133,9 +145,16 @@ known.change(
     question="Two choices have the totals -3.2 and -3.9. Which is better, and how do you tell afterwards?",
 )
 known.change(
+    "half-log-probabilities",
+    (".astype(mx.float32)  # T x V", "  # T x V"),
+    (SUM, "mx.sum((chosen - mx.logsumexp(scores, axis=-1)).astype(mx.float32))"),
+    fact="each log-probability is computed in the dtype of the logits, and only their sum in float32",
+    question="A float16 near -7 is a multiple of 1/256. How far may a sum of 300 of them be off?",
+)
+known.change(
     "half-precision",
     (".astype(mx.float32)  # T x V", "  # T x V"),
-    fact="log-probabilities are computed in the dtype of the logits",
+    fact="log-probabilities are computed and summed in the dtype of the logits",
     question="How many digits has a float16 sum of about -300?",
 )
 
@@ -167,4 +186,13 @@ known.accepted_change(
         "logits(mx.array([row]))[0, shared - 1 : -1].astype(mx.float32)",
         "logits(mx.array([row]))[0].astype(mx.float32)[shared - 1 : len(row) - 1]",
     ),
+)
+known.written(
+    "log-softmax of all positions",
+    ("[0, shared - 1 : -1].astype(mx.float32)", "[0].astype(mx.float32)"),
+    (
+        "mx.take_along_axis(scores,",
+        "mx.take_along_axis((scores - mx.logsumexp(scores, axis=-1, keepdims=True))[shared - 1 : -1],",
+    ),
+    (SUM, "mx.sum(chosen)"),
 )

@@ -124,7 +124,8 @@ known.probe_table(
     race_file=lambda program: raced(program, "a file becomes a link"),
     race_link=lambda program: raced(program, "a link gets another target"),
     race_up=lambda program: raced_up(program),
-    left_open=lambda program: (left_open(program, "src/pkg/deep.py"), left_open(program, "../x")),
+    race_hard_link=lambda program: raced(program, "a file becomes a hard link"),
+    left_open=lambda program: tuple(left_open(program, path) for path in ("src/pkg/deep.py", "../x", "missing")),
 )
 
 
@@ -279,6 +280,52 @@ known.change(
     fact="the duplicate of the root's descriptor stays open after each path",
     question="How many descriptors does a process have? How many paths does an agent open?",
 )
+
+
+@known.wrong(
+    "checked-by-name",
+    fact="`open_at` checks what a name stands for before it opens it, instead of what it has opened",
+    question="stat said that the name is a file with one link. Is that still true of what you open afterwards?",
+)
+class CheckedByName(Root):
+    def open_at(self, place, flags=os.O_RDONLY, mode=0o644):
+        try:
+            about = os.stat(place.name, dir_fd=place.folder, follow_symlinks=False)
+        except FileNotFoundError:
+            about = None
+        if about and not (stat.S_ISREG(about.st_mode) or stat.S_ISDIR(about.st_mode) or stat.S_ISLNK(about.st_mode)):
+            raise ValueError(place.path)
+        if about and stat.S_ISREG(about.st_mode) and about.st_nlink > 1:
+            raise ValueError(place.path)
+        return os.open(place.name, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, mode, dir_fd=place.folder)
+
+
+@known.wrong(
+    "left-open-after-any-error",
+    fact="the folders are closed only if neither `locate` nor the `with` block raises",
+    question="Which of your lines closes the folders, and does it run after an exception?",
+)
+class LeftOpenAfterAnyError(Root):
+    @contextlib.contextmanager
+    def locate(self, path):
+        folder = os.dup(self.descriptor)
+        with super().locate(path) as place:
+            yield place
+        os.close(folder)
+
+
+@known.wrong(
+    "left-open-after-an-error-in-the-block",
+    fact="an exception in the `with` block leaves the folders of `locate` open",
+    question="In a function with `contextmanager`, where does an exception of the `with` block appear?",
+)
+class LeftOpenAfterTheBlock(Root):
+    @contextlib.contextmanager
+    def locate(self, path):
+        with super().locate(path) as place:
+            folder = os.dup(place.folder)
+            yield place
+            os.close(folder)
 
 
 @known.accepted("again from the root")

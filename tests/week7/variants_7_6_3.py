@@ -40,6 +40,15 @@ known.change(
     question="A run was stopped after 20 steps, and no edit of it was accepted. What would you improve?",
 )  # fmt: skip
 known.change(
+    "stops-together",
+    (
+        "return next(cause for cause",
+        'if not grade.solved and stop in ("model", "repeats", *LIMITS):\n    return stop\nreturn next(cause for cause',
+    ),
+    fact="all reasons of the stop are checked together, before the causes that precede some of them",
+    question="A run stopped at the limit of steps after a refused change. Which cause comes first in CAUSES?",
+)
+known.change(
     "any-refusal",
     (
         'last is not None and last.result.endswith("the user refused")',
