@@ -1,5 +1,6 @@
 """Task 7.4.3, changes: exact edits, the order of approval, journal and replacement, undo, and ways out."""
 
+import os
 import re
 from contextlib import contextmanager, suppress
 
@@ -181,6 +182,23 @@ def test_task_3_changes_permissions(mode):
         fail_if_different(
             "the permissions after undo() are wrong", oct(mode), oct(w.file.stat().st_mode & 0o7777), case
         )
+
+
+def test_task_3_changes_umask():
+    """The permissions are those of the file, or 0o644, whatever the umask is."""
+    case = "a umask of 077, a file f with 664, edit(f, 'a', 'b') and write(g, 'new'), and undo() twice"
+    with workspace(b"a\n", case) as w:
+        w.file.chmod(0o664)
+        found, before = [], os.umask(0o077)
+        try:
+            for call in (lambda: w.program.edit("f", "a", "b"), lambda: w.program.write("g", "new"),
+                         w.program.undo, w.program.undo):  # fmt: skip
+                call()
+                found.append([oct(x.stat().st_mode & 0o7777) for x in (w.file, w.scene.w / "g") if x.exists()])
+        finally:
+            os.umask(before)
+        expected = [["0o664"], ["0o664", "0o644"], ["0o664"], ["0o664"]]
+        fail_if_different("the permissions after each call are wrong", expected, found, case)
 
 
 def test_task_3_changes_a_link():

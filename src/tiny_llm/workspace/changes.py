@@ -43,7 +43,7 @@ class Changes:
             WorkspaceError: `old` does not occur, or is empty; or it occurs more than once, where occurrences may
                 overlap. The message then says how often, and in which lines the first ten begin: "3 times, in lines 1,
                 4, 4". Or `new` equals it; or the change is not approved, or the file has changed meanwhile, or is too
-                large.
+                large, or is a folder.
             ValueError: the file is no UTF-8.
             OSError: there is no such file.
         """
@@ -57,7 +57,7 @@ class Changes:
 
         Raises:
             WorkspaceError: the file has this content already; or the change is not approved, or the file has changed
-                meanwhile, or is too large.
+                meanwhile, or is too large, or is a folder.
             ValueError: the file is no UTF-8.
             OSError: there is no such folder.
         """
