@@ -127,9 +127,11 @@ def test_task_3_changes_what_is_no_text():
 @pytest.mark.parametrize("more", [0, 1])
 def test_task_3_changes_a_limit(more):
     """A file of 2**20 bytes can be changed, and can become so large; one byte more is too much."""
-    case = f"a file of 2**20 + {more} bytes"
     accented = "\u00e9" * 2**19 + "x" * more  # half as many characters as bytes
     for content, text in ((b"x" * (2**20 + more), "y"), (b"y", "x" * (2**20 + more)), (b"y", accented)):
+        case = (
+            f"a file of {len(content):,} bytes, write(f, ...) of {len(text):,} characters, {len(text.encode()):,} bytes"
+        )
         with workspace(content, case) as w:
             if more:
                 with raises_value_error(case):
@@ -298,6 +300,22 @@ def test_task_3_changes_a_replacement_that_fails():
             w.program.edit("f", "a", "b")
         fail_if_different("the file has changed", b"a\n", w.file.read_bytes(), case)
         fail_if_different("there is a step in the journal", 0, len(w.journal), case)
+
+
+def test_task_3_changes_a_random_name():
+    """Another process could create a file of a known name first, as a link that leads outside."""
+    case = "edit(f, 'a', 'b') in two workspaces; the new files' names just before they are renamed"
+    found = []
+    for _ in range(2):
+        with workspace(b"a\n", case) as w:
+
+            def look(folder=w.scene.w):
+                found.append({*names(folder)} - {*EXPECTED})
+
+            with Adversary(1, look, {"os.rename"}):
+                w.program.edit("f", "a", "b")
+    for name in set.intersection(*found) if len(found) == 2 else ():
+        fail(Kind.VALUES, "the new file has the same name each time", case, f"got       {name}, twice")
 
 
 def test_task_3_changes_in_one_step():
