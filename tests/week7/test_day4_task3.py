@@ -129,9 +129,8 @@ def test_task_3_changes_a_limit(more):
     """A file of 2**20 bytes can be changed, and can become so large; one byte more is too much."""
     accented = "\u00e9" * 2**19 + "x" * more  # half as many characters as bytes
     for content, text in ((b"x" * (2**20 + more), "y"), (b"y", "x" * (2**20 + more)), (b"y", accented)):
-        case = (
-            f"a file of {len(content):,} bytes, write(f, ...) of {len(text):,} characters, {len(text.encode()):,} bytes"
-        )
+        size = f"{len(text):,} characters, {len(text.encode()):,} bytes"
+        case = f"bytes of f: {len(content):,}; write(f, ...) of {size}"
         with workspace(content, case) as w:
             if more:
                 with raises_value_error(case):
