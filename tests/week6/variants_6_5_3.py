@@ -49,7 +49,6 @@ known.probe_table(
             (of(0.5, 1.0), 1, (0, 1), (80, 4), 0.75),
         ],
     ),
-    all_requests=lambda program: each(program, [(of(1.0, 1.0), 1, (0, 1), (3, 9), 1.0)]),
     rounded=lambda program: each(program, [(of(0.5), 1, (0,), (2,), 0.75)]),
     lost=lambda program: each(program, [(of(0.8), 1, (0,), (20,), 0.84), (of(0.0), 3, (0,), (8,))]),
 )
@@ -69,12 +68,6 @@ known.change(
     (SUFFICIENT, "return sum(met) > share * len(met)"),
     fact="exactly the share is not sufficient",
     question="19 of 20 requests meet the goal, and the share is 0.95. What does the docstring say?",
-)
-known.change(
-    "fewer-misses-than-the-rest",
-    (SUFFICIENT, "return (len(met) - sum(met)) / len(met) < 1 - share"),
-    fact="the share of requests that miss the goal must be below 1 - share, not at most that",
-    question="All requests must meet the goal. Which share of misses do you compare with which number?",
 )
 known.change(
     "share-rounded-down",
