@@ -91,25 +91,7 @@ def full():
     raise OSError(28, "no space left")
 
 
-def new_names(program):
-    """Count the names that a replacement's new file has in two scenes alike."""
-    found = []
-    for _ in range(2):
-        with new_scene() as scene, Root(scene.w) as root:
-            (scene.w / "f").write_bytes(b"a\n")
-            before = {*names(scene.w)}
-
-            def look(folder=scene.w, before=before):
-                found.append({*names(folder)} - before)
-
-            made = program(root, Journal(scene.folder / "undo"), User())
-            with Adversary(1, look, {"os.rename"}):
-                made.edit("f", "a", "b")
-    return mx.array(len(set.intersection(*found)) if found else 0)
-
-
 known.probe_table(
-    new_names=new_names,
     **{
         f"edit_{number}": lambda program, e=EDITS[name]: run(program, e[0], edit(e[1], e[2]), undo)
         for number, name in enumerate(("one line of three", "no line break at the end", "carriage returns"))
@@ -204,13 +186,6 @@ known.change(
     ("os.O_CREAT | os.O_EXCL", "os.O_CREAT | os.O_TRUNC"),
     fact="the file is emptied and written anew, in place",
     question="The disk is full after the first half. What has the file then?",
-)
-known.change(
-    "a-known-name",
-    ('f".{secrets.token_hex(8)}.tmp"', 'f".{place.name}.tmp"'),
-    ("os.O_CREAT | os.O_EXCL", "os.O_CREAT | os.O_TRUNC"),
-    fact="the new file has the same name each time, so that another process can create it first",
-    question="A test that the agent runs creates links of names that it can guess. Where does your open lead?",
 )
 known.change(
     "permissions-lost",

@@ -21,9 +21,9 @@ class Changes:
 
     Every change is made in this order. Find the place of the file, once. Compute the change. In a dry run, return the
     diff and stop. Ask for approval. Check that the file is still as it was. Push its old content to the journal.
-    Replace the file in one step: write a new file, whose name is random, in the same folder, and rename it, so that a
-    reader sees either the old content or the new one, whatever happens. Permissions stay; a new file has 0o644. No
-    other file is left over, even after an error, and the journal then has no step for the change.
+    Replace the file in one step: write a new file, whose name is random, in the same folder, sync it, and rename it, so
+    that a reader sees either the old content or the new one, whatever happens. Permissions stay; a new file has 0o644.
+    No other file is left over, even after an error, and the journal then has no step for the change.
 
     All content is kept to the byte: line endings, too, and a missing line break at the end.
     """
@@ -85,7 +85,7 @@ class Changes:
     def undo(self) -> str:
         """Undo the last step of the journal, and remove it there. A file that was new is deleted.
 
-        The folder of a file may be gone by now: it is made again.
+        The folder of a file may be gone by now, and those above it, too: they are made again.
 
         Files may have up to MOST_BYTES here: a step may be a command's.
 
