@@ -80,6 +80,27 @@ def once_per_occurrence(logits, tokens, penalty):
     return logits
 
 
+@known.wrong(
+    "padded-with-token-0",
+    fact="shorter rows of tokens are padded with 0, so that token 0 is penalized in them",
+    question="Row 1 has fewer tokens than row 0. Which ids does your padding add to it?",
+)
+def padded_with_token_0(logits, tokens, penalty):
+    longest = max(map(len, tokens))
+    return penalize_repetition(logits, [[*seen, *[0] * (longest - len(seen))] for seen in tokens], penalty)
+
+
+@known.wrong(
+    "of-log-probabilities",
+    fact="the logits are converted to log-probabilities first, none of which is positive",
+    question="Which logits should differ after a penalty of 1?",
+)
+def of_log_probabilities(logits, tokens, penalty):
+    numbers = logits.astype(mx.float32)
+    numbers = numbers - mx.logsumexp(numbers, axis=-1, keepdims=True)
+    return penalize_repetition(numbers, tokens, penalty).astype(logits.dtype)
+
+
 known.change(
     "whole-batch",
     ("used[row, ", "used[:, "),

@@ -94,6 +94,12 @@ known.change(
     question="One query, 70 keys: how many of them may it see?",
 )
 known.change(
+    "skipped-after-the-first-query",
+    ("from < before + last;", "from <= before + first;"),
+    fact="a block of keys is skipped if it begins after the first query of a block, although later queries see it",
+    question="Queries 84 to 107 form a block. Which of them see key 96?",
+)
+known.change(
     "scale-twice",
     ("scale * queries[place(r) + d]", "scale * scale * queries[place(r) + d]"),
     fact="the scale is applied twice",

@@ -141,6 +141,19 @@ known.change(
     question="What does your RoPE do with the slice that you pass?",
 )
 known.change(
+    "key-positions-from-zero",
+    ("self.rope(key[:, :, None], positions)", "self.rope(key[:, :, None])"),
+    fact="the RoPE key's positions always start at 0, whatever offset is given",
+    question="The new token is at position 5. By which angles is its RoPE key rotated?",
+)
+known.change(
+    "query-positions-from-zero",
+    ("self.rope(rope, positions)", "self.rope(rope)"),
+    fact="the queries' positions always start at 0, whatever offset is given",
+    question="The new token is at position 5. By which angles is its query rotated?",
+)
+known.together("key-positions-from-zero", "query-positions-from-zero", makes="positions-from-zero")
+known.change(
     "rope-before-nope",
     (SPLIT_QUERY, "rope, nope = mx.split(query, [self.config.qk_rope_head_dim], axis=-1)"),
     fact="the first features of each query are rotated instead of the last",
@@ -228,6 +241,17 @@ known.change(
     ("scores * self.config.query_dim**-0.5", "scores"),
     fact="only the first of the two products is scaled",
     question="In a * s + b, what is multiplied by s?",
+)
+known.change(
+    "a-scale-for-each-part",
+    (
+        "query @ key.swapaxes(-1, -2) + query_rope @ key_rope[:, None].swapaxes(-1, -2)",
+        "(query * self.config.qk_nope_head_dim**-0.5) @ key.swapaxes(-1, -2)"
+        " + (query_rope * self.config.qk_rope_head_dim**-0.5) @ key_rope[:, None].swapaxes(-1, -2)",
+    ),
+    ("scores * self.config.query_dim**-0.5", "scores"),
+    fact="each of the two products has a scale of its own, 1/sqrt(D_nope) and 1/sqrt(D_rope)",
+    question="A score is one dot product in two parts. How many features does it sum over?",
 )
 known.change(
     "not-causal",

@@ -45,7 +45,7 @@ def inputs(seed, dtype=mx.float32, leading=(2, 3), I=5, O=4):  # noqa: E741
 
 @by_gradient
 @by_dtype
-@pytest.mark.parametrize("leading", [(), (3,), (2, 3)], ids=str)
+@pytest.mark.parametrize("leading", [(), (3,), (2, 3), (2, 2, 3)], ids=str)
 def test_task_1_linear_formula(leading, dtype, name):
     agrees(*GRADIENTS[name], *inputs(1, dtype, leading), seed=1)
 

@@ -18,6 +18,7 @@ known.probe_table(
     sequences=lambda program: program(*inputs(1)),
     tokens=lambda program: program(*inputs(2, leading=(6,))),
     one_token=lambda program: program(*inputs(3, leading=())),
+    batches_of_sequences=lambda program: program(*inputs(8, leading=(2, 2, 3))),
     square=lambda program: program(*inputs(4, leading=(4,), I=4)),
     square_sequences=lambda program: program(*inputs(5, leading=(2, 4), I=4)),
 )
@@ -67,6 +68,12 @@ known.change(
     (DW, f"{DW}\nif dy.ndim > 2:\n    dw = dy.swapaxes(-1, -2) @ x"),
     fact="dw is not summed over the leading axes: there is one for each sequence",
     question="How many weight matrices does the layer have, and how many gradients?",
+)
+known.change(
+    "one-leading-axis-summed",
+    (DW, f"{DW}\nif dy.ndim > 2:\n    dw = mx.sum(dy.swapaxes(-1, -2) @ x, axis=0)"),
+    fact="dw is summed over the tokens and one more leading axis, but not over further ones",
+    question="x is 2 x 3 x 4 x I. Which axes does your dw have?",
 )
 known.change(
     "last-sequence-only",

@@ -52,6 +52,18 @@ if (target == ignored) {
 }
 """
 known.change(
+    "log-of-the-probability",
+    ("std::log(total) + highest - z[target]", "-std::log(gradient[target] / total)"),
+    fact="the loss is -log of the computed probability, which `weigh` never lets fall below exp(-87) / total",
+    question="The target's logit is 1,000 below the largest. Which loss does your kernel compute?",
+)
+known.change(
+    "log-of-zero",
+    ("std::log(total) + highest - z[target]", "-std::log(std::exp(z[target] - highest) / total)"),
+    fact="the loss is -log of a probability that has underflowed to 0",
+    question="What is exp(-1,000) in float32, and what is its logarithm?",
+)
+known.change(
     "ignored-counts",
     (IGNORED, "\nconst bool counts = target != ignored;\n"),
     ("losses[row] = std::log(total)", "losses[row] = !counts ? 0 : std::log(total)"),
@@ -64,6 +76,18 @@ known.change(
     (IGNORED, "\nif (target == ignored) continue;\n"),
     fact="nothing is written for rows that do not count",
     question="What does a result hold before the kernel has written to it?",
+)
+known.change(
+    "ignored-multiplied-by-0",
+    (IGNORED, "\nconst bool counts = target != ignored;\nconst int chosen = counts ? target : 0;\n"),
+    (
+        "losses[row] = std::log(total) + highest - z[target]",
+        "losses[row] = counts * (std::log(total) + highest - z[chosen])",
+    ),
+    ("scale / total", "counts * scale / total"),
+    ("gradient[target] -= scale;", "gradient[chosen] -= counts * scale;"),
+    fact="the results of rows that do not count are computed and multiplied by 0",
+    question="A row of padding has a logit of NaN. What is 0 times NaN?",
 )
 known.change(
     "ignored-fixed",

@@ -29,6 +29,7 @@ known.probe_table(
     one_item=lambda program: run(program, [1.0], [0.0], 0.9, 10, 1),
     many=lambda program: run(program, [1.0] * 600 + [0.0] * 560, [0.0] * 600 + [1.0] * 560, 0.9, 3, 1),
     unequal=lambda program: refusals(lambda count: run(program, [1.0] * count, [0.0] * 3, 0.9, 10, 1), [4, 2]),
+    unequal_message=lambda program: run(program, [1.0] * 4, [0.0] * 3, 0.9, 10, 1),
     no_items=lambda program: refusals(lambda values: run(program, values, values, 0.9, 10, 1), [[]]),
 )
 
@@ -51,6 +52,25 @@ known.change(
     ),
     fact="the interval is made of the two models' own intervals, as if each had answered other items",
     question="An item is hard for both models. Does it make the difference between them uncertain?",
+)
+known.change(
+    "ends-subtracted",
+    (
+        BOTH,
+        "ends = [bootstrap_interval(each, confidence, resamples, seed) for each in (first, second)]\n"
+        "low, high = ends[0][0] - ends[1][0], ends[0][1] - ends[1][1]",
+    ),
+    fact="each model has its own interval, and the second's ends are subtracted from the first's, low from low",
+    question="Does the resample with the first model's lowest mean also have the second's?",
+)
+known.change(
+    "only-0-and-1",
+    (
+        "sum(d > 0 for d in differences), sum(d < 0 for d in differences)",
+        "differences.count(1), differences.count(-1)",
+    ),
+    fact="an item counts as decided only if one value is 1 and the other is 0",
+    question="The models score 0.5 and 0.2 on an item. Which of them wins it?",
 )
 known.change(
     "ties-counted",
@@ -100,6 +120,16 @@ known.change(
     (PAIRS, "zip(first, second, strict=False)"),
     fact="the longer list is cut to the length of the shorter one",
     question="One model did not answer the last item. Which items does your zip pair?",
+)
+known.change(
+    "refused-by-zip",
+    (
+        "if len(first) != len(second):\n"
+        '    raise ValueError(f"{len(first)} and {len(second)} values cannot be paired")',
+        "",
+    ),
+    fact="zip(strict=True) alone refuses unequal numbers of values, and its message states neither",
+    question="Which two numbers would you need to find the missing item?",
 )
 known.change(
     "float-powers",

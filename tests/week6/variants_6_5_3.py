@@ -89,6 +89,13 @@ known.change(
     question="You add a hundred seeds to be more certain. Why does the fleet grow?",
 )
 known.change(
+    "every-seed-in-turn",
+    (MET, "runs = ([goal.met_by(outcome) for outcome in run(replicas, seed)] for seed in seeds)"),
+    (SUFFICIENT, "return all(sum(met) >= share * len(met) for met in runs)"),
+    fact="every seed must reach the share by itself, and the first that does not ends the try",
+    question="The first seed has 94 % and the second 97 %. What do all requests together have?",
+)
+known.change(
     "mean-of-shares",
     (MET, "runs = [[goal.met_by(outcome) for outcome in run(replicas, seed)] for seed in seeds]"),
     (SUFFICIENT, "return sum(sum(met) / len(met) for met in runs) / len(runs) >= share"),
@@ -135,6 +142,23 @@ known.change(
     fact="the result is `most` although it is not sufficient",
     question="What will a reader of the plan do with that number?",
 )
+
+
+@known.wrong(
+    "last-number-again",
+    fact="the number that the search ends with is run once more, to see whether it is sufficient",
+    question="Which numbers has the search tried before, and what do you know about this one?",
+)
+def last_number_again(run, goal, most, *, seeds, share=0.95):
+    def enough(replicas):
+        found = [goal.met_by(outcome) for seed in seeds for outcome in run(replicas, seed)]
+        return sum(found) >= share * len(found)
+
+    first, last = 1, most
+    while first < last:
+        middle = (first + last) // 2
+        first, last = (first, middle) if enough(middle) else (middle + 1, last)
+    return last if enough(last) else None
 
 
 @known.accepted("bisection alone")

@@ -1,5 +1,6 @@
 """Task 7.4.3, changes: exact edits, the order of approval, journal and replacement, undo, and ways out."""
 
+import os
 import re
 from contextlib import contextmanager, suppress
 
@@ -126,9 +127,10 @@ def test_task_3_changes_what_is_no_text():
 @pytest.mark.parametrize("more", [0, 1])
 def test_task_3_changes_a_limit(more):
     """A file of 2**20 bytes can be changed, and can become so large; one byte more is too much."""
-    case = f"a file of 2**20 + {more} bytes"
     accented = "\u00e9" * 2**19 + "x" * more  # half as many characters as bytes
     for content, text in ((b"x" * (2**20 + more), "y"), (b"y", "x" * (2**20 + more)), (b"y", accented)):
+        size = f"{len(text):,} characters, {len(text.encode()):,} bytes"
+        case = f"bytes of f: {len(content):,}; write(f, ...) of {size}"
         with workspace(content, case) as w:
             if more:
                 with raises_value_error(case):
@@ -181,6 +183,23 @@ def test_task_3_changes_permissions(mode):
         fail_if_different(
             "the permissions after undo() are wrong", oct(mode), oct(w.file.stat().st_mode & 0o7777), case
         )
+
+
+def test_task_3_changes_umask():
+    """The permissions are those of the file, or 0o644, whatever the umask is."""
+    case = "a umask of 077, a file f with 664, edit(f, 'a', 'b') and write(g, 'new'), and undo() twice"
+    with workspace(b"a\n", case) as w:
+        w.file.chmod(0o664)
+        found, before = [], os.umask(0o077)
+        try:
+            for call in (lambda: w.program.edit("f", "a", "b"), lambda: w.program.write("g", "new"),
+                         w.program.undo, w.program.undo):  # fmt: skip
+                call()
+                found.append([oct(x.stat().st_mode & 0o7777) for x in (w.file, w.scene.w / "g") if x.exists()])
+        finally:
+            os.umask(before)
+        expected = [["0o664"], ["0o664", "0o644"], ["0o664"], ["0o664"]]
+        fail_if_different("the permissions after each call are wrong", expected, found, case)
 
 
 def test_task_3_changes_a_link():
@@ -268,18 +287,70 @@ def test_task_3_changes_a_journal_that_fails():
         fail_if_different("the file has changed", b"a\n", file.read_bytes(), case)
 
 
-def test_task_3_changes_a_replacement_that_fails():
+@pytest.mark.parametrize("error", [OSError, MemoryError])
+def test_task_3_changes_a_replacement_that_fails(error):
     """Nothing is left over, and no step that was not made."""
 
     def full():
-        raise OSError(28, "no space left")
+        raise error(28, "no space left")
 
-    case = "the new file cannot be renamed"  # the first rename is the journal's
+    case = f"the new file cannot be renamed: {error.__name__}"  # the first rename is the journal's
     with workspace(b"a\n", case) as w:
-        with raises_error(OSError, case), Adversary(1, full, {"os.rename"}):
+        with raises_error(error, case), Adversary(1, full, {"os.rename"}):
             w.program.edit("f", "a", "b")
         fail_if_different("the file has changed", b"a\n", w.file.read_bytes(), case)
         fail_if_different("there is a step in the journal", 0, len(w.journal), case)
+
+
+def test_task_3_changes_a_random_name():
+    """Another process could create a file of a known name first, as a link that leads outside."""
+    case = "edit(f, 'a', 'b') in two workspaces; the new files' names just before they are renamed"
+    found = []
+    for _ in range(2):
+        with workspace(b"a\n", case) as w:
+
+            def look(folder=w.scene.w):
+                found.append({*names(folder)} - {*EXPECTED})
+
+            with Adversary(1, look, {"os.rename"}):
+                w.program.edit("f", "a", "b")
+    for name in set.intersection(*found) if len(found) == 2 else ():
+        fail(Kind.VALUES, "the new file has the same name each time", case, f"got       {name}, twice")
+
+
+def test_task_3_changes_is_synced(monkeypatch):
+    """The content is on disk before the file has its name: after a power failure, the file has all of it."""
+    case = "edit(f, 'a', 'b'), just before the new file is renamed"
+    synced, found = set(), []
+    with workspace(b"a\n", case) as w, monkeypatch.context() as patch:
+        for name in ("fsync", "fdatasync"):
+            if sync := getattr(os, name, None):
+                patch.setattr(os, name, lambda file, sync=sync: (synced.add(os.fstat(file).st_ino), sync(file))[1])
+
+        def look():
+            found.extend(x.stat().st_ino in synced for x in w.scene.w.iterdir() if x.name not in EXPECTED)
+
+        with Adversary(1, look, {"os.rename"}):
+            w.program.edit("f", "a", "b")
+    if False in found:
+        fail(Kind.VALUES, "the new file is renamed before it is synced to disk", case)
+
+
+def test_task_3_changes_the_place_is_found_once():
+    """The user has approved a change of the file in the diff, not of another one that has its path by now."""
+    case = "while the user reads the diff of src/main.py, src is renamed, and a new folder src has an equal file"
+    with workspace(b"", case) as w:
+        folder = w.scene.w / "src"
+
+        def meanwhile():
+            folder.rename(w.scene.w / "src.moved")
+            folder.mkdir()
+            (folder / "main.py").write_text("x = 1\n")
+
+        w.user.during = meanwhile
+        with suppress(OSError, ValueError):
+            w.program.edit("src/main.py", "1", "2")
+        fail_if_different("the file in the new folder has changed", "x = 1\n", (folder / "main.py").read_text(), case)
 
 
 def test_task_3_changes_in_one_step():
@@ -369,15 +440,19 @@ def test_task_3_changes_undo_what_is_undone_already():
 
 
 LARGE = b"f" * (2**20 + 1)  # as a command may leave it
-STEP = [Entry("f", b"old f", digest(LARGE)), Entry("g", None, digest(b"g")), Entry("src/new/h", b"old h", None, 0o600)]
+STEP = [
+    Entry("f", b"old f", digest(LARGE)),
+    Entry("g", None, digest(b"g")),
+    Entry("src/a/b/h", b"old h", None, 0o600),
+]
 
 
 @pytest.mark.parametrize("changed", ["", "f", "g"])
 def test_task_3_changes_undo_several_files(changed):
-    """One was changed, one was new, one was deleted with its folder: all are undone, or none."""
+    """One was changed, one was new, one was deleted with its folders: all are undone, or none."""
     case = f"a step of three files, one of them with 2**20 + 1 bytes; changed since: {changed or 'none'}"
     with workspace(LARGE, case) as w:
-        g, h = w.scene.w / "g", w.scene.w / "src/new/h"
+        g, h = w.scene.w / "g", w.scene.w / "src/a/b/h"
         g.write_bytes(b"g")
         w.journal.push(*STEP)
         if changed:
@@ -386,9 +461,9 @@ def test_task_3_changes_undo_several_files(changed):
                 w.program.undo()
         else:
             words = w.program.undo()
-            fail_if_different("what undo() returned is wrong", "undone: f, g, src/new/h", words, case)
-        files = {"f": LARGE[:9], "g": b"g", changed: b"changed"} if changed else {"f": b"old f", "src/new/h": b"old h"}
-        places = (("f", w.file), ("g", g), ("src/new/h", h))
+            fail_if_different("what undo() returned is wrong", "undone: f, g, src/a/b/h", words, case)
+        files = {"f": LARGE[:9], "g": b"g", changed: b"changed"} if changed else {"f": b"old f", "src/a/b/h": b"old h"}
+        places = (("f", w.file), ("g", g), ("src/a/b/h", h))
         found = {name: path.read_bytes()[:9] for name, path in places if path.exists()}
         fail_if_different("the files are wrong", files, found, case)
 

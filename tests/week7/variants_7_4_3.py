@@ -1,13 +1,18 @@
 """Known programs of task 7.4.3, changes."""
 
 import contextlib
+import os
 
 import mlx.core as mx
 from tests.week7.edits import AMBIGUOUS, EDITS, User, names
 from tests.week7.probing import told
 from tests.week7.scenes import Adversary, new_scene
+from tiny_llm_solution.workspace.changes import Changes
+from tiny_llm_solution.workspace.errors import WorkspaceError
 from tiny_llm_solution.workspace.journal import Entry, Journal, digest
 from tiny_llm_solution.workspace.root import Root
+from tiny_llm_solution.workspace.searching import make_folders
+from tiny_llm_solution.workspace.snapshot import MOST_BYTES
 
 from tiny_llm_course.testkit.variants import Variants
 
@@ -72,6 +77,16 @@ class Meddling(User):
         return super().__call__(action, detail)
 
 
+@contextlib.contextmanager
+def private():
+    """Use a umask of 077."""
+    before = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
 def full():
     raise OSError(28, "no space left")
 
@@ -92,10 +107,14 @@ known.probe_table(
     dry_refused=lambda program: run(program, b"a\n", edit("a", "b"), user=User(False), dry_run=True),
     meanwhile=lambda program: run(program, b"a\n", edit("a", "b"), user=Meddling()),
     permissions=lambda program: run(program, b"a\n", edit("a", "b"), mode=0o750),
+    umask=lambda program: run(program, b"a\n", edit("a", "b"), mode=0o664, around=private),
     since=lambda program: run(program, b"a\n", edit("a", "b"), put(b"c\n"), undo),
     already=lambda program: run(program, b"a\n", edit("a", "b"), put(b"a\n"), undo),
     several=lambda program: run(
         program, b"f", undo, step=(Entry("f", b"old", digest(b"f")), Entry("src/main.py", None, digest(b"x = 1\n")))
+    ),
+    several_since=lambda program: run(
+        program, b"f", undo, step=(Entry("f", b"old", digest(b"f")), Entry("src/main.py", b"y", digest(b"z")))
     ),
     fails=lambda program: run(
         program, b"a\n", edit("a", "b"), around=lambda: Adversary(1, full, {"os.rename"})
@@ -174,6 +193,43 @@ known.change(
     fact="the new file gets 0o644, whatever the old one had",
     question="A script was executable. Is it still, after the edit?",
 )
+known.change(
+    "umask-applied",
+    ("os.fchmod(file, mode)\n", ""),
+    ("os.open(temporary, flags, 0o600,", "os.open(temporary, flags, mode,"),
+    fact="the permissions are passed to os.open alone, which leaves out those in the umask",
+    question="The user's umask is 077. Which permissions has a file after os.open(name, flags, 0o644)?",
+)
+known.change(
+    "step-left-after-an-error",
+    ("self.journal.pop()\nraise", "raise"),
+    fact="the step stays in the journal although the file could not be replaced",
+    question="The rename fails. Which change would the next undo() undo?",
+)
+
+
+@known.wrong(
+    "undone-file-by-file",
+    fact="undo checks and restores one file after another, so that it may stop in the middle of a step",
+    question="A step has two files, and the second has changed since. What does undo do with the first?",
+)
+class FileByFile(Changes):
+    def undo(self):
+        entries = self.journal.last()
+        for entry in entries:
+            make_folders(self.root, entry.path)
+            with self.root.locate(entry.path) as place:
+                now = self._read(place, MOST_BYTES)[0]
+                if digest(now) not in (entry.after, digest(entry.before)):
+                    raise WorkspaceError(f"{entry.path!r} has changed since")
+                if entry.before is not None:
+                    self._replace(place, entry.before, entry.mode)
+                elif now is not None:
+                    os.unlink(place.name, dir_fd=place.folder)
+        self.journal.pop()
+        return "undone: " + ", ".join(entry.path for entry in entries)
+
+
 known.change(
     "undo-without-a-look",
     ("if digest(self._read(place, MOST_BYTES)[0]) not in (entry.after, digest(entry.before)):", "if False:"),

@@ -21,9 +21,9 @@ class Changes:
 
     Every change is made in this order. Find the place of the file, once. Compute the change. In a dry run, return the
     diff and stop. Ask for approval. Check that the file is still as it was. Push its old content to the journal.
-    Replace the file in one step: write a new file, whose name is random, in the same folder, and rename it, so that a
-    reader sees either the old content or the new one, whatever happens. Permissions stay; a new file has 0o644. No
-    other file is left over, even after an error, and the journal then has no step for the change.
+    Replace the file in one step: write a new file, whose name is random, in the same folder, sync it, and rename it, so
+    that a reader sees either the old content or the new one, whatever happens. Permissions stay; a new file has 0o644.
+    No other file is left over, even after an error, and the journal then has no step for the change.
 
     All content is kept to the byte: line endings, too, and a missing line break at the end.
     """
@@ -50,7 +50,7 @@ class Changes:
             WorkspaceError: `old` does not occur, or is empty; or it occurs more than once, where occurrences may
                 overlap. The message then says how often, and in which lines the first ten begin: "3 times, in lines 1,
                 4, 4". Or `new` equals it; or the change is not approved, or the file has changed meanwhile, or is too
-                large.
+                large, or is a folder.
             ValueError: the file is no UTF-8.
             OSError: there is no such file.
         """
@@ -74,7 +74,7 @@ class Changes:
 
         Raises:
             WorkspaceError: the file has this content already; or the change is not approved, or the file has changed
-                meanwhile, or is too large.
+                meanwhile, or is too large, or is a folder.
             ValueError: the file is no UTF-8.
             OSError: there is no such folder.
         """
@@ -85,7 +85,7 @@ class Changes:
     def undo(self) -> str:
         """Undo the last step of the journal, and remove it there. A file that was new is deleted.
 
-        The folder of a file may be gone by now: it is made again.
+        The folder of a file may be gone by now, and those above it, too: they are made again.
 
         Files may have up to MOST_BYTES here: a step may be a command's.
 
