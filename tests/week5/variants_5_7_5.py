@@ -190,14 +190,19 @@ known.change(
 )
 
 
+def refuse_short(items, n):
+    short = [i for i, item in enumerate(items) if len(item) < n]
+    if n < 1 or short:
+        raise ValueError(f"n is {n}, too short are {short}")
+
+
 @known.wrong(
     "read-for-each-item",
     fact="the documents are read once for each item, so a generator has none left for the second",
     question="What does a second loop over the same generator yield?",
 )
 def for_each_item(items, documents, n):
-    if n < 1 or any(len(item) < n for item in items):
-        raise ValueError(f"n is {n}")
+    refuse_short(items, n)
     shares = []
     for item in items:
         grams, found = [tuple(item[i : i + n]) for i in range(len(item) - n + 1)], set()
@@ -214,8 +219,7 @@ def for_each_item(items, documents, n):
     question="Where in the text 15 67 does your search find 5 6?",
 )
 def text_search(items, documents, n):
-    if n < 1 or any(len(item) < n for item in items):
-        raise ValueError(f"n is {n}")
+    refuse_short(items, n)
     texts = [[" ".join(map(str, item[i : i + n])) for i in range(len(item) - n + 1)] for item in items]
     missing = {text for each in texts for text in each}
     for document in documents:
