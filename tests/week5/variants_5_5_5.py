@@ -188,7 +188,7 @@ def per_run(x, owners, a, b, scales):
 
 @known.wrong(
     "every-adapter-for-every-row",
-    fact="every row is multiplied by every adapter, and most results are multiplied by zero",
+    fact="every adapter is applied to all rows, also to those of other adapters",
     question="How many adapters does a row need? What is 0 times NaN?",
 )
 def every_adapter(x, owners, a, b, scales):
