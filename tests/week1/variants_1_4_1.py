@@ -22,6 +22,7 @@ known.probe_table(
     plain=lambda program: norm(program, 11, 2, 3, eps=[1e-6], spread=2.0, shift=1),
     large_eps=lambda program: norm(program, 12, 3, eps=[0.3]),
     default_eps=lambda program: norm(program, 13, 3, eps=[], spread=0.003),
+    tiny_vectors=lambda program: norm(program, 20, 3, eps=[2.0], spread=0.5),
     vector=lambda program: norm(program, 16),
     as_many_tokens_as_features=lambda program: norm(program, 17, 5),
     narrow_weight=lambda program: norm(program, 18, 3, weights=mx.float16),
@@ -175,6 +176,15 @@ known.change(
     ),
     fact="eps is a lower bound on the mean square instead of being added to it",
     question="With a mean square of 1 and eps = 0.3, which number is under your root?",
+)
+known.change(
+    "eps-as-a-minimum-of-the-root",
+    (
+        "mx.rsqrt(mx.mean(mx.square(wide), axis=-1, keepdims=True) + self.eps)",
+        "1 / mx.maximum(mx.sqrt(mx.mean(mx.square(wide), axis=-1, keepdims=True)), self.eps)",
+    ),
+    fact="eps is a lower bound on the root mean square instead of being added to the mean square",
+    question="With a mean square of 1 and eps = 0.3, by which number do you divide?",
 )
 known.change(
     "mean-over-all-axes-but-the-first",

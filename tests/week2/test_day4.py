@@ -307,6 +307,21 @@ def test_task_5_int8_biases_alone():
     biases_alone(native.matvec_int8)
 
 
+@pytest.mark.parametrize("off", [0.25, -0.25])
+def test_task_5_int8_nearest(off):
+    """Values a quarter of a step above or below an integer are rounded to it, not toward zero or down."""
+    generator = np.random.default_rng(5)
+    integers, steps = generator.integers(-126, 127, (3, 64)).astype(np.float32), 2.0 ** np.array([[-3], [0], [2]])
+    x = integers + np.float32(off)
+    x[:, 7] = integers[:, 7] = 127
+    x, rounded = ((each * steps).reshape(-1) for each in (x, integers))
+    given = matrix(5, 5, 192, 64)
+    q, scales, biases = map(to_float64, given)
+    expected = product64(rounded, q, scales, 0 * biases, 64) + product64(x, 0 * q, scales, biases, 64)
+    x = mx.array(x.astype(np.float32))
+    agrees(by(native.matvec_int8), product64, x, *given, 64, seed=5, expected=expected)
+
+
 def test_task_5_int8_zeros():
     """A group of zeros must not divide by a scale of 0."""
     x = mx.concatenate([mx.zeros(64), whole(4, 64, 64), mx.zeros(64)])

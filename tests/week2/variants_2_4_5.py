@@ -25,8 +25,17 @@ def sums_alone(program):
     return by(program)(normals(7)(192), mx.zeros_like(packed), scales, biases, 64)
 
 
+def between(program):
+    """x lies a quarter of a step above or below an integer."""
+    generator = np.random.default_rng(8)
+    x = generator.integers(-126, 127, 192) + generator.choice([0.25, -0.25], 192)
+    x[::64] = 127
+    return by(program)(mx.array(x.astype(np.float32)), *matrix(8, 5, 192, 64), 64)
+
+
 known.probe_table(
     sums_alone=sums_alone,
+    between=between,
     several_groups=lambda program: product(program, 1, 5, 192, 64),
     one_chunk=lambda program: product(program, 2, 16, 512, 32),
     and_one=lambda program: product(program, 3, 33, 128, 128),
@@ -86,10 +95,21 @@ known.change(
     question="Do the biases need x in eight bits?",
 )
 known.change(
-    "sums-in-eight-bits",
-    ("(word, rounded.values.data() + block * BLOCK);", "(word, rounded.values.data() + block * BLOCK) << 24 >> 24;"),
-    fact="the sum of a word's products is stored in eight bits",
-    question="How large can the sum of eight products of up to 15 * 127 get, and how large can an int8_t be?",
+    "rounded-toward-zero",
+    (
+        "const Rounded rounded(x, inputs, group_size);",
+        """
+        Rounded rounded(x, inputs, group_size);
+        for (int i = 0; i < inputs; ++i) {
+          const int word = i / PER_WORD, odd = i % 2;
+          const float step = rounded.scales[i / group_size];
+          rounded.values[word / LANES * BLOCK + odd * (BLOCK / 2) + word % LANES * 4 + i % PER_WORD / 2] =
+              step > 0 ? int8_t(x[i] / step) : 0;
+        }
+        """,
+    ),
+    fact="x is rounded toward zero instead of to the nearest integer",
+    question="A number is 3.75 steps. Which integer does your code store for it, and which one is nearest?",
 )
 known.change(
     "last-chunk-lost",

@@ -108,6 +108,21 @@ known.change(
     question="Relative to which score are the weights in `total`?",
 )
 known.change(
+    "total-rescaled-with-the-new-weights",
+    (
+        "total[r] = total[r] * kept + weigh(own, visible, higher);",
+        "total[r] = (total[r] + weigh(own, visible, higher)) * kept;",
+    ),
+    fact="a tile's own weights are rescaled with the running sum, although they are relative to the new maximum",
+    question="Relative to which maximum does `weigh` compute a tile's weights: the one before the tile, or after it?",
+)
+known.change(
+    "values-not-rescaled",
+    ("for (int d = 0; d < dims; ++d) seen[r * dims + d] *= kept;", ""),
+    fact="the running sum of weighted values is not rescaled when the maximum score grows",
+    question="Relative to which score are the weights of the values in `seen`?",
+)
+known.change(
     "largest-from-zero",
     ("largest.end(), -std::numeric_limits<float>::infinity()", "largest.end(), 0.0f"),
     fact="the running maximum starts at 0, so it is never negative",
@@ -136,6 +151,12 @@ known.change(
     ("std::fill(own + visible, own + n, 0.0f);", ""),
     fact="raw scores of masked keys remain as the weights of their values",
     question="A query sees 3 keys of a tile of 8. By what are the other five values multiplied?",
+)
+known.change(
+    "hidden-tile-weighs",
+    ("std::fill(own + visible, own + n, 0.0f);", "if (visible > 0) std::fill(own + visible, own + n, 0.0f);"),
+    fact="for a query that sees no key of a tile, the raw scores of that tile remain as the weights of its values",
+    question="Query 0 of a block sees no key of the last tile. What is in its row of scores when they are gathered?",
 )
 known.change(
     "offset-ignored",

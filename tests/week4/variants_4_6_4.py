@@ -69,6 +69,25 @@ known.change(
     fact="the gradient is that of the sum over all tokens, while the loss is the mean",
     question="With twice as many tokens, the loss stays about the same. What should happen to the gradient?",
 )
+for name, part, edit in (
+    ("rows-not-averaged", "lookup's part", ("as_rows = error @ wide", "as_rows = error @ wide * tokens.size")),
+    ("head-not-averaged", "output head's part", ("as_head = error.T @ x", "as_head = error.T @ x * tokens.size")),
+):
+    known.change(
+        name,
+        edit,
+        fact=f"only the {part} of the gradient is that of the sum over all tokens instead of the mean",
+        question="Both parts are gradients of the same loss. Which factor has each of them got from the mean?",
+    )
+known.change(
+    "loss-of-a-probability-of-0",
+    (
+        "mx.mean(total[:, 0] - mx.sum(mx.where(right, logits, 0), axis=-1))",
+        "-mx.mean(mx.log(mx.sum(mx.where(right, mx.softmax(logits, axis=-1), 0), axis=-1)))",
+    ),
+    fact="the logarithm is taken of a softmax probability that has underflowed to 0",
+    question="The target's logit is 1,000 below the largest one. What is its probability in float32, and what its log?",
+)
 known.change(
     "loss-summed",
     ("loss = mx.mean(", "loss = mx.sum("),

@@ -5,12 +5,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.week4.routing import products
 from tests.week5.formulas_day5 import batched64, update64
 
 from tiny_llm.lora import batched
 from tiny_llm_course.testkit.agreement import agrees, compare
 from tiny_llm_course.testkit.cases import noted
-from tiny_llm_course.testkit.errors import raises_value_error
+from tiny_llm_course.testkit.errors import Kind, fail, raises_value_error
 from tiny_llm_course.testkit.inputs import DTYPES, normals
 from tiny_llm_course.testkit.marks import by_dtype
 from tiny_llm_course.testkit.memory import holds_less
@@ -134,6 +135,24 @@ def test_task_5_batched_copies_no_matrix_for_a_row():
     owners = [t % 4 for t in range(256)]
     case = "float32, x 256 x 256, four adapters of rank 64, seed 11"
     holds_less(lambda: updates(x, owners, a, b, [1.0] * 4), 256 * 64 * 256, "a quarter of an A per row", case=case)
+
+
+def test_task_5_batched_merges_no_matrices():
+    """B A, O x I, would take far more work and memory than the two thin products."""
+    x, a, b = adapted(14, rows=4, inputs=1024, outputs=1024, rank=4, count=2)
+    mx.eval(x, a, b)
+    case = "float32, x 4 x 1024, two adapters of rank 4, outputs 1024, seed 14"
+    holds_less(lambda: updates(x, [1, 0, -1, 1], a, b, [1.0] * 2), 1024 * 1024 * 2, "half of an O x I matrix", case=case)
+
+
+def test_task_5_batched_two_products_per_adapter():
+    """32 rows of two adapters in turn."""
+    x, a, b = adapted(15, rows=32, count=2)
+    case = "float32, x 32 x 7, owners 0, 1, 0, 1, ..., seed 15"
+    with noted(case):
+        count = products(updates(x, [0, 1] * 16, a, b, [1.0, 2.0]))
+    if count > 4:
+        fail(Kind.VALUES, f"{count} matrix products are computed for two adapters", case, "at most   4")
 
 
 def test_task_5_batched_sweep():

@@ -2,6 +2,7 @@
 
 import weakref
 
+import mlx.core as mx
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from tests.week5.toy import same_floats
 from tiny_llm.evaluation import contamination
 from tiny_llm_course.testkit.cases import noted
 from tiny_llm_course.testkit.errors import Kind, fail, fail_if_different, raises_value_error
+from tiny_llm_course.testkit.memory import holds_less
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.sizes import sizes
 
@@ -56,6 +58,12 @@ def test_task_5_contamination_item_of_n_tokens():
 def test_task_5_contamination_tokens_are_not_digits():
     """Other tokens, whose digits in a row are the same: 1 23 and 12 3."""
     agree([[1, 23, 4], [12, 3]], [[12, 3, 4], [1, 2, 34]], 2, [0.0, 1.0])
+
+
+@pytest.mark.parametrize(("n", "document"), [(1, [15, 66]), (2, [15, 67]), (2, [15, 6]), (2, [5, 67])], ids=str)
+def test_task_5_contamination_tokens_are_whole(n, document):
+    """The digits of the item's tokens 5 and 6, as a part of other tokens."""
+    agree([[5, 6]], [document], n)
 
 
 def test_task_5_contamination_order_counts():
@@ -116,6 +124,19 @@ def test_task_5_contamination_one_document_at_a_time():
     same_floats(actual, [1.0], "the share of item", case)
 
 
+def test_task_5_contamination_keeps_no_document():
+    """The n-grams of the items fit in memory, those of the documents do not."""
+    case = "items [[1, 2, 3, 4]], 200 documents of 500 tokens from a generator, n 3"
+
+    def shares():
+        draw = np.random.default_rng(2)
+        documents = (draw.integers(0, 99, 500).tolist() for _ in range(200))
+        return mx.array(contamination.contaminated_share([[1, 2, 3, 4]], documents, 3))
+
+    with noted(case):
+        holds_less(shares, 2_000_000, "20 bytes for each n-gram of the documents", case=case)
+
+
 def test_task_5_contamination_many_documents():
     """1,000,000 tokens: each is looked at once, whatever the number of items."""
     draw = np.random.default_rng(1)
@@ -144,9 +165,18 @@ def test_task_5_contamination_order_of_documents(seed, n):
 
 
 @pytest.mark.parametrize(
-    ("n", "words_in_it"), [(0, ["0"]), (-1, ["-1"]), (5, ["5", "item 1"]), (6, ["6", "item 0"]), (8, ["8", "item 0"])]
+    ("n", "words_in_it"), [(0, ["0"]), (-1, ["-1"]), (5, ["5", "1"]), (6, ["6", "0"]), (8, ["8", "0"])]
 )
 def test_task_5_contamination_refuses(n, words_in_it):
-    """An n-gram of no tokens; an item that is shorter than n."""
-    with raises_value_error(words(ITEMS, DOCUMENTS, n), *words_in_it):
-        contamination.contaminated_share(ITEMS, iter(DOCUMENTS), n)
+    """An n-gram of no tokens; an item that is shorter than n. No document has been read then."""
+    case, read = words(ITEMS, DOCUMENTS, n), []
+
+    def documents():
+        for document in DOCUMENTS:
+            read.append(document)
+            yield document
+
+    with raises_value_error(case, *words_in_it):
+        contamination.contaminated_share(ITEMS, documents(), n)
+    if read:
+        fail(Kind.VALUES, f"{len(read)} documents are read before the ValueError", case, "expected  0")

@@ -140,6 +140,35 @@ known.change(
     question="All scores of a row are -inf. What is the maximum, and what is each score minus that?",
 )
 known.change(
+    "scale-missing-for-the-query",
+    ("(q @ k.swapaxes(-1, -2)) * scale", "(q * scale) @ k.swapaxes(-1, -2)"),
+    (DSCORES, DSCORES.removesuffix(" * scale")),
+    ("@ q, axis=-3)", "@ (q * scale), axis=-3)"),
+    fact="the scale is missing in the gradient of query, but not in that of key",
+    question="dscores @ key is the gradient of the query that was multiplied by key. Which one was that?",
+)
+known.change(
+    "fully-masked-row-is-uniform",
+    (UNMASKED, "return softmax(mx.maximum(scores, -1e9), axis=-1)"),
+    fact="hidden scores are a large negative number, so that a fully masked row gives each key the same weight",
+    question="All scores of a row are -1e9. What is the maximum, and what is each score minus that?",
+)
+known.change(
+    "groups-in-turn",
+    (
+        "dvalue = mx.sum(weights.swapaxes(-1, -2) @ dheads, axis=-3)",
+        "dvalue = (weights.swapaxes(-1, -2) @ dheads).flatten(-4, -3)\n"
+        "dvalue = mx.unflatten(dvalue, -3, (-1, kv_heads)).sum(axis=-4)",
+    ),
+    (
+        "dkey = mx.sum(dscores.swapaxes(-1, -2) @ q, axis=-3)",
+        "dkey = (dscores.swapaxes(-1, -2) @ q).flatten(-4, -3)\n"
+        "dkey = mx.unflatten(dkey, -3, (-1, kv_heads)).sum(axis=-4)",
+    ),
+    fact="the gradients of key and value are summed as if query head h had read key-value head h % H_kv",
+    question="With six query heads and two key-value heads, which three query heads read key-value head 0?",
+)
+known.change(
     "in-the-input-dtype",
     ("mx.unflatten(a.astype(mx.float32), -3, (kv_heads, -1))", "mx.unflatten(a, -3, (kv_heads, -1))"),
     ("(a.astype(mx.float32)[..., None, :, :] for a in (key, value))", "(a[..., None, :, :] for a in (key, value))"),

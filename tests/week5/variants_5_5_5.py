@@ -1,6 +1,7 @@
 """Known programs of task 5.5.5, several adapters in one batch."""
 
 import mlx.core as mx
+from tests.week4.routing import products
 from tiny_llm_solution.basics import linear
 
 from tiny_llm_course.testkit.inputs import normals
@@ -61,6 +62,21 @@ def batched_memory(program):
     mx.eval(x, a, b)
     call = lambda: program(x, [t % 2 for t in range(128)], a, b, [1.0, 1.0])  # noqa: E731
     return mx.array(peak_bytes(call) > 128 * 64 * 128), call()
+
+
+@known.probe()
+def batched_merged(program):
+    """Whether one row takes as much memory as a matrix of O x I."""
+    x, a, b = inputs(14, rows=1, sizes=(512, 512, 2), count=1)
+    mx.eval(x, a, b)
+    call = lambda: program(x, [0], a, b, [1.0])  # noqa: E731
+    return mx.array(peak_bytes(call) > 512 * 512 * 2), call()
+
+
+@known.probe()
+def batched_products(program):
+    """Whether 32 rows of two adapters in turn need more than two products per adapter."""
+    return mx.array(products(run(program, inputs(15, rows=32, count=2), [0, 1] * 16, [1.0, 2.0])) > 4)
 
 
 @known.sized("256 rows of 8 adapters, 1,024 x 1,024, r 8, float32")
@@ -137,14 +153,46 @@ known.change(
 )
 
 
+known.change(
+    "merged-first",
+    (UPDATE, "scales[owner] * linear(rows, b[owner] @ a[owner])"),
+    fact="A and B are multiplied by each other, into a matrix of O x I per adapter",
+    question="How large is B A for 1,024 inputs and outputs and the rank 8, and how large are A and B?",
+)
+
+
+def refuse(x, owners, a):
+    if len(owners) != len(x) or any(not -1 <= owner < len(a) for owner in owners):
+        raise ValueError(f"{len(x)} rows, owners {owners} ({len(owners)}), {len(a)} adapters")
+
+
+@known.wrong(
+    "product-per-run",
+    fact="an adapter's rows are multiplied in several products instead of one",
+    question="The owners are 0, 1, 0, 1. How many products does your code compute, and how many adapters have rows?",
+)
+def per_run(x, owners, a, b, scales):
+    refuse(x, owners, a)
+    results, start = [], 0
+    while start < len(owners):
+        k, end = owners[start], start
+        while end < len(owners) and owners[end] == k:
+            end += 1
+        if k < 0:
+            results.append(mx.zeros((end - start, b[0].shape[0]), x.dtype))
+        else:
+            results.append((scales[k] * linear(linear(x[start:end], a[k]), b[k])).astype(x.dtype))
+        start = end
+    return mx.concatenate(results)
+
+
 @known.wrong(
     "every-adapter-for-every-row",
-    fact="every row is multiplied by every adapter, and most results are multiplied by zero",
+    fact="every adapter is applied to all rows, also to those of other adapters",
     question="How many adapters does a row need? What is 0 times NaN?",
 )
 def every_adapter(x, owners, a, b, scales):
-    if len(owners) != len(x) or any(not -1 <= owner < len(a) for owner in owners):
-        raise ValueError("owners")
+    refuse(x, owners, a)
     which, total = mx.array(owners)[:, None], mx.zeros((len(x), b[0].shape[0]), x.dtype)
     for k, scale in enumerate(scales):
         total = total + ((which == k) * scale * linear(linear(x, a[k]), b[k])).astype(x.dtype)
@@ -157,8 +205,7 @@ def every_adapter(x, owners, a, b, scales):
     question="Eight rows share an adapter. How often should its A be in memory?",
 )
 def copies(x, owners, a, b, scales):
-    if len(owners) != len(x) or any(not -1 <= owner < len(a) for owner in owners):
-        raise ValueError("owners")
+    refuse(x, owners, a)
     rows = []
     for t, k in enumerate(owners):
         if k < 0:

@@ -5,6 +5,7 @@ import weakref
 import mlx.core as mx
 import numpy as np
 
+from tiny_llm_course.testkit.memory import peak_bytes
 from tiny_llm_course.testkit.outcomes import refusals
 from tiny_llm_course.testkit.variants import Variants
 
@@ -41,6 +42,28 @@ def in_memory(program):
     return mx.array([most > 3, *shares], mx.float32)
 
 
+@known.probe()
+def n_grams_in_memory(program):
+    """Whether the memory grows with the documents' n-grams."""
+    draw = np.random.default_rng(2)
+    documents = (draw.integers(0, 99, 500).tolist() for _ in range(60))
+    return mx.array([peak_bytes(lambda: mx.array(program([[1, 2, 3, 4]], documents, 3))) > 1_000_000])
+
+
+@known.probe()
+def read_before_the_refusal(program):
+    """How many documents are read before a short item is refused."""
+    read = []
+
+    def documents():
+        for document in DOCUMENTS:
+            read.append(document)
+            yield document
+
+    refused = refusals(lambda n: run(program, ITEMS, documents(), n), [5, 9])
+    return refused, mx.array(len(read))
+
+
 known.probe_table(
     two=lambda program: run(program, ITEMS, DOCUMENTS, 2),
     three=lambda program: run(program, ITEMS, DOCUMENTS, 3),
@@ -50,6 +73,7 @@ known.probe_table(
     across=lambda program: run(program, [[1, 2, 3, 4]], [[9, 1, 2], [3, 4, 9]], 3),
     repeated=lambda program: run(program, [[7, 7, 7, 7, 8]], [[7, 7]], 2),
     digits=lambda program: run(program, [[1, 23, 4], [12, 3]], [[12, 3, 4], [1, 2, 34]], 2),
+    within=lambda program: run(program, [[5, 6]], [[15, 67]], 2),
     short=lambda program: refusals(lambda n: run(program, ITEMS, DOCUMENTS, n), [5, 9]),
     no_tokens=lambda program: refusals(lambda n: run(program, ITEMS, DOCUMENTS, n), [0, -1]),
 )
@@ -106,12 +130,6 @@ known.change(
     question="All n-grams of an item were found. What is the share?",
 )
 known.change(
-    "unordered",
-    ("tuple(tokens[start : start + n])", "tuple(sorted(tokens[start : start + n]))"),
-    fact="the order of the tokens within an n-gram is ignored",
-    question="Is 1 2 3 the same text as 3 2 1?",
-)
-known.change(
     "digits-joined",
     ("tuple(tokens[start : start + n])", "''.join(map(str, tokens[start : start + n]))"),
     fact="the tokens of an n-gram are joined to one text without separators, in which 1 23 equals 12 3",
@@ -151,6 +169,64 @@ known.change(
     fact="an item that is shorter than n has the share 0",
     question="What do you know about an item that has no n-gram?",
 )
+
+
+known.change(
+    "all-n-grams-kept",
+    ("wanted.intersection(_ngrams(document, n))", "_ngrams(document, n)"),
+    fact="the n-grams of all documents are kept in memory, with those that no item has",
+    question="The training set has a trillion tokens. How many n-grams do you keep, and how many of them do you need?",
+)
+known.change(
+    "refused-after-reading",
+    ("if len(item) < n:", "if n < 1:"),
+    (
+        "return [sum(",
+        "short = [i for i, item in enumerate(items) if len(item) < n]\n"
+        'if short: raise ValueError(f"item {short[0]} is shorter than {n}")\nreturn [sum(',
+    ),
+    fact="an item that is shorter than n is refused only after all documents have been read",
+    question="Reading the documents takes a day. When do you know that an item is too short?",
+)
+
+
+def refuse_short(items, n):
+    short = [i for i, item in enumerate(items) if len(item) < n]
+    if n < 1 or short:
+        raise ValueError(f"n is {n}, too short are {short}")
+
+
+@known.wrong(
+    "read-for-each-item",
+    fact="the documents are read once for each item, so a generator has none left for the second",
+    question="What does a second loop over the same generator yield?",
+)
+def for_each_item(items, documents, n):
+    refuse_short(items, n)
+    shares = []
+    for item in items:
+        grams, found = [tuple(item[i : i + n]) for i in range(len(item) - n + 1)], set()
+        for document in documents:
+            found.update(gram for i in range(len(document) - n + 1) if (gram := tuple(document[i : i + n])) in grams)
+            del document
+        shares.append(sum(gram in found for gram in grams) / len(grams))
+    return shares
+
+
+@known.wrong(
+    "text-search",
+    fact="the tokens' numbers are searched as text, in which 5 6 occurs in 15 67",
+    question="Where in the text 15 67 does your search find 5 6?",
+)
+def text_search(items, documents, n):
+    refuse_short(items, n)
+    texts = [[" ".join(map(str, item[i : i + n])) for i in range(len(item) - n + 1)] for item in items]
+    missing = {text for each in texts for text in each}
+    for document in documents:
+        whole = " ".join(map(str, document))
+        missing = {text for text in missing if text not in whole}
+        del document
+    return [sum(text not in missing for text in each) / len(each) for each in texts]
 
 
 @known.accepted("a rolling window over the document")

@@ -122,6 +122,22 @@ def test_task_4_pushdown_stacks_that_read_nothing():
     fail_if_different("the state of the called rule alone", made.start, called, case)
 
 
+def test_task_4_pushdown_stacks_in_any_order():
+    """The stacks of a state, in the reverse order or twice, are that state."""
+    case = "any JSON value, the states after [1"
+    with noted(case):
+        made = pushdown.Pushdown(compile_rules(schema_rules({})), "#")
+        after = made.start
+        for byte in b"[1":
+            after = int(made.row(after)[byte])
+        sets = [list(stacks) for stacks in made.sets]
+        backwards = [made.state(reversed(stacks)) for stacks in sets]
+        twice = [made.state(stacks * 2) for stacks in sets]
+    for how, again in (("in the reverse order", backwards), ("twice", twice)):
+        if again != list(range(len(sets))):
+            fail(Kind.VALUES, f"a state's stacks, {how}, are another state", case)
+
+
 def test_task_4_pushdown_a_row_once():
     """A second call returns the same row, and numbers no new state."""
     case = "any JSON value, the first state"

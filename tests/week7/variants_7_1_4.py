@@ -69,6 +69,14 @@ def rows(program):
     return mx.array([first == made.row(made.start).tolist(), count == len(made.sets)], mx.float32)
 
 
+def reordered(program):
+    """Return whether the stacks of a state, in the reverse order and twice, are another state."""
+    made = program(compile_rules(schema_rules({})), "#")
+    made.row(made.start)
+    again = [made.state([*reversed(stacks), *stacks]) for stacks in map(list, tuple(made.sets))]
+    return mx.array([again != list(range(len(again)))], mx.float32)
+
+
 TREE = {"properties": {"v": {"type": "integer"}, "kids": {"items": {"$ref": "#"}}}, "required": ["v"]}
 EITHER = {
     "anyOf": [
@@ -93,6 +101,7 @@ known.probe_table(
     in_string=lambda program: states(program, b'["', b"ab"),
     waiting=waiting,
     rows=rows,
+    reordered=reordered,
 )
 
 
@@ -194,6 +203,30 @@ known.change(
     ),
     fact="calls at the beginning of a called rule are left out",
     question="A value calls an object, whose rule begins with a brace. And a pair calls a value, which calls what?",
+)
+known.change(
+    "one-step",
+    ("todo += [each for each in more if each not in found]", ""),
+    fact="calls and returns are followed for one step only",
+    question='The last bracket of {"a":[]} ends a list. What else ends there, and how many returns are that?',
+)
+known.change(
+    "order-matters",
+    ("found = set(todo)", "found = dict.fromkeys(todo)"),
+    ("found.update(more)", "found.update(dict.fromkeys(more))"),
+    ("key = frozenset(", "key = tuple("),
+    fact="the same stacks, found in a different order, are a new state",
+    question="Two sets have the same stacks. In which order were they found, and does it matter to what they read?",
+)
+known.change(
+    "end-dropped",
+    ("if not each or self.rules", "if each and self.rules"),
+    (
+        "return () in self.sets[state]",
+        "return any(below is None and self.rules[rule].accepting[at] for rule, at, below in self.sets[state])",
+    ),
+    fact="the empty stack is dropped with the stacks that read no byte, and most texts never end",
+    question="A text has read its last bracket. Which stack stays in the set to say that it may end?",
 )
 known.accepted_change(
     "a set that grows",

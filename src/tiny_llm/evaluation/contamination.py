@@ -12,7 +12,7 @@ def contaminated_share(items: Sequence[Sequence[int]], documents: Iterable[Seque
     Args:
         items: token ids of the evaluation items.
         documents: token ids of the training documents. They are read once, in order, and at most one at a time is kept
-            in memory, so they may come from a generator that reads files.
+            in memory, with its n-grams, so they may come from a generator that reads files.
         n: how many tokens, such as 13.
 
     Returns:
