@@ -84,10 +84,10 @@ known.change(
     question="What happens to the size of a step if the batch has twice as many pairs?",
 )
 known.change(
-    "loss-of-the-mean",
-    (LOSSES, "losses = mx.logaddexp(0.0, -mx.mean(margin))"),
-    fact="the margins are averaged first, and the loss is that of the average",
-    question="One pair is right by 100, another wrong by 50. Has the model nothing to learn?",
+    "overflow-in-the-other-branch",
+    (LOSSES, "losses = mx.where(margin < 0, mx.log1p(mx.exp(margin)) - margin, mx.log1p(mx.exp(-margin)))"),
+    fact="the branch of mx.where that is not taken overflows, and its gradient of 0 times infinity is NaN",
+    question="mx.where passes a gradient to both of its branches. What does the other one make of a gradient of 0?",
 )
 known.change(
     "bounded-loss",
