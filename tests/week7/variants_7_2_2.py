@@ -34,6 +34,7 @@ for each in (
     "no JSON",
     "a brace too few",
     "a quote too many",
+    "a backslash at the end of a line",
     "no end",
     "not a number",
 ):
@@ -128,9 +129,15 @@ known.change(
 )
 known.change(
     "line-break-in-a-string",
-    ("character not in '\"\\n'", "character != '\"'"),
+    ('character != "\\n" and (self._escaped', "(self._escaped"),
     fact="a string that was never closed swallows everything up to the next quote",
     question="Can a JSON string contain a line break? What does it mean if one seems to?",
+)
+known.change(
+    "escaped-line-break",
+    ('character != "\\n" and (self._escaped or character != \'"\')', "self._escaped or character not in '\"\\n'"),
+    fact="a line break after a backslash does not end a string that was never closed",
+    question="Which characters may follow a backslash in a JSON string?",
 )
 known.change(
     "not-a-number",
@@ -212,7 +219,7 @@ class ReadsAgain:
         at, depth, inside, first, stop = begin, 0, False, None, None
         while at < len(text) and not (not inside and text.startswith(CLOSE, at)):
             character = text[at]
-            if inside and character == "\\":
+            if inside and character == "\\" and text[at + 1 : at + 2] != "\n":
                 at += 1
             elif character == '"' or inside:
                 inside = character not in '"\n' if inside else True

@@ -160,7 +160,7 @@ class _Block:
         for size, character in enumerate(text, 1):
             self._characters.append(character)
             if self._in_string:
-                self._in_string = self._escaped or character not in '"\n'
+                self._in_string = character != "\n" and (self._escaped or character != '"')
                 self._escaped = character == "\\" and not self._escaped
             elif character == '"':
                 self._in_string = True
