@@ -22,6 +22,15 @@ known.probe_table(
 )
 
 
+@known.probe()
+def before_the_tail(program):
+    """Return which results are 0, and which are inaccurate: 1 + tanh(x / 2) is the last sum to become 0."""
+    x = mx.array([-6.75, -6.5, -6.25], dtype=mx.bfloat16)
+    y = program(x).astype(mx.float32)
+    exact = x.astype(mx.float32) * mx.sigmoid(x.astype(mx.float32))
+    return y == 0, mx.abs(y / exact - 1) > 0.02
+
+
 @known.sized("x 128 x 3,072, float32")
 def sized(program):
     x = normals(1)(128, 3072)
@@ -33,6 +42,12 @@ known.change(
     ("mx.where(x < 0, e, 1) / (1 + e)", "(1 - mx.sigmoid(-x))"),
     fact="the sigmoid of a negative x is the difference of two numbers close to 1",
     question="Which bfloat16 number comes just before 1, and what is 1 minus it?",
+)
+known.change(
+    "sum-with-tanh",
+    ("mx.where(x < 0, e, 1) / (1 + e)", "(1 + mx.tanh(x / 2)) / 2"),
+    fact="the sigmoid is (1 + tanh(x / 2)) / 2, which adds two numbers that nearly cancel for negative x",
+    question="Which bfloat16 number is nearest to tanh(-4.5), and what is 1 plus it?",
 )
 known.change(
     "infinite-quotient-negative",

@@ -48,6 +48,16 @@ known.change(
     question="What is a score multiplied by before the softmax?",
 )
 known.change(
+    "scale-twice",
+    (
+        "<2>(queries + h * dims, keys + s * dims, dims, scale, &",
+        "<2>(queries + h * dims, keys + s * dims, dims, scale * scale, &",
+    ),
+    (LAST_KEYS, LAST_KEYS.replace("dims, scale,", "dims, scale * scale,")),
+    fact="the scale is applied twice, such as to the queries and again by `compare`",
+    question="By which factor do all scores change if the scale is doubled?",
+)
+known.change(
     "one-softmax-for-all-heads",
     ("for (int h = 0; h < heads; ++h) softmax(&scores[h * int64_t(length)], ", "softmax(scores.data(), heads * "),
     fact="one softmax runs over the scores of all heads",
@@ -70,6 +80,13 @@ known.change(
     (LAST_KEYS, "\n"),
     fact="keys left over after the pairs, or other full groups, keep a score of 0",
     question="11 keys in pairs: which call computes the last key's score?",
+)
+known.change(
+    "left-over-ignored",
+    (LAST_KEYS, "\n"),
+    (GATHERED, "\n\n"),
+    fact="keys and values left over after the pairs, or other full groups, are ignored, but their scores count as 0",
+    question="11 tokens in pairs: which calls handle the last one, and what is its score?",
 )
 known.change(
     "only-head-0-starts-at-0",
@@ -97,6 +114,44 @@ known.change(
     fact="the keys are summed instead of the values",
     question="Which of the two does an attention weight multiply?",
 )
+
+
+def online(queries, keys, values, scale, *, rescaled):
+    """Attend to one key after another with a running maximum; `rescaled` names what is rescaled when it grows."""
+    queries, keys, values = (np.array(x, np.float64) for x in (queries, keys, values))
+    largest, total, seen = np.full(len(queries), -np.inf), np.zeros(len(queries)), 0 * queries
+    for key, value in zip(keys, values, strict=True):
+        scores = queries @ key * scale
+        new = np.maximum(largest, scores)
+        kept, weights, largest = np.exp(largest - new), np.exp(scores - new), new
+        total = total * (kept if "total" in rescaled else 1) + weights
+        seen = seen * (kept[:, None] if "values" in rescaled else 1) + weights[:, None] * value
+    return mx.array((seen / total[:, None]).astype(np.float32))
+
+
+@known.wrong(
+    "total-not-rescaled",
+    fact="the running sum of the weights is not rescaled when the maximum score grows",
+    question="Relative to which score are the weights in the sum so far?",
+)
+def total_not_rescaled(queries, keys, values, scale):
+    return online(queries, keys, values, scale, rescaled=("values",))
+
+
+@known.wrong(
+    "values-not-rescaled",
+    fact="the weighted values so far are not rescaled when the maximum score grows",
+    question="Relative to which score are the weights of the values so far?",
+)
+def values_not_rescaled(queries, keys, values, scale):
+    return online(queries, keys, values, scale, rescaled=("total",))
+
+
+@known.accepted("online softmax")
+def by_online_softmax(queries, keys, values, scale):
+    return online(queries, keys, values, scale, rescaled=("total", "values"))
+
+
 known.accepted_change(
     "one at a time",
     ("int64_t s = 0;", "int64_t s = 0;\nif (length < 0)"),

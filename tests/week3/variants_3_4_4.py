@@ -107,6 +107,13 @@ known.change(
     question="37 tokens in tiles of 32: how many lanes of the second tile have a token?",
 )
 known.change(
+    "whole-blocks-loaded",
+    ("const uint count = min(end - from, 32u);", "const uint count = 32;"),
+    ("uint(table[s / page])", "uint(table[min(s / page, uint(table_shape[0]) - 1)])"),
+    fact="the last block also loads slots after the last token, whose weights are 0, and 0 times NaN is NaN",
+    question="A slot after the last token holds what a finished request left there. What is NaN times 0?",
+)
+known.change(
     "lane's-own-place",
     ("const uint key = simd_broadcast(place, k);", "const uint key = place;"),
     ("const uint value = simd_broadcast(place, k);", "const uint value = place;"),

@@ -49,6 +49,16 @@ known.probe_table(
 )
 
 
+@known.probe()
+def half_rounded_once(program):
+    """Return whether a result is further from the exact one than a single rounding."""
+    x = tokens(32, mx.float16, batch=8, heads=16)
+    exact = ScaledRoPE(10, mx.array(PACES))(x.astype(mx.float32), slice(1, 4))
+    last_digit = 2.0 ** (mx.floor(mx.log2(mx.abs(exact))) - 10)
+    y = program(10, mx.array(PACES))(x, slice(1, 4)).astype(mx.float32)
+    return mx.max(mx.abs(y - exact) / last_digit) > 0.75
+
+
 @known.sized("512 tokens, 16 heads, D 128, float32")
 def sized(program):
     x, rope = normals(1)(1, 512, 16, 128), program(128, mx.array(0.9 ** np.arange(64, dtype=np.float32)))
@@ -156,6 +166,12 @@ known.change(
     question="For D = 10 and traditional=False, which feature is the partner of feature 0?",
 )
 known.change(
+    "halves-for-both-pairings",
+    ("mx.stack(rotated, axis=-1).flatten(-2) if self.traditional else mx.concatenate", "mx.concatenate"),
+    fact="with traditional=True, the rotated pairs are returned as two halves, not next to each other as in x",
+    question="Features 0 and 1 are a pair. At which places of the result are they after the rotation?",
+)
+known.change(
     "rotated-backwards",
     (SIN, "-mx.sin(angles) * self.attention_factor"),
     fact="every pair is rotated by minus its angle",
@@ -175,6 +191,13 @@ known.change(
     ("for row in rows])[:, :, None, :]", "for row in rows])[:, :, None, :].astype(x.dtype)"),
     fact="the angles are rounded to x's dtype before their sines and cosines are taken",
     question="Which numbers around 700 can bfloat16 represent?",
+)
+known.change(
+    "rotation-in-the-input's-dtype",
+    (COS, f"({COS}).astype(x.dtype)"),
+    (SIN, f"({SIN}).astype(x.dtype)"),
+    fact="the cosines and sines are rounded to x's dtype, in which the rotation is then computed",
+    question="Which of the numbers that multiply x have the dtype float32?",
 )
 known.change(
     "float32-result",

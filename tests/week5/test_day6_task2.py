@@ -106,6 +106,19 @@ def test_task_2_dpo_gradient(shift):
     agrees(slopes, by_formula, chosen + shift, *others, seed=5)
 
 
+def test_task_2_dpo_gradient_untrained():
+    """Before the first step, policy and reference are equal: each pair still pulls by beta / 2, as it must."""
+
+    def slopes(chosen, rejected):
+        references = mx.stop_gradient(chosen), mx.stop_gradient(rejected)
+        return mx.stack(mx.grad(lambda *x: dpo.dpo_loss(*x, *references, 0.3).loss, (0, 1))(chosen, rejected))
+
+    def by_formula(chosen, rejected, *, r=exact):
+        return dpo_slopes64(chosen, rejected, chosen, rejected, 0.3, r=r)
+
+    agrees(slopes, by_formula, *pairs(9)[:2], seed=9)
+
+
 def test_task_2_dpo_mlx():
     """MLX's log-sigmoid of the margins."""
     chosen, rejected, reference_chosen, reference_rejected = arrays = pairs(6)

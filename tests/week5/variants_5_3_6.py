@@ -136,7 +136,7 @@ known.change(
         "g = grads[name].astype(mx.float32) + (0.0 if self.no_decay(name, param) else self.weight_decay) * p",
     ),
     (STEP, "new_params[name] = (p - rate * direction).astype(param.dtype)"),
-    fact="the decay is added to the gradient, as in Adam with L2 regularisation, and is divided by sqrt(v) like it",
+    fact="the decay is added to the gradient, as in Adam with L2 regularization, and is divided by sqrt(v) like it",
     question="Without any gradient, how much of a parameter should a step take? And how much does yours?",
 )
 known.change(
@@ -144,6 +144,12 @@ known.change(
     (STEP, "new_params[name] = (p - rate * direction - decay * p).astype(param.dtype)"),
     fact="the decay is not multiplied by the learning rate",
     question="With a rate of 0, what should an update change?",
+)
+known.change(
+    "decay-after-the-step",
+    (STEP, "p = p - rate * direction\nnew_params[name] = (p - rate * decay * p).astype(param.dtype)"),
+    fact="the decay is a share of the parameter after the step, not before it",
+    question="A parameter of 1 moves by 0.5. Of which of its two values is lambda multiplied?",
 )
 known.change(
     "vectors-decayed-too",

@@ -34,6 +34,9 @@ known.probe_table(
     gradient=lambda program: slopes(program, 0.0),
     gradient_below=lambda program: slopes(program, -1000.0),
     gradient_above=lambda program: slopes(program, 1000.0),
+    gradient_untrained=lambda program: tuple(
+        mx.grad(lambda *x: program(*x, 0.3).loss, (0, 1, 2, 3))(*pairs(8)[:2], *pairs(8)[:2])
+    ),
     refused=lambda program: refusals(
         lambda given: program(*map(mx.zeros, given[0]), given[1]),
         [(((3,), (4,), (3,), (3,)), 0.1), (((3,), (3,), (3,), (1,)), 0.1), (((3, 4),) * 4, 0.1), (((3,),) * 4, 0.0)],
@@ -81,16 +84,35 @@ known.change(
     question="What happens to the size of a step if the batch has twice as many pairs?",
 )
 known.change(
-    "loss-of-the-mean",
-    (LOSSES, "losses = mx.logaddexp(0.0, -mx.mean(margin))"),
-    fact="the margins are averaged first, and the loss is that of the average",
-    question="One pair is right by 100, another wrong by 50. Has the model nothing to learn?",
+    "overflow-in-the-other-branch",
+    (LOSSES, "losses = mx.where(margin < 0, mx.log1p(mx.exp(margin)) - margin, mx.log1p(mx.exp(-margin)))"),
+    fact="the branch of mx.where that is not taken overflows, and its gradient of 0 times infinity is NaN",
+    question="mx.where passes a gradient to both of its branches. What does the other one make of a gradient of 0?",
 )
 known.change(
-    "hinge",
-    (LOSSES, "losses = mx.maximum(0.0, 1 - margin)"),
-    fact="the loss is a hinge, max(0, 1 - margin), as in SLiC, instead of -log sigmoid",
-    question="What is the loss of two equal rewards?",
+    "bounded-loss",
+    (LOSSES, "losses = -mx.log(mx.maximum(mx.sigmoid(margin), 1e-12))"),
+    fact="the sigmoid is kept above a small number, so a pair that is wrong by far has a bounded loss and no gradient",
+    question="Two pairs are wrong, by 100 and by 1,000. Which of them should have the larger loss?",
+)
+known.change(
+    "flat-at-ties",
+    (LOSSES, "losses = mx.maximum(-margin, 0.0) + mx.log1p(mx.exp(-mx.abs(margin)))"),
+    fact="the gradient of a pair with equal rewards is 0, as mx.maximum and mx.abs have no slope at 0",
+    question="Before the first step, all margins are 0. Which direction does the first step take?",
+)
+known.change(
+    "rewards-without-gradient",
+    (MARGIN, "margin = mx.stop_gradient(chosen_rewards - rejected_rewards)"),
+    fact="the loss depends on the log-probabilities only through mx.stop_gradient, so its gradients are 0",
+    question="Which numbers are only logged, and which ones must lead the gradient to the policy?",
+)
+known.change(
+    "rewards-in-half-precision",
+    ("beta * (wide[0] - wide[2])", "(beta * (chosen - reference_chosen)).astype(mx.float32)"),
+    ("beta * (wide[1] - wide[3])", "(beta * (rejected - reference_rejected)).astype(mx.float32)"),
+    fact="the rewards are computed in the dtype of the log-probabilities, and only the result is converted to float32",
+    question="Which digits of beta times a difference does bfloat16 keep?",
 )
 known.change(
     "ties-are-right",
@@ -129,7 +151,7 @@ def by_hand(chosen, rejected, reference_chosen, reference_rejected, beta=0.1):
     c, j, rc, rj = (x.astype(mx.float32) for x in arrays)
     rewards = (c - rc) * beta, (j - rj) * beta
     margin = rewards[0] - rewards[1]
-    losses = mx.maximum(-margin, 0.0) + mx.log1p(mx.exp(-mx.abs(margin)))
+    losses = mx.where(margin < 0, -margin, 0.0) + mx.log1p(mx.exp(-mx.where(margin < 0, -margin, margin)))
     return PreferenceLoss(mx.sum(losses) / len(losses), *rewards, mx.sum(margin > 0) / len(losses))
 
 

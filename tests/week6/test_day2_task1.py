@@ -159,9 +159,16 @@ def test_task_1_shards_refuses_part_of_a_group(layer, shape):
 )
 def test_task_1_shards_refuses_what_does_not_divide(changes, size, number):
     config = {**WIDE, "intermediate_size": 72, **changes}
+    messages = []
     for rank in range(size):
         with raises_value_error(f"rank {rank} of {words(config, size)}", str(number), str(size)):
-            partition(config, rank, size)
+            try:
+                partition(config, rank, size)
+            except ValueError as error:
+                messages.append(str(error))
+                raise
+    for rank, message in enumerate(messages):
+        fail_if_different(f"rank {rank}'s error is not rank 0's", messages[0], message, words(config, size))
 
 
 @property_test

@@ -116,6 +116,15 @@ known.change(
     question="31 tokens on 4 ranks: how many rows have all ranks together in your program?",
 )
 known.change(
+    "vocabulary-rounded-up",
+    (
+        "range(config.vocab_size * rank // size, config.vocab_size * (rank + 1) // size)",
+        "range(*(min(-(-config.vocab_size // size) * each, config.vocab_size) for each in (rank, rank + 1)))",
+    ),
+    fact="the vocabulary is cut into parts of V / size tokens, rounded up, so the last ranks have fewer or none",
+    question="5 tokens on 4 ranks: with which token does rank 1 start, by the docstring and in your program?",
+)
+known.change(
     "heads-rounded-down",
     ("if count % size:", "if count < size:"),
     fact="query heads and the MLP's width are rounded down where they do not divide",
@@ -141,6 +150,12 @@ known.change(
     ('if kind == "bias":', 'if kind != "weight":'),
     fact="the scales and biases of row-parallel quantized matrices are left whole",
     question="The rank has the second half of the words. Whose scales are the first ones?",
+)
+known.change(
+    "groups'-biases-whole",
+    ('if kind == "bias":', 'if kind.startswith("bias"):'),
+    fact="the biases of a row-parallel matrix's quantization groups are left whole, like the layer's bias",
+    question="One of `bias` and `biases` is added to outputs. What does the other one belong to?",
 )
 known.written("by the last two pieces", ('*_, layer, kind = name.split(".")', 'layer, kind = name.split(".")[-2:]'))
 

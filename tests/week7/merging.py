@@ -55,6 +55,14 @@ SCENES: dict[str, tuple[Files, dict[str, Files]]] = {
         {"a": {"f": b"first\n" + TEN}, "b": {"f": TEN + b"last\n"}},
     ),
     "everything and a line": ({"f": TEN}, {"a": {"f": b"all\n"}, "b": {"f": A8}}),
+    "a long change and two lines of it": (
+        {"f": TEN},
+        {
+            "a": {"f": with_lines({i: b"A%d\n" % i for i in range(1, 8)})},
+            "b": {"f": with_lines({2: b"B\n"})},
+            "c": {"f": with_lines({6: b"C\n"})},
+        },
+    ),
     "two conflicts": (
         {"f": TEN},
         {"a": {"f": with_lines({2: b"A\n", 8: b"A\n"})}, "b": {"f": with_lines({2: b"B\n", 8: b"B\n"})}},

@@ -11,7 +11,7 @@ from typing import Any
 OPEN, CLOSE = "<tool_call>", "</tool_call>"
 HEAD = re.compile(r'\s*\{\s*"name"\s*:\s*("(?:[^"\\\x00-\x1f]|\\.)+")\s*,\s*"arguments"\s*:\s*(?=\{)')
 # A string, up to its end, a line break or the end of the text; a tag; any other character.
-TOKEN = re.compile(r'"(?:\\[\s\S]|[^"\\\n])*["\\\n]?|</tool_call>|[\s\S]')
+TOKEN = re.compile(r'"(?:\\[^\n]|[^"\\\n])*(?:\\?\n|["\\])?|</tool_call>|[\s\S]')
 ERRORS = (
     "The call is not JSON",
     "The call has no name",
@@ -56,6 +56,7 @@ ANSWERS = {
     "two braces too few": '<tool_call>\n{"name": "f", "arguments": {"a": 1\n</tool_call>',
     "a quote too many": '<tool_call>\n{"name": "f", "arguments": {"a": "b"c"}}\n</tool_call>\nSorry.',
     "a quote inside": '<tool_call>\n{"name": "run", "arguments": {"code": "print("hi")"}}\n</tool_call>\nSorry.',
+    "a backslash at the end of a line": '<tool_call>\n{"name": "f", "arguments": {"a": "b\\\n</tool_call>\nSorry.',
     "not a number": '<tool_call>\n{"name": "f", "arguments": {"a": NaN}}\n</tool_call>',
     "no name": '<tool_call>\n{"arguments": {}}\n</tool_call>',
     "an empty name": '<tool_call>\n{"name": "", "arguments": {}}\n</tool_call>',

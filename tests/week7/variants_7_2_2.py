@@ -34,7 +34,9 @@ for each in (
     "no JSON",
     "a brace too few",
     "a quote too many",
+    "a backslash at the end of a line",
     "no end",
+    "not a number",
 ):
     for pieces in (1, 1000):
         known.probe()(partial(lambda program, name, size: lines(program, name, size), name=each, size=pieces))
@@ -127,9 +129,44 @@ known.change(
 )
 known.change(
     "line-break-in-a-string",
-    ("character not in '\"\\n'", "character != '\"'"),
+    ('character != "\\n" and (self._escaped', "(self._escaped"),
     fact="a string that was never closed swallows everything up to the next quote",
     question="Can a JSON string contain a line break? What does it mean if one seems to?",
+)
+known.change(
+    "escaped-line-break",
+    ('character != "\\n" and (self._escaped or character != \'"\')', "self._escaped or character not in '\"\\n'"),
+    fact="a line break after a backslash does not end a string that was never closed",
+    question="Which characters may follow a backslash in a JSON string?",
+)
+known.change(
+    "not-a-number",
+    ("json.loads(text, parse_constant=_refuse)", "json.loads(text)"),
+    fact="NaN and Infinity are accepted, as json.loads does, although JSON has no such numbers",
+    question="Which numbers does json.loads read that JSON does not have?",
+)
+known.change(
+    "reported-at-the-closing-tag",
+    ("if block.name and not block.named:", "if block is None:"),
+    ("if new := block.new_arguments():", 'if new := "":'),
+    fact="a call is read as a whole: even its name is reported only at the closing tag",
+    question="The model has written a call's name and the first line of a file. Which events should there be?",
+)
+known.change(
+    "white-space-after-a-block",
+    ("text = text[size:]", "text = text[size:].lstrip() if closed else text[size:]"),
+    ("self._block, self._after_call = None, True", "self._block, self._after_call = None, False"),
+    fact="the white space after a block is dropped only in the piece in which the block ends",
+    question="The closing tag ends a piece, and the next piece begins with a line break. Is that text?",
+)
+known.change(
+    "wrong-calls-not-listed",
+    (
+        "self.calls.append(ToolCall(name, arguments, error))",
+        "if not error:\n    self.calls.append(ToolCall(name, arguments))",
+    ),
+    fact="only correct calls are added to `calls`, so the call after a wrong one has the same number",
+    question="The first of two blocks is malformed. Which number does the client read with the second?",
 )
 
 
@@ -182,7 +219,7 @@ class ReadsAgain:
         at, depth, inside, first, stop = begin, 0, False, None, None
         while at < len(text) and not (not inside and text.startswith(CLOSE, at)):
             character = text[at]
-            if inside and character == "\\":
+            if inside and character == "\\" and text[at + 1 : at + 2] != "\n":
                 at += 1
             elif character == '"' or inside:
                 inside = character not in '"\n' if inside else True

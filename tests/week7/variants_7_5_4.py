@@ -62,6 +62,31 @@ known.change(
     question="Both agents insert a line after line 3. Which of the two comes first?",
 )
 known.change(
+    "adjacent-is-fine",
+    (
+        "if one.first <= other.last and other.first <= one.last:",
+        "if one.first < other.last and other.first < one.last or one.first == one.last == other.first == other.last:",
+    ),
+    fact="changes that touch are merged: only overlaps, and insertions in the same place, are conflicts",
+    question="One agent changes line 3, the other one line 4. Which unchanged line is between them?",
+)
+known.change(
+    "neighbors-alone",
+    ("itertools.combinations(sorted(hunks), 2)", "itertools.pairwise(sorted(hunks))"),
+    fact="each hunk is compared only with the next one, and a long hunk may reach beyond that",
+    question="One agent replaces lines 2 to 8, another changes line 3, a third line 7. How many pairs overlap?",
+)
+known.change(
+    "new-files-by-lines",
+    (
+        'if before is None or b"\\0" in before or len(texts) < len(after):',
+        'if b"\\0" in (before or b"") or len(texts) < len(after):',
+    ),
+    ("_merge_lines(merge, path, before, texts)", '_merge_lines(merge, path, before or b"", texts)'),
+    fact="a file that the base does not have is merged by lines, as if it were empty there",
+    question="Two agents create a file of the same name. Of which file would its lines be a change?",
+)
+known.change(
     "equal-hunks-conflict",
     ("clashing = set[Hunk]()", "clashing = {hunk for hunk, names in hunks.items() if len(names) > 1}"),
     fact="the same change in two copies is a conflict",

@@ -39,6 +39,7 @@ class ToolCallParser:
 
         An answer is text with blocks `<tool_call>` ... `</tool_call>`. White space next to a block is dropped. A block
         holds a JSON object with `name`, a string that is not empty, and `arguments`, an object; other keys are ignored.
+        JSON has no NaN and no Infinity, although `json.loads` reads them.
         A tag inside a JSON string is part of that string. JSON strings contain no line breaks, so a line break ends a
         string that was never closed.
 
@@ -159,7 +160,7 @@ class _Block:
         for size, character in enumerate(text, 1):
             self._characters.append(character)
             if self._in_string:
-                self._in_string = self._escaped or character not in '"\n'
+                self._in_string = character != "\n" and (self._escaped or character != '"')
                 self._escaped = character == "\\" and not self._escaped
             elif character == '"':
                 self._in_string = True

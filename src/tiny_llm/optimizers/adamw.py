@@ -76,7 +76,7 @@ class AdamW:
 
         Raises:
             ValueError: params and grads do not have the same names, or a gradient does not have its parameter's shape.
-                The message names the parameter.
+                The message names the parameter, and states the gradient's shape if that is wrong.
 
         Source: Loshchilov and Hutter 2019; `mlx.optimizers.AdamW` with `bias_correction=True`, `torch.optim.AdamW`.
         """

@@ -31,6 +31,7 @@ class ToolCallParser:
 
         An answer is text with blocks `<tool_call>` ... `</tool_call>`. White space next to a block is dropped. A block
         holds a JSON object with `name`, a string that is not empty, and `arguments`, an object; other keys are ignored.
+        JSON has no NaN and no Infinity, although `json.loads` reads them.
         A tag inside a JSON string is part of that string. JSON strings contain no line breaks, so a line break ends a
         string that was never closed.
 
