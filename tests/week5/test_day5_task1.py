@@ -199,8 +199,8 @@ def test_task_1_chat_refuses_a_later_answer_without_end():
 
 def test_task_1_chat_refuses_by_the_number_of_the_message():
     """After a system message the first answer is message 2, counted from 0."""
-    with raises_value_error("a system message and four others, a template without <|im_end|>", "2"):
-        sft.chat_example([SYSTEM, *FOUR], TOKENIZER, without_end, STOP)
+    with raises_value_error("a system message and two others, a template without <|im_end|>", "2"):
+        sft.chat_example([SYSTEM, *TWO], TOKENIZER, without_end, STOP)
     with raises_value_error("a system message and four others, an empty thought before the last answer alone", "2"):
         sft.chat_example([SYSTEM, *FOUR], TOKENIZER, thinking, STOP)
 
