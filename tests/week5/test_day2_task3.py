@@ -282,6 +282,21 @@ def test_task_3_loader_reads_a_shard_when_it_is_needed(tmp_path):
     follows(batches, rows_of(counts), 0, 1, case)
 
 
+def test_task_3_loader_reads_no_shard_before_its_first_row(tmp_path):
+    """The second shard's file is written after all rows of the first one but the last."""
+    counts = (4, 5)
+    case = f"{words(counts, 1, 4, 3)}, the second shard of epoch 0 is written after the rows of the first but one"
+    shards, (first, second) = numbered(*counts), order(2, 3, 0)
+    paths, later = on_disk(shards, tmp_path), tmp_path / "later.npy"
+    paths[second].rename(later)
+    with noted(case):
+        running = loader.ShardedLoader(paths, 1, 4, EOS, 3)
+        batches = taken(running, len(pack64(shards[first], 4, EOS)["tokens"]) - 1)
+        later.rename(paths[second])
+        batches += taken(running, 3)
+    follows(batches, rows_of(counts), 0, 1, case)
+
+
 def test_task_3_loader_sweep():
     for n in sizes(S=5, D=20, B=20, L=65):
         counts = tuple(1 + (n.D * (number + 1) + n.seed) % (n.D + 2) for number in range(n.S))

@@ -99,7 +99,7 @@ def test_task_2_embedding_in_any_order(count, seed):
     compare(mx.sum(table, axis=0), to_float64(dy).sum(axis=0), mx.float32, 1e-5, f"{case}: the sum", dy.size)
 
 
-@pytest.mark.parametrize("shape", [(3, 2, 5), (2, 3), (6, 5), (2, 4, 5)], ids=str)
+@pytest.mark.parametrize("shape", [(3, 2, 5), (2, 3), (6, 5), (2, 4, 5), (2, 3, 5, 1)], ids=str)
 def test_task_2_embedding_refuses_other_shapes(shape):
     with raises_value_error(f"ids 2 x 3, dy {shape}, vocab_size 7", str(shape)):
         mx.eval(layers.embedding_vjp(ids_of(8, 7, 2, 3), mx.ones(shape), 7))

@@ -88,6 +88,12 @@ def test_task_7_clipping_tiny_norms():
     check(normals(3)(13) * 1e-6, 1e-6, seed=3)
 
 
+@pytest.mark.parametrize("max_norm", [4e-6, 5e-6, 5.5e-6, 6e-6, 7e-6])
+def test_task_7_clipping_norm_near_the_limit(max_norm):
+    """The norm is 5e-6: with the 1e-6 that is added, limits up to 6e-6 shorten the gradients."""
+    check(mx.array([3e-6, 0.0, -4e-6] + [0.0] * 10), max_norm, seed=0)
+
+
 @pytest.mark.parametrize("dtype", DTYPES[1:], ids=str)
 def test_task_7_clipping_in_float32(dtype):
     """Squares of 300 overflow float16; a sum of 5,000 of them loses digits in both narrow dtypes."""

@@ -205,6 +205,38 @@ def test_task_1_accumulation_evaluates_each_micro_batch():
         fail(Kind.VALUES, headline, case, f"got       {active[1] - active[0]} bytes more than before", size=2**20)
 
 
+def test_task_1_accumulation_frees_activations():
+    """Loss and gradients share activations of 16 MB: when the second call begins, no graph keeps the first one's."""
+    active = []
+
+    def loss_and_grads(params, batch):
+        active.append(mx.get_active_memory())
+        activations = mx.arange(2**22) * params["w"][0]
+        return mx.mean(activations), {"w": mx.mean(mx.square(activations)) * mx.ones(2)}
+
+    params = {"w": mx.ones(2)}
+    mx.eval(params)
+    case = "two micro-batches, activations of 2**22 float32 numbers"
+    with noted(case):
+        accumulation.accumulate_gradients(loss_and_grads, params, micro_batches([2, 1]))
+    if active[1] - active[0] > 2 * 2**22:
+        headline = "the first micro-batch's activations are still in memory when the second one begins"
+        fail(Kind.VALUES, headline, case, f"got       {active[1] - active[0]} bytes more than before", size=2**22)
+
+
+@pytest.mark.parametrize("dtypes", [(mx.float32, mx.bfloat16), (mx.bfloat16, mx.float32)], ids=str)
+def test_task_1_accumulation_a_dtype_for_each_gradient(dtypes):
+    """Of w and of b; the parameters' own dtypes do not matter."""
+    grads = {name: mx.ones(2, dtype) for name, dtype in zip("wb", dtypes, strict=True)}
+    case = ", ".join(f"gradients of {name} in {str(g.dtype).rpartition('.')[2]}" for name, g in grads.items())
+    with noted(case):
+        _, found = accumulation.accumulate_gradients(
+            lambda params, batch: (mx.array(1.0), grads), {"w": mx.zeros(2), "b": mx.zeros(2)}, micro_batches([2, 1])
+        )
+    for name, grad in grads.items():
+        compare(found[name], np.ones(2), grad.dtype, 1e-6, f"{case}: {name}", 2, indirect=False)
+
+
 def test_task_1_accumulation_changes_no_gradient():
     """loss_and_grads returns the same arrays every time."""
     kept = {"w": mx.array([1.0, 2.0])}

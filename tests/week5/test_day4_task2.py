@@ -78,10 +78,12 @@ def test_task_2_checkpoint_round_trip(dtype):
 def test_task_2_checkpoint_none_yet():
     with a_folder() as folder, noted("a folder that does not exist"):
         fail_if_different("load_latest", None, load(folder), "a folder that does not exist")
+        fail_if_different("steps()", [], checkpoint.Checkpoints(folder).steps(), "a folder that does not exist")
         folder.mkdir()
         fail_if_different("load_latest", None, load(folder), "an empty folder")
         (folder / "notes.txt").write_text("of the learner")
         fail_if_different("load_latest", None, load(folder), "a folder with another file")
+        fail_if_different("steps()", [], checkpoint.Checkpoints(folder).steps(), "a folder with another file")
 
 
 def test_task_2_checkpoint_keeps_two():
@@ -138,6 +140,7 @@ DAMAGE = {
     "manifest empty, and an empty one of step 3": lambda file, folder: [
         (folder / f"step-{step}.json").write_text("") for step in (2, 3)
     ],
+    "manifest with another size": lambda file, folder: resize(folder / "step-2.json"),
     "manifest a list": lambda file, folder: (folder / "step-2.json").write_text("[2]"),
     "one byte changed": lambda file, folder: flip(folder / "step-2.params.safetensors"),
     "bytes appended": lambda file, folder: append(folder / "step-2.params.safetensors"),
@@ -150,6 +153,14 @@ DAMAGE = {
 def without(entry, file):
     manifest = json.loads(file.read_text(encoding="utf-8"))
     del manifest[entry]
+    file.write_text(json.dumps(manifest), encoding="utf-8")
+
+
+def resize(file):
+    """Say that each file has a byte more; the digests stay."""
+    manifest = json.loads(file.read_text(encoding="utf-8"))
+    for entry in manifest["files"].values():
+        entry["bytes"] += 1
     file.write_text(json.dumps(manifest), encoding="utf-8")
 
 
@@ -181,6 +192,7 @@ def test_task_2_checkpoint_skips_damaged(damage):
         fail_if_different("the beginnings of the messages in skipped", names, begins, case)
         after = {each.name: each.read_bytes() for each in folder.iterdir()}
         fail_if_different("the files after load_latest", sorted(before), sorted(after), case)
+        fail_if_different("steps()", [3, 2, 1][-len(names) - 1 :], checkpoint.Checkpoints(folder).steps(), case)
     later = f"{case}; then saved at steps 3 and 4"
     with a_folder() as folder, noted(later):
         save(folder, 1, 2)
@@ -190,15 +202,48 @@ def test_task_2_checkpoint_skips_damaged(damage):
         fail_if_different("steps()", [4, 3], checkpoint.Checkpoints(folder).steps(), later)
 
 
+def test_task_2_checkpoint_damaged_ones_count():
+    """Of steps 1, 2 and 3, the two highest are kept, although 2 is damaged."""
+    case = "steps 1 and 2, of step 2 the params cut off; then saved at step 3"
+    with a_folder() as folder, noted(case):
+        save(folder, 1, 2)
+        DAMAGE["params cut off"](None, folder)
+        save(folder, 3)
+        check(load(folder), 3, case)
+        fail_if_different("steps()", [3, 2], checkpoint.Checkpoints(folder).steps(), case)
+
+
 def test_task_2_checkpoint_all_damaged():
+    """The error has the messages, in any quotes."""
     case = "steps 1 and 2, both cut off"
     with a_folder() as folder:
         with noted(case):
             save(folder, 1, 2)
-            for step in (1, 2):
-                os.truncate(folder / f"step-{step}.params.safetensors", 10)
+            os.truncate(folder / "step-2.params.safetensors", 10)
+            (message,) = load(folder).skipped
+            os.truncate(folder / "step-1.params.safetensors", 10)
         with raises_value_error(case, "step-1.json", "step-2.json"):
             load(folder)
+        told = ""
+        try:
+            load(folder)
+        except ValueError as error:
+            told = str(error)
+        without_quotes = str.maketrans("", "", "'\"\\")
+        if message.translate(without_quotes) not in told.translate(without_quotes):
+            lines = (f"expected  ... {message} ...", f"got       {told}")
+            fail(Kind.VALUES, "the error lacks a message that skipped had", case, *lines)
+
+
+def test_task_2_checkpoint_two_objects_of_a_folder():
+    """What one saves, the other finds."""
+    case = "two objects of a new folder: one saves step 1, the other step 2"
+    with a_folder() as folder, noted(case):
+        one, other = checkpoint.Checkpoints(folder), checkpoint.Checkpoints(folder)
+        for step, (own, its) in enumerate([(one, other), (other, one)], 1):
+            own.save(step, *arrays(step), progress(step))
+            check(its.load_latest(), step, case)
+        fail_if_different("steps()", [2, 1], one.steps(), case)
 
 
 def test_task_2_checkpoint_arrays_are_read():

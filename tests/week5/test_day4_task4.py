@@ -137,13 +137,15 @@ def test_task_4_scaling_other_units(seed, factor):
     ("given_sizes", "losses", "words"),
     [
         ([1e4, 1e5, 1e6], [2.5], ("3", "1")),
+        ([1e4, 1e5, 1e6], [4.0, 3.0, 2.5, 2.2], ("3", "4")),
         ([1e4, 1e5], [3.0, 2.5], ("2",)),
         ([1e4, 1e5, 1e5, 1e4], [3.0, 2.5, 2.4, 3.1], ("2",)),
         ([], [], ("0",)),
         ([0.0, 1e4, 1e5], [4.0, 3.0, 2.5], ("0.0",)),
         ([-10.0, 1e4, 1e5], [4.0, 3.0, 2.5], ("-10.0",)),
+        ([1e4, 1e5, 1e6, -10.0], [3.0, 2.5, 2.2, 4.0], ("-10.0",)),
     ],
-    ids=["fewer losses", "two sizes", "two sizes twice", "none", "zero", "negative"],
+    ids=["fewer losses", "more losses", "two sizes", "two sizes twice", "none", "zero", "negative", "negative at the end"],
 )
 def test_task_4_scaling_refuses(given_sizes, losses, words):
     with raises_value_error(f"sizes {given_sizes}, losses {losses}", *words):

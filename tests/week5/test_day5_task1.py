@@ -28,6 +28,7 @@ from tiny_llm_course.testkit.texts import awkward_texts, same_ids, same_text
 
 TWO = conversation("That is a blue dog.", "Yes, it is!")
 FOUR = conversation("Hi!", "Hello, what is it?", "That is a dog.", "It is blue.")
+SYSTEM = {"role": "system", "content": "You are a dog."}
 
 
 def check_example(messages, template, expected, where, bpe=TOKENIZER):
@@ -57,7 +58,7 @@ def test_task_1_chat_several_answers():
 
 
 def test_task_1_chat_with_a_system_message():
-    by_chatml([{"role": "system", "content": "You are a dog."}, *FOUR])
+    by_chatml([SYSTEM, *FOUR])
 
 
 @pytest.mark.parametrize("count", [1, 3])
@@ -182,6 +183,26 @@ def test_task_1_chat_refuses_an_answer_without_end():
         sft.chat_example(TWO, TOKENIZER, without_end, STOP)
     with raises_value_error("user: That is a blue dog., end is <|endoftext|>", "1"):
         sft.chat_example(TWO, TOKENIZER, chatml, END)
+
+
+def test_task_1_chat_refuses_a_later_answer_without_end():
+    """The first answer has an end token; the second, message 3 or 4, has none."""
+
+    def endless(messages, generate):
+        return chatml(messages, generate).replace("blue.<|im_end|>", "blue.")
+
+    with raises_value_error("four messages, a template that ends all but the last with <|im_end|>", "3"):
+        sft.chat_example(FOUR, TOKENIZER, endless, STOP)
+    with raises_value_error("a system message and four others, a template that ends all but the last", "4"):
+        sft.chat_example([SYSTEM, *FOUR], TOKENIZER, endless, STOP)
+
+
+def test_task_1_chat_refuses_by_the_number_of_the_message():
+    """After a system message the first answer is message 2, counted from 0."""
+    with raises_value_error("a system message and two others, a template without <|im_end|>", "2"):
+        sft.chat_example([SYSTEM, *TWO], TOKENIZER, without_end, STOP)
+    with raises_value_error("a system message and four others, an empty thought before the last answer alone", "2"):
+        sft.chat_example([SYSTEM, *FOUR], TOKENIZER, thinking, STOP)
 
 
 def test_task_1_chat_refuses_an_end_that_is_another_message_s():

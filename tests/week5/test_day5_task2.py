@@ -90,6 +90,24 @@ def test_task_2_lora_zero_b_changes_nothing():
     agrees(merged, merged64, w, a, zero, 3.0, seed=8, expected=to_float64(w))
 
 
+def test_task_2_lora_the_same_after_merging():
+    """A call and a second merge after the first: the layer is what it was."""
+
+    def called_after(x, w, a, b, alpha):
+        own = layer.LoRALinear(w, a, b, alpha)
+        mx.eval(own.merged())
+        return own(x)
+
+    def merged_after(w, a, b, alpha):
+        own = layer.LoRALinear(w, a, b, alpha)
+        mx.eval(own.merged())
+        return own.merged()
+
+    inputs = lora_inputs(14)
+    agrees(called_after, lora64, *inputs, 3.0, seed=14)
+    agrees(merged_after, merged64, *inputs[1:], 3.0, seed=14)
+
+
 def test_task_2_lora_small_numbers():
     """W = 0, r = 2 and alpha = 4: the update alone, times 2."""
     a, b = mx.array([[1.0, 0.0, 0.0], [0.0, 1.0, 1.0]]), mx.array([[1.0, 0.0], [10.0, 1.0]])

@@ -115,17 +115,18 @@ def test_task_4_load_both_forms_alike(tmp_path_factory, some, rank, seed):
         check_loaded(folder, weights, 3.0, f"form {form!r}, {', '.join(sorted(some))}, r {rank}, seed {seed}")
 
 
-REFUSED = {
-    "use_dora": True, "fan_in_fan_out": True, "bias": "all", "modules_to_save": ["lm_head"],
-    "rank_pattern": {"q_proj": 4}, "alpha_pattern": {"q_proj": 8}, "peft_type": "IA3",
-}  # fmt: skip
+REFUSED = [
+    ("use_dora", True), ("fan_in_fan_out", True), ("bias", "all"), ("bias", "lora_only"),
+    ("modules_to_save", ["lm_head"]), ("rank_pattern", {"q_proj": 4}), ("alpha_pattern", {"q_proj": 8}),
+    ("peft_type", "IA3"), ("peft_type", "ADALORA"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("entry", REFUSED)
-def test_task_4_load_refuses_other_adapters(tmp_path, entry):
-    config = config_of("peft", 2, 3.0) | {entry: REFUSED[entry]}
+@pytest.mark.parametrize(("entry", "value"), REFUSED, ids=str)
+def test_task_4_load_refuses_other_adapters(tmp_path, entry, value):
+    config = config_of("peft", 2, 3.0) | {entry: value}
     folder = write(tmp_path, "peft", tensors_of("peft", drawn(7)), config)
-    with raises_value_error(f"form 'peft', {entry} {REFUSED[entry]!r}", entry):
+    with raises_value_error(f"form 'peft', {entry} {value!r}", entry):
         files.load_adapter(folder)
 
 
@@ -179,4 +180,14 @@ def test_task_4_load_refuses_another_rank(tmp_path, form, which):
     weights[f"{V0}.lora_{which}"] = drawn(12, (V0,), 3)[f"{V0}.lora_{which}"]
     folder = write(tmp_path, form, tensors_of(form, weights), config_of(form, 2, 3.0))
     with raises_value_error(f"form {form!r}, r 2, but the {which.upper()} of {V0} has r 3", V0):
+        files.load_adapter(folder)
+
+
+@by_form
+@pytest.mark.parametrize("names", [(Q0, V0), (V0,)], ids=["of one projection", "of all"])
+def test_task_4_load_refuses_a_pair_of_another_rank(tmp_path, form, names):
+    """A and B fit each other, but not the config."""
+    weights = drawn(15, names) | drawn(15, (V0,), 3)
+    folder = write(tmp_path, form, tensors_of(form, weights), config_of(form, 2, 3.0))
+    with raises_value_error(f"form {form!r}, r 2, but A and B of {V0} have r 3", V0):
         files.load_adapter(folder)

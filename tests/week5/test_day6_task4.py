@@ -136,6 +136,18 @@ def test_task_4_grpo_ignores_what_is_masked():
     compare(gradient, grpo_slopes64(*arrays), mx.float32, 1e-5, f"{case}, the gradient", 24)
 
 
+@by_field
+def test_task_4_grpo_no_field_shows_what_is_masked(field):
+    """Neither the KL nor the share that is clipped."""
+    policy, sampler, reference, advantages, mask = completions(15)
+    bad = [mx.where(mask, x, value) for x, value in ((policy, mx.nan), (sampler, -mx.inf), (reference, mx.nan))]
+    case = f"4 completions of 6 tokens, seed 15, with NaN and -inf where the mask is False: {field}"
+    with noted(case):
+        found = part(*bad, advantages, mask, 0.2, 0.04, field)
+    arrays = [to_float64(x) for x in (policy, sampler, reference, advantages, mask)]
+    compare(found, grpo64(*arrays, field=field), mx.float32, 1e-5, case, 24)
+
+
 @pytest.mark.parametrize("spread", [0.0, 0.3, 1.0])
 def test_task_4_grpo_gradient(spread):
     """A clipped token has no gradient but that of its KL."""
@@ -220,6 +232,8 @@ WRONG = {
     "reference": ((3, 4), (3, 4), (4,), (3,), (3, 4)),
     "mask": ((3, 4), (3, 4), (3, 4), (3,), (3, 1)),
     "an advantage per token": ((3, 4), (3, 4), (3, 4), (4,), (3, 4)),
+    "an advantage for each token": ((3, 4), (3, 4), (3, 4), (3, 4), (3, 4)),
+    "a column of advantages": ((3, 4), (3, 4), (3, 4), (3, 1), (3, 4)),
     "groups": ((3, 4), (3, 4), (3, 4), (1, 3), (3, 4)),
     "one row": ((4,), (4,), (4,), (4,), (4,)),
 }

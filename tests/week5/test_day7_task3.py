@@ -122,6 +122,7 @@ def test_task_3_bootstrap_leaves_the_global_generator_alone():
     ("values", "confidence", "resamples", "word"),
     [
         ([], 0.9, 50, "values"), ([1.0, math.nan], 0.9, 50, "values"), ([math.inf], 0.9, 50, "values"),
+        ([0.0, -math.inf], 0.9, 50, "values"), ([1.0, 0.0], -0.5, 50, "confidence"),
         ([1.0, 0.0], 0, 50, "confidence"), ([1.0, 0.0], 1, 50, "confidence"), ([1.0, 0.0], 95, 50, "confidence"),
         ([1.0, 0.0], 0.9, 0, "resamples"), ([1.0, 0.0], 0.9, -1, "resamples"),
     ],

@@ -85,6 +85,14 @@ def read_early(program):
                             and mx.zeros(1), FileNotFoundError))  # fmt: skip
 
 
+def read_ahead(program):
+    """Return 1 if the first row needs the file of the second shard, too."""
+    paths = list(shard_paths(*COUNTS))
+    for shard in shuffled(3, 3, 0)[1:]:
+        paths[shard] = paths[shard].with_name("none.npy")
+    return mx.array(refusal(lambda: next(program(paths, 1, 2, EOS, 3)) and mx.zeros(1), FileNotFoundError))
+
+
 def loads(program, **changes):
     """Return whether the state of a run with another setting is refused."""
     other = make(program, **changes).state()
@@ -115,6 +123,7 @@ known.probe_table(
     epochs=epochs,
     kept=kept,
     read_early=read_early,
+    read_ahead=read_ahead,
     other_run=lambda program: (loads(program, seed=4), loads(program, length=5), loads(program, counts=(5, 1))),
     iterates=lambda program: table(next(iter(_advanced(make(program))))),
 )
@@ -304,6 +313,16 @@ known.change(
     question="An epoch ends with shard 1, and the next one begins with it. Are its rows the same?",
 )
 known.change(
+    "all-shards-at-once",
+    ("self._packed: tuple[", "self._all = None\nself._packed: tuple["),
+    (
+        "documents = read_shard(self.shards[shard], self.eos)",
+        "self._all = self._all or [read_shard(path, self.eos) for path in self.shards]\ndocuments = self._all[shard]",
+    ),
+    fact="all shards are read for the first row",
+    question="A corpus has a thousand shards. How many of them must be in memory for the first batch?",
+)
+known.change(
     "packed-once",
     (
         "self._packed: tuple[tuple[int, int], Rows] | None = None  # the rows of (epoch, place)",
@@ -326,24 +345,26 @@ known.change(
 )
 
 
-@known.accepted("all rows of an epoch at once")
-class WholeEpochs:
+@known.accepted("row by row, with the position in a tuple")
+class RowByRow:
     def __init__(self, shards, batch_size, length, eos, seed=0):
         if len(shards) == 0 or batch_size <= 0:
             raise ValueError(f"{len(shards)} shards and a batch_size of {batch_size} are not enough")
         self.settings = shards, length, eos, seed
-        self.batch_size, self.epoch, self.at, self.kept = batch_size, 0, 0, {}
+        self.batch_size, self.at, self.kept = batch_size, (0, 0, 0), {}
 
-    def rows(self, epoch):
-        if epoch not in self.kept:
+    @property
+    def epoch(self):
+        return self.at[0]
+
+    def rows(self, epoch, place):
+        if (epoch, place) not in self.kept:
             shards, length, eos, seed = self.settings
-            parts = []
-            for shard in shuffled(len(shards), seed, epoch):
-                documents = read_shard(shards[shard], eos)
-                order = shuffled(len(documents), seed, epoch, shard)
-                parts.append(pack_documents([documents[i] for i in order], length, eos))
-            self.kept = {epoch: (Rows.concatenate(parts), [len(part) for part in parts])}
-        return self.kept[epoch]
+            shard = shuffled(len(shards), seed, epoch)[place]
+            documents = read_shard(shards[shard], eos)
+            order = shuffled(len(documents), seed, epoch, shard)
+            self.kept = {(epoch, place): pack_documents([documents[i] for i in order], length, eos)}
+        return self.kept[epoch, place]
 
     def __iter__(self):
         return self
@@ -351,28 +372,25 @@ class WholeEpochs:
     def __next__(self):
         parts = []
         for _ in range(self.batch_size):
-            rows, _ = self.rows(self.epoch)
-            parts.append(rows[self.at : self.at + 1])
-            self.at += 1
-            if self.at == len(rows):
-                self.epoch, self.at = self.epoch + 1, 0
+            epoch, place, row = self.at
+            rows = self.rows(epoch, place)
+            parts.append(rows[row : row + 1])
+            if row + 1 < len(rows):
+                self.at = epoch, place, row + 1
+            elif place + 1 < len(self.settings[0]):
+                self.at = epoch, place + 1, 0
+            else:
+                self.at = epoch + 1, 0, 0
         return Rows.concatenate(parts)
 
     def state(self):
         shards, length, _, seed = self.settings
-        place, row = 0, self.at
-        if row:
-            counts = self.rows(self.epoch)[1]
-            while row >= counts[place]:
-                row, place = row - counts[place], place + 1
         run = {"seed": seed, "length": length, "shards": len(shards)}
-        return {**run, "epoch": self.epoch, "shard": place, "row": row}
+        return {**run, **dict(zip(("epoch", "shard", "row"), self.at, strict=True))}
 
     def load_state(self, state):
         shards, length, _, seed = self.settings
         for name, mine in {"seed": seed, "length": length, "shards": len(shards)}.items():
             if state[name] != mine:
                 raise ValueError(f"{name} is {mine}, not {state[name]}")
-        self.epoch = state["epoch"]
-        counts = self.rows(self.epoch)[1]
-        self.at = sum(counts[: state["shard"]]) + state["row"]
+        self.at = state["epoch"], state["shard"], state["row"]

@@ -22,6 +22,7 @@ known.probe_table(
     below=lambda program: run(program, 3, 100.0),
     between=lambda program: run(program, 4, 3.5),  # above the norm of each, below that of both
     tiny=lambda program: run(program, 5, 1e-6, size=1e-6),
+    tiny_below=lambda program: program({"w": mx.array([3e-6, -4e-6])}, 5.5e-6)[0]["w"],
     zeros=lambda program: run(program, 6, 1.0, size=0.0),
 )
 known.probe_table(
@@ -107,6 +108,12 @@ known.change(
     (FACTOR, "factor = mx.minimum(1.0, max_norm / norm)"),
     fact="1e-6 is not added to the norm",
     question="By what does the docstring divide max_norm?",
+)
+known.change(
+    "compared-without-the-1e-6",
+    (FACTOR, "factor = mx.where(norm > max_norm, max_norm / (norm + 1e-6), 1.0)"),
+    fact="gradients with a norm of max_norm or less are left as they are, even where max_norm / (norm + 1e-6) is below 1",
+    question="The norm and max_norm are both 1e-6. What is max_norm / (norm + 1e-6)?",
 )
 known.change(
     "norm-after-clipping",

@@ -65,6 +65,21 @@ def evaluated(program):
     return mx.array(active[1] - active[0] >= 2**20, mx.float32)
 
 
+def freed(program):
+    """Return whether no graph keeps the first micro-batch's activations when the second one begins."""
+    active = []
+
+    def loss_and_grads(params, batch):
+        active.append(mx.get_active_memory())
+        activations = mx.arange(2**20) * params["w"][0]
+        return mx.mean(activations), {"w": mx.mean(mx.square(activations)) * mx.ones(2)}
+
+    params = {"w": mx.ones(2)}
+    mx.eval(params)
+    program(loss_and_grads, params, micro_batches([2, 1]))
+    return mx.array(active[1] - active[0] <= 2 * 2**20, mx.float32)
+
+
 def kept(program):
     """Return an array that loss_and_grads returns every time, after the call."""
     grad = {"w": mx.array([1.0, 2.0])}
@@ -83,6 +98,7 @@ known.probe_table(
     several_rows=several_rows,
     calls=calls,
     evaluated=evaluated,
+    freed=freed,
     kept=kept,
     none=lambda program: mx.array(refusal(lambda: program(lambda params, batch: (mx.array(0.0), {}), {}, []))),
 )
@@ -195,6 +211,12 @@ known.change(
     ("total = mx.maximum(sum(counts[1:], start=counts[0]), 1)", "total = sum(counts[1:], start=counts[0])"),
     fact="the total is 0 and divides if no target counts, so that all becomes NaN",
     question="Every row of a step is padding. What is 0 / 0, and what should the gradient be?",
+)
+known.change(
+    "loss-not-evaluated",
+    ("mx.eval(loss, sums)", "mx.eval(sums)"),
+    fact="the gradients are evaluated after each micro-batch, but the loss is not, so its graph keeps the activations",
+    question="Which of your arrays were still graphs when the second micro-batch began?",
 )
 known.change(
     "evaluated-at-the-end",

@@ -113,6 +113,15 @@ def rewrite(folder):
     file.write_bytes(content)
 
 
+def resize(folder):
+    """Say in the manifest that each file has a byte more; the digests stay."""
+    file = folder / "step-2.json"
+    manifest = json.loads(file.read_text())
+    for entry in manifest["files"].values():
+        entry["bytes"] += 1
+    file.write_text(json.dumps(manifest))
+
+
 def append(file):
     """Add bytes that a reader of safetensors ignores."""
     file.write_bytes(file.read_bytes() + b"more")
@@ -124,6 +133,7 @@ known.probe_table(
     missing=damaged(lambda folder: (folder / "step-2.params.safetensors").unlink()),
     cut_manifest=damaged(lambda folder: os.truncate(folder / "step-2.json", 20)),
     flipped=damaged(rewrite),
+    another_size=damaged(resize),
     longer=damaged(lambda folder: append(folder / "step-2.params.safetensors")),
     list_manifest=damaged(lambda folder: (folder / "step-2.json").write_text("[2]")),
 )
@@ -221,6 +231,12 @@ known.change(
     ("if found != wanted:", "if False:"),
     fact="sizes and digests are stored, but neither is compared",
     question="One bit of a weight has changed on the disk. Who notices?",
+)
+known.change(
+    "digest-alone",
+    ("if found != wanted:", 'if found["sha256"] != wanted["sha256"]:'),
+    fact="only the files' digests are compared, not their sizes",
+    question="A manifest says that a file has 400 bytes, and it has 399. Is the checkpoint whole?",
 )
 known.change(
     "size-alone",

@@ -17,6 +17,10 @@ def example(program, messages, template=chatml):
     return tuple(mx.array(part, dtype=mx.int32) for part in program(messages, TOKENIZER, template, STOP))
 
 
+def last_without_end(messages, generate):
+    return chatml(messages, generate).replace("blue.<|im_end|>", "blue.")
+
+
 known.probe_table(
     one=lambda program: example(program, FOUR[:2]),
     several=lambda program: example(program, FOUR),
@@ -34,6 +38,7 @@ known.probe_table(
             refusal(lambda: program(FOUR[:1], TOKENIZER, chatml, STOP)),
             refusal(lambda: program(FOUR, TOKENIZER, thinking, STOP)),
             refusal(lambda: program(FOUR[:2], TOKENIZER, without_end, STOP)),
+            refusal(lambda: program(FOUR, TOKENIZER, last_without_end, STOP)),
         ]
     ),
 )
@@ -128,6 +133,13 @@ known.change(
     ("stop = max(", "stop = min("),
     fact="an answer ends with its first end token instead of its last",
     question="An answer quotes <|im_end|>. Where does it end?",
+)
+known.change(
+    "end-of-an-earlier-answer",
+    ("for number in answers:", "stop = None\nfor number in answers:"),
+    ("default=None)", "default=stop)"),
+    fact="an answer without an end token is not refused after one that has one",
+    question="What does your program know of the earlier answers when it looks at the next one?",
 )
 known.change(
     "past-not-compared",

@@ -139,6 +139,12 @@ known.change(
     question="What does the layer return when it is called after `merged()`?",
 )
 known.change(
+    "merged-matrix-kept",
+    (f"return {MERGED}", f"self.w = {MERGED}\nreturn self.w"),
+    fact="merging puts the merged matrix in the place of W, so that the update counts twice afterwards",
+    question="What does the layer return when it is called after `merged()`?",
+)
+known.change(
     "float32-result",
     (UPDATE, "self.scale * update"),
     fact="float32 adapters make the output float32, although x and W are not",

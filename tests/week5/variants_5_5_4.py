@@ -58,9 +58,9 @@ def without(name):
     return change
 
 
-def wide(name):
+def wide(which):
     def change(weights, tensors):
-        if weights is not None:
+        for name in [f"{V0}.lora_{letter}" for letter in which if weights is not None]:
             weights[name] = drawn(6, (V0,), 3)[name]
 
     return change
@@ -111,8 +111,9 @@ known.probe_table(
         [refused(program, form, without(f"{V0}.lora_{x}")) for form in FILES for x in "ab"]
     ),
     refused_ranks=lambda program: mx.array(
-        [refused(program, form, wide(f"{V0}.lora_{x}")) for form in FILES for x in "ab"]
+        [refused(program, form, wide(x)) for form in FILES for x in "ab"]
     ),
+    refused_rank_of_both=lambda program: mx.array([refused(program, form, wide("ab")) for form in FILES]),
 )
 known.not_timed("reading a file takes as long as the disk")
 
@@ -204,6 +205,17 @@ known.change(
     ("] != rank:", '] != rank and which == "a":'),
     fact="only A's rank is compared with the config's, not B's",
     question="A has r rows. How many columns must B have?",
+)
+known.change(
+    "rank-of-the-pair",
+    ("] != rank:", "] == -1:"),
+    (
+        '("b" if name.endswith("a") else "a")) not in weights',
+        '("b" if name.endswith("a") else "a")) not in weights'
+        ' or weights[name].shape["ab".index(name[-1])] != weights[other].shape["ab".index(other[-1])]',
+    ),
+    fact="A's rank is compared with B's, and neither with the config's",
+    question="The config says r = 2, and A and B have rank 3. By which r is alpha divided?",
 )
 known.change(
     "prefix-optional",

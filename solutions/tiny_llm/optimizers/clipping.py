@@ -10,7 +10,7 @@ def clip_by_global_norm(grads: Params, max_norm: float) -> tuple[Params, mx.arra
 
     Args:
         grads: the gradients by name, of any shapes and float dtypes; there may be none.
-        max_norm: the largest norm that is left as it is.
+        max_norm: the limit, a positive number.
 
     Returns:
         The gradients in their own dtypes, multiplied by min(1, max_norm / (norm + 1e-6)); and norm, a float32 scalar:

@@ -54,8 +54,8 @@ def fit_scaling_law(sizes: Sequence[float], losses: Sequence[float], resamples: 
         seed: of the resamples.
 
     Returns:
-        The law, and the resampled laws in the order of i. alpha is within 1e-6 of the minimum; where several alpha
-        fit equally well, as on constant losses, any of them.
+        The law and the resampled laws in the order of i; their fields are Python floats. alpha is within 1e-6 of the
+        minimum; where several alpha fit equally well, as on constant losses, any of them.
 
     Raises:
         ValueError: sizes and losses differ in number, fewer than three sizes are different, or a size is not positive.
