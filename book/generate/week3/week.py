@@ -5,7 +5,7 @@ import json
 from book.generate.week3.server_reference import reference_parts
 
 from tiny_llm_course.course.registry import load_course
-from tiny_llm_course.dev.book.drawing import Boxes, at_both_widths, flow
+from tiny_llm_course.dev.book.drawing import Boxes, Canvas, at_both_widths, flow
 from tiny_llm_course.dev.book.measured import SERVING, measured_on
 from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.measuring.load.speed import RECORD
@@ -36,20 +36,18 @@ def way() -> str:
         "stream": "stream\ntext in pieces",
         "loop": "event loop\nday 7: serves clients, queues tasks",
         "queue": "queue\nday 2: fair",
-        "again": " next step",
         "sampler": "sampler\nday 6: drafts",
         "policy": "policy\nday 2: chunks",
-        "worker": " loop\nday 1",
         "model": "forward pass\nday 4: pages",
         "cache": "KV cache\nday 3: pages; day 5: shared prefixes",
     }
     grid = [
-        ["client"] * 3,
-        ["gate", "", "stream"],
-        ["loop"] * 3,
-        ["queue", "again", "sampler"],
-        ["policy", "worker", "model"],
-        ["cache"] * 3,
+        ["client"] * 4,
+        ["gate", "gate", "stream", "stream"],
+        ["loop"] * 4,
+        ["queue", "queue", "sampler", "sampler"],
+        ["policy", "policy", "model", "model"],
+        ["cache"] * 4,
     ]
     arrows: list[tuple[str, ...]] = [
         ("client", "gate"),
@@ -59,8 +57,7 @@ def way() -> str:
         ("policy", "cache"),
         ("cache", "model"),
         ("model", "sampler"),
-        ("sampler", "again"),
-        ("again", "queue"),
+        ("sampler", "queue"),
         ("sampler", "loop"),
         ("loop", "stream"),
         ("stream", "client"),
@@ -71,9 +68,20 @@ def way() -> str:
         "the next step begins. Sampled tokens go back through the event loop and the stream to the client."
     )
     caption = (
-        "A request goes down on the left, and its tokens go up on the right. Everything below the event loop runs in "
+        "A request goes down on the left, and its tokens go up on the right. What is in the frame runs in "
         "the worker thread, step after step, and each step computes tokens of many requests. Day 1 builds this loop, "
         "and the other days replace its parts."
     )
-    canvas = at_both_widths(lambda canvas: flow(canvas, grid, boxes, arrows, gap=(canvas.width - 348) / 2))
-    return canvas.figure("way-3", "A request's path through the server", about, caption)
+
+    def draw(canvas: Canvas) -> None:
+        frames = flow(canvas, grid, boxes, arrows, gap=(canvas.width - 144) / 3, corner=(10, 0))
+        (_, top, _, high), (left, bottom, wide, _), middle = frames["queue"], frames["cache"], canvas.width / 2 - 2
+        canvas.rect(left - 8, top - 8, wide + 16, bottom + high - top + 16, "frame series-0", 8)
+        for words, y, looks in (
+            ("next step", 0.5 * high - 8, ""),
+            ("loop", 1.6 * high, "strong"),
+            ("day 1", 2 * high, "small mono"),
+        ):
+            canvas.text(middle, top + y, words, looks, "middle")
+
+    return at_both_widths(draw).figure("way-3", "A request's path through the server", about, caption)
