@@ -114,9 +114,9 @@ def processors() -> dict[str, dict[str, int]]:
     source = (SOLUTION / "kernels" / "matmul.cpp").read_text(encoding="utf-8")
     many, few = (int(found) for found in re.findall(r"constexpr int TILE = (\d+);", source))
     return {
-        "AVX2: 16 registers of 8 lanes": {"lanes": 8, "registers": 16, "tile": few},
-        "AVX-512: 32 registers of 16 lanes": {"lanes": 16, "registers": 32, "tile": many},
-        "NEON: 32 registers of 4 lanes": {"lanes": 4, "registers": 32, "tile": many},
+        "AVX2: 16 \N{MULTIPLICATION SIGN} 8 lanes": {"lanes": 8, "registers": 16, "tile": few},
+        "AVX-512: 32 \N{MULTIPLICATION SIGN} 16 lanes": {"lanes": 16, "registers": 32, "tile": many},
+        "NEON: 32 \N{MULTIPLICATION SIGN} 4 lanes": {"lanes": 4, "registers": 32, "tile": many},
     }
 
 
