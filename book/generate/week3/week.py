@@ -11,7 +11,13 @@ from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.measuring.load.speed import RECORD
 
 # What is under the names of the boxes: the days that build them, and the steps that use them.
-DAYS = ("OpenAI's API", "admits, or 429", "text in pieces", "day 7: serves clients, queues tasks", "day 2: fair")
+DAYS: tuple[str, ...] = (
+    "OpenAI's API",
+    "admits, or 429",
+    "text in pieces",
+    "day 7: serves clients, queues tasks",
+    "day 2: fair",
+)
 DAYS += ("day 6: drafts", "day 2: chunks", "day 4: pages", "day 3: pages; day 5: shared prefixes", "day 1")
 STEPS = ("OpenAI's API", "1", "8", "2", "3", "8", "4", "6, 7", "5", "3 to 8")
 
@@ -42,8 +48,7 @@ def generated_parts() -> Parts:
 def way(name: str, notes: tuple[str, ...], caption: str) -> str:
     """Draw a request's way from its client through the scheduler's step and back, with a note for each box."""
     names = ("client", "gate", "stream", "event loop", "queue", "sampler", "policy", "forward pass", "KV cache", "loop")
-    boxes: Boxes = {box: f"{box}\n{note}" for box, note in zip(names, notes, strict=True)}
-    worker = boxes.pop("loop")
+    boxes: Boxes = {box: f"{box}\n{note}" for box, note in zip(names, notes, strict=True) if box != "loop"}
     grid = [
         ["client"] * 4,
         ["gate", "gate", "stream", "stream"],
@@ -76,11 +81,10 @@ def way(name: str, notes: tuple[str, ...], caption: str) -> str:
         frames = flow(canvas, grid, boxes, arrows, gap=(canvas.width - 144) / 3, corner=(10, 0))
         (_, top, _, high), (left, bottom, wide, _), middle = frames["queue"], frames["KV cache"], canvas.width / 2 - 2
         canvas.rect(left - 8, top - 8, wide + 16, bottom + high - top + 16, "frame series-0", 8)
-        heading, note = worker.split("\n")
         for words, y, looks in (
             ("next step", 0.5 * high - 8, ""),
-            (heading, 1.6 * high, "strong"),
-            (note, 2 * high, "small mono"),
+            ("loop", 1.6 * high, "strong"),
+            (notes[-1], 2 * high, "small mono"),
         ):
             canvas.text(middle, top + y, words, looks, "middle")
 
