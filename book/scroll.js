@@ -17,16 +17,16 @@
   for (const code of document.querySelectorAll("main :not(pre) > code")) {
     if (/(^|\s)-/.test(code.textContent)) code.innerHTML = whole(code.innerHTML);
   }
-  // On a phone, sessions and messages without columns wrap. The sentence that names a mistake is marked.
+  // Lines of sessions and messages wrap, but not columns. The sentence that names a mistake is marked.
   for (const code of document.querySelectorAll("main pre > code:is(.language-text, .language-pycon)")) {
     const message = /^\$ pdm run (test|hint|status)/.test(code.textContent);
-    if (!message && /\S {2,}\S|[│├└]/.test(code.textContent.replace(/^(>>>|\.\.\.) /gm, ""))) continue;
     code.classList.add("wraps");
     const marked = message ? code.innerHTML.replace(/^( *)(Your output equals what you get[^\n]*)/gm, "$1<mark>$2</mark>") : code.innerHTML;
-    // A line that wraps continues below its first word.
+    // A line that wraps continues below its first word, and breaks after a bracket or a dot before it breaks a name.
     const texts = code.textContent.split("\n");
-    const indented = (line, i) => `<span style="--indent:${texts[i].match(/^(?:>>>|\.\.\.)?\s*/)[0].length + 2}ch">${line}\n</span>`;
-    code.innerHTML = whole(marked).trimEnd().split("\n").map(indented).join("");
+    const columns = (text) => !message && /\S {2,}(?!# )\S|[│├└]/.test(text.replace(/^(>>>|\.\.\.) /, ""));
+    const indented = (line, i) => `<span style="--indent:${texts[i].match(/^(?:>>>|\.\.\.)?\s*/)[0].length + 2}ch"${columns(texts[i]) ? ' class="columns"' : ""}>${line}\n</span>`;
+    code.innerHTML = whole(marked).replace(/([([.])(?=[a-z_])(?![^<]*>)/gi, "$1<wbr>").trimEnd().split("\n").map(indented).join("");
   }
   // A listing is as wide as the text or, with a line of more characters than fit there, as wide as the page.
   for (const code of document.querySelectorAll("main pre > code")) {

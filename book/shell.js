@@ -25,6 +25,19 @@
     const names = [["book-name", title.textContent.trim()], ["chapter-name", chapter]];
     title.replaceChildren(...names.map(([className, textContent]) => Object.assign(document.createElement("span"), { className, textContent })));
   }
+  // In the search, a chapter's head shows what it says of itself, not its table of tasks, and is named once.
+  let found;
+  const mend = (doc) => {
+    doc.body = doc.body.replace(/^.*?\bBefore (.*?)\s+After (.*?)\s+What you will be able to do.*$/s, "Before: $1 After: $2");
+    doc.breadcrumbs = doc.breadcrumbs.replace(/(^|» )(.+) » \2$/, "$1$2");
+  };
+  Object.defineProperty((window.search ??= {}), "index", {
+    get: () => found,
+    set: (index) => {
+      found = index;
+      Object.values(index.documentStore.docs).forEach(mend);
+    },
+  });
   const label = document.getElementById("mdbook-sidebar-toggle");
   const box = document.getElementById("mdbook-sidebar-toggle-anchor");
   const contents = document.getElementById("mdbook-sidebar");

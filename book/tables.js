@@ -1,6 +1,6 @@
 "use strict";
 
-// A table that is wider than a phone, or has a word a line, becomes a list of cards, one for each row: its first cell is the
+// A table that is wider than a phone, has a word a line, or breaks a shape or a number of three columns, becomes a list of cards, one for each row: its first cell is the
 // heading, and each of the others stands under or beside its column's name (book.css). A grid of numbered columns keeps its
 // shape, and scrolls.
 
@@ -59,7 +59,10 @@
     const narrow = phone.matches ? 130 : 150;
     const crowded = (cell) => {
       text.selectNodeContents(cell);
-      return cell.offsetWidth < narrow && text.getBoundingClientRect().height > 85; // four lines
+      const { height } = text.getBoundingClientRect();
+      const words = cell.textContent.trim();
+      const whole = phone.matches && cell.cellIndex && cell.parentElement.cells.length > 2 && (words.length < 15 || words.includes("×"));
+      return whole ? height > 35 : cell.offsetWidth < narrow && height > 85; // one line, four lines
     };
     const tight = tables.map(({ rows }) => rows.some((row) => [...row.cells].some(crowded)));
     const wide = tables.map(({ table }, i) => {

@@ -159,12 +159,38 @@ def test_by_keyboard(page, widget, _):
 
 def test_by_mouse(widget):
     widget.element.locator("#level button", has_text="layers").click()
-    widget.element.locator("#level button", has_text="MLP").click()
+    widget.element.locator(".slab").nth(1).click()
+    assert (widget.state()["box"], widget.state()["layer"]) == ("layers", 1)
+    widget.element.locator("[data-path='layers/MLP']").click()
     assert widget.state()["level"] == ["gate, up", "silu", "down"]
     widget.element.locator("#panel tr[data-row]").nth(2).click()
     assert widget.state()["row"] == 2
     widget.element.locator(".crumbs button").first.click()
     assert widget.state()["frame"] == ""
+
+
+def test_next_goes_through_all_boxes(widget):
+    """In the order of the data, from the tokens to the text."""
+    leaves = [box["path"] for box in every_box(widget.data()["boxes"]) if not box["parts"]]
+    seen = []
+    for _ in leaves:
+        widget.element.locator("#next").click()
+        seen.append(widget.state()["box"])
+    assert seen == leaves
+    assert widget.element.locator("#next").get_attribute("aria-disabled") == "true"
+
+
+def test_heights_are_shares(widget):
+    """Of the weights or of the time; those without any are as high as their text."""
+    boxes = {box["path"]: box for box in every_box(widget.data()["boxes"])}
+    heights = """e => Object.fromEntries([...e.shadowRoot.querySelectorAll(".layer .box.full")].map((box) =>
+        [box.querySelector("button").dataset.path, parseFloat(box.style.getPropertyValue("--h"))]))"""
+    for of in (0, 1):
+        widget.change(of=of)
+        shown = widget.element.evaluate(heights)
+        assert {"layers/MLP/gate, up", "layers/attention/output"} <= shown.keys()
+        for path, height in shown.items():
+            assert height == pytest.approx(max(26, 12.5 * boxes[path]["shares"][of] / 6), abs=0.1)
 
 
 def test_what_is_shown_is_what_is_chosen(widget):

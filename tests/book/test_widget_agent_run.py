@@ -27,7 +27,7 @@ def test_runs_as_recorded(page):
 def test_by_keyboard(page):
     widget = Widget(page, "agent-run")
     widget.focus("#step")
-    assert widget.press("ArrowRight")["step"] == 1
+    assert widget.press("ArrowRight")["step"] == 5
     assert widget.press("End")["shown"][-1]["role"] == "stop"
     widget.focus("[name=run]")
     assert widget.press("ArrowDown")["run"] == 1

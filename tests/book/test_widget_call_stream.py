@@ -45,7 +45,7 @@ def test_what_the_parser_has_reported(page):
 def test_by_keyboard(page):
     widget = Widget(page, "call-stream")
     widget.focus("#step")
-    assert widget.press("ArrowRight")["step"] == 1
+    assert widget.press("Home", "ArrowRight")["step"] == 1
     last = widget.press("End")
     assert last["calls"][0]["state"] == "complete"
     widget.focus("#back")

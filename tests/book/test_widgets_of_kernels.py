@@ -102,7 +102,7 @@ def test_the_lanes_sum_as_the_kernel_does(page):
 def test_the_lanes_by_keyboard(page, _):
     widget = Widget(page, "lane-steps")
     widget.focus("#next")
-    assert widget.press("Enter", "ArrowRight", "ArrowLeft")["step"] == 3
+    assert widget.press("Enter", "ArrowRight", "ArrowLeft")["step"] == 4
     widget.focus("#play")
     widget.press("Enter")
     page.wait_for_function("document.querySelector('lane-steps').state.step >= 5")

@@ -151,7 +151,7 @@ def test_the_online_softmax_is_the_solution_s(page, hidden):
 def test_the_online_softmax_by_keyboard(page, _):
     widget = Widget(page, "online-softmax")
     widget.focus("#next")
-    assert widget.press("Enter", "ArrowRight")["step"] == 2
+    assert widget.press("Enter", "ArrowLeft", "ArrowLeft")["step"] == 1
     assert widget.press(*["ArrowRight"] * 9)["step"] == widget.state()["blocks"]
     assert "o / l is the output" in widget.said()
     widget.focus("[name=hidden]")

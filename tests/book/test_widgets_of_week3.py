@@ -92,9 +92,8 @@ def test_day_1_s_replay_is_the_static_and_continuous_part(page):
         assert state["steps"] == len(steps)
         assert state["now"] == sum(replay.tokens_of(steps)) + replay.FIXED * len(steps)
         assert state["preempted"] == 0
-        ends[policy, replay.SLOTS[slots]] = state["now"]
-    assert ends[0, 4] == ends[1, 2] == 377  # the chapter's answer
-    assert ends[0, 8] > ends[1, 4]
+        ends[policy, day1.CHOICES[slots]] = state["now"]
+    assert ends[0, 6] == ends[1, 3] == 90 < ends[0, 5]  # the chapter's answer
     widget.focus("[name=policy]")
     assert widget.press("ArrowUp")["policy"] == 0
     widget.focus("[name=other]")

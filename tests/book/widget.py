@@ -20,7 +20,7 @@ def _pages() -> dict[str, str]:
         for text in (present(file, part) for file, part in parts):
             for widget, script in scripts.items():
                 if "extends BookWidget" in script and f"<{widget}>" in text:
-                    found[widget] = max(found.get(widget, (0, "")), (len(text), f"{name}.html"))
+                    found[widget] = max(found.get(widget, (0, "")), (text.find("</script>"), f"{name}.html"))
     return {widget: page for widget, (_, page) in found.items()}
 
 

@@ -4,7 +4,7 @@ import json
 from itertools import pairwise
 
 from tiny_llm_course.dev.book.drawing import Boxes, Canvas, flow
-from tiny_llm_course.dev.book.html import element, table
+from tiny_llm_course.dev.book.html import element
 from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.paths import EMBEDDED_MODEL
 
@@ -14,7 +14,7 @@ MODELS = {"Qwen3-0.6B": (28, 16, 8, 128, 32768), "Qwen3-4B": (36, 32, 8, 128, 32
 
 def generated_parts() -> Parts:
     """Return the figures and the widget."""
-    return {"sharing": sharing(), "qwen3": qwen3(), "gqa-sharing": gqa_sharing()}
+    return {"qwen3": qwen3(), "gqa-sharing": gqa_sharing()}
 
 
 def sharing() -> str:
@@ -77,18 +77,12 @@ def qwen3() -> str:
 
 
 def gqa_sharing() -> str:
-    """Return the cache size of each model, also with other numbers of key-value heads."""
+    """Return the widget, with the figure as its still."""
     config = json.loads((EMBEDDED_MODEL / "config.json").read_text(encoding="utf-8"))
     names = ("num_hidden_layers", "num_attention_heads", "num_key_value_heads", "head_dim", "max_position_embeddings")
     models = {EMBEDDED_MODEL.name: tuple(config[name] for name in names), **MODELS}
-    rows, data = [], []
-    for name, (layers, queries, own, dims, context) in models.items():
-        for kv_heads in (queries, own, 1):
-            count = 2 * layers * kv_heads * dims * 2
-            rows.append([name, str(queries), str(kv_heads), f"{count:,}", f"{count * 2048 / 2**20:g} MiB"])
-        data.append(
-            {"name": name, "layers": layers, "heads": queries, "kv_heads": own, "head_dim": dims, "context": context}
-        )
-    caption = "Size of the KV cache, with two bytes per element"
-    head = ["model", "query heads", "key-value heads", "bytes per token", "size for 2048 tokens"]
-    return element("gqa-sharing", {"bytes": 2, "models": data}, table(caption, head, rows))
+    data = [
+        {"name": name, "layers": layers, "heads": queries, "kv_heads": own, "head_dim": dims, "context": context}
+        for name, (layers, queries, own, dims, context) in models.items()
+    ]
+    return element("gqa-sharing", {"bytes": 2, "models": data}, sharing().rstrip())

@@ -6,7 +6,7 @@ from book.generate.week1.heads import model
 
 from tiny_llm_course.dev.book.drawing import Canvas
 from tiny_llm_course.dev.book.drawing.canvas import SMALL
-from tiny_llm_course.dev.book.html import element, number, table
+from tiny_llm_course.dev.book.html import element
 from tiny_llm_course.dev.book.parts import Parts
 
 NAME = "model.layers.0.mlp.down_proj.weight"
@@ -15,8 +15,8 @@ LEFT = 58.0
 
 
 def generated_parts() -> Parts:
-    """Return the figure and the widget."""
-    return {"levels": levels(), "quant-levels": widget()}
+    """Return the widget."""
+    return {"quant-levels": widget()}
 
 
 def group() -> mx.array:
@@ -82,19 +82,16 @@ def levels() -> str:
 
 
 def widget() -> str:
-    """Return the widget, and a table of both fits at 4 and 8 bits."""
-    from tiny_llm_solution.quantized.affine import dequantize, quantize
+    """Return the widget, with the figure as its still."""
+    from tiny_llm_solution.quantized.affine import quantize
     from tiny_llm_solution.quantized.least_squares import quantize_least_squares
 
     fits: dict[str, dict[int, list[float]]] = {}
-    weights, rows = np.array(group())[0], []
+    weights = np.array(group())[0]
     for name, function in (("min-max levels", quantize), ("least-squares fit", quantize_least_squares)):
         fits[name] = {}
         for bits in (4, 8):
-            packed, scales, biases = function(group(), bits=bits)
+            _, scales, biases = function(group(), bits=bits)
             fits[name][bits] = [round(scales.item(), 10), round(biases.item(), 8)]
-            error = float(np.square(np.array(dequantize(packed, scales, biases, bits=bits))[0] - weights).sum())
-            rows.append([f"{name}, {bits} bits", *(number(x, 5) for x in fits[name][bits]), f"{error:.6f}"])
     data = {"weights": [round(float(x), 6) for x in weights], "fits": fits}
-    columns = ["method", "scale", "bias", "squared error"]
-    return element("quant-levels", data, table("The group's levels by two methods", columns, rows))
+    return element("quant-levels", data, levels().rstrip())

@@ -24,8 +24,8 @@ TOKENS, INPUTS, ROWS = 16, 8, 32  # of the widget's product
 
 
 def generated_parts() -> Parts:
-    """Return the figure and the widgets."""
-    return {"register": register(), "lane-steps": lane_steps(), "register-tile": register_tile()}
+    """Return the widgets."""
+    return {"lane-steps": lane_steps(), "register-tile": register_tile()}
 
 
 def words() -> list[int]:
@@ -95,14 +95,8 @@ def row_in_lanes() -> dict[str, Any]:
 
 
 def lane_steps() -> str:
-    """Return the widget, and a table of each lane's sums."""
-    data = row_in_lanes()
-    rows = []
-    for lane, word in enumerate(data["words"]):
-        sum_of_block = sum((word >> 4 * i & 15) * data["x"][DIGITS * lane + i] for i in range(DIGITS))
-        rows.append([f"lane {lane}", f"0x{word:x}", number(sum_of_block, 3), number(data["total"][lane], 3)])
-    head = ["lane", "word of block 0", "sum of q x", "total of the row"]
-    return element("lane-steps", data, table("Row 0 of down_proj in eight lanes", head, rows))
+    """Return the widget, with the figure as its still."""
+    return element("lane-steps", row_in_lanes(), register().rstrip())
 
 
 def product() -> tuple[Array64, Array64]:
@@ -120,9 +114,9 @@ def processors() -> dict[str, dict[str, int]]:
     source = (SOLUTION / "kernels" / "matmul.cpp").read_text(encoding="utf-8")
     many, few = (int(found) for found in re.findall(r"constexpr int TILE = (\d+);", source))
     return {
-        "AVX2: 16 registers of 8 lanes": {"lanes": 8, "registers": 16, "tile": few},
-        "AVX-512: 32 registers of 16 lanes": {"lanes": 16, "registers": 32, "tile": many},
-        "NEON: 32 registers of 4 lanes": {"lanes": 4, "registers": 32, "tile": many},
+        "AVX2: 16 \N{MULTIPLICATION SIGN} 8 lanes": {"lanes": 8, "registers": 16, "tile": few},
+        "AVX-512: 32 \N{MULTIPLICATION SIGN} 16 lanes": {"lanes": 16, "registers": 32, "tile": many},
+        "NEON: 32 \N{MULTIPLICATION SIGN} 4 lanes": {"lanes": 4, "registers": 32, "tile": many},
     }
 
 

@@ -21,15 +21,16 @@ LENGTHS, SLOTS, PROMPT = (6, 2, 3, 4, 2, 1), 3, 5  # tokens of each text, and of
 LEFT, ROW = 24.0, 20.0  # pixels
 BROKEN = "3.1.1", "one-request-s-cache"
 # What the reader of the widget chooses; what day 2 and day 3 add, a token budget and pages, limits nothing here.
-SETTINGS = {"policy": ("static batching", "continuous batching"), "slots": replay.SLOTS}
+CHOICES = (2, 3, 4, 5, 6)  # slots
+SETTINGS = {"policy": ("static batching", "continuous batching"), "slots": CHOICES}
+LOAD = tuple((0, PROMPT, length) for length in LENGTHS)
 BEGUN, WRITTEN = ("Once upon a time", "Tom and Sam went to the park. They"), 20
 
 
 def generated_parts() -> Parts:
-    """Return the traces, the widget, and what a mistake does to two sequences."""
+    """Return the widget, and what a mistake does to two sequences."""
     return {
-        "trace": trace(),
-        "replay": replay.replay(SETTINGS, runs(), f"The load with {replay.SLOTS[0]} slots", 0),
+        "replay": replay.replay(SETTINGS, runs(), trace().rstrip(), LOAD),
         "mixed": mixed(),
         "mixed-lines": mistake_diff(load_course().task(BROKEN[0]), BROKEN[1]),
     }
@@ -55,7 +56,7 @@ def steps_of(static: bool) -> list[Any]:
 
 def runs() -> dict[tuple[int, ...], replay.Run]:
     """Return the load's runs, by policy and slots."""
-    return {(policy, i): replay.run(policy, n, 512, 64) for policy in (0, 1) for i, n in enumerate(replay.SLOTS)}
+    return {(policy, i): replay.run(policy, n, 512, 64, LOAD) for i, n in enumerate(CHOICES) for policy in (0, 1)}
 
 
 def trace() -> str:

@@ -8,6 +8,7 @@ from book.generate.week3 import replay
 
 from tiny_llm_course.dev.book.drawing import Canvas, at_both_widths
 from tiny_llm_course.dev.book.drawing.canvas import FONT, SMALL
+from tiny_llm_course.dev.book.html import table
 from tiny_llm_course.dev.book.parts import Parts
 
 TEXTS = ("That is a blue dog", "Once upon a time there was", "The cat sat")
@@ -161,4 +162,11 @@ def runs() -> dict[tuple[int, ...], replay.Run]:
 def scheduler_replay() -> str:
     """Return the widget with all its runs, and a table of four of them."""
     caption = "The load with 4 slots, a budget of 16 tokens and 64 pages"
-    return replay.replay(SETTINGS, runs(), caption, 1, 1, 0)
+    rows, found = [], runs()
+    for policy, name in enumerate(replay.POLICIES):
+        steps = found[policy, 1, 1, 0][1]
+        tokens = replay.tokens_of(steps)
+        time = sum(tokens) + replay.FIXED * len(tokens)
+        rows.append([name, *map(str, (len(tokens), time, replay.max_itl(steps), max(tokens)))])
+    head = ["policy", "steps", "time", "max ITL", "largest step, tokens"]
+    return replay.replay(SETTINGS, found, table(caption, head, rows))

@@ -10,8 +10,7 @@ from tests.week1.reference_model import ReferenceModel, model64
 from tests.week3.formulas_day6 import accept64
 
 from tiny_llm_course.checkpoints.checkpoint import load_checkpoint
-from tiny_llm_course.dev.book.drawing import Canvas, at_both_widths, bars, lines
-from tiny_llm_course.dev.book.drawing.canvas import FONT
+from tiny_llm_course.dev.book.drawing import Canvas, at_both_widths, lines
 from tiny_llm_course.dev.book.html import element, number, table
 from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.paths import EMBEDDED_MODEL, MODELS
@@ -98,23 +97,36 @@ def residual(p: Array64, q: Array64, drafted: list[int], token: int) -> str:
     """Draw both models' likeliest tokens at the rejected position, and the residual of p over q."""
     rest = np.clip(p - q, 0, None)
     rest = rest / rest.sum()
-    order = np.argsort(-np.maximum(np.maximum(p, q), rest), kind="stable")[:SHOWN]
-    tall = SHOWN * (FONT + 8) + FONT + 26
-    largest = max(float(each[order].max()) for each in (p, q, rest))
-    headings = ("draft, q", "target, p", "residual: max(p \N{MINUS SIGN} q, 0), normalized")
+    order, refused = np.argsort(-np.maximum(np.maximum(p, q), rest), kind="stable")[:SHOWN], drafted[2]
+    series = {
+        "draft, q": (q, "hollow series-0"),
+        "target, p": (p, "fill series-0"),
+        "residual": (rest, "fill series-1"),
+    }
+    largest = max(float(each[order].max()) for each, _ in series.values())
 
     def draw(canvas: Canvas) -> None:
-        for i, (row, heading) in enumerate(zip((q, p, rest), headings, strict=True)):
-            values = {_plain(each): float(row[each]) for each in map(int, order)}
-            bars(canvas, values, lambda x: f"{x:.3f}", "weights", y=i * tall, heading=heading, largest=largest)
+        left, x = 64.0, 64.0
+        across = canvas.width - left - 50
+        for name, (_, looks) in series.items():
+            canvas.rect(x, 2, 12, 12, looks)
+            canvas.text(x + 18, 13, name, "small")
+            x += 96
+        for i, token in enumerate(map(int, order)):
+            top = 26 + i * 56.0
+            canvas.text(left - 10, top + 28, _plain(token), "strong" if token == refused else "", "end")
+            for j, (row, looks) in enumerate(series.values()):
+                length = max(across * float(row[token]) / largest, 1)
+                canvas.rect(left, top + 16 * j, length, 13, looks)
+                canvas.text(left + length + 6, top + 16 * j + 11, f"{row[token]:.3f}", "small")
 
     kept = float(np.minimum(p, q).sum())
-    refused = drafted[2]
     about = "; ".join(f"{_plain(t)}: q {q[t]:.3f}, p {p[t]:.3f}, residual {rest[t]:.3f}" for t in map(int, order))
     caption = (
-        f"Each bar is the probability of a next token after <i>{escape(SENTENCE)}. Tom</i>. Only the most likely "
-        f"tokens are shown. <code>{_word(refused)}</code> is more likely under the draft model than under the target "
-        f"model, so its residual is 0. The uniform sample u = {DRAWS[-1]:.2f} selects <code>{_word(token)}</code> from "
+        f"Each bar is the probability of a next token after <i>{escape(SENTENCE)}. Tom</i>. The residual is "
+        f"max(p \N{MINUS SIGN} q, 0), normalized. Only the most likely tokens are shown. "
+        f"<code>{_word(refused)}</code> is more likely under the draft model than under the target model, so its "
+        f"residual is 0. The uniform sample u = {DRAWS[-1]:.2f} selects <code>{_word(token)}</code> from "
         f"the residual. A draft token at this position is accepted with a probability of {100 * kept:.0f} %."
     )
     return at_both_widths(draw).figure(

@@ -1,11 +1,11 @@
-"""One load under many settings of the scheduler, for the widget of days 1 and 3 that replays it."""
+"""A load under many settings of the scheduler, for the widget of days 1 and 3 that replays it."""
 
 import itertools
 from typing import Any
 
 import mlx.core as mx
 
-from tiny_llm_course.dev.book.html import element, table
+from tiny_llm_course.dev.book.html import element
 
 # The step before which each request arrives, its prompt's tokens and those that it generates.
 LOAD = ((0, 6, 10), (0, 4, 6), (0, 24, 4), (2, 3, 8), (4, 5, 12), (6, 30, 3), (8, 4, 6), (9, 3, 9))
@@ -14,10 +14,11 @@ SLOTS = (2, 4, 8)
 FIXED = 8  # a step's overhead, in the time of as many tokens
 PAGE = 4  # tokens
 
+Load = tuple[tuple[int, int, int], ...]
 Run = tuple[list[Any], list[Any]]  # the requests, and the results of all steps
 
 
-def run(policy: int, slots: int, budget: int, pages: int) -> Run:
+def run(policy: int, slots: int, budget: int, pages: int, load: Load = LOAD) -> Run:
     """Serve the load by the policy with this index until all requests are finished."""
     from tiny_llm_solution.paged.kv_cache import PagedKVCache
     from tiny_llm_solution.paged.storage import PagedArrays
@@ -37,20 +38,20 @@ def run(policy: int, slots: int, budget: int, pages: int) -> Run:
         policy=plans[policy],
         static=policy == 0,
     )
-    requests, steps = [Request([1] * prompt, output) for _, prompt, output in LOAD], list[Any]()
-    while len(steps) <= LOAD[-1][0] or scheduler.running or scheduler.waiting:
-        for request, (comes, _, _) in zip(requests, LOAD, strict=True):
+    requests, steps = [Request([1] * prompt, output) for _, prompt, output in load], list[Any]()
+    while len(steps) <= load[-1][0] or scheduler.running or scheduler.waiting:
+        for request, (comes, _, _) in zip(requests, load, strict=True):
             if comes == len(steps):
                 scheduler.submit(request)
         steps.append(scheduler.step())
     return requests, steps
 
 
-def letters_of(requests: list[Any], steps: list[Any]) -> list[str]:
+def letters_of(requests: list[Any], steps: list[Any], load: Load = LOAD) -> list[str]:
     """Return each request's states as letters of the timeline; `P` is a prefill that yields a token."""
     from tiny_llm_solution.serving.timeline import timeline as rows_of
 
-    arrivals = {request: comes for request, (comes, _, _) in zip(requests, LOAD, strict=True)}
+    arrivals = {request: comes for request, (comes, _, _) in zip(requests, load, strict=True)}
     found = [list(row.states) for row in rows_of(steps, arrivals)]
     for number, step in enumerate(steps):
         for chunk, new in zip(step.chunks, step.new, strict=True):
@@ -75,35 +76,30 @@ def max_itl(steps: list[Any]) -> int:
     return max(after - before for each in times.values() for before, after in itertools.pairwise(each))
 
 
-def replay(settings: dict[str, tuple[Any, ...]], runs: dict[tuple[int, ...], Run], caption: str, *shown: int) -> str:
-    """Return the widget, with a table of each policy's run at the other settings `shown`.
+def replay(
+    settings: dict[str, tuple[Any, ...]], runs: dict[tuple[int, ...], Run], still: str, load: Load = LOAD
+) -> str:
+    """Return the widget.
 
     Args:
         settings: the reader's choices by name, the policies first.
         runs: the run of each combination of choices, by their indices.
-        caption: of the table.
-        shown: the indices of the table's choices.
+        still: what is shown without JavaScript.
+        load: of the runs.
     """
     kept, numbers = list[dict[str, Any]](), {}
     for setting in itertools.product(*(range(len(values)) for values in settings.values())):
         requests, steps = runs[setting]
-        found = {"states": letters_of(requests, steps), "tokens": tokens_of(steps)}
+        found = {"states": letters_of(requests, steps, load), "tokens": tokens_of(steps)}
         if found not in kept:
             kept.append(found)
         numbers[",".join(map(str, setting))] = kept.index(found)
-    rows = []
-    for policy, name in enumerate(settings["policy"]):
-        steps = runs[(policy, *shown)][1]
-        tokens = tokens_of(steps)
-        time = sum(tokens) + FIXED * len(tokens)
-        rows.append([str(name), *map(str, (len(tokens), time, max_itl(steps), max(tokens)))])
     data = {
-        "names": [chr(65 + number) for number in range(len(LOAD))],
-        "comes": [comes for comes, _, _ in LOAD],
+        "names": [chr(65 + number) for number in range(len(load))],
+        "comes": [comes for comes, _, _ in load],
         "settings": settings,
         "runs": numbers,
         "recorded": kept,
         "fixed": FIXED,
     }
-    head = ["policy", "steps", "time", "max ITL", "largest step, tokens"]
-    return element("scheduler-replay", data, table(caption, head, rows))
+    return element("scheduler-replay", data, still)

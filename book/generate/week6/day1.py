@@ -41,7 +41,6 @@ class Move(NamedTuple):
 def generated_parts() -> Parts:
     """Return the figure, the tables and the widget."""
     return {
-        "chunks": chunks_figure(),
         "ring-steps": ring_steps(),
         "buffers": buffers_table() + "\n",
         "hang": f"```text\n{_record()['message']}\n```\n",
@@ -152,7 +151,7 @@ def chunks_figure() -> str:
 
 
 def ring_steps() -> str:
-    """Return the widget, and a table of all steps."""
+    """Return the widget, with the figure as its still."""
     data = {
         "start": PARTS.astype(int).tolist(),
         "orders": [
@@ -166,14 +165,7 @@ def ring_steps() -> str:
             for moves, have in steps()
         ],
     }
-    rows = [
-        [f"{number}", *(f"chunk {move.chunk}: {words(move.value)}" for move in moves)]
-        for number, (moves, _) in enumerate(steps(), start=1)
-    ]
-    head = ["step", *(f"rank {rank} sends" for rank in range(RANKS))]
-    return element(
-        "ring-steps", data, table("A reduce-scatter in three steps, then an all-gather in three", head, rows)
-    )
+    return element("ring-steps", data, chunks_figure().rstrip())
 
 
 @functools.cache

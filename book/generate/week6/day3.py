@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tiny_llm_course.dev.book.drawing import Canvas, at_both_widths
 from tiny_llm_course.dev.book.drawing.canvas import FONT
-from tiny_llm_course.dev.book.html import element, number, table
+from tiny_llm_course.dev.book.html import element, table
 from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.measuring.clock import number as milliseconds
 from tiny_llm_course.measuring.machine import in_words
@@ -37,11 +37,10 @@ STEPS = {
 def generated_parts() -> Parts:
     """Return the figures, the table, the widget and the message."""
     return {
-        "orders": orders(),
         "recorded": recorded(),
         "method-costs": method_costs(),
         "costs": costs(),
-        "pipeline-slots": pipeline_slots(),
+        "pipeline-slots": element("pipeline-slots", {"orders": list(ORDERS), **WIDGET}, orders().rstrip()),
     }
 
 
@@ -185,19 +184,3 @@ def costs() -> str:
         "micro-batches (1 in decoding)."
     )
     return table(caption, ["step and link", *methods], rows) + "\n"
-
-
-def pipeline_slots() -> str:
-    """Return the widget, and a table of what it shows."""
-    rows = []
-    for count, micro_batches in ((3, 4), (4, 4), (4, 8), (4, 12)):
-        found = [timeline_of(name, count, micro_batches) for name in ORDERS]
-        share = number(100 * found[0].bubble, 1)
-        rows.append([f"P = {count}, M = {micro_batches}", share, *(str(max(each.held)) for each in found)])
-    data = {"orders": list(ORDERS), **WIDGET}
-    head = ["stages and micro-batches", "bubble, %", *(f"{name}: micro-batches held" for name in ORDERS)]
-    return element(
-        "pipeline-slots",
-        data,
-        table("The bubble, and the maximum number of micro-batches that the first stage holds", head, rows),
-    )

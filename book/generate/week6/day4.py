@@ -9,7 +9,7 @@ from tests.week3.virtual_time import now, play
 
 from tiny_llm_course.dev.book.drawing import Canvas, at_both_widths
 from tiny_llm_course.dev.book.drawing.canvas import SMALL
-from tiny_llm_course.dev.book.html import element, table
+from tiny_llm_course.dev.book.html import element
 from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.measuring.machine import in_words
 from tiny_llm_course.paths import ROOT
@@ -34,7 +34,6 @@ SECONDS = 22  # at which a replica may be killed, at most
 def generated_parts() -> Parts:
     """Return the figure, the table, the widget, and the numbers of the record."""
     return {
-        "conversations": conversations(),
         "choices": choices(),
         "saved": saved(),
         "router-steps": router_steps(),
@@ -237,19 +236,11 @@ def played(aware: bool, victim: int | None = None, second: int = 0) -> list[list
 
 
 def router_steps() -> str:
-    """Return the widget, and a table of the runs without a kill."""
+    """Return the widget, with the figure as its still."""
     runs = []
     for aware in (False, True):
         kills = [[played(aware, victim, second) for second in range(1, SECONDS + 1)] for victim in range(2)]
         runs.append({"calm": played(aware), "kills": kills})
-    rows = []
-    for title, run in zip(POLICIES, runs, strict=True):
-        calm: Any = run["calm"]
-        prompts = sum(FIRST + MORE * turn for _, turn, *_ in calm)
-        cached = sum(row[6] for row in calm)
-        rows.append(
-            [title, str(16 * prompts), str(16 * (prompts - cached)), f"{max(r[5] for r in calm) * QUARTER:g} s"]
-        )
     data = {
         "names": list(NAMES),
         "policies": list(POLICIES),
@@ -258,5 +249,4 @@ def router_steps() -> str:
         "restart": RESTART,
         "runs": runs,
     }
-    head = ["policy", "prompt tokens", "prefilled tokens", "end of the last answer"]
-    return element("router-steps", data, table("Both policies, with no replica killed", head, rows))
+    return element("router-steps", data, conversations().rstrip())

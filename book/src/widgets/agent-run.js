@@ -10,7 +10,7 @@
     constructor() {
       super();
       this.label = "A run of the loop, message by message, and its limits";
-      this.view = { run: 0, step: 0 };
+      this.view = { run: 0, step: 4 };
     }
 
     get markup() {

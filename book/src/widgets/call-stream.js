@@ -10,7 +10,7 @@
     constructor() {
       super();
       this.label = "A streamed answer, what a parser knows of it, and what it still holds back";
-      this.view = { answer: 0, step: 0 };
+      this.view = { answer: 0, step: 68 };
     }
 
     get markup() {

@@ -18,7 +18,7 @@
       return `<div class="bar">${list("token", "Draft token", this.data.tokens)}</div>
         <div class="sliders">${slider("u", "uniform sample u", 0, 0.99, 0.01)}${slider("mix", "draft model: − worse, + better", -1, 1, 0.05)}</div>
         <div id="rows" role="img">${this.data.tokens.map(() => `<svg viewBox="0 0 ${LEFT + WIDE + 40} ${ROW}"><g></g></svg>`).join("")}</div>
-        <p class="legend"><span><i class="q"></i> draft, q</span><span><i class="p"></i> target, p</span><span><i class="rest"></i> residual</span></p>
+        <p class="legend"><span><i class="q"></i> draft, q</span><span><i class="p"></i> target, p</span><span><i class="rest"></i> residual, pale if the token is accepted</span></p>
         <div class="sliders">${slider("k", "draft tokens k", 1, 8, 1)}${slider("v", "time of k + 1 rows, v", 1, 5, 0.1)}${slider("c", "time of a draft token, c", 0, 0.5, 0.02)}</div>
         <p class="speed"></p>
         <style>
@@ -26,6 +26,7 @@
           .q { fill: var(--bg, #fff); stroke: var(--links); background: var(--bg, #fff); border-color: var(--links) !important; }
           .p { fill: var(--links); background: var(--links); border-color: var(--links) !important; }
           .rest { fill: var(--second); background: var(--second); border-color: var(--second) !important; }
+          .pale { opacity: 0.35; }
           .speed { margin: 0 0 0.4em; }
         </style>`;
     }
@@ -68,7 +69,7 @@
       this.shadowRoot.querySelectorAll("#rows g").forEach((row, i) => {
         const weight = i === token ? ' font-weight="700"' : "";
         row.innerHTML = `<text x="${LEFT - 6}" y="20" text-anchor="end"${weight}>${escape(this.data.tokens[i])}</text>
-          ${bar(q[i], 0, "q")}${bar(p[i], 1, "p")}${accepted ? "" : bar(residual[i], 2, "rest")}`;
+          ${bar(q[i], 0, "q")}${bar(p[i], 1, "p")}${bar(residual[i], 2, accepted ? "rest pale" : "rest")}`;
       });
       this.$("#rows").setAttribute("aria-label", "Probabilities of tokens under both models");
       this.$(".speed").textContent =

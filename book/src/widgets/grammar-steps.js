@@ -13,7 +13,7 @@
     constructor() {
       super();
       this.label = "The tokens that a grammar allows, step by step";
-      this.view = { step: 0 };
+      this.view = { step: 10 };
     }
 
     get markup() {

@@ -13,7 +13,7 @@
     constructor() {
       super();
       this.label = "Row 0 in eight lanes, step by step";
-      this.view = { step: 2 };
+      this.view = { step: 3 };
     }
 
     get markup() {

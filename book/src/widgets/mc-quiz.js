@@ -41,6 +41,7 @@
     choices(options, question) {
       const group = document.createElement("fieldset");
       group.setAttribute("aria-labelledby", question);
+      group.classList.toggle("short", [...options.children].every((item) => item.textContent.length < 30));
       this.labels = [...options.children].map((item, number) => {
         const label = document.createElement("label");
         const radio = Object.assign(document.createElement("input"), { type: "radio", name: "choice", value: number });

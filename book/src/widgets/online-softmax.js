@@ -11,7 +11,7 @@
     constructor() {
       super();
       this.label = "Online softmax, block by block";
-      this.view = { step: 0, size: 4, hidden: false };
+      this.view = { step: 2, size: 4, hidden: false };
     }
 
     get markup() {

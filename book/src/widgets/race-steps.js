@@ -1,4 +1,5 @@
-// <race-steps>: a program opens src/main.py while another process acts at one moment, system call by system call.
+// <race-steps>: programs open src/main.py while another process acts at one moment, system call by system call. The one
+// that is chosen sets the pace.
 // Data: {programs, attacks, runs: [program][attack][moment]: {steps: [[call, answer]], end}}: recorded runs; moment 0 is
 // the run without the other process, and a step without an answer is the other process's.
 "use strict";
@@ -9,17 +10,20 @@
   class RaceSteps extends BookWidget {
     constructor() {
       super();
-      this.label = "A race between a program and another process, call by call";
-      this.view = { program: 0, attack: 0, moment: 2, step: 2 };
+      this.label = "A race between programs and another process, call by call";
+      this.view = { program: 0, attack: 0, moment: 2, step: 99 };
     }
 
     get markup() {
       const { list, slider } = BookWidget;
-      return `<div class="bar">${list("program", "Program", this.data.programs)}${list("attack", "Another process", this.data.attacks)}</div>
+      return `<div class="bar">${list("program", "Program", this.data.programs)}${list("attack", "Another process, dashed", this.data.attacks)}</div>
         <div class="sliders">${slider("moment", "acts before call", 0, 9)}</div>
         ${BookWidget.stepBar("Next call")}
-        <ol></ol><p class="end mono"></p>
+        <div class="programs"></div>
         <style>
+          .programs { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 15em), 1fr)); gap: 0.8em 1.2em; }
+          .programs p { margin: 0.3em 0; }
+          .now > :first-child { font-weight: 700; }
           ol { list-style: none; margin: 0; padding: 0; }
           li { display: flex; flex-wrap: wrap; justify-content: space-between; gap: 0 1em; margin: 0.25em 0; padding: 0.15em 0.6em;
             border: 1px solid color-mix(in srgb, var(--fg, CanvasText) 55%, var(--bg, Canvas)); border-radius: 4px; }
@@ -27,7 +31,7 @@
           li.later { border-style: dotted; } li.later > * { visibility: hidden; }
           li span:first-child { font-family: var(--mono-font, monospace); }
           li.other span:first-child { font-family: inherit; }
-          .end { margin: 0.5em 0 0; font-weight: 700; min-height: 1.5em; }
+          .end { font-weight: 700; min-height: 1.5em; }
         </style>`;
     }
 
@@ -40,26 +44,28 @@
       this.steps(700, { step: 0 });
     }
 
-    get moments() {
-      return this.data.runs[this.view.program][this.view.attack];
+    /** What a program has done: as many calls as the one that is chosen, or all when that has ended. */
+    run(program) {
+      const moments = this.data.runs[program][this.view.attack];
+      const moment = Math.min(this.view.moment, moments.length - 1);
+      const { steps, end } = moments[moment];
+      const at = Math.min(this.view.step, steps.length);
+      return { moment, moments: moments.length, at, steps, end, done: at === steps.length, escaped: end.includes("SECRET") };
     }
 
     get state() {
-      const moment = Math.min(this.view.moment, this.moments.length - 1);
-      const { steps, end } = this.moments[moment];
-      const at = Math.min(this.view.step, steps.length);
-      return { ...this.view, moment, moments: this.moments.length, at, steps, end, done: at === steps.length, escaped: end.includes("SECRET") };
+      return { ...this.view, ...this.run(this.view.program) };
     }
 
     /** Whether there is a further step. */
     move(by) {
       const { at, steps } = this.state;
-      this.change({ step: Math.max(0, Math.min(steps.length, at + by)) });
+      this.change({ step: at + by >= steps.length ? 99 : Math.max(0, at + by) });
       return this.state.at < steps.length;
     }
 
     draw() {
-      const { program, attack, moment, moments, at, steps, end, done, escaped } = this.state;
+      const { program, attack, moment, moments, at, steps, done, escaped } = this.state;
       this.$("[name=program]").value = program;
       this.$("[name=attack]").value = attack;
       this.$("#moment").max = moments - 1;
@@ -67,13 +73,17 @@
       this.$("#at-moment").textContent = moment || "never";
       this.dim("#back", at === 0);
       this.dim("#next", done);
-      this.$("ol").innerHTML = steps
-        .map(([call, answer], i) => {
-          const kind = `${answer ? "" : "other"}${i < at ? "" : " later"}`.trim();
-          return `<li${kind ? ` class="${kind}"` : ""}${i < at ? "" : ' aria-hidden="true"'}><span>${escape(call)}</span><span>${escape(answer || "another process")}</span></li>`;
+      const lines = ({ steps, at }) => steps.map(([call, answer], i) => {
+        const kind = `${answer ? "" : "other"}${i < at ? "" : " later"}`.trim();
+        return `<li${kind ? ` class="${kind}"` : ""}${i < at ? "" : ' aria-hidden="true"'}><span>${escape(call)}</span><span>${escape(answer)}</span></li>`;
+      });
+      this.$(".programs").innerHTML = this.data.programs
+        .map((name, i) => {
+          const run = this.run(i);
+          const end = run.done ? `${run.escaped ? "✗" : "✓"} ${run.end === "refused" ? "refuses the path" : run.end}` : "";
+          return `<div${i === program ? ' class="now"' : ""}><p>${escape(name)}</p><ol>${lines(run).join("")}</ol><p class="end mono">${escape(end)}</p></div>`;
         })
         .join("");
-      this.$(".end").textContent = done ? `The program ${end === "refused" ? "refuses the path" : end}.` : "";
       const [call, answer] = steps[at - 1] ?? ["Nothing has been called", " "];
       if (done) this.say(escaped ? "It has opened a file outside the workspace." : "It has opened nothing outside the workspace.");
       else this.say(answer ? `${call}${answer.trim() ? `: ${answer}` : ""}.` : `Another process: ${call}.`);

@@ -20,7 +20,7 @@
       const [tokens, inputs, rows] = [this.data.x.length, this.data.panel.length, this.data.panel[0].length];
       const [left, top] = [inputs * CELL + 16, inputs * CELL + 34];
       Object.assign(this, { left, top });
-      return `<div class="bar">${list("kind", "Processor", Object.keys(this.data.kinds))}</div>
+      return `<div class="bar">${list("kind", "Registers", Object.keys(this.data.kinds))}</div>
         <div class="sliders">${slider("tokens", "tokens per tile", 1, tokens)}${slider("registers", "registers of rows per tile", 1, 2)}</div>
         ${BookWidget.stepBar("Next input")}
         <svg id="tile" viewBox="0 0 ${left + rows * CELL + 2} ${top + tokens * CELL + 2}" role="img" aria-labelledby="tile-title">
@@ -29,7 +29,7 @@
           <text x="1" y="${top - 6}">x, by token</text><text x="${left}" y="${top - 6}" id="name"></text><g></g></svg>
         <p class="legend"><span><i class="loaded"></i> loaded now</span><span><i class="line"></i> cache lines touched</span><span><i class="kept"></i> a register of sums</span><span><i class="spilled"></i> without a register</span></p>
         <div class="scroll" tabindex="0" role="group" aria-label="Loads and multiply-adds">
-          <table><thead><tr><td></td><th scope="col">loads: panel + x</th><th scope="col">multiply-adds</th><th scope="col">loads per multiply-add</th></tr></thead><tbody></tbody></table></div>
+          <table><thead><tr><td></td><th scope="col">loads: panel + x</th><th scope="col">multiply-adds</th><th scope="col">loads each</th></tr></thead><tbody></tbody></table></div>
         <style>
           #tile { margin-bottom: 0.4em; }
           .x { --role: var(--query); } .w { --role: var(--key); } .y { --role: var(--value); }
@@ -135,7 +135,7 @@
       this.$("#tile-title").textContent = `A tile of ${many(tokens, "token")} and ${width} rows after ${step} of ${inputs} inputs`;
       const row = (name, { panel, x, products }) =>
         `<tr><th scope="row">${name}</th><td>${panel} + ${x}</td><td>${products}</td><td>${products ? number((panel + x) / products) : ""}</td></tr>`;
-      this.$("tbody").innerHTML = row("this input", now) + row(`this tile, ${many(step, "input")}`, sofar) + row(`all ${x.length} × ${rows}`, whole);
+      this.$("tbody").innerHTML = row("this input", now) + row(many(step, "input"), sofar) + row(`${x.length} × ${rows}`, whole);
       const room = `Registers: ${tokens * registers} for sums, ${registers} for the panel and 1 for x make ${used} of ${limit}.`;
       const full = spilled
         ? ` That is ${spilled} too many: the compiler keeps at least ${many(spilled, "register")} in memory, which adds loads and stores that are not counted here.`

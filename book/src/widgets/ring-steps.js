@@ -10,7 +10,7 @@
     constructor() {
       super();
       this.label = "A reduce-scatter, then an all-gather, of four ranks on a ring";
-      this.view = { order: 0, step: 0 };
+      this.view = { order: 0, step: 2 };
     }
 
     get markup() {
@@ -27,9 +27,10 @@
           td.new { border-color: var(--links); box-shadow: inset 0 0 0 1px var(--links); font-weight: 700; }
           td.whole { background: color-mix(in srgb, var(--links) 18%, transparent); }
           #what { font-weight: 700; margin: 0.4em 0; }
-          ul { display: grid; grid-template-columns: repeat(auto-fit, minmax(18em, 1fr)); list-style: none; margin: 0.5em 0 0;
+          ul { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 18em), 1fr)); list-style: none; margin: 0.5em 0 0;
             padding: 0; min-height: 3.2em; }
           li { font-family: var(--mono-font, monospace); font-size: 0.9em; margin: 0.1em 0; }
+          @media (max-width: 340px) { .cells td { min-width: 0; } .cells th { padding-inline: 0; font-size: 0.78em; } }
         </style>`;
     }
 

@@ -16,7 +16,7 @@
     constructor() {
       super();
       this.label = "The mask of a window with sinks, and the slots of a rolling cache";
-      this.view = { kind: 2, window: 4, sinks: 1, chunk: 1, step: 8 };
+      this.view = { kind: 2, window: 3, sinks: 1, chunk: 1, step: 8 };
     }
 
     get markup() {

@@ -128,10 +128,11 @@
       const bottom = names.length * ROW + 4;
       const rows = run.states.map((states, i) => {
         const y = i * ROW + 2;
+        const first = states.search(/[pPf]/); // a request of one token ends with its prefill
         const cells = [...states].slice(0, at).map((state, step) => {
           const [left, right] = [x(clock[step]), x(clock[step + 1])];
           const box = `x="${(left + 0.5).toFixed(1)}" width="${Math.max(right - left - 1, 1).toFixed(1)}"`;
-          if ("pP".includes(state)) return `<rect class="p" ${box} y="${y}" height="12"/>`;
+          if ("pP".includes(state) || step === first) return `<rect class="p" ${box} y="${y}" height="12"/>`;
           if ("df".includes(state)) return `<rect class="d" ${box} y="${y + 2.5}" height="7"/>`;
           if (state === "x") return `<text x="${((left + right) / 2).toFixed(1)}" y="${y + 10}" text-anchor="middle">✕</text>`;
           return state === "w" ? `<circle class="w" cx="${((left + right) / 2).toFixed(1)}" cy="${y + 6}" r="1.2"/>` : "";
