@@ -95,3 +95,9 @@ def test_a_slip_that_no_known_mistake_foresees_is_named():
         screen = run("test 1.1.3", checkout).stdout
     assert "no ValueError is raised when `x.shape[-1] != slope.shape[0]`" in screen
     assert "Which errors does the docstring promise" in screen
+
+
+def test_a_condition_that_is_tested_twice_is_not_said_to_be_left_out():
+    text = "def f(a):\n    if a:\n        b = 1\n    else:\n        b = 2\n    return b if a else -b\n"
+    found = {slip.fact for slip in slips(text, text) if slip.kind == "case-left-out"}
+    assert found == {""}

@@ -63,7 +63,8 @@ def _condition(task: Task, items: Sequence[pytest.Item], failures: Failures, run
     called = [names for (kind, _), names in seen.items() if kind == "call"]
     seen = {each: names for each, names in seen.items() if each[0] == "call" or names not in called}
     plain = [f"`{name}` is called" for name in ("__call__", getattr(target, "__name__", ""))]  # what it is for
-    few = len(failing) < ENOUGH
+    tests = [{name.partition("[")[0] for name in names} for names in (failing, passing)]
+    few = len(failing) < ENOUGH or (len(tests[0]) == 1 and not tests[0] & tests[1])  # one test's own numbers
     telling = {
         each: names for each, names in seen.items() if each[1] not in plain and not (few and CHANCE.search(each[1]))
     }

@@ -7,6 +7,7 @@ get when". Code in a `while` is left as it is: with a slip it might never end.
 import ast
 import builtins
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from keyword import kwlist
 from typing import NamedTuple
@@ -66,9 +67,11 @@ def slips(text: str, learners: str) -> Iterator[Slip]:
         return f"`{quoted}`" if spoken else ""
 
     seen = set[str]()  # two kinds can make one text: the first says more
+    tests = Counter(ast.unparse(node.test) for node in ast.walk(tree) if isinstance(node, (ast.If, ast.IfExp)))
     for parent, field, index, node in places(tree):
         siblings = getattr(parent, field)
         for other, kind, fact in _alternatives(node, say):
+            once = kind != "case-left-out" or tests[ast.unparse(getattr(node, "test", node))] < 2
             if index is None:
                 setattr(parent, field, other)
             else:
@@ -76,7 +79,7 @@ def slips(text: str, learners: str) -> Iterator[Slip]:
             changed = ast.unparse(ast.fix_missing_locations(tree))
             if changed not in seen:
                 seen.add(changed)
-                yield Slip(kind, fact, changed, (_short(node), _short(other)))
+                yield Slip(kind, fact if once else "", changed, (_short(node), _short(other)))
             if index is None:
                 setattr(parent, field, node)
             else:
