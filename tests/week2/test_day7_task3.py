@@ -8,8 +8,9 @@ from tests.week2.formulas_day7 import kernel64
 
 from tiny_llm.kernels import native
 from tiny_llm_course.testkit.agreement import agrees, compare
+from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind
 from tiny_llm_course.testkit.inputs import normals
-from tiny_llm_course.testkit.kernels import fast
+from tiny_llm_course.testkit.kernels import fast, watched
 from tiny_llm_course.testkit.rounding import to_float64
 from tiny_llm_course.testkit.sizes import sweep
 
@@ -90,6 +91,19 @@ def test_task_3_kernel_pytorch(pytorch):
 
     expected = pytorch(sdpa, queries, keys, values)
     agrees(native.flash, kernel64, queries, keys, values, 0.5, seed=10, expected=expected)
+
+
+@pytest.mark.parametrize(("kv_heads", "length"), [(4, 1), (1, 96)], ids=str)
+def test_task_3_kernel_threads(kv_heads, length):
+    """The work is divided into chunks: a decode step by key-value heads, a prompt also by blocks of queries."""
+    chunks = watched(native.flash, *kernel_inputs(13, 4, kv_heads, length, 96), 0.4).chunks
+    if chunks < 2:
+        lines = (
+            "expected  pool().run with two chunks or more that read inputs and write results",
+            f"got       {chunks}",
+        )
+        case = f"float32, queries {length} x 4 x 8, keys {kv_heads} x 96 x 8"
+        raise CheckFailed(Finding(Kind.COSTS, "one core computes everything", lines, case, 96))
 
 
 def test_task_3_kernel_again_and_again():

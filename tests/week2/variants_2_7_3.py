@@ -1,10 +1,9 @@
 """Reference variants of task 2.7.3, flash attention in C++."""
 
 import mlx.core as mx
-import numpy as np
-from tests.week2.formulas_day7 import kernel64
 
 from tiny_llm_course.testkit.inputs import drawn, normals
+from tiny_llm_course.testkit.kernels import watched
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("2.7.3")
@@ -21,6 +20,12 @@ known.probe_table(
     prefill_of_blocks=lambda program: attended(program, 4, 4, 2, 50, 110),
     no_group=lambda program: attended(program, 5, 3, 3, 25, 25),
     one_head=lambda program: attended(program, 6, 1, 1, 5, 100),
+    is_divided=lambda program: mx.array(
+        [
+            watched(program, *drawn(9, (length, 4, 8), *[(kv_heads, 96, 8)] * 2), 0.4).chunks > 1
+            for kv_heads, length in ((4, 1), (1, 96))
+        ]
+    ),
     scale_of_one=lambda program: attended(program, 7, 4, 2, 24, 30, scale=1.0),
 )
 
@@ -131,6 +136,18 @@ known.change(
     question="Two threads compute different blocks. Which scores does the next line of code read?",
 )
 known.change(
+    "one-core",
+    ("pool().run(kv_heads * blocks, 1,", "pool().run(kv_heads * blocks, kv_heads * blocks,"),
+    fact="one core computes everything",
+    question="How many chunks does `run` divide the work items into?",
+)
+known.change(
+    "factor-inverted",
+    ("std::exp(largest[r] - higher);", "std::exp(higher - largest[r]);"),
+    fact="earlier weights are multiplied by exp(new maximum - old maximum)",
+    question="The maximum grows from 1 to 9. Do the earlier weights, relative to it, grow or shrink?",
+)
+known.change(
     "last-block-too-long",
     ("last = std::min(length, first + QUERIES);", "last = first + QUERIES;"),
     fact="the last block of queries is treated as a full one",
@@ -142,10 +159,17 @@ known.accepted_change(
 )
 
 
-@known.accepted("by NumPy")
-def by_numpy(queries, keys, values, scale):
-    inputs = (np.array(each, np.float64) for each in (queries, keys, values))
-    return mx.array(kernel64(*inputs, scale).astype(np.float32))
+known.accepted_change(
+    "infinities for masked keys",
+    ("std::fill(row + visible, row + n, 0.0f);", "std::fill(row + visible, row + n, -INFINITY);"),
+    ("if (visible == 0) continue;", ""),
+    ("highest_of(row, visible)", "highest_of(row, n)"),
+    ("weigh(row, visible, higher)", "weigh(row, n, higher)"),
+    (
+        "largest.begin(), largest.end(), -std::numeric_limits<float>::infinity()",
+        "largest.begin(), largest.end(), std::numeric_limits<float>::lowest()",
+    ),
+)
 
 
 @known.sized("256 tokens, 8 heads, 4 key-value heads of 64")

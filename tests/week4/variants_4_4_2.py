@@ -74,7 +74,7 @@ known.change(
     "rope-key-normed",
     (
         TURNED_KEY,
-        "self.rope((key * mx.rsqrt(mx.mean(mx.square(key), -1, keepdims=True)))[:, :, None], positions)[:, :, 0]",
+        "self.rope(mx.fast.rms_norm(key, None, NORM_EPS)[:, :, None], positions)[:, :, 0]",
     ),
     fact="the RoPE key is also normalized",
     question="How many numbers has the norm's weight, and how many does kv_a_proj_with_mqa return?",

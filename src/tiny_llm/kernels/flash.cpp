@@ -93,7 +93,8 @@ static void gather_block(const float* weights, int rows, const float* values, in
 /// each sees the tokens up to itself.
 ///
 /// queries, attended: length x heads x dims. keys, values: kv_heads arrays, each tokens x dims; query head h uses array
-/// h / (heads / kv_heads), in integers: consecutive heads share one. All float32.
+/// h / (heads / kv_heads), in integers: consecutive heads share one. All float32. The pool's loop is divided into work
+/// items, each of which is a block of queries and one key-value head.
 void flash_attention(const float* queries, const float* const* keys, const float* const* values, float* attended,
                      int heads, int kv_heads, int dims, int length, int tokens, float scale) {
   // --- your code: flash_attention
