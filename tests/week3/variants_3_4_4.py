@@ -1,7 +1,9 @@
 """Known programs of task 3.4.4, paged attention in Metal."""
 
+import math
+
 import mlx.core as mx
-from tests.week3.formulas_day4 import pooled
+from tests.week3.formulas_day4 import pooled, with_held
 
 from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.kernels import costs, moved
@@ -38,10 +40,24 @@ def metal_none(program):
 
 
 @known.probe()
+def metal_other_slots(program):
+    """Return whether the NaN in slots of other requests reaches the result."""
+    *inputs, scale = drawn(16, 1, 37, 16)
+    return mx.any(mx.isnan(program(*with_held(inputs, math.nan), scale)))
+
+
+@known.probe()
 def metal_moved(program):
-    """Three tiles of queries need 16, 32 and 48 keys, in four tiles. A table of 8 pages or more is no constant."""
+    """Three tiles of queries need 16, 32 and 48 keys; a program that loads whole blocks of 32 moves a tenth more."""
     query, *rest = drawn(13, 48, 48, 4, dims=32)
-    return moved(program, query, *rest, enough=2 * query.nbytes + 2 * 96 * 32 * 4 + 4 * 4 * 2 * 64)
+    return moved(program, query, *rest, enough=2 * query.nbytes + 2 * 96 * 32 * 4 + 4 * 4 * 2 * 64) > 1.2
+
+
+@known.probe()
+def metal_moved_by_one_tile(program):
+    """One tile needs all 96 keys. A table of 8 pages or more is no constant."""
+    query, *rest = drawn(15, 16, 96, 4, dims=32)
+    return moved(program, query, *rest, enough=2 * query.nbytes + 2 * 96 * 32 * 4 + 3 * 4 * 2 * 64) > 1.2
 
 
 known.probe_table(

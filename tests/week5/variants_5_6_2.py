@@ -19,6 +19,12 @@ def moved(program, shift):
     return tuple(program(chosen + shift, *others, 1.0))
 
 
+def size_of_the_loss(program, shift):
+    """Return whether the loss is finite, and whether it is large: where it has a bound, each program has its own."""
+    loss = moved(program, shift)[0]
+    return mx.isfinite(loss), loss > 500
+
+
 def slopes(program, shift):
     chosen, *others = pairs(5)
     return tuple(mx.grad(lambda *x: program(*x, 0.3).loss, (0, 1, 2, 3))(chosen + shift, *others))
@@ -27,10 +33,11 @@ def slopes(program, shift):
 known.probe_table(
     several=lambda program: run(program, 1),
     one=lambda program: run(program, 2, count=1),
-    other_beta=lambda program: run(program, 3, 2.0),
+    other_beta=lambda program: run(program, 3, 0.3),
     untrained=lambda program: tuple(program(*pairs(6)[:2], *pairs(6)[:2], 0.1)),
     above=lambda program: moved(program, 1000.0),
-    below=lambda program: moved(program, -1000.0),
+    below=lambda program: moved(program, -1000.0)[1:],
+    loss_below=lambda program: size_of_the_loss(program, -1000.0),
     gradient=lambda program: slopes(program, 0.0),
     gradient_below=lambda program: slopes(program, -1000.0),
     gradient_above=lambda program: slopes(program, 1000.0),

@@ -125,6 +125,25 @@ known.change(
     question="5 tokens on 4 ranks: with which token does rank 1 start, by the docstring and in your program?",
 )
 known.change(
+    "first-ranks-have-more",
+    (
+        "range(config.vocab_size * rank // size, config.vocab_size * (rank + 1) // size)",
+        "range(*(config.vocab_size // size * each + min(each, config.vocab_size % size) for each in (rank, rank + 1)))",
+    ),
+    fact="the first V % size ranks hold one token more than the others, as in numpy.array_split",
+    question="31 tokens on 4 ranks: with which token does rank 1 start, by the docstring and in your program?",
+)
+known.change(
+    "last-rank-has-the-rest",
+    (
+        "range(config.vocab_size * rank // size, config.vocab_size * (rank + 1) // size)",
+        "range(config.vocab_size // size * rank,"
+        " config.vocab_size if rank == size - 1 else config.vocab_size // size * (rank + 1))",
+    ),
+    fact="each rank holds V // size tokens, and the last rank also the rest",
+    question="31 tokens on 4 ranks: how many has rank 3, by the docstring and in your program?",
+)
+known.change(
     "heads-rounded-down",
     ("if count % size:", "if count < size:"),
     fact="query heads and the MLP's width are rounded down where they do not divide",
