@@ -106,6 +106,26 @@ def test_the_numbers_of_one_test_say_nothing(failing, said, monkeypatch):
     assert bool(found) == said
 
 
+@pytest.mark.parametrize("called", [False, True])
+def test_what_failing_checks_lack_is_no_reason_to_pass(called, monkeypatch):
+    """Those that fail in the constructor have no `x`."""
+
+    class Layer:
+        def __call__(self, x): ...
+
+    monkeypatch.setattr(observations, "program", lambda *of: Layer)
+    items = [SimpleNamespace(name=str(number), fails=number < 2) for number in range(8)]
+    failures = {item.name: Failure(Finding(Kind.VALUES, "")) if item.fails else None for item in items}
+
+    def run(item):
+        if called or not item.fails:
+            Layer()(x=x(*[2] * (1 + item.fails + (item.name == "0"))))
+
+    found = observed(SimpleNamespace(program=None), items, failures, run)
+    said = "Your code passes all 6 checks in which `x` has 1 dimension, and no others."
+    assert (found and found.place) == (said if called else None)
+
+
 def test_that_an_object_or_a_helper_is_called_says_nothing(monkeypatch):
     class Layer:
         def __call__(self):

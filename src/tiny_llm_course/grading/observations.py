@@ -80,13 +80,20 @@ def _condition(task: Task, items: Sequence[pytest.Item], failures: Failures, run
     }
     for names, among in ((failing, single), (passing, single), (failing, both)):
         alike = [conditions for conditions, separated in among.items() if separated == names]
-        if names is passing:  # what a second call adds is no reason to pass
-            alike = [conditions for conditions in alike if not conditions[0][1].endswith("more than once")]
+        if names is passing:  # neither what a second call adds nor what failing checks lack is a reason to pass
+            shared = [set().union(*(_named(words) for _, words in where[name])) for name in failing]
+            alike = [each for each in alike if all(_named(each[0][1]) <= held for held in shared)]
+            alike = [each for each in alike if not each[0][1].endswith("more than once")]
         if alike:
             unique = len({tuple(kind for kind, _ in conditions) for conditions in alike}) == 1
             verb, words = "fails" if names is failing else "passes", " and ".join(words for _, words in alike[0])
             return f"Your code {verb} all {len(names)} checks in which {words}, and no others." if unique else ""
     return ""
+
+
+def _named(words: str) -> set[str]:
+    """Return the names of which a condition speaks."""
+    return {*re.findall("`(.*?)`", words)}
 
 
 def _together(first: Calls, second: Calls) -> bool:
