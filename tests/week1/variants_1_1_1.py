@@ -95,7 +95,7 @@ known.change(
     "reduced-axis-last",
     ("mx.max(x, axis=axis, keepdims=True)", "mx.max(x, axis=axis)[..., None]"),
     ("mx.sum(exponentials, axis=axis, keepdims=True)", "mx.sum(exponentials, axis=axis)[..., None]"),
-    fact="the reduced axis is put back as the last one, whatever `axis` is",
+    fact="the reduced axis is restored as the last one, whatever `axis` is",
     question="x is 3 x 4 and axis is 0. What is the shape of the maxima, and what does [..., None] make of it?",
 )
 known.change(

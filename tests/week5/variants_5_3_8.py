@@ -109,6 +109,12 @@ known.change(
     question="Half of a cosine ends flat. Does yours?",
 )
 known.change(
+    "warmup-equal-to-total",
+    ("0 <= warmup < total", "0 <= warmup <= total"),
+    fact="a `warmup` equal to `total` is not refused",
+    question="How many steps does the cosine have then, and what is its progress divided by?",
+)
+known.change(
     "rises-again",
     (PROGRESS, "progress = (step - warmup) / (total - warmup)"),
     fact="the cosine continues after `total`, and the rate rises again",

@@ -144,6 +144,22 @@ known.change(
     question="How many requests does a step compute if the scheduler has the requests of one prompt only?",
 )
 known.change(
+    "scheduler-for-each-group",
+    ("scheduler = new_scheduler(sample)", "pass"),
+    (
+        SUBMIT,
+        "for group in groups:\n"
+        "    scheduler = new_scheduler(sample)\n"
+        "    for request in group:\n"
+        "        recorded[request] = []\n"
+        "        scheduler.submit(request)\n"
+        "    while scheduler.running or scheduler.waiting:\n"
+        "        scheduler.step()",
+    ),
+    fact="each group is sampled by a scheduler of its own",
+    question="Three prompts with eight completions each: how many requests does each of your steps compute?",
+)
+known.change(
     "waiting-forgotten",
     (
         "while scheduler.running or scheduler.waiting:\n    scheduler.step()",

@@ -34,6 +34,7 @@ for each in (
     "the same step",
     "repeats interrupted",
     "the same calls in other words",
+    "two in a row, after another tool and another value",
     "other text each time",
     "other results each time",
     "the model fails later",
@@ -118,6 +119,12 @@ known.change(
     ("return name, json.dumps(json.loads(arguments), sort_keys=True)", "return name, arguments"),
     fact="repeats are found only if the arguments are written in the same way",
     question='Are {"a":1} and { "a": 1 } different arguments?',
+)
+known.change(
+    "arguments-as-python-values",
+    ("return name, json.dumps(json.loads(arguments), sort_keys=True)", "return name, json.loads(arguments)"),
+    fact="arguments are compared as Python values, so 1 and true are the same",
+    question='What is {"any": 1} == {"any": True} in Python? Are the JSON values 1 and true equal?',
 )
 known.change(
     "repeats-anywhere",

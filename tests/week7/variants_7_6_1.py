@@ -50,6 +50,22 @@ for each in (
     "tests of the same name",
 ):
     known.probe()(partial(lambda program, name: graded(program, name), name=each))
+
+
+@known.probe()
+def a_cut_report(program):
+    with tempfile.TemporaryDirectory() as parent:
+        folder = laid_out(SCENES["all right"], Path(parent))
+        tests = "".join(f"def test_{number}():\n    pass\n" for number in range(60))
+        return told(lambda: program(folder, tests, Limits(3.0, 10, 1024, 300)).verdict)
+
+
+@known.probe()
+def no_workspace(program):
+    with tempfile.TemporaryDirectory() as parent:
+        return told(lambda: program(Path(parent) / "gone", SCENES["all right"].tests, Limits(3.0, 10, 1024)).verdict)
+
+
 known.not_timed("a process takes longer to start than everything else")
 
 known.change(
@@ -87,6 +103,28 @@ known.change(
     question="The code under test raises SkipTest. What has been tested?",
 )
 known.change(
+    "skipped-not-listed",
+    ('if result != "passed")', 'if result == "failed")'),
+    ("if not failed:", 'if {*report.values()} == {"passed"}:'),
+    fact="`failed` lists only the tests that failed, not those that were skipped",
+    question="Which tests did not pass, if one has failed and one was skipped?",
+)
+known.change(
+    "cut-report-raises",
+    ("except ValueError:", "except ValueError:\n    if found:\n        raise"),
+    fact="a report that the limit on the output has cut raises an error",
+    question="The line with the token is incomplete. What does json.loads make of it?",
+)
+known.change(
+    "missing-workspace-is-empty",
+    (
+        "shutil.copytree(workspace, copy, ignore=_left_out)",
+        "shutil.copytree(workspace, copy, ignore=_left_out) if workspace.exists() else copy.mkdir()",
+    ),
+    fact="a workspace that does not exist is graded like an empty one",
+    question="What do os.walk and Path.rglob return for a folder that does not exist?",
+)
+known.change(
     "skipped-is-failed",
     ('"failed" if "failed" in report.values() else "skipped"', '"failed"'),
     fact="tests that were only skipped have the verdict of tests that failed",
@@ -106,6 +144,12 @@ known.change(
     ),
     fact="symbolic links are followed, and their targets are copied",
     question="The agent has left a link to your home folder. How much do you copy?",
+)
+known.change(
+    "copied-by-default",
+    ("ignore=_left_out", 'ignore=shutil.ignore_patterns("__pycache__")'),
+    fact="links and special files are copied as copytree does by default: it follows links, or raises an error",
+    question="What does the docstring say about links, and what does copytree do with one unless told otherwise?",
 )
 known.change(
     "bytecode-copied",
