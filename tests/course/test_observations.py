@@ -279,6 +279,21 @@ def test_a_contradicted_mistake_is_claimed_for_the_case_in_which_it_holds(got, h
     assert found.finding.case == "x 1"
 
 
+EQUAL, ALIKE = "your output equals what you get when", "your program fails like one in which"
+
+
+@pytest.mark.parametrize(("got", "said"), [(2, EQUAL), (3, ALIKE)])
+def test_results_that_are_alike_and_nowhere_equal_are_not_said_to_be_equal(got, said, monkeypatch):
+    monkeypatch.setattr(diagnosis, "installed", lambda *of: contextlib.nullcontext())
+    item = SimpleNamespace(name="check")
+    mine, theirs = failure(f"got       {got}", result=x(got)), failure("got       2", result=x(2))
+    variant = Variant("mistake", lambda: None, fact="a fact", question="a question?")
+    checks = Checks(load_course().task("1.1.3"), [item], {"check": mine}, lambda item: theirs)
+    (claim,) = checks.confirm(Candidates((variant,)), [], [variant]).claims
+    assert said in claim.said(Kind.VALUES).lower()
+    assert "equals" not in claim.said(Kind.RAISED)
+
+
 def test_what_is_known_is_told_before_a_search_that_may_end_the_process(monkeypatch):
     seen, method, line = (Claim([], [], place=word) for word in ("seen", "method", "line"))
     monkeypatch.setattr(diagnosis, "program", lambda *of: None)

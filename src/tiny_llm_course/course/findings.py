@@ -127,12 +127,13 @@ class Claim:
     names: list[str] = dataclasses.field(default_factory=list)
     place: str = ""  # a sentence that says where the mistake is, if no known program has it
     whole: bool = False  # whether it explains every failing case, too
+    alike: bool = False  # whether the results are only alike in every failing case, and equal in none
 
     def said(self, kind: Kind) -> str:
         """Return the facts as sentences, under a failure of this kind."""
         if self.place:
             return self.place
-        said = f"{SEEN.get(kind, OUTPUT)} {', and '.join(self.facts)}."
+        said = f"{SEEN.get(kind, SEEN[Kind.RAISED] if self.alike else OUTPUT)} {', and '.join(self.facts)}."
         if self.here:
             return f"In this case, {said}{'' if self.whole else ' It may not explain every failing case.'}"
         return f"Two mistakes at once: {said}" if len(self.facts) > 1 else f"{said[0].upper()}{said[1:]}"

@@ -70,8 +70,7 @@ class Checks:
         """Return what may be claimed of some candidates among all known mistakes."""
         if found.culprits:
             with solved(found.culprits):
-                proven = not any(map(self.run, self.items))
-            return Diagnosis(culprits=found.culprits) if proven else Diagnosis()
+                return Diagnosis() if any(map(self.run, self.items)) else Diagnosis(culprits=found.culprits)
         shown = [(program, failure) for program in found.programs if (failure := self._shown(program, needs))]
         if not shown and self.task.target.is_python and (slip := self.changes.slip()):
             return Diagnosis((slip,))
@@ -80,7 +79,8 @@ class Checks:
             claim = dataclasses.replace(_claim(program, here=True), whole=self._equals(program))
             return Diagnosis((claim,), finding=failure.finding)
         first = min((failure.finding for _, failure in shown), key=Finding.rank, default=None)
-        return Diagnosis(tuple(_claim(program, self._contradicts(program)) for program, _ in shown), finding=first)
+        claims = (_claim(known, self._contradicts(known), self._is_alike(known)) for known, _ in shown)
+        return Diagnosis(tuple(claims), finding=first)
 
     def of_stub(self, needs: Sequence[Task]) -> Diagnosis:
         """Return the diagnosis of a stub that was not reached: the tasks that it uses and would wait for."""
@@ -122,6 +122,9 @@ class Checks:
         """Return whether the learner's program has another result than a known one in a check that both fail alike."""
         failed = [(item, failure) for item in self.items if (failure := self.failures[item.name])]
         return any(failure.contradicts(self._of(program, item)) for item, failure in failed)
+
+    def _is_alike(self, program: Variant) -> bool:
+        return not any(mine.equals(self._of(program, i)) for i in self.items if (mine := self.failures[i.name]))
 
     def _equals(self, program: Variant) -> bool:
         """Return whether the learner's program has a known one's result in every check."""
@@ -230,9 +233,9 @@ def _named(checks: Checks, subject: Program, package: Path, until: float) -> Dia
     return checks.confirm(candidates(known, subject, needs, until), needs, known.wrong_programs)
 
 
-def _claim(program: Variant, here: bool = False) -> Claim:
-    mistakes = program.mistakes
-    return Claim([m.fact for m in mistakes], [m.question for m in mistakes], here, [m.name for m in mistakes])
+def _claim(program: Variant, here: bool = False, alike: bool = False) -> Claim:
+    facts, questions, names = map(list, zip(*((m.fact, m.question, m.name) for m in program.mistakes), strict=True))
+    return Claim(facts, questions, here, names, alike=alike)
 
 
 def _stops(failure: Failure | None) -> bool:
