@@ -40,7 +40,7 @@
           .crumbs button + button::before { content: "› "; }
           .crumbs button[aria-current] { font-weight: 700; }
           .map { display: grid; position: relative; max-width: 24em; margin: 0.9em auto 0; --box: 26px; --gap: 22px; --band: 116px; }
-          @container (max-width: 300px) { .map { --band: 84px; } }
+          @container (max-width: 300px) or ((min-width: 740px) and (max-width: 880px)) { .map { --band: 84px; } }
           #level { display: contents; font-size: 0.86em; }
           #level:not(.at-whole) .whole, #level:not(.at-layer) .layer, #level:not(.at-head) .head { display: none; }
           @container (min-width: 740px) {
