@@ -83,6 +83,14 @@ def test_task_1_words_normalizes(form):
     check(["x\u00a0y"], form=form)  # NFKC makes it a space, and one word more
 
 
+@pytest.mark.parametrize(
+    ("text", "special", "form"), [("e\u0301", "\u00e9", "NFC"), ("\u00e9", "e\u0301", "NFD"), ("\ufb01", "fi", "NFKC")]
+)
+def test_task_1_words_that_normalization_makes_special(text, special, form):
+    """Special tokens are found before the text is normalized: such a text is counted."""
+    check([text, f"{special}{text}", special], special=[special], form=form)
+
+
 @pytest.mark.parametrize("pattern", [QWEN, r"\s|\S", r"\S+", r"[a-z]+"], ids=ascii)
 def test_task_1_words_pattern(pattern):
     """Text that the pattern does not match is not counted."""

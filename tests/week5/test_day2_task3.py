@@ -187,6 +187,7 @@ def test_task_3_loader_resumes_in_the_next_epoch():
         other = make(counts, 1, 3)
         taken(other, 2)
         other.load_state(state)
+        fail_if_different("`epoch` after load_state", 1, other.epoch, case)
         batches = taken(other, 3)
     follows(batches, rows, size + 2, 1, f"{case}, resumed in epoch 1")
 

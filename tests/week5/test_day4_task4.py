@@ -71,6 +71,12 @@ def test_task_4_scaling_no_negative_entropy():
     agrees(predictions, predictions64, steep, SIZES, (1e4, 3e4, 1e6), seed=4)
 
 
+def test_task_4_scaling_lowest_exponent():
+    """Losses that fall twice as far each time: alpha would be almost 0, and is 0.01."""
+    losses = mx.array([2.0 - 0.0002 * 2**i for i in range(5)])
+    agrees(predictions, predictions64, losses, SIZES, (1e4, 1e6, 1e12), seed=10)
+
+
 @pytest.mark.parametrize("rising", [False, True], ids=["constant", "rising"])
 def test_task_4_scaling_no_negative_slope(rising):
     """Larger models that are not better: A is 0, and E is the mean."""
@@ -145,7 +151,7 @@ def test_task_4_scaling_other_units(seed, factor):
         ([-10.0, 1e4, 1e5], [4.0, 3.0, 2.5], ("-10.0",)),
         ([1e4, 1e5, 1e6, -10.0], [3.0, 2.5, 2.2, 4.0], ("-10.0",)),
     ],
-    ids=["fewer losses", "more losses", "two sizes", "two sizes twice", "none", "zero", "negative", "negative at the end"],
+    ids=["fewer losses", "more losses", "two sizes", "two sizes twice", "none", "zero", "negative", "negative last"],
 )
 def test_task_4_scaling_refuses(given_sizes, losses, words):
     with raises_value_error(f"sizes {given_sizes}, losses {losses}", *words):

@@ -61,6 +61,12 @@ def test_task_1_chat_with_a_system_message():
     by_chatml([SYSTEM, *FOUR])
 
 
+def test_task_1_chat_with_a_message_of_another_role():
+    """Only the assistant's messages are answers; a tool's result is not."""
+    tool = {"role": "tool", "content": "It is a dog."}
+    by_chatml([*TWO, tool, {"role": "assistant", "content": "That is a dog."}])
+
+
 @pytest.mark.parametrize("count", [1, 3])
 def test_task_1_chat_begins_with_an_answer(count):
     by_chatml(conversation("Hello!", "Hi!", "What is it?", first="assistant")[:count])

@@ -48,6 +48,16 @@ def test_task_2_lora_bias(dtype):
     agrees(applied, lora64, *lora_inputs(2, dtype), 3.0, normals(3, dtype)(5), seed=2)
 
 
+def test_task_2_lora_merged_without_the_bias():
+    """The merged matrix replaces W, A and B; the bias stays beside it."""
+    bias = normals(3)(5)
+
+    def merged_of_four(w, a, b, alpha):
+        return layer.LoRALinear(w, a, b, alpha, bias).merged()
+
+    agrees(merged_of_four, merged64, *lora_inputs(2)[1:], 3.0, seed=2)
+
+
 @pytest.mark.parametrize("alpha", [0.0, 0.5, 1.0, 2.0, 16.0])
 @pytest.mark.parametrize("rank", [1, 2, 4, 8])
 def test_task_2_lora_scale(rank, alpha):

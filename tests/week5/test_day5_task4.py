@@ -148,14 +148,15 @@ OTHERS = {
     "peft": [
         "base_model.model.{}.lora_magnitude_vector", "base_model.model.{}.lora_embedding_A", "{}.lora_A.weight",
         "base_model.model.{}.lora_A.weight.absmax", "base_model.model.{}.lora_A.default.weight",
+        "base_model.model.{}.lora_a.weight",
     ],
-    "mlx-lm": ["{}.m", "{}.weight", "{}.lora_b.scales"],
+    "mlx-lm": ["{}.m", "{}.weight", "{}.lora_b.scales", "{}.lora_A"],
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("form", "name"), [(form, name) for form, names in OTHERS.items() for name in names])
 def test_task_4_load_refuses_other_tensors(tmp_path, form, name):
-    """DoRA's magnitudes, an embedding's A, a quantized matrix's scales, or a name of another form."""
+    """DoRA's magnitudes, an embedding's A, a quantized matrix's scales, or a name or a letter of another form."""
     tensor = name.format(V0)
     tensors = {**tensors_of(form, drawn(10)), tensor: mx.ones((2, 7))}
     folder = write(tmp_path, form, tensors, config_of(form, 2, 3.0))

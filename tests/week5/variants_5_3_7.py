@@ -112,7 +112,7 @@ known.change(
 known.change(
     "compared-without-the-1e-6",
     (FACTOR, "factor = mx.where(norm > max_norm, max_norm / (norm + 1e-6), 1.0)"),
-    fact="gradients with a norm of max_norm or less are left as they are, even where max_norm / (norm + 1e-6) is below 1",
+    fact="the factor is 1 for every norm up to max_norm, although max_norm / (norm + 1e-6) may be below 1",
     question="The norm and max_norm are both 1e-6. What is max_norm / (norm + 1e-6)?",
 )
 known.change(

@@ -110,9 +110,7 @@ known.probe_table(
     refused_halves=lambda program: mx.array(
         [refused(program, form, without(f"{V0}.lora_{x}")) for form in FILES for x in "ab"]
     ),
-    refused_ranks=lambda program: mx.array(
-        [refused(program, form, wide(x)) for form in FILES for x in "ab"]
-    ),
+    refused_ranks=lambda program: mx.array([refused(program, form, wide(x)) for form in FILES for x in "ab"]),
     refused_rank_of_both=lambda program: mx.array([refused(program, form, wide("ab")) for form in FILES]),
 )
 known.not_timed("reading a file takes as long as the disk")

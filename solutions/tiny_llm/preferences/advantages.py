@@ -15,7 +15,7 @@ def group_advantages(rewards: mx.array, eps: float = 1e-4) -> mx.array:
         rewards are all equal, and so a group of one, has advantages of exactly 0. The argument is not changed.
 
     Raises:
-        ValueError: rewards have no axis, or no completions. The message states the shape.
+        ValueError: rewards have no axis, or no completions, as (3, 0) or (0, 3). The message states the shape.
 
     Source: Shao et al. 2024 (DeepSeekMath), section 4.1; `trl.GRPOTrainer` with `scale_rewards="group"`.
     """
