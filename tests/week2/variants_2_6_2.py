@@ -3,8 +3,9 @@
 import mlx.core as mx
 from tests.week2.matrices import beyond_float16, by, matrix, product
 
+from tiny_llm_course.programs.launches import counted
 from tiny_llm_course.testkit.inputs import normals
-from tiny_llm_course.testkit.kernels import LINE, counted
+from tiny_llm_course.testkit.kernels import LINE
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("2.6.2")
