@@ -40,7 +40,7 @@ def run(command, path=".", case="", **more):
         free = next_descriptors()
         with noted(case):
             found = commands.run_limited(command, folder, **more)
-        if next_descriptors() != free:
+        if next_descriptors() > free:  # smaller numbers are free if what an interrupted run left has been closed
             fail(Kind.VALUES, "a descriptor is still open", case)
     return found
 
@@ -184,22 +184,24 @@ def test_task_4_run_memory_of_several():
     fail_if_different("`stopped` is wrong", "150 MiB of memory", found.stopped, case)
 
 
-@pytest.mark.parametrize("count", [0, 10, 11, 99, 100, 101, 1000, 100_000])
+@pytest.mark.parametrize("count", [0, 10, 11, 99, 100, 101, 1000, 100_000, 400_000])
 def test_task_4_run_output(count):
     """The first and the last bytes are kept."""
     case = f"{count} characters of output, output_bytes 100"
     text = "".join(chr(97 + i % 26) for i in range(count))
     kept = ClippedOutput(100)
     kept.add(text.encode())
-    script = "import sys; [sys.stdout.write(chr(97 + i % 26)) for i in range(int(sys.argv[1]))]"
-    check_run([*PYTHON, script, str(count)], 0, kept.text(), case=case, limits=Limits(output_bytes=100))
+    script = "import sys; sys.stdout.write(''.join(chr(97 + i % 26) for i in range(int(sys.argv[1]))))"
+    limits = Limits(wall_seconds=8, output_bytes=100)
+    check_run([*PYTHON, script, str(count)], 0, kept.text(), case=case, limits=limits)
 
 
 def test_task_4_run_endless_output():
-    case = "command 'yes', wall_seconds 0.9"
+    """Several processes print without a pause."""
+    case = "command sh -c 'yes & yes & yes & sleep 4', wall_seconds 0.9"
     tracemalloc.start()
     try:
-        found = run(["yes"], case=case, limits=SOON)
+        found = run(["sh", "-c", "yes & yes & yes & sleep 4"], case=case, limits=SOON)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

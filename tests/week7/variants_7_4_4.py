@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import tracemalloc
 
@@ -69,15 +70,44 @@ def secrets(program):
 
 
 def endless(program):
-    """Return whether a command that prints without an end needs much memory."""
+    """Return which limit ends a command that prints without a pause, and whether it needs much memory."""
     opened = os.open(".", os.O_RDONLY)
     tracemalloc.start()
     try:
-        program(["yes"], opened, SOON)
-        return mx.array(tracemalloc.get_traced_memory()[1] > 2_000_000)
+        stopped = told(lambda: program(["sh", "-c", "yes & yes & yes & sleep 3"], opened, SOON).stopped)
+        return stopped, mx.array(tracemalloc.get_traced_memory()[1] > 2_000_000)
     finally:
         tracemalloc.stop()
         os.close(opened)
+
+
+def much_output(program):
+    """Return how a command ends that prints more than a pipe holds."""
+    opened = os.open(".", os.O_RDONLY)
+    try:
+        ended = program([sys.executable, "-I", "-S", "-c", "print('a' * 400_000)"], opened, Limits(2, output_bytes=100))
+        return told(lambda: (ended.code, ended.stopped))
+    finally:
+        os.close(opened)
+
+
+def interrupted(program):
+    """Return whether a process of the command runs after KeyboardInterrupt."""
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGUSR1))
+    try:
+        with background_process() as (folder, alive):
+            timer.start()
+            with contextlib.suppress(KeyboardInterrupt):
+                run(program, f"{HOLD}; sleep 3", folder, Limits())
+            return mx.array(alive())
+    finally:
+        timer.cancel()
+        signal.signal(signal.SIGUSR1, before)
 
 
 ONE = f"{sys.executable} -I -S -c 'x = b\"1\" * (60 * 2**20); import time; time.sleep(3)'"
@@ -91,6 +121,8 @@ known.probe_table(
     ends=lambda program: left(program, HOLD),
     stopped=lambda program: left(program, f"{HOLD}; sleep 3"),
     endless=endless,
+    much_output=much_output,
+    interrupted=interrupted,
     several=lambda program: run(program, f"{ONE} & {ONE}", limits=Limits(wall_seconds=1.5, memory_mib=90)),
     clipped=lambda program: run(program, "printf %s 0123456789", limits=Limits(output_bytes=4)),
 )
@@ -146,6 +178,20 @@ known.change(
     ("if memory_of_group(process.pid) > limits.memory_mib:", "if False:"),
     fact="the memory of all processes together is not limited",
     question="The limit is 1 GiB, and the command starts eight processes of 900 MiB. Which one is over the limit?",
+)
+
+
+known.change(
+    "reading-ends-at-the-limit",
+    ("if selector.select(0.02):", "if output.total <= limits.output_bytes and selector.select(0.02):"),
+    fact="the pipe is not read any more once the output is over its limit",
+    question="A pipe holds 64 KiB. What does the command do when it is full?",
+)
+known.change(
+    "not-when-interrupted",
+    ("finally:", "except BaseException:\n    raise\nelse:"),
+    fact="the processes run on if the function is interrupted",
+    question="The user presses Ctrl-C. Which lines of your function still run?",
 )
 
 
