@@ -55,10 +55,10 @@ known.change(
     question="For x of 2 x 3 x 4 and w of 5 x 4, what should the shape of the result be?",
 )
 known.change(
-    "scaled",
-    ("w.swapaxes(-1, -2)", "w.swapaxes(-1, -2) * x.shape[-1] ** -0.5"),
-    fact="the result is divided by sqrt(I)",
-    question="Attention scales its scores. Does a linear layer?",
+    "a-batch-of-one",
+    ("y = x", "x = x[None] if x.ndim == 1 else x\ny = x"),
+    fact="x without leading dimensions becomes a batch of one, and the result keeps that axis",
+    question="How many dimensions should the result have for x of 4 and w of 5 x 4?",
 )
 known.change(
     "float32-result",

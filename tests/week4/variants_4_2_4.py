@@ -6,6 +6,7 @@ from tiny_llm_solution.attention import causal_mask
 from tiny_llm_solution.fused_qkv.dropout import dropout
 
 from tiny_llm_course.testkit.inputs import forbidding, normals
+from tiny_llm_course.testkit.outcomes import refusals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("4.2.4")
@@ -36,6 +37,10 @@ known.probe_table(
         *inputs(31), mask="causal", rate=0.4, training=True, random_key=mx.random.key(2)
     ),
     evaluate=lambda program: program(*inputs(32), rate=0.4, training=False, random_key=mx.random.key(3)),
+    rates=lambda program: refusals(
+        lambda given: program(*inputs(40), rate=given[0], training=given[1], random_key=mx.random.key(4)),
+        [(1.5, False), (-0.1, False), (-0.1, True), (1.5, True)],
+    ),
     one_head=lambda program: program(*inputs(33, heads=1, kv_heads=1)),
     no_groups=lambda program: program(*inputs(34, heads=4, kv_heads=4)),
 )
@@ -98,6 +103,19 @@ known.change(
     ("dropout(weights, rate, training, random_key)", "dropout(weights, rate, True, random_key)"),
     fact="dropout is applied whenever rate > 0, even if training is False",
     question="Should the same call return the same result twice at inference?",
+)
+KEPT = "kept = dropout(weights, rate, training, random_key)"
+known.change(
+    "dropout-in-training-alone",
+    (KEPT, f"{KEPT} if training else weights"),
+    fact="dropout is called in training alone, so a bad rate is not refused outside it",
+    question="A rate of 1.5 comes from a config file. Should that wait for the first training step?",
+)
+known.change(
+    "dropout-at-positive-rates-alone",
+    (KEPT, f"{KEPT} if training and rate > 0 else weights"),
+    fact="dropout is called only in training and at a positive rate, so other bad rates are not refused",
+    question="Which of your lines sees a rate of -0.1, and which a rate of 1.5 outside training?",
 )
 known.change(
     "booleans-added",

@@ -16,6 +16,11 @@ def numbers(model):
     return model.base, model.prefilled, model.decoding, model.cached
 
 
+def shown(coefficients):
+    """Return coefficients in few digits, because right ways of fitting differ in the last ones."""
+    return f"({', '.join(f'{each:.6g}' for each in coefficients)})"
+
+
 def fitted(steps, case):
     with noted(case):
         return cost.StepCost.fit([(cost.Work(*work), seconds) for work, seconds in steps])
@@ -25,11 +30,13 @@ def check_best(steps, case, swept=False):
     """No model with coefficients of at least 0 has a smaller error."""
     found = numbers(fitted(steps, case))
     if min(found) < 0:
-        fail(Kind.VALUES, "a coefficient is negative", case, f"got       {found}", swept=swept)
+        fail(Kind.VALUES, "a coefficient is negative", case, f"got       {shown(found)}", swept=swept)
     for name, each, slope in zip(("base", "prefilled", "decoding", "cached"), found, slopes(steps, found), strict=True):
         better = "smaller" if slope > 0 else "larger"
         if abs(slope) > 1e-7 and (slope < 0 or each > 0):
-            fail(Kind.VALUES, f"a {better} `{name}` has a smaller error", case, f"got       {found}", swept=swept)
+            fail(
+                Kind.VALUES, f"a {better} `{name}` has a smaller error", case, f"got       {shown(found)}", swept=swept
+            )
 
 
 @pytest.mark.parametrize("name", SCENES)
@@ -37,7 +44,7 @@ def test_task_1_cost_work(name):
     rows, expected = SCENES[name]
     for kind, case in ((list, name), (iter, f"{name}; the chunks are an iterator")):
         with noted(case):
-            found = cost.StepCost.work(kind(chunks_of(rows, Request, Chunk)))
+            found = cost.Work(*cost.StepCost.work(kind(chunks_of(rows, Request, Chunk))))
         fail_if_different("the work is wrong", cost.Work(*expected), found, case)
 
 
@@ -55,7 +62,13 @@ def test_task_1_cost_recovers(name):
     found = numbers(fitted(steps, name))
     far = [abs(a - b) > ROUNDING * max(b, max(MODELS[name]) * 1e-4) for a, b in zip(found, MODELS[name], strict=True)]
     if any(far):
-        fail(Kind.VALUES, "the coefficients are wrong", name, f"expected  {MODELS[name]}", f"got       {found}")
+        fail(
+            Kind.VALUES,
+            "the coefficients are wrong",
+            name,
+            f"expected  {shown(MODELS[name])}",
+            f"got       {shown(found)}",
+        )
 
 
 @pytest.mark.parametrize(
@@ -85,7 +98,8 @@ def test_task_1_cost_refuses():
 def test_task_1_cost_sweep():
     """Any number of steps, noise and units, and durations that have nothing to do with the work."""
     draw = np.random.default_rng(0)
-    for count in (1, 2, 3, 4, 5, 17, 64, 130, 1001):
+    # Many steps first: of fewer than four, programs with one and the same mistake may fit different models.
+    for count in (64, 1, 2, 3, 4, 5, 17, 130, 1001):
         for noise, unit in ((0.0, 1.0), (0.2, 1e-3), (0.9, 1e3)):
             steps = recorded(count, count, MODELS["a large model on a GPU"], noise)
             check_best([(w, s * unit) for w, s in steps], f"{count} steps, noise {noise}, unit {unit} s", swept=True)

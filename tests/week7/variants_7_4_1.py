@@ -294,38 +294,29 @@ class CheckedByName(Root):
         except FileNotFoundError:
             about = None
         if about and not (stat.S_ISREG(about.st_mode) or stat.S_ISDIR(about.st_mode) or stat.S_ISLNK(about.st_mode)):
-            raise ValueError(place.path)
+            raise ValueError(f"{place.path!r} is refused")
         if about and stat.S_ISREG(about.st_mode) and about.st_nlink > 1:
-            raise ValueError(place.path)
+            raise ValueError(f"{place.path!r} is refused")
         return os.open(place.name, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, mode, dir_fd=place.folder)
 
 
-@known.wrong(
+YIELDS = (
+    'yield Place(folders[-1], part, "/".join([*names, part]))',
+    'yield Place(folders[-1], ".", "/".join(names) or ".")',
+)
+known.change(
     "left-open-after-any-error",
+    ("folders = [os.dup(self.descriptor)]", "folders, last = [os.dup(self.descriptor)], os.dup(self.descriptor)"),
+    *((each, f"{each}\nos.close(last)") for each in YIELDS),
     fact="the folders are closed only if neither `locate` nor the `with` block raises",
     question="Which of your lines closes the folders, and does it run after an exception?",
 )
-class LeftOpenAfterAnyError(Root):
-    @contextlib.contextmanager
-    def locate(self, path):
-        folder = os.dup(self.descriptor)
-        with super().locate(path) as place:
-            yield place
-        os.close(folder)
-
-
-@known.wrong(
+known.change(
     "left-open-after-an-error-in-the-block",
+    *((each, f"last = os.dup(folders[-1])\n{each}\nos.close(last)") for each in YIELDS),
     fact="an exception in the `with` block leaves the folders of `locate` open",
     question="In a function with `contextmanager`, where does an exception of the `with` block appear?",
 )
-class LeftOpenAfterTheBlock(Root):
-    @contextlib.contextmanager
-    def locate(self, path):
-        with super().locate(path) as place:
-            folder = os.dup(place.folder)
-            yield place
-            os.close(folder)
 
 
 @known.accepted("again from the root")
