@@ -30,7 +30,7 @@ def traced_files(searched: bool = False) -> Iterator[set[Path]]:
         yield found
     finally:
         _collecting.pop()
-        found |= {file for name in names if (file := _source(name)) and (searched or file.is_file())}
+        found |= {file for name in names if (file := _source(name)) and (searched or os.path.isfile(file))}
 
 
 @cache

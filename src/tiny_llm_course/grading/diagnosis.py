@@ -18,7 +18,7 @@ mistake. A task that is used is blamed only if all checks pass with the solution
 import dataclasses
 import itertools
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,7 +34,7 @@ from ..programs.packages import NotImportable, Program, installed, program
 from ..source.code import holds_stub
 from ..testkit.naming import Candidates, candidates, culprits, explained, solved
 from ..testkit.variants import Variant, load_variants
-from .failures import Failure, Failures
+from .failures import Failure, Failures, fails_alike, has_stopped, kind_of
 from .observations import observed
 from .small_changes import SmallChanges
 
@@ -71,7 +71,11 @@ class Checks:
         if found.culprits:
             with solved(found.culprits):
                 return Diagnosis() if any(map(self.run, self.items)) else Diagnosis(culprits=found.culprits)
-        shown = [(program, failure) for program in found.programs if (failure := self._shown(program, needs))]
+
+        def shown_of(programs: Iterable[Variant]) -> list[tuple[Variant, Failure]]:
+            return [(program, failure) for program in programs if (failure := self._shown(program, needs))]
+
+        shown = shown_of(found.programs) or shown_of(found.reworded())
         if not shown and self.task.target.is_python and (slip := self.changes.slip()):
             return Diagnosis((slip,))
         if not shown and (one := self._beside_others(found, wrong)):
@@ -108,11 +112,11 @@ class Checks:
     def _shown(self, program: Variant, needs: Sequence[Task]) -> Failure | None:
         """Return the failure to show if the learner's program may be claimed to equal a known one; else None."""
         theirs = {item.name: self._of(program, item) for item in self.items}
-        if not _fails_alike(self.failures, theirs):
+        if not fails_alike(self.failures, theirs):
             if not needs:
                 return None
             with solved(needs):  # the known program uses the solution's, so let the learner's use them too
-                if not _fails_alike({item.name: self.run(item) for item in self.items}, theirs):
+                if not fails_alike({item.name: self.run(item) for item in self.items}, theirs):
                     return None
         shared = [failure for name, failure in self.failures.items() if failure and failure.like(theirs[name])]
         equal = [failure for name, failure in self.failures.items() if failure and failure.equals(theirs[name])]
@@ -158,10 +162,10 @@ class Checks:
             sisters = (each for each in kinds[self._kind_of(item)] if self._of(program, each))
             if not (alone(item, program) and all(equal(each, program) for each in sisters)) or refuted(program):
                 return False
-            if _kind(self.failures[item.name]) is Kind.NO_ERROR and program not in found.showing:
+            if kind_of(self.failures[item.name]) is Kind.NO_ERROR and program not in found.showing:
                 return False  # whatever the program does instead of raising
-            stops = (_stops(self.failures[each.name]) == _stops(self._of(program, each)) for each in examples)
-            if _stops(self.failures[item.name]) and not all(stops):
+            stops = (has_stopped(self.failures[each.name]) == has_stopped(self._of(program, each)) for each in examples)
+            if has_stopped(self.failures[item.name]) and not all(stops):
                 return False
             alike = (each for each in telling if equal(each, program))
             return len([*itertools.islice(alike, ENOUGH)]) == ENOUGH
@@ -186,7 +190,7 @@ class Checks:
 
     def _kind_of(self, item: pytest.Item) -> tuple[str, Kind | None]:
         """Return the test function of a check, and in which way it has failed."""
-        return item.name.partition("[")[0], _kind(self.failures[item.name])
+        return item.name.partition("[")[0], kind_of(self.failures[item.name])
 
     def _of(self, program: Variant, item: pytest.Item) -> Failure | None:
         """Return how a check fails on a known program, found out once."""
@@ -236,15 +240,3 @@ def _named(checks: Checks, subject: Program, package: Path, until: float) -> Dia
 def _claim(program: Variant, here: bool = False, alike: bool = False) -> Claim:
     facts, questions, names = map(list, zip(*((m.fact, m.question, m.name) for m in program.mistakes), strict=True))
     return Claim(facts, questions, here, names, alike=alike)
-
-
-def _stops(failure: Failure | None) -> bool:
-    return failure is not None and failure.stops
-
-
-def _fails_alike(mine: Failures, theirs: Failures) -> bool:
-    return all(_kind(failure) == _kind(theirs[name]) for name, failure in mine.items())
-
-
-def _kind(failure: Failure | None) -> Kind | None:
-    return failure.finding.kind if failure else None

@@ -57,3 +57,18 @@ def got(finding: Finding) -> list[str]:
 
 
 Failures = Mapping[str, Failure | None]  # by check; None if it passes
+
+
+def kind_of(failure: Failure | None) -> Kind | None:
+    """Return the kind of a failure; None for a check that passes."""
+    return failure.finding.kind if failure else None
+
+
+def has_stopped(failure: Failure | None) -> bool:
+    """Return whether a check fails because the program raised."""
+    return failure is not None and failure.stops
+
+
+def fails_alike(mine: Failures, theirs: Failures) -> bool:
+    """Return whether two programs fail in the same checks, each time by the same kind."""
+    return all(kind_of(failure) == kind_of(theirs[name]) for name, failure in mine.items())

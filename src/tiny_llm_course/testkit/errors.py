@@ -34,7 +34,7 @@ def fail_if_different(headline: str, expected: Any, actual: Any, case: str, size
 def _first_difference(expected: Any, actual: Any) -> tuple[str, Any, Any]:
     """Return the first field or key that differs between two objects of one type, with both values."""
     parts = [dict(_fields(value)) for value in (expected, actual)]
-    if type(expected) is type(actual) and parts[0].keys() == parts[1].keys():
+    if type(expected).__qualname__ == type(actual).__qualname__ and parts[0].keys() == parts[1].keys():
         for name, wanted in parts[0].items():
             if wanted != parts[1][name]:
                 return f"`{name}`", wanted, parts[1][name]

@@ -29,6 +29,8 @@ class Candidates:
     culprits: tuple[Task, ...] = ()
     likely: tuple[Variant, ...] = dataclasses.field(default=(), compare=False)
     showing: tuple[Variant, ...] = dataclasses.field(default=(), compare=False)
+    # The mistakes in a reworded solution, which may be the ones if the checks refute all `programs`.
+    reworded: Callable[[], list[Variant]] = dataclasses.field(default=list, compare=False)
 
     @property
     def mistakes(self) -> list[Variant]:
@@ -52,7 +54,8 @@ def candidates(known: Variants, subject: Subject, needs: Sequence[Task], until: 
                 both = known.alike(mine, list(pairs), until)
                 alike = both if len(both) == 1 else []  # none if several have the same outcomes
             some = tuple(alike or likely(known, mine))
-            return Candidates(tuple(alike), likely=some, showing=tuple(v for v in some if shows(known, mine, v)))
+            showing = tuple(v for v in some if shows(known, mine, v))
+            return Candidates(tuple(alike), (), some, showing, lambda: known.alike(mine, known.in_other_words))
     tried = subject.program if isinstance(subject, Variant) else subject
     return Candidates(culprits=culprits(lambda: right(known, tried), needs))
 
