@@ -45,7 +45,7 @@ class Rows:
 
 
 class Asked(Rows):
-    """A rank's table that keeps the ids it was asked for."""
+    """A rank's table that keeps the ids it gets."""
 
     def __init__(self, weight: mx.array) -> None:
         """Store the rows."""

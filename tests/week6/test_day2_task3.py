@@ -85,7 +85,7 @@ def test_task_3_vocabulary_asks_a_table_for_its_own_rows(dtype):
 
     for rank, wrong in enumerate(on_ranks(program, 3, case)[0]):
         if wrong:
-            fail(Kind.VALUES, f"rank {rank}'s table was asked for rows that it does not have", case,
+            fail(Kind.VALUES, f"rank {rank}'s table gets ids of rows that it does not have", case,
                  f"got       {wrong[:6]}, of {len(ranges(13, 3)[rank])} rows")  # fmt: skip
 
 
