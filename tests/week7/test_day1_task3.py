@@ -199,6 +199,20 @@ def test_task_3_schema_names_of_rules(place):
         fail_if_different(verdict, expected, derives(rules[place], text, rules), case)
 
 
+@pytest.mark.parametrize("needed", [0, 1, 12])
+def test_task_3_schema_many_properties(needed):
+    """12 properties have 4096 subsets, but their rule has at most 12 * 12 calls."""
+    names = [f"p{number}" for number in range(12)]
+    schema = {"properties": dict.fromkeys(names, A), "required": names[:needed]}
+    case = f"an object of 12 properties, {needed} of them required"
+    with noted(case):
+        rules = module.schema_rules(schema)
+    text = "{" + ",".join(f'"{name}":1' for name in names) + "}"
+    fail_if_different("whether all 12 properties together are derived", True, derives(rules["#"], text, rules), case)
+    if (count := repr(rules["#"]).count("Call(")) > 144:
+        fail(Kind.VALUES, f"the rule # has {count} calls, expected at most 144", case)
+
+
 def test_task_3_schema_the_rules_of_any_value():
     """The rules of COMMON are included, also if the schema does not need them."""
     with noted("schema of an integer"):
