@@ -178,6 +178,18 @@ SCENES: dict[str, tuple[Scene, str]] = {
         busy 0 0 0
         """,
     ),
+    "rejections for a moment": (
+        alone(TWO, "3 0"),
+        """
+        0 s: r0 gets A, busy 1 0
+        1 s: r1 gets A, busy 0 1
+        2 s: A reads Failure 429, retry after 0 s, busy 0 0
+        2 s: A failed, busy 0 0
+        1 s: r0 rejected, 1 running
+        2 s: r1 rejected, 1 running
+        busy 0 0
+        """,
+    ),
     "a rejection and a failure": (
         alone(TWO, "7 !"),
         """

@@ -33,6 +33,7 @@ class Rig:
         self._given = [(r.state, r.limit) for r in replicas]
         self._scripts = {r.name: each.split("/") for r, each in zip(replicas, scripts, strict=True)}
         self.open, self.ends, self.sent = 0, list[str](), list[str]()
+        self._before, self.early = sum(r.running for r in replicas), list[str]()
         self.log, self.reports, self.clients = list[str](), list[str](), list[asyncio.Task[None]]()
 
     def counts(self) -> str:
@@ -68,6 +69,8 @@ class Rig:
                     raise error("ReplicaFailed")
                 yield f"{request}{step}"
         finally:
+            if sum(r.running for r in self.replicas) - self._before < self.open:
+                self.early.append(f"{replica.name}: the count of {request} was released before its events were closed")
             self.open -= 1
 
     def report(self, replica: Replica, outcome: str) -> None:
@@ -156,7 +159,7 @@ async def run_scene(program: Any, scene: Scene) -> Rig:
 def scene_of(program: Any, scene: Scene) -> list[str]:
     """Run a scene; return the log, then the reports, then what is left."""
     rig = play(run_scene(program, scene))
-    return [*rig.log, *rig.reports, rig.counts(), *rig.changed()]
+    return [*rig.log, *rig.reports, *rig.early, rig.counts(), *rig.changed()]
 
 
 def random_scene(seed: int, replicas: int, clients: int) -> Scene:

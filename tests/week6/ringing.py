@@ -69,8 +69,8 @@ def sends(groups: Sequence[Any]) -> list[list[str]]:
     ]
 
 
-def check_sends(groups: Sequence[Any], shape: tuple[int, ...], case: str) -> None:
-    """Check that each rank sends size - 1 arrays of this shape to its right neighbor, and receives as many."""
+def check_sends(groups: Sequence[Any], shape: tuple[int, ...], case: str, dtype: mx.Dtype = mx.float32) -> None:
+    """Check that each rank sends size - 1 arrays of this shape and dtype to its right neighbor."""
     for rank, sent in enumerate(sends(groups)):
         group = groups[rank]
         wanted = [f"{shape_words(shape)} to rank {group.right}"] * (group.size - 1)
@@ -78,6 +78,8 @@ def check_sends(groups: Sequence[Any], shape: tuple[int, ...], case: str) -> Non
             counts = ", ".join(f"{sent.count(each)} times {each}" for each in dict.fromkeys(sent)) or "nothing"
             lines = (f"expected  {group.size - 1} times {wanted[0] if wanted else 'anything'}", f"got       {counts}")
             fail(Kind.VALUES, f"rank {rank} sends something else", case, *lines)
+        if others := {call.dtype for call in group.calls if call.name == "send"} - {dtype}:
+            fail(Kind.DTYPE, f"rank {rank} sends {', '.join(map(str, others))}, expected {dtype}, as x has", case)
 
 
 def outcome_of(collective: Callable[..., Any], *given: mx.array) -> tuple[mx.array, ...]:

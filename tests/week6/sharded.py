@@ -44,6 +44,20 @@ class Rows:
         return mx.where(has[..., None], self.weight[mx.where(has, tokens, 0)], mx.array(-99, self.weight.dtype))
 
 
+class Asked(Rows):
+    """A rank's table that keeps the ids it gets."""
+
+    def __init__(self, weight: mx.array) -> None:
+        """Store the rows."""
+        super().__init__(weight)
+        self.ids = list[int]()
+
+    def __call__(self, tokens: mx.array) -> mx.array:
+        """Return the vectors of ids."""
+        self.ids += tokens.astype(mx.int64).flatten().tolist()
+        return super().__call__(tokens)
+
+
 def words(config: dict[str, Any], size: int) -> str:
     """Describe a model and a group."""
     letters = {"H": "num_attention_heads", "H_kv": "num_key_value_heads", "D": "head_dim", "I": "intermediate_size"}

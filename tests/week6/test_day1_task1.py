@@ -58,6 +58,14 @@ def test_task_1_reduce_scatter_sends_chunks(ranks):
     check_sends(groups, (2, 3), case)
 
 
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_task_1_reduce_scatter_sends_the_dtype_of_x(dtype):
+    """Sums are taken, and sent, in the dtype of x: chunks in float32 would be twice as large."""
+    case = f"3 ranks, 6 x 3 each, {dtype}"
+    _, groups = on_ranks(ring.reduce_scatter, list(normals(5, dtype)(3, 6, 3)), case)
+    check_sends(groups, (2, 3), case, dtype)
+
+
 def test_task_1_reduce_scatter_integers():
     """Counts are summed too: rank r has 6 r to 6 r + 5."""
     case = "3 ranks, 6 integers each"

@@ -60,6 +60,22 @@ def test_task_2_all_gather_sends_one_array_a_step(ranks):
     check_sends(groups, (2, 3), case)
 
 
+@pytest.mark.parametrize("dtype", [*DTYPES, mx.int32], ids=str)
+def test_task_2_all_gather_sends_the_dtype_of_x(dtype):
+    """What is sent and what is returned have the dtype of x."""
+    case = f"3 ranks, 2 x 3 each, {dtype}"
+    results, groups = on_ranks(ring.all_gather, [(x * 9).astype(dtype) for x in normals(5)(3, 2, 3)], case)
+    check_sends(groups, (2, 3), case, dtype)
+    fail_if_different("the dtypes are wrong", [dtype] * 3, [x.dtype for x in results], case)
+
+
+def test_task_2_all_gather_large_integers():
+    """2^24 + 1 is no float32."""
+    case = "2 ranks, an integer each, of more than 24 bits"
+    results, _ = on_ranks(ring.all_gather, [mx.array([2**24 + 1]), mx.array([2**30 + 1])], case)
+    fail_if_different("the arrays are wrong", [[2**24 + 1, 2**30 + 1]] * 2, [x.tolist() for x in results], case)
+
+
 @pytest.mark.parametrize("ranks", [2, 1])
 def test_task_2_all_gather_refuses(ranks):
     """A single number has no first axis, however few ranks there are."""

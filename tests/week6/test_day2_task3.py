@@ -9,6 +9,7 @@ from tests.week6.sharded import (
     DIVISIBLE,
     SHARED,
     WIDE,
+    Asked,
     Rows,
     called,
     on_ranks,
@@ -68,6 +69,24 @@ def check_lookup(table, tokens, size, made=None, expected=None):
 def test_task_3_vocabulary_lookup(size, dtype):
     (table,) = drawn(1, (13, 6), dtype=dtype)
     check_lookup(table, random_tokens(1, 2, 5, vocab_size=13), size)
+
+
+@pytest.mark.parametrize("dtype", [mx.int32, mx.uint32], ids=str)
+def test_task_3_vocabulary_asks_a_table_for_its_own_rows(dtype):
+    """MLX does not check indices: a row that a table does not have is read from other memory."""
+    (table,) = drawn(13, (13, 6))
+    case = f"table (13, 6), 3 ranks, all tokens, {dtype_word(dtype)}"
+
+    def program(group):
+        own = ranges(13, 3)[group.rank]
+        rows = Asked(table[own.start : own.stop])
+        mx.eval(vocabulary.VocabularyEmbedding(rows, own, group)(mx.arange(13).astype(dtype)))
+        return [each for each in rows.ids if not 0 <= each < len(own)]
+
+    for rank, wrong in enumerate(on_ranks(program, 3, case)[0]):
+        if wrong:
+            fail(Kind.VALUES, f"rank {rank}'s table gets ids of rows that it does not have", case,
+                 f"got       {wrong[:6]}, of {len(ranges(13, 3)[rank])} rows")  # fmt: skip
 
 
 @by_size

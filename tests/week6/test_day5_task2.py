@@ -23,8 +23,12 @@ def said(scene):
 
 def run(scene, case, choose=least_loaded, failures=None):
     given = failures_of(scene) if failures is None else failures
+    jobs = jobs_of(scene, Job)
     with noted(case):
-        return simulation.simulate(jobs_of(scene, Job), fleet_of(scene, SimulatedReplica, Resources), choose, given)
+        found = simulation.simulate(jobs, fleet_of(scene, SimulatedReplica, Resources), choose, given)
+    if jobs != jobs_of(scene, Job) or (failures is None and given != failures_of(scene)):
+        fail(Kind.INPUT_CHANGED, "the list of jobs or of failures was changed", case)
+    return found
 
 
 def check(scene, case, swept=False):

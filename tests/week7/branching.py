@@ -12,10 +12,18 @@ class FakeScheduler:
     """
 
     def __init__(
-        self, request: Any, chunk: Any, step: Any, page_size: int, budget: int = 1000, seqs: int = 100
+        self,
+        request: Any,
+        chunk: Any,
+        step: Any,
+        page_size: int,
+        budget: int = 1000,
+        seqs: int = 100,
+        lost: tuple[int, ...] = (),
     ) -> None:
+        """Keep what a run needs; after each of the steps `lost`, the first running request is preempted."""
         self.make, self.chunk, self.done = request, chunk, step
-        self.page_size, self.budget, self.seqs = page_size, budget, seqs
+        self.page_size, self.budget, self.seqs, self.lost = page_size, budget, seqs, lost
         self.cached, self.waiting, self.running = set[tuple[int, ...]](), list[Any](), list[Any]()
         self.log = list[str]()  # what happened
         self.steps = 0
@@ -59,6 +67,10 @@ class FakeScheduler:
                     self._keep(request)
                     self.running.remove(request)
         self.steps += 1
+        if self.steps in self.lost and self.running:
+            self.waiting.insert(0, request := self.running.pop(0))
+            request.num_computed_tokens = 0
+            self.cached.clear()  # of another request that runs, the pages come back in the next step
         self.log.append(f"step {self.steps}: {sum(len(chunk.tokens) for chunk in step.chunks)} tokens")
         return step
 

@@ -14,6 +14,7 @@ TEXTS = {
     "a cut in a long one": b"x" * 998 + "\U0001f438\n".encode(), "a cut after one": b"x" * 998 + "\u00e9z\n".encode(),
     "long lines": b"".join(b"%d" % i * 900 + b"\n" for i in range(10, 40)),
     "a zero byte far to the right": b"x" * 1000 + b"\0\nlast\n", "a tab": b"\tx\n",
+    "a whole last line": b"y\n" + b"x" * 1000, "a last line of a byte too many": b"y\n" + b"x" * 1001,
 }  # fmt: skip
 
 

@@ -60,6 +60,14 @@ def interval(values: Sequence[float], confidence: float) -> tuple[float, float]:
     return float(low), float(high)
 
 
+def sign_test(differences: Sequence[float]) -> float:
+    """Return the p-value of the exact two-sided sign test, by going through all ways the cases could have gone."""
+    signs = [difference > 0 for difference in differences if difference]
+    rarer = min(sum(signs), len(signs) - sum(signs))
+    ways = list(itertools.product([False, True], repeat=len(signs)))
+    return min(1.0, 2 * sum(sum(way) <= rarer for way in ways) / len(ways))
+
+
 def sets_of_runs(rows: Sequence[Row], k: int, every: bool) -> float:
     """Return pass^k, or pass@k, by going through all sets of k runs of each case."""
     found = []

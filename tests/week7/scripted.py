@@ -9,8 +9,8 @@ PROPERTIES = {
     "first": {"type": "integer"},
     "share": {"type": "number"},
     "all": {"type": "boolean"},
-    "names": {"type": "array"},
-    "options": {"type": "object"},
+    "names": {"type": "array", "items": {"type": "string"}},  # of items and members, nothing is checked
+    "options": {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["b"]},
     "limit": {"type": ["integer", "null"]},
     "mode": {"type": "string", "enum": ["text", "bytes"]},
     "level": {"enum": [1, 2, None]},
@@ -59,6 +59,17 @@ def _plain() -> list[Probe]:
     return [Probe(), Probe("other", ["path"])]
 
 
+def _bare(*keys: str) -> Callable[[], list[Probe]]:
+    """Return a function that returns a tool whose schema has only its type and these keys."""
+
+    def make() -> list[Probe]:
+        tool = Probe()
+        tool.parameters = {key: value for key, value in tool.parameters.items() if key in ("type", *keys)}
+        return [tool]
+
+    return make
+
+
 def _failing(error: BaseException) -> Callable[[], list[Probe]]:
     return lambda: [Probe(does=raising(error))]
 
@@ -89,17 +100,25 @@ CASES = {
     "one of the values": Case("probe", '{"mode": "bytes", "level": 2}', _plain, '{"mode": "bytes", "level": 2}'),
     "a value in another form": Case("probe", '{"level": 1.0}', _plain, '{"level": 1.0}'),
     "no type": Case("probe", '{"any": [true]}', _plain, '{"any": [true]}'),
+    "a schema of the type alone": Case("probe", "{}", _bare(), "{}"),
+    "a schema without `required`": Case("probe", '{"path": "a"}', _bare("properties"), '{"path": "a"}'),
     "a malformed call": Case("probe", "{}", _plain, None, ("a brace is missing",), error="a brace is missing"),
     "a malformed call of no tool": Case("", "{", _plain, None, ("a brace is missing",), error="a brace is missing"),
     "no such tool": Case("probes", "{}", _plain, None, ("probes", "probe, other")),
     "no JSON": Case("probe", '{"path": "a"', _plain, None, ("JSON",)),
     "no text at all": Case("probe", "", _plain, None, ("JSON",)),
+    "brackets without an end": Case("probe", "[" * 100_000, _plain, None, ("JSON",)),
+    "an argument of a deep list": Case("probe", f'{{"any": {"[" * 100_000}', _plain, None, ("JSON",)),
     "a list": Case("probe", '["a.py"]', _plain, None, ("JSON", "object")),
     "a list for a tool that needs more": Case("other", '["path"]', _plain, None, ("JSON", "object")),
     "a number alone": Case("probe", "3", _plain, None, ("JSON", "object")),
     "required arguments that are empty": Case("probe", EMPTY, lambda: [Probe(required=json.loads(EMPTY))], EMPTY),
     "a missing argument": Case("other", '{"first": 3}', _plain, None, ("path",)),
     "an unknown argument": Case("probe", '{"file": "a.py"}', _plain, None, ("file", "path, first, share")),
+    "an argument of a tool that has none": Case("probe", '{"file": "a.py"}', _bare(), None, ("file",)),
+    "the second required argument is missing": Case(
+        "probe", '{"path": "a"}', lambda: [Probe(required=["path", "first"])], None, ("first",)
+    ),
     "a text as a number": Case("probe", '{"first": "3"}', _plain, None, ("first", "integer")),
     "a fraction as an integer": Case("probe", '{"first": 3.5}', _plain, None, ("first", "integer")),
     "true as an integer": Case("probe", '{"first": true}', _plain, None, ("first", "integer")),
@@ -112,6 +131,7 @@ CASES = {
     "none of the values": Case("probe", '{"mode": "lines"}', _plain, None, ("mode", "text", "bytes")),
     "true for a 1 of the values": Case("probe", '{"level": true}', _plain, None, ("level", "1", "2")),
     "none of the numbers": Case("probe", '{"level": 3}', _plain, None, ("level", "1", "2")),
+    "a list for one of the values": Case("probe", '{"level": [1]}', _plain, None, ("level", "1", "2")),
     "the second of two": Case("probe", '{"path": "a", "first": "b"}', _plain, None, ("first", "integer")),
     "a ValueError": Case("probe", "{}", _failing(ValueError("no file a.py")), None, ("no file a.py",)),
     "a KeyError": Case("probe", "{}", _failing(KeyError("a.py")), None, ("KeyError", "a.py")),

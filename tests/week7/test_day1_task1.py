@@ -161,6 +161,15 @@ def test_task_1_dfa_refuses_too_many_states():
         automaton.compile_rule(parse_regex("(?:a|b)*a(?:a|b){13}"))
 
 
+@pytest.mark.parametrize("symbol", ["a byte", "a call"])
+def test_task_1_dfa_refuses_one_state_too_many(symbol):
+    """10000 times a byte or a call needs 10001 states in any automaton."""
+    e = expressions()
+    part = e.literal("a") if symbol == "a byte" else e.Call("x")
+    with raises_value_error(f"10000 times {symbol}, which needs 10001 states", "10000"):
+        automaton.compile_rule(e.Repeat(part, 10_000, 10_000))
+
+
 def test_task_1_dfa_long():
     """A repetition of 300 characters, each of one to four bytes."""
     words = "300 to 302 times any character"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.week7.tokens import WORDS, Table, check_masks, of_words, random_table, random_words, texts_of
+from tests.week7.tokens import WORDS, Table, check_masks, of_words, random_table, random_words, texts_of, watch
 
 from tiny_llm.constrained import masks
 from tiny_llm.constrained.trie import TokenTrie
@@ -87,8 +87,9 @@ def test_task_2_masks_roots(roots):
     nodes = sorted(texts.index(root.encode()) for root in roots)
     loop = Table(np.zeros((1, 256)), [True])
     for name, table in (("everything", loop), ("og, g or t", of_words(b"og", b"g", b"t"))):
-        case = f"15 tokens, from the nodes of {roots}, {name} is accepted"
-        check_masks(masks.allowed_tokens, trie, table, 0, nodes, case)
+        for order in (nodes, nodes[::-1]):
+            case = f"15 tokens, from the nodes {order} of {roots}, {name} is accepted"
+            check_masks(masks.allowed_tokens, trie, table, 0, order, case)
 
 
 def test_task_2_masks_nothing():
@@ -109,6 +110,20 @@ def test_task_2_masks_visits_no_dead_branch():
     if len(table.rows) > levels or len(table.asked) > 8:
         what = f"`row` was called {len(table.rows)} times and `accepts` {len(table.asked)} times for 4 states"
         fail(Kind.VALUES, what, case, f"expected  at most {levels} and 8", size=len(words))
+
+
+def test_task_2_masks_looks_at_nothing_below_a_dead_node():
+    """Hundreds of nodes lie below letters that the automaton does not read: their bytes and children are not read."""
+    trie = trie_of([*WORDS, *random_words(random.Random(0), 400, b"xyz", 7)])
+    texts, case = texts_of(trie), f"{400 + len(WORDS)} tokens, the word dog"
+    trie.byte, of_bytes = watch(trie.byte)
+    trie.first_child, of_children = watch(trie.first_child)
+    with noted(case):
+        masks.allowed_tokens(trie, of_words(b"dog"), 0)
+    near = {node for node, text in enumerate(texts) if b"dog".startswith(text[:-1])}  # reached, or a child of such
+    if wrong := sorted((of_bytes - near) | (of_children - near - {node + 1 for node in near})):
+        what = f"{len(wrong)} nodes below dead ones were looked at, such as {texts[wrong[0]].decode('latin-1')!r}"
+        fail(Kind.VALUES, what, case, size=len(texts))
 
 
 def test_task_2_masks_each_row_once_a_level():

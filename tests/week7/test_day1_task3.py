@@ -11,8 +11,9 @@ from tests.week7.grammars import derives
 from tests.week7.random_schemas import compact, draw_schema, draw_value, near_values, ordered, valid
 
 from tiny_llm.constrained import schema as module
+from tiny_llm.constrained.values import COMMON
 from tiny_llm_course.testkit.cases import noted, type_words
-from tiny_llm_course.testkit.errors import Kind, fail, raises_value_error
+from tiny_llm_course.testkit.errors import Kind, fail, fail_if_different, raises_value_error
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.sizes import sizes
 
@@ -170,6 +171,54 @@ def test_task_3_schema_references():
     check(both, ["[]", "[[]]", "[[true],[false,true]]"], ["[true]", "[[1]]"])
     listed = {"anyOf": [C, {"items": {"$ref": "#/anyOf/0"}}]}
     check(listed, ["null", "[null,null]", "[]"], ["[[]]"])
+
+
+PLACES = {
+    "#/properties/a": ({"properties": {"a": A}}, "1", "true"),
+    "#/properties/a~1b": ({"properties": {"a/b": A}}, "1", "true"),
+    "#/properties/m~0n": ({"properties": {"m~n": A}}, "1", "true"),
+    "#/items": ({"items": B}, "true", "1"),
+    "#/items/items": ({"items": {"items": B}}, "true", "[true]"),
+    "#/anyOf/1": ({"anyOf": [A, B]}, "true", "1"),
+    "#/additionalProperties": ({"additionalProperties": C}, "null", "1"),
+    "#/$defs/x": ({"items": {"$ref": "#/$defs/x"}, "$defs": {"x": {"enum": ["x"]}}}, '"x"', '["x"]'),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_task_3_schema_names_of_rules(place):
+    """The rule of a schema inside the schema has the name of its place, and derives its texts."""
+    schema, right, wrong = PLACES[place]
+    case = f"schema {json.dumps(schema)}"
+    with noted(case):
+        rules = module.schema_rules(schema)
+    if place not in rules:
+        fail(Kind.VALUES, f"there is no rule {place}", case, f"got       {', '.join(rules)}"[:90])
+    for text, expected in ((right, True), (wrong, False)):
+        verdict = f"whether the rule {place} derives {text}"
+        fail_if_different(verdict, expected, derives(rules[place], text, rules), case)
+
+
+@pytest.mark.parametrize("needed", [0, 1, 12])
+def test_task_3_schema_many_properties(needed):
+    """12 properties have 4096 subsets, but their rule has at most 12 * 12 calls."""
+    names = [f"p{number}" for number in range(12)]
+    schema = {"properties": dict.fromkeys(names, A), "required": names[:needed]}
+    case = f"an object of 12 properties, {needed} of them required"
+    with noted(case):
+        rules = module.schema_rules(schema)
+    text = "{" + ",".join(f'"{name}":1' for name in names) + "}"
+    fail_if_different("whether all 12 properties together are derived", True, derives(rules["#"], text, rules), case)
+    if (count := repr(rules["#"]).count("Call(")) > 144:
+        fail(Kind.VALUES, f"the rule # has {count} calls, expected at most 144", case)
+
+
+def test_task_3_schema_the_rules_of_any_value():
+    """The rules of COMMON are included, also if the schema does not need them."""
+    with noted("schema of an integer"):
+        rules = module.schema_rules(A)
+    if missing := [name for name in COMMON if name not in rules]:
+        fail(Kind.VALUES, f"rules of COMMON are missing: {', '.join(missing)}", "schema of an integer")
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,17 @@ def test_task_3_partial_sweep():
         check('["' + "\\n" * count + "\\", '["' + "\\n" * count + '"]')
 
 
+def test_task_3_partial_raises_nothing():
+    """Very deep nesting, a very long number, and half a surrogate pair that is no escape."""
+    for depth in (3_000, 100_000):
+        check("[" * depth, "[" * depth + "]" * depth)
+        check('{"a":' * depth + "1", '{"a":' * depth + "1" + "}" * depth)
+        check("[" * depth + "]" * depth + ",", "[" * depth + "]" * depth)
+    check("[" + "7" * 5_000, "[" + "7" * 5_000 + "]")
+    for text in ('["a\ud83d', '["a\udc15b', '["a\ud83d"'):
+        check(text, '["a"]')
+
+
 PARTS = [
     *'{}[]",:\n 10-.eE+a\\',
     "\u00a0",

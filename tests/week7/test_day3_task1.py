@@ -58,6 +58,18 @@ def test_task_1_call_tool_error():
     )
 
 
+@pytest.mark.parametrize(
+    "error", [ToolError("no file a.py"), ValueError("no file a.py")], ids=["ToolError", "ValueError"]
+)
+def test_task_1_call_shows_only_the_message_of_a_value_error(error):
+    """A ValueError is meant for the model: its message says it all, without the name of a Python type."""
+    case = Case("probe", "{}", lambda: [Probe(does=raising(error))], None, ("no file a.py",))
+    words = f"a tool that raises {type(error).__name__}"
+    found, _ = answered(case, words)
+    if isinstance(found, str) and type(error).__name__ in found:
+        fail(Kind.VALUES, f"the answer has the type {type(error).__name__}", words, f"got       {found[:90]}")
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3)], ids=repr)
 def test_task_1_call_lets_ctrl_c_through(error):
     case = f"a tool that raises {type(error).__name__}"

@@ -90,8 +90,12 @@ def test_task_3_transcript_half_a_line(path, size):
     """A killed process leaves the beginning of an entry, here also in the middle of a character."""
     case = f"two entries and {size} bytes of a third one"
     whole = "".join(json.dumps(entry, ensure_ascii=False) + "\n" for entry in ENTRIES[:2]).encode()
-    path.write_bytes(whole + '{"message": "\u72d7\u72d7\u72d7\u72d7\u72d7\u72d7'.encode()[:size])
+    before = whole + '{"message": "\u72d7\u72d7\u72d7\u72d7\u72d7\u72d7'.encode()[:size]
+    path.write_bytes(before)
     fail_if_different("what was read is different", ENTRIES[:2], read(path, case), case)
+    fail_if_different("reading has changed the file", before, path.read_bytes(), case)
+    written(path, [], f"{case}, opened and closed")
+    fail_if_different("the file's bytes are different", whole, path.read_bytes(), f"{case}, opened and closed")
     written(path, ENTRIES[2:], f"{case}, continued")
     fail_if_different("what was read is different", ENTRIES, read(path, f"{case}, continued"), f"{case}, continued")
     fail_if_different("the file's entries are different", ENTRIES, lines_of(path), f"{case}, continued")
@@ -114,8 +118,16 @@ def test_task_3_transcript_of_another_program(path):
 
 @pytest.mark.parametrize(
     ("text", "number"),
-    [(b'{}\n{"a": \n{}\n', "2"), (b"[]\n", "1"), (b"{}\n\n{}\n", "2"), (b"{}\n{}\n\xff\n", "3"), (b"{}\nnull\n{", "2")],
-    ids=["half a line in the middle", "a list", "an empty line", "no UTF-8", "null"],
+    [
+        (b'{}\n{"a": \n{}\n', "2"),
+        (b"[]\n", "1"),
+        (b"{}\n\n{}\n", "2"),
+        (b"{}\n{}\n\xff\n", "3"),
+        (b"{}\nnull\n{", "2"),
+        (b'{}\n{"a": "\xed\xa0\xbd"}\n', "2"),
+        ("{}".encode("utf-16-le") + b"\n", "1"),
+    ],
+    ids=["half a line in the middle", "a list", "an empty line", "no UTF-8", "null", "half a pair", "UTF-16"],
 )
 def test_task_3_transcript_refuses_damage(tmp_path, monkeypatch, text, number):
     monkeypatch.chdir(tmp_path)  # a message may give the path, whose folders have numbers, too
@@ -132,6 +144,10 @@ def test_task_3_transcript_sweep(path):
     entries += [{"n": number} for number in range(300)] + [{"message": "dog " * 50_000}]
     case = f"{len(entries)} entries, with every kind of text"
     written(path, entries, case)
+    try:
+        path.read_bytes().decode()
+    except UnicodeDecodeError as error:
+        fail(Kind.VALUES, f"the file is not UTF-8, first at byte {error.start}", case)
     found = read(path, case)
     if found != entries:
         at = next((i for i, (a, b) in enumerate(zip(entries, found, strict=False)) if a != b), len(found))

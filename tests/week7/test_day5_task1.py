@@ -174,6 +174,33 @@ def raising_model(messages, tools):
     raise ConnectionError("refused")
 
 
+@pytest.mark.parametrize(
+    "error", [KeyError("encoding"), OSError("disk full"), ValueError(""), ToolError("no file")], ids=repr
+)
+def test_task_1_durable_errors_are_tool_errors(error):
+    """What was recorded is raised as a ToolError, in the first process and in the one that replays it."""
+    case, disk = f"a tool that raises {error!r}", Disk()
+    message = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+    for which in ("live", "replayed"):
+        with noted(f"{case}, {which}"):
+            tool = durable.DurableRun(disk.entries, disk.append).tool(Effect("post", [], raising(error)))
+        try:
+            found = f"the result {tool.call({'n': 1})!r}"
+        except Exception as raised:
+            found = f"{type(raised).__name__} {raised}"
+        fail_if_different("what was raised is wrong", f"ToolError {message}", found, f"{case}, {which}")
+    fail_if_different("the log is wrong", {"error": message}, disk.entries[-1], case)
+
+
+def test_task_1_durable_empty_results():
+    """A recorded result of no characters is a result."""
+    case, disk, done = "a call whose recorded result is empty", Disk([CALL, {"result": ""}]), []
+    with noted(case):
+        found = durable.DurableRun(disk.entries, disk.append).tool(Effect("post", done)).call({"n": 1})
+    fail_if_different("the result is wrong", "", found, case)
+    fail_if_different("the tool was called", [], done, case)
+
+
 def test_task_1_durable_by_default():
     """A tool of which nothing is known reports."""
     case, done = "a tool without a recovery, killed during its call", []
@@ -347,6 +374,7 @@ def test_task_1_durable_write_another_journal(pushed):
         with raises_value_error(case):
             tool.call({"text": "new\n"})
         fail_if_different("the tool was called", [], done, case)
+        fail_if_different("the error was not recorded", ["call", "error"], [next(iter(e)) for e in disk.entries], case)
 
 
 def test_task_1_durable_write_refused():

@@ -119,6 +119,15 @@ def test_task_2_compact_notes():
     with noted(case):
         compaction.compact(conversation(WORK), 8, one, lambda messages: asked.append(list(messages)) or "x")
         compaction.compact(conversation(WORK), 1000, one, lambda messages: asked.append("too early") or "x")
+    long = [did(read(f"{i}.py", "dog " * 200)) for i in range(6)]  # by tokens, long notes could move the boundary
+    for budget in (800, 1500):
+        check(
+            long,
+            budget,
+            f"notes of 4,000 characters, a budget of {budget}",
+            compaction.approximate_tokens,
+            "cat " * 1000,
+        )
     replaced = len(conversation(WORK)) - len(expected(WORK, 8)) + 1
     fail_if_different("what notes was called with is wrong", [conversation(WORK)[2 : 2 + replaced]], asked, case)
 

@@ -16,9 +16,9 @@ from tiny_llm_course.testkit.sizes import sizes
 PAGE = 4
 
 
-def explored(prompts, case, *, tokens=3, page=PAGE, budget=1000, seqs=100, before=(), cached=()):
+def explored(prompts, case, *, tokens=3, page=PAGE, budget=1000, seqs=100, before=(), cached=(), lost=()):
     """Run explore, check every submission, and return what it returned and the scheduler."""
-    scheduler = FakeScheduler(Request, Chunk, Step, page, budget, seqs)
+    scheduler = FakeScheduler(Request, Chunk, Step, page, budget, seqs, lost)
     for prompt in cached:
         scheduler.cached |= pages(prompt, page)
     for prompt in before:
@@ -39,7 +39,8 @@ def check(prompts, case, **more):
                       [request.finish_reason for request in requests], case)  # fmt: skip
     submitted = [line for line in scheduler.log if "submit" in line][len(more.get("before", ())) :]
     # What may be submitted at each step, in order, by the rule.
-    wanted, reference = [], FakeScheduler(Request, Chunk, Step, page, more.get("budget", 1000), more.get("seqs", 100))
+    limits = more.get("budget", 1000), more.get("seqs", 100), more.get("lost", ())
+    wanted, reference = [], FakeScheduler(Request, Chunk, Step, page, *limits)
     for prompt in more.get("cached", ()):
         reference.cached |= pages(prompt, page)
     for prompt in more.get("before", ()):
@@ -105,6 +106,15 @@ def test_task_3_explore_cached_already():
     check(FAMILIES["three branches"], "three branches, whose prefix is cached already", cached=[STEM])
 
 
+@pytest.mark.parametrize("lost", [1, 2, 3, 4])
+def test_task_3_explore_after_preemption(lost):
+    """The first request loses what it has computed: it is not computed any more, and later it is computed twice."""
+    for name in ("three branches", "branches of branches"):
+        for budget in (5, 1000):
+            case = f"{name}, {budget} tokens a step, the first one preempted after step {lost}"
+            check(FAMILIES[name], case, budget=budget, lost=(lost,))
+
+
 def test_task_3_explore_saved():
     """Eight branches of a prefix of 12 tokens, each with two tokens of its own."""
     case = "eight branches of three pages"
@@ -123,6 +133,17 @@ def test_task_3_explore_nothing():
 def test_task_3_explore_refused():
     with raises_value_error("a request without a prompt", "0 tokens"):
         branches.explore(FakeScheduler(Request, Chunk, Step, PAGE), [Request([], 3)], PAGE)
+
+
+def test_task_3_explore_refused_later():
+    """What was submitted before the refused request stays in the scheduler, and no step has run."""
+    case, scheduler = "three requests, the second one without a prompt", FakeScheduler(Request, Chunk, Step, PAGE)
+    requests = [Request([1] * 9, 3), Request([], 3), Request([2] * 9, 3)]
+    with raises_value_error(case, "0 tokens"):
+        branches.explore(scheduler, requests, PAGE)
+    found = [request.prompt for request in scheduler.waiting]
+    fail_if_different("what waits in the scheduler is wrong", [[1] * 9], found, case)
+    fail_if_different("the scheduler was stepped", 0, scheduler.steps, case)
 
 
 def test_task_3_explore_sweep():

@@ -14,6 +14,7 @@ from tests.week7.scoring import (
     runs,
     sets_of_runs,
     shares,
+    sign_test,
     usage,
 )
 
@@ -103,6 +104,7 @@ def test_task_2_scores_against():
         differences = [float(mine[name]) - float(theirs[name]) for name in mine]
         close("the difference", [mean(differences)], [found.difference], case)
         close("the interval", interval(differences, 0.95), (found.low, found.high), case)
+        close("the p-value", [sign_test(differences)], [found.p_value], case)
 
 
 def test_task_2_scores_refuses_others():
@@ -112,8 +114,9 @@ def test_task_2_scores_refuses_others():
 
 
 def test_task_2_scores_refuses_nothing():
-    with raises_value_error("no runs"):
-        made([])
+    for case, nothing in (("a list without runs", []), ("an iterator without runs", iter([]))):
+        with raises_value_error(case):
+            scores.Scores(nothing)
 
 
 def test_task_2_scores_any_iterable():

@@ -1,6 +1,7 @@
 """Small vocabularies, automata as tables, and the allowed tokens found one by one, for task 7.1.2."""
 
 import random
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -101,12 +102,49 @@ def expected_of(trie: Any, table: Table, state: int, roots: list[int]) -> tuple[
     return sorted(tokens), sorted(ends)
 
 
+class Watched(np.ndarray):
+    """An array of a trie that notes which of its elements are read by index, one or many."""
+
+    def __getitem__(self, index: Any) -> Any:
+        """Return elements, as an array that notes nothing."""
+        plain = self.view(np.ndarray)
+        if hasattr(self, "read"):
+            self.read.update(np.atleast_1d(np.arange(len(plain))[index]).tolist())
+        return plain[index]
+
+
+def watch(array: np.ndarray) -> tuple[Any, set[int]]:
+    """Return an array that is watched, and a set that grows by the indices that are read."""
+    watched, read = array.view(Watched), set[int]()
+    watched.read = read
+    return watched, read
+
+
+def levels_of(trie: Any, table: Table, state: int, roots: list[int]) -> dict[int, int]:
+    """Return for each state on how many levels of a walk the automaton is in it."""
+    level, counts = [(root, state) for root in roots], dict[int, int]()
+    while level:
+        for one in {at for _, at in level}:
+            counts[one] = counts.get(one, 0) + 1
+        moved = [
+            (child, int(table.table[at, trie.byte[child]]))
+            for node, at in level
+            for child in range(trie.first_child[node], trie.first_child[node + 1])
+        ]
+        level = [(child, at) for child, at in moved if at >= 0]
+    return counts
+
+
 def check_masks(allowed_tokens: Any, trie: Any, table: Table, state: int, roots: list[int] | None, case: str) -> None:
     """Check a walk against the same, node by node."""
     size = len(trie.byte) + len(trie.tokens)
     given = None if roots is None else np.array(roots, np.int32)
+    table.rows.clear()
+    table.asked.clear()
     with noted(case):
         found = allowed_tokens(trie, table, state, given)
+    rows, asked = Counter(table.rows), Counter(table.asked)
+    levels = levels_of(trie, table, state, [0] if roots is None else roots)
     if not isinstance(found, tuple) or len(found) != 2:
         fail(Kind.TYPE, f"got {type_words(found)}, expected an Allowed: mask and ends", case, size=size)
     mask, ends = found
@@ -122,3 +160,8 @@ def check_masks(allowed_tokens: Any, trie: Any, table: Table, state: int, roots:
     actual = [t for t in range(32 * words) if int(mask[t // 32]) >> (t % 32) & 1]
     fail_if_different("wrong tokens are allowed", tokens, actual, case, size)
     fail_if_different("wrong `ends`", nodes, ends.tolist(), case, size)
+    for name, counts in (("row", rows), ("accepts", asked)):
+        for one, count in counts.items():
+            if count > (most := levels.get(one, 0)):
+                what = f"`{name}({one})` was called {count} times"
+                fail(Kind.VALUES, what, case, f"expected  at most {most}, once for each level in this state", size=size)

@@ -1,6 +1,7 @@
 """Known programs of task 7.2.3, JSON that is still being written."""
 
 import json
+import re
 
 import mlx.core as mx
 
@@ -29,6 +30,7 @@ known.probe_table(
     no_json=lambda program: texts(program, "{a", '["a\nb', "[1 2", "[1, ]", "{} {}", "[01"),
     first_half=lambda program: texts(program, r'["\udc15\udc15'),
     white_space=lambda program: texts(program, "[1\xa0"),
+    deep=lambda program: texts(program, "[" * 3_000),
     digits=lambda program: texts(program, "[1\u0663"),
     comma_after=lambda program: texts(program, "[1],"),
     whole=lambda program: texts(program, '{"a": [1, "b", null]}', "[]", "3", ""),
@@ -175,7 +177,11 @@ def nothing_dropped(prefix):
     return prefix + '"' * inside + "".join(reversed(stack))
 
 
-@known.accepted("the longest that json accepts")
+@known.wrong(
+    "limits-of-json-loads",
+    fact="json.loads decides, which raises RecursionError for deep nesting and refuses numbers of many digits",
+    question="A model repeats an opening bracket 3,000 times. What does json.loads make of that?",
+)
 def by_trial(prefix):
     sizes, stack, inside, escaped = [""], [], False, False
     for character in prefix:
@@ -198,3 +204,44 @@ def by_trial(prefix):
             continue
         return whole
     return ""
+
+
+SPACE = re.compile(r"[ \t\n\r]*")
+TOKEN = re.compile(
+    r'([\[{])|([\]}])|([,:])|("(?:[^"\\\x00-\x1f\ud800-\udfff]|\\["\\/bfnrt]|\\u(?![dD][89a-fA-F])[0-9a-fA-F]{4}|'
+    r'\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})*)("?)|'
+    r"(true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)"
+)
+
+
+@known.accepted("tokens by one regular expression")
+def by_tokens(prefix):
+    stack, wanted, kept, at, found = [], "value", 0, 0, True
+    while found:
+        at = SPACE.match(prefix, at).end()
+        kept = at if wanted in ("more", "first") else kept
+        if not (found := TOKEN.match(prefix, at)):
+            break
+        opened, closed, mark, string, quote, word = found.groups()
+        at, value = found.end(), wanted == "value" or (wanted == "first" and stack[-1] == "]")
+        if opened and value:
+            stack.append("}" if opened == "{" else "]")
+            wanted = "first"
+        elif closed and wanted in ("more", "first") and stack and stack[-1] == closed:
+            stack.pop()
+            wanted = "more"
+        elif mark == "," and wanted == "more" and stack:
+            wanted = "value" if stack[-1] == "]" else "key"
+        elif mark == ":" and wanted == "colon":
+            wanted = "value"
+        elif string and quote and wanted in ("key", "first") and not value:
+            wanted = "colon"
+        elif string and value and not quote:
+            stack.append('"')
+            kept = at
+            break
+        elif (string or word) and value:
+            wanted = "more"
+        else:
+            break
+    return prefix[:kept] + "".join(reversed(stack))

@@ -30,6 +30,8 @@ for each in (
     "no such tool",
     "no JSON",
     "a list",
+    "brackets without an end",
+    "a list for one of the values",
     "a missing argument",
     "an unknown argument",
     "true as an integer",
@@ -106,6 +108,15 @@ known.change(
     question='What are the names of the arguments in ["a.py"]?',
 )
 known.change(
+    "values-hashed",
+    (
+        'not any(_equal(value, each) for each in schema["enum"])',
+        'isinstance(value, bool) or value not in set(schema["enum"])',
+    ),
+    fact="the values of an enum are put into a set, in which a list can be neither stored nor looked up",
+    question="The model writes a list where one of the levels 1 and 2 is wanted. What does your check raise?",
+)
+known.change(
     "parser-s-error-lost",
     ("if call.error:", "if False:"),
     fact="the parser's error is ignored, and the call is run or reported otherwise",
@@ -139,7 +150,7 @@ def checked(call, tools, longest=20_000):
     if not wrong:
         try:
             arguments = json.loads(call.arguments)
-        except ValueError:
+        except (ValueError, RecursionError):
             wrong = "the arguments are no JSON"
     if not wrong and type(arguments) is not dict:
         wrong = "the arguments must be a JSON object"

@@ -48,6 +48,13 @@ def read(program, data):
         return codes(program.read(path))
 
 
+def left_by_read(program):
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "run.jsonl"
+        path.write_bytes(b'{"a": 1}\n{"b"')
+        return codes(program.read(path), path.read_bytes())
+
+
 def refused(program, data):
     return mx.array([refusal(lambda: read(program, data))])
 
@@ -77,6 +84,9 @@ known.probe_table(
     damaged=lambda program: refused(program, b'{"a": 1}\n{"b"\n{"c": 2}\n'),
     second_line=lambda program: number_said(program, b'{"a": 1}\n{"b"\n{"c": 2}\n'),
     no_object=lambda program: refused(program, b"[]\n"),
+    utf_16=lambda program: refused(program, "{}".encode("utf-16-le") + b"\n"),
+    half_a_pair=lambda program: refused(program, b'{"a": "\xed\xa0\xbd"}\n'),
+    left_by_read=left_by_read,
     empty_line=lambda program: refused(program, b"{}\n\n{}\n"),
 )
 known.not_timed("the disk takes the time")
@@ -140,6 +150,18 @@ known.change(
     ('raise ValueError(f"line {number} of {path} is not JSON: {error}") from None', "continue"),
     fact="lines that are not JSON are skipped in silence",
     question="A line in the middle is damaged. Is the conversation without it the one that took place?",
+)
+known.change(
+    "encoding-guessed",
+    ("json.loads(line.decode())", "json.loads(line)"),
+    fact="json.loads guesses the encoding of each line, so that UTF-16 and halves of surrogate pairs are read, too",
+    question="What does json.loads do with bytes before it parses them?",
+)
+known.change(
+    "read-cuts",
+    ("entries = []", "Transcript(path).close()\nentries = []"),
+    fact="reading cuts the half line off, which another process may be writing",
+    question="A viewer reads the transcript of a run that goes on. What happens to the line that is being written?",
 )
 known.change(
     "lines-from-zero",

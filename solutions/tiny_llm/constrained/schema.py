@@ -27,7 +27,8 @@ def schema_rules(schema: Any) -> dict[str, Expression]:
     - `type`: a choice of the types, each with its own keywords. `scalar` has those without parts.
     - array: `minItems` to `maxItems` items, each of which is a text of `items`, or else any value.
     - object with `properties`: those of `required`, and any of the others, in the order of `properties`, each once: its
-      `property_key`, then its value. No other properties.
+      `property_key`, then its value. No other properties. The rule of n properties has at most n * n calls: with an
+      option for each subset, it would have too many.
     - object without `properties`: any number of strings, ":" and values: of `additionalProperties`, or any; if it is
       false, only `{}`.
 

@@ -32,10 +32,10 @@ def simulate(
       replica restarts at each `until`.
 
     Args:
-        jobs: in any order.
+        jobs: in any order, which stays as it is.
         replicas: idle ones with distinct names; they are modified.
         choose: the router's policy.
-        failures: in any order, of replicas in the fleet.
+        failures: in any order, which stays as it is; of replicas in the fleet.
 
     Raises:
         ValueError: a failure is that of an unknown replica; the message has its name.

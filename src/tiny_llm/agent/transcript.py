@@ -32,7 +32,7 @@ class Transcript:
         """Return the entries of a file, in order.
 
         A line ends with a line feed, and with nothing else: a JSON text may contain U+2028 as it is. A last line
-        without a line feed is half an entry and is left out.
+        without a line feed is half an entry and is left out. The file is not changed: a run may be writing it.
 
         Raises:
             ValueError: another line is not a JSON object in UTF-8. The message has its number, from 1.

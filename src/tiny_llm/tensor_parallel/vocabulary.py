@@ -30,6 +30,8 @@ class VocabularyEmbedding:
     def __call__(self, tokens: mx.array) -> mx.array:
         """Return the vectors of tokens, whichever ranks have them, with one all_sum.
 
+        The table is asked only for rows that it has: MLX does not check indices.
+
         Args:
             tokens: N.., ids of the whole vocabulary, equal on all ranks.
 

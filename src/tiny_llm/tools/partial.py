@@ -6,7 +6,7 @@ def complete_json(prefix: str) -> str:
 
     As much of the prefix is kept as can be completed by closing what is open: a string by `"`, an array by `]`, an
     object by `}`. All that follows is dropped: a comma, a key without a value, half a word such as `tru`, the end of a
-    number such as `1.`, half an escape, the escape of half a surrogate pair (also if the string goes on, as no text
+    number such as `1.`, half an escape, half a surrogate pair or its escape (also if the string goes on, as no text
     contains it), and everything from the first character on that is not allowed there.
 
     `{"path": "src/ma` becomes `{"path": "src/ma"}`, and so does `{"path": "src/ma", "li`. The last number may be only
