@@ -168,7 +168,7 @@ known.change(
 known.change(
     "halves-for-both-pairings",
     ("mx.stack(rotated, axis=-1).flatten(-2) if self.traditional else mx.concatenate", "mx.concatenate"),
-    fact="with traditional=True, the rotated pairs are returned as two halves, not next to each other as in x",
+    fact="the rotated pairs are returned as two halves, although traditional=True asks for their places in x",
     question="Features 0 and 1 are a pair. At which places of the result are they after the rotation?",
 )
 known.change(
