@@ -50,7 +50,7 @@ class Asked(Rows):
     def __init__(self, weight: mx.array) -> None:
         """Store the rows."""
         super().__init__(weight)
-        self.ids = list[int]()
+        self.ids = list[Any]()
 
     def __call__(self, tokens: mx.array) -> mx.array:
         """Return the vectors of ids."""

@@ -105,6 +105,8 @@ def expected_of(trie: Any, table: Table, state: int, roots: list[int]) -> tuple[
 class Watched(np.ndarray):
     """An array of a trie that notes which of its elements are read by index, one or many."""
 
+    read: set[int]
+
     def __getitem__(self, index: Any) -> Any:
         """Return elements, as an array that notes nothing."""
         plain = self.view(np.ndarray)
