@@ -50,11 +50,12 @@ class Asked(Rows):
     def __init__(self, weight: mx.array) -> None:
         """Store the rows."""
         super().__init__(weight)
-        self.ids = list[Any]()
+        self.ids = list[int]()
 
     def __call__(self, tokens: mx.array) -> mx.array:
         """Return the vectors of ids."""
-        self.ids += tokens.astype(mx.int64).flatten().tolist()
+        ids: Any = tokens.flatten().tolist()
+        self.ids += ids
         return super().__call__(tokens)
 
 
