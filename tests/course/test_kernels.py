@@ -51,7 +51,8 @@ def test_a_fault_is_told_with_its_line(course):
     ((status, text),) = course("test 1.1.3", mean="*y = x[n];")
     assert status == 1
     assert told(text) == "src/tiny_llm/kernels/mean.cpp:5 reads x[6], and x has 6 elements"
-    assert "      case      float32, x 6, seed 1\n      src/tiny_llm/kernels/mean.cpp:5  *y = x[n];\n" in text
+    place = "src/tiny_llm/kernels/mean.cpp:5  *y = x[n];"
+    assert f"      case      float32, x 6, seed 1\n      check     takes the mean\n      {place}\n" in text
     assert "pdm run hint 1.1.3" in text
 
 

@@ -3,9 +3,8 @@
 import mlx.core as mx
 from tests.week2.matrices import beyond_float16, by, matrix, product
 
-from tiny_llm_course.programs.launches import counted
 from tiny_llm_course.testkit.inputs import normals
-from tiny_llm_course.testkit.kernels import LINE
+from tiny_llm_course.testkit.kernels import LINE, costs
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("2.6.2")
@@ -37,15 +36,13 @@ known.probe_table(
 @known.probe()
 def tiles_cost(program):
     """Return whether the lines touched or the bytes read are above the limit, and whether there are bank conflicts."""
-    with counted() as launches:
-        mx.eval(by(program)(normals(6)(32, 64), *matrix(6, 32, 64, 64), 64))
-    (found,) = launches
+    found = costs(by(program), normals(6)(32, 64), *matrix(6, 32, 64, 64), 64)
     read, written = 2 * 32 * 5 * LINE, 32 * 32 * 4
     return mx.array(
         [
-            found.device_transactions * LINE > read + written,
-            found.device_bytes_read > read,
-            found.bank_conflicts > 0,
+            found["moved"] > read + written,
+            found["read"] > read,
+            found["bank_conflicts"] > 0,
         ]
     )
 

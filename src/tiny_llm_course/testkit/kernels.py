@@ -54,10 +54,14 @@ def costs_at_most(program: Callable[..., mx.array], *args: Any, seed: int, **eno
 
 
 def costs(program: Callable[..., mx.array], *args: Any, case: str = "") -> dict[str, int]:
-    """Return what a program's kernels do on some inputs, under the names of `costs_at_most`, and "matrix_products"."""
+    """Return what a program's kernels do on some inputs, under the names of `costs_at_most`, and two more.
+
+    These are "read", the bytes that are read from device memory, and "matrix_products".
+    """
     with counted() as launches:
         computed(program, case, *args)
-    return sums(launches) | {"matrix_products": sum(each.matrix_products for each in launches)}
+    more = {"read": sum(each.device_bytes_read for each in launches)}
+    return sums(launches) | more | {"matrix_products": sum(each.matrix_products for each in launches)}
 
 
 def sums(launches: Sequence[Counters]) -> dict[str, int]:
