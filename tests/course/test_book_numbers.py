@@ -245,7 +245,7 @@ SENTENCES: list[tuple[str, str, Callable[[], bool]]] = [
     ),
     (
         "model.md",
-        "the largest magnitude grows from 0.97 to 3.03",
+        "the largest magnitude that is shown for *dog* grows from 0.97 to 3.03",
         lambda: (
             [round(float(abs(heads.streams_of(heads.SENTENCE)[i][-1, : engine.COLUMNS]).max()), 2) for i in (1, 6)]
             == [0.97, 3.03]
