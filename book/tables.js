@@ -1,8 +1,8 @@
 "use strict";
 
-// A table that is wider than a phone, has a word a line, or breaks a shape or a number of three columns, becomes a list of cards, one for each row: its first cell is the
-// heading, and each of the others stands under or beside its column's name (book.css). A grid of numbered columns keeps its
-// shape, and scrolls.
+// A table that is wider than a phone, has a word a line, or breaks a shape or a number of three columns, becomes a list of
+// cards, one for each row: its first cell is the heading, and each of the others stands under or beside its column's name
+// (book.css). A grid of numbered columns keeps its shape, and scrolls.
 
 (() => {
   const phone = matchMedia("(max-width: 600px)");
@@ -61,7 +61,8 @@
       text.selectNodeContents(cell);
       const { height } = text.getBoundingClientRect();
       const words = cell.textContent.trim();
-      const whole = phone.matches && cell.cellIndex && cell.parentElement.cells.length > 2 && (words.length < 15 || words.includes("×"));
+      const one = phone.matches && cell.cellIndex && cell.parentElement.cells.length > 2;
+      const whole = one && (words.length < 15 || words.includes("×"));
       return whole ? height > 35 : cell.offsetWidth < narrow && height > 85; // one line, four lines
     };
     const tight = tables.map(({ rows }) => rows.some((row) => [...row.cells].some(crowded)));

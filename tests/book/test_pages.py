@@ -146,11 +146,13 @@ def test_a_wide_table_becomes_cards_on_a_phone(page, name, width):
     page.wait_for_function("!document.querySelector('table.cards, table[role]')")
 
 
-# The names of the columns, and for each row, those that its cells say and those that a style sheet shows.
-CARDS = """(table) => [
+# The names of the columns, and for each row, those that its cells say and those that a style sheet shows, where a quote
+# is escaped.
+CARDS = r"""(table) => [
     [...table.tHead.rows[0].cells].map((cell) => cell.textContent.trim()),
     [...table.tBodies].flatMap((body) => [...body.rows]).map((row) => [...row.cells].map((cell) =>
-        [cell.dataset.column, getComputedStyle(cell, "::before").content.replace(/^"|" ?"?"$|"$/g, "").trim()])),
+        [cell.dataset.column, getComputedStyle(cell, "::before").content.replaceAll('\\"', "''")
+            .replace(/^"|" ?"?"$|"$/g, "").replace("''", '"').trim()])),
 ]"""
 
 
