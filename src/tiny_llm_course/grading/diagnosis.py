@@ -128,6 +128,7 @@ class Checks:
         return any(failure.contradicts(self._of(program, item)) for item, failure in failed)
 
     def _is_alike(self, program: Variant) -> bool:
+        """Return whether the learner's program has the known one's result in no failing check."""
         return not any(mine.equals(self._of(program, i)) for i in self.items if (mine := self.failures[i.name]))
 
     def _equals(self, program: Variant) -> bool:

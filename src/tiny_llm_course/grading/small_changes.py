@@ -1,7 +1,8 @@
 """Programs with one small change, run by a task's checks: slips of the solution, repairs of the learner's program.
 
 A slip is named if it alone has the learner's result in every check. A repair that makes all checks pass says the line.
-If one method of the solution makes them pass, the repair must be in the learner's: else that method is said.
+If all checks pass with one method of the solution in place of the learner's, only that method is searched for a repair;
+without one, the claim is the method's name.
 """
 
 import contextlib
