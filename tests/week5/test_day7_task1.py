@@ -125,15 +125,15 @@ def test_task_1_choices_pytorch(pytorch):
 
 STORY = "The sun went down. It was time to go to"
 ENDINGS = [" bed.", " the park with her mom.", " stone"]
+# Their ids by the tokenizers library, which a learner need not have.
+IDS = [390, 665, 437, 619, 13, 430, 279, 389, 265, 459, 265]
+ROWS = [IDS + rest for rest in ([1019, 13], [262, 543, 338, 312, 372, 13], [333, 483])]
 
 
 def test_task_1_choices_embedded_model(pytorch):
     """The trained model's scores are those that transformers computes."""
-    from tokenizers import Tokenizer
-
-    encode = Tokenizer.from_file(str(embedded_checkpoint(mx.float32).tokenizer)).encode
-    rows = [encode(STORY + ending).ids for ending in ENDINGS]
-    shared = common_prefix([encode(STORY).ids, *rows])
+    shared = common_prefix([IDS, *ROWS])
+    ids = dict(zip([STORY, *(STORY + ending for ending in ENDINGS)], [IDS, *ROWS], strict=True))
 
     def by_transformers(torch, rows, shared):
         from transformers import AutoModelForCausalLM
@@ -146,7 +146,7 @@ def test_task_1_choices_embedded_model(pytorch):
             sums.append(logs.gather(-1, tokens[0, shared:, None]).sum())
         return torch.stack(sums).detach()
 
-    expected = pytorch(by_transformers, rows, shared)
+    expected = pytorch(by_transformers, ROWS, shared)
     model = embedded_model()
 
     def logits(tokens):
@@ -154,7 +154,7 @@ def test_task_1_choices_embedded_model(pytorch):
 
     case = f"the embedded model, prompt {STORY!r}, choices {ENDINGS}"
     with noted(case):
-        actual = choices_module.score_choices(logits, lambda text: encode(text).ids, STORY, ENDINGS)
+        actual = choices_module.score_choices(logits, lambda text: [*ids[text]], STORY, ENDINGS)
     compare(actual.total, expected, mx.float32, 1e-3, case, 3)
 
 
