@@ -1,11 +1,14 @@
 """PyTorch's recorded answers stand in for PyTorch, and for these inputs only."""
 
+import ast
 import importlib.util
+import tomllib
 
 import mlx.core as mx
 import numpy as np
 import pytest
 
+from tiny_llm_course.paths import ROOT
 from tiny_llm_course.testkit.recordings import Recordings
 
 torch_is_here = importlib.util.find_spec("torch") is not None
@@ -53,3 +56,24 @@ def test_the_default_imports_no_torch(tmp_path):
     np.savez(path, nothing=np.zeros(1))
     with pytest.raises(LookupError):
         Recordings(path, "recorded").answer("test", lambda torch: torch, mx.ones(1))
+
+
+def test_graded_tests_import_the_libraries_of_maintainers_in_what_is_recorded_only():
+    """A learner's machine has none of them: a test that imports one itself would fail there, and nowhere in CI."""
+    tools = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["dependency-groups"]["dev"]
+    tools = {"torch", *(tool.partition(">")[0].replace("-", "_") for tool in tools)}
+    found, wrong = 0, []
+    for file in ROOT.glob("tests/week*/test_*.py"):
+        # Each node with the innermost function that it stands in.
+        nodes: list[tuple[ast.AST, str]] = [(ast.parse(file.read_text(encoding="utf-8")), "test_ at import")]
+        while nodes:
+            node, function = nodes.pop()
+            function = getattr(node, "name", function)
+            nodes += [(inner, function) for inner in ast.iter_child_nodes(node)]
+            imported = [name.name for name in getattr(node, "names", []) if isinstance(node, ast.Import)]
+            imported += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            if tools & {name.partition(".")[0] for name in imported}:
+                found += 1
+                wrong += [f"{file.name}:{node.lineno}"] if function.startswith("test_") else []
+    assert found > 10
+    assert wrong == []

@@ -161,7 +161,7 @@ known.change(
     "read-cuts",
     ("entries = []", "Transcript(path).close()\nentries = []"),
     fact="reading cuts the half line off, which another process may be writing",
-    question="A viewer reads the transcript of a run that has not ended. What happens to the line that is being written?",
+    question="A viewer reads the transcript of a run that has not ended. What happens to the line being written?",
 )
 known.change(
     "lines-from-zero",
