@@ -8,6 +8,7 @@ import pytest
 from tests.week1.reference_model import QWEN3, random_model
 
 from tiny_llm_course.course.findings import CheckFailed, Finding, Kind
+from tiny_llm_course.testkit import relations
 from tiny_llm_course.testkit.agreement import agrees, compare
 from tiny_llm_course.testkit.cases import CASE_NOTE, describe, noted
 from tiny_llm_course.testkit.errors import raises_error, raises_value_error
@@ -191,7 +192,8 @@ def test_equal_texts_and_lists_pass():
         (
             same_text, "a blue dog\ufffd", "a blue dog", Kind.VALUES,
             "wrong text: length 11 instead of 10, first different at index 10",
-            ("expected  'blue dog'", "got       'blue dog\\ufffd'", "both from character 2 on"),
+            ("expected  'blue dog'", "got       'blue dog\\ufffd'", "both from character 2 on",
+             "compared  equals the expected one, with one character more at the end: '\\ufffd'"),
         ),
         (same_ids, (3, 4), [3, 4], Kind.TYPE, "got a tuple, expected a list", ()),
         (same_ids, [3, "4"], [3, 4], Kind.TYPE, "item 1 of the list is a str, expected int", ()),
@@ -240,3 +242,48 @@ def test_large_arrays_are_compared_without_copies_in_float64():
     assert close(large, mx.broadcast_to(mx.array([[1.0, mx.nan]]), (LARGEST, 2)), 0.0)
     assert not close(large, large + 1e-7, 0.01), "equal or nothing"
     assert mx.get_peak_memory() - before < 16 * LARGEST
+
+
+X, ENDLESS = np.random.default_rng(0).normal(size=(2, 4, 4)), -np.inf
+HIDDEN = np.where(np.tri(4), X[0], ENDLESS)
+
+
+@pytest.mark.parametrize(
+    ("actual", "expected", "said"),
+    [
+        (X[0].T, X[0], "equals the expected array with axes 0 and 1 swapped"),
+        (X.transpose(1, 2, 0), X, "equals the expected array with its axes in the order 1, 2, 0"),
+        (X[:, None], X, "holds the expected numbers: only axes of size 1 differ"),
+        (X.reshape(2, 16), X, "holds the expected numbers in their order, with other axes"),
+        (X[:, :, 1:], X, "along axis 2, it equals the expected one, with one entry missing at the beginning"),
+        (np.concatenate([X, X]), X, "along axis 0, it equals the expected one, with 2 entries more at the end"),
+        (X[0, ::-1], X[0], "equals the expected array in reverse order along axis 0"),
+        (np.roll(X[0], 1, 0), X[0], "along axis 0, the expected numbers stand 1 place too late"),
+        (np.roll(X[0], -1, 1), X[0], "along axis 1, the expected numbers stand 1 place too early"),
+        (X[0][[2, 0, 3, 1]], X[0], "holds the expected numbers in another order"),
+        (X / 2, X, "each number is the expected one times 0.5"),
+        (-X, X, "each number is the expected one with the opposite sign"),
+        (HIDDEN + 2, HIDDEN, "each number is the expected one plus 2"),
+        (X[0] * [2, 3, 4, 5], X[0], "each slice along axis 1 is the expected one times a factor, such as 2"),
+        (X[0] + [[2], [3], [4], [5]], X[0], "each slice along axis 0 is the expected one plus a number, such as 2"),
+        (X.astype(np.float16).astype(float), X, "each number is one that float16 can hold, unlike the expected ones"),
+        (np.where(np.arange(4) == 1, 0, X), X, "wrong only at index 1 of axis 2, which has size 4"),
+        (np.where(np.arange(4) > 1, 0, X), X, "wrong only at indices 2 to 3 of axis 2, which has size 4"),
+        (X * 0, X, ""),
+        (X**2, X, ""),
+        (X + 1e-5 * np.sin(X), X, ""),  # nearly the expected order, which is no other order
+        (np.full((2, 2), 3.0), np.ones((2, 2)), ""),  # three times the expected ones, and two more than them
+        ([5, 3, 9, 1], [1, 9, 3, 5], "equals the expected one in reverse order"),
+        ([5, 9, 3, 1], [1, 9, 3, 5], "equals the expected one in another order"),
+        ([1, 3, 5, 7], [1, 9, 3, 5, 7], "equals the expected one, with one entry missing at index 1: [9]"),
+        ([2, 10, 4, 6], [1, 9, 3, 5], "each number is the expected one plus 1"),
+        ([2, 9, 4, 6], [1, 9, 3, 5], ""),
+        ("one,two", "one, two", "equals the expected one, with one character missing at index 4: ' '"),
+        ([1, 1, 1], [1, 1], ""),  # many a program returns that
+    ],
+)  # fmt: skip
+def test_a_wrong_result_is_compared_with_the_expected_one(actual, expected, said):
+    if isinstance(expected, np.ndarray):
+        assert relations.of_arrays(actual, expected, 1e-6, mx.float32) == said
+    else:
+        assert relations.of_lists(actual, expected) == said

@@ -13,6 +13,7 @@ from .again import Built, backwards, non_contiguous
 from .cases import describe, dtype_word, noted, shape_words
 from .errors import course_fault
 from .memo import memoized
+from .relations import of_arrays
 from .rounding import EPSILON, Array64, Perturbing, Round, allowed_distance, exact, to_float64
 from .sizes import SweepCase
 
@@ -145,6 +146,10 @@ def compare(
     """Check type, shape, dtype, NaN and infinity, then values within `allowed`; raise the first failure."""
 
     def fail(kind: Kind, headline: str, *lines: str) -> None:
+        found = "" if fields or kind in (Kind.TYPE, Kind.DTYPE) else of_arrays(
+            to_float64(actual), expected, float(np.max(allowed, initial=0.0)), dtype
+        )  # fmt: skip
+        lines += (f"compared  {found}",) * bool(found)
         raise CheckFailed(Finding(kind, headline, lines, case, size, indirect=indirect, swept=swept))
 
     if type(actual) is not mx.array:  # not isinstance: a subclass could override shape, dtype and ==

@@ -14,6 +14,7 @@ from ..course.findings import Kind as Kind
 from ..course.findings import message_of
 from ..paths import ROOT
 from ..programs.packages import NotImportable
+from .relations import compared
 
 TESTS = ROOT / "tests"
 
@@ -28,7 +29,8 @@ def fail_if_different(headline: str, expected: Any, actual: Any, case: str, size
     if actual != expected:
         where, wanted, got = _first_difference(expected, actual)
         what = f"{headline}, at {where}" if where else headline
-        fail(Kind.VALUES, what, case, f"expected  {wanted}", f"got       {got}", size=size)
+        lines = [f"expected  {wanted}", f"got       {got}", *compared(got, wanted)]
+        fail(Kind.VALUES, what, case, *lines, size=size)
 
 
 def _first_difference(expected: Any, actual: Any) -> tuple[str, Any, Any]:

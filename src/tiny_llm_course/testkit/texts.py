@@ -6,6 +6,7 @@ from typing import Any
 from ..course.findings import CheckFailed, Finding, Kind
 from .cases import noted, type_words
 from .errors import fail, fail_if_different
+from .relations import compared
 
 # Lengths of words, in bytes or characters: all small ones, and just past common limits.
 LENGTHS = (*range(1, 21), 32, 33, 64, 65, 100, 128, 131, 257)
@@ -57,7 +58,7 @@ def same_text(actual: Any, expected: str, case: str, size: int | None = None) ->
         begin = max(0, at - 8)
         both = (("expected  ", expected), ("got       ", actual))
         lines = [f"{name}{_cut(ascii(text[begin : at + 12]))}" for name, text in both]
-        lines += [f"both from character {begin} on"] * bool(begin)
+        lines += [f"both from character {begin} on"] * bool(begin) + compared(actual, expected)
         raise CheckFailed(Finding(Kind.VALUES, headline, tuple(lines), case, size))
 
 
@@ -90,7 +91,7 @@ def _same_list(actual: Any, expected: list[Any], kind: type, noun: str, case: st
         headline, at = _parting(actual, expected, noun)
         begin = max(0, at - 3)
         lines = [f"{name}{_window(items, begin)}" for name, items in (("expected  ", expected), ("got       ", actual))]
-        raise CheckFailed(Finding(Kind.VALUES, headline, tuple(lines), case, size))
+        raise CheckFailed(Finding(Kind.VALUES, headline, (*lines, *compared(actual, expected)), case, size))
 
 
 def _parting(actual: Any, expected: Any, noun: str) -> tuple[str, int]:
