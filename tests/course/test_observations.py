@@ -13,6 +13,7 @@ from tiny_llm_course.grading import diagnosis, observations
 from tiny_llm_course.grading.diagnosis import Checks, Diagnosis, diagnoses
 from tiny_llm_course.grading.failures import Failure
 from tiny_llm_course.grading.observations import observed
+from tiny_llm_course.grading.unread import unread
 from tiny_llm_course.paths import LEARNER
 from tiny_llm_course.programs.packages import SOLUTION_NAME, program
 from tiny_llm_course.testkit.naming import Candidates
@@ -236,6 +237,7 @@ def test_what_the_solution_raises_is_said_where_the_program_raises_no_error(chec
         with contextlib.suppress(ValueError):
             check()
 
+    monkeypatch.setattr(observations, "unread", lambda *of: "")
     monkeypatch.setattr(observations, "installed", lambda *of: contextlib.nullcontext())
     item = SimpleNamespace(name="check")
     failures = {"check": Failure(Finding(Kind.NO_ERROR, ""))}
@@ -302,3 +304,41 @@ def test_what_is_known_is_told_before_a_search_that_may_end_the_process(monkeypa
     checks = SimpleNamespace(task=load_course().task("1.1.3"), seen=lambda: seen, changes=changes)
     told = [found.claims for found in diagnoses(checks, LEARNER, lambda search: search(0.0))]
     assert told == [(), (seen,), (seen, method), (seen, line)]
+
+
+def test_a_parameter_that_is_read_by_the_solution_alone_is_said():
+    def ours(x, scale, mask):
+        return x * scale if mask else x
+
+    def all_of_them(x, scale, mask):
+        return [x, scale, mask]
+
+    def in_place(x, scale, mask):
+        x += scale
+        return lambda: mask
+
+    def two(x, scale, mask):
+        return x
+
+    def assigned(x, scale, mask):
+        scale = 1
+        return x * scale if mask else x
+
+    def others(x, scale, mask, other):
+        return locals()
+
+    class Ours:
+        def __init__(self, size, eps):
+            self.size, self.eps = size, eps
+
+    class Mine:
+        def __init__(self, size, eps):
+            self.size = size
+
+        def _helper(self, size):
+            return 0
+
+    assert [unread(mine, ours) for mine in (ours, all_of_them, in_place, assigned, others)] == [""] * 5
+    assert unread(two, ours) == "Your `two` never reads `scale` and `mask`. Our solution does."
+    assert unread(Mine, Ours) == "Your `__init__` never reads `eps`. Our solution does."
+    assert unread(ours, two) == ""

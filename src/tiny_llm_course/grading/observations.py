@@ -24,6 +24,7 @@ from ..paths import SOLUTION
 from ..programs.packages import SOLUTION_NAME, installed, program
 from ..testkit.cases import dtype_word
 from .failures import Failure, Failures
+from .unread import unread
 
 FEWEST = 2  # failing checks that a condition must separate from others
 ENOUGH = 4  # that a number must separate: few have many in common by chance
@@ -43,7 +44,8 @@ def observed(task: Task, items: Sequence[pytest.Item], failures: Failures, run: 
     """Claim what is seen in the checks of a failing program, without a name for its mistake."""
     failed = [(failure, item) for item in items if (failure := failures[item.name])]
     failure, first = min(failed, key=lambda each: each[0].finding.rank())
-    said = _refusal(task, first, run) if failure.finding.kind is Kind.NO_ERROR else ""
+    said = unread(program(task.program), program(task.program, SOLUTION_NAME))
+    said = said or (_refusal(task, first, run) if failure.finding.kind is Kind.NO_ERROR else "")
     said = said or _condition(task, items, failures, run)
     return Claim([], [], place=shortened(said)) if said else None
 
