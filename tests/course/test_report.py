@@ -111,6 +111,21 @@ def test_no_return_is_asked_for_where_an_error_is_due():
     assert asked(value).lines[1] == "got       None: is a `return` missing?"
 
 
+@pytest.mark.parametrize(
+    ("code", "kept"),
+    [
+        ("def made(x):\n    if x:\n        return x\n", True),
+        ("def made(x) -> int:\n    x\n", True),
+        ("def made(x):\n    if x:\n        return None\n    return x\n", False),
+        ("class made:\n    def get(self) -> int | None:\n        if self.x:\n            return 1\n", False),
+    ],
+)
+def test_no_return_is_asked_for_where_none_is_returned_on_purpose(code, kept, tmp_path):
+    (tmp_path / "made.py").write_text(code, encoding="utf-8")
+    finding = asked(Finding(Kind.VALUES, "the result is wrong", ("expected  3", "got       None")))
+    assert (idle(finding, Target("made", "made"), tmp_path) == finding) == kept
+
+
 def test_days_with_nothing_to_mend_have_one_line_each(one_day):
     screen = run("test 1.1 1.2", one_day).stdout
     assert "\n✓ 1.1.1 to 1.1.3: passed, 18 checks\n" in screen

@@ -65,16 +65,31 @@ def _lacks_return(function: object, package: Path) -> bool:
 
 
 def idle(finding: Finding, target: Target, package: Path) -> Finding:
-    """Return a finding, with the question for a line of the target that computes something and does not use it."""
+    """Return a finding, with the question for a line of the target that computes something and does not use it.
+
+    If the target returns None on purpose, take the question back.
+    """
     file = package / target.file
-    if not target.is_python or QUESTION in finding.text() or not file.is_file():
+    if not target.is_python or not file.is_file():
         return finding
     body = tree.body if (tree := parse_or_none(file.read_text(encoding="utf-8", errors="replace"))) else []
     names = [(getattr(node, "name", ""), node) for node in body]
     mine = [node for name, node in names if name == target.name.partition(".")[0] or name.startswith("_")]
+    if QUESTION in finding.text():
+        if not any(_returns_none(node) for part in mine for node in ast.walk(part)):
+            return finding
+        lines = tuple(line.removesuffix(QUESTION) for line in finding.lines)
+        return dataclasses.replace(finding, headline=finding.headline.removesuffix(QUESTION), lines=lines)
     for node in (node for part in mine for node in ast.walk(part) if isinstance(node, ast.Expr)):
         words = ast.unparse(node.value)
         if words[0] not in "'\"." and (not isinstance(node.value, EFFECTS) or PURE.match(words)):
             line = f"line {node.lineno}, `{shortened(words)}`, has no effect{QUESTION}"
             return dataclasses.replace(finding, lines=(*finding.lines, line))
     return finding
+
+
+def _returns_none(node: ast.AST) -> bool:
+    """Return whether this is `return None`, or a function whose result may be None by its annotation."""
+    if isinstance(node, ast.FunctionDef) and node.returns:
+        return bool(re.search(r"\| None\b|\bNone \||Optional\[", ast.unparse(node.returns)))
+    return isinstance(node, ast.Return) and isinstance(node.value, ast.Constant) and node.value.value is None
