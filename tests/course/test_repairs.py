@@ -115,10 +115,9 @@ def repair(kind: str, line: int) -> Repair:
 
 
 def test_the_kind_is_said_and_one_line_or_two():
-    small = "One small change"
-    assert said([repair(FIRST, 7)] * 2) == f"{small} in line 7 makes all checks pass ({FIRST}): `a < b`"
-    two = [repair(FIRST, 9), repair(FIRST, 7)]
-    assert said(two) == f"{small} makes all checks pass, in line 7 or in line 9 ({FIRST})."
+    pass_ = "the comparison seems wrong: with one small change there, all checks pass."
+    assert said([repair(FIRST, 7)] * 2) == f"In line 7, {pass_} `a < b`"
+    assert said([repair(FIRST, 9), repair(FIRST, 7)]) == f"In line 7 or in line 9, {pass_}"
 
 
 OFF = "off by one"
@@ -218,5 +217,6 @@ def test_the_line_of_a_mistake_that_nothing_else_names_is_said():
     edits = [Edit("basics.py", "y = x * slope * slope.shape[0]", "y = x * slope  # N.. x I")]
     with fixture("1.1.3", edits=edits) as checkout:
         screen = run("test 1.1.3", checkout).stdout
-    where = "makes all checks pass (an operator removed): `y = x * slope * slope.shape[0]`"
-    assert re.search(rf"One small change in line \d+ {re.escape(where)}\n    What does it do in the case shown", screen)
+    said = "one operation seems too many: with one small change there, all checks pass."
+    where = f"{said} `y = x * slope * slope.shape[0]`"
+    assert re.search(rf"In line \d+, {re.escape(where)}\n    What does it do in the case shown", screen)

@@ -24,6 +24,8 @@ CASES = [
     ("return 0 if a is None else a", "nothing special happens when `a is None`", "return a"),
     ("return 0 if a is None else a", "nothing special happens when `a is not None`", "return 0"),
     ("if a:\n    b = 1\nreturn b", "nothing special happens when `a`", "pass\nreturn b"),
+    ("return 0 < a <= b", "the case `a == b` is decided the other way", "return 0 < a < b"),
+    ("return 0 < a <= b", "the case `0 == a` is decided the other way", "return 0 <= a <= b"),
     ("return a and b", "`b` is not checked", "return a"),
     ("return a or 1", "an empty value is not replaced by `1`", "return a"),
     ("return max(a, 1)", "`a` may fall below `1`", "return a"),

@@ -29,6 +29,7 @@ from .failures import Failure, Failures
 ENOUGH = 2  # failing checks that words without code must explain: they fit many programs
 SECONDS = {"slips": 4.0, "repairs": 8.0}  # of the processor, for all of a task
 WAIT = 3  # times as long on the clock, for checks that sleep and for busy machines
+ABOUT_A_MESSAGE = "message does not mention"
 LEAST_SECONDS = 0.1  # for a check of one of them, which may never end
 MOST_LINES = 2  # in which a repair makes all checks pass: more say nothing
 OF_VALUES = {
@@ -62,7 +63,8 @@ class SmallChanges:
 
         Exceptions alone are no evidence: many programs raise the same ones.
         """
-        if all(failure.stops for failure in self.failures.values() if failure):
+        headlines = [failure.finding.headline for failure in self.failures.values() if failure and not failure.stops]
+        if not headlines:
             return None
         alike = []
         self._begin()
@@ -73,7 +75,9 @@ class SmallChanges:
                 alike += [slip] * self._holds(program, self._equals)
         fact, *others = {slip.fact for slip in alike} or [""]
         enough = len(self.failing) >= ENOUGH or "`" in fact
-        if not fact or others or not enough:
+        # Another place may raise the same error, with a message that lacks something.
+        raised = alike and alike[0].kind == "not-refused" and all(ABOUT_A_MESSAGE in each for each in headlines)
+        if not fact or others or not enough or raised:
             return None
         return Claim([fact], [QUESTIONS[alike[0].kind]], names=[alike[0].kind])
 

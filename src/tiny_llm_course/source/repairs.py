@@ -8,7 +8,7 @@ import copy
 from collections.abc import Iterator, Sequence, Set
 from typing import Any, NamedTuple
 
-from .alternatives import KINDS, alternatives, in_place_of
+from .alternatives import KINDS, SAID, alternatives, in_place_of
 from .parsing import parse, parse_or_none
 from .scope import Scope
 from .slips import LONGEST, places
@@ -40,9 +40,9 @@ class Method(NamedTuple):
 def said(found: Sequence[Repair]) -> str:
     """Say where the mistake is, by the repairs of one kind with which all checks pass, in one line or two."""
     first, *others = sorted({each.line for each in found})
-    if others:
-        return f"One small change makes all checks pass, in line {first} or in line {others[0]} ({found[0].kind})."
-    return f"One small change in line {first} makes all checks pass ({found[0].kind}): `{found[0].code}`"
+    where = f"In line {first}" + (f" or in line {others[0]}" if others else "")
+    code = "" if others else f" `{found[0].code}`"
+    return f"{where}, {SAID[found[0].kind]}: with one small change there, all checks pass.{code}"
 
 
 Site = tuple[ast.AST, str, int, Any]  # the node of which a field changes, the field, in which line, and the new value

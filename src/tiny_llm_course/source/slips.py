@@ -19,6 +19,7 @@ OTHER = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt}
 WRAPPERS = {"list", "tuple", "sorted", "set", "dict", "reversed", "abs", "int", "float", "mx.stop_gradient"}
 METHODS = {"astype", "copy", "strip", "lower"}
 BOUNDS = {"min": "exceed", "mx.minimum": "exceed", "max": "fall below", "mx.maximum": "fall below"}
+LEFT_OUT = "nothing special happens when "
 LONGEST = 60  # of the code that a fact quotes
 QUESTIONS = {
     "not-refused": "Which errors does the docstring promise, and which of your lines raises each of them?",
@@ -106,10 +107,10 @@ def _alternatives(node: ast.AST, say: Say) -> Iterator[Alternative]:
             for part, rest in _parts(test, ast.Or):
                 yield ast.If(rest, node.body, orelse), "not-refused", _not_raised(error, say(part), part)
         case ast.If(test=test, orelse=orelse):
-            yield _branch(orelse), "case-left-out", _left_out(say(test))
+            yield _branch(orelse), "case-left-out", _of(say(test), LEFT_OUT)
         case ast.IfExp(test=test, body=body, orelse=orelse):
-            yield orelse, "case-left-out", _left_out(say(test))
-            yield body, "case-left-out", _left_out(say(_negated(test)))
+            yield orelse, "case-left-out", _of(say(test), LEFT_OUT)
+            yield body, "case-left-out", _of(say(_negated(test)), LEFT_OUT)
         case ast.BoolOp(op=op):
             both = isinstance(op, ast.And)
             words = "one of several conditions is enough" if both else "all of several conditions must hold"
@@ -124,10 +125,13 @@ def _alternatives(node: ast.AST, say: Say) -> Iterator[Alternative]:
             falsy = ast.UnaryOp(ast.Not(), left)
             other = falsy if isinstance(op, ast.Is) else ast.UnaryOp(ast.Not(), falsy)
             yield other, "falsy", f"{say(left) or 'a value'} that is 0 or empty is taken for None"
-        case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in OTHER:
-            equal = say(ast.Compare(left, [ast.Eq()], [right]))
-            words = f"the case {equal} is" if equal else "the case in which two compared numbers are equal is"
-            yield ast.Compare(left, [OTHER[type(op)]()], [right]), "at-the-limit", f"{words} decided the other way"
+        case ast.Compare(left=left, ops=ops, comparators=others):
+            for i, (op, one, other) in enumerate(zip(ops, [left, *others], others, strict=False)):
+                equal = say(ast.Compare(one, [ast.Eq()], [other]))
+                words = f"the case {equal} is" if equal else "the case in which two compared numbers are equal is"
+                flipped = [*ops[:i], OTHER.get(type(op), type(op))(), *ops[i + 1 :]]
+                if type(op) in OTHER:
+                    yield ast.Compare(left, flipped, others), "at-the-limit", f"{words} decided the other way"
         case ast.Try(body=body, handlers=handlers, finalbody=final):
             for handler in handlers:
                 caught = say(handler.type) if handler.type else ""
@@ -234,10 +238,6 @@ def _negated(test: ast.expr) -> ast.expr:
         case ast.Compare(left=left, ops=[ast.IsNot()], comparators=right):
             return ast.Compare(left, [ast.Is()], right)
     return ast.UnaryOp(ast.Not(), test)
-
-
-def _left_out(test: str) -> str:
-    return f"nothing special happens when {test}" if test else ""
 
 
 def _not_raised(error: ast.AST, test: str, part: ast.AST) -> str:
