@@ -14,8 +14,7 @@ from tiny_llm_course.dev.transcripts import Edit, run
 from tiny_llm_course.grading import small_changes
 from tiny_llm_course.grading.failures import Failure
 from tiny_llm_course.grading.small_changes import OF_VALUES, SmallChanges
-from tiny_llm_course.source.alternatives import KINDS
-from tiny_llm_course.source.repairs import Method, Repair, repairs, said, with_our_methods
+from tiny_llm_course.source.repairs import KINDS, Method, Repair, repairs, said, with_our_methods
 from tiny_llm_course.testkit.changed_programs import Overtime
 
 OURS = "if a < 3:\n    raise ValueError\nhidden = abs(a) - 3\nreturn [b % 5, hidden.strip(b)]"
@@ -34,7 +33,13 @@ CASES = [
     ("return a + 7", "a different variable", 2, "return a + b"),
     ("return range(a)", "off by one", 2, "return range(a - 1)"),
     ("a = 2\nreturn x[a:b - 1]", "an operator removed", 3, "a = 2\nreturn x[a:b]"),
-    ("return x.sum(axis=0)", "a different constant", 2, "return x.sum(axis=-1)"),
+    ("return x.sum(axis=0)", "a different axis", 2, "return x.sum(axis=-1)"),
+    ("return x.swapaxes(0, 1)", "a different axis", 2, "return x.swapaxes(0, 2)"),
+    ("return x.transpose(0, 2, 1)", "a different axis", 2, "return x.transpose(2, 0, 1)"),
+    ("return a + 1", "a different constant", 2, "return a + 2"),
+    ("return x[:a]", "a different slice", 2, "return x[a:]"),
+    ("return x[::-1]", "a different slice", 2, "return x[:]"),
+    ("return x[a]", "an index removed", 2, "return x"),
     ("return a - b", "swapped operands", 2, "return b - a"),
     ("return a / b", "a different operator", 2, "return a // b"),
     ("a += b\nreturn a", "an operator removed", 2, "a = b\nreturn a"),
@@ -115,9 +120,9 @@ def repair(kind: str, line: int) -> Repair:
 
 
 def test_the_kind_is_said_and_one_line_or_two():
-    pass_ = "the comparison seems wrong: with one small change there, all checks pass."
-    assert said([repair(FIRST, 7)] * 2) == f"In line 7, {pass_} `a < b`"
-    assert said([repair(FIRST, 9), repair(FIRST, 7)]) == f"In line 7 or in line 9, {pass_}"
+    all_pass = "the comparison seems wrong: with one small change there, all checks pass."
+    assert said([repair(FIRST, 7)] * 2) == f"In line 7, {all_pass} `a < b`"
+    assert said([repair(FIRST, 9), repair(FIRST, 7)]) == f"In line 7 or in line 9, {all_pass}"
 
 
 OFF = "off by one"

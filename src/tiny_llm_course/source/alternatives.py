@@ -7,38 +7,6 @@ from .parsing import parse_expression
 from .scope import Scope
 from .slips import OTHER
 
-SAID = {  # the kinds of repairs in the order in which they are tried, and what is said if one makes all checks pass
-    "a different comparison": "the comparison seems wrong",
-    "a different condition": "the condition seems wrong",
-    "a test for None": "0, or something empty, seems to be taken for None",
-    "off by one": "a number seems off by one",
-    "a different constant": "a constant seems wrong",
-    "a different operator": "an operator seems wrong",
-    "an operator removed": "one operation seems too many",
-    "an operator added": "an operation seems missing",
-    "swapped operands": "two operands seem exchanged",
-    "swapped arguments": "two arguments seem exchanged",
-    "a different order of elements": "the order of elements seems wrong",
-    "a different function": "the wrong function seems to be called",
-    "a different dtype": "the dtype seems wrong",
-    "a copy": "a copy seems missing",
-    "an argument removed": "one argument seems too many",
-    "different arguments": "the arguments seem wrong",
-    "a different axis": "the axis seems wrong",
-    "a call removed": "one call seems too many",
-    "a statement removed": "the statement seems one too many",
-    "a different variable": "the wrong variable seems to be used",
-    "a call added": "a call seems missing",
-    "`while` in place of `if`, or the reverse": "`while` and `if` seem exchanged",
-    "`break` in place of `continue`, or the reverse": "`break` and `continue` seem exchanged",
-    "different indentation": "the indentation seems wrong",
-    "a different order of statements": "this statement and the next one seem exchanged",
-    "a different expression": "an expression seems wrong",
-    "a factor added": "a factor seems missing",
-    "a statement added before it": "a statement before it seems missing",
-    "a term added": "a term seems missing",
-}
-KINDS = (*SAID,)
 PAIRS = (
     ("min", "max"),
     ("minimum", "maximum"),
@@ -66,6 +34,17 @@ COMPARISONS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 WHOLE = ("value", "test", "args", "elt", "iter")
 PARTS = ("left", "comparators", "lower", "upper", "slice")
 REDUCTIONS = {"sum", "mean", "max", "min", "argmax", "argmin", "softmax", "logsumexp", "cumsum", "sort", "argsort"}
+AXES = REDUCTIONS | {
+    "swapaxes",
+    "moveaxis",
+    "concatenate",
+    "stack",
+    "expand_dims",
+    "squeeze",
+    "repeat",
+    "split",
+    "take",
+}
 
 
 def alternatives(node: ast.AST, scope: Scope) -> Iterator[tuple[str, ast.AST]]:
@@ -147,6 +126,11 @@ def alternatives(node: ast.AST, scope: Scope) -> Iterator[tuple[str, ast.AST]]:
                 dtype = parse_expression(f"{name}.dtype").body
                 yield "a different dtype", ast.Return(ast.Call(ast.Attribute(value, "astype", ast.Load()), [dtype], []))
             yield "a copy", ast.Return(_called("list", value))
+        case ast.Subscript(value=value, ctx=ast.Load()):
+            yield "an index removed", value
+        case ast.Slice(lower=lower, upper=upper, step=step):
+            for parts in ((upper, lower, step), (None, upper, step), (lower, None, step), (lower, upper, None)):
+                yield "a different slice", ast.Slice(*parts)
         case ast.Call():
             yield from _of_call(node)
     if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load):
@@ -179,7 +163,8 @@ def _of_ours(node: ast.expr, scope: Scope) -> Iterator[tuple[str, ast.AST]]:
     for call in scope.methods:
         attribute = call.func
         assert isinstance(attribute, ast.Attribute)
-        yield "a call added", ast.Call(ast.Attribute(node, attribute.attr, ast.Load()), call.args, call.keywords)
+        kind = "a different dtype" if attribute.attr == "astype" else "a call added"
+        yield kind, ast.Call(ast.Attribute(node, attribute.attr, ast.Load()), call.args, call.keywords)
         match node:
             case ast.Call(func=ast.Attribute(attr=attr)) if attr == attribute.attr:
                 yield "different arguments", ast.Call(node.func, call.args, call.keywords)
@@ -203,13 +188,30 @@ def _of_call(node: ast.Call) -> Iterator[tuple[str, ast.AST]]:
         yield "a call removed", func.value
     for index in range(len(keywords)):
         yield "an argument removed", ast.Call(func, args, [*keywords[:index], *keywords[index + 1 :]])
+    for at, each in enumerate(args):
+        if name in AXES and _is_axis(each):
+            for axis in range(-3, 3):
+                yield "a different axis", ast.Call(func, [*args[:at], ast.Constant(axis), *args[at + 1 :]], keywords)
+        for other in range(at) if name == "transpose" else ():
+            swapped = {at: args[other], other: each}
+            order = [swapped.get(index, arg) for index, arg in enumerate(args)]
+            yield "a different axis", ast.Call(func, order, keywords)
+    for at, keyword in enumerate(keywords):
+        for axis in range(-3, 3) if keyword.arg == "axis" and _is_axis(keyword.value) else ():
+            given = ast.keyword("axis", ast.Constant(axis))
+            yield "a different axis", ast.Call(func, args, [*keywords[:at], given, *keywords[at + 1 :]])
     if name in REDUCTIONS:
-        given = {each.arg for each in keywords}
-        if "axis" not in given and len(args) < 2:
+        named = {each.arg for each in keywords}
+        if "axis" not in named and len(args) < 2:
             for axis in (-1, 0, -2):
                 yield "a different axis", ast.Call(func, args, [*keywords, ast.keyword("axis", ast.Constant(axis))])
-        if "keepdims" not in given:
+        if "keepdims" not in named:
             yield "a different axis", ast.Call(func, args, [*keywords, ast.keyword("keepdims", ast.Constant(True))])
+
+
+def _is_axis(node: ast.expr) -> bool:
+    number = node.operand if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) else node
+    return isinstance(number, ast.Constant) and type(number.value) is int
 
 
 def _called(name: str, value: ast.expr) -> ast.expr:

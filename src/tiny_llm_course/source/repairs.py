@@ -8,7 +8,7 @@ import copy
 from collections.abc import Iterator, Sequence, Set
 from typing import Any, NamedTuple
 
-from .alternatives import KINDS, SAID, alternatives, in_place_of
+from .alternatives import alternatives, in_place_of
 from .parsing import parse, parse_or_none
 from .scope import Scope
 from .slips import LONGEST, places
@@ -17,6 +17,40 @@ from .text import Definition, bound_name, definitions, end_line, mentioned, name
 # A repaired program must not reach for other files or processes.
 OUTSIDE = {"os", "shutil", "subprocess", "signal", "socket", "open", "Path", "unlink", "rmdir", "rename", "mkdir"}
 OUTSIDE |= {"touch", "write_text", "write_bytes", "kill"}
+SAID = {  # the kinds of repairs in the order in which they are tried, and what is said if one makes all checks pass
+    "a different comparison": "the comparison seems wrong",
+    "a different condition": "the condition seems wrong",
+    "a test for None": "0, or something empty, seems to be taken for None",
+    "off by one": "a number seems off by one",
+    "a different slice": "the slice seems wrong",
+    "a different axis": "the axis seems wrong",
+    "a different constant": "a constant seems wrong",
+    "a different operator": "an operator seems wrong",
+    "an operator removed": "one operation seems too many",
+    "an operator added": "an operation seems missing",
+    "swapped operands": "two operands seem exchanged",
+    "swapped arguments": "two arguments seem exchanged",
+    "a different order of elements": "the order of elements seems wrong",
+    "a different function": "the wrong function seems to be called",
+    "a different dtype": "the dtype seems wrong",
+    "a copy": "a copy seems missing",
+    "an argument removed": "one argument seems too many",
+    "different arguments": "the arguments seem wrong",
+    "an index removed": "one index seems too many",
+    "a call removed": "one call seems too many",
+    "a statement removed": "the statement seems one too many",
+    "a different variable": "the wrong variable seems to be used",
+    "a call added": "a call seems missing",
+    "`while` in place of `if`, or the reverse": "`while` and `if` seem exchanged",
+    "`break` in place of `continue`, or the reverse": "`break` and `continue` seem exchanged",
+    "different indentation": "the indentation seems wrong",
+    "a different order of statements": "this statement and the next one seem exchanged",
+    "a different expression": "an expression seems wrong",
+    "a factor added": "a factor seems missing",
+    "a statement added before it": "a statement before it seems missing",
+    "a term added": "a term seems missing",
+}
+KINDS = (*SAID,)
 BLOCKS = (ast.For, ast.While, ast.If, ast.With)
 
 

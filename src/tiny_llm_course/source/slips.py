@@ -125,13 +125,13 @@ def _alternatives(node: ast.AST, say: Say) -> Iterator[Alternative]:
             falsy = ast.UnaryOp(ast.Not(), left)
             other = falsy if isinstance(op, ast.Is) else ast.UnaryOp(ast.Not(), falsy)
             yield other, "falsy", f"{say(left) or 'a value'} that is 0 or empty is taken for None"
-        case ast.Compare(left=left, ops=ops, comparators=others):
-            for i, (op, one, other) in enumerate(zip(ops, [left, *others], others, strict=False)):
-                equal = say(ast.Compare(one, [ast.Eq()], [other]))
-                words = f"the case {equal} is" if equal else "the case in which two compared numbers are equal is"
-                flipped = [*ops[:i], OTHER.get(type(op), type(op))(), *ops[i + 1 :]]
-                if type(op) in OTHER:
-                    yield ast.Compare(left, flipped, others), "at-the-limit", f"{words} decided the other way"
+        case ast.Compare(left=left, ops=ops, comparators=rights):
+            for i, each in enumerate(ops):
+                if type(each) in OTHER:
+                    equal = say(ast.Compare(rights[i - 1] if i else left, [ast.Eq()], [rights[i]]))
+                    words = f"the case {equal} is" if equal else "the case in which two compared numbers are equal is"
+                    flipped = [*ops[:i], OTHER[type(each)](), *ops[i + 1 :]]
+                    yield ast.Compare(left, flipped, rights), "at-the-limit", f"{words} decided the other way"
         case ast.Try(body=body, handlers=handlers, finalbody=final):
             for handler in handlers:
                 caught = say(handler.type) if handler.type else ""
