@@ -3,6 +3,7 @@
 import ast
 import importlib
 import sys
+import warnings
 import textwrap
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -44,7 +45,8 @@ def rewritten(target: Target, sources: Mapping[str, str | ast.Module], package: 
     package lacks of the solution's module comes from the solution. Raise DoesNotApply if a text is not Python.
     """
     try:
-        codes = [compile(text, str(SOLUTION / file), "exec", dont_inherit=True) for file, text in sources.items()]
+        with warnings.catch_warnings(action="ignore", category=SyntaxWarning):  # such as of a call of a number
+            codes = [compile(text, str(SOLUTION / file), "exec", dont_inherit=True) for file, text in sources.items()]
     except SyntaxError as error:
         raise DoesNotApply(f"line {error.lineno} of {target} is not Python any more: {error.msg}") from error
     load_solution()

@@ -39,7 +39,10 @@ def fast(kernel: Callable[..., Any]) -> Callable[..., Any]:
 
 def watched(kernel: Callable[..., Any], *args: Any) -> Library:
     """Call a C++ kernel and return its library, which has counted the call's chunks and loads."""
+    kernels.last_called.clear()
     kernel(*args)
+    if not kernels.last_called:
+        raise CheckFailed(Finding(Kind.VALUES, "no C++ kernel was called"))
     return kernels.last_called[0]
 
 
