@@ -3,8 +3,8 @@
 import ast
 import importlib
 import sys
-import warnings
 import textwrap
+import warnings
 from collections.abc import Mapping, Sequence
 from functools import cache
 from types import ModuleType
