@@ -9,13 +9,13 @@ from tests.course.checkouts import fixture
 
 from tiny_llm_course.commands import test as grade
 from tiny_llm_course.course.entities import Target
-from tiny_llm_course.course.findings import Finding, Kind
+from tiny_llm_course.course.findings import Claim, Finding, Kind
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.course.results import TaskResult
 from tiny_llm_course.dev.transcripts import Edit, Scenario, checkout_for, run
 from tiny_llm_course.grading.plugin import TASK
 from tiny_llm_course.grading.report import ScreenBudget, report_task
-from tiny_llm_course.grading.reporter import _about
+from tiny_llm_course.grading.reporter import _about, _named
 from tiny_llm_course.grading.returns import asked, idle, nothing
 from tiny_llm_course.learner import attempts
 
@@ -227,11 +227,41 @@ def test_a_none_among_arrays_is_no_fault_of_the_course():
 )
 def test_a_check_s_name_is_said_in_words_unless_it_says_how_cases_are_chosen(name, about):
     item = SimpleNamespace(name=name, stash={TASK: SimpleNamespace(tests="task_2_line")})
-    assert _about(item) == about
+    assert _named(item) == about
 
 
-def test_what_a_check_is_about_is_told_below_its_case(capsys):
-    wrong = Finding(Kind.VALUES, "values differ", case="x 3", about="large scores")
-    result = TaskResult(load_course().task("1.1.1"), checks=1, failed=1, finding=wrong)
-    report_task(result, "src/tiny_llm")
-    assert "      case      x 3\n      check     large scores\n" in capsys.readouterr().out
+def test_a_check_s_docstring_says_what_it_is_about():
+    item = object.__new__(pytest.Function)
+    vars(item).update(_obj=test_no_return_is_asked_for_where_an_error_is_due)
+    assert not _about(item)
+    vars(item).update(_obj=TaskResult.add)
+    assert _about(item) == TaskResult.add.__doc__
+
+
+def failed_in(*names: str, claims: tuple[Claim, ...] = ()) -> TaskResult:
+    result = TaskResult(load_course().task("1.1.1"), checks=9, failed=len(names), claims=claims)
+    for name in names:
+        result.add(Finding(Kind.VALUES, "values differ", case="x 3", named=name, about="They are."))
+    return result
+
+
+@pytest.mark.parametrize(
+    ("names", "shown"),
+    [
+        (["large scores"], "check     large scores: They are.\n"),
+        ([""], "check     They are.\n"),
+        (["a b", "", "c d", "a b", "e f"], "check     a b: They are.\n      also      c d; e f\n"),
+        (["a b", "c d", "e f", "g h", "i j", "k l"], "      also      c d; e f; g h; 2 more\n"),
+    ],
+)
+def test_what_failing_checks_are_about_is_told_below_the_case(names, shown, capsys):
+    report_task(failed_in(*names), "src/tiny_llm")
+    screen = capsys.readouterr().out
+    assert "      case      x 3\n      check     " in screen
+    assert shown in screen
+    assert ("also" in screen) == ("also" in shown)
+
+
+def test_a_mistake_that_is_named_needs_no_other_checks(capsys):
+    report_task(failed_in("a b", "c d", claims=(Claim(["it is so"], ["Is it?"]),)), "src/tiny_llm")
+    assert "also" not in capsys.readouterr().out

@@ -57,7 +57,8 @@ class Finding:
     place: str = ""  # of the fault in a file that cannot be imported or built
     indirect: bool = False  # the expected value came from the learner's program (a property), not from an oracle
     check: str = ""  # the test's name
-    about: str = ""  # what the check is about, in words, if its name says so
+    named: str = ""  # the test's name in words, if they say what it is about
+    about: str = ""  # what it checks, by its docstring
     swept: bool = False  # the case is one of a sweep, whose sizes are not chosen for readability
 
     def text(self) -> str:

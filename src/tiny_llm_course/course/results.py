@@ -23,6 +23,7 @@ class TaskResult:
     absent: int = 0  # selected that cannot be run here, as they need ...
     missing: tuple[str, ...] = ()  # these words of `requirements`
     finding: Finding | None = None  # the one to report: lowest kind, then smallest case
+    failing: tuple[str, ...] = ()  # what its failing checks are about, in words
     claims: tuple[Claim, ...] = ()  # its mistakes, as far as they are known
     culprits: tuple[str, ...] = ()  # tasks it uses, if it passes (or is a stub) with the solution's in their place
     failing_need: str = ""  # a task that it uses whose own checks fail, if nothing better is known
@@ -94,7 +95,8 @@ class TaskResult:
         return file.endswith(f"/tiny_llm/{self.task.target.file}")
 
     def add(self, finding: Finding) -> None:
-        """Keep the finding if it ranks before the present one."""
+        """Keep the finding if it ranks before the present one, and always what its check is about."""
+        self.failing = (*dict.fromkeys((*self.failing, finding.named)),)
         if self.finding is None or finding.rank() < self.finding.rank():
             self.finding = finding
 

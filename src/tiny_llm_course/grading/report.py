@@ -30,6 +30,7 @@ MARKS = {
 }
 
 SCREEN = 60  # rows of a run at most, unless one task alone takes more
+MOST = 3  # other failing checks that are named
 LEARNERS = LEARNER.relative_to(ROOT).as_posix()
 HEADING, SUM = 2, 3  # rows, including an empty one
 
@@ -210,6 +211,10 @@ def _details(result: TaskResult, package: str) -> list[Line]:
         return lines
     if finding and result.status == "failed":
         need = f"    {result.failing_need}, which this uses, fails: fix it first"
+        others = [name for name in result.failing if name and name != finding.named]
+        if others and not any(claim.facts and not claim.here for claim in result.claims):
+            more = f"; {len(others) - MOST} more" * (len(others) > MOST)
+            lines[:0] = [partial(say, f"      also      {'; '.join(others[:MOST])}{more}")]
         lines = [partial(say, f"    {finding.headline}"), *facts(finding), *lines]
         lines[:0] = [partial(say, need, bold=True)] * bool(result.failing_need)
         if finding.kind != Kind.FORBIDDEN:
@@ -234,6 +239,6 @@ def facts(finding: Finding) -> list[Line]:
     lines = [partial(say, f"      {line}", cut=code) for line in finding.lines]
     if finding.case:
         lines.append(partial(say, f"      case      {finding.case}"))
-    if finding.about and not code:
-        lines.append(partial(say, f"      check     {finding.about}"))
+    if (about := ": ".join(filter(None, (finding.named, finding.about)))) and not code:
+        lines.append(partial(say, f"      check     {about}"))
     return lines + [partial(say, f"      {frame}", cut=True) for frame in few(finding.frames)]

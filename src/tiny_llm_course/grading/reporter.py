@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import inspect
 import io
 import json
 import os
@@ -191,7 +192,7 @@ class Reporter:
         """Send each check's result."""
         report = yield
         finding = item.stash.get(FINDING, None) if report.failed else None
-        finding = finding and dataclasses.replace(finding, check=item.name, about=_about(item))
+        finding = finding and dataclasses.replace(finding, check=item.name, named=_named(item), about=_about(item))
         failure = _failure(finding, call) if finding else None
         if failure:
             item.stash[FAILURE] = failure
@@ -214,10 +215,16 @@ class Reporter:
         return report
 
 
-def _about(item: pytest.Item) -> str:
-    """Return what a check is about: "refuses other shapes"; "" if its name does not say so."""
+def _named(item: pytest.Item) -> str:
+    """Return a check's name in words, such as "refuses other shapes"; "" if they do not say what it is about."""
     name = item.name.partition("[")[0].removeprefix(f"test_{item.stash[TASK].tests}_")
     return name.replace("_", " ") if "_" in name and not GENERAL.fullmatch(name) else ""  # one word says too little
+
+
+def _about(item: pytest.Item) -> str:
+    """Return what is checked: the first paragraph of the test's docstring, on one line."""
+    said = (isinstance(item, pytest.Function) and inspect.getdoc(item.obj)) or ""
+    return " ".join(said.partition("\n\n")[0].split())
 
 
 def _failure(finding: Finding, call: pytest.CallInfo[None]) -> Failure:
