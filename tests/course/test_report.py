@@ -223,10 +223,12 @@ def test_a_none_among_arrays_is_no_fault_of_the_course():
         ("test_task_2_line_as_mlx", ""),
         ("test_task_2_line_any_split", ""),
         ("test_task_2_line_heads", ""),
+        ("test_task_2_line_scale[0.5]", "different values of `scale`"),
     ],
 )
 def test_a_check_s_name_is_said_in_words_unless_it_says_how_cases_are_chosen(name, about):
-    item = SimpleNamespace(name=name, stash={TASK: SimpleNamespace(tests="task_2_line")})
+    values = SimpleNamespace(params={"scale": 0.5})
+    item = SimpleNamespace(name=name, stash={TASK: SimpleNamespace(tests="task_2_line")}, callspec=values)
     assert _named(item) == about
 
 

@@ -218,6 +218,8 @@ class Reporter:
 def _named(item: pytest.Item) -> str:
     """Return a check's name in words, such as "refuses other shapes"; "" if they do not say what it is about."""
     name = item.name.partition("[")[0].removeprefix(f"test_{item.stash[TASK].tests}_")
+    if name in getattr(getattr(item, "callspec", None), "params", ()):
+        return f"different values of `{name}`"
     return name.replace("_", " ") if "_" in name and not GENERAL.fullmatch(name) else ""  # one word says too little
 
 
