@@ -27,6 +27,7 @@ from .failing_case import KeptCase, case_of, with_numbers, words_of
 from .guard import Breakpoints
 from .processes import OWN_SETTINGS
 from .report import facts
+from .reporter import of_check
 
 INTERRUPTED = 130
 CHANGES = "The check passed this time: your code does not do the same every time. To see it fail again: pdm run test"
@@ -62,11 +63,11 @@ class Catcher:
             yield
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_makereport(self, call: pytest.CallInfo[None]) -> None:
+    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> None:
         """Keep the finding and the case."""
         if call.excinfo and not call.excinfo.errisinstance(pytest.skip.Exception):
             error = call.excinfo.value
-            self.finding = None if isinstance(error, Reached) else finding_of(error, LEARNER)
+            self.finding = None if isinstance(error, Reached) else of_check(finding_of(error, LEARNER), item)
             self.case = case_of(error, self.task)
 
 

@@ -192,7 +192,7 @@ class Reporter:
         """Send each check's result."""
         report = yield
         finding = item.stash.get(FINDING, None) if report.failed else None
-        finding = finding and dataclasses.replace(finding, check=item.name, named=_named(item), about=_about(item))
+        finding = finding and of_check(finding, item)
         failure = _failure(finding, call) if finding else None
         if failure:
             item.stash[FAILURE] = failure
@@ -213,6 +213,11 @@ class Reporter:
                 breakpoint=self.breakpoints.place,
             )
         return report
+
+
+def of_check(finding: Finding, item: pytest.Item) -> Finding:
+    """Return a finding with the check that has failed: its name, and what it is about."""
+    return dataclasses.replace(finding, check=item.name, named=_named(item), about=_about(item))
 
 
 def _named(item: pytest.Item) -> str:
