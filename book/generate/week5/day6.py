@@ -41,11 +41,10 @@ def generated_parts() -> Parts:
         "pair-logprobs": pair_logprobs(),
         "gains": gains(),
         "dpo-steps": dpo_steps(),
-        "reward-curve": curve(("grpo",), "reward", "mean reward", "reward"),
-        "kl-curve": curve(("grpo",), "kl", "KL from the reference, nats per token", "kl"),
+        "reward-curve": curve("grpo", "mean reward", "reward"),
         "judged": judged(),
         "answers": answers((2,), "before", "grpo"),
-        "mention-curve": curve(("hacked",), "reward", "mentions per answer", "mentions"),
+        "mention-curve": curve("hacked", "mentions per answer", "mentions"),
         "hacked-answers": answers((0, 1), "hacked"),
         "held": held(),
         "group-advantage": group_advantage(),
@@ -150,11 +149,12 @@ def gains() -> str:
             sampled, mask = mx.array([[-1.0]]), mx.array([[True]])
             found = grpo_loss(sampled + mx.log(mx.array(ratio)), sampled, sampled, mx.array([a]), mask, CLIP, 0.0)
             clipped = min(max(ratio, 1 - CLIP), 1 + CLIP)
-            flat = "0" if found.clipped.item() else f"{'raises' if a > 0 else 'lowers'} \N{GREEK SMALL LETTER RHO}"
-            cells = (a, ratio * a, clipped * a, -found.loss.item())
-            rows.append([f"{i + 1}, \N{GREEK SMALL LETTER RHO} = {ratio:g}", *map(number, cells), flat])
+            gradient = "0" if found.clipped.item() else f"{'raises' if a > 0 else 'lowers'} the ratio"
+            cells = (ratio * a, clipped * a, -found.loss.item())
+            rows.append([f"answer {i + 1}, ratio {ratio:g}", *map(number, cells), gradient])
     caption = f"The gain of one token, for \N{GREEK SMALL LETTER EPSILON} = {CLIP}, from unrounded advantages"
-    head = ["answer and ratio", "A", "\N{GREEK SMALL LETTER RHO} A", "clipped ratio times A", "gain", "gradient"]
+    head = ["answer and ratio", "ratio \N{MIDDLE DOT} advantage", "clipped ratio \N{MIDDLE DOT} advantage"]
+    head += ["gain: the smaller", "gradient"]
     return table(caption, head, rows) + "\n"
 
 
@@ -162,13 +162,13 @@ def dpo_steps() -> str:
     """List some steps of DPO."""
     steps = record()["dpo"]["steps"]
     shown = range(0, len(steps), 2)
-    keys = ("loss", "accuracy", "chosen", "rejected")
+    keys = ("loss", "chosen", "rejected")
     rows = [[str(i + 1), *(number(steps[i][key], 3) for key in keys)] for i in shown]
     caption = (
         f"DPO on {record()['dpo']['pairs']} pairs: values before the update of each step. The implicit rewards are "
         "means over the step's pairs."
     )
-    return table(caption, ["step", "loss", "accuracy", "chosen reward", "rejected reward"], rows) + "\n"
+    return table(caption, ["step", "loss", "chosen reward", "rejected reward"], rows) + "\n"
 
 
 def smooth(values: Sequence[float]) -> list[float]:
@@ -176,26 +176,20 @@ def smooth(values: Sequence[float]) -> list[float]:
     return [float(np.mean(values[i : i + WINDOW])) for i in range(0, len(values), WINDOW)]
 
 
-def curve(names: tuple[str, ...], key: str, label: str, name: str) -> str:
-    """Draw a quantity over the rounds of some runs."""
-    runs = {which: record()[which] for which in names}
-    count = min(len(run["rounds"]) for run in runs.values())
+def curve(which: str, label: str, name: str) -> str:
+    """Draw a run's reward over its rounds."""
+    run, words = record()[which], {"grpo": "short stories, β = 0.1", "hacked": "mentions, β = 0"}[which]
+    count = len(run["rounds"])
     across = [min(i + WINDOW, count) for i in range(0, count, WINDOW)]
-    words = {"grpo": "short stories, β = 0.1", "hacked": "mentions, β = 0"}
-    series = {words[which]: smooth([row[key] for row in run["rounds"][:count]]) for which, run in runs.items()}
+    values = smooth([row["reward"] for row in run["rounds"]])
     canvas = at_both_widths(
-        lambda canvas: lines(canvas, across, series, ("round", label), lambda x: f"{x:g}", logarithmic=False)
+        lambda canvas: lines(canvas, across, {words: values}, ("round", label), lambda x: f"{x:g}", logarithmic=False)
     )
-    run = runs[names[0]]
-    about = "; ".join(f"{which}: from {number(values[0])} to {number(values[-1])}" for which, values in series.items())
-    minutes = run["seconds"] / 60
-    shown = ", ".join(series)
-    caption = f"{shown[0].upper()}{shown[1:]}, in the same {count} rounds."
-    if key == "reward":
-        caption = (
-            f"{shown[0].upper()}{shown[1:]}. Each point is the mean of {WINDOW} rounds of 16 answers. The {count} "
-            f"rounds took {minutes:.0f} minutes on a busy machine ({escape(record()['machine']['processor'])})."
-        )
+    about = f"{words}: from {number(values[0])} to {number(values[-1])}"
+    caption = (
+        f"{words[0].upper()}{words[1:]}. Each point is the mean of {WINDOW} rounds of 16 answers. The {count} rounds "
+        f"took {run['seconds'] / 60:.0f} minutes on a busy machine ({escape(record()['machine']['processor'])})."
+    )
     return canvas.figure(f"{name}-5-6", f"{label[0].upper()}{label[1:]} by round", f"{about}.", caption)
 
 
