@@ -50,7 +50,7 @@ def dequantize(packed: mx.array, scales: mx.array, biases: mx.array, group_size:
         N.. x I, in the dtype of scales.
 
     Raises:
-        ValueError: bits is neither 4 nor 8.
+        ValueError: bits is neither 4 nor 8. The message states it.
 
     Source: `mx.dequantize`, which computes in the dtype of scales.
     """

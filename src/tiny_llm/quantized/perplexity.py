@@ -18,7 +18,7 @@ def perplexity(model: Qwen3CachedModel, texts: Sequence[Sequence[int]]) -> float
 
     Returns:
         A Python float: 1 if each token is certain, V if all are always equally likely, inf if a token has probability
-        zero. Logits of any magnitude are handled without overflow.
+        zero. Neither large logits nor a perplexity above the largest float32 overflow.
 
     Raises:
         ValueError: no text has two tokens.
