@@ -186,7 +186,7 @@ def test_task_1_cache_rewind_copies_nothing():
 
 
 def test_task_1_cache_capacity_follows_block():
-    """A block of 400 tokens is filled without a copy, and one of 4 allocates no slots for hundreds of tokens."""
+    """A block of 400 tokens is filled without a copy."""
     draw = normals(13)
     first, token = draw(1, 4, 250, 64), draw(1, 4, 1, 64)
     case = "float32, key and value 1 x 4 x 250 x 64, block 400, then 40 calls of one token each"
@@ -196,12 +196,6 @@ def test_task_1_cache_capacity_follows_block():
         taken = [peak_bytes(lambda: kept.update_and_fetch(token, token)) for _ in range(40)]
     if max(taken) > 250 * token.nbytes:
         fail(Kind.VALUES, "a call within the first block allocated as much as all keys: the cache is copied", case)
-    case = "float32, key and value 1 x 4 x 1 x 64, block 4, the first call"
-    with noted(case):
-        taken = [peak_bytes(lambda: cache.KVCache(4).update_and_fetch(token, token)) for _ in range(2)]
-    if min(taken) > 128 * token.nbytes:
-        headline = f"one token and a block of 4 allocated {min(taken) / 1e3:.0f} kB, as much as hundreds of tokens"
-        fail(Kind.VALUES, headline, case, f"at most   {128 * token.nbytes / 1e3:.0f} kB")
 
 
 OTHERS = {
