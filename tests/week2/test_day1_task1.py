@@ -235,7 +235,7 @@ def test_task_1_cache_refuses_another_dtype():
 def test_task_1_cache_keeps_its_sizes_after_dropping_all_tokens(shape):
     """The first call fixes them, even if its tokens are rewound."""
     key, value = pair(14, 2, 3, 5, 4)
-    case = f"float32, key 2 x 3 x 5 x 4, rewind(5), then key {' x '.join(map(str, shape))}"
+    case = f"float32, key 2 x 3 x 5 x 4, rewind(5), and new ones of {' x '.join(map(str, shape))}"
     with noted(case):
         kept = cache.KVCache(4)
         kept.update_and_fetch(key, value)
