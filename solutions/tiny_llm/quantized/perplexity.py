@@ -16,8 +16,8 @@ def perplexity(model: Qwen3CachedModel, texts: Sequence[Sequence[int]]) -> float
     short one.
 
     Args:
-        model: called with tokens, 1 x L, and `all_positions=True`, it returns logits, 1 x L x V, in any float dtype. Each
-            text is passed to it once.
+        model: called with tokens, 1 x L, and `all_positions=True`, it returns logits, 1 x L x V, in any float dtype. It
+            gets each text once.
         texts: the tokens of each. Texts with fewer than two are skipped.
 
     Returns:
