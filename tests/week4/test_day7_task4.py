@@ -125,7 +125,11 @@ def test_task_4_rope_by_length_in_every_call():
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("offset", [slice(4997, 5001), [slice(4997, 5001), slice(301, 305)]], ids=["slice", "list"])
+@pytest.mark.parametrize(
+    "offset",
+    [slice(4997, 5001), [slice(4997, 5001), slice(301, 305)], slice(199997, 200001)],
+    ids=["slice", "list", "past position 131072"],
+)
 def test_task_4_rope_far_positions(offset, dtype):
     """There is no last position, and the angles are float32."""
     agrees(turned, turned64, tokens(8, dtype, length=4), paces_of(), 1.0, False, offset, seed=8)
