@@ -185,6 +185,19 @@ def test_task_1_cache_rewind_copies_nothing():
         fail(Kind.VALUES, "a call after a rewind allocated as much as all keys: the cache is copied", case)
 
 
+def test_task_1_cache_capacity_follows_block():
+    """A block of 400 tokens is filled without a copy."""
+    draw = normals(13)
+    first, token = draw(1, 4, 250, 64), draw(1, 4, 1, 64)
+    case = "float32, key and value 1 x 4 x 250 x 64, block 400, then 40 calls of one token each"
+    with noted(case):
+        kept = cache.KVCache(400)
+        mx.eval(kept.update_and_fetch(first, first))
+        taken = [peak_bytes(lambda: kept.update_and_fetch(token, token)) for _ in range(40)]
+    if max(taken) > 250 * token.nbytes:
+        fail(Kind.VALUES, "a call within the first block allocated as much as all keys: the cache is copied", case)
+
+
 OTHERS = {
     "another batch": (1, 3, 2, 4),
     "other heads": (2, 1, 2, 4),
@@ -218,6 +231,41 @@ def test_task_1_cache_refuses_another_dtype():
     unchanged(kept, 2, case)
 
 
+@pytest.mark.parametrize("shape", OTHERS.values(), ids=OTHERS.keys())
+def test_task_1_cache_keeps_its_sizes_after_dropping_all_tokens(shape):
+    """The first call fixes them, even if its tokens are rewound."""
+    key, value = pair(14, 2, 3, 5, 4)
+    case = f"float32, key 2 x 3 x 5 x 4, rewind(5), and new ones of {' x '.join(map(str, shape))}"
+    with noted(case):
+        kept = cache.KVCache(4)
+        kept.update_and_fetch(key, value)
+        kept.rewind(5)
+    with raises_value_error(case):
+        mx.eval(kept.update_and_fetch(mx.ones(shape), mx.ones(shape)))
+    unchanged(kept, 0, case)
+
+
+MESSAGES = {
+    "another batch": ((7, 3, 1, 4), mx.float32, ("7", "2")),
+    "other heads": ((2, 7, 1, 4), mx.float32, ("7", "3")),
+    "another D": ((2, 3, 1, 7), mx.float32, ("7", "4")),
+    "another dtype": ((2, 3, 1, 4), mx.float16, ("float16", "float32")),
+}
+
+
+@pytest.mark.parametrize("what", MESSAGES)
+def test_task_1_cache_message_states_what_was_given_and_what_is_needed(what):
+    shape, dtype, words = MESSAGES[what]
+    kept = cache.KVCache(4)
+    kept.update_and_fetch(*pair(15, 2, 3, 5, 4))
+    case = f"float32, key 2 x 3 x 5 x 4, then key and value {' x '.join(map(str, shape))} of {dtype_word(dtype)}"
+    with raises_value_error(case, *words):
+        mx.eval(kept.update_and_fetch(mx.ones(shape, dtype), mx.ones(shape, dtype)))
+    case = f"float32, key 2 x 3 x 1 x 4, value {' x '.join(map(str, shape))} of {dtype_word(dtype)}"
+    with raises_value_error(case, *words):
+        mx.eval(kept.update_and_fetch(mx.ones((2, 3, 1, 4)), mx.ones(shape, dtype)))
+
+
 def unchanged(kept, count, case):
     """Check that a rejected call has left offset as it was."""
     if kept.offset != count:
@@ -233,15 +281,21 @@ def test_task_1_cache_refuses_values_that_differ_from_keys(shape):
     with raises_value_error(case):
         mx.eval(kept.update_and_fetch(mx.ones((2, 3, 2, 4)), mx.ones(shape, dtype)))
     unchanged(kept, 0, case)
+    kept.update_and_fetch(*pair(16, 2, 3, 5, 4))
+    with raises_value_error(f"{case}, after 5 tokens"):
+        mx.eval(kept.update_and_fetch(mx.ones((2, 3, 2, 4)), mx.ones(shape, dtype)))
+    unchanged(kept, 5, f"{case}, after 5 tokens")
 
 
-def test_task_1_cache_a_rejected_first_call_fixes_no_sizes():
+@pytest.mark.parametrize(("length", "dtype"), [(2, mx.float32), (3, mx.float16)], ids=["shape", "dtype"])
+def test_task_1_cache_a_rejected_first_call_fixes_no_sizes(length, dtype):
     """The next call may have other sizes."""
     key, value = pair(12, 2, 1, 3, 6)
-    case = "float32, key 1 x 2 x 3 x 4, value 1 x 2 x 2 x 4, which raises; then a valid call: both 2 x 1 x 3 x 6"
+    wrong = f"value 1 x 2 x {length} x 4 of {dtype_word(dtype)}"
+    case = f"float32, key 1 x 2 x 3 x 4, {wrong}, which raises; then a valid call: both 2 x 1 x 3 x 6"
     kept = cache.KVCache(4)
     with raises_value_error(case):
-        mx.eval(kept.update_and_fetch(mx.zeros((1, 2, 3, 4)), mx.zeros((1, 2, 2, 4))))
+        mx.eval(kept.update_and_fetch(mx.zeros((1, 2, 3, 4)), mx.zeros((1, 2, length, 4), dtype)))
     with noted(case):
         keys, values = kept.update_and_fetch(key, value)
     for name, actual, x in (("keys", keys, key), ("values", values, value)):

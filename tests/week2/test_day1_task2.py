@@ -13,7 +13,7 @@ from tiny_llm.config import ModelConfig
 from tiny_llm.qwen3_cached import attention, cache
 from tiny_llm_course.testkit.again import built
 from tiny_llm_course.testkit.agreement import agrees, compare
-from tiny_llm_course.testkit.cases import noted
+from tiny_llm_course.testkit.cases import dtype_word, noted, shape_words
 from tiny_llm_course.testkit.errors import Kind, fail, raises_error, raises_value_error
 from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.marks import by_dtype
@@ -146,6 +146,40 @@ def test_task_2_attention_appends_each_token_once(base):
             counts.append(kept.offset)
     if counts != [3, 4, 6]:
         fail(Kind.VALUES, "the cache's offset is wrong", case, "expected  [3, 4, 6]", f"got       {counts}")
+
+
+class Recording:
+    """Another cache with the same methods, which records what it is given."""
+
+    def __init__(self):
+        self.offset, self.given = 0, []
+
+    def update_and_fetch(self, key, value):
+        self.given.append((key, value))
+        self.offset += key.shape[2]
+        return tuple(mx.concatenate(list(x), axis=2) for x in zip(*self.given, strict=True))
+
+
+@by_dtype
+@by_architecture
+def test_task_2_attention_caches_each_key_value_head_once(base, dtype):
+    """Keys and values reach the cache as N x H_kv x L x D, in x's dtype: neither repeated nor widened."""
+    model = random_model(base, 12, dtype, num_attention_heads=6, num_key_value_heads=2)
+    case = f"{dtype_word(dtype)}, {model}, calls of 3 and 1 tokens, N 2"
+    with noted(case):
+        layer, kept = attention.Qwen3CachedAttention(ModelConfig.from_dict(model.config), model.layer(0)), Recording()
+        for length in (3, 1):
+            mx.eval(layer(stream(12, model, 2, length), kept))
+    dims = model.config["head_dim"]
+    expected = [(2, 2, length, dims, dtype) for length in (3, 1)]
+    for which, name in enumerate(("keys", "values")):
+        found = [(*pair[which].shape, pair[which].dtype) for pair in kept.given]
+        if found != expected:
+            words = [
+                ", then ".join(f"{shape_words(x[:-1])}, {dtype_word(x[-1])}" for x in xs) for xs in (expected, found)
+            ]
+            lines = (f"expected  {words[0]}", f"got       {words[1]}")
+            fail(Kind.SHAPE, f"wrong shape or dtype of the {name} passed to the cache", case, *lines)
 
 
 @by_architecture

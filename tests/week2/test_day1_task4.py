@@ -103,6 +103,13 @@ def test_task_4_cached_end(eos_ids, expected):
     check_tokens(count_up, [3], 12, wanted, eos_ids=eos_ids)
 
 
+@pytest.mark.parametrize("prompt", [[6], [3, 6], [6, 3]], ids=str)
+def test_task_4_cached_end_in_the_prompt(prompt):
+    """An eos_id that the prompt contains, even as its last token, does not end the generation."""
+    wanted = [(prompt[-1] + number) % 11 for number in range(1, 11)]
+    check_tokens(count_up, prompt, 30, wanted if prompt[-1] == 6 else wanted[:2], eos_ids=[6])
+
+
 @pytest.mark.parametrize(
     ("prompt", "max_tokens", "context_length", "expected"),
     [([3], 9, 4, [4, 5, 6]), ([1, 2, 3], 9, 4, [4]), ([1, 2, 3], 9, 3, []), ([1, 2, 3], 2, 9, [4, 5])],
@@ -111,13 +118,14 @@ def test_task_4_cached_context_length(prompt, max_tokens, context_length, expect
     check_tokens(count_up, prompt, max_tokens, expected, context_length=context_length)
 
 
+@pytest.mark.parametrize("max_tokens", [3, 0])
 @pytest.mark.parametrize("options", [{}, {"context_length": 2}, {"context_length": 0}], ids=str)
-def test_task_4_cached_refused_at_the_call(options):
-    """The call raises, not the first next()."""
+def test_task_4_cached_refused_at_the_call(options, max_tokens):
+    """The call raises, not the first next(), even if no tokens are wanted."""
     prompt = [1, 2, 3] if options else []
-    case = f"prompt {prompt}, {options or 'no limit'}, no token requested yet"
+    case = f"prompt {prompt}, max_tokens {max_tokens}, {options or 'no limit'}, no token requested yet"
     with raises_value_error(case):
-        generate.generate_cached(Reader(count_up, case), prompt, 3, **options)
+        generate.generate_cached(Reader(count_up, case), prompt, max_tokens, **options)
 
 
 def test_task_4_cached_as_soon_as_known():

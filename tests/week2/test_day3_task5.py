@@ -102,6 +102,13 @@ def test_task_5_least_squares_sweep():
         no_group_is_worse(w, group_size, bits, f"seed {n.seed}")
 
 
-def test_task_5_least_squares_refuses_groups_that_are_not_full():
-    with raises_value_error("w 2 x 96, group_size 64", "96", "64"):
-        least_squares.quantize_least_squares(mx.ones((2, 96)), 64, 4)
+@pytest.mark.parametrize(("inputs", "group_size"), [(65, 64), (32, 64), (96, 64), (64, 128)])
+def test_task_5_least_squares_refuses_groups_that_are_not_full(inputs, group_size):
+    with raises_value_error(f"w 2 x {inputs}, group_size {group_size}", str(inputs), str(group_size)):
+        least_squares.quantize_least_squares(mx.ones((2, inputs)), group_size, 4)
+
+
+@pytest.mark.parametrize("bits", [0, 2, 16])
+def test_task_5_least_squares_refuses_other_bits(bits):
+    with raises_value_error(f"w 2 x 64, bits {bits}", str(bits)):
+        least_squares.quantize_least_squares(mx.ones((2, 64)), 64, bits)

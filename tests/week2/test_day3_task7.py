@@ -1,5 +1,6 @@
 """Week 2, day 3, task 7: quantized embedding."""
 
+import functools
 import itertools
 
 import mlx.core as mx
@@ -121,6 +122,19 @@ def test_task_7_embedding_head_stays_packed():
         table = layers.QuantizedEmbedding(*triple)
         mx.eval(table.as_linear(x))
         holds_less(lambda: table.as_linear(x), 2048 * 512 * 4 // 2, "half of the float32 table", case=case)
+
+
+def test_task_7_embedding_construction_keeps_the_table_packed():
+    """The constructor allocates less than half of the float32 table, together with a lookup or with the scores."""
+    triple = Words(quantized(8, 2048, 512, 64, 4))
+    x, tokens = normals(9)(1, 512), mx.array([[3, 2000]])
+    mx.eval(x, tokens, *triple)
+    uses = {"tokens 1 x 2": lambda table: table(tokens), "as_linear, x 1 x 512": lambda table: table.as_linear(x)}
+    for words, use in uses.items():
+        with noted(case := f"the constructor and {words}, float32, {triple}, seed 8"):
+            mx.eval(use(layers.QuantizedEmbedding(*triple)))
+            new = functools.partial(lambda use: use(layers.QuantizedEmbedding(*triple)), use)
+            holds_less(new, 2048 * 512 * 4 // 2, "half of the float32 table", case=case)
 
 
 def test_task_7_embedding_sweep():

@@ -1,5 +1,7 @@
 """Week 2, day 3, task 8: perplexity."""
 
+import math
+
 import mlx.core as mx
 import numpy as np
 import pytest
@@ -52,6 +54,16 @@ def test_task_8_perplexity_large_logits(shift):
 def test_task_8_perplexity_unlikely():
     """One token has a loss of 120: its probability is not zero, but float32 cannot represent it."""
     judges(mx.array([[120.0, 0.0], [0.0, 0.0]]), [[0, 1, 1, 1]], 0)
+
+
+@pytest.mark.parametrize("loss", [80, 95, 300, 650])
+def test_task_8_perplexity_past_the_largest_float32(loss):
+    """exp of a mean loss above 88 overflows in float32, but not in a Python float."""
+    with noted(case := f"one token with a loss of {loss}"):
+        found = perplexity.perplexity(TableModel(mx.array([[float(loss), 0.0], [0.0, 0.0]])), [[0, 1]])
+    if not math.isclose(found, math.exp(loss), rel_tol=1e-3):
+        lines = (f"expected  {math.exp(loss):.6g}", f"got       {found:.6g}")
+        raise CheckFailed(Finding(Kind.VALUES, "the perplexity is wrong", lines, case))
 
 
 def test_task_8_perplexity_equal_logits():

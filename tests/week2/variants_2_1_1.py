@@ -33,6 +33,14 @@ def refused(program, shape, dtype=mx.float32, value=None):
     )
 
 
+def emptied(program):
+    """Return a cache after five tokens have been rewound."""
+    kept = program(4)
+    kept.update_and_fetch(mx.ones((1, 2, 5, 3)), mx.ones((1, 2, 5, 3)))
+    kept.rewind(5)
+    return kept
+
+
 def rewound(program, count):
     """Return whether rewinding `count` of five tokens raises, and the token count afterwards."""
     kept = program(4)
@@ -63,6 +71,10 @@ known.probe_table(
         [((1, 2, 3, 4), (1, 2, 2, 4)), ((2, 1, 3, 6), (2, 1, 3, 6))],
     ),
     refuses_rewinds=lambda program: tuple(rewound(program, count) for count in (6, -1, 5, 0)),
+    refuses_when_emptied=lambda program: refusals(
+        lambda shape: emptied(program).update_and_fetch(mx.ones(shape), mx.ones(shape)),
+        [(1, 2, 2, 3), (2, 2, 2, 3), (1, 2, 2, 4)],
+    ),
 )
 known.probe_table(mx.float16, half=lambda program: fetched(program, 3, 2, dtype=mx.float16, seed=7))
 
@@ -303,10 +315,23 @@ known.change(
         "if (key.shape, key.dtype) != (value.shape, value.dtype) or (*key.shape[:2], *key.shape[3:], key.dtype) != (\n"
         "    *keys.shape[:2], *keys.shape[3:], keys.dtype\n"
         "):\n"
-        f"    raise ValueError\n{RETURNED}",
+        "    raise ValueError([(x.shape, x.dtype) for x in (key, value, keys)])\n"
+        f"{RETURNED}",
     ),
     fact="key and value are checked only after they have been written",
     question="A call raises. What has it already changed in the cache?",
+)
+known.change(
+    "values-compared-in-the-first-call",
+    (UNLIKE, f"if self._keys is None and {UNLIKE.removeprefix('if ')}"),
+    fact="value is compared with key in the first call only",
+    question="The cache holds five tokens. Two keys arrive, with one value. What does the assignment do?",
+)
+known.change(
+    "sizes-forgotten-when-empty",
+    (END, f"if self.offset == 0:\n    self._keys = self._values = None\n{END}"),
+    fact="an empty cache accepts any sizes, even if earlier tokens fixed them",
+    question="All tokens are rewound. Which call fixes the sizes?",
 )
 known.change(
     "float32-kept",
@@ -336,12 +361,12 @@ known.change(
 class Doubling:
     def __init__(self, block=256):
         self.offset, self.room, self.block = 0, 0, block
-        self.kept = None
+        self.kept = self.like = None
 
     def update_and_fetch(self, key, value):
         like = [(*x.shape[:2], *x.shape[3:], x.dtype) for x in (key, value)]
         if key.shape != value.shape or like[0] != like[1] or (self.kept is not None and like[0] != self.like):
-            raise ValueError("of another kind")
+            raise ValueError(f"key {key.shape} {key.dtype}, value {value.shape} {value.dtype}, cache {self.like}")
         self.like = like[0]
         end = self.offset + key.shape[2]
         while self.room < end:
@@ -370,12 +395,12 @@ class KeysAndValuesInOne:
 
     def update_and_fetch(self, key, value):
         if key.shape != value.shape or key.dtype != value.dtype:
-            raise ValueError("key and value differ")
+            raise ValueError(f"key is {key.shape} {key.dtype}, value is {value.shape} {value.dtype}")
         (batch, heads, length, dims), end = key.shape, self.offset + key.shape[2]
         if self.both is None:
             self.both = mx.zeros((2, batch, heads, 0, dims), key.dtype)
         if (self.both.dtype, self.both.shape[1:3], self.both.shape[4]) != (key.dtype, (batch, heads), dims):
-            raise ValueError("another kind of key")
+            raise ValueError(f"{key.shape} {key.dtype} does not fit {self.both.shape} {self.both.dtype}")
         while self.both.shape[3] < end:
             more = mx.zeros((2, batch, heads, self.block, dims), key.dtype)
             self.both = mx.concatenate([self.both, more], axis=3)

@@ -52,6 +52,21 @@ def attention_refuses(program):
     return mx.array([refusal(lambda: layer(x[:, :2], kept)), kept.offset])
 
 
+@known.probe()
+def attention_stores(program):
+    """Return the shapes of what the cache is given, and the bytes of an element."""
+    model, given = random_model(QWEN3, 41, mx.float16), []
+
+    class Recording(KVCache):
+        def update_and_fetch(self, key, value):
+            given.extend(x for v in (key, value) for x in (*v.shape, v.dtype.size))
+            return super().update_and_fetch(key, value)
+
+    layer, kept = program(ModelConfig.from_dict(model.config), model.layer(0)), Recording(4)
+    mx.eval(layer(normals(41, mx.float16)(2, 3, model.config["hidden_size"]), kept))
+    return mx.array(given)
+
+
 @known.sized("one token after 2,048, E 512, H 8, H_kv 4, D 128")
 def sized(program):
     measures = {"hidden_size": 512, "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 128}
@@ -242,6 +257,19 @@ known.change(
     ("attended = ", "query = self.rope(query, slice(cache.offset, cache.offset + x.shape[1]))\nattended = "),
     fact="the query is rotated after update_and_fetch, so its positions are too large by L",
     question="Which value does cache.offset have when you rotate the key, and which when you rotate the query?",
+)
+
+
+known.change(
+    "heads-repeated-in-the-cache",
+    (
+        "positions = slice",
+        "group = query.shape[2] // key.shape[2]\n"
+        "key, value = mx.repeat(key, group, axis=2), mx.repeat(value, group, axis=2)\n"
+        "positions = slice",
+    ),
+    fact="each key-value head is repeated for all of its query heads before it is cached",
+    question="How many heads does the cache store for a model with 16 query heads and 8 key-value heads?",
 )
 
 

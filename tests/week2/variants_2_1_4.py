@@ -28,6 +28,9 @@ known.probe_table(
     calls=lambda program: calls(program, add_up, ([3, 1, 4], 4)),
     one_token=lambda program: calls(program, count_up, ([7], 1)),
     eos=lambda program: tuple(told(program, Reader(count_up), [5, 3], 9, eos_ids=ids) for ids in ((8,), [9, 6], (4,))),
+    eos_in_the_prompt=lambda program: tuple(
+        told(program, Reader(count_up), prompt, 4, eos_ids=(5,)) for prompt in ([5, 3], [3, 5])
+    ),
     context=lambda program: tuple(told(program, Reader(count_up), [5, 3], 9, context_length=n) for n in (2, 3, 5)),
     refused=lambda program: refused_when(
         lambda prompt, most: program(Reader(count_up), prompt, 3, context_length=most), ([], None), ([1, 2, 3], 2)
@@ -138,6 +141,12 @@ known.change(
     ("eos_ids=eos_ids, ", ""),
     fact="eos_ids is not passed to generate_tokens",
     question="Which of your options do you pass to generate_tokens?",
+)
+known.change(
+    "ended-by-the-prompt",
+    ("return generate_tokens(", "if prompt and prompt[-1] in eos_ids:\n    return iter(())\nreturn generate_tokens("),
+    fact="nothing is generated after a prompt whose last token is in eos_ids",
+    question="A chat's prompt ends with the token that ended the last answer. What do you compare with eos_ids?",
 )
 known.change(
     "context-left-out",

@@ -46,6 +46,14 @@ def linear_memory(program):
     return mx.array(peak_bytes(lambda: layer(x)) > 1024 * 512 * 2)
 
 
+@known.probe()
+def linear_memory_of_both(program):
+    """Return whether the constructor and the first call together dequantize the matrix."""
+    parts, x = triple(8, 1024, 512), normals(8)(1, 512)
+    mx.eval(x, *parts)
+    return mx.array(peak_bytes(lambda: program(*parts)(x)) > 1024 * 512 * 2)
+
+
 @known.sized("8 vectors, 4 bits, groups of 64, 1,024 x 1,024")
 def sized(program):
     layer, x = program(*triple(1, 1024, 1024)), normals(1)(8, 1024)
@@ -98,6 +106,16 @@ known.change(
      "y = (x.astype(mx.float32) @ w.T).astype(x.dtype)"),
     fact="every call dequantizes the whole matrix before multiplying",
     question="How many bytes does your call write to memory, and how many do the packed weights save?",
+)  # fmt: skip
+known.change(
+    "dequantized-in-the-constructor",
+    ("self.group_size, self.bits = group_size, bits",
+     "wide = (v.astype(mx.float32) for v in (scales, biases))\n"
+     "self.w = mx.dequantize(packed, *wide, group_size=group_size, bits=bits)"),
+    ("y = _multiply(x, self.packed, self.scales, self.biases, self.group_size, self.bits)",
+     "y = (x.astype(mx.float32) @ self.w.T).astype(x.dtype)"),
+    fact="the constructor dequantizes the whole matrix, and the layer keeps the floats",
+    question="How many bytes does your layer hold, and how many do the packed weights take?",
 )  # fmt: skip
 known.change(
     "shapes-not-compared",

@@ -43,6 +43,14 @@ def head_memory(program):
     return mx.array(peak_bytes(lambda: head(x)) > 2048 * 512 * 4 // 2)
 
 
+@known.probe()
+def construction_memory(program):
+    """Return whether the constructor and the first lookup together dequantize the table."""
+    parts = mx.quantize(normals(9)(2048, 512), group_size=64, bits=4)
+    mx.eval(*parts)
+    return mx.array(peak_bytes(lambda: program(*parts)(mx.array([[3, 2000]]))) > 2048 * 512 * 4 // 2)
+
+
 @known.sized("1,024 tokens of 2,048, 4 bits, groups of 64, E 256")
 def sized(program):
     built, tokens = table(program, 1, 2048, 256), mx.arange(1024)
@@ -65,6 +73,26 @@ known.change(
     ),
     fact="`as_linear` dequantizes the whole table before it multiplies",
     question="How many bytes does your table take in float32, and how many stay packed?",
+)
+known.change(
+    "dequantized-in-the-constructor",
+    (
+        "= group_size, bits, dtype or scales.dtype",
+        "= group_size, bits, dtype or scales.dtype\n"
+        "self.w = dequantize(packed, scales.astype(mx.float32), biases, group_size, bits)",
+    ),
+    ("packed, scales, biases = (x[tokens] for x in (self.packed, self.scales, self.biases))", ""),
+    ("wide = scales.astype(mx.float32)", ""),
+    (
+        "dequantize(packed, wide, biases, self.group_size, self.bits).astype(self.dtype)",
+        "self.w[tokens].astype(self.dtype)",
+    ),
+    (
+        "return _multiply(x, self.packed, self.scales, self.biases, self.group_size, self.bits)",
+        "return (x.astype(mx.float32) @ self.w.T).astype(x.dtype)",
+    ),
+    fact="the constructor dequantizes the whole table, and lookups index the floats",
+    question="How many bytes does your table hold, and how many do the packed weights take?",
 )
 known.change(
     "scales-of-the-first-rows",

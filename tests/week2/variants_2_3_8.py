@@ -28,6 +28,9 @@ known.probe_table(
     impossible=lambda program: mx.array(program(TableModel(mx.array([[5000.0, 0.0], [5000.0, 0.0]])), [[0, 1, 1]])),
     # One loss of 120, and two of log 2.
     unlikely=lambda program: mx.array(program(TableModel(mx.array([[120.0, 0.0], [0.0, 0.0]])), [[0, 1, 1, 1]])),
+    past_float32=lambda program: mx.array(
+        math.log(program(TableModel(mx.array([[95.0, 0.0], [0.0, 0.0]])), [[0, 1]])) / 95
+    ),
     is_a_float=lambda program: mx.array(isinstance(program(TableModel(normals(6)(7, 7)), TEXTS), float)),
     refuses=lambda program: refusals(
         lambda texts: program(TableModel(mx.zeros((7, 7))), texts), ([], [[3]], [[], [1]])
@@ -134,6 +137,12 @@ known.change(
     ("math.exp(mean) if mean < 700 else math.inf", "math.exp(mean)"),
     fact="a finite mean loss above 709 raises OverflowError",
     question="What does math.exp(1000) do?",
+)
+known.change(
+    "exp-in-float32",
+    ("math.exp(mean) if mean < 700 else math.inf", "mx.exp(mx.array(mean)).item()"),
+    fact="exp of the mean loss is computed in float32, which overflows above a loss of 88",
+    question="The mean loss is 95. Which of float32 and a Python float can represent exp(95)?",
 )
 known.change(
     "nothing-is-certain",

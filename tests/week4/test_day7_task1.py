@@ -75,6 +75,7 @@ def test_task_1_linear_positions_are_squeezed(pairs, base, factor, position):
 
 
 REFUSED = {"odd dims": (7, 300, 2), "a factor below 1": (8, 300, 0.5), "a factor of 0": (8, 300, 0)}
+REFUSED |= {"a factor slightly below 1": (8, 300, 0.99), "a negative factor": (8, 300, -2)}
 
 
 @pytest.mark.parametrize("why", REFUSED)

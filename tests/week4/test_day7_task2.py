@@ -83,8 +83,11 @@ REFUSED_BY_NTK = {
     "odd dims": (7, 300, 2),
     "a single pair": (2, 300, 2),
     "a factor below 1": (8, 300, 0.5),
+    "a factor slightly below 1": (8, 300, 0.99),
     "a factor below 1 with a length": (8, 300, 0.5, 200, 100),
+    "a factor below 1 within the training length": (8, 300, 0.5, 50, 100),
     "a length without original_length": (8, 300, 2, 100),
+    "a length of 0 without original_length": (8, 300, 2, 0),
 }
 
 

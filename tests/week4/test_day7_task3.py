@@ -108,7 +108,11 @@ def test_task_3_yarn_between_kept_and_divided(pairs, factor, original_length):
     compare(mx.array(found), expected, mx.float32, 1e-5 * plain, case, dims)
 
 
-@pytest.mark.parametrize(("dims", "factor"), [(7, 2), (8, 0.5)], ids=["odd dims", "a factor below 1"])
+@pytest.mark.parametrize(
+    ("dims", "factor"),
+    [(7, 2), (8, 0.5), (8, 0.99), (8, 0)],
+    ids=["odd dims", "a factor below 1", "a factor slightly below 1", "a factor of 0"],
+)
 def test_task_3_yarn_refuses(dims, factor):
     with raises_value_error(f"dims {dims}, base 300, factor {factor}, original_length 100"):
         mx.eval(yarn.yarn_frequencies(dims, 300, factor, 100)[0])

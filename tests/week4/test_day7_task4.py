@@ -125,7 +125,11 @@ def test_task_4_rope_by_length_in_every_call():
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("offset", [slice(4997, 5001), [slice(4997, 5001), slice(301, 305)]], ids=["slice", "list"])
+@pytest.mark.parametrize(
+    "offset",
+    [slice(4997, 5001), [slice(4997, 5001), slice(301, 305)], slice(199997, 200001)],
+    ids=["slice", "list", "past position 131072"],
+)
 def test_task_4_rope_far_positions(offset, dtype):
     """There is no last position, and the angles are float32."""
     agrees(turned, turned64, tokens(8, dtype, length=4), paces_of(), 1.0, False, offset, seed=8)
@@ -221,6 +225,8 @@ REFUSED_BY_ROPE = {
     "a slice of more": ((2, 1, 4, 12), slice(0, 3)),
     "across the start": ((2, 3, 4, 12), slice(-2, 1)),
     "counted from the end": ((2, 3, 4, 12), slice(-4, -1)),
+    "a negative position": ((2, 3, 4, 12), -1),
+    "no slices for two rows": ((2, 3, 4, 12), []),
     "one slice for two rows": ((2, 3, 4, 12), [slice(0, 3)]),
     "three slices for two rows": ((2, 3, 4, 12), [slice(0, 3)] * 3),
     "two slices for one row": ((1, 3, 4, 12), [slice(0, 3)] * 2),
@@ -243,6 +249,19 @@ def test_task_4_rope_refuses(why):
 def test_task_4_rope_refuses_wrong_frequencies(dims, paces):
     with raises_value_error(f"dims {dims}, {paces} frequencies"):
         rope.ScaledRoPE(dims, mx.ones(paces))
+
+
+@pytest.mark.parametrize("shape", [(1, 6), (6, 1), (6, 6), (2, 3)], ids=str)
+def test_task_4_rope_refuses_frequencies_of_two_axes(shape):
+    """The shape is D/2, even if the number of elements or an axis is right."""
+    with raises_value_error(f"dims 12, frequencies {' x '.join(map(str, shape))}"):
+        rope.ScaledRoPE(12, mx.ones(shape))
+
+
+def test_task_4_rope_refuses_odd_dims_for_a_function():
+    """The constructor raises, before the first call."""
+    with raises_value_error("dims 7, frequencies by length"):
+        rope.ScaledRoPE(7, Growing(6))
 
 
 def test_task_4_rope_scores_are_sharper():

@@ -5,6 +5,7 @@ import numpy as np
 from tiny_llm_solution.long_context.rope import ScaledRoPE
 
 from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.outcomes import refusals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("4.7.4")
@@ -42,6 +43,13 @@ known.probe_table(
     by_each_rows_length=lambda program: program(10, by_length)(tokens(26), [slice(17, 20), slice(7, 10)]),
     as_many_heads_as_tokens=lambda program: program(10, mx.array(PACES))(tokens(31, heads=3)),
     by_length_again=by_length_again,
+    refuses_offsets=lambda program: refusals(
+        lambda offset: program(10, mx.array(PACES))(tokens(33), offset),
+        ([], [slice(0, 3)], [slice(0, 3)] * 2, slice(-3, 0), -1, 0),
+    ),
+    refuses_frequencies=lambda program: refusals(
+        lambda shape: program(10, mx.ones(shape)), ((5,), (4,), (1, 5), (5, 1), (5, 5))
+    ),
 )
 known.probe_table(mx.float16, half=lambda program: program(10, mx.array(PACES))(tokens(27, mx.float16), slice(1, 4)))
 known.probe_table(
@@ -152,6 +160,18 @@ known.change(
     ("first = 0 if offset is None else offset", "first = 0"),
     fact="every sequence starts at position 0, whatever `offset` is",
     question="A later token comes alone. How does your code know its position?",
+)
+known.change(
+    "no-slices-taken-for-none",
+    ("first = 0 if offset is None else offset", "first = offset or 0"),
+    fact="an empty list of slices is taken for no offset",
+    question="`offset` is [] and x has two rows. Is `not offset` true, and what should happen?",
+)
+known.change(
+    "one-axis-compared",
+    ("frequencies.shape != (dims // 2,)", "frequencies.shape[-1] != dims // 2"),
+    fact="only the last axis of the frequencies is compared with D/2",
+    question="D is 12. Does an array of 2 x 6 frequencies have the shape that the docstring requires?",
 )
 known.change(
     "first-row-for-all",

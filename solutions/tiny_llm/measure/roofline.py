@@ -23,7 +23,7 @@ class Roofline:
             peak_flops: floating-point operations per second (FLOP/s).
 
         Raises:
-            ValueError: one of them is not above 0.
+            ValueError: one of them is 0 or negative.
         """
         if not (bandwidth > 0 and peak_flops > 0):
             raise ValueError(f"bandwidth is {bandwidth} and peak_flops {peak_flops}, but both must be above 0")

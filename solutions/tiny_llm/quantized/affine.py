@@ -29,7 +29,8 @@ def quantize(w: mx.array, group_size: int = 64, bits: int = 4) -> tuple[mx.array
         The packed q, O x (I * bits / 32), uint32; then scales and biases, O x (I / group_size) each, in w's dtype.
 
     Raises:
-        ValueError: I is not a multiple of group_size, or bits is neither 4 nor 8. The message says which.
+        ValueError: I is not a multiple of group_size, or bits is neither 4 nor 8. The message states I and group_size,
+            or bits.
 
     Source: `mx.quantize`.
     """
@@ -64,7 +65,7 @@ def dequantize(packed: mx.array, scales: mx.array, biases: mx.array, group_size:
         N.. x I, in the dtype of scales.
 
     Raises:
-        ValueError: bits is neither 4 nor 8.
+        ValueError: bits is neither 4 nor 8. The message states it.
 
     Source: `mx.dequantize`, which computes in the dtype of scales.
     """

@@ -40,7 +40,7 @@ class Qwen3CachedAttention:
 
         Args:
             x: N x L x E, the tokens at positions cache.offset to cache.offset + L - 1.
-            cache: this layer's.
+            cache: this layer's. It gets keys and values, N x H_kv x L x D each, in the dtype of the result.
 
         Returns:
             N x L x E, in the dtype that x and the weights share.

@@ -23,7 +23,8 @@ def generate_cached(
         model: has `new_caches`, whose caches each have an `offset`, and returns logits for tokens and caches. The first
             call gets the whole prompt, 1 x L; each later one the last sampled token, 1 x 1. All get the same caches;
             none requests `all_positions`.
-        prompt, max_tokens, eos_ids, context_length, sampler: as in `generate_tokens`.
+        prompt, max_tokens, eos_ids, context_length, sampler: as in `generate_tokens`. An eos_id in the prompt ends
+            nothing.
 
     Raises:
         ValueError: as `generate_tokens`.

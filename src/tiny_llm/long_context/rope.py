@@ -44,7 +44,7 @@ class ScaledRoPE:
             An array of x's shape and dtype; the rotation is computed in float32.
 
         Raises:
-            ValueError: x's last dimension is not D, a slice does not span L positions or begins before 0, or a list
-                does not have N slices.
+            ValueError: x's last dimension is not D, a slice does not span L positions, a slice or an integer begins
+                before position 0, or a list does not have N slices.
         """
         raise NotImplementedError("4.7.4 RoPE with given frequencies")

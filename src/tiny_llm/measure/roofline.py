@@ -23,7 +23,7 @@ class Roofline:
             peak_flops: floating-point operations per second (FLOP/s).
 
         Raises:
-            ValueError: one of them is not above 0.
+            ValueError: one of them is 0 or negative.
         """
         raise NotImplementedError("2.2.4 The roofline")
 

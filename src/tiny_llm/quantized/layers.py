@@ -17,7 +17,7 @@ class QuantizedLinear:
         bits: int = 4,
         bias: mx.array | None = None,
     ) -> None:
-        """Store the arrays as given.
+        """Store the arrays as given: the matrix stays packed.
 
         Args:
             packed: O x (I * bits / 32), uint32, as returned by `quantize`.
@@ -62,7 +62,7 @@ class QuantizedEmbedding:
         bits: int = 4,
         dtype: mx.Dtype | None = None,
     ) -> None:
-        """Store the arrays as given.
+        """Store the arrays as given: the table stays packed.
 
         Args:
             packed: V x (E * bits / 32), uint32, as returned by `quantize`.

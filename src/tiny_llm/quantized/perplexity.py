@@ -13,12 +13,13 @@ def perplexity(model: Qwen3CachedModel, texts: Sequence[Sequence[int]]) -> float
     short one.
 
     Args:
-        model: called with tokens, 1 x L, and `all_positions=True`, it returns logits, 1 x L x V, in any float dtype.
+        model: called with tokens, 1 x L, and `all_positions=True`, it returns logits, 1 x L x V, in any float dtype. It
+            gets each text once.
         texts: the tokens of each. Texts with fewer than two are skipped.
 
     Returns:
         A Python float: 1 if each token is certain, V if all are always equally likely, inf if a token has probability
-        zero. Logits of any magnitude are handled without overflow.
+        zero. Neither large logits nor a perplexity above the largest float32 overflow.
 
     Raises:
         ValueError: no text has two tokens.

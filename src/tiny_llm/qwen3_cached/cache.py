@@ -17,6 +17,8 @@ class KVCache:
     def __init__(self, block: int = 256) -> None:
         """Create an empty cache. The first call of `update_and_fetch` fixes N, H_kv, D and the dtype.
 
+        They stay fixed even if `rewind` drops all tokens.
+
         Args:
             block: the capacity is a multiple of this many tokens.
         """
