@@ -212,7 +212,7 @@ def test_task_3_moe_refuses_other_shapes(change, which):
     wrong = {"transposed": w.swapaxes(-1, -2), "an expert less": w[:-1], "a column less": w[..., :-1]}[change]
     weights[names.index(which)] = wrong
     case = f"gate 5 x 7, {which} {shape_words(wrong.shape)}"
-    words = (which, str(wrong.shape)) if which != "w_gate" else ()
+    words = (which, str(wrong.shape), str(w.shape)) if which != "w_gate" else ()
     with raises_value_error(case, *words):
         moe.SparseMoE(*weights, 2, True)
 
