@@ -163,7 +163,7 @@ def test_task_4_weights_without_a_random_key():
         mx.random.seed(seed)
         expected = [weights * next_stays64(0.4, weights.shape) / 0.6 @ values for _ in range(2)]
         mx.random.seed(seed)
-        case = f"float32, query 5 x 6 x 4 x 8, key and value 5 x 2 x 7 x 8, rate 0.4, training, two calls without a key"
+        case = "float32, query 5 x 6 x 4 x 8, key and value 5 x 2 x 7 x 8, rate 0.4, training, two calls without a key"
         case += f" after mx.random.seed({seed}), seed 21"
         for each in expected:
             with noted(case):

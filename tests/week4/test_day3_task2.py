@@ -137,7 +137,12 @@ def test_task_2_layers_refuses_invalid_windows(window, switch):
 
 @pytest.mark.parametrize(
     "rest",
-    [{"layer_types": ["full_attention"] * 2}, {"model_type": "qwen3"}, {"model_type": "qwen2", "use_sliding_window": True}, {"model_type": "gemma2"}],
+    [
+        {"layer_types": ["full_attention"] * 2},
+        {"model_type": "qwen3"},
+        {"model_type": "qwen2", "use_sliding_window": True},
+        {"model_type": "gemma2"},
+    ],
     ids=str,
 )
 def test_task_2_layers_refuses_invalid_windows_whichever_rule_applies(rest):

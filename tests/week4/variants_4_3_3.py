@@ -251,8 +251,8 @@ known.change(
     ("return x[..., :end, :]", "return x[..., : max(end, sinks), :]"),
     (
         MASK,
-        "mx.pad(\n    window_mask(last - first, end if begin <= sinks else some[0].shape[-2], window, sinks, query.dtype),\n"
-        "    [(0, 0), (0, some[0].shape[-2] - end if begin <= sinks else 0)],\n    constant_values=-mx.inf,\n)",
+        f"mx.pad({MASK.replace('some[0].shape[-2]', 'end if begin <= sinks else some[0].shape[-2]')}, "
+        "[(0, 0), (0, some[0].shape[-2] - end if begin <= sinks else 0)], constant_values=-mx.inf)",
     ),
     fact="sinks after a tile's last query are also loaded, and then masked",
     question="Eight sinks, and a first tile of five queries. Which of the sinks does a query of this tile see?",

@@ -370,7 +370,7 @@ class TokensInAList:
     def update_and_fetch(self, key, value):
         like = (*key.shape[:2], *key.shape[3:], key.dtype)
         if key.shape != value.shape or key.dtype != value.dtype or self.like not in (None, like):
-            raise ValueError("of another kind")
+            raise ValueError(f"key {key.shape} {key.dtype}, value {value.shape} {value.dtype}, needed {self.like}")
         self.like, first = like, self.offset
         older = [p for p in sorted(self.kept) if p < first and (p < self.sinks or p > first - self.window)]
         both = [mx.concatenate([*(self.kept[p][i] for p in older), x], axis=2) for i, x in enumerate((key, value))]
@@ -400,12 +400,12 @@ class MovedUp:
 
     def update_and_fetch(self, key, value):
         if key.shape != value.shape or key.dtype != value.dtype:
-            raise ValueError("key and value differ")
+            raise ValueError(f"key {key.shape} {key.dtype}, value {value.shape} {value.dtype}")
         new = mx.stack([key, value])
         if self.both is None:
             self.both = new[..., :0, :]
         if (self.both.shape[:3], self.both.shape[4], self.both.dtype) != (new.shape[:3], new.shape[4], new.dtype):
-            raise ValueError("another kind of key")
+            raise ValueError(f"key {key.shape} {key.dtype}, needed {self.both.shape[1:]} {self.both.dtype}")
         there = self.both.shape[3]
         sinks = min(self.sinks, there)
         first = max(sinks, there - self.window + 1)
