@@ -288,6 +288,16 @@ def test_task_4_rolling_refuses_other_shapes(shape):
             compare(mx.sort(actual, axis=2), expected, mx.float32, 0.0, words, key.size)
 
 
+@pytest.mark.parametrize("change", ["N", "dtype"])
+def test_task_4_rolling_keeps_its_sizes_when_all_is_rewound(change):
+    kept, key = cache.RollingCache(3, 1), normals(22)(2, 3, 3, 4)
+    mx.eval(kept.update_and_fetch(key, key))
+    kept.rewind(3)
+    wrong = key[:1] if change == "N" else key.astype(mx.float16)
+    with raises_value_error(f"float32, key 2 x 3 x 3 x 4, window 3, sinks 1, rewind(3), then another {change}"):
+        mx.eval(kept.update_and_fetch(wrong, wrong))
+
+
 def test_task_4_rolling_refuses_another_dtype():
     kept, key = cache.RollingCache(3, 1), normals(15)(2, 3, 2, 4)
     mx.eval(kept.update_and_fetch(key, key))

@@ -42,6 +42,13 @@ def rewound(program, lengths, counts):
     return mx.array(found)
 
 
+def refused_when_empty(program):
+    """Return whether another batch raises after all tokens were dropped."""
+    kept = filled(program, 2)
+    kept.rewind(2)
+    return refusals(lambda x: kept.update_and_fetch(x, x), [mx.ones((1, 3, 2, 5))])
+
+
 def refused(program, shape, dtype):
     """Return whether a key and value raise after two tokens, and the offset after that."""
     kept = filled(program, 2)
@@ -73,6 +80,7 @@ known.probe_table(
         partial(lambda kept, shapes: kept.update_and_fetch(*map(mx.ones, shapes)), program(4)),
         [((1, 2, 3, 4), (1, 2, 2, 4)), ((2, 1, 3, 6), (2, 1, 3, 6))],
     ),
+    refuses_others_when_empty=refused_when_empty,
     refuses_what_is_none=lambda program: refusals(lambda sizes: program(*sizes), [(0, 0), (-1, 2), (2, -1)]),
 )
 known.probe_table(mx.float16, half=lambda program: fetched(program, 3, 4, 1, dtype=mx.float16, seed=9))
@@ -342,6 +350,15 @@ known.change(
     ),
     fact="a rejected first call fixes the sizes, because the cache is allocated before `value` is checked",
     question="The first call raises. Which sizes may the next call have?",
+)
+known.change(
+    "sizes-of-an-empty-cache",
+    (
+        "self._buffer(self._keys, key), self._buffer(self._values, value)",
+        "(self._buffer(x if self.offset else None, new) for x, new in ((self._keys, key), (self._values, value)))",
+    ),
+    fact="a cache from which all tokens were dropped takes other sizes",
+    question="Which call fixes N, H_kv, D and the dtype, and what does a rewind change about them?",
 )
 known.change(
     "new-before-old",
