@@ -96,8 +96,10 @@ def test_task_4_weights_mask_of_any_float_dtype(dtype, other):
 
 @by_dtype
 def test_task_4_weights_rows_far_below_zero(dtype):
-    """A bias of -100,000 for every key hides none, even in float16, which cannot represent it."""
+    """A bias near -100,000 for every key hides none, even in float16, which cannot represent it."""
     query, key, value = heads_of(19, dtype)
+    for bias in (-1e5, 1e5):
+        weighs(query, key, value, mask=normals(190)(4, 7) + bias, seed=19)
     shapes = "query 5 x 6 x 4 x 8, key 5 x 2 x 7 x 8, value 5 x 2 x 7 x 8"
     case = f"{dtype_word(dtype)}, the sums of the weights' rows, {shapes}, mask 4 x 7 of -100,000, seed 19"
     with noted(case):
